@@ -1,0 +1,41 @@
+# Every target is enough on its own on a Debian 12 with git and make: it installs the packages it misses
+# (tools/install-packages), configures, builds and runs. JOBS=N limits the processes of a build.
+JOBS ?= $(shell nproc)
+export JOBS
+
+.PHONY: help packages build test demo bench lint format sanitize portable clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+packages: # what a build needs and Debian has
+	@tools/install-packages
+
+build: packages ## build/bin/fairlead and build/lib
+	@tools/build release
+
+test: build ## unit tests, then the black-box tests under tests/
+	@tools/test --jobs $(JOBS)
+
+demo: build ## serve a sample GPU function on this machine and call it
+	@tools/demo
+
+bench: build ## benchmarks
+	@tools/bench
+
+lint: build ## format, static analysis, include direction, sizes, exported symbols
+	@tools/lint/run
+
+format: packages ## clang-format, in place
+	@tools/lint/format.py --fix
+
+sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers
+	@tools/sanitize
+
+portable: packages ## build-portable: runs on any Linux with glibc 2.36 or newer
+	@tools/build portable
+	@tools/lint/portable.py
+
+clean: ## remove what was built
+	@rm -rf build build-*

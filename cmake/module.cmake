@@ -1,0 +1,37 @@
+# fl_module(base DEPS ...): one folder, one static library `fl_base` from its *.cc, one test program `base_tests` from
+# its *_test.cc and *_prop_test.cc, one benchmark `base_bench` from its *_bench.cc. Folders under src include each other
+# as "folder/header.h".
+function(fl_module name)
+  cmake_parse_arguments(ARG "" "INCLUDE_ROOT" "DEPS;TEST_DEPS" ${ARGN})
+  file(GLOB all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(tests ${all})
+  set(benches ${all})
+  set(sources ${all})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+  if(NOT ARG_INCLUDE_ROOT)
+    set(ARG_INCLUDE_ROOT ${PROJECT_SOURCE_DIR}/src)
+  endif()
+
+  if(sources)
+    add_library(fl_${name} STATIC ${sources})
+    target_include_directories(fl_${name} PUBLIC ${ARG_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
+    target_link_libraries(fl_${name} PUBLIC ${ARG_DEPS})
+  else()
+    add_library(fl_${name} INTERFACE)
+    target_include_directories(fl_${name} INTERFACE ${ARG_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
+    target_link_libraries(fl_${name} INTERFACE ${ARG_DEPS})
+  endif()
+
+  if(FAIRLEAD_TESTS AND tests)
+    add_executable(${name}_tests ${tests})
+    target_link_libraries(${name}_tests PRIVATE fl_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main
+                          fl_rapidcheck)
+    add_test(NAME ${name} COMMAND ${name}_tests --gtest_brief=1)
+  endif()
+  if(FAIRLEAD_BENCH AND benches)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE fl_${name} ${ARG_TEST_DEPS} benchmark::benchmark_main)
+  endif()
+endfunction()

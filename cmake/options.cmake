@@ -1,0 +1,38 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+option(FAIRLEAD_PORTABLE "Link everything but libc statically" OFF)
+option(FAIRLEAD_TESTS "Build unit tests" ON)
+option(FAIRLEAD_BENCH "Build benchmarks" ON)
+set(FAIRLEAD_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize, for example address,undefined")
+
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -Werror=return-type -fno-omit-frame-pointer)
+if(FAIRLEAD_SANITIZE)
+  add_compile_options(-fsanitize=${FAIRLEAD_SANITIZE} -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=${FAIRLEAD_SANITIZE})
+endif()
+if(FAIRLEAD_SANITIZE STREQUAL "thread")
+  # The thread sanitizer does not see fences; Asio's stand beside a lock that it does see.
+  add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
+  add_compile_options(-Wno-tsan)
+endif()
+if(FAIRLEAD_PORTABLE)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+  # What is linked in statically is not offered to others: the libraries under lib/ export their own names only.
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,--exclude-libs,libstdc++.a:libgcc.a:libgcc_eh.a)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Includes go one way: a folder includes itself and the folders named for it here, nothing else.
+
+The decision layers (queueing, placement, sharing, residency) see values only, so that a simulator and a test can run
+them; the software GPU sees nothing of the platform; whatever runs inside a function's process sees next to nothing.
+"""
+import re
+
+import tree
+
+DECISIONS = {"queueing", "placement", "sharing", "residency"}
+VALUES = {"base", "model"}
+
+# folder -> folders it may include. abi/ (plain C declarations) is open to all.
+ALLOWED = {
+    "base": set(),
+    "model": {"base"},
+    **{layer: VALUES for layer in DECISIONS},
+    "core": VALUES | DECISIONS,
+    "cuda": VALUES | DECISIONS | {"core"},
+    "wire": VALUES | DECISIONS | {"core"},
+    "net": {"base"},
+    "runtime": VALUES | {"net", "wire", "cuda"},
+    "store": VALUES,
+    "gateway": VALUES | {"core", "net", "store"},
+    "sim": VALUES | DECISIONS | {"core", "cuda", "wire", "store", "node"},
+    "node": VALUES | DECISIONS | {"core", "cuda", "wire", "net", "runtime", "store", "gateway"},
+    "cli": VALUES | DECISIONS | {"core", "cuda", "wire", "net", "runtime", "store", "gateway", "node", "sim"},
+    "shim": {"wire", "base"},
+    "softgpu": set(),
+    "functions": set(),
+    "abi": set(),
+}
+
+# external header prefix -> folders that may include it
+EXTERNAL = {
+    "boost/beast": {"net", "gateway"},
+    "boost/": {"net", "store", "runtime", "gateway", "node", "cli"},
+    "spdlog/": set(ALLOWED) - DECISIONS - {"core", "shim", "softgpu", "functions", "abi"},
+    "sqlite3.h": {"store"},
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+
+
+def folder_of(path):
+    """The row of ALLOWED a file falls under, or None: tests/, fuzz/ and the like see everything."""
+    parts = path.parts
+    if parts[0] == "src":
+        return parts[1] if len(parts) > 2 else None
+    return parts[0] if parts[0] in ALLOWED else None
+
+
+def internal_problem(root, path, folder, name):
+    if (root / path.parent / name).is_file():
+        return None
+    target = name.removeprefix("src/").split("/")[0]
+    if folder in ("softgpu", "functions", "abi") and (root / folder / name).is_file():
+        return None  # inside softgpu, "ptx/machine.h" is its own
+    if target not in ALLOWED or target in {folder, "abi"} | ALLOWED[folder]:
+        return None
+    sees = ", ".join(sorted(ALLOWED[folder])) or "nothing else"
+    return f'{folder} may not include "{name}"; it sees {sees}'
+
+
+def external_problem(path, folder, name):
+    for prefix, folders in EXTERNAL.items():
+        if not name.startswith(prefix):
+            continue
+        if folder not in folders and not tree.is_test(path):
+            return f"{folder} may not include <{name}>; only {', '.join(sorted(folders))} may"
+        if prefix == "boost/beast" and path.suffix == ".h":
+            return f"<{name}> in a header costs every includer 9 s of compiling; include it in one .cc"
+        return None
+    return None
+
+
+def check(root):
+    problems = []
+    for path in tree.files(root, *tree.CPP):
+        folder = folder_of(path)
+        if folder is None:
+            continue
+        if folder not in ALLOWED:
+            problems.append(f"{path}: folder src/{folder} has no row in tools/lint/include_direction.py")
+            continue
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            found = INCLUDE.match(line)
+            if not found:
+                continue
+            kind, name = found.groups()
+            problem = (external_problem(path, folder, name) if kind == "<" else None) \
+                or internal_problem(root, path, folder, name)
+            if problem:
+                problems.append(f"{path}:{number}: {problem}")
+    return problems
+
+
+if __name__ == "__main__":
+    tree.main(check, __doc__)

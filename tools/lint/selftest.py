@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Each check of this folder against small trees: a bad one must fail for its reason, a good one must pass."""
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import doc_links
+import exported_symbols
+import file_sizes
+import format  # the check beside this file
+import include_direction
+import portable
+import self_contained_headers
+import size_ratchet
+import tidy
+import tree
+import vocabulary
+
+
+class Lint(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def compile(self, path, source, *flags):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["g++", "-x", "c++", "-", "-o", self.root / path, *flags], input=source, text=True, check=True)
+
+    def assert_one(self, check, *words):
+        problems = check(self.root)
+        self.assertEqual(len(problems), 1, problems)
+        for word in words:
+            self.assertIn(word, problems[0])
+
+    def assert_clean(self, check):
+        self.assertEqual(check(self.root), [])
+
+
+class Text(Lint):
+    def test_comments_and_literals_are_blanked_and_lines_kept(self):
+        lines = tree.code_lines('int a;  // getenv\n/* rand\n */ char b = \'"\'; f("sleep", 1\'000);')
+        self.assertEqual([line.rstrip() for line in lines], ["int a;", "", "    char b =    ; f(       , 1'000);"])
+
+
+class IncludeDirection(Lint):
+    def test_upward_include_fails(self):
+        self.write("src/queueing/a.cc", '#include "base/ids.h"\n#include "core/core.h"\n')
+        self.assert_one(include_direction.check, "src/queueing/a.cc:2", "core/core.h")
+
+    def test_softgpu_sees_nothing_of_the_platform(self):
+        self.write("softgpu/driver/a.cc", '#include "abi/cuda.h"\n#include "base/result.h"\n')
+        self.assert_one(include_direction.check, "base/result.h")
+
+    def test_network_library_stays_at_the_edge(self):
+        self.write("src/core/a.cc", "#include <boost/asio.hpp>\n")
+        self.assert_one(include_direction.check, "boost/asio.hpp")
+
+    def test_beast_stays_out_of_headers(self):
+        self.write("src/net/a.h", "#include <boost/beast/http.hpp>\n")
+        self.assert_one(include_direction.check, "costs every includer")
+
+    def test_new_folder_needs_a_row(self):
+        self.write("src/novel/a.cc", "")
+        self.assert_one(include_direction.check, "novel")
+
+    def test_downward_includes_pass(self):
+        self.write("src/core/a.cc", '#include "core/a.h"\n#include "queueing/policy.h"\n#include <vector>\n')
+        self.assert_clean(include_direction.check)
+
+
+class Vocabulary(Lint):
+    def test_clock_in_a_decision_fails(self):
+        self.write("src/placement/a.cc", "auto t = std::chrono::steady_clock::now();\n")
+        self.assert_one(vocabulary.check, "a clock")
+
+    def test_clock_in_a_comment_passes(self):
+        self.write("src/placement/a.cc", "// not steady_clock::now()\n")
+        self.assert_clean(vocabulary.check)
+
+    def test_iteration_over_unordered_container_fails(self):
+        self.write("src/queueing/a.h", "std::unordered_map<int, std::vector<int>> flows_;\n")
+        self.write("src/queueing/a.cc", "void f() {\n  for (auto& [id, flow] : state.flows_) {}\n}\n")
+        self.assert_one(vocabulary.check, "src/queueing/a.cc:2", "unordered")
+
+    def test_lookup_in_unordered_container_passes(self):
+        self.write("src/queueing/a.cc", "std::unordered_map<int, int> flows_;\nauto f = flows_.find(1);\n")
+        self.assert_clean(vocabulary.check)
+
+    def test_sleep_in_a_unit_test_fails(self):
+        self.write("src/node/a_test.cc", "std::this_thread::sleep_for(1ms);\n")
+        self.assert_one(vocabulary.check, "sleep")
+
+    def test_unfinished_work_fails(self):
+        self.write("src/node/a.cc", "int a;  // TO" "DO: more\n")
+        self.assert_one(vocabulary.check, "unfinished")
+
+
+class Sizes(Lint):
+    LONG = "int f() {\n" + "  g();\n" * 90 + "}\n"
+
+    def test_long_function_fails(self):
+        self.write("src/base/a.cc", self.LONG)
+        self.assert_one(size_ratchet.check, "src/base/a.cc:f", "92 lines")
+
+    def test_long_function_of_the_baseline_may_not_grow(self):
+        self.write("src/base/a.cc", self.LONG)
+        self.write(size_ratchet.BASELINE, '{"files": {}, "functions": {"src/base/a.cc:f": 92}}')
+        self.assert_clean(size_ratchet.check)
+        self.write("src/base/a.cc", self.LONG.replace("}", "  g();\n}"))
+        self.assert_one(size_ratchet.check, "93 lines, may have 92")
+
+    def test_update_lowers_and_never_raises(self):
+        self.write("src/base/a.cc", self.LONG)
+        self.write(size_ratchet.BASELINE,
+                   '{"files": {"gone.cc": 900}, "functions": {"src/base/a.cc:f": 80}}')
+        size_ratchet.update(self.root)
+        self.assertEqual(size_ratchet.baseline(self.root), {"files": {}, "functions": {"src/base/a.cc:f": 80}})
+
+    def test_long_file_fails(self):
+        self.write("src/base/a.h", "int a;\n" * 801)
+        self.assert_one(size_ratchet.check, "801 lines")
+
+    def test_large_file_fails(self):
+        self.write("docs/video.bin", "x" * (600 * 1024))
+        self.assert_one(file_sizes.check, "video.bin")
+
+
+class Binaries(Lint):
+    def test_library_that_exports_its_insides_fails(self):
+        self.compile("build/lib/softgpu/libcuda.so.1", 'extern "C" void cuInit() {}\nvoid inner() {}\n', "-shared", "-fPIC")
+        self.assert_one(exported_symbols.check, "exports _Z5innerv")
+
+    def test_library_that_exports_its_names_passes(self):
+        self.compile("build/lib/softgpu/libcuda.so.1", 'extern "C" void cuInit() {}\n', "-shared", "-fPIC")
+        self.assert_clean(exported_symbols.check)
+
+    def test_program_that_needs_a_shared_library_is_not_portable(self):
+        source = "#include <iostream>\nint main() { std::cout << 1; }\n"
+        self.compile("build-portable/bin/fairlead", source)
+        self.assertIn("libstdc++.so.6", "\n".join(portable.check(self.root)))
+        self.compile("build-portable/bin/fairlead", source, "-static-libstdc++", "-static-libgcc")
+        self.assert_clean(portable.check)
+
+    def test_nothing_built_is_not_portable(self):
+        self.assert_one(portable.check, "make portable")
+
+
+class Compilers(Lint):
+    def test_unformatted_file_fails(self):
+        shutil.copy(tree.ROOT / ".clang-format", self.root)
+        self.write("src/base/a.cc", "int  a ;\n")
+        self.assert_one(format.check, "src/base/a.cc")
+        format.fix(self.root)
+        self.assert_clean(format.check)
+
+    def test_header_that_leans_on_another_fails(self):
+        self.write("src/base/a.h", "#pragma once\nstd::string a();\n")
+        self.assert_one(self_contained_headers.check, "does not compile alone")
+
+    def test_abi_header_that_is_not_c_fails(self):
+        self.write("abi/a.h", "#pragma once\nnamespace a {}\n")
+        self.assert_one(self_contained_headers.check, "(c)")
+
+    def test_tidy_finds_a_use_after_move(self):
+        shutil.copy(tree.ROOT / ".clang-tidy", self.root)
+        self.write("src/base/a.cc", "#include <utility>\nstruct A { A(A&&); int b; };\nvoid take(A);\n"
+                                    "int f(A a) { take(std::move(a)); return a.b; }\n")
+        self.write("build/compile_commands.json",
+                   f'[{{"directory": "{self.root}", "command": "g++ -c {self.root}/src/base/a.cc", '
+                   f'"file": "{self.root}/src/base/a.cc"}}]')
+        self.assert_one(tidy.check, "src/base/a.cc:4", "use-after-move")
+
+
+class Pages(Lint):
+    def test_dead_link_fails(self):
+        self.write("docs/a.md", "[b](b.md)\n")
+        self.assert_one(doc_links.check, "docs/a.md:1", "no such file: b.md")
+
+    def test_dead_heading_fails(self):
+        self.write("docs/a.md", "# One thing\n[b](#another)\n")
+        self.assert_one(doc_links.check, "no such heading")
+
+    def test_good_links_pass(self):
+        self.write("docs/a.md", "# One thing\n[b](b.md#c-d) [d](#one-thing) [e](https://example.org)\n`[f](g)`\n")
+        self.write("docs/b.md", "## C: D\n")
+        self.assert_clean(doc_links.check)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=0)
