@@ -1,0 +1,64 @@
+// Names and lines for people: logs, metrics, traces, test failures.
+#include <fmt/core.h>
+
+#include "core/core.h"
+
+namespace fairlead {
+namespace {
+
+std::string_view start_kind_name(StartKind start) {
+  return start == StartKind::kCold ? "cold" : "warm";
+}
+
+std::string line(const StartInstance& a) {
+  return fmt::format("start instance={} flow={} gpu={}", a.instance.value(), a.flow.value(), a.gpu.value());
+}
+
+std::string line(const StopInstance& a) {
+  return fmt::format("stop instance={} reason={}", a.instance.value(), stop_reason_name(a.reason));
+}
+
+std::string line(const Deliver& a) {
+  return fmt::format("deliver invocation={} instance={} gpu={} start={} deadline_ns={}", a.invocation.value(),
+                     a.instance.value(), a.gpu.value(), start_kind_name(a.start),
+                     a.deadline.time_since_epoch().count());
+}
+
+std::string line(const Complete& a) {
+  return fmt::format("complete invocation={} flow={} outcome={} start={} queue_ns={} start_ns={} service_ns={}",
+                     a.invocation.value(), a.flow.value(), outcome_name(a.outcome), start_kind_name(a.start),
+                     a.queue_time.count(), a.start_time.count(), a.service.count());
+}
+
+}  // namespace
+
+std::string_view outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kSuccess: return "success";
+    case Outcome::kFunctionError: return "function_error";
+    case Outcome::kTimeout: return "timeout";
+    case Outcome::kCrashed: return "crashed";
+    case Outcome::kStartFailed: return "start_failed";
+    case Outcome::kCancelled: return "cancelled";
+    case Outcome::kRemoved: return "removed";
+    case Outcome::kShutdown: return "shutdown";
+  }
+  return "unknown";
+}
+
+std::string_view stop_reason_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kEvicted: return "evicted";
+    case StopReason::kTimeout: return "timeout";
+    case StopReason::kFunctionChanged: return "function_changed";
+    case StopReason::kStartFailed: return "start_failed";
+    case StopReason::kShutdown: return "shutdown";
+  }
+  return "unknown";
+}
+
+std::string to_string(const Action& action) {
+  return std::visit([](const auto& a) { return line(a); }, action);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,207 @@
+#include "core/core.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "core/state.h"
+
+namespace fairlead {
+
+Status validate(const CoreOptions& options) {
+  if (options.tokens_per_gpu < 1) {
+    return fail(Errc::kInvalidArgument, "tokens_per_gpu is 0, it must be at least 1");
+  }
+  if (options.instances_per_gpu < options.tokens_per_gpu) {
+    return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least tokens_per_gpu, which is {}",
+                options.instances_per_gpu, options.tokens_per_gpu);
+  }
+  if (options.start_deadline <= Duration(0) || options.return_deadline <= Duration(0)) {
+    return fail(Errc::kInvalidArgument, "start_deadline is {} s and return_deadline is {} s, both must be above 0",
+                to_seconds(options.start_deadline), to_seconds(options.return_deadline));
+  }
+  return {};
+}
+
+Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy)
+    : options(core_options),
+      policy(std::move(queue_policy)),
+      pool(core_options.tokens_per_gpu, core_options.instances_per_gpu) {}
+
+Core::Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy) {
+  const Status valid = validate(options);
+  FL_CHECK(valid, "{}", valid.error().message);
+  FL_CHECK(policy != nullptr);
+  state_ = std::make_unique<State>(options, std::move(policy));
+}
+
+Core::~Core() = default;
+
+// ---- configuration
+
+void Core::add_gpu(const GpuSpec& gpu) {
+  state_->pool.add_gpu(gpu.gpu, gpu.memory);
+}
+
+void Core::add_function(const FlowSpec& spec) {
+  FL_CHECK(state_->functions.emplace(spec.flow, spec).second, "flow {} is there already", spec.flow.value());
+  state_->policy->add_flow(spec.flow, spec.weight);
+  state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
+}
+
+void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
+  const auto function = state_->functions.find(spec.flow);
+  if (function == state_->functions.end()) return;
+  function->second = spec;
+  state_->policy->set_weight(spec.flow, spec.weight);
+  state_->retire_instances(spec.flow, out);
+  state_->limit_concurrency(now, spec.flow, out);
+  state_->dispatch(now, out);
+}
+
+void Core::set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out) {
+  const auto function = state_->functions.find(flow);
+  if (function == state_->functions.end()) return;
+  function->second.max_concurrency = limit;
+  state_->limit_concurrency(now, flow, out);
+  state_->dispatch(now, out);
+}
+
+void Core::remove_function(Instant now, FlowId flow, Actions& out) {
+  if (!state_->functions.contains(flow)) return;
+  const std::vector<Instance*> all = state_->pool.of_flow(flow);  // a copy: stop() changes it
+  for (Instance* instance : all) {
+    if (instance->bound && state_->invocations.at(instance->bound).running) {
+      instance->retiring = true;
+      continue;
+    }
+    state_->end_bound(now, *instance, Outcome::kRemoved, Outcome::kRemoved, out);
+    state_->stop(instance->id, StopReason::kFunctionChanged, out);
+  }
+  state_->complete_queued(now, flow, Outcome::kRemoved, out);
+  state_->policy->remove_flow(flow);
+  state_->functions.erase(flow);
+  state_->dispatch(now, out);
+}
+
+// ---- events
+
+Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out) {
+  const Status admitted = state_->admit(flow);
+  if (!admitted) {
+    ++state_->counters.rejected;
+    return admitted;
+  }
+  State::Invocation accepted;
+  accepted.flow = flow;
+  accepted.arrived = now;
+  FL_CHECK(state_->invocations.emplace(invocation, accepted).second, "invocation {} arrived twice", invocation.value());
+  ++state_->counters.arrived;
+  state_->policy->on_arrival(now, flow, invocation);
+  state_->dispatch(now, out);
+  return {};
+}
+
+Status Core::State::admit(FlowId flow) const {
+  if (draining) return fail(Errc::kUnavailable, "the node is draining and accepts no invocations");
+  const auto function = functions.find(flow);
+  if (function == functions.end()) return fail(Errc::kNotFound, "flow {} is no function of this node", flow.value());
+  if (function->second.max_concurrency == 0u) {
+    return fail(Errc::kResourceExhausted, "reserved concurrency of flow {} is 0; raise it to invoke", flow.value());
+  }
+  if (policy->queued() >= options.queue_limit) {
+    return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
+                policy->queued(), options.queue_limit);
+  }
+  const std::size_t queued = policy->view(flow).queued;
+  if (queued >= options.queue_limit_per_flow) {
+    return fail(Errc::kResourceExhausted,
+                "{} invocations of flow {} are queued, queue_limit_per_flow is {}; retry later", queued, flow.value(),
+                options.queue_limit_per_flow);
+  }
+  return {};
+}
+
+void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
+  const auto found = state_->invocations.find(invocation);
+  if (found == state_->invocations.end() || found->second.instance) return;
+  FL_CHECK(state_->policy->cancel(now, found->second.flow, invocation), "invocation {}", invocation.value());
+  state_->complete(now, found, Outcome::kCancelled, Duration(0), out);
+  state_->dispatch(now, out);
+}
+
+void Core::instance_ready(Instant now, InstanceId instance, Actions& out) {
+  state_->ready(now, instance, out);
+}
+
+void Core::instance_gone(Instant now, InstanceId instance, Actions& out) {
+  state_->gone(now, instance, out);
+}
+
+void Core::answered(Instant now, InvocationId invocation, bool is_error, std::optional<Duration> gpu_time,
+                    Actions& out) {
+  state_->answered(now, invocation, is_error, gpu_time, out);
+}
+
+void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
+  state_->idle(now, instance, out);
+}
+
+void Core::drain(Instant now, Actions& out) {
+  state_->draining = true;
+  state_->dispatch(now, out);
+}
+
+bool Core::drained() const {
+  return state_->invocations.empty();
+}
+
+void Core::shut_down(Instant now, Actions& out) {
+  state_->draining = true;
+  while (!state_->pool.instances().empty()) {
+    const Instance& instance = state_->pool.instances().begin()->second;
+    state_->end_bound(now, instance, Outcome::kShutdown, Outcome::kShutdown, out);
+    state_->stop(instance.id, StopReason::kShutdown, out);
+  }
+  state_->complete_queued(now, FlowId(), Outcome::kShutdown, out);
+}
+
+std::optional<Instant> Core::next_wakeup() const {
+  const std::optional<Instant> expiry = state_->policy->next_expiry();
+  if (state_->deadlines.empty()) return expiry;
+  const Instant deadline = state_->deadlines.begin()->first;
+  return expiry && *expiry < deadline ? *expiry : deadline;
+}
+
+void Core::wake(Instant now, Actions& out) {
+  state_->expire_deadlines(now, out);
+  state_->policy->expire(now);
+  state_->dispatch(now, out);
+}
+
+// ---- views
+
+FlowView Core::flow(FlowId flow) const {
+  return state_->policy->view(flow);
+}
+
+std::vector<InstanceView> Core::instances() const {
+  std::vector<InstanceView> views;
+  for (const auto& [id, i] : state_->pool.instances()) views.push_back({id, i.flow, i.gpu, i.state, i.last_used});
+  return views;
+}
+
+std::vector<GpuView> Core::gpus() const {
+  std::vector<GpuView> views;
+  for (const auto& [id, gpu] : state_->pool.gpus()) views.push_back({id, gpu.tokens_in_use, gpu.instances.size()});
+  return views;
+}
+
+const CoreCounters& Core::counters() const {
+  return state_->counters;
+}
+
+const QueuePolicy& Core::policy() const {
+  return *state_->policy;
+}
+
+}  // namespace fairlead

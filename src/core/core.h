@@ -1,0 +1,188 @@
+// The core: state + event + now -> actions. It owns every scheduling decision of a node: which invocation is next
+// (queueing), on which GPU and instance (placement), when an instance starts or goes. The node carries the actions out
+// with real processes; a simulator carries them out in virtual time; a test compares lists.
+//
+//   arrival of f ──> queue of f ──> policy picks f ──> warm instance idle?  yes: Deliver
+//                                                                           no:  StartInstance, Deliver once it is ready
+//   completion  ──> token back, charge f, instance idle again ──> next choice
+//
+// Time: every event carries `now`; the core holds no clock. It asks for a wake-up with next_wakeup().
+// Threads: not thread-safe; owned by the core thread.
+// Determinism: the same events in the same order give the same actions, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "placement/instance_pool.h"
+#include "queueing/policy.h"
+
+namespace fairlead {
+
+// ---- what the core is told about
+
+// REQUIRES: 1 <= tokens_per_gpu <= instances_per_gpu; Core checks it, so validate what people wrote first.
+struct CoreOptions {
+  std::size_t tokens_per_gpu = 2;                      // D (paper section 4.2)
+  std::size_t instances_per_gpu = 32;                  // warm pool and cap of live instances per GPU
+  std::size_t queue_limit = 10'000;                    // queued invocations on the node
+  std::size_t queue_limit_per_flow = 1'000;            // and of one function
+  Duration start_deadline = std::chrono::seconds(60);  // from StartInstance to ready
+  // From an answer to the question for the next invocation; an instance that takes longer is stopped.
+  Duration return_deadline = std::chrono::seconds(5);
+};
+
+// kInvalidArgument names the field, its value and the bound.
+Status validate(const CoreOptions& options);
+
+// The scheduling view of a function.
+struct FlowSpec {
+  FlowId flow;
+  double weight = 1.0;
+  Duration timeout = std::chrono::seconds(60);                // from delivery to answer
+  std::optional<std::size_t> max_concurrency = std::nullopt;  // reserved concurrency; 0 refuses every invocation
+  Bytes expected_memory{0};                                   // device memory of one instance; 0: not known
+};
+
+struct GpuSpec {
+  GpuId gpu;
+  Bytes memory{0};
+};
+
+// ---- what the core decides
+
+enum class StartKind { kCold, kWarm };
+enum class StopReason { kEvicted, kTimeout, kFunctionChanged, kStartFailed, kShutdown };
+enum class Outcome {
+  kSuccess,
+  kFunctionError,  // the function answered with an error
+  kTimeout,        // killed at its deadline (FlowSpec::timeout after delivery)
+  kCrashed,        // its instance ended while it ran
+  kStartFailed,    // its instance never became ready: it exited first, or passed start_deadline
+  kCancelled,
+  kRemoved,   // its function was deleted
+  kShutdown,  // the node stopped before it ran
+};
+std::string_view outcome_name(Outcome outcome);
+std::string_view stop_reason_name(StopReason reason);
+
+struct StartInstance {
+  InstanceId instance;
+  FlowId flow;
+  GpuId gpu;
+  bool operator==(const StartInstance&) const = default;
+};
+struct StopInstance {  // kill now; the core has already forgotten it
+  InstanceId instance;
+  StopReason reason;
+  bool operator==(const StopInstance&) const = default;
+};
+struct Deliver {
+  InvocationId invocation;
+  InstanceId instance;
+  GpuId gpu;
+  StartKind start;
+  Instant deadline;
+  bool operator==(const Deliver&) const = default;
+};
+struct
+    Complete {  // the invocation is over; exactly one per accepted invocation. kSuccess and kFunctionError follow the
+  InvocationId invocation;  // function's own answer, which the node already holds
+  FlowId flow;
+  Outcome outcome;
+  StartKind start;
+  Duration queue_time;  // arrival to dispatch
+  Duration start_time;  // dispatch to delivery
+  Duration service;     // GPU time charged
+  bool operator==(const Complete&) const = default;
+};
+using Action = std::variant<StartInstance, StopInstance, Deliver, Complete>;
+using Actions = std::vector<Action>;
+
+// One line for traces and test failures: "start instance=3 flow=1 gpu=2". Equal actions give equal lines.
+std::string to_string(const Action& action);
+
+// ---- what people see
+
+struct InstanceView {
+  InstanceId instance;
+  FlowId flow;
+  GpuId gpu;
+  InstanceState state;
+  Instant last_used;
+};
+struct GpuView {
+  GpuId gpu;
+  std::size_t tokens_in_use = 0;
+  std::size_t instances = 0;
+};
+// arrived = completed + failed + what is queued or dispatched now.
+struct CoreCounters {
+  std::uint64_t arrived = 0;      // accepted
+  std::uint64_t rejected = 0;     // refused by arrive()
+  std::uint64_t completed = 0;    // the function answered, with a result or an error
+  std::uint64_t failed = 0;       // any other outcome
+  std::uint64_t cold_starts = 0;  // instances started
+  std::uint64_t warm_starts = 0;  // deliveries to an instance that was there
+  std::uint64_t evictions = 0;
+};
+
+class Core {
+ public:
+  Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy);
+  ~Core();
+
+  // Devices and functions. Configuration, not events: no `now`, except where work must be answered.
+  void add_gpu(const GpuSpec& gpu);
+  void add_function(const FlowSpec& spec);
+  // New code or settings: idle instances are stopped, those that hold an invocation go after its answer; new ones start
+  // as they are needed. No effect when the function is not there.
+  void update_function(Instant now, const FlowSpec& spec, Actions& out);
+  // Reserved concurrency alone: no instance is touched. 0 also completes what is queued, as kCancelled.
+  void set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out);
+  // What was not delivered yet completes as kRemoved; what runs is answered, then its instance goes. The id is not
+  // used again.
+  void remove_function(Instant now, FlowId flow, Actions& out);
+
+  // Events. Each appends the actions that follow from it, dispatches included. What comes late, twice or about something
+  // the core has forgotten (it stopped the instance, the invocation timed out) is ignored.
+  //
+  // arrive: kResourceExhausted when a queue is full or the function's reserved concurrency is 0; kNotFound; kUnavailable
+  // once draining. Nothing is appended then. REQUIRES: the id was never used before.
+  Status arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out);
+  void cancel(Instant now, InvocationId invocation, Actions& out);      // queued: kCancelled; dispatched: no effect
+  void instance_ready(Instant now, InstanceId instance, Actions& out);  // its first `next`
+  void instance_gone(Instant now, InstanceId instance, Actions& out);   // it exited, or could not be started
+  // The function answered. `gpu_time`: measured GPU time; empty: charge the wall time since delivery. At least a tenth of
+  // the wall time is charged: the token was held, and a flow that is charged nothing would hold Global_VT still.
+  void answered(Instant now, InvocationId invocation, bool is_error, std::optional<Duration> gpu_time, Actions& out);
+  // After an answer the instance is busy until it asks for the next invocation.
+  void instance_idle(Instant now, InstanceId instance, Actions& out);
+  void drain(Instant now, Actions& out);      // no new arrivals; what was accepted still runs
+  bool drained() const;                       // nothing queued, nothing running
+  void shut_down(Instant now, Actions& out);  // completes what is left as kShutdown, stops all instances
+
+  // Deadlines, TTLs. The caller calls wake() at next_wakeup(), or later.
+  std::optional<Instant> next_wakeup() const;
+  void wake(Instant now, Actions& out);
+
+  // Views. Ordered by id. An instance that has answered and not asked yet shows as busy.
+  FlowView flow(FlowId flow) const;  // REQUIRES: the function is there
+  std::vector<InstanceView> instances() const;
+  std::vector<GpuView> gpus() const;
+  const CoreCounters& counters() const;
+  const QueuePolicy& policy() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,271 @@
+// Random workloads over several functions and GPUs, with instances that fail in every way a process can, checked after
+// every event for what must always hold.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/rng.h"
+#include "core/core_test_support.h"
+#include "core/virtual_node.h"
+#include "queueing/policy_test_support.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::policy_named;
+
+// Starts and runs of random length, a share of which fails.
+class RandomModel final : public InstanceModel {
+ public:
+  RandomModel(std::uint64_t seed, int failure_percent) : rng_(seed), failure_percent_(failure_percent) {}
+
+  Start start(const StartInstance&) override {
+    Start start{.after = up_to(8s)};
+    if (fails()) start.end = rng_.below(2) == 0 ? StartEnd::kExits : StartEnd::kHangs;
+    return start;
+  }
+
+  Run run(FlowId, const Deliver&) override {
+    Run run{.after = up_to(4s), .gpu_time = {}, .return_after = up_to(10ms)};
+    if (rng_.below(2) == 0) run.gpu_time = Duration(rng_.below(static_cast<std::uint64_t>(run.after.count())));
+    if (rng_.below(10) == 0) run.end = RunEnd::kReportsError;
+    if (fails()) run.end = rng_.below(2) == 0 ? RunEnd::kExits : RunEnd::kHangs;
+    if (fails()) run.return_after = std::nullopt;
+    return run;
+  }
+
+ private:
+  Duration up_to(Duration most) { return Duration(1 + rng_.below(static_cast<std::uint64_t>(most.count()))); }
+  bool fails() { return rng_.below(100) < static_cast<std::uint64_t>(failure_percent_); }
+
+  Rng rng_;
+  const int failure_percent_;
+};
+
+// One random node and the invariants over its actions.
+class Scenario {
+ public:
+  Scenario(std::uint64_t seed, std::string_view policy, int failure_percent)
+      : rng_(seed),
+        options_{.tokens_per_gpu = 1 + rng_.below(4),
+                 .instances_per_gpu = 4 + rng_.below(6),
+                 .queue_limit = 60,
+                 .queue_limit_per_flow = 20,
+                 .start_deadline = 6s,
+                 .return_deadline = 1s},
+        model_(rng_.next(), failure_percent),
+        node_(options_, policy_named(policy, {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
+    const std::uint64_t gpus = 1 + rng_.below(3);
+    for (std::uint64_t i = 1; i <= gpus; ++i) {
+      node_.core().add_gpu({.gpu = GpuId(i), .memory = rng_.below(2) == 0 ? Bytes(0) : gib(16)});
+    }
+    const std::uint64_t functions = 1 + rng_.below(8);
+    for (std::uint64_t i = 1; i <= functions; ++i) add_function();
+    node_.observe([this](const Action& action) {
+      trace_ += to_string(action) + '\n';
+      std::visit([this](const auto& a) { on(a); }, action);
+    });
+  }
+
+  void run(int events) {
+    for (int i = 0; i < events; ++i) {
+      node_.run_until(node_.now() + Duration(rng_.below(1'000'000'000)));
+      random_event();
+      check();
+    }
+  }
+
+  // Nothing more is sent: everything that was accepted is answered, without an operator's help.
+  void finish() {
+    node_.apply([&](Actions& out) { node_.core().drain(node_.now(), out); });
+    node_.run();
+    check();
+    RC_ASSERT(node_.core().drained());
+    RC_ASSERT(completed_ == accepted_);
+  }
+
+  void shut_down() {
+    node_.apply([&](Actions& out) { node_.core().shut_down(node_.now(), out); });
+    node_.run();
+    RC_ASSERT(node_.core().instances().empty());
+    RC_ASSERT(completed_ == accepted_);
+  }
+
+  const std::string& trace() const { return trace_; }
+
+ private:
+  FlowId random_function() { return FlowId(1 + rng_.below(next_flow_ - 1)); }
+
+  FlowSpec random_spec(FlowId flow) {
+    FlowSpec spec{.flow = flow, .weight = 0.25 * static_cast<double>(1 + rng_.below(16)), .timeout = 5s};
+    if (rng_.below(4) == 0) spec.max_concurrency = 1 + rng_.below(3);
+    if (rng_.below(2) == 0) spec.expected_memory = gib(static_cast<std::int64_t>(rng_.below(20)));
+    return spec;
+  }
+
+  void add_function() {
+    const FlowSpec spec = random_spec(FlowId(next_flow_++));
+    specs_[spec.flow] = spec;
+    node_.core().add_function(spec);
+  }
+
+  void random_event() {
+    const std::uint64_t event = rng_.below(100);
+    if (event < 80) return arrive();
+    const FlowId flow = random_function();
+    const Instant now = node_.now();
+    Core& core = node_.core();
+    node_.apply([&](Actions& out) {
+      if (event < 88) {
+        core.cancel(now, InvocationId(1 + rng_.below(accepted_.size() + 1)), out);
+      } else if (event < 92 && specs_.contains(flow)) {
+        specs_[flow] = random_spec(flow);
+        core.update_function(now, specs_[flow], out);
+      } else if (event < 94 && specs_.contains(flow)) {
+        specs_[flow].max_concurrency = rng_.below(3);
+        core.set_max_concurrency(now, flow, specs_[flow].max_concurrency, out);
+      } else if (event < 95) {
+        specs_.erase(flow);
+        core.remove_function(now, flow, out);
+      } else if (event < 97) {
+        add_function();
+      } else {
+        repeat_a_late_event(out);
+      }
+    });
+  }
+
+  // What a confused or killed process could report.
+  void repeat_a_late_event(Actions& out) {
+    const InstanceId instance(1 + rng_.below(started_ + 1));
+    const InvocationId invocation(1 + rng_.below(accepted_.size() + 1));
+    Core& core = node_.core();
+    switch (rng_.below(3)) {
+      case 0: core.instance_ready(node_.now(), instance, out); break;
+      case 1: core.instance_idle(node_.now(), instance, out); break;
+      default:
+        if (completed_.contains(invocation)) core.answered(node_.now(), invocation, false, std::nullopt, out);
+    }
+  }
+
+  void arrive() {
+    const auto invocation = node_.arrive(random_function());
+    if (invocation) accepted_.insert(*invocation);
+  }
+
+  // ---- over actions
+  void on(const StartInstance& a) {
+    RC_ASSERT(live_.insert(a.instance).second);
+    ++started_;
+  }
+  void on(const StopInstance& a) { RC_ASSERT(live_.erase(a.instance) <= 1u); }
+  void on(const Deliver& a) {
+    RC_ASSERT(delivered_.insert(a.invocation).second);
+    RC_ASSERT(a.deadline > node_.now());
+  }
+  void on(const Complete& a) {
+    RC_ASSERT(completed_.insert(a.invocation).second);
+    const bool ran = a.outcome == Outcome::kSuccess || a.outcome == Outcome::kFunctionError ||
+                     a.outcome == Outcome::kTimeout || a.outcome == Outcome::kCrashed;
+    RC_ASSERT(!ran || delivered_.contains(a.invocation));
+    RC_ASSERT(a.queue_time >= 0s && a.start_time >= 0s && a.service >= 0s);
+  }
+
+  // ---- over the state
+  void check() {
+    const Core& core = node_.core();
+    check_tokens(core);
+    const CoreCounters& c = core.counters();
+    std::size_t in_flight = 0;
+    for (const GpuView& gpu : core.gpus()) in_flight += gpu.tokens_in_use;
+    RC_ASSERT(c.arrived == c.completed + c.failed + core.policy().queued() + in_flight);
+    RC_ASSERT(core.policy().queued() <= options_.queue_limit);
+    RC_ASSERT(core.policy().global_virtual_time() >= last_global_);
+    last_global_ = core.policy().global_virtual_time();
+    check_work_conservation(core);
+  }
+
+  // An instance that starts or runs holds a token of its GPU; one that returns may; an idle one does not.
+  void check_tokens(const Core& core) const {
+    std::map<GpuId, std::size_t> starting, busy;
+    for (const InstanceView& i : core.instances()) {
+      if (i.state == InstanceState::kStarting) ++starting[i.gpu];
+      if (i.state == InstanceState::kBusy) ++busy[i.gpu];
+    }
+    for (const GpuView& gpu : core.gpus()) {
+      RC_ASSERT(gpu.tokens_in_use <= options_.tokens_per_gpu);
+      RC_ASSERT(gpu.tokens_in_use >= starting[gpu.gpu]);
+      RC_ASSERT(gpu.tokens_in_use <= starting[gpu.gpu] + busy[gpu.gpu]);
+      RC_ASSERT(gpu.instances <= options_.instances_per_gpu);
+    }
+  }
+
+  // No token idles while an eligible invocation waits that needs no device memory (one that does may have to wait for it).
+  void check_work_conservation(const Core& core) const {
+    bool free_token = false;
+    for (const GpuView& gpu : core.gpus()) free_token |= gpu.tokens_in_use < options_.tokens_per_gpu;
+    if (!free_token) return;
+    for (const auto& [flow, spec] : specs_) {
+      const FlowView view = core.flow(flow);
+      const bool limited = spec.max_concurrency && view.in_flight >= *spec.max_concurrency;
+      const bool eligible = view.queued > 0 && view.state != FlowState::kThrottled && !limited;
+      RC_ASSERT(!eligible || spec.expected_memory > Bytes(0));
+    }
+  }
+
+  Rng rng_;
+  const CoreOptions options_;
+  RandomModel model_;
+  VirtualNode node_;
+  std::map<FlowId, FlowSpec> specs_;
+  std::uint64_t next_flow_ = 1;
+  std::uint64_t started_ = 0;
+  std::set<InvocationId> accepted_, delivered_, completed_;
+  std::set<InstanceId> live_;
+  Duration last_global_{0};
+  std::string trace_;
+};
+
+void check_scenarios(std::string_view policy) {
+  EXPECT_TRUE(rc::check("exactly one completion, tokens conserved, work-conserving, Global_VT monotone", [&] {
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    Scenario scenario(seed, policy, *rc::gen::element(0, 5, 30, 100));
+    scenario.run(200);
+    scenario.finish();
+    scenario.shut_down();
+  }));
+}
+
+TEST(CoreProperty, HoldsUnderRandomFaultsWithMqfqSticky) {
+  check_scenarios("mqfq-sticky");
+}
+TEST(CoreProperty, HoldsUnderRandomFaultsWithFcfs) {
+  check_scenarios("fcfs");
+}
+
+TEST(CoreProperty, ShutdownInTheMiddleAnswersEverything) {
+  EXPECT_TRUE(rc::check("every accepted invocation completes", [] {
+    Scenario scenario(*rc::gen::arbitrary<std::uint64_t>(), "mqfq-sticky", 10);
+    scenario.run(60);
+    scenario.shut_down();
+  }));
+}
+
+TEST(CoreProperty, SameSeedGivesTheSameActions) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Scenario first(seed, "mqfq-sticky", 10), second(seed, "mqfq-sticky", 10), other(seed + 100, "mqfq-sticky", 10);
+    for (Scenario* scenario : {&first, &second, &other}) {
+      scenario->run(100);
+      scenario->finish();
+    }
+    EXPECT_EQ(first.trace(), second.trace());
+    EXPECT_NE(first.trace(), other.trace());
+  }
+}
+
+}  // namespace
+}  // namespace fairlead

@@ -1,0 +1,274 @@
+// The service gap of MQFQ-Sticky under random workloads stays within what docs/design/fairness.md derives; and the same
+// measurement finds a bound broken where it should be. D counts the tokens of all GPUs.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/rng.h"
+#include "core/core_test_support.h"
+#include "core/fairness_meter.h"
+#include "core/virtual_node.h"
+#include "queueing/policy_test_support.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::policy_named;
+
+constexpr double kLeastWeight = 0.5;
+
+struct FunctionUnderTest {
+  Duration service;
+  Duration cold_start{0};
+  double weight = 1.0;
+  bool starts = true;                               // false: exits after `cold_start`
+  std::optional<Duration> gpu_time = std::nullopt;  // as measured; empty: not measured
+  Bytes memory{0};
+};
+
+// Each function takes its own constant time.
+class SteadyModel final : public InstanceModel {
+ public:
+  explicit SteadyModel(const std::vector<FunctionUnderTest>& functions) : functions_(functions) {}
+  Start start(const StartInstance& a) override {
+    return {.end = of(a.flow).starts ? StartEnd::kReady : StartEnd::kExits, .after = of(a.flow).cold_start};
+  }
+  Run run(FlowId flow, const Deliver&) override { return {.after = of(flow).service, .gpu_time = of(flow).gpu_time}; }
+
+ private:
+  const FunctionUnderTest& of(FlowId flow) const { return functions_[flow.value() - 1]; }
+  const std::vector<FunctionUnderTest>& functions_;
+};
+
+struct Setting {
+  std::string_view policy = "mqfq-sticky";
+  Duration over_run = 10s;
+  std::size_t tokens_per_gpu = 1;
+  std::uint64_t gpus = 1;
+  std::vector<FunctionUnderTest> functions;  // flows 1, 2, ...
+};
+
+class Experiment {
+ public:
+  explicit Experiment(const Setting& setting)
+      : setting_(setting),
+        model_(setting_.functions),
+        node_({.tokens_per_gpu = setting.tokens_per_gpu, .queue_limit = 1'000'000, .queue_limit_per_flow = 1'000'000},
+              policy_named(setting.policy, {.over_run = setting.over_run}), model_),
+        meter_(node_.core(), of_interest(setting)) {
+    for (std::uint64_t i = 1; i <= setting.gpus; ++i) node_.core().add_gpu({.gpu = GpuId(i)});
+    for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
+      node_.core().add_function({.flow = FlowId(i), .weight = setting.functions[i - 1].weight});
+    }
+    node_.observe([this](const Action& action) { meter_.on_action(node_.now(), action); });
+  }
+
+  // One invocation of each function, so that its service time is known. Not measured.
+  void learn() {
+    for (std::uint64_t i = 1; i <= setting_.functions.size(); ++i) send_at(Duration(0), FlowId(i), 1);
+    node_.run();
+  }
+
+  // `at` counts from now.
+  void send_at(Duration at, FlowId flow, std::uint64_t count) {
+    node_.schedule(node_.now() + at, [this, flow, count] {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        meter_.on_arrival(InvocationId(next_invocation_++), flow);
+        FL_CHECK(node_.arrive(flow).has_value());
+      }
+    });
+  }
+
+  void finish() {
+    while (node_.step()) meter_.sample(node_.now());
+  }
+
+  // The largest gap of any pair, as a share of that pair's bound.
+  double worst_share_of(double (*bound_s)(double tokens, double over_run, double tau_i, double tau_j)) const {
+    const double tokens = static_cast<double>(setting_.tokens_per_gpu * setting_.gpus);
+    double worst = 0;
+    for (std::size_t i = 0; i < setting_.functions.size(); ++i) {
+      for (std::size_t j = i + 1; j < setting_.functions.size(); ++j) {
+        const double bound = bound_s(tokens, to_seconds(setting_.over_run), normalised(i), normalised(j));
+        worst = std::max(worst, to_seconds(meter_.gap(FlowId(i + 1), FlowId(j + 1))) / bound);
+      }
+    }
+    return worst;
+  }
+
+  Duration gap(std::uint64_t i, std::uint64_t j) const { return meter_.gap(FlowId(i), FlowId(j)); }
+
+ private:
+  static std::vector<FairnessMeter::FlowOfInterest> of_interest(const Setting& setting) {
+    std::vector<FairnessMeter::FlowOfInterest> flows;
+    for (const FunctionUnderTest& f : setting.functions) flows.push_back({FlowId(flows.size() + 1), f.weight});
+    return flows;
+  }
+
+  double normalised(std::size_t i) const {
+    return to_seconds(setting_.functions[i].service) / setting_.functions[i].weight;
+  }
+
+  const Setting setting_;
+  SteadyModel model_;
+  VirtualNode node_;
+  FairnessMeter meter_;
+  std::uint64_t next_invocation_ = 1;
+};
+
+double bound(double tokens, double over_run, double tau_i, double tau_j) {
+  return 2 * over_run + (tokens + 1) * (tau_i + tau_j);
+}
+
+// While tau is unknown, an invocation is charged the first charge (T / 10, at least 1 ms) instead.
+double bound_while_learning(double tokens, double over_run, double tau_i, double tau_j) {
+  const double first_charge = std::max(over_run / 10, 0.001) / kLeastWeight;
+  return 2 * over_run + (4 * tokens + 1) * (std::max(tau_i, first_charge) + std::max(tau_j, first_charge));
+}
+
+Setting random_setting(Rng& rng) {
+  Setting setting;
+  setting.over_run = std::chrono::milliseconds(rng.below(4) == 0 ? 0 : rng.below(10'000));
+  setting.tokens_per_gpu = 1 + rng.below(4);
+  setting.gpus = 1 + rng.below(2);
+  const std::uint64_t functions = 2 + rng.below(5);
+  for (std::uint64_t i = 0; i < functions; ++i) {
+    setting.functions.push_back({.service = std::chrono::milliseconds(1 + rng.below(rng.below(2) == 0 ? 200 : 5000)),
+                                 .cold_start = std::chrono::milliseconds(rng.below(4000)),
+                                 .weight = kLeastWeight * static_cast<double>(1 << rng.below(4))});
+  }
+  return setting;
+}
+
+// Bursts of 1 to 60 seconds of work each, some flows at once, some late.
+void send_bursts(Experiment& run, const Setting& setting, Rng& rng) {
+  for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
+    Duration at{0};
+    for (int burst = 0; burst < 4; ++burst) {
+      at += std::chrono::milliseconds(rng.below(3) == 0 ? 0 : rng.below(40'000));
+      const Duration work = std::chrono::milliseconds(1000 + rng.below(60'000));
+      run.send_at(
+          at, FlowId(i),
+          std::min<std::uint64_t>(200, 1 + static_cast<std::uint64_t>(work / setting.functions[i - 1].service)));
+    }
+  }
+}
+
+TEST(Fairness, GapStaysWithinTheBound) {
+  double worst = 0;
+  EXPECT_TRUE(rc::check("gap <= 2T + (D+1)(tau_i/w_i + tau_j/w_j)", [&] {
+    Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+    const Setting setting = random_setting(rng);
+    Experiment run(setting);
+    run.learn();
+    send_bursts(run, setting, rng);
+    run.finish();
+    const double share = run.worst_share_of(bound);
+    worst = std::max(worst, share);
+    RC_ASSERT(share <= 1.0);
+  }));
+  EXPECT_GT(worst, 0.7) << "a bound 30 % smaller would have failed: the measurement is not blind";
+}
+
+TEST(Fairness, GapIsBoundedWhileServiceTimesAreLearned) {
+  EXPECT_TRUE(rc::check("gap <= 2T + (4D+1)(max(tau_i, c)/w_i + max(tau_j, c)/w_j)", [] {
+    Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+    const Setting setting = random_setting(rng);
+    Experiment run(setting);
+    send_bursts(run, setting, rng);
+    run.finish();
+    RC_ASSERT(run.worst_share_of(bound_while_learning) <= 1.0);
+  }));
+}
+
+Setting two_flows(std::string_view policy) {
+  return {.policy = policy, .over_run = 10s, .functions = {{.service = 4s}, {.service = 3s}}};
+}
+
+// Equation 1 of the paper, (D-1)(2T + tau_i/w_i - tau_j/w_j), is 0 at D = 1.
+TEST(Fairness, EquationOneOfThePaperDoesNotHoldForOneToken) {
+  Experiment run(two_flows("mqfq-sticky"));
+  run.send_at(0s, FlowId(1), 40);
+  run.send_at(0s, FlowId(2), 20);
+  run.finish();
+  EXPECT_GT(run.gap(1, 2), 10s);
+  EXPECT_LE(run.worst_share_of(bound), 1.0);
+}
+
+TEST(Fairness, FcfsBreaksTheBound) {
+  Experiment run(two_flows("fcfs"));
+  run.send_at(0s, FlowId(1), 40);
+  run.send_at(1s, FlowId(2), 20);
+  run.finish();
+  EXPECT_GT(run.worst_share_of(bound), 1.0);
+}
+
+// ---- no starvation: one invocation of the last function, after a minute of a flood of all others
+
+Duration wait_in_flood(const Setting& setting, std::uint64_t flood) {
+  SteadyModel model(setting.functions);
+  VirtualNode node({.tokens_per_gpu = setting.tokens_per_gpu, .queue_limit_per_flow = 5000},
+                   policy_named(setting.policy, {.over_run = setting.over_run}), model);
+  node.core().add_gpu({.gpu = GpuId(1), .memory = gib(16)});
+  for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
+    node.core().add_function({.flow = FlowId(i), .expected_memory = setting.functions[i - 1].memory});
+  }
+  const FlowId last(setting.functions.size());
+  for (std::uint64_t i = 0; i < flood * (last.value() - 1); ++i) {
+    FL_CHECK(node.arrive(FlowId(1 + i % (last.value() - 1))).has_value());
+  }
+  node.run_until(Instant(60s));
+  Duration waited{-1};
+  node.observe([&](const Action& action) {
+    const auto* done = std::get_if<Complete>(&action);
+    if (done != nullptr && done->flow == last) waited = done->queue_time;
+  });
+  FL_CHECK(node.arrive(last).has_value());
+  node.run();
+  return waited;
+}
+
+TEST(Starvation, WaitDoesNotGrowWithTheFlood) {
+  const Setting setting{.functions = {{.service = 4s}, {.service = 3s}}};
+  const Duration in_a_small_flood = wait_in_flood(setting, 100);
+  EXPECT_GT(in_a_small_flood, 0s);
+  EXPECT_LE(in_a_small_flood, 10s + 4s + 4s) << "the window T, what runs, and one that straddles the window's end";
+  EXPECT_EQ(wait_in_flood(setting, 4000), in_a_small_flood);
+}
+
+TEST(Starvation, FcfsWaitsForTheWholeFlood) {
+  const Setting setting{.policy = "fcfs", .functions = {{.service = 4s}, {.service = 3s}}};
+  EXPECT_GT(wait_in_flood(setting, 100), 300s);
+}
+
+TEST(Starvation, FunctionThatNeverStartsDoesNotKeepOthersOut) {
+  const Setting setting{.functions = {{.service = 1s, .cold_start = 500ms, .starts = false}, {.service = 1s}}};
+  const Duration waited = wait_in_flood(setting, 4000);
+  EXPECT_GE(waited, 0s);
+  EXPECT_LE(waited, 10s + 3 * 500ms) << "the window T, and three failing starts";
+}
+
+TEST(Starvation, FunctionThatHardlyUsesTheGpuDoesNotKeepOthersOut) {
+  const Setting setting{.functions = {{.service = 1s, .gpu_time = Duration(0)}, {.service = 1s}}};
+  const Duration waited = wait_in_flood(setting, 4000);
+  EXPECT_GE(waited, 0s);
+  EXPECT_LE(waited, 10 * 10s + 2s) << "it is charged a tenth of its wall time";
+}
+
+// Two small functions together never leave 16 GiB free; the large one holds Global_VT, so they reach the end of the
+// window, are throttled, and the GPU empties for it.
+TEST(Starvation, FunctionThatNeedsTheWholeGpuGetsIt) {
+  const Setting setting{
+      .tokens_per_gpu = 2,
+      .functions = {
+          {.service = 1s, .memory = gib(8)}, {.service = 700ms, .memory = gib(4)}, {.service = 1s, .memory = gib(16)}}};
+  const Duration waited = wait_in_flood(setting, 1000);
+  EXPECT_GT(waited, 5s);
+  EXPECT_LE(waited, 2 * 10s + 2s);
+}
+
+}  // namespace
+}  // namespace fairlead

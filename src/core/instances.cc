@@ -1,0 +1,122 @@
+#include <vector>
+
+#include "base/check.h"
+#include "core/state.h"
+
+namespace fairlead {
+
+void Core::State::ready(Instant now, InstanceId id, Actions& out) {
+  Instance* instance = pool.find(id);
+  if (instance == nullptr || instance->state != InstanceState::kStarting) return;
+  deliver(now, *instance, out);
+}
+
+void Core::State::gone(Instant now, InstanceId id, Actions& out) {
+  const Instance* instance = pool.find(id);
+  if (instance == nullptr) return;
+  end_bound(now, *instance, Outcome::kStartFailed, Outcome::kCrashed, out);
+  forget(id);
+  dispatch(now, out);
+}
+
+void Core::State::answered(Instant now, InvocationId id, bool is_error, std::optional<Duration> gpu_time,
+                           Actions& out) {
+  const auto invocation = invocations.find(id);
+  if (invocation == invocations.end() || !invocation->second.running) return;
+  Instance* instance = pool.find(invocation->second.instance);
+  FL_CHECK(instance != nullptr && instance->bound == id, "invocation {}", id.value());
+  complete_run(now, invocation, is_error ? Outcome::kFunctionError : Outcome::kSuccess, gpu_time, out);
+  if (instance->retiring) {
+    stop(instance->id, StopReason::kFunctionChanged, out);
+  } else {
+    pool.release(*instance);
+    instance->answered = true;
+    instance->last_used = now;
+    set_deadline(instance->id, now + options.return_deadline);
+  }
+  dispatch(now, out);
+}
+
+void Core::State::idle(Instant now, InstanceId id, Actions& out) {
+  Instance* instance = pool.find(id);
+  if (instance == nullptr || !instance->returning()) return;
+  if (instance->bound) {
+    deliver(now, *instance, out);
+    return;
+  }
+  clear_deadline(id);
+  instance->state = InstanceState::kIdle;
+  instance->answered = false;
+}
+
+void Core::State::expire_deadlines(Instant now, Actions& out) {
+  while (!deadlines.empty() && deadlines.begin()->first <= now) {
+    const Instance& instance = *pool.find(deadlines.begin()->second);
+    const bool starting = instance.state == InstanceState::kStarting;
+    out.push_back(StopInstance{instance.id, starting ? StopReason::kStartFailed : StopReason::kTimeout});
+    end_bound(now, instance, Outcome::kStartFailed, Outcome::kTimeout, out);
+    forget(instance.id);
+  }
+}
+
+void Core::State::end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running,
+                            Actions& out) {
+  if (!instance.bound) return;
+  const auto it = invocations.find(instance.bound);
+  FL_CHECK(it != invocations.end(), "invocation {}", instance.bound.value());
+  Invocation& invocation = it->second;
+  if (invocation.running) {
+    complete_run(now, it, if_running, std::nullopt, out);
+  } else if (instance.returning()) {
+    policy->on_requeue(now, invocation.flow, it->first);
+    invocation.instance = InstanceId();
+    invocation.start = StartKind::kCold;
+    limit_concurrency(now, instance.flow, out);
+  } else {
+    policy->on_failed_start(now, invocation.flow, it->first, now - invocation.dispatched);
+    complete(now, it, if_starting, Duration(0), out);
+  }
+}
+
+void Core::State::retire_instances(FlowId flow, Actions& out) {
+  const std::vector<Instance*> all = pool.of_flow(flow);  // a copy: stop() changes it
+  for (Instance* instance : all) {
+    if (instance->holds_token()) {
+      instance->retiring = true;
+    } else {
+      stop(instance->id, StopReason::kFunctionChanged, out);
+    }
+  }
+}
+
+// A function that may not run at all keeps nothing waiting.
+void Core::State::limit_concurrency(Instant now, FlowId flow, Actions& out) {
+  const auto& limit = functions.at(flow).max_concurrency;
+  policy->set_max_concurrency(flow, limit);
+  if (limit == 0u) complete_queued(now, flow, Outcome::kCancelled, out);
+}
+
+void Core::State::stop(InstanceId id, StopReason reason, Actions& out) {
+  out.push_back(StopInstance{id, reason});
+  forget(id);
+}
+
+void Core::State::forget(InstanceId id) {
+  clear_deadline(id);
+  pool.remove(id);
+}
+
+void Core::State::set_deadline(InstanceId id, Instant at) {
+  clear_deadline(id);
+  deadline_of[id] = at;
+  deadlines.emplace(at, id);
+}
+
+void Core::State::clear_deadline(InstanceId id) {
+  const auto found = deadline_of.find(id);
+  if (found == deadline_of.end()) return;
+  deadlines.erase({found->second, id});
+  deadline_of.erase(found);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,230 @@
+#include "model/function.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+namespace fairlead {
+
+namespace {
+
+constexpr std::string_view kArnPrefix = "arn:aws:lambda:us-east-1:000000000000:function:";
+constexpr std::string_view kLatest = "$LATEST";
+constexpr std::size_t kMaxDescriptionLength = 256;
+constexpr std::size_t kMaxHandlerLength = 128;
+constexpr std::size_t kMaxTagKeyLength = 128;
+constexpr std::size_t kMaxTagValueLength = 256;
+constexpr int kMaxGpuMemoryMib = 1 << 20;
+
+// Each brings its own `bootstrap`; language runtimes are not part of a node.
+constexpr std::array<std::string_view, 3> kRuntimes{"provided.al2023", "provided.al2", "provided"};
+
+// Set by the platform for every function.
+constexpr std::array<std::string_view, 13> kReservedVariables{"_HANDLER",
+                                                              "_X_AMZN_TRACE_ID",
+                                                              "AWS_REGION",
+                                                              "AWS_DEFAULT_REGION",
+                                                              "AWS_EXECUTION_ENV",
+                                                              "AWS_ACCESS_KEY_ID",
+                                                              "AWS_SECRET_ACCESS_KEY",
+                                                              "AWS_SESSION_TOKEN",
+                                                              "AWS_ACCESS_KEY",
+                                                              "AWS_SECRET_KEY",
+                                                              "LAMBDA_TASK_ROOT",
+                                                              "LAMBDA_RUNTIME_DIR",
+                                                              "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
+constexpr std::string_view kReservedVariablePrefix = "AWS_LAMBDA_";
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_name_character(char c) {
+  return is_letter(c) || is_digit(c) || c == '-' || c == '_';
+}
+bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
+}
+
+Status validate_range(std::string_view field, int value, int least, int most, std::string_view unit) {
+  if (value >= least && value <= most) return {};
+  return fail(Errc::kInvalidArgument, "{} is {}; it must be between {} and {} {}", field, value, least, most, unit);
+}
+
+Status validate_length(std::string_view field, const std::string& value, std::size_t most) {
+  if (value.size() <= most) return {};
+  return fail(Errc::kInvalidArgument, "{} has {} bytes; it may have at most {}", field, value.size(), most);
+}
+
+Status validate_variable_name(const std::string& name) {
+  const bool is_identifier =
+      !name.empty() && (is_letter(name[0]) || name[0] == '_') &&
+      std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+  if (!is_identifier) {
+    return fail(Errc::kInvalidArgument, "Environment.Variables: '{}' is not a name of letters, digits and '_'", name);
+  }
+  if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) != kReservedVariables.end() ||
+      name.starts_with(kReservedVariablePrefix)) {
+    return fail(Errc::kInvalidArgument, "Environment.Variables: '{}' is reserved; the platform sets it", name);
+  }
+  return {};
+}
+
+Status validate_environment(const std::map<std::string, std::string>& environment) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : environment) {
+    if (Status status = validate_variable_name(name); !status) return status;
+    if (has_nul(value)) return fail(Errc::kInvalidArgument, "Environment.Variables: '{}' contains a NUL", name);
+    bytes += name.size() + value.size();
+  }
+  if (bytes <= kMaxEnvironmentBytes) return {};
+  return fail(Errc::kInvalidArgument, "Environment.Variables: names and values have {} bytes; they may have at most {}",
+              bytes, kMaxEnvironmentBytes);
+}
+
+Status validate_tags(const std::map<std::string, std::string>& tags) {
+  if (tags.size() > kMaxTags) {
+    return fail(Errc::kInvalidArgument, "Tags: {} tags; at most {} are possible", tags.size(), kMaxTags);
+  }
+  for (const auto& [key, value] : tags) {
+    if (key.empty() || key.size() > kMaxTagKeyLength) {
+      return fail(Errc::kInvalidArgument, "Tags: key '{}' has {} bytes; 1 to {} are possible", key, key.size(),
+                  kMaxTagKeyLength);
+    }
+    if (key.starts_with("aws:")) return fail(Errc::kInvalidArgument, "Tags: key '{}': 'aws:' is reserved", key);
+    if (Status status = validate_length("Tags: value of " + key, value, kMaxTagValueLength); !status) return status;
+  }
+  return {};
+}
+
+// A GPU setting as the author wrote it, and where: the tag wins over the variable.
+struct Setting {
+  std::string source;
+  std::string text;
+};
+
+std::optional<Setting> find_setting(const FunctionConfig& config, const std::string& tag, const std::string& variable) {
+  if (const auto it = config.tags.find(tag); it != config.tags.end()) return Setting{"tag " + tag, it->second};
+  const auto it = config.environment.find(variable);
+  if (it == config.environment.end()) return std::nullopt;
+  return Setting{"variable " + variable, it->second};
+}
+
+template <typename T>
+Result<T> parse_setting(const Setting& setting, T least, T most) {
+  T value{};
+  const char* last = setting.text.data() + setting.text.size();
+  const auto [end, error] = std::from_chars(setting.text.data(), last, value);
+  if (error == std::errc() && end == last && value >= least && value <= most) return value;
+  return fail(Errc::kInvalidArgument, "{} is '{}'; it must be a number between {} and {}", setting.source, setting.text,
+              least, most);
+}
+
+Status refuse_unknown_settings(const FunctionConfig& config) {
+  for (const auto& [key, value] : config.tags) {
+    if (!key.starts_with("gpu:") || key == "gpu:memory-mib" || key == "gpu:compute-percent" || key == "gpu:weight") {
+      continue;
+    }
+    return fail(Errc::kInvalidArgument,
+                "tag {} is not known; the gpu: tags are gpu:memory-mib, gpu:compute-percent and gpu:weight", key);
+  }
+  return {};
+}
+
+std::vector<std::string> split_at_colons(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t colon; (colon = text.find(':', begin)) != std::string::npos; begin = colon + 1) {
+    parts.push_back(text.substr(begin, colon - begin));
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+// Index of the name in name[:qualifier], account:function:name[:qualifier] or
+// arn:aws:lambda:region:account:function:name[:qualifier].
+std::optional<std::size_t> name_index(const std::vector<std::string>& parts) {
+  const std::size_t count = parts.size();
+  if ((count == 7 || count == 8) && parts[0] == "arn" && parts[2] == "lambda" && parts[5] == "function") return 6;
+  if ((count == 3 || count == 4) && parts[1] == "function") return 2;
+  if (count <= 2) return 0;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status validate_function_name(const std::string& name) {
+  const bool is_valid = !name.empty() && name.size() <= kMaxFunctionNameLength &&
+                        std::all_of(name.begin(), name.end(), is_name_character);
+  if (is_valid) return {};
+  return fail(Errc::kInvalidArgument, "FunctionName is '{}'; it must be 1 to {} letters, digits, '-' and '_'",
+              name.substr(0, 2 * kMaxFunctionNameLength), kMaxFunctionNameLength);
+}
+
+Status validate_config(const FunctionConfig& config) {
+  Status status = validate_range("MemorySize", config.memory_mib, kMinMemoryMib, kMaxMemoryMib, "MiB");
+  if (!status) return status;
+  status = validate_range("Timeout", config.timeout_seconds, kMinTimeoutSeconds, kMaxTimeoutSeconds, "seconds");
+  if (!status) return status;
+  status = validate_range("EphemeralStorage.Size", config.ephemeral_storage_mib, kMinEphemeralStorageMib,
+                          kMaxEphemeralStorageMib, "MiB");
+  if (!status) return status;
+  if (status = validate_length("Description", config.description, kMaxDescriptionLength); !status) return status;
+  if (status = validate_length("Handler", config.handler, kMaxHandlerLength); !status) return status;
+  if (has_nul(config.handler)) return fail(Errc::kInvalidArgument, "Handler contains a NUL");
+  if (std::find(kRuntimes.begin(), kRuntimes.end(), config.runtime) == kRuntimes.end()) {
+    return fail(Errc::kInvalidArgument,
+                "Runtime is '{}'; it must be provided.al2023, provided.al2 or provided: code with an executable "
+                "`bootstrap` at its root",
+                config.runtime);
+  }
+  if (status = validate_environment(config.environment); !status) return status;
+  return validate_tags(config.tags);
+}
+
+Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
+  if (Status status = refuse_unknown_settings(config); !status) return fail(status.error());
+  GpuSettings settings;
+  if (const auto setting = find_setting(config, "gpu:memory-mib", "GPU_MEMORY_MIB")) {
+    const auto value = parse_setting<int>(*setting, 1, kMaxGpuMemoryMib);
+    if (!value) return fail(value.error());
+    settings.memory_mib = *value;
+  }
+  if (const auto setting = find_setting(config, "gpu:compute-percent", "GPU_COMPUTE_PERCENT")) {
+    const auto value = parse_setting<int>(*setting, 1, 100);
+    if (!value) return fail(value.error());
+    settings.compute_percent = *value;
+  }
+  if (const auto setting = find_setting(config, "gpu:weight", "GPU_WEIGHT")) {
+    const auto value = parse_setting<double>(*setting, 0.01, 100.0);
+    if (!value) return fail(value.error());
+    settings.weight = *value;
+  }
+  return settings;
+}
+
+Result<std::string> function_name_from(const std::string& name_or_arn) {
+  const std::vector<std::string> parts = split_at_colons(name_or_arn);
+  const auto index = name_index(parts);
+  if (!index) {
+    return fail(Errc::kInvalidArgument, "FunctionName is '{}'; it must be a name, a partial ARN or a function's ARN",
+                name_or_arn.substr(0, 256));
+  }
+  const std::string& name = parts[*index];
+  if (Status status = validate_function_name(name); !status) return fail(status.error());
+  if (*index + 1 < parts.size() && parts[*index + 1] != kLatest) {
+    return fail(Errc::kNotFound, "Function not found: {}:{}; there are no versions or aliases but {}",
+                function_arn(name), parts[*index + 1], kLatest);
+  }
+  return name;
+}
+
+std::string function_arn(const std::string& name) {
+  return std::string(kArnPrefix) + name;
+}
+
+}  // namespace fairlead

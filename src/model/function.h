@@ -1,0 +1,74 @@
+// A function as its author registered it: plain values, no behaviour. Names and bounds follow AWS Lambda's where it has
+// them, so that its SDKs work unchanged.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace fairlead {
+
+// Bounds that input is checked against. Errors quote them.
+inline constexpr std::size_t kMaxFunctionNameLength = 64;
+inline constexpr std::size_t kMaxSyncPayloadBytes = 6 << 20;   // 6 MiB, RequestResponse
+inline constexpr std::size_t kMaxAsyncPayloadBytes = 1 << 20;  // 1 MiB, Event
+inline constexpr std::size_t kMaxResponseBytes = 6 << 20;
+inline constexpr std::size_t kMaxEnvironmentBytes = 4096;
+inline constexpr std::size_t kMaxTags = 50;
+inline constexpr std::size_t kMaxZippedCodeBytes = 50 << 20;
+inline constexpr std::size_t kMaxUnzippedCodeBytes = 250 << 20;
+inline constexpr int kMinMemoryMib = 128, kMaxMemoryMib = 10240;
+inline constexpr int kMinTimeoutSeconds = 1, kMaxTimeoutSeconds = 900;
+inline constexpr int kMinEphemeralStorageMib = 64, kMaxEphemeralStorageMib = 10240;
+
+// What `gpu:*` tags and GPU_* environment variables say (reference: apis.md 15.2; the tag wins over the variable).
+struct GpuSettings {
+  std::optional<int> memory_mib;       // gpu:memory-mib       device memory cap of one instance
+  std::optional<int> compute_percent;  // gpu:compute-percent  SM share, 1-100
+  double weight = 1.0;                 // gpu:weight           fair share, 0.01-100
+
+  bool operator==(const GpuSettings&) const = default;
+};
+
+// What the author sets (CreateFunction, UpdateFunctionConfiguration).
+struct FunctionConfig {
+  std::string description;
+  std::string role;     // accepted for the SDKs' sake, not used
+  std::string handler;  // passed to the function as _HANDLER
+  std::string runtime = "provided.al2023";
+  int memory_mib = 512;
+  int timeout_seconds = 60;
+  int ephemeral_storage_mib = 512;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> tags;
+
+  bool operator==(const FunctionConfig&) const = default;
+};
+
+// What the registry keeps.
+struct FunctionRecord {
+  std::string name;
+  FunctionConfig config;
+  std::string code_sha256;  // base64, as Lambda reports it
+  std::int64_t code_bytes = 0;
+  std::string code_path;    // directory with the unpacked code, `bootstrap` in it; content-addressed, immutable
+  std::string revision_id;  // changes with every update
+  std::int64_t last_modified_ms = 0;
+  std::optional<int> reserved_concurrency;
+};
+
+// Checks. Each error names the field, the value and the bound.
+Status validate_function_name(const std::string& name);  // [A-Za-z0-9-_]{1,64}
+Status validate_config(const FunctionConfig& config);
+Result<GpuSettings> gpu_settings(const FunctionConfig& config);
+
+// Accepts "name", "name:$LATEST", a partial ARN ("123:function:name") and a full one; gives the bare name. Other
+// qualifiers are kNotFound: there are no versions yet.
+Result<std::string> function_name_from(const std::string& name_or_arn);
+std::string function_arn(const std::string& name);
+
+}  // namespace fairlead

@@ -1,0 +1,109 @@
+#include "placement/instance_pool.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace fairlead {
+namespace {
+
+void erase_pointer(std::vector<Instance*>& instances, const Instance* instance) {
+  const auto found = std::find(instances.begin(), instances.end(), instance);
+  FL_CHECK(found != instances.end());
+  *found = instances.back();
+  instances.pop_back();
+}
+
+}  // namespace
+
+InstancePool::InstancePool(std::size_t tokens_per_gpu, std::size_t instances_per_gpu)
+    : tokens_per_gpu_(tokens_per_gpu), instances_per_gpu_(instances_per_gpu) {
+  FL_CHECK(tokens_per_gpu >= 1 && tokens_per_gpu <= instances_per_gpu, "tokens_per_gpu={} instances_per_gpu={}",
+           tokens_per_gpu, instances_per_gpu);
+}
+
+void InstancePool::add_gpu(GpuId gpu, Bytes memory) {
+  Gpu added;
+  added.id = gpu;
+  added.memory = memory;
+  FL_CHECK(gpus_.emplace(gpu, std::move(added)).second, "GPU {} is there already", gpu.value());
+}
+
+Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory, InvocationId bound) {
+  Gpu& gpu = mutable_gpu(gpu_id);
+  FL_CHECK(fits(gpu, memory, gpu.instances.size(), gpu.memory_total), "no room on GPU {}", gpu_id.value());
+  const InstanceId id(next_instance_++);
+  Instance& instance = instances_[id];
+  instance.id = id;
+  instance.flow = flow;
+  instance.gpu = gpu_id;
+  instance.memory = memory;
+  instance.last_used = now;
+  gpu.instances.push_back(&instance);
+  gpu.memory_total += memory;
+  by_flow_[flow].push_back(&instance);
+  bind(instance, bound);
+  return instance;
+}
+
+void InstancePool::remove(InstanceId id) {
+  const auto found = instances_.find(id);
+  FL_CHECK(found != instances_.end(), "instance {}", id.value());
+  Instance& instance = found->second;
+  release(instance);
+  Gpu& gpu = mutable_gpu(instance.gpu);
+  gpu.memory_total -= instance.memory;
+  erase_pointer(gpu.instances, &instance);
+  const auto siblings = by_flow_.find(instance.flow);
+  erase_pointer(siblings->second, &instance);
+  if (siblings->second.empty()) by_flow_.erase(siblings);
+  instances_.erase(found);
+}
+
+void InstancePool::bind(Instance& instance, InvocationId invocation) {
+  Gpu& gpu = mutable_gpu(instance.gpu);
+  FL_CHECK(!instance.bound && invocation && has_free_token(gpu), "instance {} of GPU {}: bound={} tokens_in_use={}",
+           instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.tokens_in_use);
+  instance.bound = invocation;
+  ++gpu.tokens_in_use;
+  ++tokens_in_use_;
+  gpu.memory_in_use += instance.memory;
+}
+
+void InstancePool::release(Instance& instance) {
+  if (!instance.bound) return;
+  Gpu& gpu = mutable_gpu(instance.gpu);
+  instance.bound = InvocationId();
+  --gpu.tokens_in_use;
+  --tokens_in_use_;
+  gpu.memory_in_use -= instance.memory;
+}
+
+Instance* InstancePool::find(InstanceId instance) {
+  const auto found = instances_.find(instance);
+  return found == instances_.end() ? nullptr : &found->second;
+}
+
+const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
+  static const std::vector<Instance*> none;
+  const auto found = by_flow_.find(flow);
+  return found == by_flow_.end() ? none : found->second;
+}
+
+const Gpu& InstancePool::gpu(GpuId gpu) const {
+  return gpus_.at(gpu);
+}
+
+Gpu& InstancePool::mutable_gpu(GpuId gpu) {
+  return gpus_.at(gpu);
+}
+
+bool InstancePool::has_free_token() const {
+  return tokens_in_use_ < tokens_per_gpu_ * gpus_.size();
+}
+
+Bytes InstancePool::counted_memory(const Gpu& gpu, Bytes expected) {
+  return gpu.memory == Bytes(0) ? Bytes(0) : std::min(expected, gpu.memory);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,47 @@
+// Where does a chosen invocation run? Sticky late binding (MQFQ-Sticky sections 4.2 and 4.3): on a warm instance of its
+// function wherever a token is free, else on a new instance on the least loaded GPU. It runs on the GPU whose token it
+// took; there are no queues per GPU, so no GPU idles while another has a queue.
+//
+//   1. an idle instance of the function; the most recently used, so that the others age and can be evicted
+//   2. one that has answered but not yet asked for the next invocation ("returning"): it will within microseconds, and a
+//      second instance for that window would be a cold start for nothing
+//   3. a new instance on the GPU with the fewest tokens in use, then the fewest instances, then the lowest id; idle
+//      instances of any function are evicted for it as far as count and memory need
+//
+// Threads: not thread-safe. Determinism: ties break by id.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "placement/eviction.h"
+#include "placement/instance_pool.h"
+
+namespace fairlead {
+
+struct Placement {
+  GpuId gpu;
+  Instance* instance = nullptr;   // null: start a new one
+  Bytes memory{0};                // what the new one is counted with
+  std::vector<InstanceId> evict;  // before it starts
+};
+
+class Placer {
+ public:
+  explicit Placer(const EvictionPolicy& eviction) : eviction_(eviction) {}
+
+  // Empty: no GPU has a free token and either a warm instance or room. `expected`: device memory of one instance, 0 if
+  // not known. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
+  std::optional<Placement> place(const InstancePool& pool, FlowId flow, Bytes expected) const;
+  bool can_place(const InstancePool& pool, FlowId flow, Bytes expected) const;
+  bool has_warm(const InstancePool& pool, FlowId flow) const;
+
+ private:
+  Instance* warm_instance(const InstancePool& pool, FlowId flow) const;
+  const Gpu* roomy_gpu(const InstancePool& pool, Bytes expected) const;
+  std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory) const;
+
+  const EvictionPolicy& eviction_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,179 @@
+#include "placement/placer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fairlead {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr FlowId kA(1), kB(2);
+constexpr GpuId kGpu1(1), kGpu2(2);
+
+Instant at(std::int64_t second) {
+  return Instant(std::chrono::seconds(second));
+}
+
+// D = 2, four instances per GPU.
+class Placing : public ::testing::Test {
+ protected:
+  void add_gpu(GpuId gpu, Bytes memory = Bytes(0)) { pool_.add_gpu(gpu, memory); }
+
+  Instance& busy(FlowId flow, GpuId gpu, Bytes memory = Bytes(0)) {
+    Instance& instance = pool_.add(at(0), flow, gpu, memory, InvocationId(next_++));
+    instance.state = InstanceState::kBusy;
+    return instance;
+  }
+
+  Instance& idle(FlowId flow, GpuId gpu, Instant last_used, Bytes memory = Bytes(0)) {
+    Instance& instance = busy(flow, gpu, memory);
+    pool_.release(instance);
+    instance.state = InstanceState::kIdle;
+    instance.last_used = last_used;
+    return instance;
+  }
+
+  Instance& returning(FlowId flow, GpuId gpu, Instant last_used) {
+    Instance& instance = idle(flow, gpu, last_used);
+    instance.state = InstanceState::kBusy;
+    instance.answered = true;
+    return instance;
+  }
+
+  std::optional<Placement> place(FlowId flow, Bytes expected = Bytes(0)) const {
+    EXPECT_EQ(placer_.can_place(pool_, flow, expected), placer_.place(pool_, flow, expected).has_value());
+    return placer_.place(pool_, flow, expected);
+  }
+
+  InstancePool pool_{2, 4};
+  LruEviction eviction_;
+  Placer placer_{eviction_};
+  std::uint64_t next_ = 1;
+};
+
+TEST_F(Placing, PrefersTheMostRecentlyUsedIdleInstance) {
+  add_gpu(kGpu1);
+  idle(kA, kGpu1, at(1));
+  const Instance& newest = idle(kA, kGpu1, at(3));
+  idle(kA, kGpu1, at(2));
+  EXPECT_EQ(place(kA)->instance, &newest);
+}
+
+TEST_F(Placing, PrefersAnIdleInstanceToOneThatIsReturning) {
+  add_gpu(kGpu1);
+  returning(kA, kGpu1, at(9));
+  const Instance& warm = idle(kA, kGpu1, at(1));
+  EXPECT_EQ(place(kA)->instance, &warm);
+}
+
+TEST_F(Placing, BindsAReturningInstanceRatherThanStartingASecond) {
+  add_gpu(kGpu1);
+  add_gpu(kGpu2);
+  const Instance& instance = returning(kA, kGpu1, at(1));
+  EXPECT_EQ(place(kA)->instance, &instance);
+  EXPECT_EQ(place(kB)->instance, nullptr);
+}
+
+TEST_F(Placing, NewInstanceGoesToTheLeastLoadedGpu) {
+  add_gpu(kGpu1);
+  add_gpu(kGpu2);
+  EXPECT_EQ(place(kA)->gpu, kGpu1);
+  idle(kB, kGpu1, at(0));
+  EXPECT_EQ(place(kA)->gpu, kGpu2) << "fewer instances";
+  busy(kB, kGpu2);
+  EXPECT_EQ(place(kA)->gpu, kGpu1) << "fewer tokens in use";
+}
+
+TEST_F(Placing, WarmInstanceWithoutATokenIsNotWaitedFor) {
+  add_gpu(kGpu1);
+  add_gpu(kGpu2);
+  idle(kA, kGpu1, at(0));
+  busy(kB, kGpu1);
+  busy(kB, kGpu1);
+  EXPECT_EQ(place(kA)->instance, nullptr);
+  EXPECT_EQ(place(kA)->gpu, kGpu2);
+  EXPECT_FALSE(placer_.has_warm(pool_, kA));
+}
+
+TEST_F(Placing, NothingWithoutAFreeToken) {
+  add_gpu(kGpu1);
+  idle(kA, kGpu1, at(0));
+  busy(kA, kGpu1);
+  busy(kA, kGpu1);
+  EXPECT_FALSE(place(kA));
+}
+
+TEST_F(Placing, EvictsTheLeastRecentlyUsedOnlyWhenFull) {
+  add_gpu(kGpu1);
+  busy(kA, kGpu1);
+  idle(kA, kGpu1, at(5));
+  const InstanceId oldest = idle(kA, kGpu1, at(2)).id;
+  EXPECT_THAT(place(kB)->evict, IsEmpty());
+  idle(kA, kGpu1, at(3));
+  EXPECT_THAT(place(kB)->evict, ElementsAre(oldest));
+}
+
+TEST_F(Placing, EvictsAReturningInstanceOnlyWhenNothingIsIdle) {
+  add_gpu(kGpu1);
+  const InstanceId first = returning(kA, kGpu1, at(1)).id;
+  returning(kA, kGpu1, at(2));
+  returning(kA, kGpu1, at(3));
+  const InstanceId idle_one = idle(kA, kGpu1, at(9)).id;
+  EXPECT_THAT(place(kB)->evict, ElementsAre(idle_one));
+  pool_.remove(idle_one);
+  returning(kA, kGpu1, at(4));
+  EXPECT_THAT(place(kB)->evict, ElementsAre(first));
+}
+
+TEST_F(Placing, EvictsAsManyAsMemoryNeeds) {
+  add_gpu(kGpu1, gib(16));
+  const InstanceId second = idle(kA, kGpu1, at(2), gib(6)).id;
+  const InstanceId first = idle(kA, kGpu1, at(1), gib(6)).id;
+  EXPECT_THAT(place(kB, gib(4))->evict, IsEmpty());
+  EXPECT_THAT(place(kB, gib(5))->evict, ElementsAre(first));
+  EXPECT_THAT(place(kB, gib(11))->evict, ElementsAre(first, second));
+}
+
+TEST_F(Placing, WaitsWhileMemoryIsHeldByWhatRuns) {
+  add_gpu(kGpu1, gib(16));
+  busy(kA, kGpu1, gib(10));
+  EXPECT_TRUE(place(kB, gib(6)));
+  EXPECT_FALSE(place(kB, gib(7)));
+}
+
+TEST_F(Placing, FunctionLargerThanTheGpuGetsItAlone) {
+  add_gpu(kGpu1, gib(16));
+  EXPECT_EQ(place(kA, gib(40))->memory, gib(16));
+  busy(kB, kGpu1, gib(1));
+  EXPECT_FALSE(place(kA, gib(40)));
+}
+
+TEST_F(Placing, RetiringInstanceGetsNoWork) {
+  add_gpu(kGpu1);
+  idle(kA, kGpu1, at(0)).retiring = true;
+  EXPECT_EQ(place(kA)->instance, nullptr);
+}
+
+TEST(InstancePool, CountsTokensWhileSomethingIsBound) {
+  InstancePool pool(1, 2);
+  pool.add_gpu(kGpu1, gib(8));
+  EXPECT_TRUE(pool.has_free_token());
+  Instance& instance = pool.add(at(0), kA, kGpu1, gib(3), InvocationId(1));
+  EXPECT_FALSE(pool.has_free_token());
+  EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(3));
+  pool.release(instance);
+  pool.release(instance);  // nothing bound: no effect
+  EXPECT_TRUE(pool.has_free_token());
+  EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(0));
+  EXPECT_EQ(pool.gpu(kGpu1).memory_total, gib(3));
+  pool.bind(instance, InvocationId(2));
+  pool.remove(instance.id);
+  EXPECT_EQ(pool.tokens_in_use(), 0u);
+  EXPECT_EQ(pool.gpu(kGpu1).memory_total, gib(0));
+  EXPECT_THAT(pool.of_flow(kA), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fairlead

@@ -1,0 +1,147 @@
+#include "queueing/flow_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace fairlead {
+namespace {
+
+// 0.9 old + 0.1 new; the first sample is taken as it is.
+void average(std::optional<Duration>& mean, Duration sample) {
+  mean = mean ? *mean + (sample - *mean) / 10 : sample;
+}
+
+// Never 0: a weight too small for the fixed point is the smallest one.
+std::uint32_t fixed_point(double weight) {
+  FL_CHECK(weight > 0 && weight < 65536, "weight={}", weight);
+  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(std::lround(weight * Flow::kWeightOne)));
+}
+
+}  // namespace
+
+FlowTable::Slot FlowTable::add(FlowId flow, double weight) {
+  Slot slot = static_cast<Slot>(flows_.size());
+  if (free_slots_.empty()) {
+    flows_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  FL_CHECK(slots_.emplace(flow, slot).second, "flow {} is there already", flow.value());
+  flows_[slot].id = flow;
+  flows_[slot].weight = fixed_point(weight);
+  return slot;
+}
+
+void FlowTable::remove(FlowId flow) {
+  const Slot slot = slot_of(flow);
+  queued_ -= flows_[slot].queue.size();
+  expiries_.erase(slot);
+  flows_[slot] = Flow();
+  slots_.erase(flow);
+  free_slots_.push_back(slot);
+}
+
+FlowTable::Slot FlowTable::slot_of(FlowId flow) const {
+  const auto found = slots_.find(flow);
+  FL_CHECK(found != slots_.end(), "flow {} was not added", flow.value());
+  return found->second;
+}
+
+void FlowTable::set_weight(Slot slot, double weight) {
+  flows_[slot].weight = fixed_point(weight);
+}
+
+void FlowTable::arrive(Instant now, Slot slot, InvocationId invocation) {
+  Flow& flow = flows_[slot];
+  if (flow.last_arrival) average(flow.inter_arrival, now - *flow.last_arrival);
+  flow.last_arrival = now;
+  flow.inactive = false;
+  flow.queue.push_back({invocation, next_sequence_++});
+  ++queued_;
+  expiries_.erase(slot);
+}
+
+bool FlowTable::cancel(Instant now, Slot slot, InvocationId invocation) {
+  const bool found =
+      flows_[slot].queue.remove_first([&](const QueuedInvocation& q) { return q.invocation == invocation; });
+  if (!found) return false;
+  --queued_;
+  start_ttl_if_empty(now, slot);
+  return true;
+}
+
+InvocationId FlowTable::dispatch(Slot slot, Duration charged) {
+  Flow& flow = flows_[slot];
+  flow.in_flight.push_back({flow.queue.pop_front(), charged});
+  --queued_;
+  return flow.in_flight.back().queued.invocation;
+}
+
+Duration FlowTable::finish(Instant now, Slot slot, InvocationId invocation) {
+  const InFlight ended = take_in_flight(slot, invocation);
+  start_ttl_if_empty(now, slot);
+  return ended.charged;
+}
+
+Duration FlowTable::requeue(Slot slot, InvocationId invocation) {
+  const InFlight returned = take_in_flight(slot, invocation);
+  flows_[slot].queue.push_front(returned.queued);
+  ++queued_;
+  return returned.charged;
+}
+
+void FlowTable::record_service(Slot slot, Duration service) {
+  average(flows_[slot].service, service);
+}
+
+std::optional<Instant> FlowTable::next_expiry() const {
+  if (expiries_.empty()) return std::nullopt;
+  return expiries_.top_key().at;
+}
+
+void FlowTable::expire(Instant now) {
+  while (!expiries_.empty() && expiries_.top_key().at <= now) {
+    flows_[expiries_.top()].inactive = true;
+    expiries_.erase(expiries_.top());
+  }
+}
+
+FlowView FlowTable::view(Slot slot, bool throttled) const {
+  const Flow& flow = flows_[slot];
+  FlowView view;
+  view.flow = flow.id;
+  view.state = throttled ? FlowState::kThrottled : flow.inactive ? FlowState::kInactive : FlowState::kActive;
+  view.queued = flow.queue.size();
+  view.in_flight = flow.in_flight.size();
+  view.virtual_time = flow.virtual_time;
+  view.service_estimate = flow.service.value_or(Duration(0));
+  return view;
+}
+
+InFlight FlowTable::take_in_flight(Slot slot, InvocationId invocation) {
+  std::vector<InFlight>& running = flows_[slot].in_flight;
+  const auto found = std::find_if(running.begin(), running.end(),
+                                  [&](const InFlight& r) { return r.queued.invocation == invocation; });
+  FL_CHECK(found != running.end(), "invocation {} is not in flight", invocation.value());
+  const InFlight taken = *found;
+  *found = running.back();
+  running.pop_back();
+  return taken;
+}
+
+void FlowTable::start_ttl_if_empty(Instant now, Slot slot) {
+  const Flow& flow = flows_[slot];
+  if (flow.queue.empty() && flow.in_flight.empty()) expiries_.set(slot, {now + ttl(flow), flow.id});
+}
+
+Duration FlowTable::ttl(const Flow& flow) const {
+  if (!flow.inter_arrival) return options_.initial_ttl;
+  const double ns = options_.ttl_factor * static_cast<double>(flow.inter_arrival->count());
+  if (ns >= static_cast<double>(options_.max_ttl.count())) return options_.max_ttl;
+  return std::max(options_.min_ttl, Duration(static_cast<Duration::rep>(ns)));
+}
+
+}  // namespace fairlead

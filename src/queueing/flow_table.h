@@ -1,0 +1,115 @@
+// What every policy knows of its flows: who waits, who runs, how often invocations come, how long they take, and when an
+// empty flow has been quiet for so long that its device memory may go. No order between flows: that is the policy.
+//
+// Estimates (MQFQ-Sticky section 4): inter-arrival time and service are moving averages, 0.9 old + 0.1 new. Arrivals 10 s
+// apart and alpha = 2 keep an empty flow active for 20 s after its last invocation (anticipation).
+//
+// Threads: not thread-safe. Determinism: integer arithmetic; the hash map is only looked up in, never walked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "model/policy_options.h"
+#include "queueing/fifo.h"
+#include "queueing/indexed_heap.h"
+#include "queueing/policy.h"
+
+namespace fairlead {
+
+struct QueuedInvocation {
+  InvocationId invocation;
+  std::uint64_t sequence = 0;  // arrival order over all flows
+};
+
+struct InFlight {
+  QueuedInvocation queued;
+  Duration charged{0};  // virtual time added at dispatch
+};
+
+struct Flow {
+  FlowId id;
+  Duration virtual_time{0};  // service received / weight; kept by fair policies only
+  std::uint32_t weight = 0;  // fixed point, kWeightOne is 1.0
+  std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
+  Fifo<QueuedInvocation> queue;
+  std::vector<InFlight> in_flight;  // unordered; as many as tokens at most
+
+  std::optional<Duration> service;        // tau; empty until the first completion
+  std::optional<Duration> inter_arrival;  // empty until the second arrival
+  std::optional<Instant> last_arrival;
+  bool inactive = true;  // empty, nothing in flight, TTL over
+
+  static constexpr std::uint32_t kWeightOne = 1 << 16;
+
+  // Has work that its own reserved concurrency lets run.
+  bool runnable() const { return !queue.empty() && in_flight.size() < max_concurrency; }
+
+  // Virtual time that `service_time` costs: service / weight.
+  Duration cost(Duration service_time) const {
+    return Duration(static_cast<Duration::rep>(static_cast<__int128>(service_time.count()) * kWeightOne / weight));
+  }
+};
+
+class FlowTable {
+ public:
+  using Slot = IndexedHeap<int>::Slot;
+
+  explicit FlowTable(const PolicyOptions& options) : options_(options) {}
+
+  // Slots are dense and reused. REQUIRES: weight > 0; add: the flow is not there; slot_of, remove: it is.
+  Slot add(FlowId flow, double weight);
+  void remove(FlowId flow);
+  Slot slot_of(FlowId flow) const;
+  void set_weight(Slot slot, double weight);
+
+  Flow& operator[](Slot slot) { return flows_[slot]; }
+  const Flow& operator[](Slot slot) const { return flows_[slot]; }
+
+  void arrive(Instant now, Slot slot, InvocationId invocation);
+  bool cancel(Instant now, Slot slot, InvocationId invocation);  // O(queued of the flow)
+
+  // Head of the queue to in flight. REQUIRES: the queue is not empty.
+  InvocationId dispatch(Slot slot, Duration charged);
+
+  // In flight to gone, or back to the head of the queue. Both give what dispatch() charged. REQUIRES: it is in flight.
+  Duration finish(Instant now, Slot slot, InvocationId invocation);
+  Duration requeue(Slot slot, InvocationId invocation);
+
+  void record_service(Slot slot, Duration service);
+
+  std::optional<Instant> next_expiry() const;
+  void expire(Instant now);
+
+  std::size_t queued() const { return queued_; }
+
+  // `throttled` is the policy's word; the rest of the state is known here.
+  FlowView view(Slot slot, bool throttled) const;
+
+ private:
+  struct ExpiryKey {
+    Instant at;
+    FlowId flow;
+    auto operator<=>(const ExpiryKey&) const = default;
+  };
+
+  InFlight take_in_flight(Slot slot, InvocationId invocation);
+  void start_ttl_if_empty(Instant now, Slot slot);
+  Duration ttl(const Flow& flow) const;
+
+  const PolicyOptions options_;
+  std::vector<Flow> flows_;
+  std::vector<Slot> free_slots_;
+  std::unordered_map<FlowId, Slot> slots_;
+  IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
+  std::size_t queued_ = 0;
+  std::uint64_t next_sequence_ = 0;
+};
+
+}  // namespace fairlead
