@@ -1,0 +1,87 @@
+#include "softgpu/device/files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace softgpu {
+namespace {
+
+std::string last_error(const std::string& what, const std::string& path) {
+  return "cannot " + what + " " + path + ": " + std::strerror(errno);
+}
+
+bool write_all(int file, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  while (::getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return number;
+}
+
+Status create_file_once(const std::string& path, std::string_view content) {
+  if (::access(path.c_str(), F_OK) == 0) return {};
+  const std::string temporary = path + "." + std::to_string(random_number());
+  const int file = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return failure(last_error("create", temporary));
+  const bool written = write_all(file, content);
+  ::close(file);
+  const bool linked = written && (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
+  const std::string error = linked ? "" : last_error("write", path);
+  ::unlink(temporary.c_str());
+  if (!linked) return failure(error);
+  return {};
+}
+
+Result<std::string> read_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return failure(last_error("read", path));
+  std::string content;
+  std::vector<char> buffer(16384);
+  ssize_t count = 0;
+  while ((count = ::read(file, buffer.data(), buffer.size())) > 0) {
+    content.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  ::close(file);
+  if (count < 0) return failure(last_error("read", path));
+  return content;
+}
+
+Result<int> open_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return failure(last_error("open", path));
+  return file;
+}
+
+Result<void*> map_file(const std::string& path, std::size_t bytes) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return failure(last_error("open", path));
+  struct stat info = {};
+  if (::fstat(file, &info) != 0 || static_cast<std::size_t>(info.st_size) != bytes) {
+    ::close(file);
+    return failure(path + " has " + std::to_string(info.st_size) + " bytes: expected " + std::to_string(bytes));
+  }
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (mapping == MAP_FAILED) return failure(last_error("map", path));
+  return mapping;
+}
+
+}  // namespace softgpu

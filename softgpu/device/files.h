@@ -1,0 +1,30 @@
+// Files of the state folder: created once by whichever process comes first, complete from the moment they have a name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "softgpu/device/result.h"
+
+namespace softgpu {
+
+// 64 random bits from the system.
+std::uint64_t random_number();
+
+// Makes `path` hold `content`, unless it already exists; either way the file is complete afterwards. Written under a
+// temporary name and linked, so that a process killed half-way leaves nothing behind that another could read.
+Status create_file_once(const std::string& path, std::string_view content);
+
+// The whole of a text file.
+Result<std::string> read_file(const std::string& path);
+
+// An open descriptor, close-on-exec, read and write, created when absent. The caller owns it.
+Result<int> open_file(const std::string& path);
+
+// Maps `bytes` of `path`, shared. Error when the file is not exactly that large. The mapping lives as long as the
+// process.
+Result<void*> map_file(const std::string& path, std::size_t bytes);
+
+}  // namespace softgpu

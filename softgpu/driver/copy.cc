@@ -1,0 +1,153 @@
+#include "softgpu/driver/copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "softgpu/device/time_model.h"
+
+namespace softgpu {
+namespace {
+
+constexpr std::uint64_t kStagedBytes = 64 << 10;
+
+struct CheckedCopy {
+  Rectangle rectangle;
+  Place target;
+  Place source;
+};
+
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(address);
+}
+
+std::uint64_t span_of(std::uint64_t pitch, std::uint64_t width, std::uint64_t height) {
+  return (height - 1) * pitch + width;
+}
+
+CUresult check(const Rectangle& r, Sides sides, CheckedCopy& copy) {
+  copy.rectangle = r;
+  if (r.height > 1 && (r.target_pitch < r.width || r.source_pitch < r.width)) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(locate(r.target, span_of(r.target_pitch, r.width, r.height), copy.target));
+  SOFTGPU_TRY(locate(r.source, span_of(r.source_pitch, r.width, r.height), copy.source));
+  const bool target_device = sides == Sides::kTargetDevice || sides == Sides::kBothDevice;
+  const bool source_device = sides == Sides::kSourceDevice || sides == Sides::kBothDevice;
+  if (target_device && copy.target.pageable()) return CUDA_ERROR_INVALID_VALUE;
+  if (source_device && copy.source.pageable()) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+void move_rows(const Rectangle& r) {
+  for (std::uint64_t row = 0; row < r.height; ++row) {
+    std::memmove(pointer(r.target + row * r.target_pitch), pointer(r.source + row * r.source_pitch), r.width);
+  }
+}
+
+void run_copy(CUcontext context, const CheckedCopy& copy) {
+  if (context->fault() != CUDA_SUCCESS) return;
+  Device& device = context->device();
+  const std::uint64_t begin = monotonic_ns();
+  {
+    const std::shared_lock gate(context->owner().memory_gate);
+    move_rows(copy.rectangle);
+  }
+  const std::uint64_t bytes = copy.rectangle.width * copy.rectangle.height;
+  const bool within_device = copy.target.device != nullptr && copy.target.device == copy.source.device;
+  const Profile& profile = device.profile();
+  device.pace(begin, within_device ? device_copy_ns(profile, bytes) : link_copy_ns(profile, bytes), context->cancel());
+  device.meter().moved(bytes, monotonic_ns());
+}
+
+bool empty(const Rectangle& r) {
+  return r.width == 0 || r.height == 0;
+}
+
+// Fills one row; memset when all bytes of the pattern are equal, which is the usual case.
+void fill_row(void* row, const Fill& fill) {
+  const std::uint32_t byte = fill.pattern & 0xFF;
+  if (fill.pattern_bytes == 1 || (fill.pattern_bytes == 2 && fill.pattern == byte * 0x0101) ||
+      (fill.pattern_bytes == 4 && fill.pattern == byte * 0x01010101)) {
+    std::memset(row, static_cast<int>(byte), fill.width * fill.pattern_bytes);
+  } else if (fill.pattern_bytes == 2) {
+    std::fill_n(static_cast<std::uint16_t*>(row), fill.width, static_cast<std::uint16_t>(fill.pattern));
+  } else {
+    std::fill_n(static_cast<std::uint32_t*>(row), fill.width, fill.pattern);
+  }
+}
+
+void run_fill(CUcontext context, const Fill& fill) {
+  if (context->fault() != CUDA_SUCCESS) return;
+  const std::uint64_t begin = monotonic_ns();
+  {
+    const std::shared_lock gate(context->owner().memory_gate);
+    for (std::uint64_t row = 0; row < fill.height; ++row) fill_row(pointer(fill.target + row * fill.pitch), fill);
+  }
+  const std::uint64_t bytes = fill.width * fill.pattern_bytes * fill.height;
+  Device& device = context->device();
+  device.pace(begin, device_copy_ns(device.profile(), bytes / 2), context->cancel());
+  device.meter().moved(bytes, monotonic_ns());
+}
+
+CUresult check_fill(const Fill& fill) {
+  const std::uint64_t width = fill.width * fill.pattern_bytes;
+  if (fill.target % fill.pattern_bytes != 0 || (fill.height > 1 && fill.pitch < width)) return CUDA_ERROR_INVALID_VALUE;
+  Place place;
+  SOFTGPU_TRY(locate(fill.target, span_of(fill.pitch, width, fill.height), place));
+  return place.pageable() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult copy_now(const Rectangle& rectangle, Sides sides) {
+  StreamUse use;
+  CheckedCopy copy;
+  SOFTGPU_TRY(healthy_stream(nullptr, use));
+  if (empty(rectangle)) return CUDA_SUCCESS;
+  SOFTGPU_TRY(check(rectangle, sides, copy));
+  use.context->run_now(*use.stream, [&] { run_copy(use.context, copy); });
+  return use.context->fault();
+}
+
+CUresult copy_async(const Rectangle& rectangle, Sides sides, CUstream stream) {
+  StreamUse use;
+  CheckedCopy copy;
+  SOFTGPU_TRY(healthy_stream(stream, use));
+  if (empty(rectangle)) return CUDA_SUCCESS;
+  SOFTGPU_TRY(check(rectangle, sides, copy));
+  CUcontext context = use.context;
+  const bool small = rectangle.height == 1 && rectangle.width <= kStagedBytes;
+  if (copy.source.pageable() && !copy.target.pageable() && small) {
+    auto staged = std::make_shared<std::vector<std::byte>>(rectangle.width);
+    std::memcpy(staged->data(), pointer(rectangle.source), rectangle.width);
+    copy.rectangle.source = reinterpret_cast<std::uint64_t>(staged->data());
+    context->submit(*use.stream, [context, copy, staged] { run_copy(context, copy); });
+    return CUDA_SUCCESS;
+  }
+  const Point point = context->submit(*use.stream, [context, copy] { run_copy(context, copy); });
+  if (!copy.source.pageable() && !copy.target.pageable()) return CUDA_SUCCESS;
+  point.stream->wait_helping(point.sequence);
+  return context->fault();
+}
+
+CUresult fill_now(const Fill& fill) {
+  StreamUse use;
+  SOFTGPU_TRY(healthy_stream(nullptr, use));
+  if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
+  SOFTGPU_TRY(check_fill(fill));
+  use.context->run_now(*use.stream, [&] { run_fill(use.context, fill); });
+  return use.context->fault();
+}
+
+CUresult fill_async(const Fill& fill, CUstream stream) {
+  StreamUse use;
+  SOFTGPU_TRY(healthy_stream(stream, use));
+  if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
+  SOFTGPU_TRY(check_fill(fill));
+  CUcontext context = use.context;
+  context->submit(*use.stream, [context, fill] { run_fill(context, fill); });
+  return CUDA_SUCCESS;
+}
+
+}  // namespace softgpu

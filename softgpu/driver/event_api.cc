@@ -1,0 +1,117 @@
+// Events.
+#include "softgpu/device/busy_meter.h"
+#include "softgpu/driver/stream_handle.h"
+
+using softgpu::Events;
+using softgpu::healthy_context;
+using softgpu::healthy_stream;
+using softgpu::monotonic_ns;
+using softgpu::StreamUse;
+
+namespace {
+
+using Record = CUevent_st::Record;
+
+constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+
+CUresult check_event(CUevent event) {
+  if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return Events::valid(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  CUcontext context = nullptr;
+  if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((flags & ~kEventFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(healthy_context(context));
+  CUevent made = Events::take();
+  made->flags = flags;
+  made->context = context;
+  *event = made;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  SOFTGPU_TRY(check_event(event));
+  {
+    const std::lock_guard guard(event->mutex);
+    event->record.reset();
+  }
+  Events::give_back(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  StreamUse use;
+  SOFTGPU_TRY(check_event(event));
+  SOFTGPU_TRY(healthy_stream(stream, use));
+  if (use.context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  const auto record = std::make_shared<Record>();
+  if (use.context->idle()) {
+    record->time_ns = monotonic_ns();
+  } else {
+    // The stream holds the operation, so the operation may not hold the stream through the record's point.
+    const std::weak_ptr<Record> weak = record;
+    record->point = use.context->submit(*use.stream, [weak] {
+      if (const auto held = weak.lock()) held->time_ns = monotonic_ns();
+    });
+  }
+  const std::lock_guard guard(event->mutex);
+  event->record = record;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return cuEventRecord(event, stream);
+}
+
+CUresult cuEventQuery(CUevent event) {
+  SOFTGPU_TRY(check_event(event));
+  const auto record = event->last_record();
+  SOFTGPU_TRY(event->context->fault());
+  return record == nullptr || record->point.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  SOFTGPU_TRY(check_event(event));
+  const auto record = event->last_record();
+  if (record != nullptr && record->point.stream != nullptr) {
+    record->point.stream->wait_helping(record->point.sequence);
+  }
+  event->context->prints().flush();
+  return event->context->fault();
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent begin, CUevent end) {
+  if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(check_event(begin));
+  SOFTGPU_TRY(check_event(end));
+  const auto first = begin->last_record();
+  const auto last = end->last_record();
+  const bool timed = ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING) == 0;
+  if (first == nullptr || last == nullptr || !timed) return CUDA_ERROR_INVALID_HANDLE;
+  if (!first->point.reached() || !last->point.reached()) return CUDA_ERROR_NOT_READY;
+  SOFTGPU_TRY(begin->context->fault());
+  const auto elapsed_ns = static_cast<std::int64_t>(last->time_ns.load() - first->time_ns.load());
+  *milliseconds = static_cast<float>(elapsed_ns) / 1e6F;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+  return cuEventElapsedTime_v2(milliseconds, begin, end);
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  StreamUse use;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(check_event(event));
+  SOFTGPU_TRY(healthy_stream(stream, use));
+  const auto record = event->last_record();
+  if (record == nullptr || record->point.reached()) return CUDA_SUCCESS;
+  use.context->submit(*use.stream, [] {}, {record->point});
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,46 @@
+// Every symbol of the table exists: those that no other file defines are these weak functions, which count the call and
+// return CUDA_ERROR_NOT_SUPPORTED. They ignore their arguments, whatever they are.
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "softgpu/driver/log.h"
+#include "softgpu/driver/unsupported.h"
+
+namespace softgpu {
+namespace {
+
+constexpr int kNotSupported = 801;
+
+std::atomic<unsigned long> g_calls = 0;
+
+bool first_call(const char* symbol) {
+  static auto* mutex = new std::mutex;
+  static auto* seen = new std::set<std::string>;  // guarded by mutex
+  const std::lock_guard guard(*mutex);
+  return seen->insert(symbol).second;
+}
+
+}  // namespace
+
+int count_unsupported(const char* symbol) {
+  g_calls.fetch_add(1, std::memory_order_relaxed);
+  if (first_call(symbol)) log_line(std::string(symbol) + " is not supported");
+  return kNotSupported;
+}
+
+unsigned long unsupported_calls() {
+  return g_calls.load(std::memory_order_relaxed);
+}
+
+}  // namespace softgpu
+
+extern "C" {
+#define SYMBOL(base, suffix, since, symbol)                   \
+  __attribute__((weak, visibility("default"))) int symbol() { \
+    return softgpu::count_unsupported(#symbol);               \
+  }
+#include "symbols.inc"
+#undef SYMBOL
+}

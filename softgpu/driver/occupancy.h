@@ -1,0 +1,13 @@
+// How many blocks of a kernel fit on one SM at a time.
+#pragma once
+
+#include <cstddef>
+
+#include "softgpu/driver/module.h"
+
+namespace softgpu {
+
+// The least of what threads, block slots, registers and shared memory allow; 0 when not even one fits.
+int blocks_per_sm(const CUfunc_st& function, unsigned block_size, std::size_t dynamic_shared_bytes);
+
+}  // namespace softgpu

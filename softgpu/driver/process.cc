@@ -1,0 +1,137 @@
+#include "softgpu/driver/process.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "softgpu/device/key_value.h"
+
+namespace softgpu {
+namespace {
+
+std::atomic<Process*> g_process = nullptr;  // never deleted: worker threads may outlive static destruction
+
+std::uint64_t environment_number(const char* name, std::uint64_t fallback, std::uint64_t high) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return fallback;
+  return parse_number(name, text, 0, high).value_or(fallback);
+}
+
+Settings read_settings() {
+  Settings settings;
+  settings.launch_timeout_ns = environment_number("SOFTGPU_LAUNCH_TIMEOUT_MS", 0, 86'400'000) * 1'000'000;
+  const unsigned cpus = std::max(1U, std::thread::hardware_concurrency());
+  settings.workers = std::max(1U, static_cast<unsigned>(environment_number("SOFTGPU_WORKERS", cpus, 256)));
+  return settings;
+}
+
+// The device an entry of CUDA_VISIBLE_DEVICES names, by index or by a prefix of its UUID; -1 when none.
+int parse_visible(const Machine& machine, const std::string& entry) {
+  for (unsigned device = 0; device < machine.device_count; ++device) {
+    if (entry == std::to_string(device)) return static_cast<int>(device);
+    if (entry.size() > 4 && uuid_text(machine, device).starts_with(entry)) return static_cast<int>(device);
+  }
+  return -1;
+}
+
+// As NVIDIA's driver has it: the list gives the order, and ends at the first entry that names no device.
+std::vector<unsigned> visible_devices(const Machine& machine) {
+  std::vector<unsigned> visible;
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) {
+    for (unsigned device = 0; device < machine.device_count; ++device) visible.push_back(device);
+    return visible;
+  }
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const int device = parse_visible(machine, entry);
+    if (device < 0) break;
+    visible.push_back(static_cast<unsigned>(device));
+  }
+  return visible;
+}
+
+}  // namespace
+
+Result<Process*> Process::open() {
+  auto machine = open_machine();
+  if (!machine) return failure(machine.error());
+  auto clients = Clients::open(*machine);
+  if (!clients) return failure(clients.error());
+  const std::vector<unsigned> visible = visible_devices(*machine);
+  auto process = std::unique_ptr<Process>(new Process(std::move(*machine), *clients));
+  process->settings_ = read_settings();
+  const auto self = process->clients_.join();
+  if (!self) return failure(self.error());
+  for (const unsigned index : visible) {
+    auto device = Device::open(process->machine_, process->clients_, *self, index);
+    if (!device) return failure(device.error());
+    auto& entry = process->devices_.emplace_back(std::make_unique<DriverDevice>());
+    entry->ordinal = static_cast<int>(process->devices_.size()) - 1;
+    entry->device = std::move(*device);
+  }
+  return process.release();
+}
+
+CUresult Process::initialise() {
+  static std::once_flag once;
+  static CUresult result = CUDA_ERROR_NOT_INITIALIZED;
+  std::call_once(once, [] {
+    const auto process = open();
+    if (!process) {
+      std::fprintf(stderr, "softgpu: %s\n", process.error().c_str());
+      result = CUDA_ERROR_SYSTEM_NOT_READY;
+      return;
+    }
+    // A child of fork has none of the worker threads and not the slot's lock: it must start afresh by exec.
+    ::pthread_atfork(nullptr, nullptr, [] {
+      g_process.store(nullptr);
+      result = CUDA_ERROR_NOT_INITIALIZED;
+    });
+    g_process.store(*process);
+    result = (*process)->devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+  });
+  return result;
+}
+
+Process* Process::get() {
+  return g_process.load(std::memory_order_acquire);
+}
+
+DriverDevice* Process::device(int ordinal) {
+  if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= devices_.size()) return nullptr;
+  return devices_[static_cast<std::size_t>(ordinal)].get();
+}
+
+DriverDevice* Process::owner_of(std::uint64_t address) {
+  for (const auto& entry : devices_) {
+    if (entry->device->window().contains(address)) return entry.get();
+  }
+  return nullptr;
+}
+
+void Process::add_host(std::uint64_t address, std::uint64_t bytes) {
+  for (const auto& entry : devices_) entry->device->window().add_host(address, bytes);
+}
+
+void Process::remove_host(std::uint64_t address) {
+  for (const auto& entry : devices_) entry->device->window().remove_host(address);
+}
+
+Extent Process::find_host(std::uint64_t address) const {
+  return devices_.empty() ? Extent{} : devices_.front()->device->window().find_host(address);
+}
+
+CUresult get_device(int ordinal, DriverDevice*& device) {
+  Process* process = Process::get();
+  if (process == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  device = process->device(ordinal);
+  return device != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,62 @@
+// What the driver knows about its process: the machine, the client slot and the devices it may see.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "softgpu/device/device.h"
+#include "softgpu/driver/api.h"
+
+namespace softgpu {
+
+// A device as the driver numbers it, with what its contexts share. Lives as long as the process.
+struct DriverDevice {
+  int ordinal = 0;
+  std::unique_ptr<Device> device;
+  // Held shared while a kernel or copy runs, exclusive while memory is unmapped: a kernel that uses freed memory gets
+  // an error, not a segmentation fault of the process.
+  std::shared_mutex memory_gate;
+  CUcontext primary = nullptr;
+};
+
+// Settings that belong to the process, not to the machine.
+struct Settings {
+  std::uint64_t launch_timeout_ns = 0;  // $SOFTGPU_LAUNCH_TIMEOUT_MS; 0: none
+  unsigned workers = 1;                 // $SOFTGPU_WORKERS: host threads per kernel; the number of CPUs by default
+};
+
+class Process {
+ public:
+  // cuInit. Idempotent and thread-safe; a failure is final. Explains failures once on stderr.
+  static CUresult initialise();
+  // The initialised process, or null before cuInit and in a child of fork.
+  static Process* get();
+
+  std::vector<std::unique_ptr<DriverDevice>>& devices() { return devices_; }
+  // Null when there is no such ordinal.
+  DriverDevice* device(int ordinal);
+  const Machine& machine() const { return machine_; }
+  const Settings& settings() const { return settings_; }
+  // The device whose window contains `address`, or null.
+  DriverDevice* owner_of(std::uint64_t address);
+  // Host memory that all devices may access.
+  void add_host(std::uint64_t address, std::uint64_t bytes);
+  void remove_host(std::uint64_t address);
+  Extent find_host(std::uint64_t address) const;
+
+ private:
+  Process(Machine machine, Clients clients) : machine_(std::move(machine)), clients_(clients) {}
+  static Result<Process*> open();
+
+  Machine machine_;
+  Clients clients_;
+  Settings settings_;
+  std::vector<std::unique_ptr<DriverDevice>> devices_;
+};
+
+// Process::get() or NOT_INITIALIZED; the device or INVALID_DEVICE.
+CUresult get_device(int ordinal, DriverDevice*& device);
+
+}  // namespace softgpu

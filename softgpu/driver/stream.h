@@ -1,0 +1,83 @@
+// A stream: operations that run one after the other, on a thread of its own that is started with the first of them.
+//
+// Every operation of a stream has a sequence number, and everything that can be waited for is a Point: "stream S has
+// completed number n". A stream waiting for an event, an event recorded, the legacy stream waiting for all others: all
+// are points in an operation's `after` list. They only name operations submitted earlier, so they cannot form a cycle.
+//
+// Whoever synchronises with a stream whose thread has not woken up yet runs the operations itself (wait_helping), which
+// saves a change of thread on the shortest path: launch, synchronise.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace softgpu {
+
+class Stream;
+
+struct Point {
+  std::shared_ptr<Stream> stream;  // keeps a destroyed stream until its work is done
+  std::uint64_t sequence = 0;
+
+  bool reached() const;
+  void wait() const;
+};
+
+struct Operation {
+  std::function<void()> run;
+  std::vector<Point> after;
+};
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  enum class Kind { kLegacy, kBlocking, kNonBlocking };
+
+  // `pending` counts the operations of all streams of a context and outlives the stream.
+  Stream(Kind its_kind, int its_priority, std::uint64_t its_id, std::atomic<std::uint64_t>& pending)
+      : kind(its_kind), priority(its_priority), id(its_id), pending_(pending) {}
+
+  const Kind kind;
+  const int priority;
+  const std::uint64_t id;
+
+  // Appends an operation; returns its sequence number. Thread-safe, never blocks on work.
+  std::uint64_t submit(Operation operation);
+  std::uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  std::uint64_t completed() const { return completed_.load(std::memory_order_acquire); }
+  bool idle() const { return completed() == submitted(); }
+  Point last() { return {shared_from_this(), submitted()}; }
+
+  // Blocks until `sequence` is completed; the helping form may run operations on the calling thread.
+  void wait(std::uint64_t sequence);
+  void wait_helping(std::uint64_t sequence);
+
+  // No more operations will come; the thread ends after those submitted.
+  void close();
+
+ private:
+  void work();
+  void drain(std::unique_lock<std::mutex>& guard, std::uint64_t until);
+  bool spin_for_work() const;
+
+  std::atomic<std::uint64_t>& pending_;
+  std::atomic<std::uint64_t> submitted_{0};
+  std::atomic<std::uint64_t> completed_{0};
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable work_;
+  std::condition_variable done_;
+  std::deque<Operation> queue_;
+  unsigned waiters_ = 0;
+  bool started_ = false;
+  bool sleeping_ = false;  // the thread waits for work_
+  bool draining_ = false;  // some thread runs the operations
+  bool closed_ = false;
+};
+
+}  // namespace softgpu

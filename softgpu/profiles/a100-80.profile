@@ -1,0 +1,20 @@
+# NVIDIA A100-SXM4-80GB. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
+name = NVIDIA A100-SXM4-80GB
+compute_capability = 8.0
+sm_count = 108
+cores_per_sm = 64
+clock_mhz = 1410
+memory_clock_mhz = 1593
+memory_bus_bits = 5120
+memory_mib = 81920
+memory_bandwidth_gb_s = 2039
+link_bandwidth_gb_s = 25
+l2_kib = 40960
+shared_per_sm_kib = 164
+shared_per_block_kib = 163
+power_idle_watts = 60
+power_max_watts = 400
+temperature_idle_celsius = 32
+temperature_max_celsius = 80
+context_mib = 400
+launch_overhead_us = 4

@@ -1,0 +1,20 @@
+# NVIDIA H100 80GB HBM3. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
+name = NVIDIA H100 80GB HBM3
+compute_capability = 9.0
+sm_count = 132
+cores_per_sm = 128
+clock_mhz = 1980
+memory_clock_mhz = 2619
+memory_bus_bits = 5120
+memory_mib = 81920
+memory_bandwidth_gb_s = 3350
+link_bandwidth_gb_s = 55
+l2_kib = 51200
+shared_per_sm_kib = 228
+shared_per_block_kib = 227
+power_idle_watts = 70
+power_max_watts = 700
+temperature_idle_celsius = 30
+temperature_max_celsius = 82
+context_mib = 500
+launch_overhead_us = 3

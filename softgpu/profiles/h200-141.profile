@@ -1,0 +1,20 @@
+# NVIDIA H200. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
+name = NVIDIA H200
+compute_capability = 9.0
+sm_count = 132
+cores_per_sm = 128
+clock_mhz = 1980
+memory_clock_mhz = 3201
+memory_bus_bits = 6144
+memory_mib = 143771
+memory_bandwidth_gb_s = 4800
+link_bandwidth_gb_s = 55
+l2_kib = 51200
+shared_per_sm_kib = 228
+shared_per_block_kib = 227
+power_idle_watts = 75
+power_max_watts = 700
+temperature_idle_celsius = 30
+temperature_max_celsius = 82
+context_mib = 500
+launch_overhead_us = 3

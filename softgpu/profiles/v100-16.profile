@@ -1,0 +1,20 @@
+# Tesla V100-SXM2-16GB. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
+name = Tesla V100-SXM2-16GB
+compute_capability = 7.0
+sm_count = 80
+cores_per_sm = 64
+clock_mhz = 1530
+memory_clock_mhz = 877
+memory_bus_bits = 4096
+memory_mib = 16384
+memory_bandwidth_gb_s = 900
+link_bandwidth_gb_s = 12
+l2_kib = 6144
+shared_per_sm_kib = 96
+shared_per_block_kib = 96
+power_idle_watts = 40
+power_max_watts = 300
+temperature_idle_celsius = 32
+temperature_max_celsius = 78
+context_mib = 300
+launch_overhead_us = 5

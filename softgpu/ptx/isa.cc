@@ -1,0 +1,49 @@
+#include "softgpu/ptx/isa.h"
+
+#include <string_view>
+
+namespace softgpu::ptx {
+
+namespace baseline {
+const InstructionSet& instruction_set();
+}
+namespace v3 {
+const InstructionSet& instruction_set();
+}
+namespace v4 {
+const InstructionSet& instruction_set();
+}
+
+namespace {
+
+bool has_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
+}
+bool has_v4() {
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+const InstructionSet& best() {
+  if (has_v4()) return v4::instruction_set();
+  return has_v3() ? v3::instruction_set() : baseline::instruction_set();
+}
+
+const InstructionSet*& chosen() {
+  static const InstructionSet* set = &best();
+  return set;
+}
+
+}  // namespace
+
+const InstructionSet& instruction_set() { return *chosen(); }
+
+bool choose_instruction_set(std::string_view name) {
+  if (name == "baseline") chosen() = &baseline::instruction_set();
+  if (name == "v3" && has_v3()) chosen() = &v3::instruction_set();
+  if (name == "v4" && has_v4()) chosen() = &v4::instruction_set();
+  return chosen()->name == name;
+}
+
+}  // namespace softgpu::ptx

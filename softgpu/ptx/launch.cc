@@ -1,0 +1,217 @@
+#include "softgpu/ptx/launch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "softgpu/ptx/block.h"
+
+namespace softgpu::ptx {
+namespace {
+
+constexpr int kBudget = 1 << 14;            // backward branches between two looks at the clock
+constexpr int kCooperativeBudget = 1 << 8;  // blocks wait for each other: switch sooner
+constexpr std::size_t kCoresidentBlocks = 16;
+constexpr std::size_t kCallDepth = 64;
+constexpr std::size_t kWorkspaceBytes = 4096;
+constexpr std::uint64_t kHelpAfterNs = 50'000;  // starting a thread costs about as much
+
+std::uint64_t now_ns() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+// What a host thread keeps from launch to launch.
+struct ThreadState {
+  std::vector<std::unique_ptr<BlockRunner>> idle;
+  std::vector<AddressSpace::Extent> extents;
+  std::vector<std::byte> parameters;
+};
+thread_local ThreadState thread_state;
+
+class Grid {
+ public:
+  Grid(const Program& program, const Code& entry, const KernelInfo& info, const AddressSpace& memory,
+       const Launch& launch);
+  Outcome run();
+
+ private:
+  void work(bool may_call_helpers);
+  bool take_block(std::uint64_t& index);
+  std::unique_ptr<BlockRunner> admit(std::uint64_t index);
+  void retire(std::unique_ptr<BlockRunner> runner, Outcome& counts);
+  bool must_stop();
+  void report(FaultKind kind, const BlockRunner* runner, const char* why = "");
+  std::string describe(const BlockRunner& runner) const;
+  void call_helpers();
+
+  const InstructionSet& isa_ = instruction_set();
+  const AddressSpace& memory_;
+  const Launch& launch_;
+  LaunchState state_;
+  std::uint64_t blocks_;
+  std::uint64_t started_ns_ = 0;
+  std::vector<std::byte> workspace_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  Outcome outcome_;  // guarded by mutex_
+  std::vector<std::thread> helpers_;
+};
+
+Grid::Grid(const Program& program, const Code& entry, const KernelInfo& info, const AddressSpace& memory,
+           const Launch& launch)
+    : memory_(memory),
+      launch_(launch),
+      blocks_(std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z) {
+  state_.program = &program;
+  state_.entry = &entry;
+  state_.memory = &memory;
+  state_.launch = &launch;
+  state_.static_shared_bytes = align_up(info.static_shared_bytes, 16);
+  state_.shared_bytes = state_.static_shared_bytes + launch.dynamic_shared_bytes;
+  // A copy: a kernel may write through a generic address of a parameter.
+  std::vector<std::byte>& parameters = thread_state.parameters;
+  parameters.assign(launch.parameters.begin(), launch.parameters.end());
+  parameters.resize(info.parameter_bytes);
+  state_.parameters = parameters;
+  const std::size_t depth = entry.calls ? kCallDepth : 0;
+  state_.frame_bytes = entry.frame_bytes + depth * program.deepest_frame;
+  state_.local_bytes = entry.local_bytes + depth * program.deepest_local;
+  if (launch.cooperative) {
+    workspace_.resize(kWorkspaceBytes + kRowAlignment);
+    const auto begin = align_up(reinterpret_cast<std::uintptr_t>(workspace_.data()), kRowAlignment);
+    state_.workspace = {begin, begin + kWorkspaceBytes};
+  }
+}
+
+bool Grid::take_block(std::uint64_t& index) {
+  index = next_.fetch_add(1, std::memory_order_relaxed);
+  return index < blocks_;
+}
+
+std::unique_ptr<BlockRunner> Grid::admit(std::uint64_t index) {
+  std::unique_ptr<BlockRunner> runner;
+  if (thread_state.idle.empty()) {
+    runner = std::make_unique<BlockRunner>();
+  } else {
+    runner = std::move(thread_state.idle.back());
+    thread_state.idle.pop_back();
+  }
+  if (runner->start(state_, thread_state.extents.data(), index)) return runner;
+  report(FaultKind::kLaunchFailed, nullptr, ": no host memory for a block's registers, local and shared memory");
+  return nullptr;
+}
+
+void Grid::retire(std::unique_ptr<BlockRunner> runner, Outcome& counts) {
+  runner->take_counts(counts);
+  if (thread_state.idle.size() < kCoresidentBlocks) thread_state.idle.push_back(std::move(runner));
+}
+
+// A block that has used its budget without finishing may be waiting for a later one: another is started beside it.
+void Grid::work(bool may_call_helpers) {
+  thread_state.extents.assign(state_.program->cache_slots + 1, {});
+  std::uint64_t epoch = memory_.epoch();
+  const std::size_t most = launch_.cooperative ? SIZE_MAX : kCoresidentBlocks;
+  const int budget = launch_.cooperative ? kCooperativeBudget : kBudget;
+  std::vector<std::unique_ptr<BlockRunner>> resident;
+  Outcome counts;
+  std::uint64_t index = 0;
+  bool more = true;
+  while (!must_stop()) {
+    if (more && resident.size() < most && (more = take_block(index))) {
+      resident.push_back(admit(index));
+      if (resident.back() == nullptr) resident.pop_back();
+    }
+    if (resident.empty()) break;
+    if (memory_.epoch() != epoch) {
+      epoch = memory_.epoch();
+      std::fill(thread_state.extents.begin(), thread_state.extents.end(), AddressSpace::Extent{});
+    }
+    for (std::size_t i = 0; i < resident.size();) {
+      const BlockProgress progress = resident[i]->step(isa_, budget);
+      if (progress == BlockProgress::kFaulted) report(resident[i]->faulted_warp()->fault.kind, resident[i].get());
+      if (progress == BlockProgress::kDeadlocked) report(FaultKind::kLaunchTimeout, resident[i].get());
+      if (progress == BlockProgress::kSuspended) {
+        ++i;
+        continue;
+      }
+      retire(std::move(resident[i]), counts);
+      resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (may_call_helpers && helpers_.empty()) call_helpers();
+  }
+  for (auto& runner : resident) retire(std::move(runner), counts);
+  const std::lock_guard lock(mutex_);
+  outcome_.warp_instructions += counts.warp_instructions;
+  outcome_.lane_instructions += counts.lane_instructions;
+  outcome_.global_bytes += counts.global_bytes;
+}
+
+void Grid::call_helpers() {
+  const std::uint64_t taken = next_.load(std::memory_order_relaxed);
+  if (taken >= blocks_ || now_ns() - started_ns_ < kHelpAfterNs) return;
+  const std::uint64_t wanted = std::min<std::uint64_t>(launch_.workers - 1, blocks_ - taken);
+  for (std::uint64_t i = 0; i < wanted; ++i) helpers_.emplace_back([this] { work(false); });
+}
+
+bool Grid::must_stop() {
+  if (stop_.load(std::memory_order_relaxed)) return true;
+  if (launch_.cancel != nullptr && launch_.cancel->load(std::memory_order_relaxed)) {
+    report(FaultKind::kCancelled, nullptr);
+    return true;
+  }
+  if (launch_.deadline_ns != 0 && now_ns() > launch_.deadline_ns) {
+    report(FaultKind::kLaunchTimeout, nullptr);
+    return true;
+  }
+  return false;
+}
+
+void Grid::report(FaultKind kind, const BlockRunner* runner, const char* why) {
+  stop_.store(true, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  if (outcome_.fault != FaultKind::kNone) return;
+  outcome_.fault = kind;
+  outcome_.fault_detail = "kernel " + state_.entry->name + why;
+  if (runner == nullptr) return;
+  if (const Warp* warp = runner->faulted_warp()) outcome_.fault_address = warp->fault.address;
+  outcome_.fault_detail = describe(*runner);
+}
+
+std::string triple(const Dim3& dim) {
+  return "(" + std::to_string(dim.x) + "," + std::to_string(dim.y) + "," + std::to_string(dim.z) + ")";
+}
+
+std::string Grid::describe(const BlockRunner& runner) const {
+  std::string text = "kernel " + state_.entry->name + ", block " + triple(runner.block().id);
+  const Warp* warp = runner.faulted_warp();
+  if (warp == nullptr) return text + ": no thread can run; a barrier waits for threads that never come";
+  const int lane = warp->fault.lane;
+  const Dim3 thread{warp->thread_ids[0][lane], warp->thread_ids[1][lane], warp->thread_ids[2][lane]};
+  text += ", thread " + triple(thread);
+  if (warp->fault.instruction != nullptr) text += ", PTX line " + std::to_string(warp->fault.instruction->line);
+  if (!warp->fault.detail.empty()) text += ": " + warp->fault.detail;
+  return text;
+}
+
+Outcome Grid::run() {
+  if (launch_.workers > 1) started_ns_ = now_ns();
+  work(launch_.workers > 1);
+  for (std::thread& helper : helpers_) helper.join();
+  state_.program->printer.flush();
+  return std::move(outcome_);
+}
+
+}  // namespace
+
+Outcome run_grid(const Program& program, const Code& entry, const KernelInfo& info, const AddressSpace& memory,
+                 const Launch& launch) {
+  return Grid(program, entry, info, memory, launch).run();
+}
+
+}  // namespace softgpu::ptx

@@ -1,0 +1,74 @@
+// The opcode tables of the instruction families, and what the families share when they decode. Private to the ops_*.cc
+// files.
+#pragma once
+
+#include <span>
+
+#include "softgpu/ptx/decode.h"
+#include "softgpu/ptx/dispatch.h"
+#include "softgpu/ptx/isa.h"
+#include "softgpu/ptx/rows.h"
+
+#include "softgpu/ptx/isa_begin.h"
+namespace softgpu::ptx::SOFTGPU_ISA {
+
+std::span<const Opcode> integer_opcodes();
+std::span<const Opcode> bit_opcodes();
+std::span<const Opcode> carry_opcodes();
+std::span<const Opcode> float_opcodes();
+std::span<const Opcode> math_opcodes();
+std::span<const Opcode> compare_opcodes();
+std::span<const Opcode> convert_opcodes();
+std::span<const Opcode> move_opcodes();
+std::span<const Opcode> memory_opcodes();
+std::span<const Opcode> atomic_opcodes();
+std::span<const Opcode> control_opcodes();
+std::span<const Opcode> warp_opcodes();
+
+// Fill in the helpers of an InstructionSet that live in the same file as their relatives.
+void add_control_helpers(InstructionSet& set);
+void add_move_helpers(InstructionSet& set);
+void add_convert_helpers(InstructionSet& set);
+
+// Opcodes that several families implement for different types: the first table's decoder passes on to these.
+bool decode_half(Decoder& decoder, Type type);   // f16, bf16 and the packed pairs; false: not one of its opcodes
+void decode_warp_barrier(Decoder& decoder);        // bar.warp.sync
+bool decode_carry(Decoder& decoder, Type type);  // .cc and the c-suffixed opcodes
+void decode_float_arithmetic(Decoder& decoder, Type type);
+
+// dst = op(a), op(a, b), op(a, b, c): reads the operands as `from`, writes `to`.
+inline void emit_unary(Decoder& decoder, Handler handler, Type to, Type from) {
+  if (!decoder.expect_operands(2, 2)) return;
+  const auto a = decoder.read(decoder.operands()[1], from);
+  const auto dst = decoder.write(decoder.operands()[0], to);
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+}
+
+inline void emit_binary(Decoder& decoder, Handler handler, Type to, Type from, Type second) {
+  if (!decoder.expect_operands(3, 3)) return;
+  const auto a = decoder.read(decoder.operands()[1], from);
+  const auto b = decoder.read(decoder.operands()[2], second);
+  const auto dst = decoder.write(decoder.operands()[0], to);
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.b = b;
+}
+
+inline void emit_ternary(Decoder& decoder, Handler handler, Type to, Type from, Type second, Type third) {
+  if (!decoder.expect_operands(4, 4)) return;
+  const auto a = decoder.read(decoder.operands()[1], from);
+  const auto b = decoder.read(decoder.operands()[2], second);
+  const auto c = decoder.read(decoder.operands()[3], third);
+  const auto dst = decoder.write(decoder.operands()[0], to);
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.b = b;
+  instruction.c = c;
+}
+
+}  // namespace softgpu::ptx::SOFTGPU_ISA
+#include "softgpu/ptx/isa_end.h"
