@@ -1,0 +1,162 @@
+#include "gateway/admin.h"
+
+#include <charconv>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "gateway/base64.h"
+#include "gateway/json_body.h"
+#include "gateway/lambda_error.h"
+#include "gateway/lambda_request.h"
+
+namespace fairlead {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kDefaultTailBytes = 64 << 10;
+constexpr std::size_t kMaxTailBytes = 8 << 20;
+constexpr std::size_t kDefaultDeadLetters = 100;
+constexpr std::size_t kMaxDeadLetters = 10'000;
+
+Result<std::size_t> count_parameter(const RouteCall& call, std::string_view name, std::size_t absent,
+                                    std::size_t most) {
+  const std::string_view text = call.target.query_value(name);
+  if (text.empty()) return absent;
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= most) return value;
+  return fail(Errc::kInvalidArgument, "{} is '{}'; it must be between 1 and {}", name, text, most);
+}
+
+std::string_view instance_state_name(InstanceState state) {
+  switch (state) {
+    case InstanceState::kStarting: return "starting";
+    case InstanceState::kIdle: return "idle";
+    case InstanceState::kBusy: return "busy";
+  }
+  return "unknown";
+}
+
+json counters_json(const CoreCounters& counters) {
+  return {{"arrived", counters.arrived},         {"completed", counters.completed},
+          {"failed", counters.failed},           {"cold_starts", counters.cold_starts},
+          {"warm_starts", counters.warm_starts}, {"evictions", counters.evictions},
+          {"rejected", counters.rejected}};
+}
+
+json function_status_json(const FunctionStatus& function) {
+  const FunctionStats& stats = function.stats;
+  return {{"name", function.name},
+          {"state", flow_state_name(function.flow.state)},
+          {"queued", function.flow.queued},
+          {"in_flight", function.flow.in_flight},
+          {"virtual_time_seconds", to_seconds(function.flow.virtual_time)},
+          {"service_estimate_seconds", to_seconds(function.flow.service_estimate)},
+          {"instances",
+           {{"idle", function.instances_idle},
+            {"busy", function.instances_busy},
+            {"starting", function.instances_starting}}},
+          {"stats",
+           {{"invocations", stats.invocations},
+            {"errors", stats.errors},
+            {"timeouts", stats.timeouts},
+            {"crashes", stats.crashes},
+            {"cold_starts", stats.cold_starts},
+            {"warm_starts", stats.warm_starts},
+            {"service_seconds", to_seconds(stats.service)},
+            {"queue_seconds", to_seconds(stats.queue_time)}}}};
+}
+
+json gpu_json(const GpuStatus& gpu) {
+  return {{"id", gpu.view.gpu.value()},
+          {"name", gpu.name},
+          {"uuid", gpu.uuid},
+          {"memory_total_bytes", gpu.memory_total.count()},
+          {"memory_used_bytes", gpu.memory_used.count()},
+          {"utilisation", gpu.utilisation},
+          {"tokens_in_use", gpu.view.tokens_in_use},
+          {"instances", gpu.view.instances}};
+}
+
+json dead_letter_json(const DeadLetter& letter) {
+  return {{"request_id", letter.request_id}, {"function", letter.function},
+          {"error_type", letter.error_type}, {"error_message", letter.error_message},
+          {"attempts", letter.attempts},     {"accepted_ms", letter.accepted_ms},
+          {"failed_ms", letter.failed_ms},   {"payload_base64", base64_encode(letter.payload)}};
+}
+
+// Up: 200. Draining: 503, so that load balancers look elsewhere.
+void health(NodeService& node, RouteCall call) {
+  const bool draining = node.status().draining;
+  call.exchange.respond({.status = draining ? 503u : 200u,
+                         .headers = {{"Content-Type", "text/plain"}},
+                         .body = draining ? "draining\n" : "ok\n"});
+}
+
+void function_log(NodeService& node, RouteCall call) {
+  const auto name = function_from(call);
+  if (!name) return respond_error(std::move(call.exchange), name.error());
+  const auto tail = count_parameter(call, "tail", kDefaultTailBytes, kMaxTailBytes);
+  if (!tail) return respond_error(std::move(call.exchange), tail.error());
+  auto log = node.log(*name, *tail);
+  if (!log) return respond_error(std::move(call.exchange), log.error());
+  call.exchange.respond(
+      {.status = 200, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = std::move(*log)});
+}
+
+void dead_letters(NodeService& node, RouteCall call) {
+  const auto limit = count_parameter(call, "limit", kDefaultDeadLetters, kMaxDeadLetters);
+  if (!limit) return respond_error(std::move(call.exchange), limit.error());
+  std::string function(call.target.query_value("function"));
+  auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+  node.dead_letters(std::move(function), *limit, [answer](Result<std::vector<DeadLetter>> letters) {
+    if (!letters) return respond_error(std::move(*answer), letters.error());
+    json list = json::array();
+    for (const DeadLetter& letter : *letters) list.push_back(dead_letter_json(letter));
+    respond_json(std::move(*answer), 200, {{"dead_letters", std::move(list)}});
+  });
+}
+
+}  // namespace
+
+json status_json(const NodeStatus& status) {
+  std::map<FlowId, std::string> names;
+  json functions = json::array();
+  for (const FunctionStatus& function : status.functions) {
+    names[function.flow.flow] = function.name;
+    functions.push_back(function_status_json(function));
+  }
+  json gpus = json::array();
+  for (const GpuStatus& gpu : status.gpus) gpus.push_back(gpu_json(gpu));
+  json instances = json::array();
+  for (const InstanceView& instance : status.instances) {
+    instances.push_back({{"id", instance.instance.value()},
+                         {"function", names[instance.flow]},
+                         {"gpu", instance.gpu.value()},
+                         {"state", instance_state_name(instance.state)}});
+  }
+  return {{"version", status.version},
+          {"policy", status.policy},
+          {"uptime_seconds", to_seconds(status.uptime)},
+          {"global_virtual_time_seconds", to_seconds(status.global_virtual_time)},
+          {"draining", status.draining},
+          {"queued", status.queued},
+          {"resident_bytes", status.resident.count()},
+          {"counters", counters_json(status.counters)},
+          {"functions", std::move(functions)},
+          {"gpus", std::move(gpus)},
+          {"instances", std::move(instances)}};
+}
+
+void add_admin_routes(Router& router, NodeService& node) {
+  router.add("GET", "/healthz", [&node](RouteCall call) { health(node, std::move(call)); });
+  router.add("GET", "/fairlead/v1/status",
+             [&node](RouteCall call) { respond_json(std::move(call.exchange), 200, status_json(node.status())); });
+  router.add("GET", "/fairlead/v1/functions/{}/log", [&node](RouteCall call) { function_log(node, std::move(call)); });
+  router.add("GET", "/fairlead/v1/dead-letters", [&node](RouteCall call) { dead_letters(node, std::move(call)); });
+}
+
+}  // namespace fairlead

@@ -1,0 +1,107 @@
+// For tests: a NodeService that keeps functions in a map and answers invocations as it is told.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gateway/node_service.h"
+
+namespace fairlead {
+
+class FakeNode : public NodeService {
+ public:
+  // What the next invocations get; a pending one is kept until answer().
+  Result<InvokeReply> reply = InvokeReply{};
+  bool hold = false;
+  Result<std::string> event_id = std::string("event-1");
+  NodeStatus node_status;
+  std::string log_text;
+  std::vector<DeadLetter> letters;
+
+  // What was asked.
+  std::vector<InvokeRequest> invoked;
+  std::vector<InvokeRequest> events;
+  CodeSource last_code;
+  std::string last_letters_function;
+  std::size_t last_limit = 0;
+  int cancelled = 0;
+  std::vector<Callback<InvokeReply>> held;
+  std::map<std::string, FunctionRecord> functions;
+
+  void add(const std::string& name, FunctionConfig config = {}) {
+    FunctionRecord record{.name = name, .config = std::move(config), .code_sha256 = "c2hh", .code_bytes = 7};
+    record.revision_id = "revision-1";
+    record.last_modified_ms = 1'700'000'000'123;
+    functions[name] = record;
+  }
+
+  CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) override {
+    const bool known = functions.contains(request.function);
+    invoked.push_back(std::move(request));
+    if (!known) return done(fail(Errc::kNotFound, "Function not found: {}", invoked.back().function)), CancelHandle();
+    if (!hold) return done(reply), CancelHandle();
+    held.push_back(std::move(done));
+    return [this] { ++cancelled; };
+  }
+  void invoke_event(InvokeRequest request, Callback<std::string> accepted) override {
+    events.push_back(std::move(request));
+    accepted(event_id);
+  }
+  Status check_invoke(const std::string& name) override {
+    if (const auto record = get_function(name); !record) return fail(record.error());
+    return {};
+  }
+
+  void create_function(std::string name, FunctionConfig config, CodeSource code,
+                       Callback<FunctionRecord> done) override {
+    last_code = std::move(code);
+    if (functions.contains(name)) return done(fail(Errc::kAlreadyExists, "Function already exist: {}", name));
+    if (Status valid = validate_config(config); !valid) return done(fail(valid.error()));
+    add(name, std::move(config));
+    done(functions[name]);
+  }
+  Result<FunctionRecord> get_function(const std::string& name) override {
+    const auto it = functions.find(name);
+    if (it == functions.end()) return fail(Errc::kNotFound, "Function not found: {}", name);
+    return it->second;
+  }
+  std::vector<FunctionRecord> list_functions() override {
+    std::vector<FunctionRecord> records;
+    for (const auto& [name, record] : functions) records.push_back(record);
+    return records;
+  }
+  void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) override {
+    last_code = std::move(code);
+    done(functions.at(name));
+  }
+  void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) override {
+    if (Status valid = validate_config(config); !valid) return done(fail(valid.error()));
+    functions.at(name).config = std::move(config);
+    done(functions.at(name));
+  }
+  void delete_function(std::string name, std::function<void(Status)> done) override {
+    if (functions.erase(name) == 0) return done(fail(Errc::kNotFound, "Function not found: {}", name));
+    done({});
+  }
+  void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) override {
+    if (!functions.contains(name)) return done(fail(Errc::kNotFound, "Function not found: {}", name));
+    functions[name].reserved_concurrency = limit;
+    done(functions[name]);
+  }
+
+  NodeStatus status() override { return node_status; }
+  Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
+    last_limit = tail_bytes;
+    if (!functions.contains(function)) return fail(Errc::kNotFound, "Function not found: {}", function);
+    return log_text;
+  }
+  void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override {
+    last_letters_function = std::move(function);
+    last_limit = limit;
+    done(letters);
+  }
+};
+
+}  // namespace fairlead

@@ -1,0 +1,31 @@
+// Errors as AWS Lambda's API reports them: a status, an exception name in x-amzn-ErrorType, and a JSON body. Every AWS
+// SDK turns them into typed exceptions and retries those that may be retried.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/http_server.h"
+
+namespace fairlead {
+
+struct LambdaError {
+  unsigned status;
+  std::string_view type;  // exception name
+  std::string message;
+  std::string_view reason = {};  // of a TooManyRequestsException
+};
+
+// kInvalidArgument 400, kNotFound 404, kAlreadyExists and kConflict 409, kTooLarge 413, kResourceExhausted 429,
+// kDeadlineExceeded 504, kUnavailable 503, the others 500.
+LambdaError lambda_error(const Error& error);
+
+// 429 and 503 carry Retry-After.
+void respond_error(net::HttpExchange exchange, const LambdaError& error);
+void respond_error(net::HttpExchange exchange, const Error& error);
+
+// 404, or 405 when the path exists for other methods.
+void respond_unknown_operation(net::HttpExchange exchange, std::string allowed_methods);
+
+}  // namespace fairlead

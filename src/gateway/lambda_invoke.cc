@@ -1,0 +1,143 @@
+#include "gateway/lambda_invoke.h"
+
+#include <memory>
+#include <utility>
+
+#include "gateway/base64.h"
+#include "gateway/lambda_error.h"
+#include "gateway/lambda_request.h"
+
+namespace fairlead {
+
+namespace {
+
+constexpr std::size_t kMaxClientContextBytes = 3583;  // encoded, as Lambda has it
+constexpr const char* kLatest = "$LATEST";
+
+enum class InvocationType { kRequestResponse, kEvent, kDryRun };
+
+Result<InvocationType> invocation_type(std::string_view text) {
+  if (text.empty() || text == "RequestResponse") return InvocationType::kRequestResponse;
+  if (text == "Event") return InvocationType::kEvent;
+  if (text == "DryRun") return InvocationType::kDryRun;
+  return fail(Errc::kInvalidArgument, "X-Amz-Invocation-Type is '{}'; it must be RequestResponse, Event or DryRun",
+              text);
+}
+
+Result<bool> wants_log_tail(std::string_view text) {
+  if (text.empty() || text == "None") return false;
+  if (text == "Tail") return true;
+  return fail(Errc::kInvalidArgument, "X-Amz-Log-Type is '{}'; it must be None or Tail", text);
+}
+
+Result<std::string> client_context(std::string_view encoded) {
+  if (encoded.empty()) return std::string();
+  if (encoded.size() > kMaxClientContextBytes) {
+    return fail(Errc::kInvalidArgument, "X-Amz-Client-Context has {} bytes; it may have at most {}", encoded.size(),
+                kMaxClientContextBytes);
+  }
+  return base64_decode("X-Amz-Client-Context", encoded);
+}
+
+Status check_payload(InvocationType type, std::size_t bytes) {
+  const bool is_event = type == InvocationType::kEvent;
+  const std::size_t most = is_event ? kMaxAsyncPayloadBytes : kMaxSyncPayloadBytes;
+  if (bytes <= most) return {};
+  return fail(Errc::kTooLarge, "the payload has {} bytes; {} invocations may have at most {}", bytes,
+              is_event ? "Event" : "RequestResponse", most);
+}
+
+Result<InvokeRequest> read_request(RouteCall& call, InvocationType type) {
+  net::HttpRequest& http = call.exchange.request();
+  auto function = function_from(call);
+  if (!function) return fail(function.error());
+  if (Status size = check_payload(type, http.body().size()); !size) return fail(size.error());
+  auto log_tail = wants_log_tail(http.header("X-Amz-Log-Type"));
+  if (!log_tail) return fail(log_tail.error());
+  auto context = client_context(http.header("X-Amz-Client-Context"));
+  if (!context) return fail(context.error());
+  InvokeRequest request;
+  request.function = std::move(*function);
+  request.client_context = std::move(*context);
+  request.sdk_invocation_id = http.header("amz-sdk-invocation-id");
+  request.trace_id = http.header("X-Amzn-Trace-Id");
+  request.want_log_tail = *log_tail;
+  request.payload = http.take_body();
+  return request;
+}
+
+net::HttpResponse to_response(InvokeReply reply) {
+  net::HttpResponse response;
+  auto& headers = response.headers;
+  headers.reserve(10);
+  headers.push_back({"Content-Type", reply.content_type.empty() ? "application/json" : std::move(reply.content_type)});
+  headers.push_back({"x-amzn-RequestId", std::move(reply.request_id)});
+  headers.push_back({"X-Amz-Executed-Version", kLatest});
+  if (!reply.function_error.empty()) headers.push_back({"X-Amz-Function-Error", std::move(reply.function_error)});
+  if (!reply.log_tail.empty()) headers.push_back({"X-Amz-Log-Result", base64_encode(reply.log_tail)});
+  headers.push_back({"X-Gpu-Queue-Ms", fmt::format("{:.3f}", to_ms(reply.queue_time))});
+  headers.push_back({"X-Gpu-Exec-Ms", fmt::format("{:.3f}", to_ms(reply.exec_time))});
+  headers.push_back({"X-Gpu-Start", reply.start == StartKind::kCold ? "cold" : "warm"});
+  headers.push_back({"X-Gpu-Device", fmt::format("{}", reply.gpu.value())});
+  response.body = std::move(reply.payload);
+  return response;
+}
+
+// A full queue is told apart from a function that its author has closed with a reserved concurrency of 0.
+LambdaError invoke_error(NodeService& node, const std::string& function, const Error& error) {
+  LambdaError result = lambda_error(error);
+  if (error.code != Errc::kResourceExhausted) return result;
+  const auto record = node.get_function(function);
+  if (record && record->reserved_concurrency == 0) {
+    result.reason = "ReservedFunctionConcurrentInvocationLimitExceeded";
+  }
+  return result;
+}
+
+void invoke_and_wait(NodeService& node, net::HttpExchange exchange, InvokeRequest request) {
+  // Shared by the reply and this function: std::function wants copies.
+  auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
+  std::string function = request.function;
+  auto cancel =
+      node.invoke(std::move(request), [&node, answer, function = std::move(function)](Result<InvokeReply> reply) {
+        if (reply) return answer->respond(to_response(std::move(*reply)));
+        respond_error(std::move(*answer), invoke_error(node, function, reply.error()));
+      });
+  if (*answer && cancel) answer->on_disconnect(std::move(cancel));
+}
+
+void invoke_event(NodeService& node, net::HttpExchange exchange, InvokeRequest request) {
+  auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
+  std::string function = request.function;
+  node.invoke_event(std::move(request),
+                    [&node, answer, function = std::move(function)](Result<std::string> request_id) {
+                      if (!request_id)
+                        return respond_error(std::move(*answer), invoke_error(node, function, request_id.error()));
+                      answer->respond({.status = 202, .headers = {{"x-amzn-RequestId", std::move(*request_id)}}});
+                    });
+}
+
+void invoke(NodeService& node, RouteCall call) {
+  const auto type = invocation_type(call.exchange.request().header("X-Amz-Invocation-Type"));
+  if (!type) return respond_error(std::move(call.exchange), type.error());
+  auto request = read_request(call, *type);
+  if (!request) return respond_error(std::move(call.exchange), request.error());
+  switch (*type) {
+    case InvocationType::kRequestResponse: return invoke_and_wait(node, std::move(call.exchange), std::move(*request));
+    case InvocationType::kEvent: return invoke_event(node, std::move(call.exchange), std::move(*request));
+    case InvocationType::kDryRun: break;
+  }
+  if (Status possible = node.check_invoke(request->function); !possible) {
+    return respond_error(std::move(call.exchange), possible.error());
+  }
+  call.exchange.respond({.status = 204});
+}
+
+}  // namespace
+
+void add_invoke_routes(Router& router, NodeService& node) {
+  router.add("POST", "/2015-03-31/functions/{}/invocations",
+             [&node](RouteCall call) { invoke(node, std::move(call)); });
+}
+
+}  // namespace fairlead

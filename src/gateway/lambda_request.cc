@@ -1,0 +1,15 @@
+#include "gateway/lambda_request.h"
+
+#include "model/function.h"
+
+namespace fairlead {
+
+Result<std::string> function_from(const RouteCall& call) {
+  const std::string_view qualifier = call.target.query_value("Qualifier");
+  if (qualifier.empty()) return function_name_from(call.parameter);
+  auto name = function_name_from(call.parameter);
+  if (!name) return name;
+  return function_name_from(*name + ":" + std::string(qualifier));
+}
+
+}  // namespace fairlead

@@ -1,0 +1,299 @@
+#include "net/http_client.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "net/http_listener.h"
+#include "net/http_request.h"
+
+namespace fairlead::net {
+
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+
+namespace {
+
+constexpr std::size_t kReadBytes = 64 << 10;
+constexpr std::uint32_t kMaxHeadBytes = 256 << 10;
+
+// Beast's state machine, writing into a ClientResponse.
+class ResponseParser : public http::basic_parser<false> {
+ public:
+  ResponseParser(ClientResponse& response, std::size_t limit, bool is_head) : response_(response), limit_(limit) {
+    eager(true);
+    skip(is_head);
+    header_limit(kMaxHeadBytes);
+    body_limit(boost::none);  // checked below, with the same error
+  }
+
+ private:
+  using string_view = boost::beast::string_view;
+
+  void on_request_impl(http::verb, string_view, string_view, int, error_code&) override {}
+  void on_response_impl(int status, string_view, int, error_code&) override {
+    response_.status = static_cast<unsigned>(status);
+  }
+  void on_field_impl(http::field, string_view name, string_view value, error_code&) override {
+    response_.headers.push_back({std::string(name), std::string(value)});
+  }
+  void on_header_impl(error_code&) override {}
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+  std::size_t on_body_impl(string_view data, error_code& error) override { return append(data, error); }
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view data, error_code& error) override {
+    return append(data, error);
+  }
+  void on_finish_impl(error_code&) override {}
+
+  std::size_t append(string_view data, error_code& error) {
+    if (data.size() > limit_ - response_.body.size()) {
+      error = http::error::body_limit;
+      return 0;
+    }
+    response_.body.append(data.data(), data.size());
+    return data.size();
+  }
+
+  ClientResponse& response_;
+  const std::size_t limit_;
+};
+
+std::string_view without_scheme(std::string_view address) {
+  constexpr std::string_view kScheme = "http://";
+  if (address.substr(0, kScheme.size()) == kScheme) address.remove_prefix(kScheme.size());
+  while (!address.empty() && address.back() == '/') address.remove_suffix(1);
+  return address;
+}
+
+// The address as it stands, or the first one its host name resolves to.
+Result<SocketAddress> resolve(std::string_view address) {
+  auto literal = parse_socket_address(address);
+  if (literal || address.substr(0, 5) == "unix:") return literal;
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos) return literal;
+  const std::string host(address.substr(0, colon));
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), std::string(address.substr(colon + 1)).c_str(), &hints, &found);
+  if (error != 0)
+    return fail(Errc::kInvalidArgument, "address: cannot resolve host '{}': {}", host, gai_strerror(error));
+  SocketAddress result;
+  result.family = found->ai_family;
+  result.size = std::min<unsigned>(found->ai_addrlen, sizeof result.storage);
+  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), result.size, result.storage);
+  ::freeaddrinfo(found);
+  return result;
+}
+
+}  // namespace
+
+std::string_view ClientResponse::header(std::string_view name) const {
+  for (const Header& header : headers) {
+    if (equals_ignoring_case(header.name, name)) return header.value;
+  }
+  return {};
+}
+
+std::string percent_encode(std::string_view text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                          c == '.' || c == '_' || c == '~';
+    if (is_plain) {
+      out.push_back(c);
+    } else {
+      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
+    }
+  }
+  return out;
+}
+
+class HttpClient::Impl {
+ public:
+  Impl(std::string address, HttpClientOptions options)
+      : address_(without_scheme(address)), options_(options), buffer_(kReadBytes) {}
+  ~Impl() { disconnect(); }
+
+  Result<ClientResponse> send(const ClientRequest& request) {
+    if (fd_ >= 0 && is_stale()) disconnect();
+    if (fd_ < 0) {
+      if (Status status = connect(); !status) return fail(status.error());
+    }
+    deadline_ = monotonic_now() + options_.timeout;
+    auto response = exchange(request);
+    if (!response) disconnect();
+    return response;
+  }
+
+ private:
+  void disconnect() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+  // Between requests nothing may arrive but the end of the connection.
+  bool is_stale() const {
+    pollfd waiting{fd_, POLLIN, 0};
+    return ::poll(&waiting, 1, 0) != 0;
+  }
+
+  Status connect() {
+    auto address = resolve(address_);
+    if (!address) return fail(address.error());
+    fd_ = ::socket(address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd_ < 0) return fail(errno_error(errno, "socket"));
+    const int on = 1;
+    if (address->family != AF_UNIX) ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    deadline_ = monotonic_now() + options_.connect_timeout;
+    int error = 0;
+    if (::connect(fd_, reinterpret_cast<const sockaddr*>(address->storage), address->size) != 0) error = errno;
+    if (error == EINPROGRESS) {
+      if (Status status = wait(POLLOUT); !status) return abandon(status.error());
+      socklen_t size = sizeof error;
+      ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error == 0) return {};
+    return abandon({Errc::kUnavailable, errno_error(error, fmt::format("connect to {}", address_)).message});
+  }
+
+  Status abandon(Error error) {
+    disconnect();
+    return fail(std::move(error));
+  }
+
+  Status wait(short events) {
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - monotonic_now());
+      pollfd waiting{fd_, events, 0};
+      const int ready =
+          left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(std::min<long>(left.count(), 1 << 30)));
+      if (ready > 0) return {};
+      if (ready == 0) return fail(Errc::kDeadlineExceeded, "{}: no answer in time", address_);
+      if (errno != EINTR) return fail(errno_error(errno, "poll"));
+    }
+  }
+
+  Result<ClientResponse> exchange(const ClientRequest& request) {
+    Status sent = write_all(head_of(request));
+    if (sent) sent = write_all(request.body);
+    // A server may refuse a request before it has read all of it; its answer is worth more than the broken pipe.
+    if (!sent && sent.error().code != Errc::kIo) return fail(sent.error());
+    auto response = read_response(request.method == "HEAD");
+    if (!response && !sent) return fail(sent.error());
+    if (!sent) disconnect();
+    return response;
+  }
+
+  std::string head_of(const ClientRequest& request) const {
+    const bool is_unix = address_.starts_with("unix:");
+    std::string head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.target,
+                                   is_unix ? std::string("localhost") : address_);
+    for (const Header& header : request.headers) head += fmt::format("{}: {}\r\n", header.name, header.value);
+    if (!request.body.empty() || request.method == "POST" || request.method == "PUT") {
+      head += fmt::format("Content-Length: {}\r\n", request.body.size());
+    }
+    return head + "\r\n";
+  }
+
+  Status write_all(std::string_view data) {
+    while (!data.empty()) {
+      const ssize_t count = ::send(fd_, data.data(), data.size(), MSG_NOSIGNAL);
+      if (count >= 0) {
+        data.remove_prefix(static_cast<std::size_t>(count));
+      } else if (errno == EAGAIN) {
+        if (Status status = wait(POLLOUT); !status) return status;
+      } else if (errno != EINTR) {
+        return fail(Errc::kIo, "{}", errno_error(errno, fmt::format("send to {}", address_)).message);
+      }
+    }
+    return {};
+  }
+
+  // Reads until the answer is complete. Interim answers (1xx) are skipped.
+  Result<ClientResponse> read_response(bool is_head) {
+    ClientResponse response;
+    std::optional<ResponseParser> parser(std::in_place, response, options_.response_bytes, is_head);
+    std::size_t unread = 0;
+    for (;;) {
+      error_code error;
+      const std::size_t used = unread == 0 ? 0 : parser->put(boost::asio::const_buffer(buffer_.data(), unread), error);
+      if (error && error != http::error::need_more) return fail(parse_error(error));
+      std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(used),
+                buffer_.begin() + static_cast<std::ptrdiff_t>(unread), buffer_.begin());
+      unread -= used;
+      if (parser->is_done() && response.status / 100 == 1) {
+        response = {};
+        parser.emplace(response, options_.response_bytes, is_head);
+        continue;
+      }
+      if (parser->is_done()) break;
+      if (used > 0 && unread > 0) continue;
+      auto count = read_some(unread);
+      if (!count) return fail(count.error());
+      if (*count == 0) {
+        if (parser->got_some()) parser->put_eof(error);
+        if (error || !parser->is_done())
+          return fail(Errc::kIo, "{}: the connection ended before the answer did", address_);
+        break;
+      }
+      unread += *count;
+    }
+    if (!parser->keep_alive() || unread > 0) disconnect();
+    return response;
+  }
+
+  Result<std::size_t> read_some(std::size_t offset) {
+    if (offset == buffer_.size()) return fail(Errc::kCorrupt, "{}: a line of the answer is too long", address_);
+    for (;;) {
+      const ssize_t count = ::recv(fd_, buffer_.data() + offset, buffer_.size() - offset, 0);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno == EAGAIN) {
+        if (Status status = wait(POLLIN); !status) return fail(status.error());
+      } else if (errno != EINTR) {
+        return fail(Errc::kIo, "{}", errno_error(errno, fmt::format("receive from {}", address_)).message);
+      }
+    }
+  }
+
+  Error parse_error(error_code error) const {
+    if (error == http::error::body_limit) {
+      return {Errc::kTooLarge,
+              fmt::format("{}: the answer is larger than {} bytes", address_, options_.response_bytes)};
+    }
+    return {Errc::kCorrupt, fmt::format("{}: the answer is not HTTP: {}", address_, error.message())};
+  }
+
+  const std::string address_;
+  const HttpClientOptions options_;
+  std::vector<char> buffer_;
+  int fd_ = -1;
+  Instant deadline_{};
+};
+
+HttpClient::HttpClient(std::string address, HttpClientOptions options)
+    : impl_(std::make_unique<Impl>(std::move(address), options)) {}
+HttpClient::~HttpClient() = default;
+HttpClient::HttpClient(HttpClient&& other) noexcept = default;
+HttpClient& HttpClient::operator=(HttpClient&& other) noexcept = default;
+
+Result<ClientResponse> HttpClient::send(const ClientRequest& request) {
+  return impl_->send(request);
+}
+
+}  // namespace fairlead::net

@@ -1,0 +1,371 @@
+#include "net/http_connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "net/http_response.h"
+
+namespace fairlead::net {
+
+namespace {
+
+constexpr std::size_t kMinInputBytes = 4 << 10;
+constexpr std::size_t kMaxInputBytes = 64 << 10;
+// After a refused request the client may still be sending it. Closing at once would reset the connection and could
+// destroy the answer on its way, so this much is read and thrown away first.
+constexpr std::size_t kMaxDiscardBytes = 64 << 20;
+
+}  // namespace
+
+// A request, the right to answer it, and its answer until that is sent.
+class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
+ public:
+  enum class State { kArriving, kHandling, kReady };
+
+  explicit Slot(Connection& connection) : connection_(connection) {}
+
+  std::string_view method() const override { return parsed.view(parsed.method); }
+  std::string_view target() const override { return parsed.view(parsed.target); }
+  std::string_view header(std::string_view name) const override { return parsed.header(name); }
+  std::string_view body() const override { return parsed.body; }
+  std::string take_body() override { return std::move(parsed.body); }
+  bool peer_is_local() const override { return connection_.peer_is_local_; }
+
+  HttpRequest& request() override { return *this; }
+  void respond(HttpResponse response) override { connection_.respond(*this, std::move(response)); }
+  void on_disconnect(std::function<void()> callback) override {
+    if (state == State::kHandling) disconnected = std::move(callback);
+  }
+  void abandon() override {
+    HttpResponse response{.status = 500};
+    connection_.respond(*this, std::move(response));
+  }
+
+  void reset() {
+    state = State::kArriving;
+    is_last = false;
+    parsed.clear();
+    answer = {};
+    disconnected = nullptr;
+  }
+
+  State state = State::kArriving;
+  bool is_last = false;  // the connection ends after its answer
+  ParsedRequest parsed;
+  HttpResponse answer;
+  std::function<void()> disconnected;
+
+ private:
+  Connection& connection_;
+};
+
+// ---- input buffer
+
+std::pair<char*, std::size_t> Connection::InputBuffer::space(std::size_t limit) {
+  if (begin_ == end_) {
+    begin_ = end_ = 0;
+  }
+  if (end_ == capacity_) {
+    const std::size_t unread = end_ - begin_;
+    if (unread >= limit) return {nullptr, 0};
+    const std::size_t doubled = std::clamp(unread * 2, kMinInputBytes, std::max(limit, kMinInputBytes));
+    reallocate(std::max(capacity_, doubled));
+  }
+  return {data_.get() + end_, capacity_ - end_};
+}
+
+void Connection::InputBuffer::reallocate(std::size_t capacity) {
+  const std::size_t unread = end_ - begin_;
+  if (capacity == capacity_) {
+    std::memmove(data_.get(), data_.get() + begin_, unread);
+  } else {
+    auto grown = std::make_unique_for_overwrite<char[]>(capacity);
+    if (unread > 0) std::memcpy(grown.get(), data_.get() + begin_, unread);
+    data_ = std::move(grown);
+    capacity_ = capacity;
+  }
+  begin_ = 0;
+  end_ = unread;
+}
+
+// ---- life
+
+Connection::Connection(std::shared_ptr<ServerState> server, Socket socket, bool peer_is_local)
+    : server_(std::move(server)),
+      socket_(std::move(socket)),
+      peer_is_local_(peer_is_local),
+      parser_(server_->limits),
+      slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
+
+Connection::~Connection() = default;
+
+void Connection::start() {
+  ++server_->connections;
+  server_->open_connections.push_back(*this);
+  wait_for(Waiting::kRequest);
+  read();
+}
+
+void Connection::close() {
+  if (std::exchange(closed_, true)) return;
+  --server_->connections;
+  open_hook.unlink();
+  wait_for(Waiting::kNothing);
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void Connection::on_timeout() {
+  if (arriving_ != nullptr && !sending_ && !discarding_) {
+    refuse(408, "the request did not arrive in time");
+    if (!closed_) wait_for(Waiting::kTransfer);
+    return;
+  }
+  close();
+  disconnect_slots();
+}
+
+void Connection::wait_for(Waiting what) {
+  if (what == waiting_ && what == Waiting::kNothing) return;
+  wait_hook.unlink();
+  waiting_ = what;
+  waiting_since_ = server_->now;
+  if (what == Waiting::kRequest) server_->waiting_for_request.push_back(*this);
+  if (what == Waiting::kTransfer) server_->waiting_for_transfer.push_back(*this);
+}
+
+void Connection::update_waiting() {
+  if (closed_ || discarding_) return;
+  if (sending_ || arriving_ != nullptr) {
+    // A request has the whole timeout from its first byte on, however slowly it drips in.
+    if (waiting_ != Waiting::kTransfer) wait_for(Waiting::kTransfer);
+  } else {
+    wait_for(used_ == 0 ? Waiting::kRequest : Waiting::kNothing);
+  }
+}
+
+// ---- input
+
+void Connection::read() {
+  if (reading_ || closed_ || input_ended_) return;
+  const auto [data, size] = input_.space(kMaxInputBytes);
+  if (size == 0) return;  // only while paused_: parsing always leaves room otherwise
+  reading_ = true;
+  socket_.async_read_some(boost::asio::buffer(data, size),
+                          [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {
+                            self->on_read(error, count);
+                          });
+}
+
+void Connection::on_read(const boost::system::error_code& error, std::size_t count) {
+  reading_ = false;
+  if (closed_) return;
+  if (error) return on_input_end(error);
+  if (discarding_ || refused_) {
+    discard(count);
+  } else {
+    input_.commit(count);
+    if (!paused_) parse();
+  }
+  update_waiting();
+  read();
+}
+
+void Connection::discard(std::size_t count) {
+  discarded_ += count;
+  if (discarded_ > kMaxDiscardBytes) close();
+}
+
+void Connection::on_input_end(const boost::system::error_code& error) {
+  input_ended_ = true;
+  // A client may end its sending side and still wait for the answers, so those that are coming are sent.
+  const bool is_half_closed = error == boost::asio::error::eof && !discarding_;
+  if (arriving_ != nullptr) {  // cut off in the middle of a request
+    arriving_ = nullptr;
+    --used_;
+  }
+  if (!is_half_closed || used_ == 0) close();
+  disconnect_slots();
+  update_waiting();
+}
+
+void Connection::disconnect_slots() {
+  const auto self = shared_from_this();  // a callback may drop the last exchange
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i]) continue;
+    if (auto callback = std::exchange(slots_[i]->disconnected, nullptr)) callback();
+  }
+}
+
+void Connection::parse() {
+  parsing_ = true;
+  while (!closed_ && !refused_ && !input_.unread().empty()) {
+    if (arriving_ == nullptr) {
+      arriving_ = new_slot();
+      if (arriving_ == nullptr) break;
+      parser_.begin(arriving_->parsed);
+    }
+    const RequestParser::Step step = parser_.feed(input_.unread());
+    input_.consume(step.consumed);
+    take_step(step);
+    if (step.progress != RequestParser::Progress::kDone && step.consumed == 0) break;
+  }
+  parsing_ = false;
+}
+
+void Connection::take_step(const RequestParser::Step& step) {
+  switch (step.progress) {
+    case RequestParser::Progress::kDone: {
+      Slot& slot = *std::exchange(arriving_, nullptr);
+      dispatch(slot);
+      break;
+    }
+    case RequestParser::Progress::kFailed: refuse(step.status, step.reason); break;
+    case RequestParser::Progress::kHeadDone: send_continue(); break;
+    case RequestParser::Progress::kNeedMore:
+      if (step.consumed == 0 && input_.unread().size() >= kMaxInputBytes) {
+        refuse(431, fmt::format("a line of the request is longer than {} bytes", kMaxInputBytes));
+      }
+      break;
+  }
+}
+
+// Answers the arriving request with an error, as the last answer of this connection.
+void Connection::refuse(unsigned status, std::string reason) {
+  Slot& slot = *std::exchange(arriving_, nullptr);
+  refused_ = true;
+  slot.state = Slot::State::kHandling;
+  slot.is_last = true;
+  respond(slot, {.status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(reason)});
+}
+
+void Connection::send_continue() {
+  if (!std::exchange(arriving_->parsed.expects_continue, false)) return;
+  // Behind an unanswered request it would be out of order; clients do not wait for it for long.
+  if (used_ > 1 || sending_) return;
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  if (::send(socket_.native_handle(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    fail_later();
+  }
+}
+
+void Connection::dispatch(Slot& slot) {
+  slot.state = Slot::State::kHandling;
+  slot.is_last = !slot.parsed.keep_alive;
+  refused_ = slot.is_last;  // what follows a `Connection: close` is not a request
+  if (!server_->open) return close();
+  server_->handler(HttpExchange(std::shared_ptr<HttpExchange::Impl>(shared_from_this(), &slot)));
+}
+
+// Called from an answer, and therefore from the handler's own stack: parsing goes on from the event loop.
+void Connection::resume_parsing() {
+  paused_ = false;
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->closed_ || self->paused_ || self->parsing_) return;
+    self->parse();
+    self->update_waiting();
+    self->read();
+  });
+}
+
+// ---- answers
+
+Connection::Slot* Connection::new_slot() {
+  if (used_ == slots_.size()) {
+    paused_ = true;
+    return nullptr;
+  }
+  auto& slot = slots_[(oldest_ + used_++) % slots_.size()];
+  if (!slot) slot = std::make_unique<Slot>(*this);
+  slot->reset();
+  return slot.get();
+}
+
+void Connection::respond(Slot& slot, HttpResponse response) {
+  slot.disconnected = nullptr;
+  if (closed_ || slot.state != Slot::State::kHandling) return;
+  slot.answer = std::move(response);
+  slot.state = Slot::State::kReady;
+  if (!sending_ && &slot == &oldest()) send_ready();
+}
+
+void Connection::send_ready() {
+  while (!closed_ && !sending_ && !discarding_ && used_ > 0 && oldest().state == Slot::State::kReady) {
+    Slot& slot = oldest();
+    head_.clear();
+    sent_ = 0;
+    append_response_head(slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10}, head_);
+    if (slot.method() == "HEAD" || !status_has_body(slot.answer.status)) slot.answer.body.clear();
+    flush();
+  }
+}
+
+// Sends what the socket takes of the current answer.
+void Connection::flush() {
+  std::string& body = oldest().answer.body;
+  const std::size_t total = head_.size() + body.size();
+  while (sent_ < total) {
+    const std::size_t head_sent = std::min(sent_, head_.size());
+    const std::size_t body_sent = sent_ - head_sent;
+    iovec parts[2] = {{head_.data() + head_sent, head_.size() - head_sent},
+                      {body.data() + body_sent, body.size() - body_sent}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent_ += static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN) {
+      return wait_writable();
+    } else if (errno != EINTR) {
+      return fail_later();
+    }
+  }
+  finish_answer();
+}
+
+void Connection::wait_writable() {
+  sending_ = true;
+  wait_for(Waiting::kTransfer);  // anew after each part that went out: only a client that takes nothing times out
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code& error) {
+    if (self->closed_ || error) return;
+    self->sending_ = false;
+    self->flush();
+    self->send_ready();
+    self->update_waiting();
+  });
+}
+
+void Connection::finish_answer() {
+  const bool is_last = oldest().is_last;
+  oldest().reset();
+  oldest_ = (oldest_ + 1) % slots_.size();
+  --used_;
+  if (is_last || (input_ended_ && used_ == 0)) return end_after_answer();
+  if (paused_) resume_parsing();
+  if (!parsing_) update_waiting();
+}
+
+void Connection::end_after_answer() {
+  if (input_ended_) return close();
+  ::shutdown(socket_.native_handle(), SHUT_WR);
+  discarding_ = true;
+  wait_for(Waiting::kTransfer);
+  read();
+}
+
+// A send failed. The handler may be on the stack, so the callbacks of other requests wait for the event loop.
+void Connection::fail_later() {
+  close();
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->disconnect_slots(); });
+}
+
+}  // namespace fairlead::net

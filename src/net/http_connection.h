@@ -1,0 +1,141 @@
+// One connection of an HttpServer: reads ahead, hands requests to the handler, sends the answers in request order.
+//
+//   bytes ──> InputBuffer ──> RequestParser ──> slot ──handler──> answer ──> sendmsg, oldest slot first
+//
+// What a request costs: one recv (done by the reactor when epoll reports the socket), one parse, one sendmsg tried at
+// once; no timer, no lock, no queue hop. A read is pending at all times, also while a request is being handled: that is
+// what detects a client that has gone.
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/intrusive/list.hpp>
+#include <memory>
+#include <vector>
+
+#include "net/http_request.h"
+#include "net/http_server.h"
+
+namespace fairlead::net {
+
+class Connection;
+
+using ConnectionHook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
+// What a connection waits for, as far as time is concerned.
+enum class Waiting { kNothing, kRequest, kTransfer };
+
+struct ServerState;
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket =
+      boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, boost::asio::io_context::executor_type>;
+
+  Connection(std::shared_ptr<ServerState> server, Socket socket, bool peer_is_local);
+  ~Connection();
+
+  void start();
+  void close();  // now; the handler hears nothing of it
+  // A timeout of the current wait passed.
+  void on_timeout();
+
+  Instant waiting_since() const { return waiting_since_; }
+
+  ConnectionHook open_hook;  // in ServerState::open_connections
+  ConnectionHook wait_hook;  // in one of its waiting lists, or in none
+
+ private:
+  class Slot;
+
+  // Bytes received and not parsed yet.
+  class InputBuffer {
+   public:
+    std::string_view unread() const { return {data_.get() + begin_, end_ - begin_}; }
+    void consume(std::size_t count) { begin_ += count; }
+    void commit(std::size_t count) { end_ += count; }
+    // Free space behind the unread bytes; empty when `limit` unread bytes are there already.
+    std::pair<char*, std::size_t> space(std::size_t limit);
+
+   private:
+    void reallocate(std::size_t capacity);
+
+    std::unique_ptr<char[]> data_;
+    std::size_t capacity_ = 0;
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+  };
+
+  void read();
+  void on_read(const boost::system::error_code& error, std::size_t count);
+  void on_input_end(const boost::system::error_code& error);
+  void discard(std::size_t count);
+  void parse();
+  void take_step(const RequestParser::Step& step);
+  void refuse(unsigned status, std::string reason);
+  void send_continue();
+  void dispatch(Slot& slot);
+  void resume_parsing();
+
+  Slot* new_slot();
+  Slot& oldest() { return *slots_[oldest_]; }
+  void respond(Slot& slot, HttpResponse response);
+  void send_ready();
+  void flush();
+  void wait_writable();
+  void finish_answer();
+  void end_after_answer();
+  void fail_later();
+  void disconnect_slots();
+  void update_waiting();
+  void wait_for(Waiting what);
+
+  const std::shared_ptr<ServerState> server_;
+  Socket socket_;
+  const bool peer_is_local_;
+
+  InputBuffer input_;
+  RequestParser parser_;
+  std::vector<std::unique_ptr<Slot>> slots_;  // a ring: [oldest_, oldest_ + used_) in request order
+  std::size_t oldest_ = 0;
+  std::size_t used_ = 0;
+  Slot* arriving_ = nullptr;  // the slot being parsed, the newest one
+
+  std::string head_;      // of the answer being sent
+  std::size_t sent_ = 0;  // bytes of head and body that are gone
+  Waiting waiting_ = Waiting::kNothing;
+  Instant waiting_since_{};
+  std::size_t discarded_ = 0;
+
+  bool reading_ = false;      // a read is pending
+  bool parsing_ = false;      // on the stack
+  bool paused_ = false;       // all slots are used; input waits
+  bool sending_ = false;      // an answer is half sent
+  bool refused_ = false;      // no further request will be read: the answer under way is the last one
+  bool discarding_ = false;   // the last answer is out; input is thrown away until the client has seen it
+  bool input_ended_ = false;  // the client sends nothing more
+  bool closed_ = false;
+};
+
+// What the connections of one server share. Outlives them.
+//
+// Timeouts: both are constants of the server, so a list in order of arrival is a list in order of expiry. A connection
+// moves to the back of a list in constant time, and a tick looks at the front: no timer per request.
+struct ServerState {
+  template <ConnectionHook Connection::*kHook>
+  using List = boost::intrusive::list<Connection, boost::intrusive::member_hook<Connection, ConnectionHook, kHook>,
+                                      boost::intrusive::constant_time_size<false>>;
+
+  HttpLimits limits;
+  HttpHandler handler;
+  bool open = true;
+  std::size_t connections = 0;
+  Instant now{};  // as of the last tick: timeouts are coarse on purpose
+  List<&Connection::open_hook> open_connections;
+  List<&Connection::wait_hook> waiting_for_request;
+  List<&Connection::wait_hook> waiting_for_transfer;
+};
+
+}  // namespace fairlead::net

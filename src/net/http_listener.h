@@ -1,0 +1,29 @@
+// Listening sockets from textual addresses.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace fairlead::net {
+
+struct ListeningSocket {
+  int fd = -1;            // non-blocking, close-on-exec; the caller's
+  std::string address;    // as bound, port 0 replaced
+  std::string unix_path;  // to unlink when done; empty for TCP
+};
+
+// "127.0.0.1:9001", "[::1]:0", "unix:/path". A Unix socket left behind by a dead process is replaced; one that somebody
+// still serves is kConflict.
+Result<ListeningSocket> open_listener(std::string_view address);
+
+// A socket address from the same text, for clients.
+struct SocketAddress {
+  alignas(8) char storage[128] = {};
+  unsigned size = 0;
+  int family = 0;
+};
+Result<SocketAddress> parse_socket_address(std::string_view address);
+
+}  // namespace fairlead::net

@@ -1,0 +1,24 @@
+// Writes the head of an answer. One append per header, no stream, no allocation once the buffer has grown.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "net/http_server.h"
+
+namespace fairlead::net {
+
+std::string_view reason_phrase(unsigned status);  // "Not Found"; "Unknown" for a status it does not know
+
+struct HeadOptions {
+  bool close = false;                // announce that the connection ends here
+  bool announce_keep_alive = false;  // HTTP/1.0 clients must be told
+};
+
+// Appends the status line and headers of `response`, Content-Length included where the status has a body. Control
+// characters in values become spaces: a function must not be able to add headers of its own.
+void append_response_head(const HttpResponse& response, HeadOptions options, std::string& out);
+
+bool status_has_body(unsigned status);  // not 1xx, 204, 304
+
+}  // namespace fairlead::net

@@ -1,0 +1,245 @@
+#include "net/http_server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "net/http_connection.h"
+#include "net/http_listener.h"
+#include "net/http_response.h"
+
+namespace fairlead::net {
+
+// ---- HttpExchange
+
+HttpExchange& HttpExchange::operator=(HttpExchange&& other) noexcept {
+  if (this != &other) {
+    if (auto abandoned = std::exchange(impl_, std::move(other.impl_))) abandoned->abandon();
+  }
+  return *this;
+}
+
+HttpExchange::~HttpExchange() {
+  if (impl_) impl_->abandon();
+}
+
+HttpRequest& HttpExchange::request() {
+  return impl_->request();
+}
+
+void HttpExchange::respond(HttpResponse response) {
+  if (auto impl = std::exchange(impl_, nullptr)) impl->respond(std::move(response));
+}
+
+void HttpExchange::on_disconnect(std::function<void()> callback) {
+  impl_->on_disconnect(std::move(callback));
+}
+
+// ---- HttpServer
+
+namespace {
+
+using Executor = boost::asio::io_context::executor_type;
+using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                                boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
+
+// Out of descriptors: connections wait in the backlog until some are free.
+constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
+
+bool is_local_peer(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_UNIX) return true;
+  if (peer.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(peer);
+    return (ntohl(four.sin_addr.s_addr) >> 24) == 127;
+  }
+  if (peer.ss_family != AF_INET6) return false;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(peer);
+  return IN6_IS_ADDR_LOOPBACK(&six.sin6_addr) ||
+         (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr) && six.sin6_addr.s6_addr[12] == 127);
+}
+
+struct Listener {
+  Listener(boost::asio::io_context& io, int fd, std::string path)
+      : descriptor(io.get_executor(), fd), retry(io.get_executor()), unix_path(std::move(path)) {}
+
+  boost::asio::posix::basic_stream_descriptor<Executor> descriptor;
+  Timer retry;
+  std::string unix_path;
+};
+
+}  // namespace
+
+class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
+ public:
+  Impl(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler)
+      : io_(io), state_(std::make_shared<ServerState>()), tick_timer_(io.get_executor()) {
+    state_->limits = limits;
+    state_->handler = std::move(handler);
+    tick_ = std::clamp<Duration>(std::min(limits.idle_timeout, limits.transfer_timeout) / 4,
+                                 std::chrono::milliseconds(1), std::chrono::seconds(1));
+  }
+
+  void add_listener(int fd, std::string unix_path) {
+    listeners_.push_back(std::make_shared<Listener>(io_, fd, std::move(unix_path)));
+    accept_later(listeners_.back());
+  }
+
+  void stop_listening() {
+    for (const auto& listener : listeners_) {
+      boost::system::error_code ignored;
+      listener->descriptor.close(ignored);
+      listener->retry.cancel();
+      if (!listener->unix_path.empty()) ::unlink(listener->unix_path.c_str());
+    }
+    listeners_.clear();
+  }
+
+  void close() {
+    stop_listening();
+    state_->open = false;
+    tick_timer_.cancel();
+    while (!state_->open_connections.empty()) state_->open_connections.front().close();
+  }
+
+  std::size_t connections() const { return state_->connections; }
+
+ private:
+  void accept_later(const std::shared_ptr<Listener>& listener) {
+    listener->descriptor.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                                    [self = shared_from_this(), listener](const boost::system::error_code& error) {
+                                      if (!error) self->accept_all(listener);
+                                    });
+  }
+
+  void accept_all(const std::shared_ptr<Listener>& listener) {
+    while (listener->descriptor.is_open()) {
+      sockaddr_storage peer{};
+      socklen_t size = sizeof peer;
+      const int fd = ::accept4(listener->descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
+                               SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd >= 0) {
+        if (size == 0) peer.ss_family = AF_UNIX;
+        admit(fd, peer);
+      } else if (errno == EAGAIN) {
+        return accept_later(listener);
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        return retry_accept(listener);
+      } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
+        return;
+      }  // anything else concerns the one connection that failed
+    }
+  }
+
+  void retry_accept(const std::shared_ptr<Listener>& listener) {
+    listener->retry.expires_after(kAcceptRetry);
+    listener->retry.async_wait([self = shared_from_this(), listener](const boost::system::error_code& error) {
+      if (!error) self->accept_all(listener);
+    });
+  }
+
+  void admit(int fd, const sockaddr_storage& peer) {
+    if (state_->connections >= state_->limits.connections) return turn_away(fd);
+    if (peer.ss_family != AF_UNIX) {
+      const int on = 1;
+      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    Connection::Socket socket(io_.get_executor());
+    boost::system::error_code error;
+    socket.assign(boost::asio::generic::stream_protocol(peer.ss_family, 0), fd, error);
+    if (error) {
+      ::close(fd);
+      return;
+    }
+    if (state_->connections == 0) start_ticking();
+    std::make_shared<Connection>(state_, std::move(socket), is_local_peer(peer))->start();
+  }
+
+  void turn_away(int fd) {
+    std::string head;
+    append_response_head({.status = 503, .headers = {{"Retry-After", "1"}}}, {.close = true}, head);
+    [[maybe_unused]] const ssize_t sent = ::send(fd, head.data(), head.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::close(fd);
+  }
+
+  // The clock ticks only while there are connections: an idle server causes no wake-ups.
+  void start_ticking() {
+    state_->now = monotonic_now();
+    if (!ticking_) tick_later();
+  }
+
+  void tick_later() {
+    ticking_ = true;
+    tick_timer_.expires_after(tick_);
+    tick_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->ticking_ = false;
+      if (!error) self->tick();
+    });
+  }
+
+  void tick() {
+    state_->now = monotonic_now();
+    expire(state_->waiting_for_request, state_->now - state_->limits.idle_timeout);
+    expire(state_->waiting_for_transfer, state_->now - state_->limits.transfer_timeout);
+    if (state_->connections > 0 && !ticking_) tick_later();
+  }
+
+  template <typename List>
+  void expire(List& list, Instant oldest) {
+    while (!list.empty() && list.front().waiting_since() < oldest) {
+      const auto connection = list.front().shared_from_this();
+      connection->on_timeout();
+    }
+  }
+
+  boost::asio::io_context& io_;
+  const std::shared_ptr<ServerState> state_;  // shared with connections, which may outlive the server by an event
+  std::vector<std::shared_ptr<Listener>> listeners_;  // shared with their pending accepts
+  Timer tick_timer_;
+  Duration tick_;
+  bool ticking_ = false;
+};
+
+HttpServer::HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler)
+    : impl_(std::make_shared<Impl>(io, limits, std::move(handler))) {}
+
+HttpServer::~HttpServer() {
+  close();
+}
+
+Result<std::string> HttpServer::listen(std::string_view address) {
+  auto listener = open_listener(address);
+  if (!listener) return fail(listener.error());
+  impl_->add_listener(listener->fd, listener->unix_path);
+  return listener->address;
+}
+
+Status HttpServer::adopt_listener(int fd) {
+  int is_listening = 0;
+  socklen_t size = sizeof is_listening;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) != 0 || is_listening == 0) {
+    return fail(Errc::kInvalidArgument, "adopt_listener: descriptor {} is not a listening socket", fd);
+  }
+  impl_->add_listener(fd, "");
+  return {};
+}
+
+void HttpServer::stop_listening() {
+  impl_->stop_listening();
+}
+void HttpServer::close() {
+  impl_->close();
+}
+std::size_t HttpServer::connections() const {
+  return impl_->connections();
+}
+
+}  // namespace fairlead::net

@@ -1,0 +1,117 @@
+// An HTTP/1.1 server on one io_context thread: the only server in the product. The gateway and every instance's Runtime
+// API are handlers behind it. Built on Asio and Beast; no other header of the project includes Beast.
+//
+// Contract: handlers run on the io_context's thread and never block. A request is answered now or later, on that
+// thread, exactly once; answers of pipelined requests leave in request order. A connection that sends more than
+// `limits` allow is answered 413, 431 or 400 and closed. All buffers are bounded. Threads: everything on the
+// io_context's thread, except where said.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace fairlead::net {
+
+struct HttpLimits {
+  std::size_t header_bytes = 64 << 10;
+  std::size_t body_bytes = 8 << 20;
+  std::size_t pipelined_requests = 16;
+  Duration idle_timeout = std::chrono::minutes(5);       // between requests
+  Duration transfer_timeout = std::chrono::seconds(60);  // a begun request must arrive, a blocked answer must move on
+  std::size_t connections = 10'000;
+};
+
+struct Header {
+  std::string name;
+  std::string value;
+};
+
+// Valid until the exchange is answered or dropped.
+class HttpRequest {
+ public:
+  virtual ~HttpRequest() = default;
+  virtual std::string_view method() const = 0;
+  virtual std::string_view target() const = 0;                       // as sent, percent-encoded, with the query
+  virtual std::string_view header(std::string_view name) const = 0;  // case-insensitive; empty when absent
+  virtual std::string_view body() const = 0;
+  virtual std::string take_body() = 0;     // moves the body out
+  virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
+};
+
+struct HttpResponse {
+  unsigned status = 200;
+  std::vector<Header> headers = {};  // Content-Length and Connection are the server's
+  std::string body = {};
+};
+
+// One request and the right to answer it. Move-only. Destroyed unanswered: the server answers 500.
+class HttpExchange {
+ public:
+  // What stands behind an exchange: a slot of a connection, or a fake in a test.
+  class Impl {
+   public:
+    virtual ~Impl() = default;
+    virtual HttpRequest& request() = 0;
+    virtual void respond(HttpResponse response) = 0;
+    virtual void on_disconnect(std::function<void()> callback) = 0;
+    virtual void abandon() = 0;  // the exchange was destroyed unanswered
+  };
+
+  HttpExchange() = default;
+  explicit HttpExchange(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  HttpExchange(HttpExchange&& other) noexcept = default;
+  HttpExchange& operator=(HttpExchange&& other) noexcept;
+  ~HttpExchange();
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  HttpRequest& request();
+  void respond(HttpResponse response);  // no-op when the client has gone; leaves the exchange empty
+
+  // Called at most once, if the client disconnects (or ends its sending side) before the answer. Not called after
+  // respond(), nor by HttpServer::close().
+  void on_disconnect(std::function<void()> callback);
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+using HttpHandler = std::function<void(HttpExchange)>;
+
+// REQUIRES: the io_context outlives the server and every exchange.
+class HttpServer {
+ public:
+  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler);
+  ~HttpServer();  // closes everything
+
+  // "127.0.0.1:9001", "[::1]:0", "unix:/path". Returns the bound address (port 0 replaced).
+  Result<std::string> listen(std::string_view address);
+  // Takes over a listening stream socket made elsewhere (another network namespace). Owns the descriptor.
+  Status adopt_listener(int fd);
+  void stop_listening();  // existing connections go on
+  void close();           // drops everything now
+  std::size_t connections() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// "/a%2Fb/c?x=1" -> segments decoded after splitting {"a/b","c"}, query {"x","1"}. Fails on a bad percent escape or
+// NUL.
+struct Target {
+  std::vector<std::string> segments;
+  std::vector<std::pair<std::string, std::string>> query;
+  std::string_view query_value(std::string_view name) const;
+};
+Result<Target> parse_target(std::string_view target);
+
+}  // namespace fairlead::net
