@@ -1,0 +1,71 @@
+// One control group per sandbox for host memory and the number of processes. Version 2 where the machine has the memory
+// and pids controllers there, else version 1 (one directory per controller), else none, and rlimits have to do.
+// Groups lie below the node's own group, in fairlead/<pid of the spawner>/<name>, so that they never escape its limits;
+// what a killed spawner left is removed by the next one.
+//
+// Threads: not thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "runtime/unique_fd.h"
+
+namespace fairlead {
+
+enum class CgroupVersion { kNone, kV1, kV2 };
+std::string_view cgroup_version_name(CgroupVersion version);  // "none", "v1", "v2"
+
+class Cgroup {
+ public:
+  Cgroup(CgroupVersion version, std::string memory_dir, std::string pids_dir)
+      : version_(version), memory_dir_(std::move(memory_dir)), pids_dir_(std::move(pids_dir)) {}
+  ~Cgroup() { remove(); }  // REQUIRES: no process is left in it
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+
+  Status create();
+  // 0: no limit.
+  Status set_limits(Bytes memory, std::uint64_t processes);
+  // Moves the calling process into it. On an idle machine 5 to 16 ms: the kernel waits for an RCU grace period.
+  Status join() const;
+  UniqueFd open_memory_peak() const;  // its text is a number of bytes; empty on a kernel without it
+  bool out_of_memory_killed() const;
+
+ private:
+  void remove();
+
+  CgroupVersion version_;
+  std::string memory_dir_;
+  std::string pids_dir_;  // version 1 only
+};
+
+class CgroupTree {
+ public:
+  CgroupTree() = default;
+  ~CgroupTree();
+  CgroupTree(CgroupTree&& other) noexcept { *this = std::move(other); }
+  CgroupTree& operator=(CgroupTree&& other) noexcept;
+
+  // Finds what the machine has and removes leftovers. Never fails: the worst is kNone, and why() says why.
+  static CgroupTree open(int spawner_pid);
+
+  CgroupVersion version() const { return version_; }
+  const std::string& why() const { return why_; }
+  Result<std::unique_ptr<Cgroup>> make(std::string_view name) const;
+
+ private:
+  bool open_v1(const std::string& owner);
+  bool open_v2(const std::string& owner);
+
+  CgroupVersion version_ = CgroupVersion::kNone;
+  std::string why_;
+  std::string memory_dir_;
+  std::string pids_dir_;
+};
+
+}  // namespace fairlead

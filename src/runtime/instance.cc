@@ -1,0 +1,335 @@
+#include "runtime/instance.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "model/function.h"
+#include "runtime/environment.h"
+#include "runtime/sandbox_root.h"
+
+namespace fairlead {
+namespace {
+
+constexpr std::size_t kLogReadBytes = 64 << 10;  // a pipe's capacity
+// A flooding function is read this much faster than its log's rate, then it waits.
+constexpr std::int64_t kFloodFactor = 4;
+constexpr auto kFloodPause = std::chrono::milliseconds(100);
+// A function that said it cannot start has this long to end by itself, with its own exit status.
+constexpr auto kInitErrorGrace = std::chrono::milliseconds(200);
+// After the sandbox's end its connections are closed by the kernel; what it had sent is at most a few reads away.
+constexpr int kDrainTries = 100;
+constexpr auto kDrainInterval = std::chrono::milliseconds(1);
+
+// The server refuses bodies above this by itself. Above the response limit, so that an oversized answer still ends its
+// invocation with the reason.
+constexpr std::size_t kMaxBodyBytes = 2 * kMaxResponseBytes + (1 << 20);
+
+net::HttpLimits runtime_api_limits() {
+  return {.header_bytes = 16 << 10,
+          .body_bytes = kMaxBodyBytes,
+          .pipelined_requests = 4,
+          .idle_timeout = std::chrono::hours(24),  // a function may work for long between two calls
+          .connections = 8};
+}
+
+// Bound through /proc/self/fd: a socket's path is limited to 107 bytes, a state folder's is not.
+Result<UniqueFd> listen_on_unix(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const UniqueFd dir(::open(path.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!dir || !socket) return fail(errno_error(errno, "open the folder of " + path));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string short_path = fmt::format("/proc/self/fd/{}{}", dir.get(), path.substr(slash));
+  FL_CHECK(short_path.size() < sizeof address.sun_path, "{}", short_path);
+  std::memcpy(address.sun_path, short_path.data(), short_path.size());
+  ::unlink(path.c_str());
+  // 0666: the function has another uid. Only its sandbox has the socket in its file tree.
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::chmod(path.c_str(), 0666) != 0 || ::listen(socket.get(), 16) != 0) {
+    return fail(errno_error(errno, "listen on " + path));
+  }
+  return socket;
+}
+
+std::int64_t first_child(std::int64_t pid) {
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid));
+  std::int64_t child = 0;
+  return children >> child ? child : pid;
+}
+
+void reply(net::HttpExchange& exchange, unsigned status, std::string_view body) {
+  net::HttpResponse response{.status = status, .headers = {}, .body = std::string(body)};
+  response.headers.push_back({"Content-Type", "application/json"});
+  exchange.respond(std::move(response));
+}
+
+std::string too_large_payload(std::size_t size) {
+  return fmt::format(
+      R"({{"errorType":"{}","errorMessage":"Response payload size ({} bytes) exceeded maximum allowed payload size )"
+      R"(({} bytes)."}})",
+      kResponseTooLarge, size, kMaxResponseBytes);
+}
+
+std::string reason_of(const ExitNote& note, const std::optional<int>& exit_status, const std::optional<int>& signal) {
+  if (!note.failure.empty()) return note.failure;
+  if (exit_status) return fmt::format("exit status {}", *exit_status);
+  const char* name = ::sigabbrev_np(*signal);
+  if (*signal == SIGKILL) return "signal: killed";
+  return fmt::format("signal: SIG{}", name != nullptr ? name : std::to_string(*signal));
+}
+
+}  // namespace
+
+Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::shared_ptr<FunctionLog> log_file)
+    : context_(context),
+      spec_(std::move(spec)),
+      log_file_(std::move(log_file)),
+      log_(*log_file_, context.options.log_rate_limit),
+      api_(kMaxResponseBytes),
+      server_(context.io, runtime_api_limits(), [this](net::HttpExchange exchange) { on_call(std::move(exchange)); }),
+      started_at_(monotonic_now()),
+      socket_path_(fmt::format("{}/run/{}.sock", context.options.state_dir, spec_.instance.value())),
+      log_pipe_(context.io),
+      timer_(context.io),
+      kill_timer_(context.io) {}
+
+Instance::~Instance() {
+  server_.close();
+  ::unlink(socket_path_.c_str());
+}
+
+Result<UniqueFd> Instance::open() {
+  Result<UniqueFd> listener = listen_on_unix(socket_path_);
+  if (!listener) return listener;
+  if (auto status = server_.adopt_listener(listener->release()); !status) return fail(status.error());
+  int pipe_fds[2];
+  if (::pipe2(pipe_fds, O_CLOEXEC) != 0) return fail(errno_error(errno, "pipe for the function's output"));
+  ::fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+  log_pipe_.assign(pipe_fds[0]);
+  wait_for_log();
+  return UniqueFd(pipe_fds[1]);
+}
+
+StartOrder Instance::order() const {
+  StartOrder order{.instance = spec_.instance.value(),
+                   .environment = sandbox_environment(spec_),
+                   .binds = {{spec_.code_path, kTaskDir, false}, {socket_path_, kRuntimeSocketPath, true}},
+                   .memory_limit = spec_.memory_limit,
+                   .tmp_limit = spec_.tmp_limit,
+                   .max_processes = spec_.max_processes};
+  for (const InstanceSpec::Bind& bind : spec_.binds) order.binds.push_back({bind.source, bind.target, bind.writable});
+  return order;
+}
+
+void Instance::started(std::int64_t pid, UniqueFd pidfd, UniqueFd listener, UniqueFd memory_peak) {
+  init_pid_ = pid;
+  pidfd_ = std::move(pidfd);
+  memory_peak_ = std::move(memory_peak);
+  if (auto status = server_.adopt_listener(listener.release()); !status) {
+    spdlog::error("instance {}: {}", spec_.instance.value(), status.error().message);
+    kill_wanted_ = true;
+  }
+  if (kill_wanted_) kill();
+}
+
+void Instance::kill() {
+  kill_wanted_ = true;
+  if (pidfd_) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+// ---- the Runtime API
+
+void Instance::on_call(net::HttpExchange exchange) {
+  net::HttpRequest& request = exchange.request();
+  const RuntimeCall call = parse_runtime_call(request.method(), request.target());
+  const RuntimeDecision decision = api_.call(call, request.body().size());
+  switch (decision.action) {
+    case RuntimeAction::kPoll: return on_poll(std::move(exchange), decision.announce);
+    case RuntimeAction::kSend: return send_delivery(exchange);
+    case RuntimeAction::kInitError: on_init_error(request.take_body()); break;
+    case RuntimeAction::kAnswer:
+    case RuntimeAction::kFail:
+    case RuntimeAction::kTooLarge: on_answer(exchange, decision); break;
+    case RuntimeAction::kReply: break;
+  }
+  reply(exchange, decision.status, decision.body);
+}
+
+void Instance::on_poll(net::HttpExchange exchange, bool announce) {
+  poll_ = std::move(exchange);
+  poll_.on_disconnect([this] {
+    poll_ = {};
+    api_.poll_lost();
+  });
+  if (function_pid_ == 0) {
+    function_pid_ = first_child(init_pid_);
+    init_duration_ = monotonic_now() - started_at_;
+  }
+  if (announce) context_.events.next(spec_.instance);
+}
+
+void Instance::deliver(DeliverRequest request) {
+  current_ = std::move(request);
+  const bool now = api_.deliver(current_.request_id);
+  delivered_at_ = monotonic_now();
+  log_.start_line(current_.request_id);
+  if (!now) return;
+  net::HttpExchange exchange = std::move(poll_);
+  send_delivery(exchange);
+}
+
+void Instance::send_delivery(net::HttpExchange& exchange) {
+  net::HttpResponse response{.status = 200, .headers = {}, .body = std::move(current_.payload)};
+  response.headers.reserve(6);
+  response.headers.push_back({"Content-Type", "application/json"});
+  response.headers.push_back({"Lambda-Runtime-Aws-Request-Id", current_.request_id});
+  response.headers.push_back({"Lambda-Runtime-Deadline-Ms", std::to_string(current_.deadline_epoch_ms)});
+  response.headers.push_back({"Lambda-Runtime-Invoked-Function-Arn", spec_.arn});
+  if (!current_.trace_id.empty()) response.headers.push_back({"Lambda-Runtime-Trace-Id", current_.trace_id});
+  if (!current_.client_context.empty()) {
+    response.headers.push_back({"Lambda-Runtime-Client-Context", current_.client_context});
+  }
+  exchange.respond(std::move(response));
+}
+
+void Instance::on_answer(net::HttpExchange& exchange, const RuntimeDecision& decision) {
+  net::HttpRequest& request = exchange.request();
+  Answer answer{.invocation = current_.invocation,
+                .is_error = decision.action != RuntimeAction::kAnswer,
+                .error_type = {},
+                .content_type = std::string(request.header("Content-Type")),
+                .payload = {}};
+  if (decision.action == RuntimeAction::kTooLarge) {
+    answer.error_type = kResponseTooLarge;
+    answer.content_type = "application/json";
+    answer.payload = too_large_payload(request.body().size());
+  } else {
+    if (answer.is_error) {
+      const std::string_view type = request.header("Lambda-Runtime-Function-Error-Type");
+      answer.error_type = type.empty() ? "Function.Unknown" : type;
+    }
+    answer.payload = request.take_body();
+  }
+  // What the function printed before it answered belongs before the END line.
+  drain_log(kLogReadBytes);
+  end_invocation({});
+  context_.events.answered(spec_.instance, std::move(answer));
+}
+
+void Instance::on_init_error(std::string payload) {
+  init_error_ = std::move(payload);
+  kill_timer_.expires_after(kInitErrorGrace);
+  kill_timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+    if (!error && !alive.expired()) kill();
+  });
+}
+
+void Instance::end_invocation(std::string_view failure) {
+  log_.end_lines({.request_id = current_.request_id,
+                  .duration = monotonic_now() - delivered_at_,
+                  .init_duration = std::exchange(init_duration_, Duration(0)),
+                  .memory_limit = spec_.memory_limit,
+                  .memory_peak = memory_peak(),
+                  .failure = failure});
+  context_.log_written();
+}
+
+Bytes Instance::memory_peak() const {
+  std::int64_t bytes = exit_note_.memory_peak;
+  char text[32];
+  const ssize_t size = memory_peak_ ? ::pread(memory_peak_.get(), text, sizeof text, 0) : 0;
+  if (size > 0) std::from_chars(text, text + size, bytes);
+  return Bytes(bytes);
+}
+
+InstanceStats Instance::stats() const {
+  return {.log_tail = std::string(log_.tail()),
+          .memory_peak = memory_peak(),
+          .pid = function_pid_ != 0 ? function_pid_ : init_pid_};
+}
+
+// ---- the log
+
+void Instance::wait_for_log() {
+  log_pipe_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this, alive = std::weak_ptr<int>(alive_)](
+                                                                             const boost::system::error_code& error) {
+    if (error || alive.expired() || !drain_log(kLogReadBytes)) return;
+    if (log_.taken_this_second(monotonic_now()) < kFloodFactor * context_.options.log_rate_limit.count()) {
+      return wait_for_log();
+    }
+    timer_.expires_after(kFloodPause);
+    timer_.async_wait([this, alive](const boost::system::error_code& stopped) {
+      if (!stopped && !alive.expired()) wait_for_log();
+    });
+  });
+}
+
+// Reads at most about `limit` bytes. False at the end of the output.
+bool Instance::drain_log(std::size_t limit) {
+  char buffer[16 << 10];
+  for (std::size_t total = 0; total < limit;) {
+    const ssize_t size = ::read(log_pipe_.native_handle(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno == EAGAIN;
+    if (size == 0) return false;
+    log_.output({buffer, static_cast<std::size_t>(size)}, monotonic_now());
+    context_.log_written();
+    if (static_cast<std::size_t>(size) < sizeof buffer) return true;
+    total += static_cast<std::size_t>(size);
+  }
+  return true;
+}
+
+// ---- the end
+
+void Instance::ended(ExitNote note, std::function<void(ExitInfo)> done) {
+  exit_note_ = std::move(note);
+  done_ = std::move(done);
+  pidfd_.reset();
+  timer_.cancel();
+  server_.stop_listening();
+  finish_when_drained(kDrainTries);
+}
+
+void Instance::finish_when_drained(int tries) {
+  timer_.expires_after(tries == kDrainTries ? Duration(0) : Duration(kDrainInterval));
+  timer_.async_wait([this, tries, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+    if (error || alive.expired()) return;
+    if (server_.connections() > 0 && tries > 0) return finish_when_drained(tries - 1);
+    drain_log(2 * kLogReadBytes);
+    const ExitInfo info = exit_info();
+    if (api_.running()) end_invocation(info.reason);
+    log_.close();
+    context_.log_written();
+    std::function<void(ExitInfo)> done = std::move(done_);
+    done(info);
+  });
+}
+
+ExitInfo Instance::exit_info() const {
+  ExitInfo info;
+  const int status = static_cast<int>(exit_note_.wait_status);
+  if (exit_note_.ended && WIFEXITED(status)) info.exit_status = WEXITSTATUS(status);
+  // Killed with its init, or never started: the kernel's signal or ours.
+  if (!info.exit_status) info.signal = exit_note_.ended && WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
+  info.reason = reason_of(exit_note_, info.exit_status, info.signal);
+  info.init_error_payload = init_error_;
+  return info;
+}
+
+}  // namespace fairlead

@@ -1,0 +1,102 @@
+// Carries out what the core decided about instances: starts a function's process in its sandbox, hands it invocations
+// through the Lambda Runtime API, collects its log, kills it. No decisions here.
+//
+// Threads: everything on the io_context's thread. Callbacks run on it, never from inside a call of this class.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+
+namespace fairlead {
+
+// Everything a sandbox is built from. The environment is complete: nothing is inherited.
+struct InstanceSpec {
+  InstanceId instance;
+  std::string function;
+  std::string arn;
+  std::string handler;
+  std::string code_path;                           // mounted read-only at /var/task; `bootstrap` is executed there
+  std::map<std::string, std::string> environment;  // the author's and the platform's, AWS_* excluded (added here)
+  Bytes memory_limit{0};       // host memory (cgroup where the machine has it, else RLIMIT_DATA); 0: none
+  Bytes tmp_limit = mib(512);  // private /tmp
+  std::size_t max_processes = 256;
+  struct Bind {
+    std::string source;
+    std::string target;
+    bool writable = false;
+  };
+  std::vector<Bind> binds;  // GPU libraries, device files, the software GPU's state folder
+};
+
+struct Answer {
+  InvocationId invocation;
+  bool is_error = false;
+  std::string error_type;  // Lambda-Runtime-Function-Error-Type, when is_error
+  std::string content_type;
+  std::string payload;
+};
+
+struct ExitInfo {
+  std::optional<int> exit_status;  // one of these two
+  std::optional<int> signal;
+  std::string reason;              // "exit status 3", "signal: killed", "exec /var/task/bootstrap: Permission denied"
+  std::string init_error_payload;  // JSON of POST /runtime/init/error, when it sent one
+};
+
+struct InstanceEvents {
+  std::function<void(InstanceId)> next;  // it waits for an invocation: ready at the first, idle at each later one
+  std::function<void(InstanceId, Answer)> answered;
+  std::function<void(InstanceId, ExitInfo)> gone;  // exactly once per started instance; nothing follows
+};
+
+struct DeliverRequest {
+  InvocationId invocation;
+  std::string request_id;  // UUID, what the function sees as the AWS request id
+  std::string payload;
+  std::string client_context;  // decoded JSON, may be empty
+  std::string trace_id;
+  std::int64_t deadline_epoch_ms = 0;
+};
+
+struct InstanceStats {
+  std::string log_tail;  // last 4 KiB since the current or last delivery
+  Bytes memory_peak{0};
+  std::int64_t pid = 0;
+};
+
+struct InstanceHostOptions {
+  std::string state_dir;          // sandboxes and logs live below it
+  std::string log_dir;            // one file per function, rotated
+  Bytes log_file_limit = mib(8);  // then rotated once: at most twice this per function
+  Bytes log_rate_limit = mib(4);  // per instance and second; what exceeds it is dropped and counted in the log
+  bool use_cgroups = true;
+};
+
+class InstanceHost {
+ public:
+  // Forks the spawner, so construct it before any thread exists.
+  static Result<std::unique_ptr<InstanceHost>> create(boost::asio::io_context& io, InstanceHostOptions options,
+                                                      InstanceEvents events);
+  virtual ~InstanceHost() = default;  // kills and reaps everything
+
+  // Failures to start arrive as gone().
+  virtual void start(InstanceSpec spec) = 0;
+  // REQUIRES: the instance waits in `next`.
+  virtual void deliver(InstanceId instance, DeliverRequest request) = 0;
+  // SIGKILL to the whole sandbox; gone() follows. Unknown or already gone: no effect.
+  virtual void kill(InstanceId instance) = 0;
+  virtual InstanceStats stats(InstanceId instance) const = 0;
+  virtual std::size_t live() const = 0;
+};
+
+}  // namespace fairlead

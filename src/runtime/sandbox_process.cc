@@ -1,0 +1,266 @@
+#include "runtime/sandbox_process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "runtime/fd_socket.h"
+#include "runtime/sandbox_root.h"
+#include "runtime/spawn_protocol.h"
+
+namespace fairlead {
+namespace {
+
+constexpr rlim_t kMaxOpenFiles = 65536;
+constexpr int kListenBacklog = 16;
+
+Status failed(const std::string& what) {
+  return fail(errno_error(errno, what));
+}
+
+Status write_file(const char* path, std::string_view text) {
+  const UniqueFd file(::open(path, O_WRONLY | O_CLOEXEC));
+  if (!file || ::write(file.get(), text.data(), text.size()) < 0) return failed(fmt::format("write {}", path));
+  return {};
+}
+
+// Killed with the spawner. The signal is forgotten at every change of credentials, so this is called after each.
+Status die_with_spawner(int control) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failed("PR_SET_PDEATHSIG");
+  pollfd peer{control, 0, 0};
+  if (::poll(&peer, 1, 0) > 0 && (peer.revents & POLLHUP) != 0) ::_exit(1);
+  return {};
+}
+
+Result<UniqueFd> listen_on_loopback() {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(kRuntimeApiPort);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), kListenBacklog) != 0) {
+    return fail(errno_error(errno, "listen on 127.0.0.1:9001"));
+  }
+  return socket;
+}
+
+Status limit(__rlimit_resource resource, rlim_t value, const char* name) {
+  rlimit current{};
+  ::getrlimit(resource, &current);
+  const rlim_t bounded = std::min(value, current.rlim_max);
+  const rlimit wanted{bounded, bounded};
+  if (::setrlimit(resource, &wanted) != 0) return failed(fmt::format("setrlimit {} {}", name, bounded));
+  return {};
+}
+
+// No RLIMIT_FSIZE: /tmp and /dev/shm have quotas that answer ENOSPC, which a program can handle, unlike SIGXFSZ.
+Status set_rlimits(const StartOrder& order, bool memory_by_rlimit) {
+  if (auto status = limit(RLIMIT_CORE, 0, "CORE"); !status) return status;
+  if (auto status = limit(RLIMIT_NOFILE, kMaxOpenFiles, "NOFILE"); !status) return status;
+  if (auto status = limit(RLIMIT_NPROC, order.max_processes + 1, "NPROC"); !status) return status;  // 1: init
+  if (!memory_by_rlimit || order.memory_limit.count() == 0) return {};
+  return limit(RLIMIT_DATA, static_cast<rlim_t>(order.memory_limit.count()), "DATA");
+}
+
+// The user namespace comes last and maps nothing but the function's own id. The other namespaces belong to the one
+// outside, so that not even a capability regained inside would let the function touch its mounts or network.
+Status enter_user_namespace(uid_t outer) {
+  if (::unshare(CLONE_NEWUSER) != 0) return failed("unshare(CLONE_NEWUSER)");
+  if (::prctl(PR_SET_DUMPABLE, 1) != 0) return failed("PR_SET_DUMPABLE");  // else /proc/self is not ours to write
+  const std::string map = fmt::format("{} {} 1", kInnerUid, outer);
+  if (auto status = write_file("/proc/self/uid_map", map); !status) return status;
+  if (auto status = write_file("/proc/self/setgroups", "deny"); !status) return status;
+  return write_file("/proc/self/gid_map", map);
+}
+
+Status drop_capabilities() {
+  // Fails with EINVAL after the last capability the kernel knows.
+  for (int capability = 0; ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; ++capability) {
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {};
+  if (::syscall(SYS_capset, &header, none) != 0) return failed("capset");
+  return {};
+}
+
+class Sandbox {
+ public:
+  Sandbox(const SandboxPlan& plan, const Cgroup* cgroup, UniqueFd control)
+      : plan_(plan), cgroup_(cgroup), control_(std::move(control)) {}
+
+  [[noreturn]] void run() {
+    // The spawner's descriptors, among them other sandboxes' control sockets, were copied by the clone.
+    ::dup2(control_.release(), 3);
+    ::close_range(4, ~0u, 0);
+    control_.reset(3);
+    if (auto status = prepare(); !status) give_up(status.error());
+    FdMessage message;
+    if (receive_message(control_.get(), message) != 0 || message.bytes.empty()) ::_exit(0);
+    Result<StartOrder> order = decode_start_order(message.bytes);
+    if (!order) give_up(order.error());
+    if (message.fds.size() != order->binds.size() + 1) {
+      give_up({Errc::kCorrupt, "start order without its descriptors"});
+    }
+    if (auto status = confine(*order, message.fds); !status) give_up(status.error());
+    message.fds.clear();
+    Result<pid_t> function = start_function(*order);
+    if (!function) give_up(function.error());
+    supervise(*function);
+  }
+
+ private:
+  [[noreturn]] void give_up(const Error& error) {
+    send_message(control_.get(), error.message);
+    ::_exit(1);
+  }
+
+  Status prepare() {
+    if (auto status = die_with_spawner(control_.get()); !status) return status;
+    if (cgroup_ != nullptr) {
+      if (auto status = cgroup_->join(); !status) return status;
+    }
+    if (::setsid() < 0) return failed("setsid");
+    if (auto status = bring_loopback_up(); !status) return status;
+    Result<UniqueFd> listener = listen_on_loopback();
+    if (!listener) return fail(listener.error());
+    constexpr std::string_view kHost = "sandbox";
+    if (::sethostname(kHost.data(), kHost.size()) != 0) return failed("sethostname");
+    if (auto status = enter_template(plan_.template_dir); !status) return status;
+    const int fds[] = {listener->get()};
+    if (const int error = send_message(control_.get(), "prepared", fds); error != 0) {
+      return fail(errno_error(error, "hand over the listening socket"));
+    }
+    return {};
+  }
+
+  Status confine(const StartOrder& order, const std::vector<UniqueFd>& fds) {
+    if (auto status = mount_order(order, fds, 1); !status) return status;
+    if (auto status = open_standard_files(fds[0].get()); !status) return status;
+    // So that a machine out of memory loses functions first.
+    (void)write_file("/proc/self/oom_score_adj", "500");
+    if (auto status = change_user(); !status) return status;
+    if (auto status = die_with_spawner(control_.get()); !status) return status;
+    if (auto status = set_rlimits(order, cgroup_ == nullptr); !status) return status;
+    if (auto status = drop_capabilities(); !status) return status;
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("PR_SET_NO_NEW_PRIVS");
+    if (const int error = load_seccomp(plan_.seccomp); error != 0) return fail(errno_error(error, "load seccomp"));
+    // This process holds a copy of the node's memory: the function, of the same uid, must not read it through /proc/1.
+    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return failed("PR_SET_DUMPABLE");
+    return {};
+  }
+
+  Status open_standard_files(int log) {
+    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null || ::dup2(null.get(), 0) < 0 || ::dup2(log, 1) < 0 || ::dup2(log, 2) < 0) {
+      return failed("open the standard files");
+    }
+    // Belt and braces: whatever else the node had open does not reach the function.
+    if (::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0) return failed("close_range");
+    return {};
+  }
+
+  Status change_user() {
+    if (plan_.root) {
+      if (::setgroups(0, nullptr) != 0) return failed("setgroups");
+      if (::setresgid(kSandboxUid, kSandboxUid, kSandboxUid) != 0) return failed("setresgid");
+      if (::setresuid(kSandboxUid, kSandboxUid, kSandboxUid) != 0) return failed("setresuid");
+    }
+    if (!plan_.user_namespaces) return {};
+    return enter_user_namespace(plan_.root ? kSandboxUid : 0);
+  }
+
+  Result<pid_t> start_function(StartOrder& order) {
+    sigset_t handled;
+    sigemptyset(&handled);
+    sigaddset(&handled, SIGCHLD);
+    sigaddset(&handled, SIGTERM);
+    ::sigprocmask(SIG_SETMASK, &handled, nullptr);
+
+    std::vector<char*> environment;
+    for (std::string& entry : order.environment) environment.push_back(entry.data());
+    environment.push_back(nullptr);
+    std::string program = std::string(kTaskDir) + "/bootstrap";
+    char* arguments[] = {program.data(), nullptr};
+
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    if (::chdir(kTaskDir) != 0) return fail(errno_error(errno, fmt::format("chdir {}", kTaskDir)));
+    pid_t pid = -1;
+    const int error = ::posix_spawn(&pid, program.c_str(), nullptr, &attributes, arguments, environment.data());
+    if (error != 0) return fail(errno_error(error, "exec " + program));
+    return pid;
+  }
+
+  [[noreturn]] void supervise(pid_t function) {
+    // The function's output ends with its last writer, not with init.
+    ::dup2(0, 1);
+    ::dup2(0, 2);
+    sigset_t handled;
+    sigemptyset(&handled);
+    sigaddset(&handled, SIGCHLD);
+    sigaddset(&handled, SIGTERM);
+    while (true) {
+      int status = 0;
+      pid_t pid = 0;
+      while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid != function) continue;
+        send_message(control_.get(), "X" + std::to_string(status));
+        ::_exit(0);
+      }
+      if (::sigwaitinfo(&handled, nullptr) == SIGTERM) ::kill(function, SIGTERM);
+    }
+  }
+
+  const SandboxPlan& plan_;
+  const Cgroup* cgroup_;
+  UniqueFd control_;
+};
+
+}  // namespace
+
+Status bring_loopback_up() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (!socket || ::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) return failed("bring loopback up");
+  return {};
+}
+
+Result<BlankProcess> clone_blank(const SandboxPlan& plan, const Cgroup* cgroup, UniqueFd control) {
+  // A plain clone, not clone3, which older container runtimes forbid. Without a stack of its own it returns twice.
+  constexpr unsigned long kFlags =
+      CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_PIDFD | SIGCHLD;
+  int pidfd = -1;
+  const long pid = ::syscall(SYS_clone, kFlags, nullptr, &pidfd, nullptr, 0ul);
+  if (pid < 0) return fail(errno_error(errno, "clone a sandbox"));
+  if (pid == 0) Sandbox(plan, cgroup, std::move(control)).run();
+  return BlankProcess{static_cast<pid_t>(pid), UniqueFd(pidfd)};
+}
+
+}  // namespace fairlead

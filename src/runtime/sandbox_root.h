@@ -1,0 +1,42 @@
+// The file tree a function sees. What all sandboxes share is built once, in the spawner's own mount namespace (the
+// template): a tmpfs with bind mounts of the host's programs and libraries, a small /etc and /dev. A sandbox's mount
+// namespace is a copy of the spawner's; it adds its own /proc, /tmp, /dev/shm and binds, makes the template its root
+// and drops the host's tree. Read-only everywhere but in /tmp, /dev/shm and writable binds.
+//
+//   /usr /bin /lib ...  the host's     /var/task  the code       /run/fairlead/runtime.sock  the Runtime API
+//   /etc                a few files    /opt       empty          /dev  null zero full random urandom, fd, shm
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "runtime/spawn_protocol.h"
+#include "runtime/unique_fd.h"
+
+namespace fairlead {
+
+inline constexpr const char* kTaskDir = "/var/task";
+inline constexpr const char* kRuntimeSocketPath = "/run/fairlead/runtime.sock";
+
+// In the spawner, once: builds the template on `dir`. REQUIRES: a mount namespace of its own and the right to mount,
+// umask 022.
+Status build_template(const std::string& dir);
+
+// In a privileged spawner: makes a writable bind's folders and regular files `owner`'s, whoever made them first. Links
+// are not followed.
+Status give_writable(const std::string& path, uid_t owner);
+
+// In the spawner: a detached copy of what is to be bound, with its flags set; survives the sender's closing it.
+Result<UniqueFd> detach_bind(const MountBind& bind);
+
+// In a sandbox before its order is known: private mounts, then the template becomes the root.
+Status enter_template(const std::string& dir);
+
+// In the sandbox: the order's mounts; afterwards the root is read-only.
+Status mount_order(const StartOrder& order, const std::vector<UniqueFd>& bind_mounts, std::size_t first_mount);
+
+}  // namespace fairlead

@@ -1,0 +1,133 @@
+#include "runtime/spawn_protocol.h"
+
+#include <cstring>
+
+namespace fairlead {
+namespace {
+
+constexpr std::uint64_t kStartedTag = 1;
+constexpr std::uint64_t kExitTag = 2;
+
+class Writer {
+ public:
+  Writer& u64(std::uint64_t value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  Writer& text(std::string_view value) {
+    u64(value.size());
+    bytes_.append(value);
+    return *this;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint64_t u64() {
+    std::uint64_t value = 0;
+    if (rest_.size() < sizeof value) {
+      ok_ = false;
+      return 0;
+    }
+    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_.remove_prefix(sizeof value);
+    return value;
+  }
+  std::int64_t i64() { return static_cast<std::int64_t>(u64()); }
+  std::string text() {
+    const std::uint64_t size = u64();
+    if (size > rest_.size()) {
+      ok_ = false;
+      return {};
+    }
+    std::string value(rest_.substr(0, size));
+    rest_.remove_prefix(size);
+    return value;
+  }
+  // A count of things that take at least one u64 each.
+  std::uint64_t count() {
+    const std::uint64_t value = u64();
+    if (value > rest_.size() / sizeof(std::uint64_t)) ok_ = false;
+    return ok_ ? value : 0;
+  }
+  bool complete() const { return ok_ && rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+std::string encode(const StartOrder& order) {
+  Writer out;
+  out.u64(order.instance).u64(order.environment.size());
+  for (const std::string& entry : order.environment) out.text(entry);
+  out.u64(order.binds.size());
+  for (const MountBind& bind : order.binds) out.text(bind.source).text(bind.target).u64(bind.writable);
+  out.u64(order.memory_limit.count()).u64(order.tmp_limit.count()).u64(order.max_processes);
+  return out.take();
+}
+
+std::string encode(const StartedNote& note) {
+  return Writer().u64(kStartedTag).u64(note.instance).u64(note.pid).take();
+}
+
+std::string encode(const ExitNote& note) {
+  return Writer()
+      .u64(kExitTag)
+      .u64(note.instance)
+      .u64(note.ended)
+      .u64(note.wait_status)
+      .text(note.failure)
+      .u64(note.memory_peak)
+      .take();
+}
+
+Result<StartOrder> decode_start_order(std::string_view bytes) {
+  Reader in(bytes);
+  StartOrder order;
+  order.instance = in.u64();
+  for (std::uint64_t left = in.count(); left > 0; --left) order.environment.push_back(in.text());
+  for (std::uint64_t left = in.count(); left > 0; --left) {
+    MountBind bind{in.text(), in.text(), false};
+    bind.writable = in.u64() != 0;
+    order.binds.push_back(std::move(bind));
+  }
+  order.memory_limit = Bytes(in.i64());
+  order.tmp_limit = Bytes(in.i64());
+  order.max_processes = in.u64();
+  if (!in.complete()) return fail(Errc::kCorrupt, "start order of {} bytes is malformed", bytes.size());
+  return order;
+}
+
+Result<std::variant<StartedNote, ExitNote>> decode_note(std::string_view bytes) {
+  Reader in(bytes);
+  std::variant<StartedNote, ExitNote> result;
+  const std::uint64_t tag = in.u64();
+  if (tag == kStartedTag) {
+    StartedNote note{in.u64(), 0};
+    note.pid = in.i64();
+    result = note;
+  } else if (tag == kExitTag) {
+    ExitNote note;
+    note.instance = in.u64();
+    note.ended = in.u64() != 0;
+    note.wait_status = in.i64();
+    note.failure = in.text();
+    note.memory_peak = in.i64();
+    result = std::move(note);
+  }
+  if (tag < kStartedTag || tag > kExitTag || !in.complete()) {
+    return fail(Errc::kCorrupt, "note of {} bytes with tag {} is malformed", bytes.size(), tag);
+  }
+  return result;
+}
+
+}  // namespace fairlead

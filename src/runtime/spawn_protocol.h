@@ -1,0 +1,59 @@
+// What node and spawner say to each other; the node's StartOrder goes on to the sandbox unchanged.
+//   node -> spawner    StartOrder, fds: [log]
+//   spawner -> sandbox StartOrder, fds: [log, one detached mount per entry of `binds`]
+//   spawner -> node    StartedNote, fds: [pidfd, listening TCP socket, memory peak file if there is one], then ExitNote
+// Both ends are one binary, so there is no version; decoding still checks every bound.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace fairlead {
+
+struct MountBind {
+  std::string source;  // on the host
+  std::string target;  // absolute, in the sandbox
+  bool writable = false;
+  bool operator==(const MountBind&) const = default;
+};
+
+struct StartOrder {
+  std::uint64_t instance = 0;
+  std::vector<std::string> environment;  // "NAME=value"
+  std::vector<MountBind> binds;          // mounted in this order
+  Bytes memory_limit{0};                 // 0: none
+  Bytes tmp_limit{0};
+  std::uint64_t max_processes = 0;
+  bool operator==(const StartOrder&) const = default;
+};
+
+struct StartedNote {
+  std::uint64_t instance = 0;
+  std::int64_t pid = 0;  // of the sandbox's init
+  bool operator==(const StartedNote&) const = default;
+};
+
+struct ExitNote {
+  std::uint64_t instance = 0;
+  bool ended = false;  // the function ran and `wait_status` is its own, as of waitpid(2)
+  std::int64_t wait_status = 0;
+  std::string failure = {};      // why it did not run, or was killed by the platform
+  std::int64_t memory_peak = 0;  // bytes, 0: unknown
+  bool operator==(const ExitNote&) const = default;
+};
+
+std::string encode(const StartOrder& order);
+std::string encode(const StartedNote& note);
+std::string encode(const ExitNote& note);
+
+// kCorrupt when the bytes are not what encode() makes.
+Result<StartOrder> decode_start_order(std::string_view bytes);
+Result<std::variant<StartedNote, ExitNote>> decode_note(std::string_view bytes);
+
+}  // namespace fairlead
