@@ -1,0 +1,21 @@
+#include "cli/commands.h"
+
+namespace fairlead::cli {
+
+void add_all_commands(Cli& cli, Serve serve) {
+  add_serve(cli, std::move(serve));
+  add_doctor(cli);
+  add_deploy(cli);
+  add_list(cli);
+  add_describe(cli);
+  add_remove(cli);
+  add_invoke(cli);
+  add_logs(cli);
+  add_status(cli);
+  add_top(cli);
+  add_dead_letters(cli);
+  add_version(cli);
+  add_completion(cli);
+}
+
+}  // namespace fairlead::cli

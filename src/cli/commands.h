@@ -1,0 +1,34 @@
+// The commands of `fairlead`, one file each.
+#pragma once
+
+#include <functional>
+
+#include "cli/cli.h"
+#include "node/serve_options.h"
+
+namespace fairlead::cli {
+
+// Run a node. `serve` is fairlead::serve, or what a test has instead.
+using Serve = std::function<int(const ServeOptions&)>;
+void add_serve(Cli& cli, Serve serve);
+void add_doctor(Cli& cli);
+
+// Functions.
+void add_deploy(Cli& cli);
+void add_list(Cli& cli);
+void add_describe(Cli& cli);
+void add_remove(Cli& cli);
+
+// Use and watch them.
+void add_invoke(Cli& cli);
+void add_logs(Cli& cli);
+void add_status(Cli& cli);
+void add_top(Cli& cli);
+void add_dead_letters(Cli& cli);
+
+void add_version(Cli& cli);
+void add_completion(Cli& cli);
+
+void add_all_commands(Cli& cli, Serve serve);
+
+}  // namespace fairlead::cli

@@ -1,0 +1,152 @@
+// Shell completion, generated from the command line itself: commands, their options, and the values of options that
+// have a fixed set. It cannot go out of date.
+#include <algorithm>
+#include <ostream>
+
+#include "cli/commands.h"
+
+namespace fairlead::cli {
+namespace {
+
+struct Command {
+  std::string name;  // "" is the program itself
+  std::string description;
+  std::vector<std::string> options;  // "--json"
+};
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<Command> commands_of(const CLI::App& app) {
+  const std::vector<std::string> common = option_names(app);
+  std::vector<Command> commands;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    Command command{sub->get_name(), sub->get_description(), option_names(*sub)};
+    for (const std::string& option : common) {
+      if (std::find(command.options.begin(), command.options.end(), option) == command.options.end()) {
+        command.options.push_back(option);
+      }
+    }
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string names_of(const std::vector<Command>& commands) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.name);
+  return joined(names);
+}
+
+// Commands whose first argument is a function; completed with what the node knows.
+constexpr const char* kTakesFunction = "describe|invoke|logs|remove|dead-letters";
+
+std::string bash(const std::vector<Command>& commands) {
+  std::string cases;
+  for (const Command& command : commands) {
+    cases += fmt::format("    {}) options='{}' ;;\n", command.name, joined(command.options));
+  }
+  return fmt::format(R"sh(# bash completion for fairlead: source <(fairlead completion bash)
+_fairlead() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} command= options= i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [[ ${{COMP_WORDS[i]}} == -* ]] || {{ command=${{COMP_WORDS[i]}}; break; }}
+  done
+  case $command in
+    '') COMPREPLY=($(compgen -W '{0}' -- "$word")); return ;;
+{1}  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$word"))
+    return
+  fi
+  case $command in
+    {2})
+      COMPREPLY=($(compgen -W "$(fairlead list 2>/dev/null | awk 'NR > 1 {{print $1}}')" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+  esac
+}}
+complete -F _fairlead fairlead
+)sh",
+                     names_of(commands), cases, kTakesFunction);
+}
+
+// Inside single quotes of zsh and fish.
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out;
+}
+
+std::string zsh(const std::vector<Command>& commands) {
+  std::string list, cases;
+  for (const Command& command : commands) {
+    list += fmt::format("    '{}:{}'\n", command.name, quoted(command.description));
+    cases += fmt::format("    {}) compadd -- {} ;;\n", command.name, joined(command.options));
+  }
+  return fmt::format(R"sh(#compdef fairlead
+# zsh completion for fairlead: source <(fairlead completion zsh)
+_fairlead() {{
+  local -a commands=(
+{0}  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  if [[ $words[CURRENT] != -* ]]; then
+    case $words[2] in
+      {2}) compadd -- ${{(f)"$(fairlead list 2>/dev/null | awk 'NR > 1 {{print $1}}')"}}; return ;;
+      *) _files; return ;;
+    esac
+  fi
+  case $words[2] in
+{1}  esac
+}}
+compdef _fairlead fairlead
+)sh",
+                     list, cases, kTakesFunction);
+}
+
+std::string fish(const std::vector<Command>& commands) {
+  std::string out = "# fish completion for fairlead: fairlead completion fish | source\n";
+  for (const Command& command : commands) {
+    out += fmt::format("complete -c fairlead -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
+                       quoted(command.description));
+    for (const std::string& option : command.options) {
+      const bool is_long = option.starts_with("--");
+      out += fmt::format("complete -c fairlead -n '__fish_seen_subcommand_from {}' -{} {}\n", command.name,
+                         is_long ? "l" : "s", option.substr(is_long ? 2 : 1));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_completion(Cli& cli) {
+  auto shell = std::make_shared<std::string>();
+  cli.add_command("completion", "Print completion for a shell: source <(fairlead completion bash)",
+                  [&cli, shell]() -> int {
+                    const std::vector<Command> commands = commands_of(cli.app());
+                    if (*shell == "bash") cli.out() << bash(commands);
+                    if (*shell == "zsh") cli.out() << zsh(commands);
+                    if (*shell == "fish") cli.out() << fish(commands);
+                    return kOk;
+                  })
+      .add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+}  // namespace fairlead::cli

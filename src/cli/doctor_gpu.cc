@@ -1,0 +1,93 @@
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "cli/format.h"
+#include "cli/places.h"
+#include "cuda/driver.h"
+#include "cuda/nvml.h"
+
+namespace fairlead::cli {
+namespace {
+
+using Level = Check::Level;
+
+// A real driver cannot work without its control device.
+bool has_nvidia_device() {
+  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+void check_driver(const std::string& library_dir, std::vector<Check>& checks) {
+  Result<std::unique_ptr<CudaDriver>> driver = CudaDriver::load(library_dir);
+  if (!driver) {
+    Result<std::string> software = software_gpu_dir();
+    checks.push_back({Level::kMissing, "CUDA driver", driver.error().message,
+                      software ? "this program brings a software GPU: fairlead serve --softgpu" : ""});
+    return;
+  }
+  const std::string version = (*driver)->version().value_or("?");
+  checks.push_back({Level::kOk, "CUDA driver",
+                    fmt::format("CUDA {}, {} GPU, {}", version, has_nvidia_device() ? "real" : "software",
+                                (*driver)->library_path()),
+                    ""});
+  Result<std::vector<CudaDriver::Device>> devices = (*driver)->devices();
+  if (!devices) {
+    checks.push_back({Level::kMissing, "GPUs", devices.error().message, "see dmesg and nvidia-smi"});
+    return;
+  }
+  if (devices->empty()) checks.push_back({Level::kMissing, "GPUs", "the driver has no device", "see nvidia-smi"});
+  for (std::size_t i = 0; i < devices->size(); ++i) {
+    const CudaDriver::Device& device = (*devices)[i];
+    checks.push_back({Level::kOk, fmt::format("GPU {}", i + 1),
+                      fmt::format("{}, {}, compute capability {}.{}", device.name,
+                                  format_bytes(static_cast<double>(device.memory.count())), device.compute_major,
+                                  device.compute_minor),
+                      ""});
+  }
+}
+
+void check_nvml(const std::string& library_dir, std::vector<Check>& checks) {
+  Result<std::unique_ptr<Nvml>> nvml = Nvml::load(library_dir);
+  if (!nvml) {
+    checks.push_back(
+        {Level::kMissing, "NVML", nvml.error().message, "the node measures utilisation and memory with it"});
+    return;
+  }
+  checks.push_back({Level::kOk, "NVML",
+                    fmt::format("driver {}, {}", (*nvml)->driver_version().value_or("?"), (*nvml)->library_path()),
+                    ""});
+  Result<std::vector<Nvml::Device>> devices = (*nvml)->devices();
+  if (!devices) {
+    checks.push_back({Level::kMissing, "NVML devices", devices.error().message, ""});
+    return;
+  }
+  for (std::size_t i = 0; i < devices->size(); ++i) {
+    const std::optional<bool> mig = (*devices)[i].mig_enabled;
+    checks.push_back({Level::kOk, fmt::format("MIG on GPU {}", i + 1),
+                      !mig   ? "not offered by this GPU"
+                      : *mig ? "enabled"
+                             : "off",
+                      ""});
+  }
+}
+
+void check_mps(std::vector<Check>& checks) {
+  const std::string control = find_program("nvidia-cuda-mps-control");
+  if (!control.empty()) {
+    checks.push_back({Level::kOk, "MPS", control, ""});
+    return;
+  }
+  checks.push_back({Level::kWarn, "MPS", "nvidia-cuda-mps-control is not in $PATH",
+                    "without it functions take turns on the GPU's SMs (Debian: nvidia-cuda-mps)"});
+}
+
+}  // namespace
+
+std::vector<Check> check_gpu(const std::string& library_dir) {
+  std::vector<Check> checks;
+  check_driver(library_dir, checks);
+  check_nvml(library_dir, checks);
+  if (has_nvidia_device()) check_mps(checks);
+  return checks;
+}
+
+}  // namespace fairlead::cli

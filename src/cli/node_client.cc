@@ -1,0 +1,112 @@
+#include "cli/node_client.h"
+
+#include "gateway/base64.h"
+
+namespace fairlead::cli {
+namespace {
+
+Errc errc_of(unsigned status) {
+  switch (status) {
+    case 400: return Errc::kInvalidArgument;
+    case 404: return Errc::kNotFound;
+    case 409: return Errc::kConflict;
+    case 413: return Errc::kTooLarge;
+    case 429: return Errc::kResourceExhausted;
+    case 502: return Errc::kInternal;
+    case 503: return Errc::kUnavailable;
+    case 504: return Errc::kDeadlineExceeded;
+    default: return status < 500 ? Errc::kInvalidArgument : Errc::kInternal;
+  }
+}
+
+Json parse(const std::string& text) {
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+}  // namespace
+
+Error error_of(const net::ClientResponse& response) {
+  Json body = parse(response.body);
+  std::string message;
+  if (body.is_object()) {
+    for (const char* key : {"Message", "message", "error"}) {
+      if (message.empty() && body.contains(key) && body[key].is_string()) message = body[key].get<std::string>();
+    }
+  }
+  if (message.empty()) message = fmt::format("the node answered {}: {}", response.status, response.body.substr(0, 200));
+  return Error{errc_of(response.status), std::move(message)};
+}
+
+Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
+  Result<net::ClientResponse> response = http_.send(request);
+  if (!response && response.error().code == Errc::kUnavailable) {
+    return fail(Errc::kUnavailable,
+                "no node answers at {} ({}): start one with 'fairlead serve', or name another with --endpoint or "
+                "FAIRLEAD_ENDPOINT",
+                endpoint_, response.error().message);
+  }
+  if (!response) return fail(response.error());
+  if (response->status >= 400) return fail(error_of(*response));
+  return response;
+}
+
+bool NodeClient::is_local() const {
+  std::string_view host = endpoint_;
+  if (host.starts_with("http://")) host.remove_prefix(7);
+  for (std::string_view local : {"unix:", "127.", "localhost:", "[::1]"}) {
+    if (host.starts_with(local)) return true;
+  }
+  return host == "localhost";
+}
+
+Result<Json> NodeClient::call(const std::string& method, const std::string& path, const Json& body) {
+  net::ClientRequest request{.method = method, .target = path};
+  if (!body.is_null()) {
+    request.headers.push_back({"Content-Type", "application/json"});
+    try {
+      request.body = body.dump();
+    } catch (const Json::exception&) {
+      return fail(Errc::kInvalidArgument, "arguments must be valid UTF-8");
+    }
+  }
+  Result<net::ClientResponse> response = send(std::move(request));
+  if (!response) return fail(response.error());
+  if (response->body.empty()) return Json();
+  Json answer = parse(response->body);
+  if (answer.is_discarded()) return fail(Errc::kCorrupt, "{} at {} did not answer with JSON", path, endpoint_);
+  return answer;
+}
+
+Result<std::string> NodeClient::get_text(const std::string& path) {
+  Result<net::ClientResponse> response = send({.method = "GET", .target = path});
+  if (!response) return fail(response.error());
+  return std::move(response->body);
+}
+
+Result<NodeClient::InvokeAnswer> NodeClient::invoke(const std::string& function, std::string payload,
+                                                    const InvokeOptions& options) {
+  net::ClientRequest request{.method = "POST", .target = function_path(function, "/invocations")};
+  request.headers.push_back({"X-Amz-Invocation-Type", options.event ? "Event" : "RequestResponse"});
+  if (options.log_tail) request.headers.push_back({"X-Amz-Log-Type", "Tail"});
+  if (!options.client_context.empty()) {
+    request.headers.push_back({"X-Amz-Client-Context", base64_encode(options.client_context)});
+  }
+  request.body = std::move(payload);
+  Result<net::ClientResponse> response = send(std::move(request));
+  if (!response) return fail(response.error());
+  auto header = [&](std::string_view name) { return std::string(response->header(name)); };
+  return InvokeAnswer{.payload = std::move(response->body),
+                      .content_type = header("Content-Type"),
+                      .function_error = header("X-Amz-Function-Error"),
+                      .log_tail = base64_decode("X-Amz-Log-Result", header("X-Amz-Log-Result")).value_or(""),
+                      .request_id = header("x-amzn-RequestId"),
+                      .start = header("X-Gpu-Start"),
+                      .queue_ms = header("X-Gpu-Queue-Ms"),
+                      .exec_ms = header("X-Gpu-Exec-Ms")};
+}
+
+std::string function_path(const std::string& name, const std::string& suffix) {
+  return "/2015-03-31/functions/" + net::percent_encode(name) + suffix;
+}
+
+}  // namespace fairlead::cli

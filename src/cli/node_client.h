@@ -1,0 +1,60 @@
+// A node's HTTP API as the commands use it: JSON in, JSON out, its error answers as Error.
+//
+// Errors: kUnavailable names the endpoint and how to reach a node; an answer above 399 becomes the code that its status
+// stands for, with the node's own message.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "net/http_client.h"
+
+namespace fairlead::cli {
+
+using Json = nlohmann::json;
+
+class NodeClient {
+ public:
+  explicit NodeClient(const std::string& endpoint) : endpoint_(endpoint), http_(endpoint) {}
+
+  // `path` is percent-encoded by the caller. No body and an empty answer are JSON null.
+  Result<Json> call(const std::string& method, const std::string& path, const Json& body = nullptr);
+
+  // Whether the endpoint is a Unix socket or a loopback address: the node then sees this machine's folders.
+  bool is_local() const;
+
+  Result<std::string> get_text(const std::string& path);
+
+  struct InvokeOptions {
+    bool event = false;  // asynchronous: accepted is all there is to hear
+    bool log_tail = false;
+    std::string client_context;  // JSON, may be empty
+  };
+  struct InvokeAnswer {
+    std::string payload;
+    std::string content_type;
+    std::string function_error;  // empty: success
+    std::string log_tail;
+    std::string request_id;
+    std::string start;     // "cold", "warm"; empty when the node did not say
+    std::string queue_ms;  // as the node wrote them
+    std::string exec_ms;
+  };
+  Result<InvokeAnswer> invoke(const std::string& function, std::string payload, const InvokeOptions& options);
+
+ private:
+  Result<net::ClientResponse> send(net::ClientRequest request);
+
+  std::string endpoint_;
+  net::HttpClient http_;
+};
+
+// "/2015-03-31/functions/NAME" + suffix.
+std::string function_path(const std::string& name, const std::string& suffix = "");
+
+// An answer above 399 as Error. Understands {"Message"}, {"message"}, {"error"}; else quotes the body.
+Error error_of(const net::ClientResponse& response);
+
+}  // namespace fairlead::cli

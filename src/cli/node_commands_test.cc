@@ -1,0 +1,286 @@
+// The commands that talk to a node, against canned answers.
+#include <gmock/gmock.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/fake_node.h"
+#include "cli/log_follower.h"
+#include "cli/test_cli.h"
+#include "cli/zip_folder.h"
+#include "gateway/base64.h"
+
+namespace fairlead::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kInvoke = "/2015-03-31/functions/f/invocations";
+
+struct NodeCommands : testing::Test {
+  Outcome run(std::vector<std::string> args, const std::string& input = "") {
+    args.insert(args.begin(), {"--endpoint", node.endpoint()});
+    return run_cli(std::move(args), input);
+  }
+  FakeNode node;
+};
+
+// invoke
+
+TEST_F(NodeCommands, InvokePassesThePayloadAndPrintsTheAnswerAsItIs) {
+  const std::string binary("a\0\xff", 3);
+  node.answer("POST", kInvoke, {200, {}, binary});
+  Outcome outcome = run({"invoke", "f", "-d", R"({"x":1})"});
+  EXPECT_EQ(outcome.status, kOk);
+  EXPECT_EQ(outcome.out, binary);
+  EXPECT_EQ(outcome.err, "");
+  FakeNode::Request request = node.requests()[0];
+  EXPECT_EQ(request.body, R"({"x":1})");
+  EXPECT_EQ(request.headers["X-Amz-Invocation-Type"], "RequestResponse");
+  EXPECT_EQ(request.headers["X-Amz-Log-Type"], "");
+}
+
+TEST_F(NodeCommands, InvokeReadsStandardInputAndDefaultsToAnEmptyObject) {
+  node.answer("POST", kInvoke, {200, {}, "ok"});
+  run({"invoke", "f", "-p", "-"}, "from stdin");
+  run({"invoke", "f"});
+  EXPECT_EQ(node.requests()[0].body, "from stdin");
+  EXPECT_EQ(node.requests()[1].body, "{}");
+  EXPECT_EQ(run({"invoke", "f", "-p", "/nonexistent"}).status, kNotFound);
+}
+
+TEST_F(NodeCommands, PayloadBeyondTheLimitIsNotSent) {
+  Outcome outcome = run({"invoke", "f", "-p", "-"}, std::string((6 << 20) + 1, 'x'));
+  EXPECT_EQ(outcome.status, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("6291456"));
+  EXPECT_EQ(run({"invoke", "f", "--async", "-p", "-"}, std::string((1 << 20) + 1, 'x')).status, kUsage);
+  EXPECT_TRUE(node.requests().empty());
+}
+
+TEST_F(NodeCommands, FunctionErrorIsOneAndStillPrintsTheAnswer) {
+  node.answer("POST", kInvoke, {200, {{"X-Amz-Function-Error", "Unhandled"}}, R"({"errorMessage":"no"})"});
+  Outcome outcome = run({"invoke", "f"});
+  EXPECT_EQ(outcome.status, kFunctionError);
+  EXPECT_EQ(outcome.out, R"({"errorMessage":"no"})");
+  EXPECT_THAT(outcome.err, HasSubstr("Unhandled"));
+}
+
+TEST_F(NodeCommands, LogTailAndTimesGoToStderr) {
+  node.answer("POST", kInvoke,
+              {200,
+               {{"X-Amz-Log-Result", base64_encode("START\nhello")},
+                {"X-Gpu-Start", "cold"},
+                {"X-Gpu-Queue-Ms", "12"},
+                {"X-Gpu-Exec-Ms", "3.5"}},
+               "ok"});
+  Outcome outcome = run({"invoke", "f", "--log"});
+  EXPECT_EQ(outcome.out, "ok");
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("START\nhello\n"), HasSubstr("cold start, queued 12 ms, ran 3.5 ms")));
+  EXPECT_EQ(node.requests()[0].headers["X-Amz-Log-Type"], "Tail");
+}
+
+TEST_F(NodeCommands, AsyncIsAnEventAndPrintsTheRequestId) {
+  node.answer("POST", kInvoke, {202, {{"x-amzn-RequestId", "id-1"}}, ""});
+  Outcome outcome = run({"invoke", "f", "--async"});
+  EXPECT_EQ(outcome.out, "accepted id-1\n");
+  EXPECT_EQ(node.requests()[0].headers["X-Amz-Invocation-Type"], "Event");
+}
+
+TEST_F(NodeCommands, JsonInvokeKeepsWhatIsNotUtf8Readable) {
+  node.answer("POST", kInvoke, {200, {{"x-amzn-RequestId", "id-1"}}, R"({"a":[1]})"});
+  node.answer("POST", kInvoke, {200, {}, "\xff!"});
+  EXPECT_EQ(Json::parse(run({"invoke", "f", "--json"}).out)["payload"]["a"][0], 1);
+  EXPECT_TRUE(Json::parse(run({"invoke", "f", "--json"}).out)["payload"].is_string());
+}
+
+TEST_F(NodeCommands, FailuresHaveTheirOwnStatusAndTheNodesWords) {
+  EXPECT_EQ(run({"invoke", "nobody"}).status, kNotFound);
+  EXPECT_THAT(run({"describe", "nobody"}).err, HasSubstr("Function not found: nobody"));
+  node.answer("POST", kInvoke, {429, {}, R"({"Type":"User","Message":"the queue is full"})"});
+  node.answer("POST", kInvoke, {503, {}, R"({"Type":"Service","Message":"shutting down"})"});
+  node.answer("POST", kInvoke, {500, {}, "boom"});
+  EXPECT_EQ(run({"invoke", "f"}).status, kThrottled);
+  EXPECT_EQ(run({"invoke", "f"}).status, kUnreachable);
+  Outcome broken = run({"invoke", "f"});
+  EXPECT_EQ(broken.status, kFailed);
+  EXPECT_THAT(broken.err, HasSubstr("the node answered 500: boom"));
+}
+
+TEST(NodeClient, NobodyAtTheEndpointIsUnreachableWithAdvice) {
+  Outcome outcome = run_cli({"--endpoint", "unix:/nonexistent/socket", "list"});
+  EXPECT_EQ(outcome.status, kUnreachable);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("unix:/nonexistent/socket"), HasSubstr("fairlead serve")));
+}
+
+TEST(NodeClient, EndpointComesFromTheEnvironmentToo) {
+  setenv("FAIRLEAD_ENDPOINT", "unix:/from/environment", 1);
+  EXPECT_THAT(run_cli({"list"}).err, HasSubstr("unix:/from/environment"));
+  EXPECT_THAT(run_cli({"list", "--endpoint", "unix:/from/flag"}).err, HasSubstr("unix:/from/flag"));
+  unsetenv("FAIRLEAD_ENDPOINT");
+}
+
+// list, describe, remove
+
+TEST_F(NodeCommands, ListFollowsPages) {
+  node.answer("GET", "/2015-03-31/functions",
+              {200, {}, R"({"Functions":[{"FunctionName":"a","MemorySize":512,"Timeout":60,"CodeSize":2048,
+                            "LastModified":"now","Description":"first\nline"}],"NextMarker":"m/1"})"});
+  node.answer("GET", "/2015-03-31/functions?Marker=m%2F1", {200, {}, R"({"Functions":[{"FunctionName":"b"}]})"});
+  Outcome outcome = run({"list"});
+  EXPECT_EQ(outcome.status, kOk);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("NAME"), HasSubstr("a     512 MiB     60 s  2.0 KiB  now       first?line"),
+                                 HasSubstr("\nb")));
+  EXPECT_EQ(Json::parse(run({"list", "--json"}).out).size(), 2u);
+}
+
+TEST_F(NodeCommands, DescribeShowsTagsAndReservedConcurrency) {
+  node.answer("GET", "/2015-03-31/functions/f",
+              {200, {}, R"({"Configuration":{"FunctionName":"f","MemorySize":512,"Timeout":60,"CodeSize":10,
+                            "Environment":{"Variables":{"K":"v"}}},
+                            "Tags":{"gpu:weight":"2"},"Concurrency":{"ReservedConcurrentExecutions":3}})"});
+  EXPECT_THAT(run({"describe", "f"}).out,
+              AllOf(HasSubstr("K=v"), HasSubstr("gpu:weight=2"), HasSubstr("3 concurrent executions")));
+}
+
+TEST_F(NodeCommands, RemoveGoesOnAfterAFailureAndReportsIt) {
+  node.answer("DELETE", "/2015-03-31/functions/b", {204, {}, ""});
+  Outcome outcome = run({"remove", "a", "b"});
+  EXPECT_EQ(outcome.status, kNotFound);
+  EXPECT_EQ(outcome.out, "removed b\n");
+}
+
+// deploy
+
+struct Deploy : NodeCommands {
+  Deploy() : folder(testing::TempDir() + "fairlead-deploy") {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/bootstrap") << "#!/bin/sh\n";
+    chmod((folder + "/bootstrap").c_str(), 0755);
+  }
+  ~Deploy() override { std::filesystem::remove_all(folder); }
+  Json body(std::size_t index) { return Json::parse(node.requests()[index].body); }
+  std::string folder;
+};
+
+TEST_F(Deploy, CreatesWithWhatWasGivenAndSaysWhatIsNext) {
+  node.answer("POST", "/2015-03-31/functions", {201, {}, R"({"CodeSize":10,"CodeSha256":"abc"})"});
+  node.answer("PUT", "/2017-10-31/functions/f/concurrency", {200, {}, "{}"});
+  Outcome outcome =
+      run({"deploy", "f", folder, "--env", "A=1", "--env", "B=x=y", "--tag", "team=vision", "--gpu-memory", "2048",
+           "--weight", "2.5", "--timeout", "30", "--memory", "1024", "--reserved", "0"});
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("created f"));
+  EXPECT_THAT(outcome.err, HasSubstr("fairlead invoke f"));
+  Json created = body(0);
+  EXPECT_EQ(created["FunctionName"], "f");
+  EXPECT_EQ(created["Code"]["Folder"], folder);  // the fake node is on this machine
+  EXPECT_EQ(created["Environment"]["Variables"], (Json{{"A", "1"}, {"B", "x=y"}}));
+  EXPECT_EQ(created["Tags"], (Json{{"gpu:memory-mib", "2048"}, {"gpu:weight", "2.5"}, {"team", "vision"}}));
+  EXPECT_EQ(created["Timeout"], 30);
+  EXPECT_EQ(created["MemorySize"], 1024);
+  EXPECT_EQ(body(1)["ReservedConcurrentExecutions"], 0);
+}
+
+TEST_F(Deploy, UpdatesAnExistingFunctionWithoutTouchingWhatWasNotGiven) {
+  node.answer("POST", "/2015-03-31/functions", {409, {}, R"({"Message":"Function already exist: f"})"});
+  node.answer("PUT", "/2015-03-31/functions/f/configuration", {200, {}, "{}"});
+  node.answer("PUT", "/2015-03-31/functions/f/code", {200, {}, R"({"CodeSize":10})"});
+  Outcome outcome = run({"deploy", "f", folder, "--timeout", "30"});
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("updated f"));
+  ASSERT_EQ(node.requests().size(), 3u);
+  EXPECT_EQ(body(1), (Json{{"Timeout", 30}}));
+  EXPECT_EQ(body(2), (Json{{"Folder", folder}}));
+}
+
+TEST_F(Deploy, UploadSendsAnArchive) {
+  node.answer("POST", "/2015-03-31/functions", {201, {}, "{}"});
+  ASSERT_EQ(run({"deploy", "f", folder, "--upload"}).status, kOk);
+  std::string zip = base64_decode("ZipFile", body(0)["Code"]["ZipFile"].get<std::string>()).value();
+  EXPECT_TRUE(zip.starts_with("PK"));
+  EXPECT_THAT(zip, HasSubstr("bootstrap"));
+}
+
+TEST_F(Deploy, MistakesAreExplainedBeforeAnythingIsSent) {
+  EXPECT_THAT(run({"deploy", "f", folder, "--env", "novalue"}).err, HasSubstr("--env: 'novalue'"));
+  EXPECT_EQ(run({"deploy", "f", folder, "--timeout", "0"}).status, kUsage);
+  EXPECT_EQ(run({"deploy", "bad name", folder}).status, kUsage);
+  EXPECT_EQ(run({"deploy", "f", "/nonexistent"}).status, kNotFound);
+  chmod((folder + "/bootstrap").c_str(), 0644);
+  if (geteuid() != 0 || access((folder + "/bootstrap").c_str(), X_OK) != 0) {
+    EXPECT_THAT(run({"deploy", "f", folder}).err, HasSubstr("chmod +x"));
+  }
+  std::filesystem::remove(folder + "/bootstrap");
+  EXPECT_THAT(run({"deploy", "f", folder}).err, HasSubstr("has no file 'bootstrap'"));
+  EXPECT_TRUE(node.requests().empty());
+}
+
+// logs
+
+TEST_F(NodeCommands, LogsPrintsTheTail) {
+  node.answer("GET", "/fairlead/v1/functions/f/log?tail=100", {200, {}, "one\ntwo\n"});
+  EXPECT_EQ(run({"logs", "f", "--tail", "100"}).out, "one\ntwo\n");
+}
+
+TEST(LogFollower, GivesEachLineOnce) {
+  LogFollower follower;
+  EXPECT_EQ(follower.next("a\nb\n"), "a\nb\n");
+  EXPECT_EQ(follower.next("a\nb\n"), "");
+  EXPECT_EQ(follower.next("b\nc\n"), "c\n");  // the tail moved on
+  EXPECT_EQ(follower.next("c\n"), "");
+  EXPECT_EQ(follower.next("x y"), "x y");  // rotated: all of it is new
+}
+
+TEST(LogFollower, FindsItsPlaceInALongLog) {
+  LogFollower follower;
+  std::string log;
+  for (int i = 0; i < 1000; ++i) log += "line " + std::to_string(i) + "\n";
+  follower.next(log);
+  std::string_view tail = std::string_view(log).substr(log.size() - 3000);
+  EXPECT_EQ(follower.next(std::string(tail) + "new\n"), "new\n");
+}
+
+// status, top
+
+constexpr const char* kStatus = R"({
+  "version": "0.1.0", "policy": "mqfq-sticky", "uptime_seconds": 61, "global_virtual_time_seconds": 10, "queued": 4,
+  "counters": {"arrived": 20, "completed": 15, "failed": 1, "cold_starts": 4, "warm_starts": 12, "rejected": 2},
+  "functions": [{"name": "resize", "state": "throttled", "queued": 3, "in_flight": 1, "virtual_time_seconds": 12.5,
+                 "instances": {"idle": 2, "busy": 1, "starting": 0},
+                 "stats": {"invocations": 10, "errors": 1, "cold_starts": 1, "warm_starts": 9,
+                           "service_seconds": 2.0, "queue_seconds": 5.0}}],
+  "gpus": [{"id": 1, "name": "V100", "memory_total_bytes": 17179869184, "memory_used_bytes": 1073741824,
+            "utilisation": 0.755, "tokens_in_use": 2, "instances": 3}]})";
+
+TEST_F(NodeCommands, TopShowsQueuesInstancesAndGpus) {
+  node.answer("GET", "/fairlead/v1/status", {200, {}, kStatus});
+  Outcome outcome = run({"top", "--once"});
+  EXPECT_EQ(outcome.status, kOk);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("mqfq-sticky  up 1m 01s\nqueued 4  invoked 20  done 15  failed 1  refused 2  cold 25%"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("1 +V100 +2 +3 +1.0 GiB +16.0 GiB +76%"));
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("resize +throttled +3 +1 +2.5 s +2 +10 +1 +10% +2.0 s +200 ms +500 ms"));
+}
+
+TEST_F(NodeCommands, StatusSurvivesAnOlderNode) {
+  node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"version":"0.0.1"})"});
+  EXPECT_THAT(run({"status"}).out, AllOf(HasSubstr("fairlead 0.0.1"), HasSubstr("no GPU")));
+  EXPECT_EQ(Json::parse(run({"status", "--json"}).out)["version"], "0.0.1");
+}
+
+// dead-letters
+
+TEST_F(NodeCommands, DeadLettersShowWhyAndWhen) {
+  node.answer(
+      "GET", "/fairlead/v1/dead-letters?function=f",
+      {200, {}, R"({"dead_letters":[{"request_id":"r","function":"f","error_type":"Timeout","error_message":"60 s",
+                            "attempts":3,"failed_ms":1700000000000}]})"});
+  EXPECT_THAT(run({"dead-letters", "f"}).out, AllOf(HasSubstr("2023-11-14 22:13:20Z"), HasSubstr("Timeout: 60 s")));
+}
+
+}  // namespace
+}  // namespace fairlead::cli

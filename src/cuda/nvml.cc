@@ -1,0 +1,181 @@
+#include "cuda/nvml.h"
+
+#include <algorithm>
+#include <array>
+
+#include "abi/nvml.h"
+#include "cuda/shared_library.h"
+
+namespace fairlead {
+namespace {
+
+constexpr const char* kAdvice =
+    "install the NVIDIA driver (Debian: nvidia-driver and libnvidia-ml1), or use the software GPU (--softgpu)";
+
+std::string_view advice_for(nvmlReturn_t code) {
+  switch (code) {
+    case NVML_ERROR_DRIVER_NOT_LOADED: return ": load the kernel module (modprobe nvidia)";
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return ": library and kernel module are of different versions, reload the module or reboot";
+    case NVML_ERROR_NO_PERMISSION: return ": this user may not open /dev/nvidia*";
+    case NVML_ERROR_GPU_IS_LOST: return ": the GPU fell off the bus, reset it or reboot (dmesg has the reason)";
+    case NVML_ERROR_RESET_REQUIRED: return ": reset the GPU (nvidia-smi --gpu-reset)";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+struct Nvml::Library {
+  explicit Library(SharedLibrary file) : shared(std::move(file)) {}
+
+  Status bind_all() {
+    for (const Status& status :
+         {shared.bind(init, "nvmlInit_v2"), shared.bind(shutdown, "nvmlShutdown"),
+          shared.bind(error_string, "nvmlErrorString"), shared.bind(driver_version, "nvmlSystemGetDriverVersion"),
+          shared.bind(device_count, "nvmlDeviceGetCount_v2"),
+          shared.bind(device_by_index, "nvmlDeviceGetHandleByIndex_v2"), shared.bind(name, "nvmlDeviceGetName"),
+          shared.bind(uuid, "nvmlDeviceGetUUID"), shared.bind(memory, "nvmlDeviceGetMemoryInfo"),
+          shared.bind(utilisation, "nvmlDeviceGetUtilizationRates")}) {
+      if (!status) return status;
+    }
+    // Not in every library: drivers before 450 have no MIG, and v3 of the process list is of 510.
+    (void)shared.bind(mig_mode, "nvmlDeviceGetMigMode").has_value();
+    (void)shared.bind(processes, "nvmlDeviceGetComputeRunningProcesses_v3").has_value();
+    return {};
+  }
+
+  // `what`: the question that was asked, "utilisation of GPU 1".
+  Status check(nvmlReturn_t code, const std::string& what) const {
+    if (code == NVML_SUCCESS) return {};
+    std::string_view advice = advice_for(code);
+    return fail(advice.empty() ? Errc::kInternal : Errc::kUnavailable, "NVML: {}: {}{}", what, error_string(code),
+                advice);
+  }
+
+  Result<Device> read(unsigned index) const;
+  Result<nvmlDevice_t> handle(unsigned index) const;
+
+  SharedLibrary shared;
+  decltype(nvmlInit_v2)* init = nullptr;
+  decltype(nvmlShutdown)* shutdown = nullptr;
+  decltype(nvmlErrorString)* error_string = nullptr;
+  decltype(nvmlSystemGetDriverVersion)* driver_version = nullptr;
+  decltype(nvmlDeviceGetCount_v2)* device_count = nullptr;
+  decltype(nvmlDeviceGetHandleByIndex_v2)* device_by_index = nullptr;
+  decltype(nvmlDeviceGetName)* name = nullptr;
+  decltype(nvmlDeviceGetUUID)* uuid = nullptr;
+  decltype(nvmlDeviceGetMemoryInfo)* memory = nullptr;
+  decltype(nvmlDeviceGetUtilizationRates)* utilisation = nullptr;
+  decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;                      // may be null
+  decltype(nvmlDeviceGetComputeRunningProcesses_v3)* processes = nullptr;  // may be null
+};
+
+Result<nvmlDevice_t> Nvml::Library::handle(unsigned index) const {
+  nvmlDevice_t device = nullptr;
+  Status status = check(device_by_index(index, &device), fmt::format("GPU {}", index));
+  if (!status) return fail(status.error());
+  return device;
+}
+
+Result<Nvml::Device> Nvml::Library::read(unsigned index) const {
+  Result<nvmlDevice_t> device = handle(index);
+  if (!device) return fail(device.error());
+  std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> text{};
+  Device out;
+  if (Status s = check(name(*device, text.data(), text.size()), fmt::format("name of GPU {}", index)); !s) {
+    return fail(s.error());
+  }
+  out.name = text.data();
+  if (Status s = check(uuid(*device, text.data(), text.size()), fmt::format("UUID of GPU {}", index)); !s) {
+    return fail(s.error());
+  }
+  out.uuid = text.data();
+  nvmlMemory_t bytes{};
+  if (Status s = check(memory(*device, &bytes), fmt::format("memory of GPU {}", index)); !s) return fail(s.error());
+  out.memory_total = Bytes(static_cast<std::int64_t>(bytes.total));
+  out.memory_used = Bytes(static_cast<std::int64_t>(bytes.used));
+
+  nvmlUtilization_t percent{};
+  nvmlReturn_t code = utilisation(*device, &percent);
+  if (code == NVML_SUCCESS)
+    out.utilisation = percent.gpu / 100.0;
+  else if (code != NVML_ERROR_NOT_SUPPORTED) {
+    return fail(check(code, fmt::format("utilisation of GPU {}", index)).error());
+  }
+  unsigned current = 0, pending = 0;
+  if (mig_mode != nullptr && mig_mode(*device, &current, &pending) == NVML_SUCCESS) {
+    out.mig_enabled = current == NVML_DEVICE_MIG_ENABLE;
+  }
+  return out;
+}
+
+Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
+Nvml::~Nvml() {
+  library_->shutdown();
+}
+
+Result<std::unique_ptr<Nvml>> Nvml::load(const std::string& library_dir) {
+  Result<SharedLibrary> shared = SharedLibrary::load(library_dir, "libnvidia-ml.so.1", kAdvice);
+  if (!shared) return fail(shared.error());
+  auto library = std::make_unique<Library>(std::move(*shared));
+  if (Status status = library->bind_all(); !status) return fail(status.error());
+  if (nvmlReturn_t code = library->init(); code != NVML_SUCCESS) {
+    Status status = library->check(code, "start");
+    return fail(Errc::kUnavailable, "{} ({})", status.error().message, library->shared.path());
+  }
+  return std::unique_ptr<Nvml>(new Nvml(std::move(library)));
+}
+
+Result<std::vector<Nvml::Device>> Nvml::devices() const {
+  unsigned count = 0;
+  if (Status status = library_->check(library_->device_count(&count), "number of GPUs"); !status) {
+    return fail(status.error());
+  }
+  std::vector<Device> devices;
+  for (unsigned index = 0; index < count; ++index) {
+    Result<Device> device = library_->read(index);
+    if (!device) return fail(device.error());
+    devices.push_back(std::move(*device));
+  }
+  return devices;
+}
+
+Result<std::vector<Nvml::Process>> Nvml::processes(std::size_t index) const {
+  if (library_->processes == nullptr) {
+    return fail(library_->shared.missing("nvmlDeviceGetComputeRunningProcesses_v3"));
+  }
+  Result<nvmlDevice_t> device = library_->handle(static_cast<unsigned>(index));
+  if (!device) return fail(device.error());
+  std::vector<nvmlProcessInfo_t> infos(64);
+  auto count = static_cast<unsigned>(infos.size());
+  nvmlReturn_t code = library_->processes(*device, &count, infos.data());
+  while (code == NVML_ERROR_INSUFFICIENT_SIZE) {
+    infos.resize(std::max<std::size_t>(count, infos.size()) * 2);  // more may start meanwhile
+    count = static_cast<unsigned>(infos.size());
+    code = library_->processes(*device, &count, infos.data());
+  }
+  if (Status status = library_->check(code, fmt::format("processes of GPU {}", index)); !status) {
+    return fail(status.error());
+  }
+  std::vector<Process> processes;
+  for (unsigned i = 0; i < count; ++i) {
+    bool known = infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE_ULL;
+    processes.push_back({.pid = static_cast<int>(infos[i].pid),
+                         .memory = Bytes(known ? static_cast<std::int64_t>(infos[i].usedGpuMemory) : 0)});
+  }
+  return processes;
+}
+
+Result<std::string> Nvml::driver_version() const {
+  std::array<char, NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE> text{};
+  Status status = library_->check(library_->driver_version(text.data(), text.size()), "driver version");
+  if (!status) return fail(status.error());
+  return std::string(text.data());
+}
+
+const std::string& Nvml::library_path() const {
+  return library_->shared.path();
+}
+
+}  // namespace fairlead

@@ -1,0 +1,191 @@
+// Code bundles: filled in a staging folder beside their final place, checked, named by their content, and renamed into
+// place in one step. A crash leaves a staging folder, which remove_unused_bundles() removes, never half a bundle.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "base/log.h"
+#include "store/bundle_digest.h"
+#include "store/file_tree.h"
+#include "store/store.h"
+#include "store/unzip.h"
+
+namespace fairlead {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStagingPrefix = "staging-";
+
+std::string code_folder(const std::string& state_dir) {
+  return fs::absolute(state_dir).lexically_normal().string() + "/code";
+}
+
+// Names its process, so that clearing up never takes an upload of this process that is under way.
+std::string own_staging_prefix() {
+  return fmt::format("{}{}-", kStagingPrefix, getpid());
+}
+
+// Removed on destruction unless it was renamed away.
+class Staging {
+ public:
+  static Result<Staging> create(const std::string& state_dir) {
+    const std::string parent = code_folder(state_dir);
+    std::error_code error;
+    fs::create_directories(parent, error);
+    if (error) return fail(errno_error(error.value(), "create folder " + parent));
+    std::string path = parent + "/" + own_staging_prefix() + "XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) return fail(errno_error(errno, "create folder " + path));
+    Staging staging(path);
+    if (chmod(path.c_str(), 0755) != 0) return fail(errno_error(errno, "chmod " + path));
+    return staging;
+  }
+  Staging(Staging&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  Staging& operator=(Staging&&) = delete;
+  ~Staging() {
+    std::error_code ignored;  // what stays is removed at the next start
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit Staging(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// One level down: the usual mistake is to pack the folder instead of its contents.
+std::string bootstrap_one_level_down(const std::string& root) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    if (entry.is_directory(error) && fs::exists(entry.path() / "bootstrap", error)) {
+      return fmt::format("; found {0}/bootstrap: pack the contents of {0}, not {0} itself",
+                         entry.path().filename().string());
+    }
+  }
+  return "";
+}
+
+Status check_bootstrap(const std::string& root) {
+  const std::string path = root + "/bootstrap";
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0) {
+    return fail(Errc::kInvalidArgument,
+                "the code bundle has no file 'bootstrap' at its top level (the program that is started){}",
+                bootstrap_one_level_down(root));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return fail(Errc::kInvalidArgument, "'bootstrap' in the code bundle must be a regular file");
+  }
+  // Archives made on other systems carry no executable bits.
+  if (chmod(path.c_str(), 0755) != 0) return fail(errno_error(errno, "chmod " + path));
+  return {};
+}
+
+Status sync_path(const std::string& path, int (*sync)(int)) {
+  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return fail(errno_error(errno, "open " + path));
+  int result = sync(fd);
+  int error = errno;
+  close(fd);
+  if (result != 0) return fail(errno_error(error, "sync " + path));
+  return {};
+}
+
+Result<CodeBundle> install(const std::string& state_dir, const store::FileTree& tree) {
+  if (Status status = check_bootstrap(tree.root()); !status) return fail(status.error());
+  Result<store::BundleDigest> digest = store::digest_tree(tree.root());
+  if (!digest) return fail(digest.error());
+  const std::string parent = code_folder(state_dir);
+  CodeBundle bundle{.path = parent + "/" + digest->hex(), .sha256_base64 = digest->base64(), .bytes = tree.bytes()};
+  // syncfs: thousands of small files in one call. Content before name: a bundle that exists is complete.
+  if (Status status = sync_path(tree.root(), syncfs); !status) return fail(status.error());
+  if (rename(tree.root().c_str(), bundle.path.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
+    return fail(errno_error(errno, "rename " + tree.root() + " to " + bundle.path));
+  }
+  if (Status status = sync_path(parent, fsync); !status) return fail(status.error());
+  return bundle;
+}
+
+Status copy_file(const fs::path& from, std::string_view name, bool executable, store::FileTree& tree) {
+  int fd = open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return fail(errno_error(errno, "open " + from.string()));
+  Result<store::FileTree::File> file = tree.add_file(name, executable);
+  Status status = file ? Status() : Status(fail(file.error()));
+  std::vector<char> buffer(256 << 10);
+  while (status) {
+    ssize_t size = read(fd, buffer.data(), buffer.size());
+    if (size < 0) status = fail(errno_error(errno, "read " + from.string()));
+    if (size <= 0) break;
+    status = file->write({buffer.data(), static_cast<std::size_t>(size)});
+  }
+  close(fd);
+  return status ? file->close() : status;
+}
+
+Status copy_entry(const fs::directory_entry& entry, const std::string& name, store::FileTree& tree) {
+  std::error_code error;
+  fs::file_status status = entry.symlink_status(error);
+  if (error) return fail(errno_error(error.value(), "stat " + entry.path().string()));
+  switch (status.type()) {
+    case fs::file_type::directory: return tree.add_folder(name);
+    case fs::file_type::regular:
+      return copy_file(entry.path(), name, (status.permissions() & fs::perms::owner_exec) != fs::perms::none, tree);
+    case fs::file_type::symlink: {
+      fs::path target = fs::read_symlink(entry.path(), error);
+      if (error) return fail(errno_error(error.value(), "readlink " + entry.path().string()));
+      return tree.add_link(name, target.string());
+    }
+    default: return fail(Errc::kInvalidArgument, "{} is neither file, folder nor symbolic link", entry.path().string());
+  }
+}
+
+Status copy_tree(const std::string& folder, store::FileTree& tree) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return fail(Errc::kNotFound, "code folder {} is not a folder", folder);
+  fs::recursive_directory_iterator walk(folder, error);
+  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
+    const std::string name = walk->path().lexically_relative(folder).string();
+    if (Status status = copy_entry(*walk, name, tree); !status) return status;
+  }
+  if (error) return fail(errno_error(error.value(), "read folder " + folder));
+  return {};
+}
+
+template <typename Fill>
+Result<CodeBundle> store_bundle(const std::string& state_dir, Fill fill) {
+  Result<Staging> staging = Staging::create(state_dir);
+  if (!staging) return fail(staging.error());
+  store::FileTree tree(staging->path());
+  if (Status status = fill(tree); !status) return fail(status.error());
+  if (Status status = tree.finish(); !status) return fail(status.error());
+  return install(state_dir, tree);
+}
+
+}  // namespace
+
+Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip) {
+  return store_bundle(state_dir, [&](store::FileTree& tree) { return store::unzip(zip, tree); });
+}
+
+Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder) {
+  return store_bundle(state_dir, [&](store::FileTree& tree) { return copy_tree(folder, tree); });
+}
+
+void remove_unused_bundles(const std::string& state_dir, const std::vector<std::string>& used) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(code_folder(state_dir), error)) {
+    bool staging_of_this_process = entry.path().filename().string().starts_with(own_staging_prefix());
+    bool is_used = std::find(used.begin(), used.end(), entry.path().string()) != used.end();
+    if (staging_of_this_process || is_used) continue;
+    std::error_code remove_error;
+    fs::remove_all(entry.path(), remove_error);
+    if (remove_error) spdlog::warn("unused code bundle {}: {}", entry.path().string(), remove_error.message());
+  }
+}
+
+}  // namespace fairlead

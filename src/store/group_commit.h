@@ -1,0 +1,84 @@
+// One thread that owns the database and turns many small writes into few transactions.
+//
+// The idea: an fsync costs milliseconds whatever it covers. While one runs, operations queue up; all of them go into
+// the next transaction. 64 writers on a disk with 5 ms per fsync wait about 10 ms each instead of 320.
+//
+// Operations run in the order of submit(). A transaction that fails is rolled back and its operations run again, each
+// in a transaction of its own, so that only those fail that cannot succeed (the one row that no longer fits on the
+// disk).
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sqlite.h"
+
+namespace fairlead::store {
+
+struct GroupCommitLimits {
+  std::size_t pending_operations = 10'000;
+  std::size_t pending_bytes = 64 << 20;
+  std::size_t batch_operations = 512;  // of one transaction
+};
+
+class GroupCommit {
+ public:
+  using Apply = std::function<Status(Database&)>;
+  using Done = std::function<void(Status)>;
+
+  GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> database, GroupCommitLimits limits);
+  ~GroupCommit();  // commits what is pending
+
+  // kRefusable operations bring new work and are refused beyond the limits (kResourceExhausted, through `done`).
+  // kRequired ones finish work accepted before; there is at most one for each, so they need no bound of their own.
+  enum class Admission { kRefusable, kRequired };
+
+  // `apply` runs on the writer's thread, perhaps twice. `done` is posted to the io_context after the commit and keeps
+  // run() of the io_context from returning until then. An empty `done`: a failure is logged.
+  void submit(Apply apply, std::size_t bytes, Admission admission, Done done);
+
+  // Blocks the caller until committed.
+  Status run_and_wait(Apply apply);
+
+  std::size_t pending() const;  // submitted, not yet committed or failed
+
+ private:
+  using WorkGuard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
+  struct Operation {
+    Apply apply;
+    std::size_t bytes = 0;
+    Done done;                       // on the io_context
+    Done done_here;                  // on the writer's thread
+    std::optional<WorkGuard> guard;  // while `done` is owed
+  };
+
+  void enqueue(Operation operation);
+  void run();
+  std::vector<Operation> next_batch();  // blocks; empty: stopping and nothing left
+  void commit(std::vector<Operation>& batch);
+  Status transact(std::vector<Operation>& batch, std::size_t first, std::size_t count);
+  void finish(Operation& operation, const Status& status);
+
+  boost::asio::io_context& io_;
+  const std::unique_ptr<Database> database_;  // the writer's thread only
+  const GroupCommitLimits limits_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Operation> queue_;         // guarded by mutex_
+  std::size_t pending_operations_ = 0;  // guarded by mutex_
+  std::size_t pending_bytes_ = 0;       // guarded by mutex_
+  bool stopping_ = false;               // guarded by mutex_
+  std::thread writer_;
+};
+
+}  // namespace fairlead::store

@@ -1,0 +1,30 @@
+// Rows of the state database as the store's plain values. One function per operation, run inside a transaction of the
+// caller. Each may be run again after a rollback.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sqlite.h"
+#include "store/store.h"
+
+namespace fairlead::store {
+
+// The oldest letters beyond this many are dropped when one is added.
+inline constexpr std::int64_t kMaxDeadLetters = 10'000;
+
+// Code paths below `state_dir` are kept relative to it: the folder may be moved or restored elsewhere.
+Status put_function(Database& database, const std::string& state_dir, const FunctionRecord& record);
+Status delete_function(Database& database, const std::string& name);
+Status load_functions(Database& database, const std::string& state_dir, std::vector<FunctionRecord>& out);  // by name
+
+Status put_event(Database& database, const QueuedEvent& event);
+Status delete_event(Database& database, const std::string& request_id);
+Status load_events(Database& database, std::vector<QueuedEvent>& out);  // in the order of acceptance
+
+Status bury_event(Database& database, const DeadLetter& letter);
+Status load_dead_letters(Database& database, const std::string& function, std::size_t limit,
+                         std::vector<DeadLetter>& out);  // newest first
+
+}  // namespace fairlead::store

@@ -1,0 +1,115 @@
+#include "store/schema.h"
+
+namespace fairlead::store {
+namespace {
+
+// Marks the file as ours ("FLD1"), so that another program's database is refused instead of migrated.
+constexpr std::int64_t kApplicationId = 0x464c4431;
+
+// kMigrations[n] leads from version n to n + 1. Released ones never change.
+constexpr std::string_view kMigrations[kSchemaVersion][3] = {{
+    R"(CREATE TABLE functions (
+         name TEXT PRIMARY KEY NOT NULL,
+         description TEXT NOT NULL, role TEXT NOT NULL, handler TEXT NOT NULL, runtime TEXT NOT NULL,
+         memory_mib INTEGER NOT NULL, timeout_seconds INTEGER NOT NULL, ephemeral_storage_mib INTEGER NOT NULL,
+         environment TEXT NOT NULL, tags TEXT NOT NULL,
+         code_sha256 TEXT NOT NULL, code_bytes INTEGER NOT NULL, code_path TEXT NOT NULL,
+         revision_id TEXT NOT NULL, last_modified_ms INTEGER NOT NULL, reserved_concurrency INTEGER) STRICT)",
+    R"(CREATE TABLE events (
+         request_id TEXT PRIMARY KEY NOT NULL, function TEXT NOT NULL,
+         payload BLOB NOT NULL, client_context TEXT NOT NULL,
+         attempts INTEGER NOT NULL, accepted_ms INTEGER NOT NULL, not_before_ms INTEGER NOT NULL) STRICT)",
+    R"(CREATE TABLE dead_letters (
+         id INTEGER PRIMARY KEY, request_id TEXT UNIQUE NOT NULL, function TEXT NOT NULL,
+         payload BLOB NOT NULL, error_type TEXT NOT NULL, error_message TEXT NOT NULL,
+         attempts INTEGER NOT NULL, accepted_ms INTEGER NOT NULL, failed_ms INTEGER NOT NULL) STRICT)",
+}};
+
+Result<std::int64_t> read_integer(Database& database, std::string_view sql) {
+  std::int64_t value = 0;
+  Status status = database.query(sql, [&](const Row& row) { value = row.integer(0); });
+  if (!status) return fail(status.error());
+  return value;
+}
+
+Error corrupt(const Database& database, std::string_view finding) {
+  return Error{Errc::kCorrupt,
+               fmt::format("{} is damaged: {}. Nothing was changed. Restore a backup of the state folder, or move this "
+                           "file away to start empty (functions must then be deployed again)",
+                           database.path(), finding)};
+}
+
+Status check_integrity(Database& database) {
+  std::string finding;
+  Status status = database.query("PRAGMA quick_check(1)", [&](const Row& row) { finding = row.text(0); });
+  if (!status && status.error().code == Errc::kCorrupt) return fail(corrupt(database, status.error().message));
+  if (status && finding != "ok") return fail(corrupt(database, finding));
+  return status;
+}
+
+// A database with tables that does not carry our mark belongs to someone else.
+Status check_owner(Database& database) {
+  Result<std::int64_t> application = read_integer(database, "PRAGMA application_id");
+  if (!application) return fail(application.error());
+  Result<std::int64_t> tables = read_integer(database, "SELECT count(*) FROM sqlite_schema");
+  if (!tables) return fail(tables.error());
+  if (*tables > 0 && *application != kApplicationId) {
+    return fail(corrupt(database, fmt::format("it is not a Fairlead database (application_id {:#x}, expected {:#x})",
+                                              *application, kApplicationId)));
+  }
+  return {};
+}
+
+Status apply_migration(Database& database, int version) {
+  for (std::string_view sql : kMigrations[version]) {
+    if (Status status = database.run(sql); !status) return status;
+  }
+  // PRAGMA takes no parameters; both are part of the transaction.
+  if (Status status = database.run(fmt::format("PRAGMA application_id = {}", kApplicationId)); !status) return status;
+  return database.run(fmt::format("PRAGMA user_version = {}", version + 1));
+}
+
+Status migrate(Database& database) {
+  Result<std::int64_t> version = read_integer(database, "PRAGMA user_version");
+  if (!version) return fail(version.error());
+  if (*version > kSchemaVersion) {
+    return fail(Errc::kConflict, "{} has schema version {}, this program knows up to {}: run a newer fairlead",
+                database.path(), *version, kSchemaVersion);
+  }
+  for (int from = static_cast<int>(*version); from < kSchemaVersion; ++from) {
+    if (Status status = database.run("BEGIN IMMEDIATE"); !status) return status;
+    Status status = apply_migration(database, from);
+    if (status) status = database.run("COMMIT");
+    if (!status) {
+      if (database.in_transaction()) (void)database.run("ROLLBACK").has_value();
+      return status;
+    }
+  }
+  return {};
+}
+
+Status configure(Database& database) {
+  // WAL: a commit is one append and one fsync. FULL: that fsync happens, a committed event survives a power cut.
+  for (std::string_view sql :
+       {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA journal_size_limit = 67108864"}) {
+    if (Status status = database.run(sql); !status) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string database_path(const std::string& state_dir) {
+  return state_dir + "/state.db";
+}
+
+Result<std::unique_ptr<Database>> open_state_database(const std::string& state_dir) {
+  Result<std::unique_ptr<Database>> database = Database::open(database_path(state_dir));
+  if (!database) return database;
+  for (auto step : {check_integrity, check_owner, configure, migrate}) {
+    if (Status status = step(**database); !status) return fail(status.error());
+  }
+  return database;
+}
+
+}  // namespace fairlead::store

@@ -1,0 +1,321 @@
+#include "store/store.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "store/records.h"
+#include "store/schema.h"
+#include "store/test_folder.h"
+
+namespace fairlead {
+namespace {
+
+using store::TestFolder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+QueuedEvent event(const std::string& id, std::int64_t accepted_ms = 0) {
+  return {.request_id = id, .function = "f", .payload = "p", .client_context = "", .accepted_ms = accepted_ms};
+}
+
+std::unique_ptr<Store> open_store(boost::asio::io_context& io, const std::string& folder) {
+  Result<std::unique_ptr<Store>> store = Store::open(io, folder);
+  FL_CHECK(store.has_value(), "{}", store.error().message);
+  return std::move(*store);
+}
+
+// Runs one operation to its callback.
+template <typename Start>
+Status wait_for(boost::asio::io_context& io, Start start) {
+  Status result = fail(Errc::kInternal, "the callback did not run");
+  start([&result](Status status) { result = std::move(status); });
+  io.restart();
+  io.run();
+  return result;
+}
+
+Status put(boost::asio::io_context& io, Store& store, QueuedEvent value) {
+  return wait_for(io, [&](Store::Done done) { store.put_event(std::move(value), std::move(done)); });
+}
+
+std::vector<std::string> event_ids(Store& store) {
+  std::vector<std::string> ids;
+  const std::vector<QueuedEvent> events = store.load_events().value();
+  for (const QueuedEvent& e : events) ids.push_back(e.request_id);
+  return ids;
+}
+
+struct StoreTest : testing::Test {
+  TestFolder folder;
+  boost::asio::io_context io;
+};
+
+TEST_F(StoreTest, FunctionsComeBackAfterReopening) {
+  FunctionRecord record;
+  record.name = "resize";
+  record.config.description = "makes \"small\" images";
+  record.config.handler = "app.handler";
+  record.config.memory_mib = 1024;
+  record.config.environment = {{"KEY", "value=with=signs"}, {"UMLAUT", "ä"}};
+  record.config.tags = {{"gpu:weight", "2"}};
+  record.code_sha256 = "c2hh";
+  record.code_bytes = 123;
+  record.code_path = folder / "code/abc";
+  record.revision_id = "r1";
+  record.last_modified_ms = 1'700'000'000'000;
+  record.reserved_concurrency = 0;
+  {
+    auto store = open_store(io, folder.path());
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record, done); }));
+  }
+  auto functions = open_store(io, folder.path())->load_functions().value();
+  ASSERT_EQ(functions.size(), 1u);
+  EXPECT_EQ(functions[0].name, record.name);
+  EXPECT_EQ(functions[0].config, record.config);
+  EXPECT_EQ(functions[0].code_path, record.code_path);
+  EXPECT_EQ(functions[0].code_bytes, 123);
+  EXPECT_EQ(functions[0].revision_id, "r1");
+  EXPECT_EQ(functions[0].last_modified_ms, record.last_modified_ms);
+  EXPECT_EQ(functions[0].reserved_concurrency, std::optional<int>(0));
+}
+
+TEST_F(StoreTest, CodePathsFollowAMovedStateFolder) {
+  FunctionRecord record;
+  record.name = "f";
+  record.code_path = folder / "a/code/abc";
+  {
+    auto store = open_store(io, folder / "a");
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record, done); }));
+  }
+  std::filesystem::rename(folder / "a", folder / "b");
+  EXPECT_EQ(open_store(io, folder / "b")->load_functions().value()[0].code_path, folder / "b/code/abc");
+}
+
+TEST_F(StoreTest, DeletedFunctionIsGoneAndUtf8IsRequired) {
+  auto store = open_store(io, folder.path());
+  FunctionRecord record;
+  record.name = "f";
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record, done); }));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->delete_function("f", done); }));
+  EXPECT_TRUE(store->load_functions().value().empty());
+
+  record.config.environment = {{"KEY", "\xff"}};
+  Status status = wait_for(io, [&](auto done) { store->put_function(record, done); });
+  EXPECT_EQ(status.error().code, Errc::kInvalidArgument);
+}
+
+TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
+  const std::string binary("\0\xff\n\0", 4);
+  {
+    auto store = open_store(io, folder.path());
+    QueuedEvent second = event("b", 2);
+    second.payload = binary;
+    second.not_before_ms = 77;
+    ASSERT_TRUE(put(io, *store, second));
+    ASSERT_TRUE(put(io, *store, event("a", 1)));
+    ASSERT_TRUE(put(io, *store, event("c", 3)));
+    second.attempts = 2;  // replaced in place
+    ASSERT_TRUE(put(io, *store, second));
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->finish_event("c", done); }));
+  }
+  auto events = open_store(io, folder.path())->load_events().value();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].request_id, "a");
+  EXPECT_EQ(events[1].payload, binary);
+  EXPECT_EQ(events[1].attempts, 2);
+  EXPECT_EQ(events[1].not_before_ms, 77);
+}
+
+TEST_F(StoreTest, BuriedEventMovesToTheDeadLetters) {
+  auto store = open_store(io, folder.path());
+  for (const char* id : {"a", "b"}) {
+    ASSERT_TRUE(put(io, *store, event(id)));
+    DeadLetter letter{.request_id = id,
+                      .function = id,
+                      .payload = "p",
+                      .error_type = "T",
+                      .error_message = "m",
+                      .attempts = 3,
+                      .accepted_ms = 1,
+                      .failed_ms = 2};
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->bury_event(letter, done); }));
+  }
+  EXPECT_TRUE(event_ids(*store).empty());
+
+  auto list = [&](const std::string& function, std::size_t limit) {
+    std::vector<std::string> ids;
+    store->list_dead_letters(function, limit, [&](Result<std::vector<DeadLetter>> letters) {
+      for (const DeadLetter& letter : letters.value()) ids.push_back(letter.request_id);
+    });
+    io.restart();
+    io.run();
+    return ids;
+  };
+  EXPECT_THAT(list("", 10), ElementsAre("b", "a"));  // newest first
+  EXPECT_THAT(list("", 1), ElementsAre("b"));
+  EXPECT_THAT(list("a", 10), ElementsAre("a"));
+}
+
+TEST_F(StoreTest, OldestDeadLettersGoBeyondTheLimit) {
+  auto database = store::open_state_database((std::filesystem::create_directories(folder / "s"), folder / "s")).value();
+  ASSERT_TRUE(database->run("BEGIN"));
+  for (int i = 0; i < store::kMaxDeadLetters + 5; ++i) {
+    DeadLetter letter;
+    letter.request_id = std::to_string(i);
+    ASSERT_TRUE(store::bury_event(*database, letter));
+  }
+  std::vector<DeadLetter> letters;
+  ASSERT_TRUE(store::load_dead_letters(*database, "", 1'000'000, letters));
+  EXPECT_EQ(letters.size(), static_cast<std::size_t>(store::kMaxDeadLetters));
+  EXPECT_EQ(letters.back().request_id, "5");
+}
+
+TEST_F(StoreTest, DestructionCommitsWhatIsPending) {
+  auto store = open_store(io, folder.path());
+  for (int i = 0; i < 100; ++i) store->put_event(event(std::to_string(i)), {});
+  store.reset();
+  EXPECT_EQ(event_ids(*open_store(io, folder.path())).size(), 100u);
+}
+
+TEST_F(StoreTest, SecondNodeOnOneFolderIsRefusedByName) {
+  auto store = open_store(io, folder.path());
+  Result<std::unique_ptr<Store>> second = Store::open(io, folder.path());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::kConflict);
+  EXPECT_THAT(second.error().message, HasSubstr(std::to_string(getpid())));
+  EXPECT_THAT(second.error().message, HasSubstr(folder.path()));
+  store.reset();
+  EXPECT_TRUE(Store::open(io, folder.path()));
+}
+
+TEST_F(StoreTest, DamagedDatabaseIsRefusedAndLeftAlone) {
+  {
+    auto store = open_store(io, folder.path());
+    for (int i = 0; i < 300; ++i) store->put_event(event("event-" + std::to_string(i)), {});
+  }
+  std::string bytes = folder.read("state.db");
+  ASSERT_GT(bytes.size(), 12'288u);
+  std::memset(bytes.data() + 4096, 0x5a, 8192);  // two pages in the middle
+  folder.write("state.db", bytes);
+
+  Result<std::unique_ptr<Store>> store = Store::open(io, folder.path());
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, Errc::kCorrupt);
+  EXPECT_THAT(store.error().message, HasSubstr(folder / "state.db"));
+  EXPECT_THAT(store.error().message, HasSubstr("Restore a backup"));
+  EXPECT_EQ(folder.read("state.db"), bytes);
+}
+
+TEST_F(StoreTest, FileThatIsNoDatabaseIsRefusedAndLeftAlone) {
+  const std::string text(8192, 'x');
+  folder.write("state.db", text);
+  Result<std::unique_ptr<Store>> store = Store::open(io, folder.path());
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, Errc::kCorrupt);
+  EXPECT_EQ(folder.read("state.db"), text);
+}
+
+TEST_F(StoreTest, ForeignAndNewerDatabasesAreRefused) {
+  {
+    auto database = store::Database::open(folder / "state.db").value();
+    ASSERT_TRUE(database->run("CREATE TABLE theirs (x)"));
+  }
+  EXPECT_EQ(Store::open(io, folder.path()).error().code, Errc::kCorrupt);
+
+  std::filesystem::remove(folder / "state.db");
+  open_store(io, folder.path()).reset();
+  {
+    auto database = store::Database::open(folder / "state.db").value();
+    ASSERT_TRUE(database->run("PRAGMA user_version = 99"));
+  }
+  Result<std::unique_ptr<Store>> newer = Store::open(io, folder.path());
+  EXPECT_EQ(newer.error().code, Errc::kConflict);
+  EXPECT_THAT(newer.error().message, HasSubstr("version 99"));
+}
+
+// Writes events for ever and reports each acknowledged one as a line.
+[[noreturn]] void write_until_killed(const std::string& folder, int report) {
+  boost::asio::io_context io;
+  auto store = open_store(io, folder);
+  int next = 0;
+  std::function<void()> put_next = [&] {
+    std::string id = std::to_string(next++);
+    store->put_event(event(id), [&, id](const Status& status) {
+      std::string line = id + "\n";
+      if (status && write(report, line.data(), line.size()) < 0) _exit(1);
+      put_next();
+    });
+  };
+  for (int i = 0; i < 32; ++i) put_next();
+  io.run();
+  _exit(1);
+}
+
+TEST_F(StoreTest, AcknowledgedEventsSurviveSigkill) {
+  int report[2];
+  ASSERT_EQ(pipe(report), 0);
+  pid_t child = fork();
+  if (child == 0) write_until_killed(folder.path(), report[1]);
+  close(report[1]);
+
+  FILE* lines = fdopen(report[0], "r");
+  std::set<std::string> acknowledged;
+  char line[32];
+  while (acknowledged.size() < 200 && std::fgets(line, sizeof(line), lines)) {
+    acknowledged.emplace(line, std::strcspn(line, "\n"));
+  }
+  kill(child, SIGKILL);
+  while (std::fgets(line, sizeof(line), lines)) acknowledged.emplace(line, std::strcspn(line, "\n"));
+  std::fclose(lines);
+  waitpid(child, nullptr, 0);
+
+  ASSERT_GE(acknowledged.size(), 200u);
+  auto store = open_store(io, folder.path());  // the kernel released the dead process's lock
+  std::vector<std::string> ids = event_ids(*store);
+  std::set<std::string> kept(ids.begin(), ids.end());
+  for (const std::string& id : acknowledged) EXPECT_TRUE(kept.contains(id)) << id;
+}
+
+// Exit status of the child: 0 all held, 77 this machine cannot mount, else the number of the step that failed.
+int fill_a_small_disk(const std::string& folder) {
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
+  if (mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=2m") != 0) return 77;
+  boost::asio::io_context io;
+  auto store = open_store(io, folder);
+  if (!put(io, *store, event("before"))) return 1;
+  {
+    std::ofstream filler(folder + "/filler", std::ios::binary);
+    const std::string block(64 << 10, 'x');
+    while (filler.write(block.data(), static_cast<std::streamsize>(block.size())) && filler.flush()) {
+    }
+  }
+  QueuedEvent large = event("large");
+  large.payload.assign(512 << 10, 'y');
+  Status full = put(io, *store, large);
+  if (full) return 2;
+  if (full.error().code != Errc::kResourceExhausted) return 3;
+  std::filesystem::remove(folder + "/filler");
+  if (!put(io, *store, large)) return 4;
+  if (event_ids(*store) != std::vector<std::string>{"before", "large"}) return 5;
+  return 0;
+}
+
+TEST_F(StoreTest, FullDiskFailsTheWriteAndRecovers) {
+  pid_t child = fork();
+  if (child == 0) _exit(fill_a_small_disk(folder.path()));
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "mounting a tmpfs needs CAP_SYS_ADMIN";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace fairlead
