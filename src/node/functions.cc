@@ -1,0 +1,76 @@
+#include "node/functions.h"
+
+#include <iterator>
+
+#include "base/check.h"
+
+namespace fairlead {
+
+FlowSpec flow_spec(FlowId flow, const FunctionRecord& record) {
+  const auto gpu = gpu_settings(record.config);
+  FL_CHECK(gpu.has_value(), "{}: {}", record.name, gpu.error().message);
+  FlowSpec spec{.flow = flow, .weight = gpu->weight};
+  spec.timeout = std::chrono::seconds(record.config.timeout_seconds);
+  if (record.reserved_concurrency) spec.max_concurrency = static_cast<std::size_t>(*record.reserved_concurrency);
+  if (gpu->memory_mib) spec.expected_memory = mib(*gpu->memory_mib);
+  return spec;
+}
+
+RegisteredFunction& Functions::add(FunctionRecord record) {
+  const std::string name = record.name;
+  const FlowId flow(++last_flow_);
+  const auto [it, added] = by_name_.emplace(name, RegisteredFunction{flow, std::move(record), {}});
+  FL_CHECK(added, "function {} is registered already", name);
+  it->second.stats.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
+  by_flow_[flow] = &it->second;
+  return it->second;
+}
+
+void Functions::remove(const std::string& name) {
+  const auto it = by_name_.find(name);
+  FL_CHECK(it != by_name_.end(), "function {} is not registered", name);
+  by_flow_.erase(it->second.flow);
+  by_name_.erase(it);
+}
+
+RegisteredFunction* Functions::find(const std::string& name) {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &it->second;
+}
+
+RegisteredFunction* Functions::find(FlowId flow) {
+  const auto it = by_flow_.find(flow);
+  return it == by_flow_.end() ? nullptr : it->second;
+}
+
+Result<RegisteredFunction*> Functions::get(const std::string& name) {
+  if (RegisteredFunction* function = find(name)) return function;
+  return fail(Errc::kNotFound, "Function not found: {}", function_arn(name));
+}
+
+std::vector<std::string> Functions::code_paths() const {
+  std::vector<std::string> paths;
+  for (const auto& [name, function] : by_name_) paths.push_back(function.record.code_path);
+  return paths;
+}
+
+Status Functions::begin_change(const std::string& name) {
+  if (changing_.insert(name).second) return {};
+  return fail(Errc::kConflict, "function {} is being changed by another request; try again", name);
+}
+
+void count(FunctionStats& stats, const Complete& complete) {
+  ++stats.invocations;
+  ++(complete.start == StartKind::kCold ? stats.cold_starts : stats.warm_starts);
+  if (complete.outcome == Outcome::kTimeout) ++stats.timeouts;
+  if (complete.outcome == Outcome::kCrashed || complete.outcome == Outcome::kStartFailed) ++stats.crashes;
+  if (complete.outcome != Outcome::kSuccess) ++stats.errors;
+  stats.service += complete.service;
+  stats.queue_time += complete.queue_time;
+  const double seconds = to_seconds(complete.service);
+  std::size_t bucket = 0;
+  while (bucket < std::size(kDurationBucketsSeconds) && seconds > kDurationBucketsSeconds[bucket]) ++bucket;
+  ++stats.duration_histogram[bucket];
+}
+
+}  // namespace fairlead

@@ -1,0 +1,68 @@
+#include "node/gpu_access.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+extern char** environ;
+
+namespace fairlead {
+namespace {
+
+constexpr std::string_view kDriverPrefixes[] = {"CUDA_", "SOFTGPU_"};
+constexpr const char* kSoftwareGpuHome = "SOFTGPU_HOME";
+constexpr const char* kLibraryTarget = "/opt/gpu/lib";
+
+void pass_driver_variables(std::map<std::string, std::string>& environment) {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    const std::size_t equals = variable.find('=');
+    for (const std::string_view prefix : kDriverPrefixes) {
+      if (equals == std::string_view::npos || !variable.starts_with(prefix)) continue;
+      environment.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+    }
+  }
+}
+
+void bind_device_files(std::vector<InstanceSpec::Bind>& binds) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", ignored)) {
+    const std::string path = entry.path();
+    if (entry.path().filename().string().starts_with("nvidia")) binds.push_back({path, path, true});
+  }
+}
+
+}  // namespace
+
+GpuLibrary system_gpu_library(std::string dir) {
+  return {std::move(dir), {}};
+}
+
+Result<GpuLibrary> software_gpu_library(std::string dir) {
+  const char* configured = std::getenv(kSoftwareGpuHome);
+  std::error_code error;
+  const std::string home = configured != nullptr ? std::filesystem::absolute(configured, error).string()
+                                                 : fmt::format("/dev/shm/softgpu-{}", static_cast<unsigned>(geteuid()));
+  std::filesystem::create_directories(home, error);
+  if (error) return fail(errno_error(error.value(), fmt::format("create the software GPU's folder {}", home)));
+  setenv(kSoftwareGpuHome, home.c_str(), 1);
+  return GpuLibrary{std::move(dir), {home}};
+}
+
+GpuAccess gpu_access(const GpuLibrary& library) {
+  GpuAccess access;
+  pass_driver_variables(access.environment);
+  bind_device_files(access.binds);
+  if (!library.dir.empty()) {
+    access.binds.push_back({library.dir, kLibraryTarget, false});
+    access.environment["LD_LIBRARY_PATH"] = std::string(kLibraryTarget) + ":/var/task:/var/task/lib:/opt/lib";
+  }
+  for (const std::string& dir : library.shared_dirs) access.binds.push_back({dir, dir, true});
+  return access;
+}
+
+}  // namespace fairlead

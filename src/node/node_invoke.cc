@@ -1,0 +1,245 @@
+// Invocations: admission, repeats, replies, and the asynchronous ones.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/node.h"
+
+namespace fairlead {
+namespace {
+
+std::string repeat_key(const InvokeRequest& request) {
+  if (request.sdk_invocation_id.empty()) return {};
+  return request.function + '\n' + request.sdk_invocation_id;
+}
+
+std::string error_payload(std::string_view type, const std::string& request_id, std::string_view what) {
+  const nlohmann::json body{{"errorType", type},
+                            {"errorMessage", fmt::format("RequestId: {} Error: {}", request_id, what)}};
+  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Ends that are not a function's answer but the platform's: errors of the API. Empty for the others.
+std::optional<Error> api_error(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kRemoved: return Error{Errc::kNotFound, "the function was deleted before the invocation could run"};
+    case Outcome::kShutdown: return Error{Errc::kUnavailable, "the node is shutting down; try again"};
+    case Outcome::kCancelled: return Error{Errc::kUnavailable, "the invocation was cancelled"};
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Status Node::check_invoke(const std::string& function) {
+  const auto found = functions_.get(function);
+  if (!found) return fail(found.error());
+  return {};
+}
+
+NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeReply> done) {
+  const auto function = functions_.get(request.function);
+  if (!function) {
+    done(fail(function.error()));
+    return {};
+  }
+  const std::string key = repeat_key(request);
+  if (!key.empty()) {
+    if (const InvokeReply* reply = recent_.find(monotonic_now(), key)) {
+      done(*reply);
+      return {};
+    }
+  }
+  const std::uint64_t ticket = ++last_ticket_;
+  Waiter waiter{std::move(done), request.want_log_tail, ticket};
+  InvocationId invocation;
+  if (const auto running = live_by_repeat_key_.find(key); !key.empty() && running != live_by_repeat_key_.end()) {
+    invocation = running->second;
+    live_.at(invocation).waiters.push_back(std::move(waiter));
+  } else {
+    Live live{.flow = (*function)->flow, .request_id = request_ids_.next()};
+    live.payload = std::move(request.payload);
+    live.client_context = std::move(request.client_context);
+    live.trace_id = std::move(request.trace_id);
+    live.repeat_key = key;
+    Callback<InvokeReply> refuse = waiter.done;
+    live.waiters.push_back(std::move(waiter));
+    const auto admitted = admit(std::move(live));
+    if (!admitted) {
+      refuse(fail(admitted.error()));
+      return {};
+    }
+    invocation = *admitted;
+  }
+  return [this, invocation, ticket] { cancel_waiter(invocation, ticket); };
+}
+
+// What nobody waits for any more leaves the queue; what already runs, runs on.
+void Node::cancel_waiter(InvocationId invocation, std::uint64_t ticket) {
+  const auto it = live_.find(invocation);
+  if (it == live_.end()) return;
+  std::erase_if(it->second.waiters, [&](const Waiter& waiter) { return waiter.ticket == ticket; });
+  if (!it->second.waiters.empty() || it->second.event) return;
+  Actions actions;
+  core_.cancel(monotonic_now(), invocation, actions);
+  carry_out(std::move(actions));
+}
+
+Result<InvocationId> Node::admit(Live live) {
+  const InvocationId invocation(++last_invocation_);
+  const FlowId flow = live.flow;
+  if (!live.repeat_key.empty()) live_by_repeat_key_[live.repeat_key] = invocation;
+  const auto it = live_.emplace(invocation, std::move(live)).first;
+  Actions actions;
+  if (Status arrived = core_.arrive(monotonic_now(), invocation, flow, actions); !arrived) {
+    live_by_repeat_key_.erase(it->second.repeat_key);
+    live_.erase(it);
+    return fail(arrived.error());
+  }
+  carry_out(std::move(actions));
+  return invocation;
+}
+
+void Node::act(const Complete& complete) {
+  const auto node = live_.extract(complete.invocation);
+  FL_CHECK(!node.empty(), "invocation {} is not live", complete.invocation.value());
+  Live live = std::move(node.mapped());
+  live_by_repeat_key_.erase(live.repeat_key);
+  if (RegisteredFunction* function = functions_.find(complete.flow)) count(function->stats, complete);
+
+  if (const auto error = api_error(complete.outcome)) {
+    if (live.event) finish_unrun_event(live, complete);
+    for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
+    return;
+  }
+  InvokeReply reply = reply_for(live, complete);
+  if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, reply);
+  if (live.event) finish_event(live, complete, reply);
+  for (std::size_t i = 0; i < live.waiters.size(); ++i) {
+    const bool last = i + 1 == live.waiters.size();
+    live.waiters[i].done(last ? std::move(reply) : reply);
+  }
+}
+
+InvokeReply Node::reply_for(Live& live, const Complete& complete) const {
+  InvokeReply reply;
+  reply.request_id = live.request_id;
+  reply.log_tail = std::move(live.log_tail);
+  reply.start = complete.start;
+  reply.queue_time = complete.queue_time + complete.start_time;
+  reply.exec_time = complete.service;
+  reply.gpu = live.gpu;
+  if (complete.outcome != Outcome::kSuccess) reply.function_error = "Unhandled";
+  switch (complete.outcome) {
+    case Outcome::kTimeout:
+      reply.payload = error_payload("Sandbox.Timedout", live.request_id,
+                                    fmt::format("Task timed out after {:.2f} seconds", to_seconds(live.timeout)));
+      break;
+    case Outcome::kCrashed:
+      reply.payload = error_payload("Runtime.ExitError", live.request_id, "Runtime exited: " + live.failure);
+      break;
+    case Outcome::kStartFailed:
+      if (live.answer) {  // what it said at POST /runtime/init/error
+        reply.payload = std::move(live.answer->payload);
+      } else {
+        const std::string what = live.failure.empty() ? "no request for the first invocation in time" : live.failure;
+        reply.payload = error_payload("Runtime.InitError", live.request_id, "The function did not start: " + what);
+      }
+      break;
+    default:
+      FL_CHECK(live.answer.has_value(), "invocation {} ended without an answer", complete.invocation.value());
+      reply.content_type = std::move(live.answer->content_type);
+      reply.payload = std::move(live.answer->payload);
+  }
+  return reply;
+}
+
+// ---- asynchronous invocations
+
+void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
+  const auto function = functions_.get(request.function);
+  if (!function) return accepted(fail(function.error()));
+  if (draining_) return accepted(fail(Errc::kUnavailable, "the node is shutting down; try again"));
+  if (Status reserved = events_.reserve(); !reserved) return accepted(fail(reserved.error()));
+
+  QueuedEvent event{.request_id = request_ids_.next(), .function = std::move(request.function)};
+  event.payload = std::move(request.payload);
+  event.client_context = std::move(request.client_context);
+  event.accepted_ms = wall_clock_ms();
+  QueuedEvent durable = event;
+  store_->put_event(std::move(durable), [this, event = std::move(event), accepted](Status written) mutable {
+    if (!written) {
+      events_.release();
+      return accepted(fail(written.error()));
+    }
+    accepted(event.request_id);
+    events_.add(std::move(event));
+    submit_events();
+  });
+}
+
+void Node::submit_events() {
+  while (!draining_) {
+    auto event = events_.next(wall_clock_ms());
+    if (!event) break;
+    RegisteredFunction* function = functions_.find(event->function);
+    if (function == nullptr) {  // deleted while the event waited on disk
+      events_.succeeded();
+      store_->finish_event(event->request_id, {});
+      continue;
+    }
+    Live live{.flow = function->flow, .request_id = event->request_id};
+    live.payload = event->payload;
+    live.client_context = event->client_context;
+    live.event = *event;
+    if (!admit(std::move(live))) {
+      events_.put_back(*std::move(event));
+      break;  // the core is full: again at the next completion or tick
+    }
+  }
+  arm_event_timer();
+}
+
+void Node::finish_event(Live& live, const Complete& complete, const InvokeReply& reply) {
+  QueuedEvent& event = *live.event;
+  if (complete.outcome == Outcome::kSuccess) {
+    events_.succeeded();
+    store_->finish_event(event.request_id, [this](Status) { note_drained(); });
+  } else if (events_.failed(event, wall_clock_ms()) == EventQueue::Verdict::kRetry) {
+    store_->put_event(event, [this](Status) { note_drained(); });
+  } else {
+    spdlog::warn("asynchronous invocation {} of {} failed {} times: dead letter", event.request_id, event.function,
+                 event.attempts);
+    DeadLetter letter{.request_id = event.request_id, .function = event.function, .payload = event.payload};
+    letter.error_type = std::string(outcome_name(complete.outcome));
+    letter.error_message = reply.payload.substr(0, 4096);
+    letter.attempts = event.attempts;
+    letter.accepted_ms = event.accepted_ms;
+    letter.failed_ms = wall_clock_ms();
+    store_->bury_event(std::move(letter), [this](Status) { note_drained(); });
+  }
+  boost::asio::post(io_, [this] { submit_events(); });
+}
+
+// It did not run: deleted functions take their events along, everything else stays on disk for the next start.
+void Node::finish_unrun_event(Live& live, const Complete& complete) {
+  events_.succeeded();
+  if (complete.outcome == Outcome::kRemoved) store_->finish_event(live.event->request_id, {});
+}
+
+void Node::arm_event_timer() {
+  constexpr std::int64_t kFullCoreRetryMs = 100;  // a ready event is still here because the core refused it
+  const std::int64_t now = wall_clock_ms();
+  const auto due = events_.next_due_ms(now);
+  if (draining_ || !due) return;
+  event_timer_.expires_after(std::chrono::milliseconds(std::max(kFullCoreRetryMs, *due - now)));
+  event_timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) submit_events();
+  });
+}
+
+}  // namespace fairlead
