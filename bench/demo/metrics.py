@@ -1,0 +1,68 @@
+"""What the demo reports about one replay."""
+
+import math
+from collections import defaultdict
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
+
+
+def service_by_window(samples, window):
+    """{function: [service received in each window]}. An invocation's service lies in the seconds before its answer."""
+    end = max(sample.at + sample.latency for sample in samples)
+    windows = math.ceil(end / window)
+    received = defaultdict(lambda: [0.0] * windows)
+    for sample in samples:
+        finish = sample.at + sample.latency
+        begin = max(0.0, finish - sample.service)
+        for index in range(int(begin / window), min(windows - 1, int(finish / window)) + 1):
+            overlap = min(finish, (index + 1) * window) - max(begin, index * window)
+            received[sample.function][index] += max(0.0, overlap)
+    return dict(received)
+
+
+def backlogged_windows(samples, window):
+    """{function: set of windows throughout which it had an invocation waiting or running}."""
+    intervals = defaultdict(list)
+    for sample in samples:
+        intervals[sample.function].append((sample.at, sample.at + sample.latency))
+    backlogged = {}
+    for function, busy in intervals.items():
+        merged = []
+        for begin, end in sorted(busy):
+            if merged and begin <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], end)
+            else:
+                merged.append([begin, end])
+        backlogged[function] = {index for begin, end in merged
+                                for index in range(math.ceil(begin / window), int(end / window))}
+    return backlogged
+
+
+def worst_service_gap(samples, window):
+    """Over all windows: the largest difference of service between two functions that were backlogged throughout it
+    (paper, section 6.2). Functions of equal weight that all wait ought to receive the same."""
+    received = service_by_window(samples, window)
+    backlogged = backlogged_windows(samples, window)
+    worst = 0.0
+    for index in set().union(*backlogged.values()):
+        services = [received[function][index] for function in received if index in backlogged[function]]
+        worst = max(worst, max(services) - min(services))
+    return worst
+
+
+def summary(samples, utilisation, window):
+    answered = [sample for sample in samples if sample.ok]
+    latencies = [sample.latency for sample in answered]
+    return {
+        "invocations": len(samples),
+        "failed": len(samples) - len(answered),
+        "mean_latency_ms": 1000 * sum(latencies) / max(1, len(latencies)),
+        "p50_latency_ms": 1000 * percentile(latencies, 0.50),
+        "p99_latency_ms": 1000 * percentile(latencies, 0.99),
+        "cold_start_share": sum(sample.cold for sample in answered) / max(1, len(answered)),
+        "service_gap_ms": 1000 * worst_service_gap(answered, window),
+        "gpu_utilisation": sum(utilisation) / max(1, len(utilisation)),
+    }

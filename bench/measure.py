@@ -1,0 +1,42 @@
+"""Shared by the benchmarks: running a command, and one JSON line per number.
+
+A line says what was measured beside what, in one run, and the bound it is held against:
+  {"name": "warm_noop_p50", "value": 98.1, "unit": "us", "baseline": 46.9, "ratio": 2.09, "bound": 2.5, "met": true}
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+BUILD = pathlib.Path("build")
+
+
+def report(name, value, unit, *, baseline=None, bound=None, at_least=False, note=None):
+    """bound: for value / baseline when there is a baseline, else for value. at_least: the bound is a minimum."""
+    ratio = value / baseline if baseline else None
+    line = {"name": name, "value": round(value, 4), "unit": unit}
+    if baseline:
+        line |= {"baseline": round(baseline, 4), "ratio": round(ratio, 3)}
+    if bound is not None:
+        held = value if ratio is None else ratio
+        line |= {"bound": bound, "met": held >= bound if at_least else held <= bound}
+    if note:
+        line["note"] = note
+    print(json.dumps(line), flush=True)
+
+
+def run_json(*command, timeout=300):
+    """The JSON object that a program prints."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} failed ({done.returncode}): {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def google_benchmark(program, pattern):
+    """{name: real time in ns} (medians where repeated) of a Google Benchmark program."""
+    result = run_json(BUILD / "bin" / program, f"--benchmark_filter={pattern}", "--benchmark_format=json", timeout=600)
+    scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+    return {row["name"]: row["real_time"] * scale[row["time_unit"]] for row in result["benchmarks"]
+            if row.get("aggregate_name", "median") == "median"}

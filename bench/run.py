@@ -1,0 +1,34 @@
+"""make bench: measures every number the README states. One JSON line per number (bench/measure.py says what is in it).
+
+  bench/run.py                 all parts, about 6 minutes
+  bench/run.py node softgpu    these parts only
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from bench import node_bench, parts_bench  # noqa: E402
+
+PARTS = {
+    "policy": parts_bench.policy,
+    "sandbox": parts_bench.sandbox,
+    "softgpu": parts_bench.softgpu,
+    "node": node_bench.main,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of: {', '.join(PARTS)}")
+    chosen = parser.parse_args().parts or list(PARTS)
+    for part in chosen:
+        if part not in PARTS:
+            parser.error(f"no part named {part}; there are {', '.join(PARTS)}")
+    for part in chosen:
+        PARTS[part]()
+
+
+if __name__ == "__main__":
+    main()

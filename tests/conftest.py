@@ -1,0 +1,54 @@
+"""Fixtures: real nodes with real processes, each in a folder of its own."""
+
+import pathlib
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from harness.node import Node  # noqa: E402
+
+BUILD = ROOT / "build"
+MISBEHAVE = ROOT / "tests/functions/misbehave"
+
+
+def eventually(condition, timeout=10.0):
+    """The first true value of condition(), or a failure after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not true within {timeout} s: {condition}")
+
+
+@pytest.fixture
+def start_node(tmp_path):
+    """start_node(*options) -> Node. All nodes of a test share its folder: keep_state=True starts on what was left."""
+    nodes = []
+
+    def start(*options, **keywords):
+        nodes.append(Node(BUILD, tmp_path / "node", options=options, **keywords))
+        return nodes[-1]
+
+    yield start
+    for node in nodes:
+        if node.process.poll() is None:
+            node.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_node(tmp_path_factory):
+    """One node for the tests of a module that leave nothing behind."""
+    with Node(BUILD, tmp_path_factory.mktemp("shared") / "node") as node:
+        yield node
+
+
+@pytest.fixture(scope="module")
+def misbehave(shared_node):
+    """(node, name) with the function that does what its payload says."""
+    shared_node.deploy("misbehave", MISBEHAVE)
+    return shared_node, "misbehave"

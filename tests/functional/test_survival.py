@@ -1,0 +1,177 @@
+"""What the node survives: its own death, a full disk, a corrupt database, a second node on its folder."""
+
+import json
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import BUILD, MISBEHAVE, eventually
+from harness.node import Node, NodeFailed
+
+EVENT = {"X-Amz-Invocation-Type": "Event"}
+
+
+def processes_below(home):
+    """Processes whose environment or command line names this node's folder."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(home).encode() in text:
+            found.append(entry.name)
+    return found
+
+
+def gpu_memory_used(node):
+    return node.status()["gpus"][0]["memory_used_bytes"]
+
+
+def test_killed_under_load_it_loses_no_accepted_event(start_node):
+    node = start_node()
+    node.deploy("misbehave", MISBEHAVE)
+    accepted, stop = [], threading.Event()
+
+    def send():
+        while not stop.is_set():
+            try:
+                status, headers, _ = node.invoke("misbehave", '{"do": "sleep", "seconds": 0.01}', EVENT)
+            except OSError:
+                return
+            if status == 202:
+                accepted.append(headers["x-amzn-RequestId"])
+
+    senders = [threading.Thread(target=send) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    eventually(lambda: node.status()["counters"]["completed"] >= 20)
+    before = node.status()["counters"]["completed"]
+    node.kill()
+    stop.set()
+    for sender in senders:
+        sender.join()
+    eventually(lambda: not processes_below(node.home))
+
+    again = start_node(keep_state=True)
+    left = len(accepted) - before
+    assert left > 0
+    eventually(lambda: again.status()["counters"]["completed"] >= left - 1, timeout=60)
+    ran = again.call("GET", "/fairlead/v1/functions/misbehave/log?tail=8000000")[2].decode()
+    missing = [request_id for request_id in accepted if f"START RequestId: {request_id}" not in ran]
+    assert missing == []
+    assert json.loads(again.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"] == []
+
+
+def test_killed_it_leaves_no_process_and_no_device_memory(start_node):
+    node = start_node()
+    empty = gpu_memory_used(node)
+    node.deploy("holder", MISBEHAVE)
+    call = threading.Thread(target=lambda: pytest.raises(Exception, node.invoke, "holder",
+                                                         '{"do": "hold", "bytes": 1073741824}'))
+    call.start()
+    eventually(lambda: gpu_memory_used(node) >= empty + (1 << 30))
+    node.kill()
+    call.join()
+    eventually(lambda: not processes_below(node.home))
+    again = start_node(keep_state=True)
+    eventually(lambda: gpu_memory_used(again) <= empty)
+
+
+def test_functions_are_found_again(start_node):
+    node = start_node()
+    node.deploy("kept", MISBEHAVE, {"COLOUR": "red"}, Timeout=17)
+    assert node.stop() == 0
+    again = start_node(keep_state=True)
+    configuration = json.loads(again.call("GET", "/2015-03-31/functions/kept/configuration")[2])
+    assert configuration["Timeout"] == 17 and configuration["Environment"]["Variables"] == {"COLOUR": "red"}
+    assert again.invoke("kept")[0] == 200
+
+
+def test_a_graceful_stop_finishes_what_was_accepted(start_node):
+    node = start_node()
+    node.deploy("misbehave", MISBEHAVE)
+    answers = []
+    calls = [threading.Thread(target=lambda: answers.append(node.invoke("misbehave", '{"do": "sleep", "seconds": 1}')))
+             for _ in range(4)]
+    for call in calls:
+        call.start()
+    eventually(lambda: node.status()["counters"]["arrived"] == 4)
+    assert node.stop() == 0
+    for call in calls:
+        call.join()
+    assert [answer[0] for answer in answers] == [200] * 4
+
+
+def test_failed_events_are_tried_three_times_then_listed(start_node):
+    node = start_node()
+    node.deploy("misbehave", MISBEHAVE)
+    request_id = node.invoke("misbehave", '{"do": "error"}', EVENT)[1]["x-amzn-RequestId"]
+    letters = eventually(lambda: json.loads(node.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"], timeout=15)
+    assert [letter["request_id"] for letter in letters] == [request_id]
+    assert letters[0]["attempts"] == 3 and letters[0]["function"] == "misbehave"
+    assert node.status()["counters"]["completed"] == 3
+
+
+def test_two_nodes_on_one_folder_are_refused(start_node):
+    node = start_node()
+    with pytest.raises(NodeFailed) as refused:
+        start_node(keep_state=True)
+    assert str(node.process.pid) in str(refused.value)
+    assert node.call("GET", "/healthz")[0] == 200
+
+
+def test_a_corrupt_database_is_refused_and_kept(start_node):
+    node = start_node()
+    node.deploy("kept", MISBEHAVE)
+    node.stop()
+    database = next(path for path in node.state.iterdir() if path.suffix in (".db", ".sqlite", ".sqlite3"))
+    broken = b"garbage " * 1000
+    database.write_bytes(broken)
+    with pytest.raises(NodeFailed) as refused:
+        start_node(keep_state=True)
+    assert database.name in str(refused.value)
+    assert database.read_bytes() == broken
+
+
+def test_a_full_disk_refuses_events_and_goes_on(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk needs the right to mount: {mounted.stderr.strip()}")
+    try:
+        with Node(BUILD, disk / "node", gpu_environment={"SOFTGPU_HOME": str(tmp_path / "gpu")}) as node:
+            node.deploy("misbehave", MISBEHAVE)
+            assert node.invoke("misbehave")[0] == 200
+            filler = disk / "filler"
+            with pytest.raises(OSError), filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(b"x" * 65536)
+            statuses = {node.invoke("misbehave", json.dumps({"pad": "x" * 500_000}), EVENT)[0] for _ in range(3)}
+            assert 202 not in statuses
+            assert node.invoke("misbehave")[0] == 200
+            filler.unlink()
+            eventually(lambda: node.invoke("misbehave", "{}", EVENT)[0] == 202)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_an_idle_node_uses_no_processor(start_node):
+    node = start_node()
+    stat = pathlib.Path(f"/proc/{node.process.pid}/stat")
+
+    def ticks():
+        fields = stat.read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    time.sleep(0.5)
+    before = ticks()
+    time.sleep(2)
+    assert ticks() - before <= 0.05 * 2 * os.sysconf("SC_CLK_TCK")
