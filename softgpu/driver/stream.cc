@@ -28,7 +28,7 @@ std::uint64_t Stream::submit(Operation operation) {
   if (!started_) {
     started_ = true;
     std::thread([self = shared_from_this()] { self->work(); }).detach();
-  } else if (sleeping_) {
+  } else if (sleeping_ && !draining_) {
     work_.notify_one();
   }
   return sequence;
@@ -67,10 +67,13 @@ void Stream::work() {
   while (true) {
     if (!queue_.empty() && !draining_) drain(guard, UINT64_MAX);
     if (closed_ && queue_.empty()) return;
-    guard.unlock();
-    const bool more = spin_for_work();
-    guard.lock();
-    if (more) continue;
+    // While a synchronising thread runs the operations there is nothing to look for: it wakes this one if it leaves any.
+    if (!draining_) {
+      guard.unlock();
+      const bool more = spin_for_work();
+      guard.lock();
+      if (more && !draining_) continue;
+    }
     sleeping_ = true;
     work_.wait(guard, [&] { return (!queue_.empty() && !draining_) || (closed_ && queue_.empty()); });
     sleeping_ = false;

@@ -1,4 +1,6 @@
 // Streams, events, launches: order, asynchrony, errors that stick, turns between processes, modelled time.
+#include <time.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -168,6 +170,27 @@ DRIVER_TEST(Stream, HostFunctionsRunInOrder) {
   gate.open();
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_EQ(order, "ab");
+}
+
+std::chrono::nanoseconds cpu_time(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+constexpr std::chrono::milliseconds kBusyTime(50);
+
+DRIVER_TEST(Stream, OnlyTheThreadThatRunsAnOperationUsesTheProcessor) {
+  use_device();
+  const auto use_processor = [](void*) {
+    const auto begin = cpu_time(CLOCK_THREAD_CPUTIME_ID);
+    while (cpu_time(CLOCK_THREAD_CPUTIME_ID) - begin < kBusyTime) {
+    }
+  };
+  const auto begin = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
+  EXPECT_EQ(cuLaunchHostFunc(nullptr, use_processor, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_LT(cpu_time(CLOCK_PROCESS_CPUTIME_ID) - begin, kBusyTime + kBusyTime / 2);
 }
 
 DRIVER_TEST(Stream, DestroyedStreamStillFinishesItsWork) {

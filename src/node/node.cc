@@ -88,7 +88,7 @@ void Node::on_answered(InstanceId instance, Answer answer) {
   const auto it = live_.find(invocation);
   if (it == live_.end()) return;  // timed out a moment ago
   const bool is_error = answer.is_error;
-  it->second.log_tail = host_->stats(instance).log_tail;
+  if (wants_log_tail(it->second)) it->second.log_tail = host_->stats(instance).log_tail;
   it->second.answer = std::move(answer);
   Actions actions;
   core_.answered(monotonic_now(), invocation, is_error, std::nullopt, actions);

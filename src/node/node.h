@@ -96,6 +96,8 @@ class Node final : public NodeService {
     std::string log_tail;
   };
 
+  static bool wants_log_tail(const Live& live);
+
   struct LiveInstance {
     FlowId flow;
     GpuId gpu;

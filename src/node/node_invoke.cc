@@ -1,6 +1,7 @@
 // Invocations: admission, repeats, replies, and the asynchronous ones.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -76,6 +77,10 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeRep
     invocation = *admitted;
   }
   return [this, invocation, ticket] { cancel_waiter(invocation, ticket); };
+}
+
+bool Node::wants_log_tail(const Live& live) {
+  return std::any_of(live.waiters.begin(), live.waiters.end(), [](const Waiter& waiter) { return waiter.want_log_tail; });
 }
 
 // What nobody waits for any more leaves the queue; what already runs, runs on.
