@@ -86,7 +86,7 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
 // ---- events
 
 Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out) {
-  const Status admitted = state_->admit(flow);
+  Status admitted = state_->admit(flow);
   if (!admitted) {
     ++state_->counters.rejected;
     return admitted;

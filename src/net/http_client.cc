@@ -127,7 +127,7 @@ std::string percent_encode(std::string_view text) {
 
 class HttpClient::Impl {
  public:
-  Impl(std::string address, HttpClientOptions options)
+  Impl(const std::string& address, HttpClientOptions options)
       : address_(without_scheme(address)), options_(options), buffer_(kReadBytes) {}
   ~Impl() { disconnect(); }
 

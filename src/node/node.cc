@@ -67,7 +67,7 @@ InstanceEvents Node::instance_events() {
   return {
       .next = [this](InstanceId instance) { on_next(instance); },
       .answered = [this](InstanceId instance, Answer answer) { on_answered(instance, std::move(answer)); },
-      .gone = [this](InstanceId instance, ExitInfo exit) { on_gone(instance, std::move(exit)); },
+      .gone = [this](InstanceId instance, const ExitInfo& exit) { on_gone(instance, exit); },
   };
 }
 
@@ -95,7 +95,7 @@ void Node::on_answered(InstanceId instance, Answer answer) {
   carry_out(std::move(actions));
 }
 
-void Node::on_gone(InstanceId instance, ExitInfo exit) {
+void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
   instances_.erase(instance);
   Actions actions;
   core_.instance_gone(monotonic_now(), instance, actions);

@@ -112,7 +112,7 @@ class Node final : public NodeService {
   // Events of the host.
   void on_next(InstanceId instance);
   void on_answered(InstanceId instance, Answer answer);
-  void on_gone(InstanceId instance, ExitInfo exit);
+  void on_gone(InstanceId instance, const ExitInfo& exit);
 
   // Actions of the core, in order, also when carrying one out causes more.
   void carry_out(Actions actions);
