@@ -26,7 +26,7 @@ void print_json(Cli& cli, const NodeClient::InvokeAnswer& answer) {
   Json out{{"request_id", answer.request_id}, {"function_error", answer.function_error}, {"payload", payload}};
   for (const auto& [key, value] : {std::pair{"start", answer.start}, std::pair{"queue_ms", answer.queue_ms},
                                    std::pair{"exec_ms", answer.exec_ms}}) {
-    if (!value.empty()) out[key] = value;
+    if (!value.empty()) out[key] = Json::accept(value) ? Json::parse(value) : Json(value);  // times as numbers
   }
   if (!answer.log_tail.empty()) out["log"] = Json::parse(utf8_or_replaced(answer.log_tail));
   cli.out() << out.dump(2) << "\n";

@@ -52,12 +52,17 @@ void add_gpu_options(CLI::App& command, ServeOptions& options) {
       ->group("GPU");
 }
 
-int run_serve(ServeOptions options, const Serve& serve) {
+int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {
   std::error_code ignored;
   if (options.state_dir.empty()) options.state_dir = default_state_dir();
   options.state_dir = std::filesystem::absolute(options.state_dir, ignored).lexically_normal().string();
   if (!options.gpu_library_dir.empty()) {
     options.gpu_library_dir = std::filesystem::absolute(options.gpu_library_dir, ignored).lexically_normal().string();
+  }
+  if (options.software_gpu) {
+    Result<std::string> folder = software_gpu_dir();
+    if (!folder) return cli.report(folder.error());
+    options.gpu_library_dir = *std::move(folder);
   }
   return serve(options);
 }
@@ -66,8 +71,9 @@ int run_serve(ServeOptions options, const Serve& serve) {
 
 void add_serve(Cli& cli, Serve serve) {
   auto options = std::make_shared<ServeOptions>();  // shared: the parser writes it, the command reads it
-  CLI::App& command = cli.add_command("serve", "Run a node: functions, queues and GPUs of this machine",
-                                      [options, serve = std::move(serve)] { return run_serve(*options, serve); });
+  CLI::App& command =
+      cli.add_command("serve", "Run a node: functions, queues and GPUs of this machine",
+                      [&cli, options, serve = std::move(serve)] { return run_serve(cli, *options, serve); });
   command.option_defaults()->always_capture_default();
   command.add_option("--state", options->state_dir,
                      "Folder that holds functions, queued events and logs [" + default_state_dir() + "]");

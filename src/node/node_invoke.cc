@@ -80,7 +80,8 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeRep
 }
 
 bool Node::wants_log_tail(const Live& live) {
-  return std::any_of(live.waiters.begin(), live.waiters.end(), [](const Waiter& waiter) { return waiter.want_log_tail; });
+  return std::any_of(live.waiters.begin(), live.waiters.end(),
+                     [](const Waiter& waiter) { return waiter.want_log_tail; });
 }
 
 // What nobody waits for any more leaves the queue; what already runs, runs on.

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <boost/asio/signal_set.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -18,28 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string default_state_dir() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != '\0') {
-    return std::string(state) + "/fairlead";
-  }
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "/var/lib" : home) + "/.local/state/fairlead";
-}
-
-// <prefix>/bin/fairlead finds its software GPU at <prefix>/lib/softgpu.
-Result<std::string> software_gpu_dir() {
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  const fs::path dir = binary.parent_path().parent_path() / "lib/softgpu";
-  if (fs::exists(dir / "libcuda.so.1")) return dir.string();
-  return fail(Errc::kUnavailable, "--softgpu: {} is not there; run `make build`", (dir / "libcuda.so.1").string());
-}
-
 Result<GpuLibrary> gpu_library(const ServeOptions& options) {
-  if (!options.software_gpu) return system_gpu_library(options.gpu_library_dir);
-  const auto dir = software_gpu_dir();
-  if (!dir) return fail(dir.error());
-  return software_gpu_library(*dir);
+  if (options.software_gpu) return software_gpu_library(options.gpu_library_dir);
+  return system_gpu_library(options.gpu_library_dir);
 }
 
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
@@ -80,8 +60,7 @@ class Server {
       : options_(options), signals_(io_, SIGTERM, SIGINT), drain_deadline_(io_) {}
 
   Status start() {
-    const std::string dir =
-        options_.state_dir.empty() ? default_state_dir() : fs::absolute(options_.state_dir).string();
+    const std::string& dir = options_.state_dir;
     if (Status made = make_state_dir(dir); !made) return made;
     const auto library = gpu_library(options_);
     if (!library) return fail(library.error());
