@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace fairlead {
+namespace {
+
+std::int64_t in_ms(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+}  // namespace
 
 Status EventQueue::reserve() {
   if (size() >= options_.limit) {
@@ -34,9 +41,9 @@ std::optional<QueuedEvent> EventQueue::next(std::int64_t now_ms) {
   return event;
 }
 
-void EventQueue::put_back(QueuedEvent event) {
+void EventQueue::postpone(QueuedEvent event, std::int64_t now_ms) {
   --running_;
-  ready_.push_front(std::move(event));
+  waiting_.emplace(now_ms + in_ms(kPostponement), std::move(event));
 }
 
 EventQueue::Verdict EventQueue::failed(QueuedEvent& event, std::int64_t now_ms) {
@@ -44,7 +51,7 @@ EventQueue::Verdict EventQueue::failed(QueuedEvent& event, std::int64_t now_ms) 
   ++event.attempts;
   if (event.attempts >= options_.max_attempts) return Verdict::kBury;
   const auto delay = options_.first_retry * (1 << (event.attempts - 1));
-  event.not_before_ms = now_ms + std::chrono::duration_cast<std::chrono::milliseconds>(delay).count();
+  event.not_before_ms = now_ms + in_ms(delay);
   waiting_.emplace(event.not_before_ms, event);
   return Verdict::kRetry;
 }

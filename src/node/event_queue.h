@@ -31,6 +31,8 @@ struct EventQueueOptions {
 
 class EventQueue {
  public:
+  static constexpr Duration kPostponement = std::chrono::seconds(1);
+
   explicit EventQueue(EventQueueOptions options) : options_(options) {}
 
   // kResourceExhausted names the limit. Call before the event is made durable, and add() or release() after.
@@ -41,10 +43,12 @@ class EventQueue {
 
   // The next event to submit, if one is ready and the running limit allows; it is running from now on.
   std::optional<QueuedEvent> next(std::int64_t now_ms);
-  void put_back(QueuedEvent event);  // the core refused it for now: ready again, attempts unchanged
+  // The core has no room for it now (a full queue, no concurrency left for its function): ready again in kPostponement,
+  // attempts unchanged. The events behind it go on.
+  void postpone(QueuedEvent event, std::int64_t now_ms);
 
   // An attempt ended. The verdict says what to write.
-  void succeeded() { --running_; }
+  void finished() { --running_; }
   enum class Verdict { kRetry, kBury };
   Verdict failed(QueuedEvent& event, std::int64_t now_ms);  // kRetry: `event` carries the new attempts and not_before
 

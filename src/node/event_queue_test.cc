@@ -42,10 +42,12 @@ TEST(EventQueue, RetriesTwiceWithDoubledDelayThenBuries) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
-TEST(EventQueue, ARefusedEventKeepsItsPlaceAndItsAttempts) {
+TEST(EventQueue, APostponedEventLetsTheOthersPassAndKeepsItsAttempts) {
   EventQueue queue = queue_with({"a", "b"});
-  queue.put_back(*queue.next(0));
-  const QueuedEvent again = *queue.next(0);
+  queue.postpone(*queue.next(0), 0);
+  EXPECT_EQ(queue.next(0)->request_id, "b");
+  EXPECT_FALSE(queue.next(999).has_value());
+  const QueuedEvent again = *queue.next(1000);
   EXPECT_EQ(again.request_id, "a");
   EXPECT_EQ(again.attempts, 0);
 }
@@ -57,7 +59,7 @@ TEST(EventQueue, RefusesAboveItsLimitAndSaysSo) {
   EXPECT_EQ(refused.error().code, Errc::kResourceExhausted);
   EXPECT_NE(refused.error().message.find("limit is 2"), std::string::npos);
   queue.next(0);
-  queue.succeeded();
+  queue.finished();
   EXPECT_TRUE(queue.reserve().has_value());
 }
 
@@ -65,7 +67,7 @@ TEST(EventQueue, SubmitsNoMoreThanTheRunningLimit) {
   EventQueue queue = queue_with({"a", "b"}, {.running_limit = 1});
   EXPECT_TRUE(queue.next(0).has_value());
   EXPECT_FALSE(queue.next(0).has_value());
-  queue.succeeded();
+  queue.finished();
   EXPECT_EQ(queue.next(0)->request_id, "b");
 }
 

@@ -115,13 +115,12 @@ void Node::act(const Complete& complete) {
   FL_CHECK(!node.empty(), "invocation {} is not live", complete.invocation.value());
   Live live = std::move(node.mapped());
   live_by_repeat_key_.erase(live.repeat_key);
-  if (RegisteredFunction* function = functions_.find(complete.flow)) count(function->stats, complete);
-
   if (const auto error = api_error(complete.outcome)) {
     if (live.event) finish_unrun_event(live, complete);
     for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
     return;
   }
+  if (RegisteredFunction* function = functions_.find(complete.flow)) count(function->stats, complete);
   InvokeReply reply = reply_for(live, complete);
   if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, reply);
   if (live.event) finish_event(live, complete, reply);
@@ -189,12 +188,14 @@ void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
 }
 
 void Node::submit_events() {
-  while (!draining_) {
+  constexpr int kMaxRefusals = 64;  // then the node as a whole has no room
+  int refusals = 0;
+  while (!draining_ && refusals < kMaxRefusals) {
     auto event = events_.next(wall_clock_ms());
     if (!event) break;
     RegisteredFunction* function = functions_.find(event->function);
     if (function == nullptr) {  // deleted while the event waited on disk
-      events_.succeeded();
+      events_.finished();
       store_->finish_event(event->request_id, {});
       continue;
     }
@@ -203,8 +204,8 @@ void Node::submit_events() {
     live.client_context = event->client_context;
     live.event = *event;
     if (!admit(std::move(live))) {
-      events_.put_back(*std::move(event));
-      break;  // the core is full: again at the next completion or tick
+      events_.postpone(*std::move(event), wall_clock_ms());
+      ++refusals;
     }
   }
   arm_event_timer();
@@ -213,7 +214,7 @@ void Node::submit_events() {
 void Node::finish_event(Live& live, const Complete& complete, const InvokeReply& reply) {
   QueuedEvent& event = *live.event;
   if (complete.outcome == Outcome::kSuccess) {
-    events_.succeeded();
+    events_.finished();
     store_->finish_event(event.request_id, [this](Status) { note_drained(); });
   } else if (events_.failed(event, wall_clock_ms()) == EventQueue::Verdict::kRetry) {
     store_->put_event(event, [this](Status) { note_drained(); });
@@ -231,18 +232,26 @@ void Node::finish_event(Live& live, const Complete& complete, const InvokeReply&
   boost::asio::post(io_, [this] { submit_events(); });
 }
 
-// It did not run: deleted functions take their events along, everything else stays on disk for the next start.
+// It did not run. Of a deleted function: gone with it. At a graceful stop: left on disk for the next start. Else its
+// function has no concurrency left: later.
 void Node::finish_unrun_event(Live& live, const Complete& complete) {
-  events_.succeeded();
-  if (complete.outcome == Outcome::kRemoved) store_->finish_event(live.event->request_id, {});
+  if (complete.outcome == Outcome::kRemoved) {
+    events_.finished();
+    store_->finish_event(live.event->request_id, {});
+  } else if (draining_) {
+    events_.finished();
+  } else {
+    events_.postpone(*std::move(live.event), wall_clock_ms());
+    arm_event_timer();
+  }
 }
 
 void Node::arm_event_timer() {
-  constexpr std::int64_t kFullCoreRetryMs = 100;  // a ready event is still here because the core refused it
+  constexpr std::int64_t kFullNodeRetryMs = 100;  // ready events are still here because the node has no room
   const std::int64_t now = wall_clock_ms();
   const auto due = events_.next_due_ms(now);
   if (draining_ || !due) return;
-  event_timer_.expires_after(std::chrono::milliseconds(std::max(kFullCoreRetryMs, *due - now)));
+  event_timer_.expires_after(std::chrono::milliseconds(std::max(kFullNodeRetryMs, *due - now)));
   event_timer_.async_wait([this](boost::system::error_code error) {
     if (!error) submit_events();
   });

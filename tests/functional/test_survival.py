@@ -175,3 +175,21 @@ def test_an_idle_node_uses_no_processor(start_node):
     before = ticks()
     time.sleep(2)
     assert ticks() - before <= 0.05 * 2 * os.sysconf("SC_CLK_TCK")
+
+
+def test_events_of_a_stopped_function_wait_and_hold_nobody_back(start_node):
+    node = start_node()
+    for name in ("stopped", "running"):
+        node.deploy(name, MISBEHAVE)
+    concurrency = "/2017-10-31/functions/stopped/concurrency"
+    assert node.call("PUT", concurrency, '{"ReservedConcurrentExecutions": 0}')[0] == 200
+    for name in ("stopped", "running"):
+        assert node.invoke(name, "{}", EVENT)[0] == 202
+
+    def completed(name):
+        return next(function["stats"]["invocations"] for function in node.status()["functions"] if function["name"] == name)
+
+    eventually(lambda: completed("running") == 1)
+    assert completed("stopped") == 0
+    assert node.call("DELETE", concurrency)[0] == 204
+    eventually(lambda: completed("stopped") == 1)
