@@ -25,7 +25,7 @@ def load(port, functions, **options):
 
 
 def node(home, **options):
-    settings = {"tokens": 64, "pool": 128, "log-level": "warn"} | options
+    settings = {"tokens": 64, "pool": 128} | options
     return Node(BUILD, home, options=[part for name, value in settings.items() for part in (f"--{name}", value)])
 
 
@@ -52,13 +52,13 @@ def echo_throughput():
 
 def throughput(home):
     functions = [f"noop-{index}" for index in range(100)]
-    with node(home) as running:
+    with node(home, tokens=8) as running:
         for function in functions:
             running.deploy(function, running.sample("noop"))
         load(running.port, functions, warm_up=0, requests=200)  # every function once: warm from here on
         calls = load(running.port, functions, connections=64, warm_up=5000, requests=100000)
     report("noop_throughput_100_functions", calls["per_second"], "1/s", bound=15000, at_least=True,
-           note=f"64 connections, {calls['failures']} failures, load generator on the same two cores")
+           note=f"64 connections, D = 8, {calls['failures']} failures, load generator on the same two cores")
     report("echo_throughput", echo_throughput(), "1/s", note="the same HTTP library answering at once")
 
 

@@ -1,7 +1,8 @@
 // Loads and stores of whole rows. A row of addresses usually has a pattern: each half of the warp reads consecutive
 // elements (a row of an array, or two rows of a tile 16 wide) or one and the same element. Then two range checks and
-// two copies do; else all addresses are checked in a vectorised loop and gathered; only when that fails, or lanes are
-// missing, does each lane go its own way, which also finds the lane that faults.
+// two copies do; a following access through the same row need not look for the pattern again. Else all addresses are
+// checked in a vectorised loop and gathered; only when that fails does each lane go its own way, which also finds the
+// lane that faults.
 #pragma once
 
 #include <cstring>
@@ -86,16 +87,30 @@ inline T peek(std::uint64_t host) {
   return *reinterpret_cast<const volatile T*>(host);
 }
 
+// The pattern of a row for elements of T; stride kNone when it has none that the quick way knows.
 template <class T, class A>
-inline bool load_halves(T* dst, const A* address, A offset, const Region& region) {
+inline AddressPattern find_pattern(const A* address) {
   const A stride = static_cast<A>(address[1] - address[0]);
-  if ((stride != 0 && stride != sizeof(T)) || !has_stride<sizeof(T)>(address, stride)) return false;
-  const A first = static_cast<A>(address[0] + offset), second = static_cast<A>(address[kHalf] + offset);
-  const std::size_t span = stride * (kHalf - 1) + sizeof(T);
-  if (((first | second) & (sizeof(T) - 1)) != 0 || !region.contains(first, span) || !region.contains(second, span)) {
-    return false;
-  }
-  if (stride != 0) {
+  const bool is_known = (stride == 0 || stride == sizeof(T)) && has_stride<sizeof(T)>(address, stride);
+  return {is_known ? stride : AddressPattern::kNone, address[0], address[kHalf]};
+}
+
+// Both halves' addresses with the instruction's offset, if all of their elements are aligned and inside the region.
+template <class T, class A>
+inline bool halves_inside(const AddressPattern& pattern, A offset, const Region& region, std::uint64_t& first,
+                          std::uint64_t& second) {
+  first = static_cast<A>(static_cast<A>(pattern.first) + offset);
+  second = static_cast<A>(static_cast<A>(pattern.second) + offset);
+  const std::uint64_t span = pattern.stride * (kHalf - 1) + sizeof(T);
+  return ((first | second) & (sizeof(T) - 1)) == 0 && region.contains(first, span) && region.contains(second, span);
+}
+
+template <class T, class A>
+inline bool load_halves(T* dst, const AddressPattern& pattern, A offset, const Region& region) {
+  std::uint64_t first, second;
+  if (pattern.stride != 0 && pattern.stride != sizeof(T)) return false;
+  if (!halves_inside<T>(pattern, offset, region, first, second)) return false;
+  if (pattern.stride != 0) {
     copy_elements<kHalf>(dst, reinterpret_cast<const T*>(region.host(first)));
     copy_elements<kHalf>(dst + kHalf, reinterpret_cast<const T*>(region.host(second)));
     return true;
@@ -118,13 +133,9 @@ inline bool load_gathered(T* dst, const A* address, A offset, const Region& regi
 }
 
 template <class T, class A>
-inline bool store_halves(const T* values, const A* address, A offset, const Region& region) {
-  if (static_cast<A>(address[1] - address[0]) != sizeof(T) || !has_stride<sizeof(T)>(address, A{sizeof(T)})) return false;
-  const A first = static_cast<A>(address[0] + offset), second = static_cast<A>(address[kHalf] + offset);
-  constexpr std::size_t kSpan = kHalf * sizeof(T);
-  if (((first | second) & (sizeof(T) - 1)) != 0 || !region.contains(first, kSpan) || !region.contains(second, kSpan)) {
-    return false;
-  }
+inline bool store_halves(const T* values, const AddressPattern& pattern, A offset, const Region& region) {
+  std::uint64_t first, second;
+  if (pattern.stride != sizeof(T) || !halves_inside<T>(pattern, offset, region, first, second)) return false;
   copy_elements<kHalf>(reinterpret_cast<T*>(region.host(first)), values);
   copy_elements<kHalf>(reinterpret_cast<T*>(region.host(second)), values + kHalf);
   return true;
@@ -156,13 +167,19 @@ inline std::uint64_t consecutive_part(const A* address, A offset, const Region& 
   return begin + region.to_host - static_cast<std::uint64_t>(first) * sizeof(T);
 }
 
+// Reading elements between and around the active ones is harmless as long as they belong to the same allocation.
 template <class T>
-inline bool load_part(T* dst, std::uint64_t host, std::uint32_t mask) {
+inline bool load_part(T* dst, std::uint64_t host, const Region& region, std::uint32_t mask) {
   if (host == 0) return false;
-  const int first = __builtin_ctz(mask), last = 31 - __builtin_clz(mask);
-  alignas(kRowAlignment) T values[kLanes] = {};
-  for (int lane = first; lane <= last; ++lane) values[lane] = reinterpret_cast<const T*>(host)[lane];
-  blend(dst, values, mask);
+  const T* elements = reinterpret_cast<const T*>(host);
+  if (region.contains(host - region.to_host, kLanes * sizeof(T))) {
+    blend(dst, elements, mask);
+    return true;
+  }
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    dst[lane] = *const_cast<const volatile T*>(elements + lane);
+  }
   return true;
 }
 
@@ -200,9 +217,10 @@ template <class T, class A, Space kSpace>
   T* dst = row<T>(warp, at->dst);
   if constexpr (kSpace != Space::kLocal) {
     const Region region = region_of<kSpace>(warp, at, static_cast<A>(address[__builtin_ctz(warp.mask)] + offset));
-    const bool done = warp.mask == kAllLanes
-                          ? load_halves(dst, address, offset, region) || load_gathered(dst, address, offset, region)
-                          : load_part(dst, consecutive_part<T>(address, offset, region, warp.mask), warp.mask);
+    const bool done =
+        warp.mask == kAllLanes
+            ? load_halves(dst, find_pattern<T>(address), offset, region) || load_gathered(dst, address, offset, region)
+            : load_part(dst, consecutive_part<T>(address, offset, region, warp.mask), region, warp.mask);
     if (done) {
       count_traffic<T>(warp, region, static_cast<std::uint32_t>(__builtin_popcount(warp.mask)));
       return at + 1;
@@ -217,13 +235,24 @@ template <class T, class A, Space kSpace>
   return at + 1;
 }
 
+// The pattern of the instruction's address row: kKnown when an instruction before has found it.
+template <class T, class A, bool kKnown>
+inline const AddressPattern& row_pattern(Warp& warp, const Instruction* at) {
+  AddressPattern& pattern = warp.patterns[at->mode];
+  if constexpr (!kKnown) {
+    pattern.stride = AddressPattern::kNone;
+    if (warp.mask == kAllLanes) pattern = find_pattern<T>(source<A>(warp, at->a));
+  }
+  return pattern;
+}
+
 // The quick way calls nothing, so the compiler needs no stack frame for it.
-template <class T, class A, Space kSpace>
+template <class T, class A, Space kSpace, bool kKnown>
 const Instruction* load(Warp& warp, const Instruction* at) {
   if constexpr (kSpace != Space::kLocal && kSpace != Space::kParam) {
     const Region region = likely_region<kSpace>(warp, at);
-    if (warp.mask == kAllLanes &&
-        load_halves(row<T>(warp, at->dst), source<A>(warp, at->a), static_cast<A>(at->immediate), region)) [[likely]] {
+    const AddressPattern& pattern = row_pattern<T, A, kKnown>(warp, at);
+    if (load_halves(row<T>(warp, at->dst), pattern, static_cast<A>(at->immediate), region)) [[likely]] {
       count_traffic<T>(warp, region, kLanes);
       return at + 1;
     }
@@ -238,10 +267,10 @@ template <class T, class A, Space kSpace>
   const T* values = source<T>(warp, at->b);
   if constexpr (kSpace != Space::kLocal) {
     const Region region = region_of<kSpace>(warp, at, static_cast<A>(address[__builtin_ctz(warp.mask)] + offset));
-    const bool done =
-        warp.mask == kAllLanes
-            ? store_halves(values, address, offset, region) || store_scattered(values, address, offset, region)
-            : store_part(values, consecutive_part<T>(address, offset, region, warp.mask), warp.mask);
+    const bool done = warp.mask == kAllLanes
+                          ? store_halves(values, find_pattern<T>(address), offset, region) ||
+                                store_scattered(values, address, offset, region)
+                          : store_part(values, consecutive_part<T>(address, offset, region, warp.mask), warp.mask);
     if (done) {
       count_traffic<T>(warp, region, static_cast<std::uint32_t>(__builtin_popcount(warp.mask)));
       return at + 1;
@@ -256,12 +285,12 @@ template <class T, class A, Space kSpace>
   return at + 1;
 }
 
-template <class T, class A, Space kSpace>
+template <class T, class A, Space kSpace, bool kKnown>
 const Instruction* store(Warp& warp, const Instruction* at) {
   if constexpr (kSpace != Space::kLocal && kSpace != Space::kParam) {
     const Region region = likely_region<kSpace>(warp, at);
-    if (warp.mask == kAllLanes && store_halves(source<T>(warp, at->b), source<A>(warp, at->a),
-                                               static_cast<A>(at->immediate), region)) [[likely]] {
+    const AddressPattern& pattern = row_pattern<T, A, kKnown>(warp, at);
+    if (store_halves(source<T>(warp, at->b), pattern, static_cast<A>(at->immediate), region)) [[likely]] {
       count_traffic<T>(warp, region, kLanes);
       return at + 1;
     }

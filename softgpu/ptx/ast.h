@@ -13,15 +13,15 @@ namespace softgpu::ptx::ast {
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    kRegister,   // index; second: the q of p|q, or -1
-    kInteger,    // bits
-    kFloat32,    // bits
-    kFloat64,    // bits
-    kSymbol,     // name + offset: a variable, function or label of the module
-    kVariable,   // index of a .param or .local variable of the function, + offset
-    kSpecial,    // name: a special register, with its .x suffix
-    kList,       // {a, b} or (a, b): index is the first of count elements in Function::list_elements
-    kSink,       // _
+    kRegister,  // index; second: the q of p|q, or -1
+    kInteger,   // bits
+    kFloat32,   // bits
+    kFloat64,   // bits
+    kSymbol,    // name + offset: a variable, function or label of the module
+    kVariable,  // index of a .param or .local variable of the function, + offset
+    kSpecial,   // name: a special register, with its .x suffix
+    kList,      // {a, b} or (a, b): index is the first of count elements in Function::list_elements
+    kSink,      // _
   };
   Kind kind = Kind::kSink;
   bool negated = false;  // !p
@@ -67,11 +67,6 @@ struct BranchTable {
   std::vector<std::string_view> labels;
 };
 
-struct Prototype {
-  std::string_view name;
-  std::vector<Variable> returns, parameters;
-};
-
 struct Function {
   int line = 0;
   std::string_view name;
@@ -86,7 +81,6 @@ struct Function {
   std::vector<Operand> list_elements;
   std::vector<std::string_view> modifiers;
   std::vector<BranchTable> branch_tables;
-  std::vector<Prototype> prototypes;
 
   std::span<const Operand> operands_of(const Instruction& instruction) const {
     return std::span(operands).subspan(instruction.first_operand, instruction.operand_count);

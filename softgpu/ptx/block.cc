@@ -8,11 +8,15 @@
 namespace softgpu::ptx {
 namespace {
 
-std::size_t thread_count(const Dim3& dim) { return std::size_t{dim.x} * dim.y * dim.z; }
+std::size_t thread_count(const Dim3& dim) {
+  return std::size_t{dim.x} * dim.y * dim.z;
+}
 
 }  // namespace
 
-void Arena::Free::operator()(void* memory) const { std::free(memory); }
+void Arena::Free::operator()(void* memory) const {
+  std::free(memory);
+}
 
 std::byte* Arena::reserve(std::size_t bytes) {
   const auto aligned = [&] {

@@ -15,6 +15,7 @@ class Arena {
  public:
   // At least `bytes`, aligned for rows; zero when newly taken from the system; null when that has none.
   std::byte* reserve(std::size_t bytes);
+  std::size_t capacity() const { return capacity_; }
 
  private:
   struct Free {
@@ -37,6 +38,7 @@ class BlockRunner {
 
   const Warp* faulted_warp() const { return faulted_; }
   const Block& block() const { return block_; }
+  std::size_t memory_bytes() const { return frames_.capacity() + local_.capacity() + shared_.capacity(); }
   // Counts since the last call.
   void take_counts(Outcome& outcome);
 

@@ -112,11 +112,23 @@ class Formatter {
     const char letter[] = {conversion.letter, '\0'};
     switch (conversion.letter) {
       case '%': return "%";
-      case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': case 'c':
+      case 'd':
+      case 'i':
+      case 'u':
+      case 'x':
+      case 'X':
+      case 'o':
+      case 'c':
         if (conversion.is_long) return print(format("ll").append(letter).c_str(), next<long long>());
         return print(format(letter).c_str(), next<int>());
-      case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
-        return print(format(letter).c_str(), next<double>());
+      case 'f':
+      case 'F':
+      case 'e':
+      case 'E':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A': return print(format(letter).c_str(), next<double>());
       case 's': return print(format("s").c_str(), reader_.text(next<std::uint64_t>()).c_str());
       case 'p': return print("0x%llx", next<unsigned long long>());
       default: return conversion.flags + letter;
@@ -155,7 +167,13 @@ bool run_assert_fail(Warp& warp, const Instruction* at, const CallSite& site) {
   if (!reader.ok) return false;
   const auto line = std::to_string(argument<std::uint32_t>(warp, site, 2, lane));
   std::string detail = file;
-  detail.append(":").append(line).append(": ").append(function).append(": assertion `").append(message).append("` failed");
+  detail.append(":")
+      .append(line)
+      .append(": ")
+      .append(function)
+      .append(": assertion `")
+      .append(message)
+      .append("` failed");
   warp.run->program->printer.append(detail + "\n");
   raise(warp, at, FaultKind::kAssert, std::move(detail));
   return false;

@@ -29,7 +29,8 @@ void expect_lanes(const std::string& body, const std::function<u32(u32)>& refere
 TEST(Divergence, BranchesTakeBothWaysAndMeetAgain) {
   expect_lanes(
       "and.b32 %r0, %in0, 1; setp.eq.u32 %p0, %r0, 0; @%p0 bra EVEN;\n"
-      "mov.u32 %out, 100; bra JOIN;\nEVEN: mov.u32 %out, 200;\nJOIN: activemask.b32 %r1; popc.b32 %r1, %r1; add.u32 %out, %out, %r1;",
+      "mov.u32 %out, 100; bra JOIN;\nEVEN: mov.u32 %out, 200;\nJOIN: activemask.b32 %r1; popc.b32 %r1, %r1; add.u32 "
+      "%out, %out, %r1;",
       [](u32 lane) { return (lane % 2 != 0 ? 100u : 200u) + 32; });
 }
 
@@ -46,17 +47,21 @@ TEST(Divergence, NestedConditions) {
       "mov.u32 %out, 0; setp.lt.u32 %p0, %in0, 16; @!%p0 bra HIGH;\n"
       "setp.lt.u32 %p1, %in0, 8; @%p1 bra LOW8; add.u32 %out, %out, 2; bra JOIN1;\nLOW8: add.u32 %out, %out, 1;\n"
       "JOIN1: add.u32 %out, %out, 10; bra END;\nHIGH: add.u32 %out, %out, 5;\nEND: add.u32 %out, %out, 100;",
-      [](u32 lane) { return lane < 8 ? 111u : lane < 16 ? 112u : 105u; });
+      [](u32 lane) { return lane < 8    ? 111u
+                            : lane < 16 ? 112u
+                                        : 105u; });
 }
 
 // A lock between the lanes of one warp: it ends only if every lane makes progress (Volta), whoever waits for whom.
 TEST(Divergence, ASpinLockBetweenLanesEnds) {
   TestDevice device;
-  const auto module = load_or_fail(header() +
-      ".visible .entry k(.param .u64 p) {\n.reg .b64 %a; .reg .b32 %r<4>; .reg .pred %q;\nld.param.u64 %a, [p];\n"
-      "SPIN: atom.global.cas.b32 %r1, [%a], 0, 1; setp.ne.u32 %q, %r1, 0; @%q bra SPIN;\n"
-      "ld.volatile.global.u32 %r2, [%a+4]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a+4], %r2;\n"
-      "membar.gl; atom.global.exch.b32 %r3, [%a], 0;\nret;\n}\n", device);
+  const auto module = load_or_fail(
+      header() +
+          ".visible .entry k(.param .u64 p) {\n.reg .b64 %a; .reg .b32 %r<4>; .reg .pred %q;\nld.param.u64 %a, [p];\n"
+          "SPIN: atom.global.cas.b32 %r1, [%a], 0, 1; setp.ne.u32 %q, %r1, 0; @%q bra SPIN;\n"
+          "ld.volatile.global.u32 %r2, [%a+4]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a+4], %r2;\n"
+          "membar.gl; atom.global.exch.b32 %r3, [%a], 0;\nret;\n}\n",
+      device);
   ASSERT_NE(module, nullptr);
   const auto counter = device.upload(std::vector<u32>{0, 0});
   const Outcome outcome = run_kernel(*module, device, "k", {1}, {64}, counter);
@@ -80,20 +85,25 @@ TEST(Divergence, SomeLanesReturnEarly) {
 const char* kRecursion =
     ".func (.param .b32 out) fib(.param .b32 n) {\n.reg .b32 %r<6>; .reg .pred %p;\nld.param.u32 %r0, [n];\n"
     "setp.lt.u32 %p, %r0, 2; @%p bra BASE;\n"
-    "{ .param .b32 a; .param .b32 r; sub.u32 %r1, %r0, 1; st.param.b32 [a], %r1; call.uni (r), fib, (a); ld.param.b32 %r2, [r]; }\n"
-    "{ .param .b32 a; .param .b32 r; sub.u32 %r1, %r0, 2; st.param.b32 [a], %r1; call.uni (r), fib, (a); ld.param.b32 %r3, [r]; }\n"
+    "{ .param .b32 a; .param .b32 r; sub.u32 %r1, %r0, 1; st.param.b32 [a], %r1; call.uni (r), fib, (a); ld.param.b32 "
+    "%r2, [r]; }\n"
+    "{ .param .b32 a; .param .b32 r; sub.u32 %r1, %r0, 2; st.param.b32 [a], %r1; call.uni (r), fib, (a); ld.param.b32 "
+    "%r3, [r]; }\n"
     "add.u32 %r4, %r2, %r3; st.param.b32 [out], %r4; ret;\nBASE: st.param.b32 [out], %r0; ret;\n}\n";
 
 std::string call_kernel(const std::string& call) {
-  return ".visible .entry k(.param .u64 p) {\n.reg .b64 %a, %b; .reg .b32 %r<4>; .reg .pred %q;\nld.param.u64 %a, [p]; mov.u32 %r0, %tid.x;\n"
-         "mul.wide.u32 %b, %r0, 4; add.u64 %a, %a, %b;\n" + call + "\nst.global.u32 [%a], %r1; ret;\n}\n";
+  return ".visible .entry k(.param .u64 p) {\n.reg .b64 %a, %b; .reg .b32 %r<4>; .reg .pred %q;\nld.param.u64 %a, [p]; "
+         "mov.u32 %r0, %tid.x;\n"
+         "mul.wide.u32 %b, %r0, 4; add.u64 %a, %a, %b;\n" +
+         call + "\nst.global.u32 [%a], %r1; ret;\n}\n";
 }
 
 TEST(Calls, RecurseToADifferentDepthPerLane) {
   TestDevice device;
-  const auto module = load_or_fail(
-      header() + kRecursion + call_kernel("and.b32 %r2, %r0, 15; {.param .b32 x; .param .b32 y; st.param.b32 [x], %r2; call.uni (y), fib, (x); ld.param.b32 %r1, [y];}"),
-      device);
+  const auto module = load_or_fail(header() + kRecursion +
+                                       call_kernel("and.b32 %r2, %r0, 15; {.param .b32 x; .param .b32 y; st.param.b32 "
+                                                   "[x], %r2; call.uni (y), fib, (x); ld.param.b32 %r1, [y];}"),
+                                   device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>(32));
   EXPECT_EQ(run_kernel(*module, device, "k", {1}, {32}, out).fault, FaultKind::kNone);
@@ -105,7 +115,8 @@ TEST(Calls, RecurseToADifferentDepthPerLane) {
 
 TEST(Calls, EndlessRecursionIsAFault) {
   TestDevice device;
-  const auto module = load_or_fail(header() + ".func f() { call.uni f, (); ret; }\n" + call_kernel("call.uni f, ();"), device);
+  const auto module =
+      load_or_fail(header() + ".func f() { call.uni f, (); ret; }\n" + call_kernel("call.uni f, ();"), device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>(32));
   const Outcome outcome = run_kernel(*module, device, "k", {1}, {32}, out);
@@ -114,17 +125,21 @@ TEST(Calls, EndlessRecursionIsAFault) {
 }
 
 const char* kTwoFunctions =
-    ".func (.param .b32 o) twice(.param .b32 i) { .reg .b32 %r; .reg .b64 %d<9>; mov.u64 %d1, 1; ld.param.u32 %r, [i]; add.u32 %r, %r, %r; st.param.b32 [o], %r; ret; }\n"
-    ".func (.param .b32 o) square(.param .b32 i) { .reg .b32 %r; ld.param.u32 %r, [i]; mul.lo.u32 %r, %r, %r; st.param.b32 [o], %r; ret; }\n";
+    ".func (.param .b32 o) twice(.param .b32 i) { .reg .b32 %r; .reg .b64 %d<9>; mov.u64 %d1, 1; ld.param.u32 %r, [i]; "
+    "add.u32 %r, %r, %r; st.param.b32 [o], %r; ret; }\n"
+    ".func (.param .b32 o) square(.param .b32 i) { .reg .b32 %r; ld.param.u32 %r, [i]; mul.lo.u32 %r, %r, %r; "
+    "st.param.b32 [o], %r; ret; }\n";
 
 TEST(Calls, PointersToFunctionsDifferByLane) {
   TestDevice device;
-  const auto module = load_or_fail(
-      header() + kTwoFunctions + ".global .u64 table[2] = {twice, square};\n" +
-          call_kernel("{.reg .b64 %f, %t; .reg .b32 %s; and.b32 %s, %r0, 1; mov.u64 %t, table; mul.wide.u32 %f, %s, 8; add.u64 %t, %t, %f;"
-                      " ld.global.u64 %f, [%t]; .param .b32 x; .param .b32 y; st.param.b32 [x], %r0;\n"
-                      "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (y), %f, (x), proto; ld.param.b32 %r1, [y];}"),
-      device);
+  const auto module =
+      load_or_fail(header() + kTwoFunctions + ".global .u64 table[2] = {twice, square};\n" +
+                       call_kernel("{.reg .b64 %f, %t; .reg .b32 %s; and.b32 %s, %r0, 1; mov.u64 %t, table; "
+                                   "mul.wide.u32 %f, %s, 8; add.u64 %t, %t, %f;"
+                                   " ld.global.u64 %f, [%t]; .param .b32 x; .param .b32 y; st.param.b32 [x], %r0;\n"
+                                   "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (y), %f, (x), "
+                                   "proto; ld.param.b32 %r1, [y];}"),
+                   device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>(32));
   const Outcome outcome = run_kernel(*module, device, "k", {1}, {32}, out);
@@ -136,7 +151,10 @@ TEST(Calls, PointersToFunctionsDifferByLane) {
 TEST(Calls, ACallThroughABadPointerIsAFault) {
   TestDevice device;
   const auto module = load_or_fail(
-      header() + call_kernel("{.reg .b64 %f; mov.u64 %f, 4096;\nproto: .callprototype _ ();\ncall %f, (), proto; mov.u32 %r1, 0;}"), device);
+      header() +
+          call_kernel(
+              "{.reg .b64 %f; mov.u64 %f, 4096;\nproto: .callprototype _ ();\ncall %f, (), proto; mov.u32 %r1, 0;}"),
+      device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>(32));
   EXPECT_EQ(run_kernel(*module, device, "k", {1}, {32}, out).fault, FaultKind::kInvalidPc);
@@ -144,10 +162,14 @@ TEST(Calls, ACallThroughABadPointerIsAFault) {
 
 // Each thread writes its index to shared memory and reads its mirror image's after the barrier.
 std::string reverse_kernel(const std::string& barrier) {
-  return header() + ".shared .align 4 .b8 buffer[4096];\n.visible .entry k(.param .u64 p) {\n"
-         ".reg .b64 %a<8>; .reg .b32 %r<8>; .reg .pred %q<4>;\nld.param.u64 %a0, [p]; mov.u32 %r0, %tid.x; mov.u64 %a1, buffer;\n"
-         "mul.wide.u32 %a2, %r0, 4; add.u64 %a3, %a1, %a2; st.shared.u32 [%a3], %r0;\n" + barrier +
-         "\nmov.u32 %r1, %ntid.x; sub.u32 %r1, %r1, %r0; sub.u32 %r1, %r1, 1; mul.wide.u32 %a4, %r1, 4; add.u64 %a4, %a1, %a4;\n"
+  return header() +
+         ".shared .align 4 .b8 buffer[4096];\n.visible .entry k(.param .u64 p) {\n"
+         ".reg .b64 %a<8>; .reg .b32 %r<8>; .reg .pred %q<4>;\nld.param.u64 %a0, [p]; mov.u32 %r0, %tid.x; mov.u64 "
+         "%a1, buffer;\n"
+         "mul.wide.u32 %a2, %r0, 4; add.u64 %a3, %a1, %a2; st.shared.u32 [%a3], %r0;\n" +
+         barrier +
+         "\nmov.u32 %r1, %ntid.x; sub.u32 %r1, %r1, %r0; sub.u32 %r1, %r1, 1; mul.wide.u32 %a4, %r1, 4; add.u64 %a4, "
+         "%a1, %a4;\n"
          "ld.shared.u32 %r2, [%a4]; add.u64 %a5, %a0, %a2; st.global.u32 [%a5], %r2; ret;\n}\n";
 }
 
@@ -169,14 +191,19 @@ TEST(Barriers, SeparateWritesFromReads) {
 }
 
 TEST(Barriers, ArriveInDivergentCode) {
-  expect_reversed("and.b32 %r5, %r0, 1; setp.eq.u32 %q0, %r5, 0; @%q0 bra EVEN; bar.sync 0; bra DONE;\nEVEN: bar.sync 0;\nDONE:", 96);
+  expect_reversed(
+      "and.b32 %r5, %r0, 1; setp.eq.u32 %q0, %r5, 0; @%q0 bra EVEN; bar.sync 0; bra DONE;\nEVEN: bar.sync 0;\nDONE:",
+      96);
 }
 
 TEST(Barriers, ThreadsThatHaveEndedAreNotWaitedFor) {
   TestDevice device;
-  const auto module = load_or_fail(header() +
-      ".visible .entry k(.param .u64 p) {\n.reg .b64 %a; .reg .b32 %r<4>; .reg .pred %q;\nld.param.u64 %a, [p]; mov.u32 %r0, %tid.x;\n"
-      "setp.lt.u32 %q, %r0, 40; @%q exit;\nbar.sync 0;\nred.global.add.u32 [%a], 1; ret;\n}\n", device);
+  const auto module =
+      load_or_fail(header() +
+                       ".visible .entry k(.param .u64 p) {\n.reg .b64 %a; .reg .b32 %r<4>; .reg .pred "
+                       "%q;\nld.param.u64 %a, [p]; mov.u32 %r0, %tid.x;\n"
+                       "setp.lt.u32 %q, %r0, 40; @%q exit;\nbar.sync 0;\nred.global.add.u32 [%a], 1; ret;\n}\n",
+                   device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>{0});
   EXPECT_EQ(run_kernel(*module, device, "k", {1}, {128}, out).fault, FaultKind::kNone);
@@ -185,11 +212,15 @@ TEST(Barriers, ThreadsThatHaveEndedAreNotWaitedFor) {
 
 TEST(Barriers, Reduce) {
   TestDevice device;
-  const auto module = load_or_fail(header() +
-      ".visible .entry k(.param .u64 p) {\n.reg .b64 %a, %b; .reg .b32 %r<8>; .reg .pred %q<4>;\nld.param.u64 %a, [p]; mov.u32 %r0, %tid.x;\n"
-      "setp.lt.u32 %q0, %r0, 50; bar.red.popc.u32 %r1, 0, %q0; bar.red.and.pred %q1, 0, %q0; bar.red.or.pred %q2, 0, !%q0;\n"
-      "selp.b32 %r2, 1000, 0, %q1; selp.b32 %r3, 10000, 0, %q2; add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3;\n"
-      "mul.wide.u32 %b, %r0, 4; add.u64 %a, %a, %b; st.global.u32 [%a], %r1; ret;\n}\n", device);
+  const auto module = load_or_fail(
+      header() +
+          ".visible .entry k(.param .u64 p) {\n.reg .b64 %a, %b; .reg .b32 %r<8>; .reg .pred %q<4>;\nld.param.u64 %a, "
+          "[p]; mov.u32 %r0, %tid.x;\n"
+          "setp.lt.u32 %q0, %r0, 50; bar.red.popc.u32 %r1, 0, %q0; bar.red.and.pred %q1, 0, %q0; bar.red.or.pred %q2, "
+          "0, !%q0;\n"
+          "selp.b32 %r2, 1000, 0, %q1; selp.b32 %r3, 10000, 0, %q2; add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3;\n"
+          "mul.wide.u32 %b, %r0, 4; add.u64 %a, %a, %b; st.global.u32 [%a], %r1; ret;\n}\n",
+      device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>(96));
   EXPECT_EQ(run_kernel(*module, device, "k", {1}, {96}, out).fault, FaultKind::kNone);
@@ -199,11 +230,15 @@ TEST(Barriers, Reduce) {
 // Half the warps produce, half consume, through two named barriers of 128 threads.
 TEST(Barriers, ProducersArriveWithoutWaiting) {
   TestDevice device;
-  const auto module = load_or_fail(header() +
-      ".shared .align 4 .b8 cell[4];\n.visible .entry k(.param .u64 p) {\n.reg .b64 %a, %b; .reg .b32 %r<8>; .reg .pred %q;\n"
-      "ld.param.u64 %a, [p]; mov.u32 %r0, %tid.x; setp.ge.u32 %q, %r0, 64; @%q bra CONSUME;\n"
-      "setp.ne.u32 %q, %r0, 5; @%q bra SKIP; st.shared.u32 [cell], 77;\nSKIP: membar.cta; bar.arrive 1, 128; ret;\n"
-      "CONSUME: bar.sync 1, 128; ld.shared.u32 %r1, [cell]; mul.wide.u32 %b, %r0, 4; add.u64 %a, %a, %b; st.global.u32 [%a+-256], %r1; ret;\n}\n", device);
+  const auto module = load_or_fail(
+      header() +
+          ".shared .align 4 .b8 cell[4];\n.visible .entry k(.param .u64 p) {\n.reg .b64 %a, %b; .reg .b32 %r<8>; .reg "
+          ".pred %q;\n"
+          "ld.param.u64 %a, [p]; mov.u32 %r0, %tid.x; setp.ge.u32 %q, %r0, 64; @%q bra CONSUME;\n"
+          "setp.ne.u32 %q, %r0, 5; @%q bra SKIP; st.shared.u32 [cell], 77;\nSKIP: membar.cta; bar.arrive 1, 128; ret;\n"
+          "CONSUME: bar.sync 1, 128; ld.shared.u32 %r1, [cell]; mul.wide.u32 %b, %r0, 4; add.u64 %a, %a, %b; "
+          "st.global.u32 [%a+-256], %r1; ret;\n}\n",
+      device);
   ASSERT_NE(module, nullptr);
   const auto out = device.upload(std::vector<u32>(64));
   const Outcome outcome = run_kernel(*module, device, "k", {1}, {128}, out);

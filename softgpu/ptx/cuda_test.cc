@@ -67,7 +67,8 @@ TEST_F(CompiledKernels, JacobiStepsAgreeInBothForms) {
   auto wanted = start;
   for (int y = 1; y < n - 1; ++y)
     for (int x = 1; x < n - 1; ++x)
-      wanted[y * n + x] = 0.25f * (start[y * n + x - 1] + start[y * n + x + 1] + start[(y - 1) * n + x] + start[(y + 1) * n + x]);
+      wanted[y * n + x] =
+          0.25f * (start[y * n + x - 1] + start[y * n + x + 1] + start[(y - 1) * n + x] + start[(y + 1) * n + x]);
   const auto from = device_.upload(start), to = device_.upload(start), strip = device_.upload(start);
   run("jacobi", {n / 32, n / 8}, {32, 8}, n, from, to);
   run("jacobi_strip", {1, 4}, {n}, n, n / 4, from, strip);

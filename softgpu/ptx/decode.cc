@@ -14,8 +14,12 @@ constexpr std::size_t kLargestLocal = std::size_t{512} << 10;  // per thread, as
 constexpr std::size_t kLargestParameters = 32764;
 
 // Targets are indices until the instructions have their final addresses.
-const Instruction* as_target(std::size_t index) { return reinterpret_cast<const Instruction*>(index); }
-std::size_t as_index(const Instruction* target) { return reinterpret_cast<std::size_t>(target); }
+const Instruction* as_target(std::size_t index) {
+  return reinterpret_cast<const Instruction*>(index);
+}
+std::size_t as_index(const Instruction* target) {
+  return reinterpret_cast<std::size_t>(target);
+}
 
 }  // namespace
 
@@ -29,6 +33,7 @@ std::optional<LoadError> Decoder::decode(std::size_t index) {
   if (code_->frame_bytes > kLargestFrame) refuse("more than 2^24 bytes of registers");
   layout_variables();
   if (error_) return error_;
+  forget_patterns();
   for (const ast::Instruction& instruction : function_->instructions) {
     if (instruction.opcode.empty()) {
       place_label(instruction.label);
@@ -89,6 +94,7 @@ std::int32_t Decoder::allocate(std::size_t bytes, std::size_t alignment) {
 // A branch jumps behind the label's handler and checks for waiting lanes itself.
 void Decoder::place_label(std::string_view name) {
   emit(isa_.label).counted = 0;
+  forget_patterns();
   if (labels_.emplace(name, code_->instructions.size()).second) return;
   error_ = LoadError{LoadError::Kind::kSyntax, 0, "label '" + std::string(name) + "' is defined twice"};
 }
@@ -103,12 +109,31 @@ void Decoder::decode_instruction(const ast::Instruction& instruction) {
   if (entry == isa_.opcodes.end()) return refuse("the instruction is not supported");
   if (modifiers_.size() > 31) return refuse("more than 31 modifiers");
   const std::size_t first = code_->instructions.size();
+  // A guard changes the active lanes; what is no mask may end the stretch of code.
+  const bool is_plain = instruction.guard < 0 && entry->second.guard == GuardMode::kMask;
+  if (!is_plain) forget_patterns();
   if (instruction.guard >= 0 && entry->second.guard != GuardMode::kOwn) {
     decode_guarded(entry->second);
   } else {
     decode_body(entry->second);
   }
+  if (!is_plain) forget_patterns();
   finish_instruction(first);
+}
+
+Decoder::PatternSlot Decoder::pattern_slot(std::int32_t address_row) {
+  for (std::size_t slot = 0; slot < kPatterns; ++slot) {
+    if (pattern_rows_[slot] == address_row) return {static_cast<std::uint16_t>(slot), true};
+  }
+  const std::size_t slot = next_pattern_++ % kPatterns;
+  pattern_rows_[slot] = address_row;
+  return {static_cast<std::uint16_t>(slot), false};
+}
+
+void Decoder::forget_pattern(std::int32_t row) {
+  for (std::int32_t& known : pattern_rows_) {
+    if (known == row) known = kNoRow;
+  }
 }
 
 void Decoder::decode_body(const Opcode& opcode) {
@@ -143,9 +168,9 @@ bool Decoder::resolve_branches() {
     const auto label = labels_.find(fixup.label);
     Instruction& branch = code_->instructions[fixup.instruction];
     if (label == labels_.end()) {
-      error_ = LoadError{LoadError::Kind::kUnresolvedSymbol, branch.line,
-                         "branch to label '" + std::string(fixup.label) + "', which function '" + code_->name +
-                             "' does not define"};
+      error_ = LoadError{
+          LoadError::Kind::kUnresolvedSymbol, branch.line,
+          "branch to label '" + std::string(fixup.label) + "', which function '" + code_->name + "' does not define"};
       return false;
     }
     branch.target = as_target(label->second);
@@ -248,7 +273,9 @@ Instruction& Decoder::emit_memory(Handler handler) {
   return instruction;
 }
 
-void Decoder::branch_to(std::string_view label) { fixups_.push_back({code_->instructions.size() - 1, label}); }
+void Decoder::branch_to(std::string_view label) {
+  fixups_.push_back({code_->instructions.size() - 1, label});
+}
 
 const RowList* Decoder::keep(RowList list) {
   return program_.row_lists.emplace_back(std::make_unique<RowList>(std::move(list))).get();

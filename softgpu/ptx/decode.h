@@ -3,6 +3,7 @@
 // branches.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -78,7 +79,14 @@ class Decoder {
 
   Instruction& emit(Handler handler);
   Instruction& emit_memory(Handler handler);  // with an extent cache slot
-  void branch_to(std::string_view label);     // sets the target of the handler emitted last
+  // The pattern slot for an address row: an instruction before has found the row's pattern and nothing since can have
+  // changed the row or the active lanes, or this one shall find it.
+  struct PatternSlot {
+    std::uint16_t slot = 0;
+    bool is_known = false;
+  };
+  PatternSlot pattern_slot(std::int32_t address_row);
+  void branch_to(std::string_view label);  // sets the target of the handler emitted last
   std::string_view symbol_label(const ast::Operand& operand);
   void refuse(std::string_view why, LoadError::Kind kind = LoadError::Kind::kUnsupported);
   bool refused() const { return error_.has_value(); }
@@ -124,6 +132,8 @@ class Decoder {
   bool resolve_tables();
   std::int32_t register_row(int index) const { return register_rows_[static_cast<std::size_t>(index)]; }
   std::int32_t allocate(std::size_t bytes, std::size_t alignment);
+  void forget_pattern(std::int32_t row);
+  void forget_patterns() { pattern_rows_.fill(kNoRow); }
   void emit_resize(std::int32_t to, std::size_t to_bytes, std::int32_t from, std::size_t from_bytes, bool sign);
   std::int32_t read_symbol(const ast::Operand& operand, Type type);
   std::int32_t read_variable(const ast::Operand& operand, Type type);
@@ -153,6 +163,8 @@ class Decoder {
   std::uint32_t taken_ = 0;  // bit per modifier
   std::size_t scratch_used_ = 0;
   std::vector<Widening> widenings_;
+  std::array<std::int32_t, kPatterns> pattern_rows_{};
+  std::size_t next_pattern_ = 0;
   std::optional<LoadError> error_;
 };
 

@@ -54,6 +54,8 @@ Type Decoder::register_type(const ast::Operand& operand) const {
 }
 
 std::int32_t Decoder::scratch() {
+  // Its next user writes another value.
+  if (scratch_used_ < scratch_rows_.size()) forget_pattern(scratch_rows_[scratch_used_]);
   if (scratch_used_ == scratch_rows_.size()) scratch_rows_.push_back(allocate(kScratchBytes, kRowAlignment));
   return scratch_rows_[scratch_used_++];
 }
@@ -121,7 +123,8 @@ std::int32_t Decoder::read_symbol(const ast::Operand& operand, Type type) {
 // The address of a local variable, or of a kernel parameter, in its own space.
 std::int32_t Decoder::read_variable(const ast::Operand& operand, Type type) {
   if (is_kernel_parameter(operand)) {
-    return constants_.value(parameter_offset(operand.index) + static_cast<std::uint64_t>(operand.offset), size_of(type));
+    return constants_.value(parameter_offset(operand.index) + static_cast<std::uint64_t>(operand.offset),
+                            size_of(type));
   }
   const FunctionVariable* local = variable(operand);
   if (local == nullptr || local->space != Space::kLocal) {
@@ -162,6 +165,7 @@ std::int32_t Decoder::write(const ast::Operand& operand, Type type) {
     refuse("the destination is not a register of the type", LoadError::Kind::kSyntax);
     return 0;
   }
+  forget_pattern(register_row(operand.index));
   if (size_of(held) == size_of(type)) return register_row(operand.index);
   const std::int32_t row = scratch();
   widenings_.push_back({register_row(operand.index), row, size_of(held), size_of(type), is_signed(type)});
@@ -215,7 +219,8 @@ Address Decoder::address(const ast::Operand& operand, Space space) {
     case ast::Operand::Kind::kInteger: return {constants_.value(operand.bits, 8), operand.offset, true};
     case ast::Operand::Kind::kSymbol: {
       const Symbol* symbol = find_symbol(operand.name);
-      const bool in_shared = symbol && (symbol->kind == Symbol::Kind::kShared || symbol->kind == Symbol::Kind::kDynamicShared);
+      const bool in_shared =
+          symbol && (symbol->kind == Symbol::Kind::kShared || symbol->kind == Symbol::Kind::kDynamicShared);
       const std::int32_t row = read_symbol(operand, Type::kU64);
       return {row, in_shared && space == Space::kGeneric ? static_cast<std::int64_t>(kSharedWindow) : 0, true};
     }

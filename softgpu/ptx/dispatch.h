@@ -17,11 +17,14 @@ struct Tag {
 template <class Pick>
 Handler with_integer(Type type, const Pick& pick) {
   switch (type) {
-    case Type::kB16: case Type::kU16: return pick(Tag<std::uint16_t>{});
+    case Type::kB16:
+    case Type::kU16: return pick(Tag<std::uint16_t>{});
     case Type::kS16: return pick(Tag<std::int16_t>{});
-    case Type::kB32: case Type::kU32: return pick(Tag<std::uint32_t>{});
+    case Type::kB32:
+    case Type::kU32: return pick(Tag<std::uint32_t>{});
     case Type::kS32: return pick(Tag<std::int32_t>{});
-    case Type::kB64: case Type::kU64: return pick(Tag<std::uint64_t>{});
+    case Type::kB64:
+    case Type::kU64: return pick(Tag<std::uint64_t>{});
     case Type::kS64: return pick(Tag<std::int64_t>{});
     default: return nullptr;
   }

@@ -19,23 +19,25 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kTiny = std::numeric_limits<float>::denorm_min();
 constexpr float kLargest = std::numeric_limits<float>::max();
 
-const std::vector<float> kLeft{0.0f, -0.0f, 1.0f, -1.5f, kNan, kInfinity, -kInfinity, kTiny, 1e-39f, kLargest, 3.1f, -7.25f,
-                               0.1f, 1e20f, 2.5f, -3.5f};
-const std::vector<float> kRight{-0.0f, 0.0f, 3.0f, kNan, 2.0f, -kInfinity, kInfinity, 2.0f, 1e-39f, kLargest, -0.3f, 7.0f,
-                                0.2f, 1e25f, -1.0f, 0.5f};
+const std::vector<float> kLeft{0.0f,   -0.0f,    1.0f, -1.5f,  kNan, kInfinity, -kInfinity, kTiny,
+                               1e-39f, kLargest, 3.1f, -7.25f, 0.1f, 1e20f,     2.5f,       -3.5f};
+const std::vector<float> kRight{-0.0f,  0.0f,     3.0f,  kNan, 2.0f, -kInfinity, kInfinity, 2.0f,
+                                1e-39f, kLargest, -0.3f, 7.0f, 0.2f, 1e25f,      -1.0f,     0.5f};
 
 void expect_same(float got, float wanted, const std::string& what) {
   if (std::isnan(wanted)) {
     EXPECT_TRUE(std::isnan(got)) << what << " gave " << got;
   } else {
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(wanted)) << what << ": " << got << ", not " << wanted;
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(wanted))
+        << what << ": " << got << ", not " << wanted;
   }
 }
 
 void expect_f32(const std::string& body, const std::function<float(float, float)>& reference) {
   const auto results = evaluate<float>(body, kLeft, kRight);
   for (std::size_t i = 0; i < kLeft.size(); ++i) {
-    expect_same(results[i], reference(kLeft[i], kRight[i]), body + " of " + std::to_string(kLeft[i]) + " and " + std::to_string(kRight[i]));
+    expect_same(results[i], reference(kLeft[i], kRight[i]),
+                body + " of " + std::to_string(kLeft[i]) + " and " + std::to_string(kRight[i]));
   }
 }
 
@@ -47,7 +49,8 @@ void expect_f64(const std::string& body, const std::function<double(double, doub
     if (std::isnan(wanted)) {
       EXPECT_TRUE(std::isnan(results[i])) << body;
     } else {
-      EXPECT_EQ(std::bit_cast<std::uint64_t>(results[i]), std::bit_cast<std::uint64_t>(wanted)) << body << " of " << left[i];
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(results[i]), std::bit_cast<std::uint64_t>(wanted))
+          << body << " of " << left[i];
     }
   }
 }
@@ -88,7 +91,9 @@ TEST(Float, ANumberBeatsNanInMinimumAndMaximumAndZerosAreOrdered) {
              [&](float a, float b) { return std::isnan(a) || std::isnan(b) ? kNan : maximum(a, b); });
 }
 
-float flush(float value) { return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value) : value; }
+float flush(float value) {
+  return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value) : value;
+}
 
 TEST(Float, FlushAndSaturation) {
   expect_f32("add.ftz.f32 %out, %in0, %in1;", [](float a, float b) { return flush(flush(a) + flush(b)); });
@@ -121,13 +126,15 @@ TEST(Float, DirectedRounding) {
     expect_f32("add" + suffix + ";", rounded([](volatile float& a, volatile float& b) { return a + b; }));
     expect_f32("mul" + suffix + ";", rounded([](volatile float& a, volatile float& b) { return a * b; }));
     expect_f32("div" + suffix + ";", rounded([](volatile float& a, volatile float& b) { return a / b; }));
-    expect_f32("fma" + suffix + ", %in1;", rounded([](volatile float& a, volatile float& b) { return std::fma(a, b, b); }));
+    expect_f32("fma" + suffix + ", %in1;",
+               rounded([](volatile float& a, volatile float& b) { return std::fma(a, b, b); }));
   }
 }
 
 TEST(Float, ComparisonsWithNan) {
   const auto compares = [](const char* name, const std::function<bool(float, float)>& reference) {
-    const std::string body = "setp." + std::string(name) + ".f32 %p0, %in0, %in1; selp.f32 %out, 0f3F800000, 0f00000000, %p0;";
+    const std::string body =
+        "setp." + std::string(name) + ".f32 %p0, %in0, %in1; selp.f32 %out, 0f3F800000, 0f00000000, %p0;";
     expect_f32(body, [&](float a, float b) { return reference(a, b) ? 1.0f : 0.0f; });
   };
   const auto unordered = [](float a, float b) { return std::isnan(a) || std::isnan(b); };
@@ -143,7 +150,8 @@ TEST(Float, ComparisonsWithNan) {
 
 TEST(Float, Classifies) {
   const auto tests = [](const char* name, const std::function<bool(float)>& reference) {
-    const std::string body = "testp." + std::string(name) + ".f32 %p0, %in0; selp.f32 %out, 0f3F800000, 0f00000000, %p0;";
+    const std::string body =
+        "testp." + std::string(name) + ".f32 %p0, %in0; selp.f32 %out, 0f3F800000, 0f00000000, %p0;";
     expect_f32(body, [&](float a, float) { return reference(a) ? 1.0f : 0.0f; });
   };
   tests("finite", [](float a) { return std::isfinite(a); });
@@ -184,7 +192,9 @@ TEST(Convert, FloatToIntegerSaturatesAndNanIsZero) {
     const double a = kLeft[i];
     const double clamped = std::isnan(a) ? 0 : std::fmin(std::fmax(std::trunc(a), -2147483648.0), 2147483647.0);
     EXPECT_EQ(results[i], static_cast<std::int32_t>(clamped)) << a;
-    const std::uint64_t wanted = !(a > 0) ? 0 : a >= 18446744073709551616.0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(std::nearbyint(a));
+    const std::uint64_t wanted = !(a > 0)                      ? 0
+                                 : a >= 18446744073709551616.0 ? ~std::uint64_t{0}
+                                                               : static_cast<std::uint64_t>(std::nearbyint(a));
     EXPECT_EQ(wide[i], wanted) << a;
   }
 }
@@ -197,13 +207,18 @@ TEST(Convert, RoundsToIntegralValues) {
 }
 
 TEST(Convert, BetweenIntegerWidths) {
-  const std::vector<std::uint32_t> inputs{0, 1, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
+  const std::vector<std::uint32_t> inputs{0,      1,      127,    128,        255,        256,
+                                          0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
   const auto check = [&](const std::string& body, const std::function<std::uint64_t(std::uint32_t)>& reference) {
     const auto results = evaluate<std::uint64_t>(body, inputs);
-    for (std::size_t i = 0; i < inputs.size(); ++i) EXPECT_EQ(results[i], reference(inputs[i])) << body << " of " << inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_EQ(results[i], reference(inputs[i])) << body << " of " << inputs[i];
   };
-  const auto sign8 = [](std::uint32_t a) { return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(a)}); };
-  check("cvt.s64.s32 %out, %in0;", [](std::uint32_t a) { return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(a)}); });
+  const auto sign8 = [](std::uint32_t a) {
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(a)});
+  };
+  check("cvt.s64.s32 %out, %in0;",
+        [](std::uint32_t a) { return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(a)}); });
   check("cvt.u64.u32 %out, %in0;", [](std::uint32_t a) { return std::uint64_t{a}; });
   check("cvt.s64.s8 %out, %in0;", sign8);
   check("cvt.s32.s8 %r0, %in0; cvt.s64.s32 %out, %r0;", sign8);
@@ -211,7 +226,8 @@ TEST(Convert, BetweenIntegerWidths) {
   check("cvt.sat.u8.s32 %r0, %in0; cvt.u64.u32 %out, %r0;", [](std::uint32_t a) {
     return static_cast<std::uint64_t>(std::clamp<std::int64_t>(static_cast<std::int32_t>(a), 0, 255));
   });
-  check("cvt.sat.s16.u32 %h0, %in0; cvt.s64.s16 %out, %h0;", [](std::uint32_t a) { return std::uint64_t{std::min(a, 32767u)}; });
+  check("cvt.sat.s16.u32 %h0, %in0; cvt.s64.s16 %out, %h0;",
+        [](std::uint32_t a) { return std::uint64_t{std::min(a, 32767u)}; });
 }
 
 TEST(Convert, BetweenFloatWidths) {
@@ -229,7 +245,9 @@ TEST(Half, RoundsOnce) {
   const std::vector<std::uint16_t> a{0x3c01, 0x3c00}, b{0x3c01, 0x7bff}, c{0x0001, 0x7bff};
   const auto results = evaluate<std::uint16_t>("fma.rn.f16 %out, %in0, %in1, %in2;", a, b, c);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const auto value = [](std::uint16_t bits) { return static_cast<long double>(static_cast<float>(std::bit_cast<_Float16>(bits))); };
+    const auto value = [](std::uint16_t bits) {
+      return static_cast<long double>(static_cast<float>(std::bit_cast<_Float16>(bits)));
+    };
     const auto wanted = static_cast<_Float16>(static_cast<double>(value(a[i]) * value(b[i]) + value(c[i])));
     EXPECT_EQ(results[i], std::bit_cast<std::uint16_t>(wanted));
   }

@@ -12,7 +12,9 @@ struct BFloat16 {
   std::uint16_t bits;
 };
 
-inline float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+inline float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
 
 // Round to nearest even; every NaN becomes the canonical one.
 inline BFloat16 to_bfloat16(float value) {

@@ -17,10 +17,10 @@ using s32 = std::int32_t;
 using u64 = std::uint64_t;
 using s64 = std::int64_t;
 
-const std::vector<u32> kLeft{0, 1, 2, 7, 31, 32, 33, 255, 256, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0xfffffffe,
-                             0x12345678, 0xdeadbeef};
-const std::vector<u32> kRight{0, 1, 3, 0xffffffff, 31, 32, 64, 0x80000000, 5, 0x7fffffff, 0xffffffff, 2, 0x80000000, 17,
-                              0x87654321, 0};
+const std::vector<u32> kLeft{0,   1,          2,          7,          31,         32,         33,         255,
+                             256, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0xfffffffe, 0x12345678, 0xdeadbeef};
+const std::vector<u32> kRight{0, 1,          3,          0xffffffff, 31,         32, 64,         0x80000000,
+                              5, 0x7fffffff, 0xffffffff, 2,          0x80000000, 17, 0x87654321, 0};
 
 void expect_u32(const std::string& body, const std::function<u32(u32, u32)>& reference) {
   const auto results = evaluate<u32>(body, kLeft, kRight);
@@ -41,8 +41,12 @@ void expect_u64(const std::string& body, const std::function<u64(u64, u64)>& ref
   }
 }
 
-s32 as_signed(u32 value) { return static_cast<s32>(value); }
-s64 as_signed(u64 value) { return static_cast<s64>(value); }
+s32 as_signed(u32 value) {
+  return static_cast<s32>(value);
+}
+s64 as_signed(u64 value) {
+  return static_cast<s64>(value);
+}
 
 TEST(Integer, ArithmeticWraps) {
   expect_u32("add.s32 %out, %in0, %in1;", [](u32 a, u32 b) { return a + b; });
@@ -61,9 +65,8 @@ TEST(Integer, HighAndWideProducts) {
              [](u32 a, u32 b) { return static_cast<u32>(static_cast<u64>(s64{as_signed(a)} * as_signed(b)) >> 32); });
   expect_u64("mul.hi.u64 %out, %in0, %in1;",
              [](u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); });
-  expect_u64("mul.hi.s64 %out, %in0, %in1;", [](u64 a, u64 b) {
-    return static_cast<u64>(static_cast<__int128>(as_signed(a)) * as_signed(b) >> 64);
-  });
+  expect_u64("mul.hi.s64 %out, %in0, %in1;",
+             [](u64 a, u64 b) { return static_cast<u64>(static_cast<__int128>(as_signed(a)) * as_signed(b) >> 64); });
   const auto wide = evaluate<s64>("mul.wide.s32 %out, %in0, %in1;", kLeft, kRight);
   const auto mad = evaluate<u64>("mul.wide.u32 %d0, %in0, %in1; mad.wide.u32 %out, %in0, %in1, %d0;", kLeft, kRight);
   for (std::size_t i = 0; i < kLeft.size(); ++i) {
@@ -96,7 +99,8 @@ TEST(Integer, SaturationMinimumAndMaximum) {
   });
   expect_u32("sub.sat.s32 %out, %in0, %in1;", [](u32 a, u32 b) {
     const s64 difference = s64{as_signed(a)} - as_signed(b);
-    return static_cast<u32>(std::clamp<s64>(difference, std::numeric_limits<s32>::min(), std::numeric_limits<s32>::max()));
+    return static_cast<u32>(
+        std::clamp<s64>(difference, std::numeric_limits<s32>::min(), std::numeric_limits<s32>::max()));
   });
   expect_u32("min.s32 %out, %in0, %in1;", [](u32 a, u32 b) { return as_signed(a) < as_signed(b) ? a : b; });
   expect_u32("max.u32 %out, %in0, %in1;", [](u32 a, u32 b) { return std::max(a, b); });
@@ -106,7 +110,8 @@ TEST(Integer, SaturationMinimumAndMaximum) {
 TEST(Integer, ShiftsPastTheWidthGiveZeroOrTheSign) {
   expect_u32("shl.b32 %out, %in0, %in1;", [](u32 a, u32 b) { return b > 31 ? 0 : a << b; });
   expect_u32("shr.u32 %out, %in0, %in1;", [](u32 a, u32 b) { return b > 31 ? 0 : a >> b; });
-  expect_u32("shr.s32 %out, %in0, %in1;", [](u32 a, u32 b) { return static_cast<u32>(as_signed(a) >> std::min(b, 31u)); });
+  expect_u32("shr.s32 %out, %in0, %in1;",
+             [](u32 a, u32 b) { return static_cast<u32>(as_signed(a) >> std::min(b, 31u)); });
   expect_u64("cvt.u32.u64 %r0, %in1; shl.b64 %out, %in0, %r0;", [](u64 a, u64 b) {
     const auto count = static_cast<u32>(b);
     return count > 63 ? 0 : a << count;
@@ -134,7 +139,8 @@ TEST(Integer, LogicAndTables) {
 TEST(Integer, BitCountsAndSearch) {
   expect_u32("popc.b32 %out, %in0;", [](u32 a, u32) { return static_cast<u32>(std::popcount(a)); });
   expect_u32("clz.b32 %out, %in0;", [](u32 a, u32) { return static_cast<u32>(std::countl_zero(a)); });
-  expect_u32("bfind.u32 %out, %in0;", [](u32 a, u32) { return a == 0 ? ~0u : 31u - static_cast<u32>(std::countl_zero(a)); });
+  expect_u32("bfind.u32 %out, %in0;",
+             [](u32 a, u32) { return a == 0 ? ~0u : 31u - static_cast<u32>(std::countl_zero(a)); });
   expect_u32("bfind.shiftamt.s32 %out, %in0;", [](u32 a, u32) {
     const u32 bits = as_signed(a) < 0 ? ~a : a;
     return bits == 0 ? ~0u : static_cast<u32>(std::countl_zero(bits));
@@ -167,7 +173,8 @@ TEST(Integer, BitFields) {
   for (const u32 position : {0u, 4u, 31u, 32u, 40u}) {
     for (const u32 length : {0u, 1u, 8u, 31u, 32u, 200u}) {
       const std::string tail = ", " + std::to_string(position) + ", " + std::to_string(length) + ";";
-      expect_u32("bfe.u32 %out, %in0" + tail, [&](u32 a, u32) { return extract_reference(a, position, length, false); });
+      expect_u32("bfe.u32 %out, %in0" + tail,
+                 [&](u32 a, u32) { return extract_reference(a, position, length, false); });
       expect_u32("bfe.s32 %out, %in0" + tail, [&](u32 a, u32) { return extract_reference(a, position, length, true); });
       expect_u32("bfi.b32 %out, %in0, %in1" + tail, [&](u32 a, u32 b) {
         for (u32 i = 0; i < length && position + i < 32; ++i) {
@@ -180,9 +187,8 @@ TEST(Integer, BitFields) {
 }
 
 TEST(Integer, PermutesBytes) {
-  expect_u32("prmt.b32 %out, %in0, %in1, 0x7520;", [](u32 a, u32 b) {
-    return (a & 0xff) | (a >> 16 & 0xff) << 8 | (b >> 8 & 0xff) << 16 | (b >> 24) << 24;
-  });
+  expect_u32("prmt.b32 %out, %in0, %in1, 0x7520;",
+             [](u32 a, u32 b) { return (a & 0xff) | (a >> 16 & 0xff) << 8 | (b >> 8 & 0xff) << 16 | (b >> 24) << 24; });
   expect_u32("prmt.b32 %out, %in0, %in1, 0x000b;", [](u32 a, u32) {
     const u32 low = a & 0xff;
     return (as_signed(a) < 0 ? 0xffu : 0u) | low << 8 | low << 16 | low << 24;
@@ -200,9 +206,8 @@ TEST(Integer, DotProductsAndDifferences) {
   });
   expect_u32("sad.s32 %out, %in0, %in1, 3;",
              [](u32 a, u32 b) { return as_signed(a) < as_signed(b) ? b - a + 3 : a - b + 3; });
-  expect_u32("mul24.lo.s32 %out, %in0, %in1;", [](u32 a, u32 b) {
-    return static_cast<u32>(s64{as_signed(a << 8) >> 8} * (as_signed(b << 8) >> 8));
-  });
+  expect_u32("mul24.lo.s32 %out, %in0, %in1;",
+             [](u32 a, u32 b) { return static_cast<u32>(s64{as_signed(a << 8) >> 8} * (as_signed(b << 8) >> 8)); });
 }
 
 TEST(Integer, CarriesChainOverWords) {
@@ -237,14 +242,17 @@ TEST(Integer, ComparisonsCombineWithPredicates) {
   expect_u32("setp.lt.s32 %p0, %in0, %in1; selp.b32 %out, 5, 9, %p0;",
              [](u32 a, u32 b) { return as_signed(a) < as_signed(b) ? 5u : 9u; });
   expect_u32("setp.hi.u32 %p0, %in0, %in1; selp.b32 %out, 5, 9, %p0;", [](u32 a, u32 b) { return a > b ? 5u : 9u; });
-  expect_u32("setp.eq.u32 %p0, %in0, 0; setp.ne.and.u32 %p1|%p2, %in1, 0, !%p0; selp.b32 %r0, 1, 0, %p1; selp.b32 %r1, 2, 0, %p2;"
-             "add.u32 %out, %r0, %r1;",
-             [](u32 a, u32 b) { return (b != 0 && a != 0 ? 1u : 0u) + (b == 0 && a != 0 ? 2u : 0u); });
+  expect_u32(
+      "setp.eq.u32 %p0, %in0, 0; setp.ne.and.u32 %p1|%p2, %in1, 0, !%p0; selp.b32 %r0, 1, 0, %p1; selp.b32 %r1, 2, 0, "
+      "%p2;"
+      "add.u32 %out, %r0, %r1;",
+      [](u32 a, u32 b) { return (b != 0 && a != 0 ? 1u : 0u) + (b == 0 && a != 0 ? 2u : 0u); });
   expect_u32("set.ge.u32.s32 %out, %in0, %in1;", [](u32 a, u32 b) { return as_signed(a) >= as_signed(b) ? ~0u : 0u; });
   expect_u32("slct.u32.s32 %out, %in0, %in1, %in1;", [](u32 a, u32 b) { return as_signed(b) >= 0 ? a : b; });
-  expect_u32("@%p0 add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %in0, %in1;\nmov.u32 %out, 3;\n@%p1 mov.u32 %out, %in0;\n"
-             "@!%p1 mov.u32 %out, %in1;",
-             [](u32 a, u32 b) { return a < b ? a : b; });
+  expect_u32(
+      "@%p0 add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %in0, %in1;\nmov.u32 %out, 3;\n@%p1 mov.u32 %out, %in0;\n"
+      "@!%p1 mov.u32 %out, %in1;",
+      [](u32 a, u32 b) { return a < b ? a : b; });
 }
 
 }  // namespace

@@ -37,7 +37,9 @@ const InstructionSet*& chosen() {
 
 }  // namespace
 
-const InstructionSet& instruction_set() { return *chosen(); }
+const InstructionSet& instruction_set() {
+  return *chosen();
+}
 
 bool choose_instruction_set(std::string_view name) {
   if (name == "baseline") chosen() = &baseline::instruction_set();

@@ -37,9 +37,9 @@ struct InstructionSet {
   void (*run)(Warp&) = nullptr;
 
   // Handlers the decoder puts between instructions.
-  Handler guard = nullptr;    // mask &= a; jumps to `target` when no lane is left
+  Handler guard = nullptr;  // mask &= a; jumps to `target` when no lane is left
   Handler unguard = nullptr;
-  Handler label = nullptr;    // lanes that fall into a label meet those that wait there
+  Handler label = nullptr;  // lanes that fall into a label meet those that wait there
   Handler branch_unless = nullptr;
   Handler not_predicate = nullptr;
   Handler local_address = nullptr;           // dst = the current call's local memory + immediate

@@ -6,7 +6,8 @@
 #if defined(SOFTGPU_ISA_V3)
 #define SOFTGPU_ISA v3
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,popcnt"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,popcnt"))), \
+                                 apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")

@@ -16,6 +16,7 @@ namespace {
 constexpr int kBudget = 1 << 14;            // backward branches between two looks at the clock
 constexpr int kCooperativeBudget = 1 << 8;  // blocks wait for each other: switch sooner
 constexpr std::size_t kCoresidentBlocks = 16;
+constexpr std::size_t kLargestIdleBlock = std::size_t{16} << 20;
 constexpr std::size_t kCallDepth = 64;
 constexpr std::size_t kWorkspaceBytes = 4096;
 constexpr std::uint64_t kHelpAfterNs = 50'000;  // starting a thread costs about as much
@@ -40,7 +41,11 @@ class Grid {
   Outcome run();
 
  private:
+  using Resident = std::vector<std::unique_ptr<BlockRunner>>;
+
   void work(bool may_call_helpers);
+  void drop_stale_extents(std::uint64_t& epoch) const;
+  void step_all(Resident& resident, Outcome& counts);
   bool take_block(std::uint64_t& index);
   std::unique_ptr<BlockRunner> admit(std::uint64_t index);
   void retire(std::unique_ptr<BlockRunner> runner, Outcome& counts);
@@ -65,9 +70,7 @@ class Grid {
 
 Grid::Grid(const Program& program, const Code& entry, const KernelInfo& info, const AddressSpace& memory,
            const Launch& launch)
-    : memory_(memory),
-      launch_(launch),
-      blocks_(std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z) {
+    : memory_(memory), launch_(launch), blocks_(std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z) {
   state_.program = &program;
   state_.entry = &entry;
   state_.memory = &memory;
@@ -109,7 +112,31 @@ std::unique_ptr<BlockRunner> Grid::admit(std::uint64_t index) {
 
 void Grid::retire(std::unique_ptr<BlockRunner> runner, Outcome& counts) {
   runner->take_counts(counts);
-  if (thread_state.idle.size() < kCoresidentBlocks) thread_state.idle.push_back(std::move(runner));
+  const bool is_small = runner->memory_bytes() <= kLargestIdleBlock;
+  if (is_small && thread_state.idle.size() < kCoresidentBlocks) thread_state.idle.push_back(std::move(runner));
+}
+
+// Memory may have been freed since the last look.
+void Grid::drop_stale_extents(std::uint64_t& epoch) const {
+  if (memory_.epoch() == epoch) return;
+  epoch = memory_.epoch();
+  std::fill(thread_state.extents.begin(), thread_state.extents.end(), AddressSpace::Extent{});
+}
+
+// Gives each resident block its budget and retires those that have ended.
+void Grid::step_all(Resident& resident, Outcome& counts) {
+  const int budget = launch_.cooperative ? kCooperativeBudget : kBudget;
+  for (std::size_t i = 0; i < resident.size();) {
+    const BlockProgress progress = resident[i]->step(isa_, budget);
+    if (progress == BlockProgress::kSuspended) {
+      ++i;
+      continue;
+    }
+    if (progress == BlockProgress::kFaulted) report(resident[i]->faulted_warp()->fault.kind, resident[i].get());
+    if (progress == BlockProgress::kDeadlocked) report(FaultKind::kLaunchTimeout, resident[i].get());
+    retire(std::move(resident[i]), counts);
+    resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 // A block that has used its budget without finishing may be waiting for a later one: another is started beside it.
@@ -117,8 +144,7 @@ void Grid::work(bool may_call_helpers) {
   thread_state.extents.assign(state_.program->cache_slots + 1, {});
   std::uint64_t epoch = memory_.epoch();
   const std::size_t most = launch_.cooperative ? SIZE_MAX : kCoresidentBlocks;
-  const int budget = launch_.cooperative ? kCooperativeBudget : kBudget;
-  std::vector<std::unique_ptr<BlockRunner>> resident;
+  Resident resident;
   Outcome counts;
   std::uint64_t index = 0;
   bool more = true;
@@ -128,21 +154,8 @@ void Grid::work(bool may_call_helpers) {
       if (resident.back() == nullptr) resident.pop_back();
     }
     if (resident.empty()) break;
-    if (memory_.epoch() != epoch) {
-      epoch = memory_.epoch();
-      std::fill(thread_state.extents.begin(), thread_state.extents.end(), AddressSpace::Extent{});
-    }
-    for (std::size_t i = 0; i < resident.size();) {
-      const BlockProgress progress = resident[i]->step(isa_, budget);
-      if (progress == BlockProgress::kFaulted) report(resident[i]->faulted_warp()->fault.kind, resident[i].get());
-      if (progress == BlockProgress::kDeadlocked) report(FaultKind::kLaunchTimeout, resident[i].get());
-      if (progress == BlockProgress::kSuspended) {
-        ++i;
-        continue;
-      }
-      retire(std::move(resident[i]), counts);
-      resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(i));
-    }
+    drop_stale_extents(epoch);
+    step_all(resident, counts);
     if (may_call_helpers && helpers_.empty()) call_helpers();
   }
   for (auto& runner : resident) retire(std::move(runner), counts);

@@ -8,10 +8,18 @@
 namespace softgpu::ptx {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$'; }
-bool is_word_start(char c) { return (is_word(c) && !is_digit(c)) || c == '%'; }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$';
+}
+bool is_word_start(char c) {
+  return (is_word(c) && !is_digit(c)) || c == '%';
+}
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
+}
 
 template <class Integer>
 bool parse_whole(std::string_view digits, Integer& value, int base) {
@@ -89,7 +97,7 @@ Token Lexer::number() {
   const std::string_view word = result.text;
   at_ = end;
   const bool spells_bits = word.size() > 2 && word[0] == '0' && std::strchr("fFdD", word[1]) != nullptr;
-  const bool ok = spells_bits ? parse_float_bits(word, result)
+  const bool ok = spells_bits  ? parse_float_bits(word, result)
                   : is_decimal ? parse_decimal_float(word, result)
                                : parse_integer(word, result);
   if (!ok) result.kind = Token::Kind::kInvalid;
@@ -110,7 +118,8 @@ Token Lexer::next() {
   }
   if (c == '.' && begin + 1 < text_.size() && is_word(text_[begin + 1])) {
     ++at_;
-    while (at_ < text_.size() && (is_word(text_[at_]) || text_.substr(at_, 2) == "::")) at_ += text_[at_] == ':' ? 2 : 1;
+    while (at_ < text_.size() && (is_word(text_[at_]) || text_.substr(at_, 2) == "::"))
+      at_ += text_[at_] == ':' ? 2 : 1;
     return token(Token::Kind::kDotted, begin + 1, at_);
   }
   if (c == '"') {

@@ -9,14 +9,14 @@ namespace softgpu::ptx {
 struct Token {
   enum class Kind : std::uint8_t {
     kEnd,
-    kIdentifier,  // a name, %register or $label
-    kDotted,      // .word or .word::word, text without the leading dot
-    kInteger,     // bits
-    kFloat32,     // 0f..., bits
-    kFloat64,     // 0d... or decimal, bits
-    kString,      // text without the quotes
-    kPunctuation, // text is one character
-    kInvalid,     // a character or number PTX does not have
+    kIdentifier,   // a name, %register or $label
+    kDotted,       // .word or .word::word, text without the leading dot
+    kInteger,      // bits
+    kFloat32,      // 0f..., bits
+    kFloat64,      // 0d... or decimal, bits
+    kString,       // text without the quotes
+    kPunctuation,  // text is one character
+    kInvalid,      // a character or number PTX does not have
   };
   Kind kind = Kind::kEnd;
   int line = 1;

@@ -59,10 +59,10 @@ struct KernelInfo {
   std::vector<Parameter> parameters;
   std::size_t parameter_bytes = 0;
   std::size_t static_shared_bytes = 0;
-  std::size_t local_bytes = 0;       // per thread
-  std::size_t constant_bytes = 0;    // the module's .const
-  unsigned registers = 0;            // an estimate: 32-bit registers per thread
-  unsigned max_threads = 1024;       // .maxntid / .reqntid, else the hardware's
+  std::size_t local_bytes = 0;     // per thread
+  std::size_t constant_bytes = 0;  // the module's .const
+  unsigned registers = 0;          // an estimate: 32-bit registers per thread
+  unsigned max_threads = 1024;     // .maxntid / .reqntid, else the hardware's
 };
 
 struct Dim3 {
@@ -73,22 +73,22 @@ struct Launch {
   Dim3 grid;
   Dim3 block;
   std::size_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> parameters;  // KernelInfo::parameter_bytes of them, laid out by KernelInfo::parameters
-  bool cooperative = false;               // all blocks co-resident; grid-wide synchronisation allowed
-  unsigned workers = 1;                   // host threads that execute blocks
-  std::uint64_t deadline_ns = 0;          // host time after which the launch faults with kLaunchTimeout; 0: never
+  std::span<const std::byte> parameters;      // KernelInfo::parameter_bytes of them, laid out by KernelInfo::parameters
+  bool cooperative = false;                   // all blocks co-resident; grid-wide synchronisation allowed
+  unsigned workers = 1;                       // host threads that execute blocks
+  std::uint64_t deadline_ns = 0;              // host time after which the launch faults with kLaunchTimeout; 0: never
   const std::atomic<bool>* cancel = nullptr;  // when it becomes true the launch ends early with kCancelled
 };
 
 enum class FaultKind {
   kNone,
-  kIllegalAddress,       // CUDA_ERROR_ILLEGAL_ADDRESS, 700
-  kMisalignedAddress,    // 716
-  kLaunchTimeout,        // 702
-  kAssert,               // 710
-  kIllegalInstruction,   // 715, `trap` is 719 kLaunchFailed
-  kLaunchFailed,         // 719
-  kInvalidPc,            // 718
+  kIllegalAddress,      // CUDA_ERROR_ILLEGAL_ADDRESS, 700
+  kMisalignedAddress,   // 716
+  kLaunchTimeout,       // 702
+  kAssert,              // 710
+  kIllegalInstruction,  // 715, `trap` is 719 kLaunchFailed
+  kLaunchFailed,        // 719
+  kInvalidPc,           // 718
   kCancelled,
 };
 
@@ -96,10 +96,10 @@ enum class FaultKind {
 struct Outcome {
   FaultKind fault = FaultKind::kNone;
   std::uint64_t fault_address = 0;
-  std::string fault_detail;              // kernel, PTX line, block and thread of the first fault
+  std::string fault_detail;  // kernel, PTX line, block and thread of the first fault
   std::uint64_t warp_instructions = 0;
   std::uint64_t lane_instructions = 0;
-  std::uint64_t global_bytes = 0;        // moved by loads, stores and atomics on global memory
+  std::uint64_t global_bytes = 0;  // moved by loads, stores and atomics on global memory
 };
 
 class Module;
@@ -121,7 +121,7 @@ struct GlobalVariable {
 
 class Module {
  public:
-  virtual ~Module() = default;  // releases the module's global memory
+  virtual ~Module() = default;                                    // releases the module's global memory
   virtual const Kernel* kernel(std::string_view name) const = 0;  // null when absent
   virtual const GlobalVariable* global(std::string_view name) const = 0;
   virtual std::vector<std::string> kernel_names() const = 0;

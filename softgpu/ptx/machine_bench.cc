@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "softgpu/ptx/isa.h"
 #include "softgpu/ptx/test_device.h"
 
 namespace softgpu::ptx {
@@ -59,8 +60,8 @@ std::vector<float> numbers(std::size_t count) {
 }
 
 void report(benchmark::State& state, const Outcome& outcome) {
-  state.counters["warp_instructions"] = benchmark::Counter(static_cast<double>(outcome.warp_instructions),
-                                                           benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["warp_instructions"] =
+      benchmark::Counter(static_cast<double>(outcome.warp_instructions), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void sgemm(benchmark::State& state, const char* name, unsigned tile) {
@@ -72,9 +73,13 @@ void sgemm(benchmark::State& state, const char* name, unsigned tile) {
   for (auto _ : state) outcome = fixture.run(name, {n / tile, n / tile}, {16, 16}, static_cast<int>(n), a, b, c);
   report(state, outcome);
 }
-void BM_SgemmSharedTile(benchmark::State& state) { sgemm(state, "sgemm_tile", 16); }
+void BM_SgemmSharedTile(benchmark::State& state) {
+  sgemm(state, "sgemm_tile", 16);
+}
 BENCHMARK(BM_SgemmSharedTile)->Arg(1024)->Unit(benchmark::kMillisecond);
-void BM_SgemmRegisterTile(benchmark::State& state) { sgemm(state, "sgemm_register", 64); }
+void BM_SgemmRegisterTile(benchmark::State& state) {
+  sgemm(state, "sgemm_register", 64);
+}
 BENCHMARK(BM_SgemmRegisterTile)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 void BM_SgemmHost(benchmark::State& state) {
@@ -99,7 +104,8 @@ void BM_Jacobi3000(benchmark::State& state) {
   Outcome outcome;
   for (auto _ : state) {
     for (int i = 0; i < 3000; ++i) {
-      outcome = fixture.run("jacobi_strip", {n / 128, 8}, {128}, static_cast<int>(n), static_cast<int>(n / 8), from, to);
+      outcome =
+          fixture.run("jacobi_strip", {n / 128, 8}, {128}, static_cast<int>(n), static_cast<int>(n / 8), from, to);
       std::swap(from, to);
     }
   }
@@ -129,7 +135,8 @@ void BM_Jacobi3000Host(benchmark::State& state) {
     for (int i = 0; i < 3000; ++i) {
       for (std::size_t y = 1; y < n - 1; ++y)
         for (std::size_t x = 1; x < n - 1; ++x)
-          to[y * n + x] = 0.25f * (from[y * n + x - 1] + from[y * n + x + 1] + from[(y - 1) * n + x] + from[(y + 1) * n + x]);
+          to[y * n + x] =
+              0.25f * (from[y * n + x - 1] + from[y * n + x + 1] + from[(y - 1) * n + x] + from[(y + 1) * n + x]);
       std::swap(from, to);
       benchmark::DoNotOptimize(from.data());
     }
@@ -148,15 +155,17 @@ BENCHMARK(BM_EmptyLaunch);
 
 // A module of about 2,000 instructions.
 void BM_Load(benchmark::State& state) {
-  std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 k_param_0) {\n"
-                     ".reg .pred %p<200>; .reg .f32 %f<2000>; .reg .b32 %r<200>; .reg .b64 %rd<200>;\n"
-                     "ld.param.u64 %rd1, [k_param_0];\ncvta.to.global.u64 %rd2, %rd1;\n";
+  std::string text =
+      ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 k_param_0) {\n"
+      ".reg .pred %p<200>; .reg .f32 %f<2000>; .reg .b32 %r<200>; .reg .b64 %rd<200>;\n"
+      "ld.param.u64 %rd1, [k_param_0];\ncvta.to.global.u64 %rd2, %rd1;\n";
   for (int i = 0; i < 200; ++i) {
     const std::string n = std::to_string(i % 199), f = std::to_string(i * 9 + 1);
     text += "ld.global.f32 %f" + f + ", [%rd2+" + std::to_string(4 * i) + "];\nadd.f32 %f2, %f" + f +
-            ", 0f3F800000;\nmul.f32 %f3, %f2, %f" + f + ";\nfma.rn.f32 %f4, %f2, %f3, %f" + f +
-            ";\nsetp.lt.f32 %p" + n + ", %f4, %f3;\n@%p" + n + " bra $L" + std::to_string(i) +
-            ";\nadd.s32 %r2, %r3, 17;\nmul.wide.s32 %rd3, %r2, 4;\nadd.s64 %rd4, %rd2, %rd3;\nst.global.f32 [%rd4], %f4;\n$L" +
+            ", 0f3F800000;\nmul.f32 %f3, %f2, %f" + f + ";\nfma.rn.f32 %f4, %f2, %f3, %f" + f + ";\nsetp.lt.f32 %p" +
+            n + ", %f4, %f3;\n@%p" + n + " bra $L" + std::to_string(i) +
+            ";\nadd.s32 %r2, %r3, 17;\nmul.wide.s32 %rd3, %r2, 4;\nadd.s64 %rd4, %rd2, %rd3;\nst.global.f32 [%rd4], "
+            "%f4;\n$L" +
             std::to_string(i) + ":\n";
   }
   text += "ret;\n}\n";
@@ -170,3 +179,17 @@ BENCHMARK(BM_Load)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace softgpu::ptx
+
+// --isa=v3 measures AVX2 on a CPU that has more.
+int main(int argc, char** argv) {
+  constexpr std::string_view kFlag = "--isa=";
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kFlag)) {
+    if (!softgpu::ptx::choose_instruction_set(std::string_view(argv[1]).substr(kFlag.size()))) return 1;
+    argv[1] = argv[0];
+    --argc;
+    ++argv;
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -34,7 +34,8 @@ Region generic_region(Warp& warp, const Instruction* at, std::uint64_t address, 
   }
 }
 
-std::byte* locate(Warp& warp, const Instruction* at, Space space, std::uint64_t address, std::uint64_t bytes, int lane) {
+std::byte* locate(Warp& warp, const Instruction* at, Space space, std::uint64_t address, std::uint64_t bytes,
+                  int lane) {
   const Region region = space_region(warp, at, space, address, lane);
   if ((address & (bytes - 1)) != 0) {
     raise(warp, at, FaultKind::kMisalignedAddress, address, lane);

@@ -27,7 +27,8 @@ Region find_device_region(Warp& warp, const Instruction* at, std::uint64_t addre
 inline Region device_region(Warp& warp, const Instruction* at, std::uint64_t address) {
   const AddressSpace::Extent& cached = warp.extents[at->slot];
   const std::uint64_t bytes = cached.end - cached.begin;
-  if (address - cached.begin >= bytes) [[unlikely]] return find_device_region(warp, at, address);
+  if (address - cached.begin >= bytes) [[unlikely]]
+    return find_device_region(warp, at, address);
   return {cached.begin, bytes, 0, true};
 }
 

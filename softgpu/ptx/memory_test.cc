@@ -21,8 +21,10 @@ using u64 = std::uint64_t;
 // A kernel of (pointer p, 64-bit value v), with the thread's index in %r0.
 std::string kernel(const std::string& body, const std::string& declarations = "") {
   return header() + declarations +
-         ".visible .entry k(.param .u64 p, .param .u64 v) {\n.reg .b64 %a<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b16 %h<4>;"
-         " .reg .pred %q<4>;\nld.param.u64 %a0, [p]; ld.param.u64 %a1, [v]; mov.u32 %r0, %tid.x;\n" + body + "\nret;\n}\n";
+         ".visible .entry k(.param .u64 p, .param .u64 v) {\n.reg .b64 %a<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg "
+         ".b16 %h<4>;"
+         " .reg .pred %q<4>;\nld.param.u64 %a0, [p]; ld.param.u64 %a1, [v]; mov.u32 %r0, %tid.x;\n" +
+         body + "\nret;\n}\n";
 }
 
 Outcome run(const std::string& text, TestDevice& device, u64 p, u64 v, unsigned threads = 32) {
@@ -43,7 +45,8 @@ class MemoryFault : public ::testing::TestWithParam<Access> {};
 TEST_P(MemoryFault, IsRaisedWithTheAddress) {
   TestDevice device;
   const u64 p = device.upload(std::vector<u32>(64));
-  const Outcome outcome = run(kernel(GetParam().body, ".shared .align 8 .b8 s[64];\n.const .align 4 .b8 c[8];\n"), device, p, p + 256);
+  const Outcome outcome =
+      run(kernel(GetParam().body, ".shared .align 8 .b8 s[64];\n.const .align 4 .b8 c[8];\n"), device, p, p + 256);
   EXPECT_EQ(outcome.fault, GetParam().fault) << outcome.fault_detail;
   if (outcome.fault != FaultKind::kNone) {
     EXPECT_NE(outcome.fault_detail.find("PTX line"), std::string::npos) << outcome.fault_detail;
@@ -59,11 +62,14 @@ INSTANTIATE_TEST_SUITE_P(
         Access{"Straddling", "ld.global.u64 %a2, [%a1+-4];", FaultKind::kMisalignedAddress},
         Access{"Null", "mov.u64 %a2, 0; ld.global.u32 %r1, [%a2];", FaultKind::kIllegalAddress},
         Access{"Wrapping", "mov.u64 %a2, -4; ld.global.u32 %r1, [%a2];", FaultKind::kIllegalAddress},
-        Access{"RowRunsOver", "mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a2, %a0; ld.global.u32 %r1, [%a2+132];", FaultKind::kIllegalAddress},
-        Access{"RowFits", "mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a2, %a0; ld.global.u32 %r1, [%a2+128];", FaultKind::kNone},
+        Access{"RowRunsOver", "mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a2, %a0; ld.global.u32 %r1, [%a2+132];",
+               FaultKind::kIllegalAddress},
+        Access{"RowFits", "mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a2, %a0; ld.global.u32 %r1, [%a2+128];",
+               FaultKind::kNone},
         Access{"StoreBehind", "st.global.u32 [%a1], %r0;", FaultKind::kIllegalAddress},
         Access{"StoreMisaligned", "st.global.u32 [%a0+2], %r0;", FaultKind::kMisalignedAddress},
-        Access{"ScatterOverEnd", "mul.wide.u32 %a2, %r0, 12; add.u64 %a2, %a2, %a0; st.global.u32 [%a2], %r0;", FaultKind::kIllegalAddress},
+        Access{"ScatterOverEnd", "mul.wide.u32 %a2, %r0, 12; add.u64 %a2, %a2, %a0; st.global.u32 [%a2], %r0;",
+               FaultKind::kIllegalAddress},
         Access{"VectorMisaligned", "ld.global.v2.u32 {%r1, %r2}, [%a0+4];", FaultKind::kMisalignedAddress},
         Access{"VectorBehind", "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%a1];", FaultKind::kIllegalAddress},
         Access{"AtomicBehind", "atom.global.add.u32 %r1, [%a1], 1;", FaultKind::kIllegalAddress},
@@ -74,21 +80,23 @@ INSTANTIATE_TEST_SUITE_P(
         Access{"SharedNarrow", "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1+64];", FaultKind::kIllegalAddress},
         Access{"SharedNarrowNegative", "mov.u32 %r1, s; ld.shared.u32 %r2, [%r1+-4];", FaultKind::kIllegalAddress},
         Access{"SharedRowOver", "mul.wide.u32 %a2, %r0, 4; st.shared.u32 [%a2], %r0;", FaultKind::kIllegalAddress},
-        Access{"GenericSharedBehind", "mov.u64 %a2, s; cvta.shared.u64 %a2, %a2; ld.u32 %r1, [%a2+64];", FaultKind::kIllegalAddress},
+        Access{"GenericSharedBehind", "mov.u64 %a2, s; cvta.shared.u64 %a2, %a2; ld.u32 %r1, [%a2+64];",
+               FaultKind::kIllegalAddress},
         Access{"ConstEnd", "mov.u64 %a2, c; ld.const.u32 %r1, [%a2+4];", FaultKind::kNone},
         Access{"ConstBehind", "mov.u64 %a2, c; ld.const.u32 %r1, [%a2+8];", FaultKind::kIllegalAddress},
         Access{"ConstReachesNoGlobals", "ld.const.u32 %r1, [%a0];", FaultKind::kIllegalAddress},
-        Access{"LocalBehind", ".local .align 4 .b8 l[16]; mov.u64 %a2, l; ld.local.u32 %r1, [%a2+16];", FaultKind::kIllegalAddress},
+        Access{"LocalBehind", ".local .align 4 .b8 l[16]; mov.u64 %a2, l; ld.local.u32 %r1, [%a2+16];",
+               FaultKind::kIllegalAddress},
         Access{"LocalEnd", ".local .align 4 .b8 l[16]; mov.u64 %a2, l; ld.local.u32 %r1, [%a2+12];", FaultKind::kNone},
         Access{"ParamBehind", "mov.u64 %a2, p; ld.param.u64 %a3, [%a2+16];", FaultKind::kIllegalAddress},
         Access{"ParamEnd", "mov.u64 %a2, p; ld.param.u64 %a3, [%a2+8];", FaultKind::kNone}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& access) { return std::string(access.param.name); });
 
 TEST(MemoryFaultDetail, NamesBlockThreadAndAddress) {
   TestDevice device;
   const u64 p = device.upload(std::vector<u32>(64));
-  const Outcome outcome = run(
-      kernel("setp.ne.u32 %q0, %r0, 37; @%q0 bra OUT;\nst.global.u32 [%a1], %r0;\nOUT:"), device, p, p + 4096, 64);
+  const Outcome outcome =
+      run(kernel("setp.ne.u32 %q0, %r0, 37; @%q0 bra OUT;\nst.global.u32 [%a1], %r0;\nOUT:"), device, p, p + 4096, 64);
   EXPECT_EQ(outcome.fault, FaultKind::kIllegalAddress);
   EXPECT_EQ(outcome.fault_address, p + 4096);
   EXPECT_NE(outcome.fault_detail.find("thread (37,0,0), PTX line 8"), std::string::npos) << outcome.fault_detail;
@@ -106,8 +114,9 @@ TEST(Memory, AFreedAllocationIsNoLongerReachable) {
 TEST(Memory, CountsGlobalTrafficOfActiveLanesOnly) {
   TestDevice device;
   const u64 p = device.upload(std::vector<u32>(64));
-  const std::string body = "setp.lt.u32 %q0, %r0, 5; mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a2, %a0; ld.global.u32 %r1, [%a2];\n"
-                           "@%q0 st.global.u32 [%a2], %r1;\nst.shared.u32 [s], %r1; @%q0 red.global.add.u32 [%a0], 1;";
+  const std::string body =
+      "setp.lt.u32 %q0, %r0, 5; mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a2, %a0; ld.global.u32 %r1, [%a2];\n"
+      "@%q0 st.global.u32 [%a2], %r1;\nst.shared.u32 [s], %r1; @%q0 red.global.add.u32 [%a0], 1;";
   const Outcome outcome = run(kernel(body, ".shared .align 4 .b8 s[4];\n"), device, p, 0, 40);
   ASSERT_EQ(outcome.fault, FaultKind::kNone) << outcome.fault_detail;
   EXPECT_EQ(outcome.global_bytes, 40u * 4 + 5 * 4 + 5 * 4);
@@ -122,14 +131,14 @@ TEST(Memory, PatternsOfAddressesLoadTheSameAsLaneByLane) {
   TestDevice device;
   const u64 data = device.upload(table);
   // Each index expression of the lane: consecutive, uniform, two rows of 16, reversed, strided.
-  for (const auto& [expression, index] : std::vector<std::pair<std::string, u32 (*)(u32)>>{
-           {"mov.u32 %r1, %r0;", [](u32 i) { return i; }},
-           {"mov.u32 %r1, 9;", [](u32) { return 9u; }},
-           {"and.b32 %r1, %r0, 15;", [](u32 i) { return i & 15; }},
-           {"shr.u32 %r1, %r0, 4;", [](u32 i) { return i >> 4; }},
-           {"sub.u32 %r1, 31, %r0;", [](u32 i) { return 31 - i; }},
-           {"mul.lo.u32 %r1, %r0, 7;", [](u32 i) { return i * 7; }},
-           {"xor.b32 %r1, %r0, 1;", [](u32 i) { return i ^ 1; }}}) {
+  for (const auto& [expression, index] :
+       std::vector<std::pair<std::string, u32 (*)(u32)>>{{"mov.u32 %r1, %r0;", [](u32 i) { return i; }},
+                                                         {"mov.u32 %r1, 9;", [](u32) { return 9u; }},
+                                                         {"and.b32 %r1, %r0, 15;", [](u32 i) { return i & 15; }},
+                                                         {"shr.u32 %r1, %r0, 4;", [](u32 i) { return i >> 4; }},
+                                                         {"sub.u32 %r1, 31, %r0;", [](u32 i) { return 31 - i; }},
+                                                         {"mul.lo.u32 %r1, %r0, 7;", [](u32 i) { return i * 7; }},
+                                                         {"xor.b32 %r1, %r0, 1;", [](u32 i) { return i ^ 1; }}}) {
     for (const unsigned threads : {32u, 21u}) {
       const std::string body = expression +
                                " mul.wide.u32 %a2, %r1, 4; add.u64 %a3, %a1, %a2; ld.global.u32 %r2, [%a3];\n"
@@ -148,6 +157,41 @@ TEST(Memory, PatternsOfAddressesLoadTheSameAsLaneByLane) {
   }
 }
 
+// Several accesses through one address row, with the row, the lanes or the element size changing in between.
+TEST(Memory, APatternIsForgottenWhenItsRowChanges) {
+  std::vector<u32> table(256);
+  std::iota(table.begin(), table.end(), 0u);
+  TestDevice device;
+  const u64 data = device.upload(table), out = device.upload(std::vector<u32>(32 * 6));
+  const std::string body =
+      "mul.wide.u32 %a2, %r0, 4; add.u64 %a3, %a1, %a2; mul.wide.u32 %a4, %r0, 24; add.u64 %a4, %a0, %a4;\n"
+      "ld.global.u32 %r1, [%a3]; ld.global.u32 %r2, [%a3+4]; ld.global.u16 %r3, [%a3];\n"
+      "add.u64 %a3, %a3, %a2; ld.global.u32 %r4, [%a3];\n"
+      "setp.lt.u32 %q0, %r0, 9; @%q0 add.u64 %a3, %a3, 8; ld.global.u32 %r5, [%a3];\n"
+      "@%q0 ld.global.u32 %r6, [%a3+4]; @!%q0 mov.u32 %r6, 7;\n"
+      "st.global.u32 [%a4], %r1; st.global.u32 [%a4+4], %r2; st.global.u32 [%a4+8], %r3; st.global.u32 [%a4+12], %r4;\n"
+      "st.global.u32 [%a4+16], %r5; st.global.u32 [%a4+20], %r6;";
+  const Outcome outcome = run(kernel(body), device, out, data);
+  ASSERT_EQ(outcome.fault, FaultKind::kNone) << outcome.fault_detail;
+  const auto results = device.download<u32>(out, 32 * 6);
+  for (u32 i = 0; i < 32; ++i) {
+    const u32 moved = 2 * i + (i < 9 ? 2 : 0);
+    const std::vector<u32> wanted{i, i + 1, i, 2 * i, moved, i < 9 ? moved + 1 : 7};
+    EXPECT_EQ(std::vector<u32>(results.begin() + 6 * i, results.begin() + 6 * i + 6), wanted) << "lane " << i;
+  }
+}
+
+TEST(Memory, ALoadMayReplaceItsOwnAddress) {
+  TestDevice device;
+  const u64 end = device.upload(std::vector<u64>{42});
+  const u64 middle = device.upload(std::vector<u64>{end});
+  const u64 start = device.upload(std::vector<u64>{middle}), out = device.upload(std::vector<u64>(1));
+  const std::string body =
+      "ld.global.u64 %a1, [%a1]; ld.global.u64 %a1, [%a1]; ld.global.u64 %a1, [%a1]; st.global.u64 [%a0], %a1;";
+  ASSERT_EQ(run(kernel(body), device, out, start).fault, FaultKind::kNone);
+  EXPECT_EQ(device.download<u64>(out, 1)[0], 42u);
+}
+
 TEST(Memory, VectorsAndNarrowTypes) {
   TestDevice device;
   const u64 in = device.upload(std::vector<u32>{0x80ff7f01, 2, 3, 4});
@@ -155,7 +199,8 @@ TEST(Memory, VectorsAndNarrowTypes) {
   const std::string body =
       "ld.global.v4.u32 {%r1, %r2, _, %r4}, [%a1]; st.global.v2.u32 [%a0], {%r4, %r2};\n"
       "ld.global.s8 %r1, [%a1+2]; ld.global.u8 %r2, [%a1+2]; st.global.v2.b32 [%a0+8], {%r1, %r2};\n"
-      "ld.global.s16 %r3, [%a1+2]; st.global.u32 [%a0+16], %r3; st.global.u8 [%a0+20], %r3; ld.global.u16 %h0, [%a1]; st.global.u16 [%a0+22], %h0;";
+      "ld.global.s16 %r3, [%a1+2]; st.global.u32 [%a0+16], %r3; st.global.u8 [%a0+20], %r3; ld.global.u16 %h0, [%a1]; "
+      "st.global.u16 [%a0+22], %h0;";
   ASSERT_EQ(run(kernel(body), device, out, in, 1).fault, FaultKind::kNone);
   EXPECT_EQ(device.download<u32>(out, 6), (std::vector<u32>{4, 2, 0xffffffff, 0xff, 0xffff80ff, 0x7f0100ff}));
 }
@@ -165,10 +210,13 @@ TEST(Memory, GenericAddressesReachEverySpace) {
   const u64 out = device.upload(std::vector<u32>(32 * 3));
   const std::string body =
       ".local .align 4 .b8 l[8]; mov.u64 %a2, l; cvta.local.u64 %a2, %a2; mov.u64 %a3, s; cvta.shared.u64 %a3, %a3;\n"
-      "st.u32 [%a2+4], %r0; mul.wide.u32 %a4, %r0, 4; add.u64 %a3, %a3, %a4; add.u32 %r1, %r0, 100; st.u32 [%a3], %r1;\n"
+      "st.u32 [%a2+4], %r0; mul.wide.u32 %a4, %r0, 4; add.u64 %a3, %a3, %a4; add.u32 %r1, %r0, 100; st.u32 [%a3], "
+      "%r1;\n"
       "ld.u32 %r2, [%a2+4]; ld.u32 %r3, [%a3]; mul.wide.u32 %a5, %r0, 12; add.u64 %a5, %a0, %a5;\n"
-      "st.u32 [%a5], %r2; st.u32 [%a5+4], %r3; isspacep.shared %q0, %a3; isspacep.global %q1, %a5; isspacep.local %q2, %a5;\n"
-      "selp.b32 %r4, 1, 0, %q0; selp.b32 %r5, 2, 0, %q1; selp.b32 %r6, 4, 0, %q2; add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6;\n"
+      "st.u32 [%a5], %r2; st.u32 [%a5+4], %r3; isspacep.shared %q0, %a3; isspacep.global %q1, %a5; isspacep.local %q2, "
+      "%a5;\n"
+      "selp.b32 %r4, 1, 0, %q0; selp.b32 %r5, 2, 0, %q1; selp.b32 %r6, 4, 0, %q2; add.u32 %r4, %r4, %r5; add.u32 %r4, "
+      "%r4, %r6;\n"
       "cvta.to.global.u64 %a6, %a5; st.global.u32 [%a6+8], %r4;";
   const Outcome outcome = run(kernel(body, ".shared .align 4 .b8 s[128];\n"), device, out, 0);
   ASSERT_EQ(outcome.fault, FaultKind::kNone) << outcome.fault_detail;
@@ -181,7 +229,8 @@ TEST(Memory, GenericAddressesReachEverySpace) {
 }
 
 template <class T>
-std::pair<T, std::vector<T>> atomic(const std::string& operation, const std::string& type, T initial, T operand, T second = {}) {
+std::pair<T, std::vector<T>> atomic(const std::string& operation, const std::string& type, T initial, T operand,
+                                    T second = {}) {
   TestDevice device;
   const u64 cell = device.upload(std::vector<T>{initial});
   const u64 operands = device.upload(std::vector<T>{operand, second});
@@ -189,8 +238,9 @@ std::pair<T, std::vector<T>> atomic(const std::string& operation, const std::str
   const std::string x = is_wide ? "%a4" : "%r1", y = is_wide ? "%a5" : "%r2", z = is_wide ? "%a6" : "%r3";
   const std::string bits = is_wide ? "b64" : "b32";
   const bool compares = operation == "cas";
-  const std::string body = "ld.global." + bits + " " + x + ", [%a1]; ld.global." + bits + " " + y + ", [%a1+" + std::to_string(sizeof(T)) +
-                           "];\natom.global." + operation + "." + type + " " + z + ", [%a0], " + x + (compares ? ", " + y : "") + ";";
+  const std::string body = "ld.global." + bits + " " + x + ", [%a1]; ld.global." + bits + " " + y + ", [%a1+" +
+                           std::to_string(sizeof(T)) + "];\natom.global." + operation + "." + type + " " + z +
+                           ", [%a0], " + x + (compares ? ", " + y : "") + ";";
   EXPECT_EQ(run(kernel(body), device, cell, operands).fault, FaultKind::kNone);
   return {device.download<T>(cell, 1)[0], {}};
 }
@@ -215,7 +265,8 @@ TEST(Atomics, EveryLaneTakesPart) {
 TEST(Atomics, ReturnTheOldValueInLaneOrder) {
   TestDevice device;
   const u64 out = device.upload(std::vector<u32>(33));
-  const std::string body = "atom.shared.add.u32 %r1, [s], 2; mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a0, %a2; st.global.u32 [%a2], %r1;";
+  const std::string body =
+      "atom.shared.add.u32 %r1, [s], 2; mul.wide.u32 %a2, %r0, 4; add.u64 %a2, %a0, %a2; st.global.u32 [%a2], %r1;";
   const std::string clear = "setp.eq.u32 %q0, %r0, 0; @%q0 st.shared.u32 [s], 10; bar.sync 0;\n";
   ASSERT_EQ(run(kernel(clear + body, ".shared .align 4 .b8 s[4];\n"), device, out, 0).fault, FaultKind::kNone);
   const auto results = device.download<u32>(out, 32);
@@ -223,16 +274,19 @@ TEST(Atomics, ReturnTheOldValueInLaneOrder) {
 }
 
 TEST(Atomics, PairsOfHalves) {
-  EXPECT_EQ((atomic<u32>("add.noftz", "f16x2", 0x3c003c00, 0x00003c00).first), 0x3c005020u) << "1 + 32 = 33 below, 1 above";
+  EXPECT_EQ((atomic<u32>("add.noftz", "f16x2", 0x3c003c00, 0x00003c00).first), 0x3c005020u)
+      << "1 + 32 = 33 below, 1 above";
 }
 
 TEST(Variables, InitialValuesMayBeAddresses) {
   TestDevice device;
-  const auto module = load_or_fail(
-      header() + ".global .align 4 .u32 a[4] = {1, 2, 3};\n.const .align 8 .u64 table[2] = {a, generic(a)+8};\n"
-                 ".visible .entry k(.param .u64 p) { .reg .b64 %a, %b; .reg .b32 %r; ld.param.u64 %a, [p];\n"
-                 "ld.const.u64 %b, [table+8]; ld.u32 %r, [%b]; st.global.u32 [%a], %r; ld.global.u32 %r, [a+12]; st.global.u32 [%a+4], %r; ret; }\n",
-      device);
+  const auto module =
+      load_or_fail(header() +
+                       ".global .align 4 .u32 a[4] = {1, 2, 3};\n.const .align 8 .u64 table[2] = {a, generic(a)+8};\n"
+                       ".visible .entry k(.param .u64 p) { .reg .b64 %a, %b; .reg .b32 %r; ld.param.u64 %a, [p];\n"
+                       "ld.const.u64 %b, [table+8]; ld.u32 %r, [%b]; st.global.u32 [%a], %r; ld.global.u32 %r, [a+12]; "
+                       "st.global.u32 [%a+4], %r; ret; }\n",
+                   device);
   ASSERT_NE(module, nullptr);
   const u64 out = device.upload(std::vector<u32>{9, 9});
   ASSERT_EQ(run_kernel(*module, device, "k", {1}, {1}, out).fault, FaultKind::kNone);
@@ -263,9 +317,11 @@ TEST(Variables, AFullDeviceIsReportedAndNothingKept) {
 TEST(SharedMemory, KernelsShareItsAddressesButNotItsSize) {
   TestDevice device;
   const auto module = load_or_fail(
-      header() + ".shared .align 4 .b8 s1[1000];\n.shared .align 16 .b8 s2[64];\n.extern .shared .align 16 .b8 dynamic[];\n"
-                 ".entry a() { .reg .b32 %r; ld.shared.u32 %r, [s1]; ret; }\n.entry b() { .reg .b32 %r; ld.shared.u32 %r, [s2]; ret; }\n"
-                 ".entry c() { .reg .b32 %r; .reg .b64 %d; mov.u64 %d, dynamic; st.shared.u32 [%d+96], 1; ret; }\n",
+      header() +
+          ".shared .align 4 .b8 s1[1000];\n.shared .align 16 .b8 s2[64];\n.extern .shared .align 16 .b8 dynamic[];\n"
+          ".entry a() { .reg .b32 %r; ld.shared.u32 %r, [s1]; ret; }\n.entry b() { .reg .b32 %r; ld.shared.u32 %r, "
+          "[s2]; ret; }\n"
+          ".entry c() { .reg .b32 %r; .reg .b64 %d; mov.u64 %d, dynamic; st.shared.u32 [%d+96], 1; ret; }\n",
       device);
   ASSERT_NE(module, nullptr);
   EXPECT_EQ(module->kernel("a")->info().static_shared_bytes, 1000u);

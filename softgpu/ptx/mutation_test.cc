@@ -17,7 +17,9 @@ using testing::TestDevice;
 
 std::vector<std::string> tokens_of(const std::string& text) {
   std::vector<std::string> tokens;
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%' || c == '$'; };
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%' || c == '$';
+  };
   for (const char c : text) {
     const bool joins = !tokens.empty() && is_word(c) && is_word(tokens.back().back());
     if (joins) tokens.back() += c;

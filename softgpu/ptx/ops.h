@@ -32,7 +32,7 @@ void add_convert_helpers(InstructionSet& set);
 
 // Opcodes that several families implement for different types: the first table's decoder passes on to these.
 bool decode_half(Decoder& decoder, Type type);   // f16, bf16 and the packed pairs; false: not one of its opcodes
-void decode_warp_barrier(Decoder& decoder);        // bar.warp.sync
+void decode_warp_barrier(Decoder& decoder);      // bar.warp.sync
 bool decode_carry(Decoder& decoder, Type type);  // .cc and the c-suffixed opcodes
 void decode_float_arithmetic(Decoder& decoder, Type type);
 

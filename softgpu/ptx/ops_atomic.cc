@@ -19,12 +19,17 @@ struct BFloat16Pair {
 };
 
 template <std::size_t kBytes>
-using Word = std::conditional_t<kBytes == 2, std::uint16_t, std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>;
+using Word =
+    std::conditional_t<kBytes == 2, std::uint16_t, std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>;
 
 template <class Half>
-Half half_from(std::uint32_t bits) { return std::bit_cast<Half>(static_cast<std::uint16_t>(bits)); }
+Half half_from(std::uint32_t bits) {
+  return std::bit_cast<Half>(static_cast<std::uint16_t>(bits));
+}
 template <class Half>
-std::uint32_t half_bits(Half value) { return std::bit_cast<std::uint16_t>(value); }
+std::uint32_t half_bits(Half value) {
+  return std::bit_cast<std::uint16_t>(value);
+}
 
 struct Add {
   template <class T>
@@ -49,17 +54,59 @@ struct Add {
     return {sum(16) << 16 | sum(0)};
   }
 };
-struct Minimum { template <class T> static T apply(T old, T value, T) { return value < old ? value : old; } };
-struct Maximum { template <class T> static T apply(T old, T value, T) { return value > old ? value : old; } };
-struct And { template <class T> static T apply(T old, T value, T) { return old & value; } };
-struct Or { template <class T> static T apply(T old, T value, T) { return old | value; } };
-struct Xor { template <class T> static T apply(T old, T value, T) { return old ^ value; } };
-struct Exchange { template <class T> static T apply(T, T value, T) { return value; } };
-struct CompareSwap { template <class T> static T apply(T old, T expected, T value) { return old == expected ? value : old; } };
-struct Increment { template <class T> static T apply(T old, T bound, T) { return old >= bound ? T{0} : static_cast<T>(old + 1); } };
+struct Minimum {
+  template <class T>
+  static T apply(T old, T value, T) {
+    return value < old ? value : old;
+  }
+};
+struct Maximum {
+  template <class T>
+  static T apply(T old, T value, T) {
+    return value > old ? value : old;
+  }
+};
+struct And {
+  template <class T>
+  static T apply(T old, T value, T) {
+    return old & value;
+  }
+};
+struct Or {
+  template <class T>
+  static T apply(T old, T value, T) {
+    return old | value;
+  }
+};
+struct Xor {
+  template <class T>
+  static T apply(T old, T value, T) {
+    return old ^ value;
+  }
+};
+struct Exchange {
+  template <class T>
+  static T apply(T, T value, T) {
+    return value;
+  }
+};
+struct CompareSwap {
+  template <class T>
+  static T apply(T old, T expected, T value) {
+    return old == expected ? value : old;
+  }
+};
+struct Increment {
+  template <class T>
+  static T apply(T old, T bound, T) {
+    return old >= bound ? T{0} : static_cast<T>(old + 1);
+  }
+};
 struct Decrement {
   template <class T>
-  static T apply(T old, T bound, T) { return old == 0 || old > bound ? bound : static_cast<T>(old - 1); }
+  static T apply(T old, T bound, T) {
+    return old == 0 || old > bound ? bound : static_cast<T>(old - 1);
+  }
 };
 
 // Returns the old value.
@@ -67,7 +114,8 @@ template <class Op, class T>
 T update(std::byte* host, T value, T second) {
   using W = Word<sizeof(T)>;
   std::atomic_ref<W> word(*reinterpret_cast<W*>(host));
-  if constexpr (std::is_same_v<Op, Add> && std::is_integral_v<T>) return static_cast<T>(word.fetch_add(static_cast<W>(value)));
+  if constexpr (std::is_same_v<Op, Add> && std::is_integral_v<T>)
+    return static_cast<T>(word.fetch_add(static_cast<W>(value)));
   W old = word.load(std::memory_order_relaxed);
   for (;;) {
     const W changed = std::bit_cast<W>(Op::apply(std::bit_cast<T>(old), value, second));
@@ -136,7 +184,8 @@ void decode_atomic(Decoder& decoder) {
   const bool returns = decoder.opcode() == "atom";
   const Type type = decoder.take_type();
   const Space space = decoder.maybe_space().value_or(Space::kGeneric);
-  for (const char* word : {"relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "noftz"}) decoder.take(word);
+  for (const char* word : {"relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "noftz"})
+    decoder.take(word);
   if (space != Space::kGlobal && space != Space::kShared && space != Space::kGeneric) {
     return decoder.refuse("the state space has no atomics");
   }
@@ -146,7 +195,8 @@ void decode_atomic(Decoder& decoder) {
   const Address address = decoder.address(operands[first], space);
   bool compares = false;
   const Handler handler = take_handler(decoder, type, address.is_wide, compares);
-  if (compares != (operands.size() == first + 3)) return decoder.refuse("wrong number of operands", LoadError::Kind::kSyntax);
+  if (compares != (operands.size() == first + 3))
+    return decoder.refuse("wrong number of operands", LoadError::Kind::kSyntax);
   const auto b = decoder.read(operands[first + 1], type);
   const auto c = compares ? decoder.read(operands[first + 2], type) : kNoRow;
   const bool keeps = returns && operands[0].kind != ast::Operand::Kind::kSink;
@@ -164,7 +214,9 @@ constexpr Opcode kOpcodes[] = {{"atom", decode_atomic}, {"red", decode_atomic}};
 
 }  // namespace
 
-std::span<const Opcode> atomic_opcodes() { return kOpcodes; }
+std::span<const Opcode> atomic_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

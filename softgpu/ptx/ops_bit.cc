@@ -18,23 +18,33 @@ constexpr u32 kBits = sizeof(T) * 8;
 
 struct And {
   template <class T>
-  static T apply(T a, T b) { return a & b; }
+  static T apply(T a, T b) {
+    return a & b;
+  }
 };
 struct Or {
   template <class T>
-  static T apply(T a, T b) { return a | b; }
+  static T apply(T a, T b) {
+    return a | b;
+  }
 };
 struct Xor {
   template <class T>
-  static T apply(T a, T b) { return a ^ b; }
+  static T apply(T a, T b) {
+    return a ^ b;
+  }
 };
 struct Not {
   template <class T>
-  static T apply(T a) { return static_cast<T>(~a); }
+  static T apply(T a) {
+    return static_cast<T>(~a);
+  }
 };
 struct LogicalNot {
   template <class T>
-  static T apply(T a) { return a == 0; }
+  static T apply(T a) {
+    return a == 0;
+  }
 };
 // Shifts past the width give zero, or the sign.
 struct ShiftLeft {
@@ -65,7 +75,9 @@ struct FunnelShift {
 };
 struct PopulationCount {
   template <class T>
-  static u32 apply(T a) { return static_cast<u32>(sizeof(T) == 8 ? __builtin_popcountll(a) : __builtin_popcount(static_cast<u32>(a))); }
+  static u32 apply(T a) {
+    return static_cast<u32>(sizeof(T) == 8 ? __builtin_popcountll(a) : __builtin_popcount(static_cast<u32>(a)));
+  }
 };
 struct LeadingZeros {
   template <class T>
@@ -165,7 +177,8 @@ const Instruction* insert_bits(Warp& warp, const Instruction* at) {
   const T* base = source<T>(warp, at->b);
   const u32* position = source<u32>(warp, at->c);
   const u32* length = source<u32>(warp, at->d);
-  write_lanes<T>(warp, at->dst, [&](int lane) { return insert_field(field[lane], base[lane], position[lane], length[lane]); });
+  write_lanes<T>(warp, at->dst,
+                 [&](int lane) { return insert_field(field[lane], base[lane], position[lane], length[lane]); });
   return at + 1;
 }
 
@@ -221,7 +234,9 @@ void decode_logic(Decoder& decoder) {
   const Type type = decoder.take_type();
   const std::string_view name = decoder.opcode();
   if (type == Type::kPred) {
-    const Handler handler = name == "and" ? predicate_logic<And> : name == "or" ? predicate_logic<Or> : predicate_logic<Xor>;
+    const Handler handler = name == "and"  ? predicate_logic<And>
+                            : name == "or" ? predicate_logic<Or>
+                                           : predicate_logic<Xor>;
     return emit_binary(decoder, handler, type, type, type);
   }
   const Handler handler = name == "and"  ? bits_binary<And>(type)
@@ -269,8 +284,9 @@ void decode_funnel_shift(Decoder& decoder) {
   if (!left && !decoder.take("r")) return decoder.refuse(".l or .r is missing", LoadError::Kind::kSyntax);
   const bool clamps = decoder.take("clamp");
   if (!clamps && !decoder.take("wrap")) return decoder.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
-  const Handler handler = left ? (clamps ? ternary<FunnelShift<true, true>, u32, u32> : ternary<FunnelShift<true, false>, u32, u32>)
-                               : (clamps ? ternary<FunnelShift<false, true>, u32, u32> : ternary<FunnelShift<false, false>, u32, u32>);
+  const Handler handler =
+      left ? (clamps ? ternary<FunnelShift<true, true>, u32, u32> : ternary<FunnelShift<true, false>, u32, u32>)
+           : (clamps ? ternary<FunnelShift<false, true>, u32, u32> : ternary<FunnelShift<false, false>, u32, u32>);
   emit_ternary(decoder, handler, Type::kU32, Type::kU32, Type::kU32, Type::kU32);
 }
 
@@ -314,7 +330,8 @@ void decode_insert(Decoder& decoder) {
 void decode_count(Decoder& decoder) {
   const std::string_view name = decoder.opcode();
   const Type type = decoder.take_type();
-  if (name == "brev") return emit_unary(decoder, size_of(type) >= 4 ? bits_unary<ReverseBits>(type) : nullptr, type, type);
+  if (name == "brev")
+    return emit_unary(decoder, size_of(type) >= 4 ? bits_unary<ReverseBits>(type) : nullptr, type, type);
   Handler handler = nullptr;
   if (name == "bfind") {
     handler = decoder.take("shiftamt") ? count_unary<FindHighest<true>>(type) : count_unary<FindHighest<false>>(type);
@@ -334,16 +351,18 @@ void decode_bit_mask(Decoder& decoder) {
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"and", decode_logic},   {"or", decode_logic},    {"xor", decode_logic},        {"not", decode_not},
-    {"cnot", decode_not},    {"lop3", decode_logic3}, {"shl", decode_shift},        {"shr", decode_shift},
-    {"prmt", decode_permute}, {"bfe", decode_extract}, {"bfi", decode_insert},       {"bfind", decode_count},
-    {"brev", decode_count},  {"popc", decode_count},  {"clz", decode_count},        {"shf", decode_funnel_shift},
+    {"and", decode_logic},     {"or", decode_logic},    {"xor", decode_logic},  {"not", decode_not},
+    {"cnot", decode_not},      {"lop3", decode_logic3}, {"shl", decode_shift},  {"shr", decode_shift},
+    {"prmt", decode_permute},  {"bfe", decode_extract}, {"bfi", decode_insert}, {"bfind", decode_count},
+    {"brev", decode_count},    {"popc", decode_count},  {"clz", decode_count},  {"shf", decode_funnel_shift},
     {"bmsk", decode_bit_mask},
 };
 
 }  // namespace
 
-std::span<const Opcode> bit_opcodes() { return kOpcodes; }
+std::span<const Opcode> bit_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

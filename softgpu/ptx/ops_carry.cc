@@ -28,7 +28,8 @@ const Instruction* with_carry(Warp& warp, const Instruction* at) {
     if constexpr (kKind == Kind::kAdd) sum = static_cast<Wide>(a[lane]) + b[lane] + carry;
     if constexpr (kKind == Kind::kSubtract) sum = static_cast<Wide>(a[lane]) - b[lane] - carry;
     if constexpr (kKind == Kind::kMultiplyLow) sum = static_cast<Wide>(static_cast<T>(product)) + c[lane] + carry;
-    if constexpr (kKind == Kind::kMultiplyHigh) sum = static_cast<Wide>(static_cast<T>(product >> kBits)) + c[lane] + carry;
+    if constexpr (kKind == Kind::kMultiplyHigh)
+      sum = static_cast<Wide>(static_cast<T>(product >> kBits)) + c[lane] + carry;
     values[lane] = static_cast<T>(sum);
     carry_out |= static_cast<std::uint32_t>(sum >> kBits & 1) << lane;
   }
@@ -88,7 +89,9 @@ bool decode_carry(Decoder& decoder, Type type) {
   return true;
 }
 
-std::span<const Opcode> carry_opcodes() { return kOpcodes; }
+std::span<const Opcode> carry_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

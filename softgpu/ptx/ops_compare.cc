@@ -10,20 +10,90 @@ namespace {
 using u32 = std::uint32_t;
 
 // Ordered comparisons are false for NaN; the ones with a trailing u are true.
-struct Equal { template <class T> static bool apply(T a, T b) { return a == b; } };
-struct NotEqual { template <class T> static bool apply(T a, T b) { return a < b || a > b; } };
-struct Less { template <class T> static bool apply(T a, T b) { return a < b; } };
-struct LessEqual { template <class T> static bool apply(T a, T b) { return a <= b; } };
-struct Greater { template <class T> static bool apply(T a, T b) { return a > b; } };
-struct GreaterEqual { template <class T> static bool apply(T a, T b) { return a >= b; } };
-struct EqualUnordered { template <class T> static bool apply(T a, T b) { return !(a < b || a > b); } };
-struct NotEqualUnordered { template <class T> static bool apply(T a, T b) { return !(a == b); } };
-struct LessUnordered { template <class T> static bool apply(T a, T b) { return !(a >= b); } };
-struct LessEqualUnordered { template <class T> static bool apply(T a, T b) { return !(a > b); } };
-struct GreaterUnordered { template <class T> static bool apply(T a, T b) { return !(a <= b); } };
-struct GreaterEqualUnordered { template <class T> static bool apply(T a, T b) { return !(a < b); } };
-struct BothNumbers { template <class T> static bool apply(T a, T b) { return a == a && b == b; } };
-struct EitherNan { template <class T> static bool apply(T a, T b) { return a != a || b != b; } };
+struct Equal {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a == b;
+  }
+};
+struct NotEqual {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a < b || a > b;
+  }
+};
+struct Less {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a <= b;
+  }
+};
+struct Greater {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a > b;
+  }
+};
+struct GreaterEqual {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a >= b;
+  }
+};
+struct EqualUnordered {
+  template <class T>
+  static bool apply(T a, T b) {
+    return !(a < b || a > b);
+  }
+};
+struct NotEqualUnordered {
+  template <class T>
+  static bool apply(T a, T b) {
+    return !(a == b);
+  }
+};
+struct LessUnordered {
+  template <class T>
+  static bool apply(T a, T b) {
+    return !(a >= b);
+  }
+};
+struct LessEqualUnordered {
+  template <class T>
+  static bool apply(T a, T b) {
+    return !(a > b);
+  }
+};
+struct GreaterUnordered {
+  template <class T>
+  static bool apply(T a, T b) {
+    return !(a <= b);
+  }
+};
+struct GreaterEqualUnordered {
+  template <class T>
+  static bool apply(T a, T b) {
+    return !(a < b);
+  }
+};
+struct BothNumbers {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a == a && b == b;
+  }
+};
+struct EitherNan {
+  template <class T>
+  static bool apply(T a, T b) {
+    return a != a || b != b;
+  }
+};
 
 template <class Op, class T>
 u32 compare_rows(const T* a, const T* b) {
@@ -101,17 +171,27 @@ struct SelectBySign {
 template <class T>
 Handler compare_handler(int comparison) {
   constexpr Handler kHandlers[] = {
-      compare<Equal, T>,          compare<NotEqual, T>,           compare<Less, T>,
-      compare<LessEqual, T>,      compare<Greater, T>,            compare<GreaterEqual, T>,
-      compare<EqualUnordered, T>, compare<NotEqualUnordered, T>,  compare<LessUnordered, T>,
-      compare<LessEqualUnordered, T>, compare<GreaterUnordered, T>, compare<GreaterEqualUnordered, T>,
-      compare<BothNumbers, T>,    compare<EitherNan, T>,
+      compare<Equal, T>,
+      compare<NotEqual, T>,
+      compare<Less, T>,
+      compare<LessEqual, T>,
+      compare<Greater, T>,
+      compare<GreaterEqual, T>,
+      compare<EqualUnordered, T>,
+      compare<NotEqualUnordered, T>,
+      compare<LessUnordered, T>,
+      compare<LessEqualUnordered, T>,
+      compare<GreaterUnordered, T>,
+      compare<GreaterEqualUnordered, T>,
+      compare<BothNumbers, T>,
+      compare<EitherNan, T>,
   };
   return comparison < 0 ? nullptr : kHandlers[comparison];
 }
 
 int take_comparison(Decoder& decoder, Type type) {
-  constexpr std::string_view kNames[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+  constexpr std::string_view kNames[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                         "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
   constexpr std::string_view kUnsignedNames[] = {"", "", "lo", "ls", "hi", "hs"};
   const int known = is_float(type) ? 14 : 6;
   for (int i = 0; i < known; ++i) {
@@ -131,7 +211,9 @@ Handler typed_compare(Type type, int comparison) {
 }
 
 struct FlushSubnormal {
-  static float apply(float value) { return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value; }
+  static float apply(float value) {
+    return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value;
+  }
 };
 
 std::int32_t flushed(Decoder& decoder, std::int32_t row) {
@@ -146,7 +228,10 @@ std::int32_t flushed(Decoder& decoder, std::int32_t row) {
 void emit_compare(Decoder& decoder, Type type, std::int32_t dst, std::int32_t second) {
   const int comparison = take_comparison(decoder, type);
   const bool flushes = decoder.take("ftz");
-  const std::uint16_t mode = decoder.take("and") ? kAnd : decoder.take("or") ? kOr : decoder.take("xor") ? kXor : kPlain;
+  const std::uint16_t mode = decoder.take("and")   ? kAnd
+                             : decoder.take("or")  ? kOr
+                             : decoder.take("xor") ? kXor
+                                                   : kPlain;
   const auto operands = decoder.operands();
   if (!decoder.expect_operands(mode == kPlain ? 3 : 4, mode == kPlain ? 3 : 4)) return;
   auto a = decoder.read(operands[1], type), b = decoder.read(operands[2], type);
@@ -179,9 +264,8 @@ void decode_set(Decoder& decoder) {
   emit_compare(decoder, from, result, kNoRow);
   const auto dst = decoder.write(decoder.operands()[0], to);
   const std::int64_t one = to == Type::kF32 ? 0x3f800000 : to == Type::kF16 ? 0x3c00 : to == Type::kBf16 ? 0x3f80 : -1;
-  Instruction& instruction = decoder.emit(with_bits(size_of(to), [](auto tag) -> Handler {
-    return select_constant<typename decltype(tag)::type>;
-  }));
+  Instruction& instruction = decoder.emit(
+      with_bits(size_of(to), [](auto tag) -> Handler { return select_constant<typename decltype(tag)::type>; }));
   instruction.dst = dst;
   instruction.a = result;
   instruction.immediate = one;
@@ -207,11 +291,14 @@ void decode_slct(Decoder& decoder) {
   emit_ternary(decoder, handler, type, type, type, sign);
 }
 
-constexpr Opcode kOpcodes[] = {{"setp", decode_setp}, {"set", decode_set}, {"selp", decode_selp}, {"slct", decode_slct}};
+constexpr Opcode kOpcodes[] = {
+    {"setp", decode_setp}, {"set", decode_set}, {"selp", decode_selp}, {"slct", decode_slct}};
 
 }  // namespace
 
-std::span<const Opcode> compare_opcodes() { return kOpcodes; }
+std::span<const Opcode> compare_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

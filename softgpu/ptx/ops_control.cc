@@ -13,14 +13,18 @@ using u32 = std::uint32_t;
 // All current lanes go to `to`.
 inline const Instruction* jump(Warp& warp, const Instruction* from, const Instruction* to) {
   if (to <= from) {
-    if (--warp.budget < 0) [[unlikely]] return pause(warp, to);
+    if (--warp.budget < 0) [[unlikely]]
+      return pause(warp, to);
     if (!warp.whole && !warp.others.empty() && --warp.patience < 0) return give_way(warp, to);
   }
-  if (to >= warp.limit) [[unlikely]] return switch_group(warp, to);
+  if (to >= warp.limit) [[unlikely]]
+    return switch_group(warp, to);
   return to;
 }
 
-const Instruction* branch(Warp& warp, const Instruction* at) { return jump(warp, at, at->target); }
+const Instruction* branch(Warp& warp, const Instruction* at) {
+  return jump(warp, at, at->target);
+}
 
 // mode: 1 to branch where the predicate is false.
 const Instruction* branch_if(Warp& warp, const Instruction* at) {
@@ -28,7 +32,8 @@ const Instruction* branch_if(Warp& warp, const Instruction* at) {
   const u32 taken = p & warp.mask;
   if (taken == warp.mask) return jump(warp, at, at->target);
   if (taken != 0) return diverge(warp, at, taken);
-  if (at + 1 >= warp.limit) [[unlikely]] return switch_group(warp, at + 1);
+  if (at + 1 >= warp.limit) [[unlikely]]
+    return switch_group(warp, at + 1);
   return at + 1;
 }
 
@@ -55,7 +60,8 @@ const Instruction* branch_indexed(Warp& warp, const Instruction* at) {
 }
 
 const Instruction* label(Warp& warp, const Instruction* at) {
-  if (at + 1 >= warp.limit) [[unlikely]] return switch_group(warp, at + 1);
+  if (at + 1 >= warp.limit) [[unlikely]]
+    return switch_group(warp, at + 1);
   return at + 1;
 }
 
@@ -75,7 +81,9 @@ const Instruction* unguard(Warp& warp, const Instruction* at) {
   return at + 1;
 }
 
-const Instruction* exit_thread(Warp& warp, const Instruction*) { return exit_lanes(warp); }
+const Instruction* exit_thread(Warp& warp, const Instruction*) {
+  return exit_lanes(warp);
+}
 
 // ---- calls
 
@@ -159,7 +167,9 @@ const Instruction* yield_warp(Warp& warp, const Instruction* at) {
   return pause(warp, at + 1);
 }
 
-const Instruction* nothing(Warp&, const Instruction* at) { return at + 1; }
+const Instruction* nothing(Warp&, const Instruction* at) {
+  return at + 1;
+}
 
 // ---- decoding
 
@@ -264,12 +274,16 @@ void decode_return(Decoder& decoder) {
   decoder.emit(decoder.opcode() == "ret" ? return_from : exit_thread);
 }
 
-void decode_trap(Decoder& decoder) { decoder.emit(trap); }
+void decode_trap(Decoder& decoder) {
+  decoder.emit(trap);
+}
 void decode_nanosleep(Decoder& decoder) {
   decoder.take("u32");
   decoder.emit(yield_warp);
 }
-void decode_nothing(Decoder& decoder) { decoder.emit(nothing); }
+void decode_nothing(Decoder& decoder) {
+  decoder.emit(nothing);
+}
 
 // bar.warp.sync is decoded with the warp instructions.
 void emit_reduction(Decoder& decoder) {
@@ -279,7 +293,8 @@ void emit_reduction(Decoder& decoder) {
                                                  : BarrierMode::kOr;
   if (mode == BarrierMode::kOr) decoder.take("or");
   const auto operands = decoder.operands();
-  if ((mode == BarrierMode::kPopc) != (type == Type::kU32)) return decoder.refuse("result type and reduction do not agree");
+  if ((mode == BarrierMode::kPopc) != (type == Type::kU32))
+    return decoder.refuse("result type and reduction do not agree");
   if (!decoder.expect_operands(3, 4)) return;
   const auto a = decoder.read(operands[1], Type::kU32);
   const auto b = operands.size() == 4 ? decoder.read(operands[2], Type::kU32) : kNoRow;
@@ -311,17 +326,24 @@ void decode_bar(Decoder& decoder) {
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"bra", decode_bra, GuardMode::kOwn},        {"brx", decode_brx, GuardMode::kBranch},
-    {"call", decode_call, GuardMode::kBranch},   {"ret", decode_return, GuardMode::kBranch},
-    {"exit", decode_return, GuardMode::kBranch}, {"trap", decode_trap, GuardMode::kBranch},
-    {"bar", decode_bar, GuardMode::kBranch},     {"barrier", decode_bar, GuardMode::kBranch},
-    {"brkpt", decode_trap, GuardMode::kBranch},  {"nanosleep", decode_nanosleep, GuardMode::kBranch},
+    {"bra", decode_bra, GuardMode::kOwn},
+    {"brx", decode_brx, GuardMode::kBranch},
+    {"call", decode_call, GuardMode::kBranch},
+    {"ret", decode_return, GuardMode::kBranch},
+    {"exit", decode_return, GuardMode::kBranch},
+    {"trap", decode_trap, GuardMode::kBranch},
+    {"bar", decode_bar, GuardMode::kBranch},
+    {"barrier", decode_bar, GuardMode::kBranch},
+    {"brkpt", decode_trap, GuardMode::kBranch},
+    {"nanosleep", decode_nanosleep, GuardMode::kBranch},
     {"pmevent", decode_nothing},
 };
 
 }  // namespace
 
-std::span<const Opcode> control_opcodes() { return kOpcodes; }
+std::span<const Opcode> control_opcodes() {
+  return kOpcodes;
+}
 
 void add_control_helpers(InstructionSet& set) {
   set.guard = guard;

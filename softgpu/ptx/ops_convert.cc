@@ -13,8 +13,8 @@ namespace softgpu::ptx::SOFTGPU_ISA {
 namespace {
 
 template <class T>
-constexpr bool kIsFloat = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, _Float16> ||
-                          std::is_same_v<T, BFloat16>;
+constexpr bool kIsFloat =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, _Float16> || std::is_same_v<T, BFloat16>;
 
 template <class T>
 auto widen(T value) {
@@ -103,7 +103,9 @@ struct SaturateInteger {
 template <int kMode>
 struct RoundToIntegral {
   template <class T>
-  static T apply(T value) { return narrow<T>(to_integral<kMode>(widen(value))); }
+  static T apply(T value) {
+    return narrow<T>(to_integral<kMode>(widen(value)));
+  }
 };
 struct Saturate {
   template <class T>
@@ -122,7 +124,9 @@ struct Relu {
   }
 };
 struct Flush {
-  static float apply(float value) { return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value; }
+  static float apply(float value) {
+    return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value;
+  }
 };
 
 // A conversion to f32 or f64 in a directed mode, by the CPU's rounding mode (1 zero, 2 down, 3 up).
@@ -215,7 +219,8 @@ Handler integer_to_float(Type to, Type from, int rounding) {
   return with_any_integer(from, [&](auto from_tag) -> Handler {
     using From = typename decltype(from_tag)::type;
     if (rounding != 0) {
-      return with_float(to, [](auto to_tag) -> Handler { return convert_directed<typename decltype(to_tag)::type, From>; });
+      return with_float(to,
+                        [](auto to_tag) -> Handler { return convert_directed<typename decltype(to_tag)::type, From>; });
     }
     return with_any_float(to, [](auto to_tag) -> Handler {
       using To = typename decltype(to_tag)::type;
@@ -293,7 +298,8 @@ void emit_in_place(Decoder& decoder, Handler handler, std::int32_t dst) {
 void decode_pack(Decoder& decoder, Type to, Type from) {
   decoder.take("rn");
   const auto operands = decoder.operands();
-  if (from != Type::kF32 || !decoder.expect_operands(3, 3)) return decoder.refuse("packing from this type is not supported");
+  if (from != Type::kF32 || !decoder.expect_operands(3, 3))
+    return decoder.refuse("packing from this type is not supported");
   const auto high = decoder.read(operands[1], Type::kF32), low = decoder.read(operands[2], Type::kF32);
   const auto dst = decoder.write(operands[0], Type::kU32);
   Instruction& instruction = decoder.emit(to == Type::kF16x2 ? pack_halves<_Float16> : pack_halves<BFloat16>);
@@ -332,7 +338,8 @@ void decode_convert(Decoder& decoder) {
   instruction.dst = dst;
   instruction.a = a;
   instruction.mode = static_cast<std::uint16_t>(modifiers.rounding);
-  if (modifiers.flushes && to == Type::kF32 && from == Type::kF64) emit_in_place(decoder, unary<Flush, float, float>, dst);
+  if (modifiers.flushes && to == Type::kF32 && from == Type::kF64)
+    emit_in_place(decoder, unary<Flush, float, float>, dst);
   if (modifiers.saturates && is_float(to)) emit_in_place(decoder, same_type_handler<Saturate>(to), dst);
   if (modifiers.relu && is_float(to)) emit_in_place(decoder, same_type_handler<Relu>(to), dst);
 }
@@ -353,9 +360,13 @@ constexpr Opcode kOpcodes[] = {{"cvt", decode_convert}};
 
 }  // namespace
 
-std::span<const Opcode> convert_opcodes() { return kOpcodes; }
+std::span<const Opcode> convert_opcodes() {
+  return kOpcodes;
+}
 
-void add_convert_helpers(InstructionSet& set) { set.resize = resize_handler; }
+void add_convert_helpers(InstructionSet& set) {
+  set.resize = resize_handler;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

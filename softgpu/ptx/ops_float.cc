@@ -13,19 +13,27 @@ namespace {
 
 struct Add {
   template <class T>
-  static T apply(T a, T b) { return a + b; }
+  static T apply(T a, T b) {
+    return a + b;
+  }
 };
 struct Subtract {
   template <class T>
-  static T apply(T a, T b) { return a - b; }
+  static T apply(T a, T b) {
+    return a - b;
+  }
 };
 struct Multiply {
   template <class T>
-  static T apply(T a, T b) { return a * b; }
+  static T apply(T a, T b) {
+    return a * b;
+  }
 };
 struct Divide {
   template <class T>
-  static T apply(T a, T b) { return a / b; }
+  static T apply(T a, T b) {
+    return a / b;
+  }
 };
 struct FusedMultiplyAdd {
   static float apply(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -49,11 +57,15 @@ struct Maximum {
 template <class Op>
 struct PropagateNan {
   template <class T>
-  static T apply(T a, T b) { return a != a || b != b ? static_cast<T>(__builtin_nan("")) : Op::apply(a, b); }
+  static T apply(T a, T b) {
+    return a != a || b != b ? static_cast<T>(__builtin_nan("")) : Op::apply(a, b);
+  }
 };
 struct Negate {
   template <class T>
-  static T apply(T a) { return -a; }
+  static T apply(T a) {
+    return -a;
+  }
 };
 struct Absolute {
   static float apply(float a) { return __builtin_fabsf(a); }
@@ -65,7 +77,9 @@ struct SquareRoot {
 };
 struct Reciprocal {
   template <class T>
-  static T apply(T a) { return T{1} / a; }
+  static T apply(T a) {
+    return T{1} / a;
+  }
 };
 struct CopySign {  // the sign of the first operand, the magnitude of the second
   static float apply(float a, float b) { return __builtin_copysignf(b, a); }
@@ -73,14 +87,20 @@ struct CopySign {  // the sign of the first operand, the magnitude of the second
 };
 struct Saturate {
   template <class T>
-  static T apply(T a) { return a > T{0} ? (a < T{1} ? a : T{1}) : T{0}; }
+  static T apply(T a) {
+    return a > T{0} ? (a < T{1} ? a : T{1}) : T{0};
+  }
 };
 
-float flush(float value) { return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value; }
+float flush(float value) {
+  return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value;
+}
 template <class Op>
 struct FlushSubnormals {
   template <class... T>
-  static float apply(T... values) { return flush(Op::apply(flush(values)...)); }
+  static float apply(T... values) {
+    return flush(Op::apply(flush(values)...));
+  }
 };
 
 // ---- directed rounding
@@ -307,7 +327,9 @@ void decode_float_arithmetic(Decoder& decoder, Type type) {
   emit_rounded(decoder, type, Operation::kFma, variant, ternary_handler<FusedMultiplyAdd>(type, flushes), 3);
 }
 
-std::span<const Opcode> float_opcodes() { return kOpcodes; }
+std::span<const Opcode> float_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

@@ -9,8 +9,12 @@
 namespace softgpu::ptx::SOFTGPU_ISA {
 namespace {
 
-double widen(_Float16 value) { return static_cast<double>(value); }
-double widen(BFloat16 value) { return static_cast<double>(to_float(value)); }
+double widen(_Float16 value) {
+  return static_cast<double>(value);
+}
+double widen(BFloat16 value) {
+  return static_cast<double>(to_float(value));
+}
 
 // Rounds to a half once. For f16 the compiler converts from double directly.
 template <class Half>
@@ -22,9 +26,15 @@ Half narrow(double value) {
   }
 }
 
-struct Add { static double apply(double a, double b, double) { return a + b; } };
-struct Subtract { static double apply(double a, double b, double) { return a - b; } };
-struct Multiply { static double apply(double a, double b, double) { return a * b; } };
+struct Add {
+  static double apply(double a, double b, double) { return a + b; }
+};
+struct Subtract {
+  static double apply(double a, double b, double) { return a - b; }
+};
+struct Multiply {
+  static double apply(double a, double b, double) { return a * b; }
+};
 struct Minimum {
   static double apply(double a, double b, double) {
     if (a != a) return b;
@@ -130,7 +140,6 @@ bool decode_half(Decoder& decoder, Type type) {
   }
   return true;
 }
-
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

@@ -19,11 +19,15 @@ using Wrapping = std::conditional_t<sizeof(T) < 4, std::uint32_t, Unsigned<T>>;
 
 struct Add {
   template <class T>
-  static T apply(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
 };
 struct Subtract {
   template <class T>
-  static T apply(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+  }
 };
 struct AddSaturating {
   static std::int32_t apply(std::int32_t a, std::int32_t b) {
@@ -41,7 +45,9 @@ struct SubtractSaturating {
 };
 struct MultiplyLow {
   template <class T>
-  static T apply(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
 };
 struct MultiplyHigh {
   template <class T>
@@ -58,12 +64,16 @@ struct MultiplyHigh {
 template <class Wide>
 struct MultiplyWide {
   template <class T>
-  static Wide apply(T a, T b) { return static_cast<Wide>(static_cast<Wide>(a) * static_cast<Wide>(b)); }
+  static Wide apply(T a, T b) {
+    return static_cast<Wide>(static_cast<Wide>(a) * static_cast<Wide>(b));
+  }
 };
 template <class Product>
 struct MultiplyAdd {
   template <class T, class C>
-  static C apply(T a, T b, C c) { return Add::apply(static_cast<C>(Product::apply(a, b)), c); }
+  static C apply(T a, T b, C c) {
+    return Add::apply(static_cast<C>(Product::apply(a, b)), c);
+  }
 };
 struct MultiplyHighAddSaturating {
   static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
@@ -77,7 +87,9 @@ struct Multiply24 {
   template <class T>
   static T apply(T a, T b) {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    const auto cut = [](T value) { return static_cast<Wide>(static_cast<T>(static_cast<Unsigned<T>>(value) << 8) >> 8); };
+    const auto cut = [](T value) {
+      return static_cast<Wide>(static_cast<T>(static_cast<Unsigned<T>>(value) << 8) >> 8);
+    };
     return static_cast<T>((cut(a) * cut(b)) >> (kHigh ? 16 : 0));
   }
 };
@@ -101,23 +113,33 @@ struct Remainder {
 };
 struct Minimum {
   template <class T>
-  static T apply(T a, T b) { return a < b ? a : b; }
+  static T apply(T a, T b) {
+    return a < b ? a : b;
+  }
 };
 struct Maximum {
   template <class T>
-  static T apply(T a, T b) { return a > b ? a : b; }
+  static T apply(T a, T b) {
+    return a > b ? a : b;
+  }
 };
 struct Negate {
   template <class T>
-  static T apply(T a) { return Subtract::apply(T{0}, a); }
+  static T apply(T a) {
+    return Subtract::apply(T{0}, a);
+  }
 };
 struct Absolute {
   template <class T>
-  static T apply(T a) { return a < 0 ? Subtract::apply(T{0}, a) : a; }
+  static T apply(T a) {
+    return a < 0 ? Subtract::apply(T{0}, a) : a;
+  }
 };
 struct SumOfAbsoluteDifferences {
   template <class T>
-  static T apply(T a, T b, T c) { return Add::apply(c, a < b ? Subtract::apply(b, a) : Subtract::apply(a, b)); }
+  static T apply(T a, T b, T c) {
+    return Add::apply(c, a < b ? Subtract::apply(b, a) : Subtract::apply(a, b));
+  }
 };
 
 template <bool kSignedA, bool kSignedB>
@@ -171,10 +193,22 @@ Handler ternary_handler(Type type) {
 
 template <class T>
 struct Wider;
-template <> struct Wider<std::uint16_t> { using type = std::uint32_t; };
-template <> struct Wider<std::int16_t> { using type = std::int32_t; };
-template <> struct Wider<std::uint32_t> { using type = std::uint64_t; };
-template <> struct Wider<std::int32_t> { using type = std::int64_t; };
+template <>
+struct Wider<std::uint16_t> {
+  using type = std::uint32_t;
+};
+template <>
+struct Wider<std::int16_t> {
+  using type = std::int32_t;
+};
+template <>
+struct Wider<std::uint32_t> {
+  using type = std::uint64_t;
+};
+template <>
+struct Wider<std::int32_t> {
+  using type = std::int64_t;
+};
 
 Type wider(Type type) {
   switch (type) {
@@ -275,7 +309,9 @@ void decode_divide(Decoder& decoder) {
   decode_binary<Divide>(decoder, type);
 }
 
-void decode_remainder(Decoder& decoder) { decode_binary<Remainder>(decoder, decoder.take_type()); }
+void decode_remainder(Decoder& decoder) {
+  decode_binary<Remainder>(decoder, decoder.take_type());
+}
 
 void decode_min_max(Decoder& decoder) {
   const Type type = decoder.take_type();
@@ -331,7 +367,9 @@ constexpr Opcode kOpcodes[] = {
 
 }  // namespace
 
-std::span<const Opcode> integer_opcodes() { return kOpcodes; }
+std::span<const Opcode> integer_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

@@ -29,7 +29,9 @@ struct HyperbolicTangent {
   static float apply(float a) { return __builtin_tanhf(a); }
 };
 
-float flush(float value) { return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value; }
+float flush(float value) {
+  return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value;
+}
 template <class Op>
 struct FlushSubnormals {
   static float apply(float a) { return flush(Op::apply(flush(a))); }
@@ -47,22 +49,25 @@ void decode_reciprocal_root(Decoder& decoder) {
   const Type type = decoder.take_type();
   decoder.take("approx");
   const bool flushes = decoder.take("ftz") && type == Type::kF32;
-  const Handler handler = flushes ? unary<FlushSubnormals<ReciprocalRoot>, float, float>
-                                  : with_float(type, [](auto tag) -> Handler {
-                                      using T = typename decltype(tag)::type;
-                                      return unary<ReciprocalRoot, T, T>;
-                                    });
+  const Handler handler =
+      flushes ? unary<FlushSubnormals<ReciprocalRoot>, float, float> : with_float(type, [](auto tag) -> Handler {
+        using T = typename decltype(tag)::type;
+        return unary<ReciprocalRoot, T, T>;
+      });
   emit_unary(decoder, handler, type, type);
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"rsqrt", decode_reciprocal_root},      {"ex2", decode_function<Exponential2>}, {"lg2", decode_function<Logarithm2>},
-    {"sin", decode_function<Sine>},         {"cos", decode_function<Cosine>},       {"tanh", decode_function<HyperbolicTangent>},
+    {"rsqrt", decode_reciprocal_root},    {"ex2", decode_function<Exponential2>},
+    {"lg2", decode_function<Logarithm2>}, {"sin", decode_function<Sine>},
+    {"cos", decode_function<Cosine>},     {"tanh", decode_function<HyperbolicTangent>},
 };
 
 }  // namespace
 
-std::span<const Opcode> math_opcodes() { return kOpcodes; }
+std::span<const Opcode> math_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

@@ -81,7 +81,9 @@ const Instruction* fence(Warp&, const Instruction* at) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return at + 1;
 }
-const Instruction* nothing(Warp&, const Instruction* at) { return at + 1; }
+const Instruction* nothing(Warp&, const Instruction* at) {
+  return at + 1;
+}
 
 // ---- address conversion
 
@@ -113,32 +115,39 @@ const Instruction* is_in_window(Warp& warp, const Instruction* at) {
 
 enum class Direction { kLoad, kStore };
 
+// How an access is made: as a vector, or with an address row whose pattern is still unknown or known.
+enum class Form { kVector, kUnknownRow, kKnownRow };
+
 template <class T, class A, Space kSpace>
-Handler pick_handler(Direction direction, bool is_vector) {
-  if (direction == Direction::kLoad) return is_vector ? load_vector<T, A, kSpace> : load<T, A, kSpace>;
-  return is_vector ? store_vector<T, A, kSpace> : store<T, A, kSpace>;
+Handler pick_handler(Direction direction, Form form) {
+  const bool is_load = direction == Direction::kLoad;
+  if (form == Form::kVector) return is_load ? load_vector<T, A, kSpace> : store_vector<T, A, kSpace>;
+  if constexpr (kSpace != Space::kLocal && kSpace != Space::kParam) {
+    if (form == Form::kKnownRow) return is_load ? load<T, A, kSpace, true> : store<T, A, kSpace, true>;
+  }
+  return is_load ? load<T, A, kSpace, false> : store<T, A, kSpace, false>;
 }
 
 template <class T>
-Handler memory_handler(Direction direction, bool is_vector, Space space, bool is_wide) {
+Handler memory_handler(Direction direction, Form form, Space space, bool is_wide) {
   switch (space) {
-    case Space::kGlobal: return pick_handler<T, std::uint64_t, Space::kGlobal>(direction, is_vector);
-    case Space::kGeneric: return pick_handler<T, std::uint64_t, Space::kGeneric>(direction, is_vector);
-    case Space::kConst: return pick_handler<T, std::uint64_t, Space::kConst>(direction, is_vector);
-    case Space::kParam: return pick_handler<T, std::uint64_t, Space::kParam>(direction, is_vector);
+    case Space::kGlobal: return pick_handler<T, std::uint64_t, Space::kGlobal>(direction, form);
+    case Space::kGeneric: return pick_handler<T, std::uint64_t, Space::kGeneric>(direction, form);
+    case Space::kConst: return pick_handler<T, std::uint64_t, Space::kConst>(direction, form);
+    case Space::kParam: return pick_handler<T, std::uint64_t, Space::kParam>(direction, form);
     case Space::kShared:
-      return is_wide ? pick_handler<T, std::uint64_t, Space::kShared>(direction, is_vector)
-                     : pick_handler<T, std::uint32_t, Space::kShared>(direction, is_vector);
+      return is_wide ? pick_handler<T, std::uint64_t, Space::kShared>(direction, form)
+                     : pick_handler<T, std::uint32_t, Space::kShared>(direction, form);
     case Space::kLocal:
-      return is_wide ? pick_handler<T, std::uint64_t, Space::kLocal>(direction, is_vector)
-                     : pick_handler<T, std::uint32_t, Space::kLocal>(direction, is_vector);
+      return is_wide ? pick_handler<T, std::uint64_t, Space::kLocal>(direction, form)
+                     : pick_handler<T, std::uint32_t, Space::kLocal>(direction, form);
   }
   return nullptr;
 }
 
-Handler memory_handler(Type type, Direction direction, bool is_vector, Space space, bool is_wide) {
+Handler memory_handler(Type type, Direction direction, Form form, Space space, bool is_wide) {
   return with_bits(size_of(type), [&](auto tag) {
-    return memory_handler<typename decltype(tag)::type>(direction, is_vector, space, is_wide);
+    return memory_handler<typename decltype(tag)::type>(direction, form, space, is_wide);
   });
 }
 
@@ -180,12 +189,14 @@ void emit_vector(Decoder& decoder, Direction direction, Type type, Space space, 
   RowList rows;
   for (const ast::Operand& element : elements(decoder, list)) {
     const bool is_sink = element.kind == ast::Operand::Kind::kSink;
-    rows.rows.push_back(is_sink ? kNoRow
+    rows.rows.push_back(is_sink                         ? kNoRow
                         : direction == Direction::kLoad ? decoder.write(element, type)
                                                         : decoder.read(element, type));
-    if (is_sink && direction == Direction::kStore) return decoder.refuse("'_' cannot be stored", LoadError::Kind::kSyntax);
+    if (is_sink && direction == Direction::kStore)
+      return decoder.refuse("'_' cannot be stored", LoadError::Kind::kSyntax);
   }
-  Instruction& instruction = decoder.emit_memory(memory_handler(type, direction, true, space, address.is_wide));
+  Instruction& instruction =
+      decoder.emit_memory(memory_handler(type, direction, Form::kVector, space, address.is_wide));
   instruction.a = address.row;
   instruction.immediate = address.offset;
   instruction.data = decoder.keep(std::move(rows));
@@ -193,8 +204,25 @@ void emit_vector(Decoder& decoder, Direction direction, Type type, Space space, 
 
 // Cache hints have no meaning here; orders are met by a full fence.
 void take_cache_hints(Decoder& decoder) {
-  for (const char* hint : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "cta", "gpu", "sys", "L1::evict_last",
-                           "L1::evict_first", "L1::no_allocate", "L1::evict_normal", "L2::64B", "L2::128B", "L2::256B",
+  for (const char* hint : {"ca",
+                           "cg",
+                           "cs",
+                           "lu",
+                           "cv",
+                           "wb",
+                           "wt",
+                           "nc",
+                           "weak",
+                           "cta",
+                           "gpu",
+                           "sys",
+                           "L1::evict_last",
+                           "L1::evict_first",
+                           "L1::no_allocate",
+                           "L1::evict_normal",
+                           "L2::64B",
+                           "L2::128B",
+                           "L2::256B",
                            "L1::evict_unchanged"}) {
     decoder.take(hint);
   }
@@ -233,8 +261,13 @@ void decode_access(Decoder& decoder, Direction direction) {
     emit_vector(decoder, direction, type, space, address, what);
   } else {
     const bool is_load = direction == Direction::kLoad;
+    // The row is asked for before the destination is: a load may replace its own address.
+    const bool has_pattern = space != Space::kLocal && space != Space::kParam;
+    const Decoder::PatternSlot pattern = has_pattern ? decoder.pattern_slot(address.row) : Decoder::PatternSlot{};
     const auto value = is_load ? decoder.write(what, type) : decoder.read(what, type);
-    Instruction& instruction = decoder.emit_memory(memory_handler(type, direction, false, space, address.is_wide));
+    const Form form = pattern.is_known ? Form::kKnownRow : Form::kUnknownRow;
+    Instruction& instruction = decoder.emit_memory(memory_handler(type, direction, form, space, address.is_wide));
+    instruction.mode = pattern.slot;
     instruction.dst = is_load ? value : kNoRow;
     instruction.a = address.row;
     instruction.b = value;
@@ -243,8 +276,12 @@ void decode_access(Decoder& decoder, Direction direction) {
   if (ordering.after) decoder.emit(fence);
 }
 
-void decode_load(Decoder& decoder) { decode_access(decoder, Direction::kLoad); }
-void decode_store(Decoder& decoder) { decode_access(decoder, Direction::kStore); }
+void decode_load(Decoder& decoder) {
+  decode_access(decoder, Direction::kLoad);
+}
+void decode_store(Decoder& decoder) {
+  decode_access(decoder, Direction::kStore);
+}
 
 void decode_fence(Decoder& decoder) {
   for (const char* word : {"cta", "gl", "gpu", "sys", "sc", "acq_rel"}) decoder.take(word);
@@ -289,7 +326,8 @@ void decode_cvta(Decoder& decoder) {
 
 void decode_isspacep(Decoder& decoder) {
   const auto space = decoder.maybe_space();
-  if (!space || !decoder.expect_operands(2, 2)) return decoder.refuse("a state space is missing", LoadError::Kind::kSyntax);
+  if (!space || !decoder.expect_operands(2, 2))
+    return decoder.refuse("a state space is missing", LoadError::Kind::kSyntax);
   const auto a = decoder.read(decoder.operands()[1], Type::kU64);
   const auto dst = decoder.write_predicate(decoder.operands()[0]);
   Instruction& instruction = decoder.emit(is_in_window);
@@ -299,14 +337,22 @@ void decode_isspacep(Decoder& decoder) {
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"ld", decode_load},          {"ldu", decode_load},           {"st", decode_store},
-    {"membar", decode_fence},     {"fence", decode_fence},        {"prefetch", decode_prefetch},
-    {"prefetchu", decode_prefetch}, {"cvta", decode_cvta},        {"isspacep", decode_isspacep},
+    {"ld", decode_load},
+    {"ldu", decode_load},
+    {"st", decode_store},
+    {"membar", decode_fence},
+    {"fence", decode_fence},
+    {"prefetch", decode_prefetch},
+    {"prefetchu", decode_prefetch},
+    {"cvta", decode_cvta},
+    {"isspacep", decode_isspacep},
 };
 
 }  // namespace
 
-std::span<const Opcode> memory_opcodes() { return kOpcodes; }
+std::span<const Opcode> memory_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

@@ -13,7 +13,9 @@ using u64 = std::uint64_t;
 
 struct Copy {
   template <class T>
-  static T apply(T a) { return a; }
+  static T apply(T a) {
+    return a;
+  }
 };
 
 const Instruction* move_predicate(Warp& warp, const Instruction* at) {
@@ -46,7 +48,8 @@ const Instruction* unpack(Warp& warp, const Instruction* at) {
   std::memcpy(values, source<Wide>(warp, at->a), sizeof values);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] == kNoRow) continue;
-    write_lanes<Part>(warp, rows[i], [&](int lane) { return static_cast<Part>(values[lane] >> (8 * sizeof(Part) * i)); });
+    write_lanes<Part>(warp, rows[i],
+                      [&](int lane) { return static_cast<Part>(values[lane] >> (8 * sizeof(Part) * i)); });
   }
   return at + 1;
 }
@@ -65,11 +68,26 @@ const Instruction* thread_index(Warp& warp, const Instruction* at) {
   return at + 1;
 }
 
-u64 linear(const Dim3& dim, int axis) { return axis == 0 ? dim.x : axis == 1 ? dim.y : dim.z; }
+u64 linear(const Dim3& dim, int axis) {
+  return axis == 0 ? dim.x : axis == 1 ? dim.y : dim.z;
+}
 
 enum class Special : std::uint16_t {
-  kBlockSize, kBlockIndex, kGridSize, kWarp, kWarps, kConstant, kStaticShared, kDynamicShared, kTotalShared,
-  kWorkspaceHigh, kWorkspaceLow, kClock, kClockHigh, kNanoseconds, kNanosecondsHigh,
+  kBlockSize,
+  kBlockIndex,
+  kGridSize,
+  kWarp,
+  kWarps,
+  kConstant,
+  kStaticShared,
+  kDynamicShared,
+  kTotalShared,
+  kWorkspaceHigh,
+  kWorkspaceLow,
+  kClock,
+  kClockHigh,
+  kNanoseconds,
+  kNanosecondsHigh,
 };
 
 u64 nanoseconds() {
@@ -134,13 +152,20 @@ struct NamedSpecial {
   std::int64_t immediate;
 };
 constexpr NamedSpecial kSpecials[] = {
-    {"%warpid", Special::kWarp, 0},           {"%nwarpid", Special::kWarps, 0},
-    {"%smid", Special::kConstant, 0},         {"%nsmid", Special::kConstant, 1},
-    {"%gridid", Special::kConstant, 0},       {"%clock", Special::kClock, 0},
-    {"%clock64", Special::kClock, 0},         {"%clock_hi", Special::kClockHigh, 0},
-    {"%globaltimer", Special::kNanoseconds, 0}, {"%globaltimer_lo", Special::kNanoseconds, 0},
-    {"%globaltimer_hi", Special::kNanosecondsHigh, 0}, {"%envreg1", Special::kWorkspaceHigh, 0},
-    {"%envreg2", Special::kWorkspaceLow, 0},  {"%dynamic_smem_size", Special::kDynamicShared, 0},
+    {"%warpid", Special::kWarp, 0},
+    {"%nwarpid", Special::kWarps, 0},
+    {"%smid", Special::kConstant, 0},
+    {"%nsmid", Special::kConstant, 1},
+    {"%gridid", Special::kConstant, 0},
+    {"%clock", Special::kClock, 0},
+    {"%clock64", Special::kClock, 0},
+    {"%clock_hi", Special::kClockHigh, 0},
+    {"%globaltimer", Special::kNanoseconds, 0},
+    {"%globaltimer_lo", Special::kNanoseconds, 0},
+    {"%globaltimer_hi", Special::kNanosecondsHigh, 0},
+    {"%envreg1", Special::kWorkspaceHigh, 0},
+    {"%envreg2", Special::kWorkspaceLow, 0},
+    {"%dynamic_smem_size", Special::kDynamicShared, 0},
     {"%total_smem_size", Special::kTotalShared, 0},
 };
 constexpr std::string_view kLaneNames[] = {"%laneid",      "%lanemask_eq", "%lanemask_le",
@@ -159,10 +184,14 @@ bool axis_register(std::string_view name, std::size_t bytes, Instruction& out) {
     out.mode = static_cast<std::uint16_t>(axis);
     return true;
   }
-  if (name == "%ntid") out.mode = static_cast<std::uint16_t>(Special::kBlockSize);
-  else if (name == "%ctaid") out.mode = static_cast<std::uint16_t>(Special::kBlockIndex);
-  else if (name == "%nctaid") out.mode = static_cast<std::uint16_t>(Special::kGridSize);
-  else return false;
+  if (name == "%ntid")
+    out.mode = static_cast<std::uint16_t>(Special::kBlockSize);
+  else if (name == "%ctaid")
+    out.mode = static_cast<std::uint16_t>(Special::kBlockIndex);
+  else if (name == "%nctaid")
+    out.mode = static_cast<std::uint16_t>(Special::kGridSize);
+  else
+    return false;
   return true;
 }
 
@@ -212,7 +241,8 @@ void decode_vector_move(Decoder& decoder, Type type, bool packs) {
   const ast::Operand& list = decoder.operands()[packs ? 1 : 0];
   const ast::Operand& whole = decoder.operands()[packs ? 0 : 1];
   const auto parts = decoder.function().elements_of(list);
-  if (parts.empty() || size_of(type) % parts.size() != 0) return decoder.refuse("the vector does not fill the register");
+  if (parts.empty() || size_of(type) % parts.size() != 0)
+    return decoder.refuse("the vector does not fill the register");
   const std::size_t part_bytes = size_of(type) / parts.size();
   const Type part = part_bytes == 4 ? Type::kU32 : part_bytes == 2 ? Type::kU16 : Type::kU8;
   RowList rows;
@@ -251,17 +281,22 @@ void decode_mov(Decoder& decoder) {
   if (operands[1].kind == ast::Operand::Kind::kList) return decode_vector_move(decoder, type, true);
   if (operands[0].kind == ast::Operand::Kind::kList) return decode_vector_move(decoder, type, false);
   if (operands[1].kind == ast::Operand::Kind::kSpecial) return decode_special_move(decoder, type);
-  emit_unary(decoder, with_bits(size_of(type), [](auto tag) -> Handler {
-               using T = typename decltype(tag)::type;
-               return unary<Copy, T, T>;
-             }), type, type);
+  emit_unary(decoder,
+             with_bits(size_of(type),
+                       [](auto tag) -> Handler {
+                         using T = typename decltype(tag)::type;
+                         return unary<Copy, T, T>;
+                       }),
+             type, type);
 }
 
 constexpr Opcode kOpcodes[] = {{"mov", decode_mov}};
 
 }  // namespace
 
-std::span<const Opcode> move_opcodes() { return kOpcodes; }
+std::span<const Opcode> move_opcodes() {
+  return kOpcodes;
+}
 
 void add_move_helpers(InstructionSet& set) {
   set.not_predicate = not_predicate;

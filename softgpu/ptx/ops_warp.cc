@@ -14,7 +14,8 @@ using u32 = std::uint32_t;
 // The member mask lies in row d. False when the group has to wait.
 inline bool is_together(Warp& warp, const Instruction* at, u32& members) {
   members = source<u32>(warp, at->d)[__builtin_ctz(warp.mask)] & warp.live;
-  if ((members & ~warp.mask) == 0) [[likely]] return true;
+  if ((members & ~warp.mask) == 0) [[likely]]
+    return true;
   if (!warp.converge_anyway) return false;
   warp.converge_anyway = false;
   members &= warp.mask;
@@ -109,12 +110,42 @@ const Instruction* match_all(Warp& warp, const Instruction* at) {
   return at + 1;
 }
 
-struct Sum { template <class T> static T apply(T a, T b) { return static_cast<T>(static_cast<u32>(a) + static_cast<u32>(b)); } };
-struct Least { template <class T> static T apply(T a, T b) { return std::min(a, b); } };
-struct Most { template <class T> static T apply(T a, T b) { return std::max(a, b); } };
-struct AllBits { template <class T> static T apply(T a, T b) { return a & b; } };
-struct AnyBit { template <class T> static T apply(T a, T b) { return a | b; } };
-struct OddBits { template <class T> static T apply(T a, T b) { return a ^ b; } };
+struct Sum {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<u32>(a) + static_cast<u32>(b));
+  }
+};
+struct Least {
+  template <class T>
+  static T apply(T a, T b) {
+    return std::min(a, b);
+  }
+};
+struct Most {
+  template <class T>
+  static T apply(T a, T b) {
+    return std::max(a, b);
+  }
+};
+struct AllBits {
+  template <class T>
+  static T apply(T a, T b) {
+    return a & b;
+  }
+};
+struct AnyBit {
+  template <class T>
+  static T apply(T a, T b) {
+    return a | b;
+  }
+};
+struct OddBits {
+  template <class T>
+  static T apply(T a, T b) {
+    return a ^ b;
+  }
+};
 
 template <class Op, class T>
 const Instruction* reduce(Warp& warp, const Instruction* at) {
@@ -122,7 +153,8 @@ const Instruction* reduce(Warp& warp, const Instruction* at) {
   if (!is_together(warp, at, members)) return await_lanes(warp, at);
   const T* a = source<T>(warp, at->a);
   T result = a[__builtin_ctz(members | warp.mask)];
-  for (u32 rest = members & (members - 1); rest != 0; rest &= rest - 1) result = Op::apply(result, a[__builtin_ctz(rest)]);
+  for (u32 rest = members & (members - 1); rest != 0; rest &= rest - 1)
+    result = Op::apply(result, a[__builtin_ctz(rest)]);
   write_lanes<T>(warp, at->dst, [&](int) { return result; });
   return at + 1;
 }
@@ -162,7 +194,7 @@ void decode_vote(Decoder& decoder) {
   decoder.take("sync");
   decoder.take_type();
   const bool is_ballot = decoder.take("ballot");
-  const Handler handler = is_ballot            ? vote<Vote::kBallot>
+  const Handler handler = is_ballot             ? vote<Vote::kBallot>
                           : decoder.take("all") ? vote<Vote::kAll>
                           : decoder.take("any") ? vote<Vote::kAny>
                           : decoder.take("uni") ? vote<Vote::kUniform>
@@ -246,7 +278,9 @@ void decode_warp_barrier(Decoder& decoder) {
   decoder.emit(warp_barrier).d = d;
 }
 
-std::span<const Opcode> warp_opcodes() { return kOpcodes; }
+std::span<const Opcode> warp_opcodes() {
+  return kOpcodes;
+}
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

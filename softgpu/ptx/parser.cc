@@ -6,7 +6,9 @@
 
 namespace softgpu::ptx {
 
-ParseResult parse(std::string_view text) { return Parser(text).run(); }
+ParseResult parse(std::string_view text) {
+  return Parser(text).run();
+}
 
 ParseResult Parser::run() {
   while (token_.kind != Token::Kind::kEnd && module_item()) {
@@ -14,7 +16,9 @@ ParseResult Parser::run() {
   return std::move(result_);
 }
 
-bool Parser::fail(std::string message, LoadError::Kind kind) { return fail_at(token_.line, std::move(message), kind); }
+bool Parser::fail(std::string message, LoadError::Kind kind) {
+  return fail_at(token_.line, std::move(message), kind);
+}
 
 bool Parser::fail_at(int line, std::string message, LoadError::Kind kind) {
   if (!result_.error) result_.error = LoadError{kind, line, std::move(message)};

@@ -9,7 +9,9 @@ namespace {
 constexpr std::size_t kLargestRegisterCount = 1u << 20;
 
 // Names the grammar reserves for special registers are the %names no declaration introduced.
-bool is_special(std::string_view name) { return name.size() > 1 && name[0] == '%'; }
+bool is_special(std::string_view name) {
+  return name.size() > 1 && name[0] == '%';
+}
 
 }  // namespace
 
@@ -69,7 +71,8 @@ bool Parser::body() {
   }
   std::vector<std::size_t> scopes{shadowed_.size()};
   while (!scopes.empty()) {
-    if (token_.kind == Token::Kind::kEnd) return fail("end of text inside function '" + std::string(function_->name) + "'");
+    if (token_.kind == Token::Kind::kEnd)
+      return fail("end of text inside function '" + std::string(function_->name) + "'");
     if (accept('{')) {
       scopes.push_back(shadowed_.size());
     } else if (accept('}')) {
@@ -135,7 +138,8 @@ bool Parser::declare_register(Type type) {
   }
   std::size_t count = 0;
   if (!expect_count(count, "a register count") || !expect('>')) return false;
-  if (function_->registers.size() + count > kLargestRegisterCount) return fail("more than 2^20 registers in a function");
+  if (function_->registers.size() + count > kLargestRegisterCount)
+    return fail("more than 2^20 registers in a function");
   function_->registers.resize(function_->registers.size() + count, type);
   declare(name, {LocalName::Kind::kFamily, index, static_cast<int>(count)});
   return true;
@@ -185,11 +189,11 @@ bool Parser::label_directive(std::string_view label) {
     return expect(';');
   }
   advance();
-  ast::Prototype prototype{label, {}, {}};
+  // Indirect calls take the layout from their argument variables, so the prototype is only checked.
+  std::vector<ast::Variable> returns, parameters;
   std::string_view underscore;
-  if (is('(') && !parameter_list(prototype.returns)) return false;
-  if (!expect_name(underscore, "_") || (is('(') && !parameter_list(prototype.parameters))) return false;
-  function_->prototypes.push_back(std::move(prototype));
+  if (is('(') && !parameter_list(returns)) return false;
+  if (!expect_name(underscore, "_") || (is('(') && !parameter_list(parameters))) return false;
   while (token_.kind == Token::Kind::kDotted) advance();  // .noreturn
   return expect(';');
 }

@@ -67,9 +67,7 @@ class Parser {
 
   // Tokens.
   void advance() { token_ = lexer_.next(); }
-  bool is(char punctuation) const {
-    return token_.kind == Token::Kind::kPunctuation && token_.text[0] == punctuation;
-  }
+  bool is(char punctuation) const { return token_.kind == Token::Kind::kPunctuation && token_.text[0] == punctuation; }
   bool is_dotted(std::string_view word) const { return token_.kind == Token::Kind::kDotted && token_.text == word; }
   bool accept(char punctuation);
   bool expect(char punctuation);

@@ -36,8 +36,8 @@ TEST(Parser, ReadsFunctionsParametersAndInstructions) {
 }
 
 TEST(Parser, InnerDeclarationsHideOuterOnesUntilTheScopeEnds) {
-  const std::string text = std::string(kHeader) +
-                           ".entry k() {\n.reg .b32 %x;\n{\n.reg .b64 %x;\nmov.b64 %x, 1;\n}\nmov.b32 %x, 1;\n}\n";
+  const std::string text =
+      std::string(kHeader) + ".entry k() {\n.reg .b32 %x;\n{\n.reg .b64 %x;\nmov.b64 %x, 1;\n}\nmov.b32 %x, 1;\n}\n";
   const ParseResult result = parse(text);
   ASSERT_FALSE(result.error) << result.error->message;
   const ast::Function& function = result.module.functions[0];
@@ -91,16 +91,16 @@ TEST_P(ParserRefuses, WithTheLineAndTheName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Texts, ParserRefuses,
-    ::testing::Values(
-        Refused{".entry k() {\nret\n}", 3, "expected an operand before '}'"}, Refused{".entry k() {\nret;", 2, "end of text"},
-        Refused{".entry k()\n{\n@%p bra L;\n}", 3, "%p"},
-        Refused{".entry k() {\n.reg .b32 %r<2>;\nmov.u32 %r1, !%r1, ;\n}", 3, "expected an operand"},
-        Refused{".entry k() {\n.reg .b128 %q;\n}", 2, ".b128"}, Refused{"\n.texref t;", 2, ".texref"},
-        Refused{".entry k() {\n.reg .b32 %r<9999999>;\n}", 2, "2^20"},
-        Refused{".global .align 3 .b8 x[4];", 1, "alignment 3"},
-        Refused{".global .b8 x[2] = {1,2,3};", 1, "more initial values"},
-        Refused{".entry k() {\nmov.b64 {{%r1}}, 1;\n}", 2, "simple operand"},
-        Refused{".entry k() {\nld.u32 %r1, [[%r2]];\n}", 2, "expected an address"}, Refused{"\x01", 1, "expected"}));
+    ::testing::Values(Refused{".entry k() {\nret\n}", 3, "expected an operand before '}'"},
+                      Refused{".entry k() {\nret;", 2, "end of text"}, Refused{".entry k()\n{\n@%p bra L;\n}", 3, "%p"},
+                      Refused{".entry k() {\n.reg .b32 %r<2>;\nmov.u32 %r1, !%r1, ;\n}", 3, "expected an operand"},
+                      Refused{".entry k() {\n.reg .b128 %q;\n}", 2, ".b128"}, Refused{"\n.texref t;", 2, ".texref"},
+                      Refused{".entry k() {\n.reg .b32 %r<9999999>;\n}", 2, "2^20"},
+                      Refused{".global .align 3 .b8 x[4];", 1, "alignment 3"},
+                      Refused{".global .b8 x[2] = {1,2,3};", 1, "more initial values"},
+                      Refused{".entry k() {\nmov.b64 {{%r1}}, 1;\n}", 2, "simple operand"},
+                      Refused{".entry k() {\nld.u32 %r1, [[%r2]];\n}", 2, "expected an address"},
+                      Refused{"\x01", 1, "expected"}));
 
 TEST(Parser, ANulEndsTheText) {
   const std::string text = std::string(".entry k() { ret; }\n") + '\0' + "garbage";

@@ -1,7 +1,7 @@
 // A decoded module: what the executor runs. Immutable after load; shared by all launches.
 //
-// Registers live in rows of 32 lanes. An operand is the byte offset of a row: not negative, in the frame of the function
-// being executed; negative, counted back from the end of the module's constant pool. A predicate's row is one 32-bit
+// Registers live in rows of 32 lanes. An operand is the byte offset of a row: not negative, in the frame of the called
+// function; negative, counted back from the end of the module's constant pool. A predicate's row is one 32-bit
 // mask, bit l for lane l.
 #pragma once
 

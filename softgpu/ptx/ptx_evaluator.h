@@ -21,7 +21,9 @@ std::string storage_type() {
   return "b" + std::to_string(8 * sizeof(T));
 }
 
-inline std::string header() { return ".version 7.5\n.target sm_75\n.address_size 64\n"; }
+inline std::string header() {
+  return ".version 7.5\n.target sm_75\n.address_size 64\n";
+}
 
 // Loads a module that must load.
 inline std::unique_ptr<Module> load_or_fail(const std::string& text, TestDevice& device,
@@ -40,7 +42,8 @@ inline LoadError load_error(const std::string& text) {
 }
 
 template <class... T>
-Outcome run_kernel(const Module& module, const TestDevice& device, const char* name, Dim3 grid, Dim3 block, T... values) {
+Outcome run_kernel(const Module& module, const TestDevice& device, const char* name, Dim3 grid, Dim3 block,
+                   T... values) {
   const Kernel* kernel = module.kernel(name);
   if (kernel == nullptr) {
     ADD_FAILURE() << "no kernel " << name;
@@ -70,11 +73,12 @@ std::vector<Result> evaluate(const std::string& body, const std::vector<Input>&.
   (declare(storage_type<Input>(), sizeof(Input)), ...);
   const std::string type = storage_type<Result>();
   const std::string text = header() + ".visible .entry k(" + parameters + ") {\n.reg ." + type +
-      " %out; .reg .b64 %address, %lane; .reg .b32 %lane32;\n"
-      ".reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<16>; .reg .b16 %h<8>; .reg .f32 %f<8>;\n" + declarations +
-      "mov.u32 %lane32, %tid.x;\ncvt.u64.u32 %lane, %lane32;\n" + loads + body +
-      "\nld.param.u64 %address, [result];\nmad.lo.u64 %address, %lane, " + std::to_string(sizeof(Result)) +
-      ", %address;\nst.global." + type + " [%address], %out;\nret;\n}\n";
+                           " %out; .reg .b64 %address, %lane; .reg .b32 %lane32;\n"
+                           ".reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<16>; .reg .b16 %h<8>; .reg .f32 %f<8>;\n" +
+                           declarations + "mov.u32 %lane32, %tid.x;\ncvt.u64.u32 %lane, %lane32;\n" + loads + body +
+                           "\nld.param.u64 %address, [result];\nmad.lo.u64 %address, %lane, " +
+                           std::to_string(sizeof(Result)) + ", %address;\nst.global." + type +
+                           " [%address], %out;\nret;\n}\n";
   TestDevice device;
   const auto module = load_or_fail(text, device);
   if (module == nullptr) return {};

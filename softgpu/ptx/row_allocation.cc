@@ -6,8 +6,8 @@
 // Lanes that have diverged are at different instructions and may hold different registers in one row: each lane has its
 // own element, and only rows of one element size are shared.
 //
-// Example: %f1 is written at 3 and read at 5, %f2 written at 6 and read at 9 of the same block: one row. Had a loop from
-// 4 to 8 read %f1, too, its interval would be 3 to 8.
+// Example: %f1 is written at 3 and read at 5, %f2 written at 6 and read at 9 of the same block: one row. Had a loop
+// from 4 to 8 read %f1, too, its interval would be 3 to 8.
 #include "softgpu/ptx/row_allocation.h"
 
 #include <algorithm>
@@ -154,9 +154,8 @@ void Allocator::scan() {
   for (std::size_t index = 0; index < intervals_.size(); ++index) {
     if (intervals_[index].first >= 0) order.push_back(index);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return intervals_[a].first < intervals_[b].first;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return intervals_[a].first < intervals_[b].first; });
   out_.rows.assign(intervals_.size(), kNoRow);
   for (const std::size_t index : order) {
     const Interval& interval = intervals_[index];
@@ -181,6 +180,8 @@ void Allocator::scan() {
 
 }  // namespace
 
-RowAllocation allocate_rows(const ast::Function& function) { return Allocator(function).run(); }
+RowAllocation allocate_rows(const ast::Function& function) {
+  return Allocator(function).run();
+}
 
 }  // namespace softgpu::ptx

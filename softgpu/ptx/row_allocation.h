@@ -13,7 +13,7 @@ namespace softgpu::ptx {
 struct RowAllocation {
   std::vector<std::int32_t> rows;  // by register: offset in the frame, or kNoRow when it is never used
   std::size_t frame_bytes = 0;
-  unsigned peak_words = 0;         // 32-bit registers per thread alive at once
+  unsigned peak_words = 0;  // 32-bit registers per thread alive at once
 };
 
 RowAllocation allocate_rows(const ast::Function& function);

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::size_t kMostCalls = 1024;  // functions without registers need no memory for a call
 
-const Instruction* no_limit() { return reinterpret_cast<const Instruction*>(~std::uintptr_t{0}); }
+const Instruction* no_limit() {
+  return reinterpret_cast<const Instruction*>(~std::uintptr_t{0});
+}
 
 bool same_place(const Group& a, const Group& b) {
   return a.next == b.next && a.frame == b.frame && a.calls == b.calls;
@@ -172,8 +174,8 @@ const Instruction* give_way(Warp& warp, const Instruction* next) {
 const Instruction* diverge(Warp& warp, const Instruction* branch, std::uint32_t taken) {
   const Instruction* behind = branch + 1;
   const std::uint32_t rest = warp.mask & ~taken;
-  warp.others.push_back({behind, rest, warp.group_frame, warp.group_frame_end, warp.local_base, Group::State::kReady, 0,
-                         warp.calls});
+  warp.others.push_back(
+      {behind, rest, warp.group_frame, warp.group_frame_end, warp.local_base, Group::State::kReady, 0, warp.calls});
   warp.mask = taken;
   const bool spins = branch->target <= branch && --warp.patience < 0;
   const Instruction* next = spins ? give_way(warp, branch->target) : switch_group(warp, branch->target);

@@ -7,16 +7,20 @@ namespace softgpu::ptx {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Type>, 20> kTypeNames{{
-    {"pred", Type::kPred}, {"b8", Type::kB8},     {"u8", Type::kU8},         {"s8", Type::kS8},
-    {"b16", Type::kB16},   {"u16", Type::kU16},   {"s16", Type::kS16},       {"f16", Type::kF16},
-    {"bf16", Type::kBf16}, {"b32", Type::kB32},   {"u32", Type::kU32},       {"s32", Type::kS32},
-    {"f32", Type::kF32},   {"f16x2", Type::kF16x2}, {"bf16x2", Type::kBf16x2}, {"b64", Type::kB64},
-    {"u64", Type::kU64},   {"s64", Type::kS64},   {"f64", Type::kF64},       {"b128", Type::kB128},
+    {"pred", Type::kPred}, {"b8", Type::kB8},   {"u8", Type::kU8},   {"s8", Type::kS8},       {"b16", Type::kB16},
+    {"u16", Type::kU16},   {"s16", Type::kS16}, {"f16", Type::kF16}, {"bf16", Type::kBf16},   {"b32", Type::kB32},
+    {"u32", Type::kU32},   {"s32", Type::kS32}, {"f32", Type::kF32}, {"f16x2", Type::kF16x2}, {"bf16x2", Type::kBf16x2},
+    {"b64", Type::kB64},   {"u64", Type::kU64}, {"s64", Type::kS64}, {"f64", Type::kF64},     {"b128", Type::kB128},
 }};
 
 constexpr std::array<std::pair<std::string_view, Space>, 7> kSpaceNames{{
-    {"global", Space::kGlobal}, {"const", Space::kConst}, {"shared", Space::kShared}, {"shared::cta", Space::kShared},
-    {"local", Space::kLocal},   {"param", Space::kParam}, {"param::entry", Space::kParam},
+    {"global", Space::kGlobal},
+    {"const", Space::kConst},
+    {"shared", Space::kShared},
+    {"shared::cta", Space::kShared},
+    {"local", Space::kLocal},
+    {"param", Space::kParam},
+    {"param::entry", Space::kParam},
 }};
 
 }  // namespace

@@ -9,8 +9,27 @@
 namespace softgpu::ptx {
 
 enum class Type : std::uint8_t {
-  kNone, kPred, kB8, kU8, kS8, kB16, kU16, kS16, kF16, kBf16,
-  kB32, kU32, kS32, kF32, kF16x2, kBf16x2, kB64, kU64, kS64, kF64, kB128,
+  kNone,
+  kPred,
+  kB8,
+  kU8,
+  kS8,
+  kB16,
+  kU16,
+  kS16,
+  kF16,
+  kBf16,
+  kB32,
+  kU32,
+  kS32,
+  kF32,
+  kF16x2,
+  kBf16x2,
+  kB64,
+  kU64,
+  kS64,
+  kF64,
+  kB128,
 };
 
 enum class Space : std::uint8_t { kGeneric, kGlobal, kConst, kShared, kLocal, kParam };
@@ -23,10 +42,20 @@ std::string_view type_name(Type type);
 // Bytes of one value; 0 for kNone and kPred, which have no memory form.
 constexpr std::size_t size_of(Type type) {
   switch (type) {
-    case Type::kNone: case Type::kPred: return 0;
-    case Type::kB8: case Type::kU8: case Type::kS8: return 1;
-    case Type::kB16: case Type::kU16: case Type::kS16: case Type::kF16: case Type::kBf16: return 2;
-    case Type::kB64: case Type::kU64: case Type::kS64: case Type::kF64: return 8;
+    case Type::kNone:
+    case Type::kPred: return 0;
+    case Type::kB8:
+    case Type::kU8:
+    case Type::kS8: return 1;
+    case Type::kB16:
+    case Type::kU16:
+    case Type::kS16:
+    case Type::kF16:
+    case Type::kBf16: return 2;
+    case Type::kB64:
+    case Type::kU64:
+    case Type::kS64:
+    case Type::kF64: return 8;
     case Type::kB128: return 16;
     default: return 4;
   }
@@ -38,7 +67,9 @@ constexpr bool is_signed(Type type) {
 constexpr bool is_float(Type type) {
   return type == Type::kF16 || type == Type::kBf16 || type == Type::kF32 || type == Type::kF64;
 }
-constexpr bool is_packed_half(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
+constexpr bool is_packed_half(Type type) {
+  return type == Type::kF16x2 || type == Type::kBf16x2;
+}
 
 // The untyped or unsigned integer of the same width.
 constexpr Type bits_of(Type type) {

@@ -64,30 +64,39 @@ struct LaunchState {
   const Launch* launch = nullptr;
   std::span<const std::byte> parameters;
   std::size_t static_shared_bytes = 0;
-  std::size_t shared_bytes = 0;  // static and dynamic
-  std::size_t frame_bytes = 0;   // per warp, all call frames
-  std::size_t local_bytes = 0;   // per lane, all call depths
+  std::size_t shared_bytes = 0;    // static and dynamic
+  std::size_t frame_bytes = 0;     // per warp, all call frames
+  std::size_t local_bytes = 0;     // per lane, all call depths
   AddressSpace::Extent workspace;  // zeroed, for the grid barrier of a cooperative launch
 };
 
+// The pattern of a row of addresses, kept from one memory instruction to the next that uses the same row.
+struct AddressPattern {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t stride = kNone;         // bytes between lanes in both halves of the warp: 0 or an element's size
+  std::uint64_t first = 0, second = 0;  // addresses of lanes 0 and 16
+};
+inline constexpr std::size_t kPatterns = 4;
+
 struct Warp {
-  std::byte* frame = nullptr;  // of the current group: frames + group.frame
+  std::byte* frame = nullptr;     // of the current group: frames + group.frame
   std::int64_t to_constants = 0;  // from `frame` to the end of the constant pool, in bytes
-  std::uint32_t mask = 0;      // the current group's lanes
-  bool whole = false;          // no other lane of the warp will run again before these: whole rows may be written
-  const Instruction* limit = nullptr;  // the first instruction another ready group waits at, or the end of memory
+  std::uint32_t mask = 0;         // the current group's lanes
+  bool whole = false;             // no other lane of the warp will run again before these: whole rows may be written
+  const Instruction* limit = nullptr;       // the first instruction another ready group waits at, or the end of memory
   AddressSpace::Extent* extents = nullptr;  // cache, by Instruction::slot
   std::byte* shared = nullptr;
   std::size_t shared_bytes = 0;
+  AddressPattern patterns[kPatterns];  // by Instruction::mode; valid within a stretch of code without branches
   std::uint64_t global_bytes = 0;
   std::uint64_t instructions = 0;
   std::uint64_t lane_instructions = 0;
-  int budget = 0;                     // backward branches until the warp yields
-  int patience = 0;                   // backward branches until another ready group gets a turn
-  std::uint32_t guarded = 0;          // the mask to return to behind a guarded instruction
+  int budget = 0;             // backward branches until the warp yields
+  int patience = 0;           // backward branches until another ready group gets a turn
+  std::uint32_t guarded = 0;  // the mask to return to behind a guarded instruction
   bool guarded_whole = false;
-  bool converge_anyway = false;       // the lanes waited for can never come
-  std::uint32_t carry = 0;            // condition code register, a bit per lane
+  bool converge_anyway = false;  // the lanes waited for can never come
+  std::uint32_t carry = 0;       // condition code register, a bit per lane
   std::uint32_t live = 0;
   WarpStatus status = WarpStatus::kReady;
   int waits_at = -1;  // the barrier an undivided warp waits at
@@ -102,11 +111,11 @@ struct Warp {
   Block* block = nullptr;
   const LaunchState* run = nullptr;
   std::byte* frames = nullptr;
-  std::byte* local = nullptr;         // lane l's local memory begins at local + l * local_bytes
+  std::byte* local = nullptr;  // lane l's local memory begins at local + l * local_bytes
   std::size_t local_bytes = 0;
   const std::byte* parameters = nullptr;
   std::size_t parameter_bytes = 0;
-  std::uint32_t index = 0;            // in the block
+  std::uint32_t index = 0;                  // in the block
   const std::uint32_t* thread_ids[3] = {};  // rows of %tid.x, .y, .z
   Fault fault;
 };
@@ -136,8 +145,8 @@ const Instruction* raise(Warp& warp, const Instruction* at, FaultKind kind, std:
 inline void set_frame(Warp& warp, std::uint32_t offset) {
   warp.group_frame = offset;
   warp.frame = warp.frames + offset;
-  warp.to_constants = reinterpret_cast<std::int64_t>(warp.run->program->constants_end) -
-                      reinterpret_cast<std::int64_t>(warp.frame);
+  warp.to_constants =
+      reinterpret_cast<std::int64_t>(warp.run->program->constants_end) - reinterpret_cast<std::int64_t>(warp.frame);
 }
 
 // Makes `warp` stop running and continue at `next` later.

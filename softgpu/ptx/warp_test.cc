@@ -42,7 +42,8 @@ TEST(Shuffle, WaitsForLanesThatTookAnotherWay) {
 
 TEST(Shuffle, ActsWithinItsMembersWhenOthersAreElsewhere) {
   expect_lanes(
-      "mov.u32 %out, 0; setp.lt.u32 %p0, %r15, 16; @!%p0 bra HIGH;\nshfl.sync.bfly.b32 %out, %in0, 8, 31, 0xffff; bra END;\n"
+      "mov.u32 %out, 0; setp.lt.u32 %p0, %r15, 16; @!%p0 bra HIGH;\nshfl.sync.bfly.b32 %out, %in0, 8, 31, 0xffff; bra "
+      "END;\n"
       "HIGH: shfl.sync.bfly.b32 %out, %in0, 1, 31, 0xffff0000;\nEND:",
       [](u32 i) { return 100 + (i < 16 ? i ^ 8 : i ^ 1); });
 }
@@ -50,19 +51,24 @@ TEST(Shuffle, ActsWithinItsMembersWhenOthersAreElsewhere) {
 TEST(Vote, CountsMembersOnly) {
   expect_lanes("setp.lt.u32 %p0, %r15, 10; vote.sync.ballot.b32 %out, %p0, -1;", [](u32) { return 0x3ffu; });
   expect_lanes("setp.lt.u32 %p0, %r15, 10; vote.sync.ballot.b32 %out, !%p0, -1;", [](u32) { return ~0x3ffu; });
-  expect_lanes("setp.lt.u32 %p0, %r15, 10; vote.sync.all.pred %p1, %p0, -1; vote.sync.any.pred %p2, %p0, -1;\n"
-               "vote.sync.uni.pred %p3, %p0, -1; selp.b32 %r0, 1, 0, %p1; selp.b32 %r1, 2, 0, %p2; selp.b32 %r2, 4, 0, %p3;\n"
-               "or.b32 %out, %r0, %r1; or.b32 %out, %out, %r2;",
-               [](u32) { return 2u; });
-  expect_lanes("mov.u32 %out, 7; setp.lt.u32 %p0, %r15, 4; @!%p0 bra END; vote.sync.all.pred %p1, %p0, 15; selp.b32 %out, 1, 0, %p1;\nEND:",
-               [](u32 i) { return i < 4 ? 1u : 7u; });
+  expect_lanes(
+      "setp.lt.u32 %p0, %r15, 10; vote.sync.all.pred %p1, %p0, -1; vote.sync.any.pred %p2, %p0, -1;\n"
+      "vote.sync.uni.pred %p3, %p0, -1; selp.b32 %r0, 1, 0, %p1; selp.b32 %r1, 2, 0, %p2; selp.b32 %r2, 4, 0, %p3;\n"
+      "or.b32 %out, %r0, %r1; or.b32 %out, %out, %r2;",
+      [](u32) { return 2u; });
+  expect_lanes(
+      "mov.u32 %out, 7; setp.lt.u32 %p0, %r15, 4; @!%p0 bra END; vote.sync.all.pred %p1, %p0, 15; selp.b32 %out, 1, 0, "
+      "%p1;\nEND:",
+      [](u32 i) { return i < 4 ? 1u : 7u; });
 }
 
 TEST(Match, FindsEqualLanes) {
   expect_lanes("and.b32 %r0, %r15, 3; match.any.sync.b32 %out, %r0, -1;", [](u32 i) { return 0x11111111u << (i & 3); });
-  expect_lanes("mov.u64 %d0, 5; match.all.sync.b64 %out|%p0, %d0, -1; selp.b32 %r0, 1, 0, %p0; and.b32 %out, %out, %r0;",
-               [](u32) { return 1u; });
-  expect_lanes("match.all.sync.b32 %out|%p0, %r15, -1; selp.b32 %r0, 1, 0, %p0; or.b32 %out, %out, %r0;", [](u32) { return 0u; });
+  expect_lanes(
+      "mov.u64 %d0, 5; match.all.sync.b64 %out|%p0, %d0, -1; selp.b32 %r0, 1, 0, %p0; and.b32 %out, %out, %r0;",
+      [](u32) { return 1u; });
+  expect_lanes("match.all.sync.b32 %out|%p0, %r15, -1; selp.b32 %r0, 1, 0, %p0; or.b32 %out, %out, %r0;",
+               [](u32) { return 0u; });
 }
 
 TEST(Redux, CombinesMembers) {

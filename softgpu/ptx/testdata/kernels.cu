@@ -103,7 +103,9 @@ __device__ __attribute__((noinline)) int ackermann_of(int m, int n) {
   if (m == 0) return n + 1;
   return ackermann_of(m - 1, n == 0 ? 1 : ackermann_of(m, n - 1));
 }
-KERNEL ackermann(int* out) { out[threadIdx.x] = ackermann_of(2 - threadIdx.x % 2, threadIdx.x % 5); }
+KERNEL ackermann(int* out) {
+  out[threadIdx.x] = ackermann_of(2 - threadIdx.x % 2, threadIdx.x % 5);
+}
 
 struct Line {
   double slope;
