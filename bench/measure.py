@@ -13,7 +13,8 @@ BUILD = pathlib.Path("build")
 
 
 def report(name, value, unit, *, baseline=None, bound=None, at_least=False, note=None):
-    """bound: for value / baseline when there is a baseline, else for value. at_least: the bound is a minimum."""
+    """bound: for value / baseline when it is a bound on the ratio, that is when there is a baseline; else for value.
+    at_least: the bound is a minimum. baseline=None where there is nothing to compare with."""
     ratio = value / baseline if baseline else None
     line = {"name": name, "value": round(value, 4), "unit": unit}
     if baseline:
@@ -39,4 +40,4 @@ def google_benchmark(program, pattern):
     result = run_json(BUILD / "bin" / program, f"--benchmark_filter={pattern}", "--benchmark_format=json", timeout=600)
     scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
     return {row["name"]: row["real_time"] * scale[row["time_unit"]] for row in result["benchmarks"]
-            if row.get("aggregate_name", "median") == "median"}
+            if row.get("aggregate_name", "median") == "median" and not row.get("error_occurred")}

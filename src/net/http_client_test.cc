@@ -5,6 +5,8 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
 #include <thread>
 
 #include "net/http_test_client.h"
@@ -28,6 +30,13 @@ class HttpClientTest : public ::testing::Test {
     io_.stop();
     if (thread_.joinable()) thread_.join();
     server_.reset();
+  }
+
+  // Asked on the server's own thread.
+  std::size_t connections() {
+    std::promise<std::size_t> answer;
+    boost::asio::post(io_, [&] { answer.set_value(server_->connections()); });
+    return answer.get_future().get();
   }
 
   static void echo(HttpExchange exchange) {
@@ -63,7 +72,7 @@ TEST_F(HttpClientTest, ConnectsAnewAfterTheServerClosed) {
   serve([](HttpExchange exchange) { exchange.respond({}); }, {.idle_timeout = std::chrono::milliseconds(5)});
   HttpClient client(address_);
   ASSERT_TRUE(client.send({}));
-  while (server_->connections() > 0) std::this_thread::yield();
+  while (connections() > 0) std::this_thread::yield();
   EXPECT_TRUE(client.send({}));
 }
 

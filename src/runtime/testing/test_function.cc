@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -264,8 +265,17 @@ void serve(Client& client) {
 
 }  // namespace
 
+// CLOCK_MONOTONIC, which is the machine's in every sandbox, in nanoseconds.
+void print_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::string text = std::to_string(now.tv_sec * 1'000'000'000 + now.tv_nsec) + "\n";
+  ::write(1, text.data(), text.size());
+}
+
 int main() {
   const std::string handler = std::getenv("_HANDLER");
+  if (handler == "clock") print_time();
   if (handler.starts_with("exit")) {
     ::write(2, "giving up\n", 10);
     ::_exit(std::atoi(handler.c_str() + 4));

@@ -1,0 +1,53 @@
+"""Prints the README's table of numbers from a run of `make bench`: bench/table.py docs/measurements/bench-2-cores.jsonl"""
+
+import json
+import sys
+
+# (name in the run, what it says to a reader)
+ROWS = [
+    ("warm_noop_p50", "Warm no-op call over HTTP, gateway to function and back, p50"),
+    ("warm_noop_p99", "the same, p99"),
+    ("node_adds_p50", "What the node adds to it"),
+    ("noop_throughput_100_functions", "No-op calls per second over 100 functions, load generator on the same two cores"),
+    ("echo_throughput", "for comparison: the bare HTTP server, echoing"),
+    ("decision_mqfq-sticky_10000_flows", "One scheduling decision with 10,000 backlogged functions"),
+    ("decision_mqfq-sticky_100000_flows", "the same with 100,000"),
+    ("sandbox_start", "Sandbox, order to first instruction, beside `crun run`"),
+    ("sandbox_start_to_end", "the same, to the end of the program"),
+    ("sgemm_1024_16x16_tile", "Software GPU: SGEMM 1024, 16x16 tile, one core"),
+    ("sgemm_1024_64x64_register_tile", "Software GPU: SGEMM 1024, 64x64 register tile, one core"),
+    ("jacobi_512_3000_launches", "Software GPU: Jacobi 512, 3000 launches, one core"),
+    ("empty_launch", "Software GPU: launch of an empty kernel"),
+    ("idle_resident", "Node, idle: resident memory"),
+    ("idle_cpu", "Node, idle: processor"),
+    ("start_with_10000_functions", "Node start with 10,000 functions"),
+    ("resident_with_10000_functions", "its resident memory"),
+]
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def bound(line):
+    if "bound" not in line:
+        return "", ""
+    at_least = line["name"].endswith("throughput_100_functions")
+    unit = "x" if "ratio" in line else line["unit"]
+    return f"{'at least' if at_least else 'at most'} {number(line['bound'])} {unit}", "yes" if line["met"] else "**no**"
+
+
+def main():
+    with open(sys.argv[1]) as run:
+        lines = {line["name"]: line for line in map(json.loads, run)}
+    print("| what | measured | baseline | ratio | bound | met |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, text in ROWS:
+        line = lines[name]
+        baseline = f"{number(line['baseline'])} {line['unit']}" if "baseline" in line else ""
+        ratio = f"{line['ratio']:.2f} x" if "ratio" in line else ""
+        print(f"| {text} | {number(line['value'])} {line['unit']} | {baseline} | {ratio} | {' | '.join(bound(line))} |")
+
+
+if __name__ == "__main__":
+    main()
