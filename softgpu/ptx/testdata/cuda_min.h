@@ -1,6 +1,10 @@
 // The few CUDA words the test kernels need, for clang without any toolkit header.
 #pragma once
 
+#ifndef __CUDA_ARCH__
+#error "for device code: compile with clang -x cuda --cuda-device-only"
+#endif
+
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
