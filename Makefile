@@ -18,10 +18,10 @@ build: packages ## build/bin/fairlead and build/lib
 test: build ## unit tests, then the black-box tests under tests/
 	@tools/test --jobs $(JOBS)
 
-demo: build ## serve a sample GPU function on this machine and call it
+demo: build ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
 	@tools/demo
 
-bench: build ## benchmarks
+bench: build ## every number of the README, one JSON line each
 	@tools/bench
 
 lint: build ## format, static analysis, include direction, sizes, exported symbols
