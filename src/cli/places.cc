@@ -38,7 +38,7 @@ Result<std::string> software_gpu_dir() {
 std::string find_program(const std::string& name) {
   std::istringstream folders(variable("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string path = folder + "/" + name;
+    std::string path = folder + "/" + name;
     if (!folder.empty() && access(path.c_str(), X_OK) == 0) return path;
   }
   return "";

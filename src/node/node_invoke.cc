@@ -124,10 +124,11 @@ void Node::act(const Complete& complete) {
   InvokeReply reply = reply_for(live, complete);
   if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, reply);
   if (live.event) finish_event(live, complete, reply);
-  for (std::size_t i = 0; i < live.waiters.size(); ++i) {
-    const bool last = i + 1 == live.waiters.size();
-    live.waiters[i].done(last ? std::move(reply) : reply);
-  }
+  if (live.waiters.empty()) return;
+  const Waiter last = std::move(live.waiters.back());  // spared a copy of the payload; mostly the only one
+  live.waiters.pop_back();
+  for (Waiter& waiter : live.waiters) waiter.done(reply);
+  last.done(std::move(reply));
 }
 
 InvokeReply Node::reply_for(Live& live, const Complete& complete) const {
