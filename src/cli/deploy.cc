@@ -142,7 +142,7 @@ void add_deploy(Cli& cli) {
   command.add_option("--env", options->environment, "Environment variable KEY=VALUE; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--tag", options->tags, "Tag key=value; may be repeated")->allow_extra_args(false);
-  command.add_option("--gpu-memory", options->gpu_memory_mib, "MiB of device memory one instance may use")
+  command.add_option("--gpu-memory", options->gpu_memory_mib, "MiB of device memory one instance is expected to hold")
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--weight", options->weight, "Fair share relative to other functions [1]")
       ->check(CLI::Range(0.01, 100.0));

@@ -24,7 +24,7 @@ void add_scheduling_options(CLI::App& command, ServeOptions& options) {
       ->group("Scheduling");
   command
       .add_option("--ttl-factor", options.ttl_factor,
-                  "alpha: an idle function's instances stay for alpha times its mean time between invocations")
+                  "alpha: an idle function counts as active for alpha times its mean time between invocations")
       ->check(CLI::Range(0.0, 1000.0))
       ->group("Scheduling");
   command.add_option("--tokens", options.tokens_per_gpu, "D: invocations that run on one GPU at the same time")

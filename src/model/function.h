@@ -27,8 +27,8 @@ inline constexpr int kMinEphemeralStorageMib = 64, kMaxEphemeralStorageMib = 102
 
 // What `gpu:*` tags and GPU_* environment variables say (reference: apis.md 15.2; the tag wins over the variable).
 struct GpuSettings {
-  std::optional<int> memory_mib;       // gpu:memory-mib       device memory cap of one instance
-  std::optional<int> compute_percent;  // gpu:compute-percent  SM share, 1-100
+  std::optional<int> memory_mib;       // gpu:memory-mib       device memory one instance is expected to hold
+  std::optional<int> compute_percent;  // gpu:compute-percent  SM share, 1-100; kept, nothing acts on it yet
   double weight = 1.0;                 // gpu:weight           fair share, 0.01-100
 
   bool operator==(const GpuSettings&) const = default;
