@@ -57,6 +57,7 @@ struct Variable {
   Space space = Space::kGlobal;
   Type type = Type::kB8;
   std::size_t alignment = 1;
+  std::size_t element_bytes = 0;  // of an array; a vector is one element
   std::size_t bytes = 0;
   bool is_extern = false;
   std::vector<Initialiser> initialisers;

@@ -296,6 +296,22 @@ TEST(Variables, InitialValuesMayBeAddresses) {
   EXPECT_EQ(module->global("b"), nullptr);
 }
 
+TEST(Variables, AnIndexCountsElements) {
+  TestDevice device;
+  const auto module =
+      load_or_fail(header() +
+                       ".global .align 4 .u32 a[4] = {1, 2, 3};\n.global .align 8 .v2 .u32 pairs[2] = {4, 5, 6, 7};\n"
+                       ".visible .entry k(.param .u64 p) { .reg .b64 %o, %a; .reg .b32 %r; .local .b16 l[4];\n"
+                       "ld.param.u64 %o, [p]; mov.u64 %a, a[2]; ld.global.u32 %r, [%a]; st.global.u32 [%o], %r;\n"
+                       "ld.global.u32 %r, [pairs[1]+4]; st.global.u32 [%o+4], %r;\n"
+                       "mov.u32 %r, l[3]; sub.u32 %r, %r, l; st.global.u32 [%o+8], %r; ret; }\n",
+                   device);
+  ASSERT_NE(module, nullptr);
+  const u64 out = device.upload(std::vector<u32>{9, 9, 9});
+  ASSERT_EQ(run_kernel(*module, device, "k", {1}, {1}, out).fault, FaultKind::kNone);
+  EXPECT_EQ(device.download<u32>(out, 3), (std::vector<u32>{3, 7, 6}));
+}
+
 TEST(Variables, AreReleasedWithTheModule) {
   TestDevice device;
   auto module = load_or_fail(header() + ".global .b8 a[100];\n.const .b8 b[4];\n", device);

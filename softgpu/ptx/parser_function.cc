@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -306,14 +307,29 @@ bool Parser::named_operand(ast::Operand& out) {
     out.kind = ast::Operand::Kind::kSymbol;
     out.name = name.text;
   }
-  if (is('+') || is('-')) {  // symbol+8 outside brackets
-    const bool minus = is('-');
-    advance();
-    if (token_.kind != Token::Kind::kInteger) return fail("expected an offset after '" + std::string(name.text) + "'");
-    out.offset = static_cast<std::int64_t>(minus ? std::uint64_t{0} - token_.bits : token_.bits);
-    advance();
-  }
-  return true;
+  const bool is_local = out.kind == ast::Operand::Kind::kVariable;
+  return symbol_offset(
+      out, is_local ? &function_->variables[static_cast<std::size_t>(out.index)] : find_module_variable(name.text));
+}
+
+// What may follow a symbol outside brackets: +8, or [2], which counts elements of an array.
+bool Parser::symbol_offset(ast::Operand& out, const ast::Variable* variable) {
+  const bool is_index = variable != nullptr && is('[');
+  if (!is_index && !is('+') && !is('-')) return true;
+  const bool minus = is('-');
+  advance();
+  if (token_.kind != Token::Kind::kInteger) return fail("expected an offset before '" + std::string(token_.text) + "'");
+  const std::uint64_t bytes = token_.bits * (is_index ? variable->element_bytes : 1);
+  out.offset = static_cast<std::int64_t>(minus ? std::uint64_t{0} - bytes : bytes);
+  advance();
+  return !is_index || expect(']');
+}
+
+const ast::Variable* Parser::find_module_variable(std::string_view name) const {
+  const auto& variables = result_.module.variables;
+  const auto found = std::find_if(variables.rbegin(), variables.rend(),
+                                  [&](const ast::Variable& variable) { return variable.name == name; });
+  return found == variables.rend() ? nullptr : &*found;
 }
 
 bool Parser::number_operand(ast::Operand& out) {

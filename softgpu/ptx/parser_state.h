@@ -57,10 +57,12 @@ class Parser {
   bool list_operand(char closing, ast::Operand& out);
   bool address_operand(ast::Operand& out);
   bool named_operand(ast::Operand& out);
+  bool symbol_offset(ast::Operand& out, const ast::Variable* variable);
   bool number_operand(ast::Operand& out);
   bool guard(int& index, bool& negated);
   bool find_register(std::string_view name, int& index);
   const LocalName* find_local(std::string_view name) const;
+  const ast::Variable* find_module_variable(std::string_view name) const;
   void declare(std::string_view name, LocalName local);
   void leave_scope(std::size_t mark);
   int add_local_variable(const ast::Variable& variable);

@@ -62,7 +62,7 @@ bool Parser::variable(Space space, ast::Variable& out) {
     }
   }
   if (!has_type) return fail("expected the type of a variable before '" + std::string(token_.text) + "'");
-  out.bytes = size_of(out.type) * width;
+  out.element_bytes = out.bytes = size_of(out.type) * width;
   if (!has_alignment) out.alignment = out.bytes;
   if (out.alignment == 0 || (out.alignment & (out.alignment - 1)) != 0 || out.alignment > 4096) {
     return fail("alignment " + std::to_string(out.alignment) + " is not a power of two up to 4096");
