@@ -205,6 +205,14 @@ TEST(Memory, VectorsAndNarrowTypes) {
   EXPECT_EQ(device.download<u32>(out, 6), (std::vector<u32>{4, 2, 0xffffffff, 0xff, 0xffff80ff, 0x7f0100ff}));
 }
 
+TEST(Memory, BracesAroundOneRegisterMeanTheRegister) {
+  TestDevice device;
+  const u64 out = device.upload(std::vector<u32>{7, 0});
+  const std::string body = "ld.global.b32 {%r0}, [%a0]; add.u32 %r0, %r0, 1; st.global.b32 [%a0+4], {%r0};\n";
+  ASSERT_EQ(run(kernel(body), device, out, 0, 1).fault, FaultKind::kNone);
+  EXPECT_EQ(device.download<u32>(out, 2), (std::vector<u32>{7, 8}));
+}
+
 TEST(Memory, GenericAddressesReachEverySpace) {
   TestDevice device;
   const u64 out = device.upload(std::vector<u32>(32 * 3));

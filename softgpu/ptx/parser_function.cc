@@ -254,6 +254,10 @@ bool Parser::list_operand(char closing, ast::Operand& out) {
       elements.push_back(element);
     } while (accept(',') && elements.size() < kLongestList);
   }
+  if (closing == '}' && elements.size() == 1) {  // ld.b32 {%r1}, [%rd1]: a scalar
+    out = elements.front();
+    return expect(closing);
+  }
   out.kind = ast::Operand::Kind::kList;
   out.index = static_cast<int>(function_->list_elements.size());
   out.count = static_cast<int>(elements.size());
