@@ -3,11 +3,11 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test demo bench lint format sanitize portable clean
+.PHONY: help packages build test demo bench lint format sanitize third-party portable clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 packages: # what a build needs and Debian has
 	@tools/install-packages
@@ -32,6 +32,9 @@ format: packages ## clang-format, in place
 
 sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers
 	@tools/sanitize
+
+third-party: build ## unmodified programs of others on the software GPU: tinygrad, Triton, cuda-bindings
+	@tools/third-party
 
 portable: packages ## build-portable: runs on any Linux with glibc 2.36 or newer
 	@tools/build portable
