@@ -28,7 +28,7 @@ function(fairlead_kernels target)
     add_custom_command(
       OUTPUT ${ptx}
       COMMAND ${FAIRLEAD_CLANG} -x cuda --cuda-device-only -S -O2 -std=c++20 -Wall -Wextra -nocudainc -nocudalib
-              --cuda-gpu-arch=sm_75 --cuda-feature=+ptx63 -I ${FAIRLEAD_RUNTIME_DIR}
+              --cuda-gpu-arch=sm_70 --cuda-feature=+ptx63 -I ${FAIRLEAD_RUNTIME_DIR}
               -I ${CMAKE_CURRENT_SOURCE_DIR} -MD -MF ${ptx}.d -MT ${ptx}
               ${source} -o ${ptx}
       DEPENDS ${source}

@@ -80,7 +80,7 @@ TEST_F(GpuTest, MissingKernelIsNamed) {
 
 TEST_F(GpuTest, BadPtxIsRefused) {
   constexpr char kBadPtx[] = R"(.version 6.3
-.target sm_75
+.target sm_70
 .address_size 64
 .visible .entry bad() {
   frobnicate.u32 1;

@@ -24,7 +24,7 @@ class TemporaryHome {
     path_ = ::mkdtemp(folder);
     ::setenv("SOFTGPU_HOME", path_.c_str(), 1);
     for (const char* name : {"SOFTGPU_PROFILE", "SOFTGPU_DEVICES", "SOFTGPU_MODE", "SOFTGPU_TIME_SCALE",
-                             "SOFTGPU_MEMORY_SCALE", "CUDA_VISIBLE_DEVICES"}) {
+                             "SOFTGPU_MEMORY_SCALE", "CUDA_VISIBLE_DEVICES", "CUDA_MODULE_LOADING"}) {
       ::unsetenv(name);
     }
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);

@@ -1,72 +1,87 @@
-// Libraries: code that belongs to no context and is loaded into each one that uses it.
+// Libraries.
 #include <algorithm>
 #include <string>
 
-#include "softgpu/driver/module.h"
+#include "softgpu/device/busy_meter.h"
+#include "softgpu/driver/library.h"
+#include "softgpu/driver/log.h"
 
-using softgpu::Functions;
+using softgpu::CodeImage;
 using softgpu::healthy_context;
 using softgpu::JitOptions;
 using softgpu::Libraries;
 
 namespace {
 
-CUresult module_of(CUlibrary library, CUmodule& module) {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(healthy_context(context));
-  if (!Libraries::valid(library)) return CUDA_ERROR_INVALID_HANDLE;
-  return library->module_in(context, {}, module);
+CUresult check_options(CUlibraryOption* options, unsigned count) {
+  if (count != 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto is_known = [](CUlibraryOption option) { return option >= 0 && option < CU_LIBRARY_NUM_OPTIONS; };
+  return std::all_of(options, options + count, is_known) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUfunction function_of(CUkernel kernel) {
-  return reinterpret_cast<CUfunction>(kernel);
-}
-
-}  // namespace
-
-CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_options, void** jit_values,
-                           unsigned jit_count, CUlibraryOption*, void**, unsigned) {
-  std::string_view text;
-  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  SOFTGPU_TRY(softgpu::ptx_of_image(image, text));
+CUresult load(CUlibrary* library, CodeImage image, const JitOptions& jit) {
   CUlib_st* made = Libraries::take();
-  made->text = text;
-  // With a context at hand the code is loaded at once, so that its errors are reported here.
-  CUcontext context = nullptr;
-  CUmodule module = nullptr;
-  if (healthy_context(context) == CUDA_SUCCESS) {
-    if (const CUresult result = made->module_in(context, {jit_count, jit_options, jit_values}, module);
-        result != CUDA_SUCCESS) {
-      Libraries::give_back(made);
-      return result;
-    }
+  made->image = std::move(image);
+  if (const CUresult result = made->load(jit); result != CUDA_SUCCESS) {
+    made->unload();
+    Libraries::give_back(made);
+    return result;
   }
   *library = made;
   return CUDA_SUCCESS;
 }
 
+CUresult refused(CUresult result, const std::string& error, const JitOptions& jit) {
+  jit.report(error, "", softgpu::monotonic_ns());
+  softgpu::log_line("library refused: " + error);
+  return result;
+}
+
+CUresult check_library(CUlibrary library) {
+  if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return Libraries::valid(library) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult module_of(CUlibrary library, CUmodule& module) {
+  CUcontext context = nullptr;
+  SOFTGPU_TRY(check_library(library));
+  SOFTGPU_TRY(healthy_context(context));
+  return library->module_in(context, {}, module);
+}
+
+}  // namespace
+
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_options, void** jit_values,
+                           unsigned jit_count, CUlibraryOption* options, void**, unsigned count) {
+  CodeImage code;
+  std::string error;
+  const JitOptions jit(jit_count, jit_options, jit_values);
+  if (library == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  SOFTGPU_TRY(check_options(options, count));
+  SOFTGPU_TRY(jit.check());
+  const CUresult result = softgpu::read_image(image, code, error);
+  return result == CUDA_SUCCESS ? load(library, std::move(code), jit) : refused(result, error, jit);
+}
+
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values,
-                               unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
-  std::string image;
-  SOFTGPU_TRY(softgpu::read_image(path, image));
-  return cuLibraryLoadData(library, image.c_str(), jit_options, jit_values, jit_count, options, values, count);
+                               unsigned jit_count, CUlibraryOption* options, void**, unsigned count) {
+  CodeImage code;
+  std::string error;
+  std::vector<std::byte> bytes;
+  const JitOptions jit(jit_count, jit_options, jit_values);
+  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  SOFTGPU_TRY(check_options(options, count));
+  SOFTGPU_TRY(jit.check());
+  SOFTGPU_TRY(softgpu::read_file(path, bytes));
+  const CUresult result = softgpu::read_image(std::span<const std::byte>(bytes), code, error);
+  return result == CUDA_SUCCESS ? load(library, std::move(code), jit) : refused(result, error, jit);
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
-  if (!Libraries::valid(library)) return CUDA_ERROR_INVALID_HANDLE;
-  std::map<std::uint64_t, CUmod_st*> modules;
-  {
-    const std::lock_guard guard(library->mutex);
-    modules.swap(library->modules);
-    library->text.clear();
-  }
-  for (const auto& [context_id, module] : modules) {
-    if (!softgpu::Modules::valid(module) || module->context->id() != context_id) continue;  // went with its context
-    module->context->synchronise();
-    module->context->remove_module(module);
-    module->unload();
-  }
+  SOFTGPU_TRY(check_library(library));
+  library->unload();
   Libraries::give_back(library);
   return CUDA_SUCCESS;
 }
@@ -77,25 +92,29 @@ CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
 }
 
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  CUmodule module = nullptr;
   if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(module_of(library, module));
-  *kernel = reinterpret_cast<CUkernel>(module->function(name));
-  return *kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  SOFTGPU_TRY(check_library(library));
+  const auto found = library->kernels.find(std::string_view(name));
+  if (found == library->kernels.end()) return CUDA_ERROR_NOT_FOUND;
+  *kernel = found->second;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
-  CUmodule module = nullptr;
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(module_of(library, module));
-  return cuModuleGetFunctionCount(count, module);
+  SOFTGPU_TRY(check_library(library));
+  *count = static_cast<unsigned>(library->kernels.size());
+  return CUDA_SUCCESS;
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
-  CUmodule module = nullptr;
   if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(module_of(library, module));
-  return cuModuleEnumerateFunctions(reinterpret_cast<CUfunction*>(kernels), count, module);
+  SOFTGPU_TRY(check_library(library));
+  for (const auto& [name, kernel] : library->kernels) {
+    if (count-- == 0) break;
+    *kernels++ = kernel;
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
@@ -104,30 +123,17 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary libra
   return cuModuleGetGlobal_v2(address, bytes, module, name);
 }
 
-CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return softgpu::resolve_function(function_of(kernel), *function);
+CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(check_library(library));
+  const auto& managed = library->managed;
+  if (std::find(managed.begin(), managed.end(), name) == managed.end()) return CUDA_ERROR_NOT_FOUND;
+  return cuLibraryGetGlobal(address, bytes, library, name);
 }
 
-CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
-  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!Functions::valid(function_of(kernel))) return CUDA_ERROR_INVALID_HANDLE;
-  *library = function_of(kernel)->library;
-  return *library != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult cuKernelGetName(const char** name, CUkernel kernel) {
-  return cuFuncGetName(name, function_of(kernel));
-}
-
-CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
-  return cuFuncGetAttribute(value, attribute, function_of(kernel));
-}
-
-CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
-  return cuFuncSetAttribute(function_of(kernel), attribute, value);
-}
-
-CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* size) {
-  return cuFuncGetParamInfo(function_of(kernel), index, offset, size);
+// Functions that host and device both call by one pointer exist only where both execute the same code.
+CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* symbol) {
+  if (function == nullptr || symbol == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(check_library(library));
+  return CUDA_ERROR_NOT_FOUND;
 }

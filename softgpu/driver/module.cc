@@ -1,29 +1,38 @@
 #include "softgpu/driver/module.h"
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <cstdlib>
 
+#include "softgpu/device/busy_meter.h"
+#include "softgpu/driver/library.h"
 #include "softgpu/driver/log.h"
+#include "softgpu/ptx/header.h"
 
 namespace softgpu {
 namespace {
 
-constexpr std::uint32_t kFatbin = 0xBA55ED50;
-constexpr std::uint32_t kFatbinWrapper = 0x466243B1;
-constexpr char kElf[] =
-    "\x7f"
-    "ELF";
 constexpr int kDefaultDynamicShared = 48 * 1024;
+constexpr unsigned kMostRegisters = 255;
+
+// What the compiler's information log says of a module.
+std::string describe(const ptx::Module& module) {
+  std::string text;
+  for (const std::string& name : module.kernel_names()) {
+    const ptx::KernelInfo& info = module.kernel(name)->info();
+    text += "info    : '" + name + "' uses " + std::to_string(info.registers) + " registers, " +
+            std::to_string(info.static_shared_bytes) + " bytes of shared, " + std::to_string(info.local_bytes) +
+            " of local and " + std::to_string(info.constant_bytes) + " of constant memory\n";
+  }
+  return text;
+}
+
+}  // namespace
 
 CUresult result_of(ptx::LoadError::Kind kind) {
   return kind == ptx::LoadError::Kind::kOutOfMemory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
-}  // namespace
-
-CUresult LoadedModule::load(std::string_view text, std::string& error) {
+CUresult LoadedModule::load(std::string_view text, unsigned register_limit, std::string& error) {
   PrintBuffer& prints = memory_.context()->prints();
   ptx::LoadResult result = ptx::load_module(text, memory_, [&prints](std::string_view line) { prints.append(line); });
   if (result.module == nullptr) {
@@ -31,44 +40,19 @@ CUresult LoadedModule::load(std::string_view text, std::string& error) {
     return result_of(result.error.kind);
   }
   module_ = std::move(result.module);
+  register_limit_ = register_limit;
+  ptx_version_ = ptx::read_header(text).value_or(ptx::Header{}).version;
   return CUDA_SUCCESS;
 }
 
-void JitOptions::report(const std::string& error) const {
-  if (options == nullptr || values == nullptr) return;
-  const auto find = [&](CUjit_option wanted) {
-    return static_cast<std::size_t>(std::find(options, options + count, wanted) - options);
-  };
-  const auto write = [&](CUjit_option buffer_option, CUjit_option size_option, const std::string& text) {
-    const std::size_t buffer = find(buffer_option);
-    const std::size_t size = find(size_option);
-    if (buffer == count || size == count || values[buffer] == nullptr) return;
-    const std::size_t capacity = reinterpret_cast<std::uintptr_t>(values[size]) & UINT32_MAX;
-    if (capacity == 0) return;
-    const std::size_t length = std::min(text.size(), capacity - 1);
-    std::memcpy(values[buffer], text.data(), length);
-    static_cast<char*>(values[buffer])[length] = '\0';
-    values[size] = reinterpret_cast<void*>(text.empty() ? 0 : length + 1);
-  };
-  write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error);
-  write(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, "");
-}
-
-CUresult ptx_of_image(const void* image, std::string_view& text) {
-  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::uint32_t word = 0;
-  std::memcpy(&word, image, std::min<std::size_t>(sizeof word, ::strnlen(static_cast<const char*>(image), 4)));
-  if (word == kFatbin || word == kFatbinWrapper) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-  if (::strncmp(static_cast<const char*>(image), kElf, 4) == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-  text = static_cast<const char*>(image);
-  return text.find(".version") == std::string_view::npos ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
-}
-
-CUresult load_module(CUcontext context, std::string_view text, const JitOptions& jit, CUmodule& module) {
+CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module) {
+  const std::uint64_t begin = monotonic_ns();
   auto code = std::make_shared<LoadedModule>(context);
+  std::string_view text;
   std::string error;
-  const CUresult result = code->load(text, error);
-  jit.report(error);
+  CUresult result = choose_text(image, architecture_of(context->device()), text, error);
+  if (result == CUDA_SUCCESS) result = code->load(text, jit.max_registers(), error);
+  jit.report(error, result == CUDA_SUCCESS && jit.verbose() ? describe(code->code()) : "", begin);
   if (result != CUDA_SUCCESS) {
     log_line("module refused: " + error);
     return result;
@@ -81,28 +65,35 @@ CUresult load_module(CUcontext context, std::string_view text, const JitOptions&
   return CUDA_SUCCESS;
 }
 
-CUresult read_image(const char* path, std::string& image) {
-  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  image.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  return CUDA_SUCCESS;
+bool eager_loading() {
+  static const bool eager = [] {
+    const char* mode = std::getenv("CUDA_MODULE_LOADING");
+    return mode != nullptr && std::string_view(mode) == "EAGER";
+  }();
+  return eager;
+}
+
+int architecture_of(const Device& device) {
+  return device.profile().compute_major * 10 + device.profile().compute_minor;
 }
 
 CUresult resolve_function(CUfunction handle, CUfunction& function) {
-  if (!Functions::valid(handle)) return CUDA_ERROR_INVALID_HANDLE;
   function = handle;
-  if (handle->library == nullptr) return CUDA_SUCCESS;
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(healthy_context(context));
-  if (handle->module->context == context) return CUDA_SUCCESS;
-  CUmodule module = nullptr;
-  SOFTGPU_TRY(handle->library->module_in(context, {}, module));
-  function = module->function(handle->kernel->info().name);
+  if (!Functions::valid(handle)) {
+    const auto kernel = reinterpret_cast<CUkernel>(handle);
+    if (!Kernels::valid(kernel)) return CUDA_ERROR_INVALID_HANDLE;
+    SOFTGPU_TRY(function_of(kernel, function));
+  }
+  function->loaded.store(true, std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
 
 }  // namespace softgpu
+
+unsigned CUfunc_st::registers() const {
+  const unsigned wanted = std::clamp(kernel->info().registers, 1U, softgpu::kMostRegisters);
+  return code->register_limit() == 0 ? wanted : std::min(wanted, std::max(code->register_limit(), 1U));
+}
 
 CUfunc_st* CUmod_st::function(std::string_view name) {
   const std::lock_guard guard(mutex);
@@ -111,12 +102,16 @@ CUfunc_st* CUmod_st::function(std::string_view name) {
   if (kernel == nullptr) return nullptr;
   CUfunc_st* made = softgpu::Functions::take();
   made->module = this;
-  made->library = library;
   made->code = code;
   made->kernel = kernel;
+  made->loaded = softgpu::eager_loading();
   made->max_dynamic_shared =
       std::max(0, softgpu::kDefaultDynamicShared - static_cast<int>(kernel->info().static_shared_bytes));
   made->carveout = -1;
+  for (auto* setting : {&made->cluster_width, &made->cluster_height, &made->cluster_depth, &made->non_portable_cluster,
+                        &made->cluster_policy}) {
+    *setting = 0;
+  }
   functions.emplace(name, made);
   return made;
 }
@@ -132,16 +127,4 @@ void CUmod_st::unload() {
     code.reset();
   }
   softgpu::Modules::give_back(this);
-}
-
-CUresult CUlib_st::module_in(CUcontext context, const softgpu::JitOptions& jit, CUmodule& module) {
-  const std::lock_guard guard(mutex);
-  if (const auto found = modules.find(context->id()); found != modules.end()) {
-    module = found->second;
-    return CUDA_SUCCESS;
-  }
-  SOFTGPU_TRY(softgpu::load_module(context, text, jit, module));
-  module->library = this;
-  modules[context->id()] = module;
-  return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// Modules, functions, libraries: what their handles point to.
+// Modules and functions: what their handles point to.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,11 @@
 
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/handle.h"
+#include "softgpu/driver/image.h"
+#include "softgpu/driver/jit_options.h"
 #include "softgpu/ptx/machine.h"
+
+struct CUlib_st;
 
 namespace softgpu {
 
@@ -17,9 +21,12 @@ namespace softgpu {
 class LoadedModule {
  public:
   explicit LoadedModule(CUcontext context) : memory_(context) {}
-  // The text of the error, and the result the driver reports for it.
-  CUresult load(std::string_view text, std::string& error);
+  // The text of the error, and the result the driver reports for it. A limit of 0 registers is none.
+  CUresult load(std::string_view text, unsigned register_limit, std::string& error);
   const ptx::Module& code() const { return *module_; }
+  // 75 when the text says `.version 7.5`.
+  int ptx_version() const { return ptx_version_; }
+  unsigned register_limit() const { return register_limit_; }
 
  private:
   class Memory final : public ptx::ModuleMemory {
@@ -34,41 +41,48 @@ class LoadedModule {
   };
 
   Memory memory_;
+  int ptx_version_ = 0;
+  unsigned register_limit_ = 0;
   std::unique_ptr<ptx::Module> module_;  // uses memory_
 };
 
-// Options of cuModuleLoadDataEx: where errors are written.
-struct JitOptions {
-  unsigned count = 0;
-  CUjit_option* options = nullptr;
-  void** values = nullptr;
-  void report(const std::string& error) const;
-};
+// The result the driver reports when the machine refuses a module.
+CUresult result_of(ptx::LoadError::Kind kind);
 
-// The PTX text of an image. INVALID_IMAGE for what is no text, NO_BINARY_FOR_GPU for machine code.
-CUresult ptx_of_image(const void* image, std::string_view& text);
-CUresult load_module(CUcontext context, std::string_view text, const JitOptions& jit, CUmodule& module);
-CUresult read_image(const char* path, std::string& image);
+// A new module of the image's best text for the context's device. The logs of `jit` are written in any case.
+CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module);
+
+// Whether functions that a program has not asked for by name count as loaded: CUDA_MODULE_LOADING=EAGER.
+bool eager_loading();
+
+// 75 for a device of compute capability 7.5.
+int architecture_of(const Device& device);
 
 }  // namespace softgpu
 
-// A kernel of a module in one context; also what CUkernel points to, which names a kernel in any context.
+// A kernel of a module in one context.
 struct CUfunc_st {
   static constexpr std::uint32_t kMagic = 0x66756E63;  // "func"
-  std::atomic<std::uint32_t> magic{0};
+  std::atomic<std::uint32_t> magic{0};                 // first, as in CUkern_st: programs pass either as a CUfunction
   CUmod_st* module = nullptr;
-  CUlib_st* library = nullptr;  // set for kernels of a library
   std::shared_ptr<const softgpu::LoadedModule> code;
   const softgpu::ptx::Kernel* kernel = nullptr;
+  std::atomic<bool> loaded{false};
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
+  std::atomic<int> cluster_width{0}, cluster_height{0}, cluster_depth{0};
+  std::atomic<int> non_portable_cluster{0};
+  std::atomic<int> cluster_policy{0};
+
+  // 32-bit registers per thread.
+  unsigned registers() const;
 };
 
 struct CUmod_st {
   static constexpr std::uint32_t kMagic = 0x6D6F6475;  // "modu"
   std::atomic<std::uint32_t> magic{0};
   CUcontext context = nullptr;
-  CUlib_st* library = nullptr;
+  CUlib_st* library = nullptr;  // whose module this is in its context, or null
   std::shared_ptr<const softgpu::LoadedModule> code;
   std::mutex mutex;
   std::map<std::string, CUfunc_st*, std::less<>> functions;  // guarded by mutex
@@ -79,24 +93,12 @@ struct CUmod_st {
   void unload();
 };
 
-struct CUlib_st {
-  static constexpr std::uint32_t kMagic = 0x6C696272;  // "libr"
-  std::atomic<std::uint32_t> magic{0};
-  std::string text;
-  std::mutex mutex;
-  std::map<std::uint64_t, CUmod_st*> modules;  // by context id; guarded by mutex
-
-  // The library's module in `context`, loaded on first use.
-  CUresult module_in(CUcontext context, const softgpu::JitOptions& jit, CUmodule& module);
-};
-
 namespace softgpu {
 
 using Functions = HandlePool<CUfunc_st>;
 using Modules = HandlePool<CUmod_st>;
-using Libraries = HandlePool<CUlib_st>;
 
-// A function, or a kernel of a library taken for the current context (CUDA allows the cast).
+// A function, or a kernel of a library taken for the current context (CUDA allows the cast). Counts as its first use.
 CUresult resolve_function(CUfunction handle, CUfunction& function);
 
 }  // namespace softgpu

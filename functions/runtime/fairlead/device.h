@@ -2,7 +2,7 @@
 // variables, barrier, shuffles, atomics and single-precision mathematics.
 //
 // Example: compile with fairlead_kernels() of FairleadFunction.cmake, or by hand:
-//   clang++-16 -x cuda --cuda-device-only -S -O2 -std=c++20 -nocudainc -nocudalib --cuda-gpu-arch=sm_75
+//   clang++-16 -x cuda --cuda-device-only -S -O2 -std=c++20 -nocudainc -nocudalib --cuda-gpu-arch=sm_70
 //              --cuda-feature=+ptx63 -I functions/runtime kernels.cu -o kernels.ptx
 //
 // Declare kernels `extern "C" __global__ void name(...)`, so that the driver finds them under their plain name.
