@@ -1,11 +1,4 @@
-// Initialisation, devices, errors, resolver.
-#include <dlfcn.h>
-
-#include <cstring>
-#include <fstream>
-#include <map>
-#include <sstream>
-
+// Initialisation, devices, errors.
 #include "softgpu/driver/driver_testing.h"
 
 namespace {
@@ -89,71 +82,6 @@ TEST(Errors, HaveNamesAndTexts) {
   EXPECT_EQ(cuGetErrorString(CUDA_ERROR_ILLEGAL_ADDRESS, &text), CUDA_SUCCESS);
   EXPECT_STREQ(text, "illegal address");
   EXPECT_EQ(cuGetErrorName(static_cast<CUresult>(998), &text), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST(Resolver, EveryLineOfTheTableResolvesToItsSymbol) {
-  std::ifstream table(SOFTGPU_SYMBOLS);
-  std::string line;
-  std::getline(table, line);
-  int lines = 0;
-  while (std::getline(table, line)) {
-    std::istringstream fields(line);
-    std::string base, suffix, since, symbol;
-    std::getline(fields, base, '\t');
-    std::getline(fields, suffix, '\t');
-    std::getline(fields, since, '\t');
-    std::getline(fields, symbol, '\t');
-    void* function = nullptr;
-    CUdriverProcAddressQueryResult status;
-    const auto flags =
-        suffix.empty() ? CU_GET_PROC_ADDRESS_LEGACY_STREAM : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    ASSERT_EQ(cuGetProcAddress_v2(base.c_str(), &function, std::stoi(since), flags, &status), CUDA_SUCCESS) << symbol;
-    EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
-    EXPECT_EQ(function, ::dlsym(RTLD_DEFAULT, symbol.c_str())) << symbol;
-    ++lines;
-  }
-  EXPECT_EQ(lines, 634);
-}
-
-TEST(Resolver, PicksTheNewestVersionThatIsOldEnough) {
-  void* function = nullptr;
-  const auto resolves_to = [&](const char* base, int version, int flags, const char* symbol) {
-    const CUresult result = cuGetProcAddress_v2(base, &function, version, static_cast<cuuint64_t>(flags), nullptr);
-    EXPECT_EQ(result, CUDA_SUCCESS) << base;
-    EXPECT_EQ(function, ::dlsym(RTLD_DEFAULT, symbol)) << base << " " << version;
-  };
-  resolves_to("cuMemAlloc", 13000, 0, "cuMemAlloc_v2");
-  resolves_to("cuMemAlloc", 2000, 0, "cuMemAlloc");
-  resolves_to("cuCtxCreate", 12040, 0, "cuCtxCreate_v3");
-  resolves_to("cuCtxSynchronize", 13000, 0, "cuCtxSynchronize_v2");
-  resolves_to("cuCtxSynchronize", 12080, 0, "cuCtxSynchronize");
-  resolves_to("cuGetProcAddress", 11030, 0, "cuGetProcAddress");
-  resolves_to("cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2");
-  resolves_to("cuMemcpyHtoD", 7000, 2, "cuMemcpyHtoD_v2_ptds");
-  resolves_to("cuMemcpyHtoD", 3020, 2, "cuMemcpyHtoD_v2");
-  resolves_to("cuInit", 13000, 2, "cuInit");
-}
-
-TEST(Resolver, RefusesWhatDoesNotExist) {
-  void* function = &function;
-  CUdriverProcAddressQueryResult status;
-  EXPECT_EQ(cuGetProcAddress_v2("", &function, 0, 0, nullptr), CUDA_ERROR_NOT_FOUND);
-  EXPECT_EQ(function, nullptr);
-  EXPECT_EQ(cuGetProcAddress_v2("cuNonsense", &function, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
-  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-  EXPECT_EQ(cuGetProcAddress_v2("cuGetProcAddress", &function, 11000, 0, &status), CUDA_ERROR_NOT_FOUND);
-  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
-  EXPECT_EQ(cuGetProcAddress_v2("cuInit", &function, 13000, 3, nullptr), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuGetProcAddress_v2(nullptr, &function, 13000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-  const void* table = &function;
-  const CUuuid id = {};
-  EXPECT_EQ(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
-}
-
-TEST(Resolver, WhatIsNotImplementedSaysSo) {
-  void* function = nullptr;
-  ASSERT_EQ(cuGetProcAddress_v2("cuGraphCreate", &function, 13000, 0, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(reinterpret_cast<CUresult (*)(void*, unsigned)>(function)(nullptr, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 }  // namespace
