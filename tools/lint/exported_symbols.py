@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A library offers its own names and no others.
 
-The software GPU's libraries stand in for the driver's, in processes that are not ours: what they export beside cu* and
-nvml* can clash with the host's own symbols. The program exports nothing of the platform.
+The software GPU's libraries stand in for the driver's, in processes that are not ours: what they export beside cu*,
+cuda* and nvml* can clash with the host's own symbols. The program exports nothing of the platform.
 """
 import re
 import subprocess
@@ -11,7 +11,7 @@ import tree
 
 # pattern of paths under a build folder -> what the file may export
 EXPORTS = {
-    "lib/softgpu/*.so*": re.compile(r"cu[A-Z]\w*|nvml[A-Z]\w*"),
+    "lib/softgpu/*.so*": re.compile(r"(__)?cu(da)?[A-Z]\w*|nvml[A-Z]\w*|libcudart\.so\.\d+"),
     "lib/libfairlead-shim.so": re.compile(r"cu[A-Z]\w*|nvml[A-Z]\w*|dlsym|dlopen"),
 }
 PROGRAM = "bin/fairlead"
