@@ -322,6 +322,84 @@ TEST(Function, AttributesAndOccupancyAreTheDrivers) {
   cudaGetLastError();
 }
 
+TEST(Library, LoadsCodeOfTheProgramsOwn) {
+  const char* text =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .b32 word = 5;\n"
+      ".visible .entry nothing() { ret; }\n";
+  cudaLibrary_t library = nullptr;
+  cudaKernel_t kernel = nullptr;
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  unsigned count = 0;
+  int word = 0;
+  ASSERT_EQ(cudaLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0), cudaSuccess);
+  EXPECT_EQ(cudaLibraryGetKernelCount(&count, library), cudaSuccess);
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(cudaLibraryGetKernel(&kernel, library, "nothing"), cudaSuccess);
+  EXPECT_EQ(__cudaLaunchKernel(kernel, dim3(1), dim3(1), nullptr, 0, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaLibraryGetGlobal(&address, &bytes, library, "word"), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(&word, address, sizeof word, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(word, 5);
+  EXPECT_EQ(cudaLibraryUnload(library), cudaSuccess);
+  EXPECT_EQ(cudaLibraryUnload(library), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaLibraryLoadData(&library, "hello", nullptr, nullptr, 0, nullptr, nullptr, 0),
+            cudaErrorInvalidKernelImage);
+  cudaGetLastError();
+}
+
+TEST(Graph, ACapturedLaunchRunsAsOftenAsItIsLaunched) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  std::size_t nodes = 0;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  const cudaError_t begun = cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  if (begun == cudaErrorNotSupported) {
+    cudaGetLastError();
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    GTEST_SKIP() << "this driver has no graphs";
+  }
+  ASSERT_EQ(begun, cudaSuccess);
+  EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
+  EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  const DeviceVector<float> ones(std::vector<float>(kCount, 1.0F));
+  const DeviceVector<float> sum(std::vector<float>(kCount, 0.0F));
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  launch_saxpy(1.0F, ones.data(), sum.data(), sum.data(), kCount, stream);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+  EXPECT_EQ(nodes, 1U);
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(sum.read()[kCount - 1], 3.0F);
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST(Memory, ManagedIsSharedWithTheHost) {
+  void* address = nullptr;
+  const cudaError_t allocated = cudaMallocManaged(&address, kCount * sizeof(float), cudaMemAttachGlobal);
+  if (allocated == cudaErrorNotSupported) {
+    cudaGetLastError();
+    GTEST_SKIP() << "this driver has no managed memory";
+  }
+  ASSERT_EQ(allocated, cudaSuccess);
+  auto* values = static_cast<float*>(address);
+  std::fill(values, values + kCount, 2.0F);
+  launch_saxpy(1.0F, values, values, values, kCount, nullptr);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(values[kCount - 1], 4.0F);
+  cudaPointerAttributes attributes;
+  EXPECT_EQ(cudaPointerGetAttributes(&attributes, address), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  EXPECT_EQ(cudaFree(address), cudaSuccess);
+}
+
 TEST(Errors, AreKeptPerThreadUntilTaken) {
   EXPECT_EQ(cudaSetDevice(9), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);  // a success does not take it away

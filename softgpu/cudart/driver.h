@@ -64,6 +64,13 @@ using GraphLaunch = CUresult(CUgraphExec, CUstream);
   ENTRY(cuCtxDisablePeerAccess, 4000, decltype(::cuCtxDisablePeerAccess))                                    \
   ENTRY(cuCtxResetPersistingL2Cache, 11000, decltype(::cuCtxResetPersistingL2Cache))                         \
   ENTRY(cuLibraryLoadData, 12000, decltype(::cuLibraryLoadData))                                             \
+  ENTRY(cuLibraryLoadFromFile, 12000, decltype(::cuLibraryLoadFromFile))                                     \
+  ENTRY(cuLibraryGetKernelCount, 12040, decltype(::cuLibraryGetKernelCount))                                 \
+  ENTRY(cuLibraryEnumerateKernels, 12040, decltype(::cuLibraryEnumerateKernels))                             \
+  ENTRY(cuLibraryGetUnifiedFunction, 12000, decltype(::cuLibraryGetUnifiedFunction))                         \
+  ENTRY(cuKernelSetAttribute, 12000, decltype(::cuKernelSetAttribute))                                       \
+  ENTRY(cuOccupancyMaxActiveClusters, 11070, decltype(::cuOccupancyMaxActiveClusters))                       \
+  ENTRY(cuOccupancyMaxPotentialClusterSize, 11070, decltype(::cuOccupancyMaxPotentialClusterSize))           \
   ENTRY(cuLibraryUnload, 12000, decltype(::cuLibraryUnload))                                                 \
   ENTRY(cuLibraryGetKernel, 12000, decltype(::cuLibraryGetKernel))                                           \
   ENTRY(cuLibraryGetGlobal, 12000, decltype(::cuLibraryGetGlobal))                                           \

@@ -32,6 +32,21 @@ cudaError_t with_function(const void* host, const Query& query) {
   });
 }
 
+CUlaunchConfig driver_config(const cudaLaunchConfig_t& config) {
+  CUlaunchConfig all = {};
+  all.gridDimX = config.gridDim.x;
+  all.gridDimY = config.gridDim.y;
+  all.gridDimZ = config.gridDim.z;
+  all.blockDimX = config.blockDim.x;
+  all.blockDimY = config.blockDim.y;
+  all.blockDimZ = config.blockDim.z;
+  all.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
+  all.hStream = config.stream;
+  all.attrs = config.attrs;
+  all.numAttrs = config.numAttrs;
+  return all;
+}
+
 struct FunctionField {
   CUfunction_attribute attribute;
   int cudaFuncAttributes::*field;
@@ -94,16 +109,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
   if (config == nullptr) return report(cudaErrorInvalidValue);
   return launch(function, config->gridDim, config->blockDim, [&](const Driver& driver, CUfunction kernel) {
-    const CUlaunchConfig all = {config->gridDim.x,
-                                config->gridDim.y,
-                                config->gridDim.z,
-                                config->blockDim.x,
-                                config->blockDim.y,
-                                config->blockDim.z,
-                                static_cast<unsigned>(config->dynamicSmemBytes),
-                                config->stream,
-                                config->attrs,
-                                config->numAttrs};
+    const CUlaunchConfig all = driver_config(*config);
     return driver.cuLaunchKernelEx(&all, kernel, arguments, nullptr);
   });
 }
@@ -177,5 +183,22 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int block_size) {
   return with_function(function, [&](const Driver& driver, CUfunction handle) {
     return driver.cuOccupancyAvailableDynamicSMemPerBlock(bytes, handle, blocks, block_size);
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function, const cudaLaunchConfig_t* config) {
+  if (config == nullptr) return report(cudaErrorInvalidValue);
+  const CUlaunchConfig all = driver_config(*config);
+  return with_function(function, [&](const Driver& driver, CUfunction handle) {
+    return driver.cuOccupancyMaxActiveClusters(clusters, handle, &all);
+  });
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* cluster_size, const void* function,
+                                                 const cudaLaunchConfig_t* config) {
+  if (config == nullptr) return report(cudaErrorInvalidValue);
+  const CUlaunchConfig all = driver_config(*config);
+  return with_function(function, [&](const Driver& driver, CUfunction handle) {
+    return driver.cuOccupancyMaxPotentialClusterSize(cluster_size, handle, &all);
   });
 }
