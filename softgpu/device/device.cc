@@ -17,19 +17,19 @@ namespace {
 constexpr std::uint64_t kNoWindowPage = 1ULL << 33;
 constexpr std::uint64_t kPaceStepNs = 5'000'000;
 
-std::uint64_t page_count(const Machine& machine) {
-  return std::max<std::uint64_t>(machine.memory_bytes() / kPageBytes, 1);
-}
-
-std::string file_name(const Machine& machine, unsigned index, const char* what) {
-  return machine.path("device" + std::to_string(index) + "." + what);
+std::uint64_t page_count(const Machine& machine, unsigned index) {
+  return std::max<std::uint64_t>(machine.memory_bytes(index) / kPageBytes, 1);
 }
 
 }  // namespace
 
+std::string device_file(const Machine& machine, unsigned device, std::string_view what) {
+  return machine.path("device" + std::to_string(device) + "." + std::string(what));
+}
+
 Result<std::unique_ptr<DeviceView>> DeviceView::open(const Machine& machine, const Clients& clients, unsigned index) {
-  const std::string path = file_name(machine, index, "control");
-  const std::uint64_t pages = page_count(machine);
+  const std::string path = device_file(machine, index, "control");
+  const std::uint64_t pages = page_count(machine, index);
   const std::size_t bytes = Control::bytes(pages);
   std::string blank(bytes, '\0');
   std::memcpy(blank.data() + offsetof(Control, magic), &Control::kMagic, sizeof Control::kMagic);
@@ -53,10 +53,10 @@ Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clien
                                              unsigned index) {
   auto view = DeviceView::open(machine, clients, index);
   if (!view) return failure(view.error());
-  const std::string path = file_name(machine, index, "memory");
+  const std::string path = device_file(machine, index, "memory");
   const auto memory_file = open_file(path);
   if (!memory_file) return failure(memory_file.error());
-  const std::uint64_t capacity = page_count(machine) * kPageBytes;
+  const std::uint64_t capacity = page_count(machine, index) * kPageBytes;
   if (::ftruncate(*memory_file, static_cast<off_t>(capacity)) != 0) {
     return failure("cannot size " + path + " to " + std::to_string(capacity >> 20) + " MiB: " + std::strerror(errno));
   }

@@ -19,6 +19,9 @@
 
 namespace softgpu {
 
+// The path of a device's file; `what` is "control" or "memory".
+std::string device_file(const Machine& machine, unsigned device, std::string_view what);
+
 // The shared part of a device, for reading: what NVML and the tools need.
 class DeviceView {
  public:
@@ -49,7 +52,7 @@ class Device {
 
   unsigned index() const { return view_->index(); }
   const Machine& machine() const { return machine_; }
-  const Profile& profile() const { return machine_.profile; }
+  const Profile& profile() const { return machine_.profile(index()); }
   Window& window() { return *window_; }
   Turn& turn() { return turn_; }
   BusyMeter meter() const { return view_->meter(); }

@@ -1,99 +1,24 @@
 // The device model across real processes: shared capacity, and what remains of a process that is killed.
 #include "softgpu/device/device.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
-#include <fstream>
 #include <mutex>
 #include <thread>
 
-#include "softgpu/device/testing.h"
+#include "softgpu/device/device_testing.h"
 
 namespace softgpu {
 namespace {
 
+using testing::as_client;
 using testing::Child;
-using testing::Environment;
-using ::testing::HasSubstr;
+using testing::Client;
+using testing::kSmall;
+using testing::Observer;
+using testing::open_client;
 using testing::TemporaryHome;
-
-// 16 GiB / 64: 128 pages.
-const Environment kSmall = {{"SOFTGPU_MEMORY_SCALE", "64"}};
-
-// Everything one client process has. Never destroyed: like the driver's, it lives as long as the process.
-struct Client {
-  Machine machine;
-  std::optional<Clients> clients;
-  std::unique_ptr<Device> device;
-};
-
-Client& open_client() {
-  auto& client = *new Client;
-  client.machine = open_machine().value();
-  client.clients = Clients::open(client.machine).value();
-  const Owner self = client.clients->join().value();
-  client.device = Device::open(client.machine, *client.clients, self, 0).value();
-  return client;
-}
-
-// Tests run as clients in child processes; this reads the shared state as NVML does.
-struct Observer {
-  Machine machine = open_machine().value();
-  Clients clients = Clients::open(machine).value();
-  std::unique_ptr<DeviceView> view = DeviceView::open(machine, clients, 0).value();
-  std::uint64_t used() const { return view->use().total; }
-};
-
-// Runs `body` in a process of its own, because a process is one client; its expectations decide the exit status.
-void as_client(const std::function<void(Client&)>& body) {
-  const int pid = ::fork();
-  if (pid == 0) {
-    body(open_client());
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  EXPECT_EQ(status, 0);
-}
-
-TEST(Machine, FirstProcessDecidesAndLaterEnvironmentIsIgnored) {
-  const TemporaryHome home(
-      Environment{{"SOFTGPU_PROFILE", "a30"}, {"SOFTGPU_DEVICES", "3"}, {"SOFTGPU_MODE", "model"}});
-  const Machine first = open_machine().value();
-  ::setenv("SOFTGPU_PROFILE", "h100-80", 1);
-  const Machine second = open_machine().value();
-  EXPECT_EQ(second.profile.name, "NVIDIA A30");
-  EXPECT_EQ(second.device_count, 3U);
-  EXPECT_EQ(second.mode, Mode::kModel);
-  EXPECT_EQ(uuid_text(first, 1), uuid_text(second, 1));
-  EXPECT_NE(uuid_text(first, 0), uuid_text(first, 1));
-}
-
-TEST(Machine, BadEnvironmentIsRefusedByName) {
-  const TemporaryHome home(Environment{{"SOFTGPU_DEVICES", "99"}});
-  const auto machine = open_machine();
-  ASSERT_FALSE(machine);
-  EXPECT_THAT(machine.error(), HasSubstr("devices is '99'"));
-}
-
-TEST(Machine, DamagedStateIsRefusedWithAdvice) {
-  const TemporaryHome home;
-  std::ofstream(home.path() + "/machine") << "version = 99\n";
-  EXPECT_THAT(open_machine().error(), HasSubstr("softgpu reset"));
-}
-
-TEST(Machine, TruncatedControlSegmentIsRefusedWithAdvice) {
-  const TemporaryHome home(kSmall);
-  const Machine machine = open_machine().value();
-  const Clients clients = Clients::open(machine).value();
-  std::ofstream(home.path() + "/device0.control") << "short";
-  const auto view = DeviceView::open(machine, clients, 0);
-  ASSERT_FALSE(view);
-  EXPECT_THAT(view.error(), HasSubstr("softgpu reset"));
-}
 
 TEST(Clients, SlotIsAliveWhileItsProcessLives) {
   const TemporaryHome home(kSmall);
@@ -250,46 +175,6 @@ TEST(DeviceLock, ExcludesThreads) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(counter, 8000);
   });
-}
-
-TEST(Turn, PassesOverADeadHolder) {
-  const TemporaryHome home(kSmall);
-  Child holder([] { open_client().device->turn().enter(); });
-  holder.kill();
-  as_client([](Client& client) {
-    client.device->turn().enter();
-    EXPECT_EQ(client.device->self().slot, 0U);
-    client.device->turn().leave();
-  });
-}
-
-TEST(Turn, WaitersAreServedInTheOrderOfTheirTickets) {
-  const TemporaryHome home(kSmall);
-  Observer observer;
-  Control& control = observer.view->control();
-  std::string order = home.path() + "/order";
-  Child holder([] { open_client().device->turn().enter(); });
-  const auto queue_up = [&](char name) {
-    const std::uint32_t before = control.turn_waiters.load();
-    const int pid = ::fork();
-    if (pid == 0) {
-      Client& client = open_client();
-      client.device->turn().enter();
-      std::ofstream(order, std::ios::app) << name;
-      client.device->turn().leave();
-      ::_exit(0);
-    }
-    while (control.turn_waiters.load() == before) std::this_thread::yield();
-    return pid;
-  };
-  std::vector<int> pids;
-  for (const char name : {'a', 'b', 'c'}) pids.push_back(queue_up(name));
-  holder.kill();
-  for (const int pid : pids) ::waitpid(pid, nullptr, 0);
-  std::string content;
-  std::ifstream(order) >> content;
-  EXPECT_EQ(content, "abc");
-  EXPECT_EQ(control.turn_holder.load(), 0U);
 }
 
 TEST(BusyMeter, CountsTheLastSecondOnly) {

@@ -1,6 +1,7 @@
 #include "softgpu/device/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -27,6 +28,19 @@ bool write_all(int file, std::string_view content) {
   return true;
 }
 
+// A new file beside `path`.
+Result<std::string> write_temporary(const std::string& path, std::string_view content) {
+  std::string temporary = path + "." + std::to_string(random_number());
+  const int file = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return failure(last_error("create", temporary));
+  const bool written = write_all(file, content);
+  const std::string error = written ? "" : last_error("write", temporary);
+  ::close(file);
+  if (written) return temporary;
+  ::unlink(temporary.c_str());
+  return failure(error);
+}
+
 }  // namespace
 
 std::uint64_t random_number() {
@@ -38,16 +52,31 @@ std::uint64_t random_number() {
 
 Status create_file_once(const std::string& path, std::string_view content) {
   if (::access(path.c_str(), F_OK) == 0) return {};
-  const std::string temporary = path + "." + std::to_string(random_number());
-  const int file = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) return failure(last_error("create", temporary));
-  const bool written = write_all(file, content);
-  ::close(file);
-  const bool linked = written && (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
+  const auto temporary = write_temporary(path, content);
+  if (!temporary) return failure(temporary.error());
+  const bool linked = ::link(temporary->c_str(), path.c_str()) == 0 || errno == EEXIST;
   const std::string error = linked ? "" : last_error("write", path);
-  ::unlink(temporary.c_str());
+  ::unlink(temporary->c_str());
   if (!linked) return failure(error);
   return {};
+}
+
+Status replace_file(const std::string& path, std::string_view content) {
+  const auto temporary = write_temporary(path, content);
+  if (!temporary) return failure(temporary.error());
+  if (::rename(temporary->c_str(), path.c_str()) == 0) return {};
+  const std::string error = last_error("write", path);
+  ::unlink(temporary->c_str());
+  return failure(error);
+}
+
+FolderLock::FolderLock(const std::string& folder)
+    : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (folder_ >= 0) ::flock(folder_, LOCK_EX);
+}
+
+FolderLock::~FolderLock() {
+  if (folder_ >= 0) ::close(folder_);
 }
 
 Result<std::string> read_file(const std::string& path) {

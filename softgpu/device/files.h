@@ -17,6 +17,22 @@ std::uint64_t random_number();
 // temporary name and linked, so that a process killed half-way leaves nothing behind that another could read.
 Status create_file_once(const std::string& path, std::string_view content);
 
+// Makes `path` hold `content`, whatever it held: readers see the old file or the new one, never a part.
+Status replace_file(const std::string& path, std::string_view content);
+
+// Excludes other processes that change files of `folder` for as long as it lives. Does nothing when the folder cannot
+// be opened.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
+};
+
 // The whole of a text file.
 Result<std::string> read_file(const std::string& path);
 

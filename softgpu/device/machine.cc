@@ -15,9 +15,10 @@
 namespace softgpu {
 namespace {
 
-// The profile's text follows this line in the description, so that a state folder stays valid when profiles change.
+// A profile's text follows each such line in the description, so that a state folder stays valid when profiles change.
 constexpr std::string_view kProfileMarker = "--- profile\n";
-constexpr std::uint64_t kDescriptionVersion = 1;
+constexpr std::uint64_t kDescriptionVersion = 2;
+constexpr Mode kModes[] = {Mode::kFast, Mode::kModel, Mode::kCharge};
 
 std::string environment(const char* name, const char* fallback) {
   const char* value = std::getenv(name);
@@ -25,9 +26,10 @@ std::string environment(const char* name, const char* fallback) {
 }
 
 Result<Mode> parse_mode(std::string_view text) {
-  if (text == "fast") return Mode::kFast;
-  if (text == "model") return Mode::kModel;
-  return failure("mode is '" + std::string(text) + "': expected fast or model");
+  for (const Mode mode : kModes) {
+    if (text == mode_name(mode)) return mode;
+  }
+  return failure("mode is '" + std::string(text) + "': expected fast, model or charge");
 }
 
 Result<double> parse_scale(const std::string& text) {
@@ -51,6 +53,7 @@ Status set_field(Machine& machine, const std::string& key, const std::string& va
   if (key == "id") return set_number(machine.id, 0, UINT64_MAX);
   if (key == "devices") return set_number(machine.device_count, 1, kMaxDevices);
   if (key == "memory_scale") return set_number(machine.memory_scale, 1, 4096);
+  if (key == "time_slice_us") return set_number(machine.time_slice_us, 0, 10'000'000);
   if (key == "mode") {
     const auto mode = parse_mode(value);
     if (!mode) return failure(mode.error());
@@ -66,37 +69,100 @@ Status set_field(Machine& machine, const std::string& key, const std::string& va
   return failure(key + " is not a key of a machine's description");
 }
 
+// The texts after the markers; the part before the first is left in `text`.
+std::vector<std::string_view> split_profiles(std::string_view& text) {
+  std::vector<std::string_view> profiles;
+  for (auto marker = text.rfind(kProfileMarker); marker != std::string_view::npos;
+       marker = text.rfind(kProfileMarker)) {
+    profiles.insert(profiles.begin(), text.substr(marker + kProfileMarker.size()));
+    text = text.substr(0, marker);
+  }
+  return profiles;
+}
+
 Result<Machine> parse_description(std::string_view text) {
-  const auto marker = text.find(kProfileMarker);
-  if (marker == std::string_view::npos) return failure("the profile is missing");
-  const auto values = parse_key_values(text.substr(0, marker));
+  const auto profiles = split_profiles(text);
+  const auto values = parse_key_values(text);
   if (!values) return failure(values.error());
   Machine machine;
-  for (const char* key : {"version", "id", "devices", "mode", "time_scale", "memory_scale"}) {
+  for (const char* key : {"version", "id", "devices", "mode", "time_scale", "memory_scale", "time_slice_us"}) {
     if (!values->contains(key)) return failure(std::string(key) + " is missing");
   }
   for (const auto& [key, value] : *values) {
     if (const auto set = set_field(machine, key, value); !set) return failure(set.error());
   }
-  auto profile = parse_profile(text.substr(marker + kProfileMarker.size()));
-  if (!profile) return failure("profile: " + profile.error());
-  machine.profile = std::move(*profile);
+  if (profiles.size() != machine.device_count) {
+    return failure("there are " + std::to_string(profiles.size()) + " profiles for " +
+                   std::to_string(machine.device_count) + " devices");
+  }
+  for (const std::string_view profile_text : profiles) {
+    auto profile = parse_profile(profile_text);
+    if (!profile) return failure("profile: " + profile.error());
+    machine.profiles.push_back(std::move(*profile));
+  }
   return machine;
 }
 
-Result<std::string> describe_from_environment() {
-  const auto profile = load_profile_text(environment("SOFTGPU_PROFILE", "v100-16"));
-  if (!profile) return failure("SOFTGPU_PROFILE: " + profile.error());
+// What has to be text because it may not be valid yet.
+struct Fields {
+  std::string id, devices, mode, time_scale, memory_scale, time_slice_us;
+  std::vector<std::string> profiles;
+};
+
+std::string describe(const Fields& fields) {
   std::ostringstream text;
-  text << "version = " << kDescriptionVersion << "\nid = " << random_number()
-       << "\ndevices = " << environment("SOFTGPU_DEVICES", "1") << "\nmode = " << environment("SOFTGPU_MODE", "fast")
-       << "\ntime_scale = " << environment("SOFTGPU_TIME_SCALE", "1")
-       << "\nmemory_scale = " << environment("SOFTGPU_MEMORY_SCALE", "1") << "\n"
-       << kProfileMarker << *profile;
-  if (const auto machine = parse_description(text.str()); !machine) {
+  text << "version = " << kDescriptionVersion << "\nid = " << fields.id << "\ndevices = " << fields.devices
+       << "\nmode = " << fields.mode << "\ntime_scale = " << fields.time_scale
+       << "\nmemory_scale = " << fields.memory_scale << "\ntime_slice_us = " << fields.time_slice_us << "\n";
+  for (const std::string& profile : fields.profiles) text << kProfileMarker << profile;
+  return text.str();
+}
+
+std::string describe(const Machine& machine) {
+  std::ostringstream time_scale;
+  time_scale.precision(17);
+  time_scale << machine.time_scale;
+  Fields fields = {std::to_string(machine.id),
+                   std::to_string(machine.device_count),
+                   std::string(mode_name(machine.mode)),
+                   time_scale.str(),
+                   std::to_string(machine.memory_scale),
+                   std::to_string(machine.time_slice_us),
+                   {}};
+  for (const Profile& profile : machine.profiles) fields.profiles.push_back(profile.text);
+  return describe(fields);
+}
+
+Result<std::vector<std::string>> load_profiles(const std::string& list) {
+  std::vector<std::string> texts;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    auto text = load_profile_text(name);
+    if (!text) return failure("SOFTGPU_PROFILE: " + text.error());
+    texts.push_back(std::move(*text));
+  }
+  if (texts.empty()) return failure("SOFTGPU_PROFILE names no profile");
+  return texts;
+}
+
+Result<std::string> describe_from_environment() {
+  auto profiles = load_profiles(environment("SOFTGPU_PROFILE", "v100-16"));
+  if (!profiles) return failure(profiles.error());
+  Fields fields = {std::to_string(random_number()),
+                   environment("SOFTGPU_DEVICES", std::to_string(profiles->size()).c_str()),
+                   environment("SOFTGPU_MODE", "fast"),
+                   environment("SOFTGPU_TIME_SCALE", "1"),
+                   environment("SOFTGPU_MEMORY_SCALE", "1"),
+                   environment("SOFTGPU_TIME_SLICE_US", "0"),
+                   std::move(*profiles)};
+  const auto devices = parse_number("devices", fields.devices, fields.profiles.size(), kMaxDevices);
+  if (!devices) return failure("the SOFTGPU_ environment variables: " + devices.error());
+  fields.profiles.resize(*devices, fields.profiles.back());
+  std::string text = describe(fields);
+  if (const auto machine = parse_description(text); !machine) {
     return failure("the SOFTGPU_ environment variables: " + machine.error());
   }
-  return text.str();
+  return text;
 }
 
 // The default folder is private to its user; an explicit one has the permissions of the caller's umask.
@@ -107,6 +173,15 @@ Status make_home(const std::string& home) {
 }
 
 }  // namespace
+
+std::string_view mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::kFast: return "fast";
+    case Mode::kModel: return "model";
+    case Mode::kCharge: return "charge";
+  }
+  return "";
+}
 
 std::string machine_home() {
   return environment("SOFTGPU_HOME", ("/dev/shm/softgpu-" + std::to_string(::getuid())).c_str());
@@ -127,6 +202,16 @@ Result<Machine> open_machine() {
   if (!machine) return failure(path + ": " + machine.error() + "; run `softgpu reset` to start afresh");
   machine->home = home;
   return machine;
+}
+
+Status change_machine(const std::function<Status(Machine&)>& change) {
+  const std::string home = machine_home();
+  if (const auto machine = open_machine(); !machine) return failure(machine.error());
+  const FolderLock lock(home);
+  auto machine = open_machine();  // again: it may have changed before the lock was taken
+  if (!machine) return failure(machine.error());
+  if (auto changed = change(*machine); !changed) return changed;
+  return replace_file(machine->path("machine"), describe(*machine));
 }
 
 std::string device_uuid(const Machine& machine, unsigned device) {

@@ -24,6 +24,7 @@ struct NumberField {
   std::uint64_t Profile::*member;
   std::uint64_t low;
   std::uint64_t high;
+  const char* fallback = nullptr;  // the value when the key is absent; null: it must be present
 };
 
 constexpr std::array kNumberFields = {
@@ -44,6 +45,8 @@ constexpr std::array kNumberFields = {
     NumberField{"temperature_max_celsius", &Profile::temperature_max_celsius, 0, 150},
     NumberField{"context_mib", &Profile::context_mib, 0, 65'536},
     NumberField{"launch_overhead_us", &Profile::launch_overhead_us, 0, 1'000'000},
+    NumberField{"time_slice_us", &Profile::time_slice_us, 1, 10'000'000, "2000"},
+    NumberField{"page_fault_us", &Profile::page_fault_us, 0, 1'000'000, "20"},
 };
 
 Status set_compute_capability(Profile& profile, std::string_view text) {
@@ -72,6 +75,7 @@ Result<Profile> parse_profile(std::string_view text) {
   };
 
   Profile profile;
+  profile.text = text;
   auto name = take("name");
   if (!name || name->empty()) return failure("name is missing");
   profile.name = *name;
@@ -79,7 +83,8 @@ Result<Profile> parse_profile(std::string_view text) {
   if (!capability) return failure(capability.error());
   if (const auto set = set_compute_capability(profile, *capability); !set) return failure(set.error());
   for (const NumberField& field : kNumberFields) {
-    const auto value = take(field.key);
+    auto value = take(field.key);
+    if (!value && field.fallback != nullptr) value = field.fallback;
     if (!value) return failure(value.error());
     const auto number = parse_number(field.key, *value, field.low, field.high);
     if (!number) return failure(number.error());

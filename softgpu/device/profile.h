@@ -32,9 +32,13 @@ struct Profile {
   std::uint64_t temperature_max_celsius = 0;
   std::uint64_t context_mib = 0;  // memory that one context takes for itself
   std::uint64_t launch_overhead_us = 0;
+  std::uint64_t time_slice_us = 0;  // how long a process computes while others wait; optional, 2000
+  std::uint64_t page_fault_us = 0;  // what moving a group of managed pages costs besides the bytes; optional, 20
+  std::string text;                 // what it was parsed from
 };
 
-// Parses a profile. Error: the key or line that is wrong and the bound it breaks. Every key must be present.
+// Parses a profile. Error: the key or line that is wrong and the bound it breaks. Keys that are not said to be optional
+// must be present.
 Result<Profile> parse_profile(std::string_view text);
 
 // Names of the compiled-in profiles, in alphabetical order.

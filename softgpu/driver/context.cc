@@ -107,7 +107,7 @@ CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned context_flags)
     : flags(context_flags), limits{}, owner_(owner) {}
 
 CUresult CUctx_st::activate() {
-  if (!device().reserve_pages(device().machine().context_bytes(), own_pages_)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!device().reserve_pages(device().machine().context_bytes(device().index()), own_pages_)) return CUDA_ERROR_OUT_OF_MEMORY;
   heap_ = device().make_heap();
   legacy_ = std::make_shared<Stream>(Stream::Kind::kLegacy, 0, 0, pending_);
   constexpr std::size_t kDefaultLimits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};

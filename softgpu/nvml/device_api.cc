@@ -15,7 +15,7 @@ using softgpu::write_text;
 namespace {
 
 const softgpu::Profile& profile_of(nvmlDevice_t device) {
-  return device->machine->profile;
+  return device->machine->profile(device->index);
 }
 
 double busy_of(nvmlDevice_t device) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "softgpu/device/machine.h"
 #include "softgpu/device/result.h"
 
 namespace softgpu::tools {
@@ -18,6 +19,8 @@ using Arguments = std::span<const std::string>;
 int smi(Arguments arguments);
 int profiles(Arguments arguments);
 int reset(Arguments arguments);
+int add_gpu(Arguments arguments);
+int set_profile(Arguments arguments);
 
 // Explains on stderr; 1.
 int fail(const std::string& message);
@@ -33,5 +36,11 @@ struct CommandLine {
 // Error: an option that is neither in `valued` nor in `flags`, given twice, or without its value.
 Result<CommandLine> parse_command_line(Arguments arguments, std::vector<std::string_view> valued,
                                        std::vector<std::string_view> flags = {});
+
+// The device that --gpu names, 0 without it. Error: names the bounds.
+Result<unsigned> gpu_of(const CommandLine& line, const Machine& machine);
+
+// Whether any process uses the machine. False also when the table of clients is damaged.
+bool has_clients(const Machine& machine);
 
 }  // namespace softgpu::tools

@@ -1,26 +1,10 @@
 // softgpu reset: forgets the machine.
 #include <filesystem>
 
-#include "softgpu/device/clients.h"
 #include "softgpu/device/machine.h"
 #include "softgpu/tools/command.h"
 
 namespace softgpu::tools {
-namespace {
-
-bool has_clients(const std::string& home) {
-  Machine machine;
-  machine.home = home;
-  const auto clients = Clients::open(machine);
-  if (!clients) return false;  // damaged state is what reset is for
-  for (std::uint32_t slot = 0; slot < kMaxClients; ++slot) {
-    if (clients->live(slot)) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 // Removes only what this library writes: a wrong $SOFTGPU_HOME must not cost anybody else's files.
 int reset(Arguments arguments) {
   const auto line = parse_command_line(arguments, {}, {"force"});
@@ -28,7 +12,10 @@ int reset(Arguments arguments) {
   const std::string home = machine_home();
   std::error_code error;
   if (!std::filesystem::is_directory(home, error)) return 0;
-  if (!line->has("force") && has_clients(home)) {
+  Machine machine;
+  machine.home = home;
+  const bool in_use = has_clients(machine);  // damaged state counts as unused: it is what reset is for
+  if (!line->has("force") && in_use) {
     return fail(home + " is used by processes (softgpu smi); end them or add --force");
   }
   for (const auto& entry : std::filesystem::directory_iterator(home, error)) {

@@ -22,7 +22,7 @@ std::string command_of(int pid) {
 void print_device(const Machine& machine, const DeviceView& view) {
   const auto sample = view.sample();
   const auto use = view.use();
-  std::printf("%3u  %-24s %-13s %8llu / %llu MiB %5.0f %%\n", view.index(), machine.profile.name.c_str(),
+  std::printf("%3u  %-24s %-13s %8llu / %llu MiB %5.0f %%\n", view.index(), machine.profile(view.index()).name.c_str(),
               pci_bus_id(view.index()).c_str(), mib(use.total), mib(view.control().page_count), sample.busy * 100);
 }
 
@@ -51,7 +51,7 @@ int smi(Arguments) {
     views.push_back(std::move(*view));
   }
   std::printf("software GPU, state in %s, mode %s\n\n", machine->home.c_str(),
-              machine->mode == Mode::kModel ? "model" : "fast");
+              std::string(mode_name(machine->mode)).c_str());
   std::printf("GPU  %-24s %-13s %-23s %6s\n", "name", "bus", "         memory used", "busy");
   for (const auto& view : views) print_device(*machine, *view);
   std::printf("\nGPU  %10s  %-24s %12s\n", "pid", "process", "memory");

@@ -9,14 +9,18 @@ using softgpu::tools::Arguments;
 
 struct Command {
   const char* name;
-  const char* usage;  // lines of "form   what it does", indented like the first
+  const char* usage;
   int (*run)(Arguments);
 };
 
 constexpr Command kCommands[] = {
-    {"smi", "smi        devices, their use and their processes", softgpu::tools::smi},
-    {"profiles", "profiles   the devices that can be modelled", softgpu::tools::profiles},
-    {"reset", "reset      removes the state folder; --force even while processes use it", softgpu::tools::reset},
+    {"smi", "smi                           devices, their use and their processes", softgpu::tools::smi},
+    {"profiles", "profiles                      the devices that can be modelled", softgpu::tools::profiles},
+    {"add-gpu", "add-gpu --profile NAME        one more device, for processes that start from now on",
+     softgpu::tools::add_gpu},
+    {"set-profile", "set-profile NAME [--gpu N]    makes a device another one", softgpu::tools::set_profile},
+    {"reset", "reset [--force]               removes the state folder, with --force even while processes use it",
+     softgpu::tools::reset},
 };
 
 }  // namespace
