@@ -62,6 +62,7 @@ int Clients::holder(std::uint32_t slot) const {
 }
 
 bool Clients::alive(Owner owner) const {
+  if (owner.slot >= kMaxClients) return false;  // a damaged word
   // The generation is read after the lock: a new owner locks first and raises the generation afterwards.
   return holder(owner.slot) != kNobody && table_->generations[owner.slot].load() == owner.generation;
 }

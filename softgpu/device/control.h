@@ -30,8 +30,27 @@ struct BusyBucket {
   std::atomic<std::uint64_t> bytes;
 };
 
+enum class Direction { kToDevice, kFromDevice };
+
+// What a client does on the device (Activity). Each slot's words are written by the process that owns the slot only.
+struct ClientActivity {
+  std::atomic<std::uint32_t> owner;         // Owner::pack of the process the other words belong to
+  std::atomic<std::uint32_t> sm_share;      // SMs it may use
+  std::atomic<std::uint32_t> mps;           // 0: takes turns, 1: an MPS client, 2: one of below-normal priority
+  std::atomic<std::uint32_t> contexts;      // of an MPS client
+  std::atomic<std::uint32_t> kernels;       // running now
+  std::atomic<std::uint32_t> sms_wanted;    // by them, in all
+  std::atomic<std::uint32_t> copies[2];     // under way over the link, by Direction
+  std::atomic<std::uint64_t> memory_limit;  // bytes; 0: none
+  // Modelled time so far, of each kernel and copy as if it had the client's share for itself.
+  std::atomic<std::uint64_t> kernel_count;
+  std::atomic<std::uint64_t> kernel_ns;
+  std::atomic<std::uint64_t> copy_count;
+  std::atomic<std::uint64_t> copy_ns;
+};
+
 struct Control {
-  static constexpr std::uint64_t kMagic = 0x316C7274636F6773;  // "sgoctrl1"
+  static constexpr std::uint64_t kMagic = 0x326C7274636F6773;  // "sgoctrl2"
 
   std::uint64_t magic;
   std::uint64_t page_count;
@@ -49,6 +68,17 @@ struct Control {
   alignas(64) std::atomic<std::uint64_t> busy_since_ns;
   std::atomic<std::uint64_t> busy_total_ns;
   BusyBucket buckets[kBusyBuckets];
+
+  // Injected faults (Faults), and the last fault that MPS clients share: count << 32 | CUresult.
+  alignas(64) std::atomic<std::uint64_t> xid;  // count << 32 | number
+  std::atomic<std::uint32_t> lost;
+  std::atomic<std::uint32_t> hung;
+  std::atomic<std::uint64_t> failing_allocations;
+  std::atomic<std::uint32_t> link_factor_milli;
+  std::atomic<std::uint64_t> mps_fault;
+
+  alignas(64) std::atomic<std::uint32_t> activity_count;  // slots above were never used
+  ClientActivity activity[kMaxClients];
 
   alignas(64) std::atomic<std::uint64_t> pages[];  // page_count of them; PageEntry::pack, 0 when free
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "softgpu/device/files.h"
+#include "softgpu/device/trace.h"
 
 namespace softgpu {
 namespace {
@@ -16,9 +17,17 @@ namespace {
 // Accounted memory has no address; this window page is beyond any window, so an IPC look-up never meets it.
 constexpr std::uint64_t kNoWindowPage = 1ULL << 33;
 constexpr std::uint64_t kPaceStepNs = 5'000'000;
+constexpr double kLeastSliceScale = 0.1;  // a change of turn costs the host some 50 us
 
 std::uint64_t page_count(const Machine& machine, unsigned index) {
   return std::max<std::uint64_t>(machine.memory_bytes(index) / kPageBytes, 1);
+}
+
+// A slice is modelled time, too: it is stretched as kernels are.
+std::uint64_t slice_ns(const Machine& machine, unsigned index) {
+  const std::uint64_t us = machine.time_slice_us != 0 ? machine.time_slice_us : machine.profile(index).time_slice_us;
+  const double scale = machine.paced() ? std::max(machine.time_scale, kLeastSliceScale) : 1;
+  return static_cast<std::uint64_t>(static_cast<double>(us) * 1000 * scale);
 }
 
 }  // namespace
@@ -46,11 +55,19 @@ Result<std::unique_ptr<DeviceView>> DeviceView::open(const Machine& machine, con
 
 BusyMeter::Sample DeviceView::sample() const {
   const std::uint32_t holder = control_.turn_holder.load();
-  return meter().sample(monotonic_ns(), holder != 0 && clients_.alive(Owner::unpack(holder)));
+  const bool turn_held = holder != 0 && clients_.alive(Owner::unpack(holder));
+  return meter().sample(monotonic_ns(), turn_held || mps_kernels_run(control_, clients_));
 }
 
 Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clients& clients, Owner self,
                                              unsigned index) {
+  ClientShare share;
+  share.sms = machine.profile(index).sm_count;
+  return open(machine, clients, self, index, share);
+}
+
+Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clients& clients, Owner self, unsigned index,
+                                             const ClientShare& share) {
   auto view = DeviceView::open(machine, clients, index);
   if (!view) return failure(view.error());
   const std::string path = device_file(machine, index, "memory");
@@ -63,18 +80,34 @@ Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clien
   auto window = Window::reserve(capacity, *memory_file);
   if (!window) return failure(window.error());
   return std::unique_ptr<Device>(
-      new Device(machine, clients, self, std::move(*view), std::move(*window), *memory_file));
+      new Device(machine, clients, self, share, std::move(*view), std::move(*window), *memory_file));
 }
 
-Device::Device(const Machine& machine, const Clients& clients, Owner self, std::unique_ptr<DeviceView> view,
-               std::unique_ptr<Window> window, int memory_file)
+Device::Device(const Machine& machine, const Clients& clients, Owner self, const ClientShare& share,
+               std::unique_ptr<DeviceView> view, std::unique_ptr<Window> window, int memory_file)
     : machine_(machine),
       self_(self),
+      share_(share),
       view_(std::move(view)),
       lock_(view_->control().lock, clients, self),
-      pool_(view_->control(), clients, memory_file),
-      turn_(view_->control(), lock_, clients, self),
+      activity_(view_->control(), lock_, clients, self, share),
+      pool_(view_->control(), clients, memory_file, share.memory_limit / kPageBytes),
+      turn_(view_->control(), lock_, clients, self, slice_ns(machine, view_->index()),
+            [this](bool held) { trace_sms(index(), held ? sms() * 1000 : 0, monotonic_ns()); }),
       window_(std::move(window)) {}
+
+std::uint64_t Device::total_bytes() const {
+  const std::uint64_t all = pool_.page_count() * kPageBytes;
+  return share_.memory_limit == 0 ? all : std::min(all, share_.memory_limit);
+}
+
+std::uint64_t Device::free_bytes() const {
+  const PageUse use = pool_.use();
+  const std::uint64_t free = (pool_.page_count() - use.total) * kPageBytes;
+  if (share_.memory_limit == 0) return free;
+  const std::uint64_t own = use.by_slot[self_.slot] * kPageBytes;
+  return std::min(free, share_.memory_limit - std::min(own, share_.memory_limit));
+}
 
 bool Device::reserve_pages(std::uint64_t bytes, std::vector<PageRun>& runs) {
   const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
@@ -83,8 +116,15 @@ bool Device::reserve_pages(std::uint64_t bytes, std::vector<PageRun>& runs) {
   return !runs.empty();
 }
 
+void Device::share_fault(int error) {
+  std::atomic<std::uint64_t>& word = view_->control().mps_fault;
+  std::uint64_t seen = word.load();
+  while (!word.compare_exchange_weak(seen, ((seen >> 32) + 1) << 32 | static_cast<std::uint32_t>(error))) {
+  }
+}
+
 void Device::pace(std::uint64_t begin_ns, std::uint64_t modelled_ns, const std::atomic<bool>& cancel) const {
-  if (machine_.mode != Mode::kModel) return;
+  if (!machine_.paced()) return;
   const auto end = begin_ns + static_cast<std::uint64_t>(static_cast<double>(modelled_ns) * machine_.time_scale);
   for (std::uint64_t now = monotonic_ns(); now < end && !cancel.load(); now = monotonic_ns()) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(end - now, kPaceStepNs)));

@@ -1,7 +1,7 @@
 // The lock of a device's control segment, shared by processes that may die while they hold it.
 //
-// The word names its holder (slot and generation). Who waits longer than kPatience asks whether the holder lives and
-// takes the lock over if it does not. Everything the lock guards is valid after every single store, so the new holder
+// The word names its holder (slot and generation). Who waits asks now and then, after 1 ms first and every kPatienceMs
+// at the latest, whether the holder lives, and takes the lock over if it does not. Everything the lock guards is valid after every single store, so the new holder
 // has nothing to repair. A POSIX robust mutex would not do: it names threads by an id that two pid namespaces share.
 //
 // Cost when nobody else wants it: one compare-and-swap, one exchange.
@@ -26,7 +26,7 @@ class DeviceLock {
 
  private:
   static constexpr std::uint32_t kContended = 1U << 31;
-  static constexpr int kPatienceMs = 50;
+  static constexpr int kPatienceMs = 16;
 
   std::atomic<std::uint32_t>& word_;
   const Clients& clients_;

@@ -195,7 +195,7 @@ TEST(BusyMeter, CountsTheLastSecondOnly) {
 TEST(BusyMeter, AKilledHolderIsNotBusy) {
   const TemporaryHome home(kSmall);
   Observer observer;
-  Child holder([] { open_client().device->turn().enter(); });
+  Child holder([] { open_client().device->turn().enter([] { return false; }); });
   EXPECT_GT(observer.view->sample().busy, 0);
   holder.kill();
   EXPECT_EQ(observer.view->sample().busy, 0);

@@ -31,8 +31,8 @@ Heap::HeapSlab::HeapSlab(Heap* owner, std::size_t c)
   std::iota(free.rbegin(), free.rend(), 0U);  // low blocks are handed out first
 }
 
-Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Owner owner)
-    : window_(window), pool_(pool), lock_(lock), owner_(owner) {
+Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, Owner owner)
+    : window_(window), pool_(pool), lock_(lock), faults_(faults), owner_(owner) {
   spare_ = open_slab(0);
 }
 
@@ -46,6 +46,7 @@ Heap::~Heap() {
 }
 
 std::uint64_t Heap::allocate(std::uint64_t bytes) {
+  if (faults_.take_allocation_failure()) return 0;
   const std::lock_guard guard(mutex_);
   return bytes <= kSlabLimit ? allocate_small(bytes) : allocate_large(bytes);
 }

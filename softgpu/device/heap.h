@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "softgpu/device/faults.h"
 #include "softgpu/device/window.h"
 
 namespace softgpu {
@@ -23,7 +24,7 @@ class Heap {
   static constexpr std::uint64_t kSlabLimit = 1ULL << 20;
   static constexpr std::uint64_t kAlignment = 256;
 
-  Heap(Window& window, PagePool& pool, DeviceLock& lock, Owner owner);
+  Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, Owner owner);
   // Gives everything back that is still allocated. REQUIRES: no kernel of the context runs.
   ~Heap();
   Heap(const Heap&) = delete;
@@ -72,6 +73,7 @@ class Heap {
   Window& window_;
   PagePool& pool_;
   DeviceLock& lock_;
+  Faults faults_;
   const Owner owner_;
 
   std::mutex mutex_;  // guards everything below

@@ -38,11 +38,12 @@ void append(std::vector<PageRun>& runs, std::uint64_t page) {
 
 }  // namespace
 
-PagePool::PagePool(Control& control, const Clients& clients, int memory_file)
-    : control_(control), clients_(clients), memory_file_(memory_file) {}
+PagePool::PagePool(Control& control, const Clients& clients, int memory_file, std::uint64_t most_pages)
+    : control_(control), clients_(clients), memory_file_(memory_file), most_pages_(most_pages) {}
 
 std::vector<PageRun> PagePool::claim(DeviceLock& lock, Owner owner, std::uint64_t window_page, std::uint64_t count) {
   const std::lock_guard guard(lock);
+  if (most_pages_ != 0 && owned_by(owner) + count > most_pages_) return {};
   std::vector<PageRun> runs = find_free(count);
   if (runs.empty()) {
     reap();
@@ -92,6 +93,15 @@ PageUse PagePool::use() const {
     ++use.by_slot[owner.slot];
   }
   return use;
+}
+
+std::uint64_t PagePool::owned_by(Owner owner) const {
+  std::uint64_t count = 0;
+  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+    const std::uint64_t word = control_.pages[page].load(std::memory_order_relaxed);
+    if (word != 0 && PageEntry::unpack(word).owner == owner) ++count;
+  }
+  return count;
 }
 
 // The first run of `count` free pages, else the first free pages anywhere.

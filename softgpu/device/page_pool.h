@@ -28,11 +28,13 @@ struct PageUse {
 
 class PagePool {
  public:
-  // `memory_file` is the descriptor of the device's memory, or -1 for a pool that only reads.
-  PagePool(Control& control, const Clients& clients, int memory_file);
+  // `memory_file` is the descriptor of the device's memory, or -1 for a pool that only reads. `most_pages` is the most
+  // an owner who claims may have, 0: any number.
+  PagePool(Control& control, const Clients& clients, int memory_file, std::uint64_t most_pages = 0);
 
   // Claims `count` pages for `owner`, who maps them from `window_page` of its window on: as one run if there is one,
-  // else as many as it takes. Empty when fewer are free, even after reaping the dead.
+  // else as many as it takes. Empty when fewer are free, even after reaping the dead, or when the owner would have too
+  // many.
   std::vector<PageRun> claim(DeviceLock& lock, Owner owner, std::uint64_t window_page, std::uint64_t count);
 
   // Gives pages back; their content is gone.
@@ -45,6 +47,7 @@ class PagePool {
   std::uint64_t page_count() const { return control_.page_count; }
 
  private:
+  std::uint64_t owned_by(Owner owner) const;
   std::vector<PageRun> find_free(std::uint64_t count) const;
   void reap();
   void punch(const PageRun& run);
@@ -52,6 +55,7 @@ class PagePool {
   Control& control_;
   const Clients& clients_;
   const int memory_file_;
+  const std::uint64_t most_pages_;
 };
 
 }  // namespace softgpu

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "softgpu/device/key_value.h"
-#include "softgpu/device/time_model.h"
 
 namespace softgpu {
 namespace {
@@ -45,15 +44,11 @@ TEST(KeyValue, CommentsAndBlanksAreSkippedAndDuplicatesRefused) {
   EXPECT_THAT(parse_key_values("nonsense\n").error(), HasSubstr("line 1"));
 }
 
-TEST(TimeModel, KernelTakesTheLargerOfComputeAndMemory) {
-  const Profile v100 = *parse_profile(*load_profile_text("v100-16"));
-  ptx::Outcome outcome;
-  outcome.lane_instructions = 1'000'000'000;
-  const std::uint64_t overhead = v100.launch_overhead_us * 1000;
-  EXPECT_NEAR(static_cast<double>(kernel_ns(v100, outcome) - overhead), 127'655, 1);  // 10^9 / (80 x 64 x 1.53 GHz)
-  outcome.global_bytes = 900'000'000;                                                 // 1 ms at 900 GB/s
-  EXPECT_EQ(kernel_ns(v100, outcome) - overhead, 1'000'000U);
-  EXPECT_EQ(link_copy_ns(v100, 12'000'000), 1'000'000U);
+TEST(Profile, OptionalKeysHaveDefaults) {
+  const Profile plain = *parse_profile(*load_profile_text("a30"));
+  EXPECT_EQ(plain.time_slice_us, 2000U);
+  EXPECT_EQ(plain.page_fault_us, 20U);
+  EXPECT_EQ(parse_profile(*load_profile_text("a30") + "time_slice_us = 500\n")->time_slice_us, 500U);
 }
 
 }  // namespace

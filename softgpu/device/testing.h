@@ -23,10 +23,11 @@ class TemporaryHome {
     char folder[] = "/tmp/softgpu-test-XXXXXX";
     path_ = ::mkdtemp(folder);
     ::setenv("SOFTGPU_HOME", path_.c_str(), 1);
-    for (const char* name : {"SOFTGPU_PROFILE", "SOFTGPU_DEVICES", "SOFTGPU_MODE", "SOFTGPU_TIME_SCALE",
-                             "SOFTGPU_MEMORY_SCALE", "SOFTGPU_TIME_SLICE_US", "SOFTGPU_TRACE", "CUDA_VISIBLE_DEVICES",
-                             "CUDA_MODULE_LOADING", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-                             "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_CLIENT_PRIORITY"}) {
+    for (const char* name :
+         {"SOFTGPU_PROFILE", "SOFTGPU_DEVICES", "SOFTGPU_MODE", "SOFTGPU_TIME_SCALE", "SOFTGPU_MEMORY_SCALE",
+          "SOFTGPU_TIME_SLICE_US", "SOFTGPU_LAUNCH_TIMEOUT_MS", "SOFTGPU_TRACE", "CUDA_VISIBLE_DEVICES",
+          "CUDA_MODULE_LOADING", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+          "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_CLIENT_PRIORITY"}) {
       ::unsetenv(name);
     }
     for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);

@@ -84,6 +84,19 @@ CUcontext find_context(const std::function<bool(CUctx_st&)>& wanted) {
   return nullptr;
 }
 
+CUresult result_of_xid(unsigned xid) {
+  switch (xid) {
+    case 13: return CUDA_ERROR_LAUNCH_FAILED;    // graphics engine exception
+    case 31: return CUDA_ERROR_ILLEGAL_ADDRESS;  // MMU fault
+    case 48:                                     // double-bit ECC error
+    case 94:                                     // contained and uncontained ECC errors
+    case 95: return CUDA_ERROR_ECC_UNCORRECTABLE;
+    case 74: return CUDA_ERROR_NVLINK_UNCORRECTABLE;
+    case Faults::kFallenOffBus: return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    default: return CUDA_ERROR_UNKNOWN;
+  }
+}
+
 void cancel_all_contexts() {
   Registry& all = registry();
   const std::lock_guard guard(all.mutex);
@@ -107,12 +120,19 @@ CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned context_flags)
     : flags(context_flags), limits{}, owner_(owner) {}
 
 CUresult CUctx_st::activate() {
-  if (!device().reserve_pages(device().machine().context_bytes(device().index()), own_pages_)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (device().faults().lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!device().add_context()) return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
+  if (!device().reserve_pages(device().machine().context_bytes(device().index()), own_pages_)) {
+    device().remove_context();
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   heap_ = device().make_heap();
   legacy_ = std::make_shared<Stream>(Stream::Kind::kLegacy, 0, 0, pending_);
   constexpr std::size_t kDefaultLimits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
   std::copy(std::begin(kDefaultLimits), std::end(kDefaultLimits), limits.begin());
   id_ = softgpu::enrol(this);
+  xid_count_ = device().faults().xid_count();
+  shared_fault_count_ = device().shared_fault_count();
   fault_.store(CUDA_SUCCESS);
   cancel_.store(false);
   active_.store(true, std::memory_order_release);
@@ -136,6 +156,7 @@ void CUctx_st::shut_down() {
   const std::unique_lock gate(owner_.memory_gate);
   heap_.reset();
   device().release_pages(own_pages_);
+  device().remove_context();
   own_pages_.clear();
 }
 
@@ -144,6 +165,22 @@ void CUctx_st::set_fault(CUresult error, const std::string& detail) {
   if (!fault_.compare_exchange_strong(none, error)) return;
   cancel_.store(true);  // kernels of other streams of this context end too
   if (!detail.empty()) softgpu::log_line("error " + std::to_string(error) + ": " + detail);
+}
+
+// An Xid of the device, or another MPS client's fault.
+void CUctx_st::take_device_fault() {
+  softgpu::Device& its_device = device();
+  const std::uint32_t xid_count = its_device.faults().xid_count();
+  const std::uint32_t shared_fault_count = its_device.shared_fault_count();
+  if (xid_count != xid_count_) {
+    const unsigned xid = its_device.faults().last_xid();
+    set_fault(softgpu::result_of_xid(xid),
+              "Xid " + std::to_string(xid) + " of GPU " + std::to_string(its_device.index()));
+  } else if (its_device.share().faults_shared) {
+    set_fault(static_cast<CUresult>(its_device.shared_fault()), "the fault of another MPS client");
+  }
+  xid_count_ = xid_count;
+  shared_fault_count_ = shared_fault_count;
 }
 
 std::shared_ptr<Stream> CUctx_st::make_stream(Stream::Kind kind, int priority) {

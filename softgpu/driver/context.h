@@ -48,7 +48,12 @@ struct CUctx_st {
   std::uint64_t id() const { return id_; }
 
   // The error that stuck, else CUDA_SUCCESS. The first one wins; the text says where it happened.
-  CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
+  CUresult fault() {
+    if (device().faults().xid_count() != xid_count_ || device().shared_fault_count() != shared_fault_count_) {
+      take_device_fault();
+    }
+    return static_cast<CUresult>(fault_.load(std::memory_order_acquire));
+  }
   void set_fault(CUresult error, const std::string& detail);
   const std::atomic<bool>& cancel() const { return cancel_; }
   softgpu::PrintBuffer& prints() { return prints_; }
@@ -77,12 +82,16 @@ struct CUctx_st {
   std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits;
 
  private:
+  void take_device_fault();
   std::vector<softgpu::Point> legacy_order(const softgpu::Stream& stream);
 
   softgpu::DriverDevice& owner_;
   std::uint64_t id_ = 0;  // differs for every activation
   std::atomic<bool> active_{false};
   std::atomic<int> fault_{CUDA_SUCCESS};
+  // What the device had suffered when the context was activated.
+  std::atomic<std::uint32_t> xid_count_{0};
+  std::atomic<std::uint32_t> shared_fault_count_{0};
   std::atomic<bool> cancel_{false};
   std::atomic<std::uint64_t> pending_{0};
   softgpu::PrintBuffer prints_;
@@ -111,6 +120,9 @@ CUresult check_context(CUcontext context);
 
 // Some active context for which `wanted` holds, or null.
 CUcontext find_context(const std::function<bool(CUctx_st&)>& wanted);
+
+// The error that contexts get for an Xid of their device.
+CUresult result_of_xid(unsigned xid);
 
 // Ends the kernels of all contexts, at process exit.
 void cancel_all_contexts();

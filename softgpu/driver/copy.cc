@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <vector>
 
-#include "softgpu/device/time_model.h"
+#include "softgpu/device/execution.h"
 
 namespace softgpu {
 namespace {
+
+using enum Direction;
 
 constexpr std::uint64_t kStagedBytes = 64 << 10;
 
@@ -49,14 +52,19 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
   if (context->fault() != CUDA_SUCCESS) return;
   Device& device = context->device();
   const std::uint64_t begin = monotonic_ns();
+  const std::uint64_t bytes = copy.rectangle.width * copy.rectangle.height;
+  const bool within_device = copy.target.device != nullptr && copy.target.device == copy.source.device;
+  std::optional<Transfer> transfer;
+  if (!within_device) transfer.emplace(device, copy.target.device != nullptr ? kToDevice : kFromDevice);
   {
     const std::shared_lock gate(context->owner().memory_gate);
     move_rows(copy.rectangle);
   }
-  const std::uint64_t bytes = copy.rectangle.width * copy.rectangle.height;
-  const bool within_device = copy.target.device != nullptr && copy.target.device == copy.source.device;
-  const Profile& profile = device.profile();
-  device.pace(begin, within_device ? device_copy_ns(profile, bytes) : link_copy_ns(profile, bytes), context->cancel());
+  if (transfer) {
+    transfer->finish(bytes, [context] { return context->fault() != CUDA_SUCCESS || context->cancel().load(); });
+    return;
+  }
+  device.pace(begin, device_copy_ns(device.profile(), bytes), context->cancel());
   device.meter().moved(bytes, monotonic_ns());
 }
 

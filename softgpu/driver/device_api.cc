@@ -31,7 +31,6 @@ bool profile_attribute(const Profile& profile, CUdevice_attribute attribute, int
   };
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return set(profile.clock_mhz * 1000);
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return set(profile.sm_count);
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return set(profile.memory_clock_mhz * 1000);
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return set(profile.memory_bus_bits);
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return set(profile.l2_kib << 10);
@@ -141,6 +140,10 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   SOFTGPU_TRY(get_device(device, found));
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
     *value = static_cast<int>(found->device->index()) + 1;
+  } else if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) {
+    *value = static_cast<int>(found->device->sms());
+  } else if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) {
+    *value = found->device->share().mps ? 1 : 0;
   } else if (!profile_attribute(found->device->profile(), attribute, *value)) {
     *value = common_attribute(attribute);
   }

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <shared_mutex>
 #include <vector>
 
-#include "softgpu/device/time_model.h"
+#include "softgpu/device/execution.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/occupancy.h"
 #include "softgpu/driver/stream_handle.h"
@@ -30,6 +32,11 @@ struct KernelRun {
   std::vector<std::byte> parameters;
 
   void operator()();
+
+ private:
+  softgpu::Execution::Kernel describe() const {
+    return {kernel->info().name, std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z};
+  }
 };
 
 CUresult result_of(FaultKind fault) {
@@ -48,25 +55,33 @@ CUresult result_of(FaultKind fault) {
 }
 
 void KernelRun::operator()() {
-  if (context->fault() != CUDA_SUCCESS) return;
+  const softgpu::StopCheck stop = [this] { return context->fault() != CUDA_SUCCESS || context->cancel().load(); };
+  if (stop()) return;
   softgpu::Device& device = context->device();
-  device.turn().enter();
-  const std::uint64_t begin = softgpu::monotonic_ns();
+  softgpu::Execution execution(device, describe(), stop);
+  if (!execution.begin()) return;
   if (const auto timeout = softgpu::Process::get()->settings().launch_timeout_ns; timeout != 0) {
-    launch.deadline_ns = begin + timeout;
+    launch.deadline_ns = softgpu::monotonic_ns() + timeout;
+    execution.set_deadline(launch.deadline_ns);
   }
+  const std::function<void()> pause = [&execution] { execution.pause(); };
+  launch.pause = &pause;
   launch.parameters = parameters;
   launch.cancel = &context->cancel();
+  std::optional<softgpu::KernelWork> work;
   softgpu::ptx::Outcome outcome;
-  {
+  if (device.machine().mode == softgpu::Mode::kCharge) work = softgpu::synthetic_work(kernel->info(), parameters);
+  if (work) {
+    pause();
+  } else {
     const std::shared_lock gate(context->owner().memory_gate);
     outcome = kernel->run(device.window(), launch);
+    work = {outcome.lane_instructions, outcome.global_bytes};
   }
-  device.pace(begin, softgpu::kernel_ns(device.profile(), outcome), context->cancel());
-  device.meter().moved(outcome.global_bytes, softgpu::monotonic_ns());
-  device.turn().leave();
+  execution.end(*work);
   if (const CUresult error = result_of(outcome.fault); error != CUDA_SUCCESS) {
     context->set_fault(error, outcome.fault_detail);
+    if (device.share().faults_shared) device.share_fault(error);
   }
 }
 
@@ -119,7 +134,7 @@ CUresult check_shape(const CUfunc_st& function, const CUlaunchConfig& config, bo
   const auto resident = static_cast<std::uint64_t>(
       softgpu::blocks_per_sm(function, static_cast<unsigned>(threads), config.sharedMemBytes));
   const std::uint64_t blocks = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
-  const std::uint64_t sms = function.module->context->device().profile().sm_count;
+  const std::uint64_t sms = function.module->context->device().sms();
   return blocks <= resident * sms ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 

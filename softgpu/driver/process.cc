@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "softgpu/device/key_value.h"
+#include "softgpu/device/mps.h"
+#include "softgpu/device/trace.h"
 
 namespace softgpu {
 namespace {
@@ -63,14 +65,23 @@ Result<Process*> Process::open() {
   if (!machine) return failure(machine.error());
   auto clients = Clients::open(*machine);
   if (!clients) return failure(clients.error());
+  const auto mps = read_mps(*machine);
+  if (!mps) return failure(mps.error());
   const std::vector<unsigned> visible = visible_devices(*machine);
   auto process = std::unique_ptr<Process>(new Process(std::move(*machine), *clients));
   process->settings_ = read_settings();
+  if (const char* trace = std::getenv("SOFTGPU_TRACE"); trace != nullptr && *trace != '\0') {
+    if (const auto opened = open_trace(trace); !opened) return failure(opened.error());
+  }
   const auto self = process->clients_.join();
   if (!self) return failure(self.error());
   for (const unsigned index : visible) {
-    auto device = Device::open(process->machine_, process->clients_, *self, index);
+    const auto ordinal = static_cast<unsigned>(process->devices_.size());
+    const auto share = client_share(process->machine_, *mps, mps_environment(), index, ordinal);
+    if (!share) return failure(share.error());
+    auto device = Device::open(process->machine_, process->clients_, *self, index, *share);
     if (!device) return failure(device.error());
+    if ((*device)->faults().lost()) continue;  // fallen off the bus: not there
     auto& entry = process->devices_.emplace_back(std::make_unique<DriverDevice>());
     entry->ordinal = static_cast<int>(process->devices_.size()) - 1;
     entry->device = std::move(*device);

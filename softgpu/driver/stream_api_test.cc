@@ -319,7 +319,9 @@ const Scenario kBusy("compute for ever", [] {
   gate->wait_until_closed();
 });
 
-DRIVER_TEST(Processes, ComputeInTurnsAndAKilledHolderIsPassedOver) {
+// Within a slice, which here lasts ten seconds.
+DRIVER_TEST_IN(Processes, ComputeInTurnsAndAKilledHolderIsPassedOver,
+               (Environment{{"SOFTGPU_TIME_SLICE_US", "10000000"}})) {
   Fresh busy("compute for ever");
   ASSERT_TRUE(busy.ran());
   use_device();

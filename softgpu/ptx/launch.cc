@@ -174,6 +174,7 @@ void Grid::call_helpers() {
 
 bool Grid::must_stop() {
   if (stop_.load(std::memory_order_relaxed)) return true;
+  if (launch_.pause != nullptr) (*launch_.pause)();
   if (launch_.cancel != nullptr && launch_.cancel->load(std::memory_order_relaxed)) {
     report(FaultKind::kCancelled, nullptr);
     return true;

@@ -78,6 +78,8 @@ struct Launch {
   unsigned workers = 1;                       // host threads that execute blocks
   std::uint64_t deadline_ns = 0;              // host time after which the launch faults with kLaunchTimeout; 0: never
   const std::atomic<bool>* cancel = nullptr;  // when it becomes true the launch ends early with kCancelled
+  // Called by every thread that executes blocks, before it starts one and whenever blocks are suspended; may block.
+  const std::function<void()>* pause = nullptr;
 };
 
 enum class FaultKind {

@@ -21,6 +21,9 @@ int profiles(Arguments arguments);
 int reset(Arguments arguments);
 int add_gpu(Arguments arguments);
 int set_profile(Arguments arguments);
+int fault(Arguments arguments);
+int mps(Arguments arguments);
+int time(Arguments arguments);
 
 // Explains on stderr; 1.
 int fail(const std::string& message);

@@ -16,6 +16,13 @@ struct Command {
 constexpr Command kCommands[] = {
     {"smi", "smi                           devices, their use and their processes", softgpu::tools::smi},
     {"profiles", "profiles                      the devices that can be modelled", softgpu::tools::profiles},
+    {"time", "time                          the modelled time that each process has used", softgpu::tools::time},
+    {"mps", "mps start | stop | status     whether processes compute side by side, in shares of the SMs",
+     softgpu::tools::mps},
+    {"fault",
+     "fault KIND [--gpu N]          for tests: xid NUMBER, hang, lost, alloc [--count N] [--after N],\n"
+     "                                        slow-link --factor F; clear ends them",
+     softgpu::tools::fault},
     {"add-gpu", "add-gpu --profile NAME        one more device, for processes that start from now on",
      softgpu::tools::add_gpu},
     {"set-profile", "set-profile NAME [--gpu N]    makes a device another one", softgpu::tools::set_profile},
