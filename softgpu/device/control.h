@@ -49,6 +49,14 @@ struct ClientActivity {
   std::atomic<std::uint64_t> copy_ns;
 };
 
+// A process with contexts on the device, by slot (Users).
+struct User {
+  std::atomic<std::uint32_t> owner;  // Owner::pack, 0: none
+  std::atomic<std::uint64_t> window;
+  std::atomic<std::uint64_t> busy_ns;
+  std::atomic<std::uint64_t> busy_before_ns;
+};
+
 struct Control {
   static constexpr std::uint64_t kMagic = 0x326C7274636F6773;  // "sgoctrl2"
 
@@ -79,6 +87,8 @@ struct Control {
 
   alignas(64) std::atomic<std::uint32_t> activity_count;  // slots above were never used
   ClientActivity activity[kMaxClients];
+
+  User users[kMaxClients];
 
   alignas(64) std::atomic<std::uint64_t> pages[];  // page_count of them; PageEntry::pack, 0 when free
 

@@ -19,10 +19,6 @@ constexpr std::uint64_t kNoWindowPage = 1ULL << 33;
 constexpr std::uint64_t kPaceStepNs = 5'000'000;
 constexpr double kLeastSliceScale = 0.1;  // a change of turn costs the host some 50 us
 
-std::uint64_t page_count(const Machine& machine, unsigned index) {
-  return std::max<std::uint64_t>(machine.memory_bytes(index) / kPageBytes, 1);
-}
-
 // A slice is modelled time, too: it is stretched as kernels are.
 std::uint64_t slice_ns(const Machine& machine, unsigned index) {
   const std::uint64_t us = machine.time_slice_us != 0 ? machine.time_slice_us : machine.profile(index).time_slice_us;
@@ -36,9 +32,11 @@ std::string device_file(const Machine& machine, unsigned device, std::string_vie
   return machine.path("device" + std::to_string(device) + "." + std::string(what));
 }
 
-Result<std::unique_ptr<DeviceView>> DeviceView::open(const Machine& machine, const Clients& clients, unsigned index) {
-  const std::string path = device_file(machine, index, "control");
-  const std::uint64_t pages = page_count(machine, index);
+namespace {
+
+// Maps `files`.control with a table of `pages`, creating it when absent.
+Result<Control*> map_control(const std::string& files, std::uint64_t pages) {
+  const std::string path = files + ".control";
   const std::size_t bytes = Control::bytes(pages);
   std::string blank(bytes, '\0');
   std::memcpy(blank.data() + offsetof(Control, magic), &Control::kMagic, sizeof Control::kMagic);
@@ -46,34 +44,48 @@ Result<std::unique_ptr<DeviceView>> DeviceView::open(const Machine& machine, con
   if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
   const auto mapping = map_file(path, bytes);
   if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
-  auto& control = *static_cast<Control*>(*mapping);
-  if (control.magic != Control::kMagic || control.page_count != pages) {
+  auto* control = static_cast<Control*>(*mapping);
+  if (control->magic != Control::kMagic || control->page_count != pages) {
     return failure(path + " is not a control segment of this version; run `softgpu reset`");
   }
-  return std::unique_ptr<DeviceView>(new DeviceView(index, control, clients));
+  return control;
+}
+
+}  // namespace
+
+// Of a whole GPU the three are one file.
+Result<std::unique_ptr<DeviceView>> DeviceView::open(const Clients& clients, const Part& part) {
+  const auto gpu = map_control(part.gpu_files, part.gpu_page_count);
+  if (!gpu) return failure(gpu.error());
+  if (!part.mig) return std::unique_ptr<DeviceView>(new DeviceView(part, **gpu, **gpu, **gpu, clients));
+  const auto memory = map_control(part.memory_files, part.page_count());
+  if (!memory) return failure(memory.error());
+  const auto compute = map_control(part.compute_files, 0);
+  if (!compute) return failure(compute.error());
+  return std::unique_ptr<DeviceView>(new DeviceView(part, **gpu, **memory, **compute, clients));
 }
 
 BusyMeter::Sample DeviceView::sample() const {
-  const std::uint32_t holder = control_.turn_holder.load();
+  const std::uint32_t holder = compute_.turn_holder.load();
   const bool turn_held = holder != 0 && clients_.alive(Owner::unpack(holder));
-  return meter().sample(monotonic_ns(), turn_held || mps_kernels_run(control_, clients_));
+  return meter().sample(monotonic_ns(), turn_held || mps_kernels_run(compute_, clients_));
 }
 
 Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clients& clients, Owner self,
-                                             unsigned index) {
+                                             const Part& part) {
   ClientShare share;
-  share.sms = machine.profile(index).sm_count;
-  return open(machine, clients, self, index, share);
+  share.sms = part.profile.sm_count;
+  return open(machine, clients, self, part, share);
 }
 
-Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clients& clients, Owner self, unsigned index,
-                                             const ClientShare& share) {
-  auto view = DeviceView::open(machine, clients, index);
+Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clients& clients, Owner self,
+                                             const Part& part, const ClientShare& share) {
+  auto view = DeviceView::open(clients, part);
   if (!view) return failure(view.error());
-  const std::string path = device_file(machine, index, "memory");
+  const std::string path = part.memory_files + ".memory";
   const auto memory_file = open_file(path);
   if (!memory_file) return failure(memory_file.error());
-  const std::uint64_t capacity = page_count(machine, index) * kPageBytes;
+  const std::uint64_t capacity = part.page_count() * kPageBytes;
   if (::ftruncate(*memory_file, static_cast<off_t>(capacity)) != 0) {
     return failure("cannot size " + path + " to " + std::to_string(capacity >> 20) + " MiB: " + std::strerror(errno));
   }
@@ -86,13 +98,15 @@ Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clien
 Device::Device(const Machine& machine, const Clients& clients, Owner self, const ClientShare& share,
                std::unique_ptr<DeviceView> view, std::unique_ptr<Window> window, int memory_file)
     : machine_(machine),
+      clients_(clients),
       self_(self),
       share_(share),
       view_(std::move(view)),
-      lock_(view_->control().lock, clients, self),
-      activity_(view_->control(), lock_, clients, self, share),
-      pool_(view_->control(), clients, memory_file, share.memory_limit / kPageBytes),
-      turn_(view_->control(), lock_, clients, self, slice_ns(machine, view_->index()),
+      memory_lock_(view_->memory().lock, clients, self),
+      compute_lock_(view_->control().lock, clients, self),
+      activity_(view_->control(), compute_lock_, clients, self, share),
+      pool_(view_->memory(), clients, memory_file, share.memory_limit / kPageBytes),
+      turn_(view_->control(), compute_lock_, clients, self, slice_ns(machine, view_->index()),
             [this](bool held) { trace_sms(index(), held ? sms() * 1000 : 0, monotonic_ns()); }),
       window_(std::move(window)) {}
 
@@ -109,10 +123,45 @@ std::uint64_t Device::free_bytes() const {
   return std::min(free, share_.memory_limit - std::min(own, share_.memory_limit));
 }
 
+// REQUIRES: the lock of the machine's folder.
+Device::Refusal Device::admission() const {
+  const auto settings = read_settings(machine_, index());
+  if (!settings) return Refusal::kGone;
+  if (part().mig) {
+    const GpuInstance* instance = settings->mig.find(part().mig->gpu_instance);
+    const ComputeInstance* compute = instance ? instance->find(part().mig->compute_instance) : nullptr;
+    if (compute == nullptr || compute->uuid != part().uuid) return Refusal::kGone;
+  } else if (settings->mig.enabled()) {
+    return Refusal::kGone;
+  }
+  switch (settings->compute_mode) {
+    case ComputeMode::kDefault: return Refusal::kNone;
+    case ComputeMode::kProhibited: return Refusal::kBusy;
+    case ComputeMode::kExclusiveProcess: return view_->users().others(self_) ? Refusal::kBusy : Refusal::kNone;
+  }
+  return Refusal::kNone;
+}
+
+Device::Refusal Device::attach() {
+  const std::lock_guard guard(attach_mutex_);
+  if (attached_ == 0) {
+    const FolderLock lock(machine_.home);
+    if (const Refusal refusal = admission(); refusal != Refusal::kNone) return refusal;
+    view_->users().add(self_);
+  }
+  ++attached_;
+  return Refusal::kNone;
+}
+
+void Device::detach() {
+  const std::lock_guard guard(attach_mutex_);
+  if (--attached_ == 0) view_->users().remove(self_);
+}
+
 bool Device::reserve_pages(std::uint64_t bytes, std::vector<PageRun>& runs) {
   const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
   if (count == 0) return true;
-  runs = pool_.claim(lock_, self_, kNoWindowPage, count);
+  runs = pool_.claim(memory_lock_, self_, kNoWindowPage, count);
   return !runs.empty();
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,34 +16,48 @@
 #include "softgpu/device/heap.h"
 #include "softgpu/device/machine.h"
 #include "softgpu/device/page_pool.h"
+#include "softgpu/device/part.h"
 #include "softgpu/device/time_model.h"
 #include "softgpu/device/turn.h"
+#include "softgpu/device/users.h"
 #include "softgpu/device/window.h"
 
 namespace softgpu {
 
-// The path of a device's file; `what` is "control" or "memory".
+// The path of a device's file; `what` is "control", "memory" or "settings".
 std::string device_file(const Machine& machine, unsigned device, std::string_view what);
 
-// The shared part of a device, for reading: what NVML and the tools need.
+// The shared state of a device, for reading: what NVML and the tools need.
 class DeviceView {
  public:
-  static Result<std::unique_ptr<DeviceView>> open(const Machine& machine, const Clients& clients, unsigned index);
+  static Result<std::unique_ptr<DeviceView>> open(const Clients& clients, const Part& part);
+  // The whole GPU.
+  static Result<std::unique_ptr<DeviceView>> open(const Machine& machine, const Clients& clients, unsigned index) {
+    return open(clients, whole_gpu(machine, index));
+  }
 
-  unsigned index() const { return index_; }
-  Control& control() const { return control_; }
-  PageUse use() const { return PagePool(control_, clients_, -1).use(); }
-  BusyMeter meter() const { return BusyMeter(control_); }
-  Faults faults() const { return Faults(control_); }
+  const Part& part() const { return part_; }
+  unsigned index() const { return part_.gpu; }
+  // Turn, users and statistics; the page table is another's when the device is a MIG compute instance.
+  Control& control() const { return compute_; }
+  Control& memory() const { return memory_; }
+  std::uint64_t total_bytes() const { return memory_.page_count * kPageBytes; }
+  PageUse use() const { return PagePool(memory_, clients_, -1).use(); }
+  Users users() const { return Users(compute_, clients_); }
+  BusyMeter meter() const { return BusyMeter(compute_); }
+  // Of the whole GPU.
+  Faults faults() const { return Faults(gpu_); }
   // The use of the last second.
   BusyMeter::Sample sample() const;
 
  private:
-  DeviceView(unsigned index, Control& control, const Clients& clients)
-      : index_(index), control_(control), clients_(clients) {}
+  DeviceView(Part part, Control& gpu, Control& memory, Control& compute, const Clients& clients)
+      : part_(std::move(part)), gpu_(gpu), memory_(memory), compute_(compute), clients_(clients) {}
 
-  const unsigned index_;
-  Control& control_;
+  const Part part_;
+  Control& gpu_;
+  Control& memory_;
+  Control& compute_;
   const Clients& clients_;
 };
 
@@ -51,14 +66,36 @@ class Device {
  public:
   // Error: the shared state is missing, of another version or damaged; says what to do.
   static Result<std::unique_ptr<Device>> open(const Machine& machine, const Clients& clients, Owner self,
-                                              unsigned index, const ClientShare& share);
+                                              const Part& part, const ClientShare& share);
   // The same, with all of the device and by turns.
   static Result<std::unique_ptr<Device>> open(const Machine& machine, const Clients& clients, Owner self,
-                                              unsigned index);
+                                              const Part& part);
+  // The whole GPU.
+  static Result<std::unique_ptr<Device>> open(const Machine& machine, const Clients& clients, Owner self,
+                                              unsigned index, const ClientShare& share) {
+    return open(machine, clients, self, whole_gpu(machine, index), share);
+  }
+  static Result<std::unique_ptr<Device>> open(const Machine& machine, const Clients& clients, Owner self,
+                                              unsigned index) {
+    return open(machine, clients, self, whole_gpu(machine, index));
+  }
+
+  // Marks this process as a user from its first context to its last, one call per context. What stands against it:
+  enum class Refusal {
+    kNone,
+    kBusy,  // the compute mode allows no process, or no second one
+    kGone,  // the instance was destroyed, the GPU is in MIG mode, or its state cannot be read
+  };
+  Refusal attach();
+  void detach();
 
   unsigned index() const { return view_->index(); }
+  const Part& part() const { return view_->part(); }
+  // Equal for devices with the same memory: a GPU, or the compute instances of one GPU instance.
+  std::uint32_t memory_id() const { return index() | (part().mig ? (part().mig->gpu_instance + 1) << 8 : 0); }
   const Machine& machine() const { return machine_; }
-  const Profile& profile() const { return machine_.profile(index()); }
+  const Profile& profile() const { return part().profile; }
+  std::uint64_t context_bytes() const { return (profile().context_mib << 20) / machine_.memory_scale; }
   Window& window() { return *window_; }
   const ClientShare& share() const { return share_; }
   // SMs that this process may use.
@@ -73,7 +110,7 @@ class Device {
   std::uint64_t total_bytes() const;
   std::uint64_t free_bytes() const;
 
-  std::unique_ptr<Heap> make_heap() { return std::make_unique<Heap>(*window_, pool_, lock_, faults(), self_); }
+  std::unique_ptr<Heap> make_heap() { return std::make_unique<Heap>(*window_, pool_, memory_lock_, faults(), self_); }
   // Accounts `bytes` as used without an address; false when the device is full. Give them back with release_pages().
   bool reserve_pages(std::uint64_t bytes, std::vector<PageRun>& runs);
   void release_pages(const std::vector<PageRun>& runs) { pool_.release(runs); }
@@ -105,15 +142,22 @@ class Device {
   Device(const Machine& machine, const Clients& clients, Owner self, const ClientShare& share,
          std::unique_ptr<DeviceView> view, std::unique_ptr<Window> window, int memory_file);
 
+  Refusal admission() const;
+
   const Machine& machine_;
+  const Clients& clients_;
   const Owner self_;
   const ClientShare share_;
   std::unique_ptr<DeviceView> view_;
-  DeviceLock lock_;
+  DeviceLock memory_lock_;
+  DeviceLock compute_lock_;
   Activity activity_;
   PagePool pool_;
   Turn turn_;
   std::unique_ptr<Window> window_;
+
+  std::mutex attach_mutex_;
+  unsigned attached_ = 0;  // guarded by attach_mutex_
 };
 
 }  // namespace softgpu

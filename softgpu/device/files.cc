@@ -76,7 +76,9 @@ FolderLock::FolderLock(const std::string& folder)
 }
 
 FolderLock::~FolderLock() {
-  if (folder_ >= 0) ::close(folder_);
+  if (folder_ < 0) return;
+  ::flock(folder_, LOCK_UN);  // by request: a child forked meanwhile has the descriptor too
+  ::close(folder_);
 }
 
 Result<std::string> read_file(const std::string& path) {

@@ -214,23 +214,14 @@ Status change_machine(const std::function<Status(Machine&)>& change) {
   return replace_file(machine->path("machine"), describe(*machine));
 }
 
-std::string device_uuid(const Machine& machine, unsigned device) {
-  std::string bytes = "softgpu";
-  bytes.push_back(static_cast<char>(device));
-  bytes.append(reinterpret_cast<const char*>(&machine.id), sizeof machine.id);
-  return bytes;
+Uuid device_uuid(const Machine& machine, unsigned device) {
+  Uuid uuid = {'s', 'o', 'f', 't', 'g', 'p', 'u', static_cast<unsigned char>(device)};
+  std::memcpy(uuid.data() + 8, &machine.id, sizeof machine.id);
+  return uuid;
 }
 
 std::string uuid_text(const Machine& machine, unsigned device) {
-  constexpr char kHex[] = "0123456789abcdef";
-  const std::string bytes = device_uuid(machine, device);
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kHex[static_cast<unsigned char>(bytes[i]) / 16];
-    text += kHex[static_cast<unsigned char>(bytes[i]) % 16];
-  }
-  return text;
+  return "GPU-" + uuid_string(device_uuid(machine, device));
 }
 
 std::string pci_bus_id(unsigned device) {

@@ -10,6 +10,7 @@
 
 #include "softgpu/device/profile.h"
 #include "softgpu/device/result.h"
+#include "softgpu/device/uuid.h"
 
 namespace softgpu {
 
@@ -53,7 +54,7 @@ Result<Machine> open_machine();
 Status change_machine(const std::function<Status(Machine&)>& change);
 
 // The device's UUID: 16 bytes that differ between machines and between devices.
-std::string device_uuid(const Machine& machine, unsigned device);
+Uuid device_uuid(const Machine& machine, unsigned device);
 // The same as tools write it: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.
 std::string uuid_text(const Machine& machine, unsigned device);
 

@@ -90,6 +90,9 @@ Result<Profile> parse_profile(std::string_view text) {
     if (!number) return failure(number.error());
     profile.*field.member = *number;
   }
+  auto mig = take_mig_geometry(*values);
+  if (!mig) return failure(mig.error());
+  profile.mig = std::move(*mig);
   if (!values->empty()) return failure(values->begin()->first + " is not a profile key");
   return profile;
 }

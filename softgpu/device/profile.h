@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "softgpu/device/mig_profile.h"
 #include "softgpu/device/result.h"
 
 namespace softgpu {
@@ -35,6 +36,7 @@ struct Profile {
   std::uint64_t time_slice_us = 0;  // how long a process computes while others wait; optional, 2000
   std::uint64_t page_fault_us = 0;  // what moving a group of managed pages costs besides the bytes; optional, 20
   std::string text;                 // what it was parsed from
+  MigGeometry mig;                  // what it can be cut into; optional
 };
 
 // Parses a profile. Error: the key or line that is wrong and the bound it breaks. Keys that are not said to be optional

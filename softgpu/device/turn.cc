@@ -67,7 +67,9 @@ void Turn::wait_for_change(std::unique_lock<std::mutex>& guard) {
 // REQUIRES: mutex_, state_ is kHeld.
 void Turn::give_up() {
   if (observe_) observe_(false);
-  meter_.end(monotonic_ns());
+  const std::uint64_t now = monotonic_ns();
+  Users(control_, clients_).computed(self_, control_.busy_since_ns.load(), now);
+  meter_.end(now);
   slice_end_ns_.store(0);
   {
     const std::lock_guard device(lock_);

@@ -21,6 +21,7 @@
 #include "softgpu/device/clients.h"
 #include "softgpu/device/control.h"
 #include "softgpu/device/device_lock.h"
+#include "softgpu/device/users.h"
 
 namespace softgpu {
 

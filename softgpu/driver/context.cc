@@ -121,9 +121,14 @@ CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned context_flags)
 
 CUresult CUctx_st::activate() {
   if (device().faults().lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  if (!device().add_context()) return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
-  if (!device().reserve_pages(device().machine().context_bytes(device().index()), own_pages_)) {
+  if (device().attach() != softgpu::Device::Refusal::kNone) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!device().add_context()) {
+    device().detach();
+    return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
+  }
+  if (!device().reserve_pages(device().context_bytes(), own_pages_)) {
     device().remove_context();
+    device().detach();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   heap_ = device().make_heap();
@@ -158,6 +163,7 @@ void CUctx_st::shut_down() {
   device().release_pages(own_pages_);
   device().remove_context();
   own_pages_.clear();
+  device().detach();
 }
 
 void CUctx_st::set_fault(CUresult error, const std::string& detail) {

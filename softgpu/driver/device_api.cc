@@ -113,17 +113,28 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-  DriverDevice* found = nullptr;
-  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(get_device(device, found));
-  const std::string bytes = softgpu::device_uuid(found->device->machine(), found->device->index());
+namespace {
+
+CUresult write_uuid(CUuuid* uuid, const softgpu::Uuid& bytes) {
   std::memcpy(uuid->bytes, bytes.data(), sizeof uuid->bytes);
   return CUDA_SUCCESS;
 }
 
+}  // namespace
+
+// Of the GPU, also when the device is a part of it.
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  DriverDevice* found = nullptr;
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(get_device(device, found));
+  return write_uuid(uuid, softgpu::device_uuid(found->device->machine(), found->device->index()));
+}
+
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-  return cuDeviceGetUuid(uuid, device);
+  DriverDevice* found = nullptr;
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(get_device(device, found));
+  return write_uuid(uuid, found->device->part().uuid);
 }
 
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
@@ -144,6 +155,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     *value = static_cast<int>(found->device->sms());
   } else if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) {
     *value = found->device->share().mps ? 1 : 0;
+  } else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
+    const auto settings = softgpu::read_settings(found->device->machine(), found->device->index());
+    *value = static_cast<int>(settings ? settings->compute_mode : softgpu::ComputeMode::kDefault);
   } else if (!profile_attribute(found->device->profile(), attribute, *value)) {
     *value = common_attribute(attribute);
   }

@@ -35,7 +35,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const std::uint64_t offset = address % kPageBytes;
   const std::uint64_t bytes = extent.end - extent.begin;
   const HandleContent content = {kHandleMagic,
-                                 device->device->index(),
+                                 device->device->memory_id(),
                                  device->device->self().pack(),
                                  static_cast<std::uint32_t>((offset + bytes + kPageBytes - 1) / kPageBytes),
                                  window_page,
@@ -53,7 +53,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   HandleContent content = {};
   std::memcpy(&content, handle.reserved, sizeof content);
   softgpu::Device& device = context->device();
-  if (content.magic != kHandleMagic || content.device != device.index()) return CUDA_ERROR_INVALID_VALUE;
+  if (content.magic != kHandleMagic || content.device != device.memory_id()) return CUDA_ERROR_INVALID_VALUE;
   // A handle comes from another process: nothing of it is trusted.
   const std::uint64_t pages = content.page_count;
   if (pages > device.total_bytes() / kPageBytes || content.offset >= kPageBytes || content.bytes == 0 ||

@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "softgpu/device/key_value.h"
 #include "softgpu/device/mps.h"
 #include "softgpu/device/trace.h"
+#include "softgpu/driver/visible_devices.h"
 
 namespace softgpu {
 namespace {
@@ -32,30 +32,17 @@ Settings read_settings() {
   return settings;
 }
 
-// The device an entry of CUDA_VISIBLE_DEVICES names, by index or by a prefix of its UUID; -1 when none.
-int parse_visible(const Machine& machine, const std::string& entry) {
-  for (unsigned device = 0; device < machine.device_count; ++device) {
-    if (entry == std::to_string(device)) return static_cast<int>(device);
-    if (entry.size() > 4 && uuid_text(machine, device).starts_with(entry)) return static_cast<int>(device);
-  }
-  return -1;
+// MPS within a MIG slice: the client's part of the SMs, and of the clients there may be, is one of the slice's.
+ClientShare share_within(const Part& part, std::uint64_t whole, ClientShare share) {
+  if (!part.mig) return share;
+  share.sms = (share.sms * part.profile.sm_count + whole - 1) / whole;
+  share.max_contexts = std::max<unsigned>(1, static_cast<unsigned>(share.max_contexts * part.profile.sm_count / whole));
+  return share;
 }
 
-// As NVIDIA's driver has it: the list gives the order, and ends at the first entry that names no device.
-std::vector<unsigned> visible_devices(const Machine& machine) {
-  std::vector<unsigned> visible;
-  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (list == nullptr) {
-    for (unsigned device = 0; device < machine.device_count; ++device) visible.push_back(device);
-    return visible;
-  }
-  std::istringstream entries(list);
-  for (std::string entry; std::getline(entries, entry, ',');) {
-    const int device = parse_visible(machine, entry);
-    if (device < 0) break;
-    visible.push_back(static_cast<unsigned>(device));
-  }
-  return visible;
+bool single_mig_device() {
+  const char* text = std::getenv("SOFTGPU_MIG_ENUMERATION");
+  return text != nullptr && std::string_view(text) == "single";
 }
 
 }  // namespace
@@ -67,7 +54,8 @@ Result<Process*> Process::open() {
   if (!clients) return failure(clients.error());
   const auto mps = read_mps(*machine);
   if (!mps) return failure(mps.error());
-  const std::vector<unsigned> visible = visible_devices(*machine);
+  const auto visible = visible_devices(*machine, std::getenv("CUDA_VISIBLE_DEVICES"), single_mig_device());
+  if (!visible) return failure(visible.error());
   auto process = std::unique_ptr<Process>(new Process(std::move(*machine), *clients));
   process->settings_ = read_settings();
   if (const char* trace = std::getenv("SOFTGPU_TRACE"); trace != nullptr && *trace != '\0') {
@@ -75,11 +63,12 @@ Result<Process*> Process::open() {
   }
   const auto self = process->clients_.join();
   if (!self) return failure(self.error());
-  for (const unsigned index : visible) {
+  for (const Part& part : *visible) {
     const auto ordinal = static_cast<unsigned>(process->devices_.size());
-    const auto share = client_share(process->machine_, *mps, mps_environment(), index, ordinal);
+    const auto share = client_share(process->machine_, *mps, mps_environment(), part.gpu, ordinal);
     if (!share) return failure(share.error());
-    auto device = Device::open(process->machine_, process->clients_, *self, index, *share);
+    auto device = Device::open(process->machine_, process->clients_, *self, part,
+                               share_within(part, process->machine_.profile(part.gpu).sm_count, *share));
     if (!device) return failure(device.error());
     if ((*device)->faults().lost()) continue;  // fallen off the bus: not there
     auto& entry = process->devices_.emplace_back(std::make_unique<DriverDevice>());

@@ -18,3 +18,14 @@ temperature_idle_celsius = 32
 temperature_max_celsius = 80
 context_mib = 400
 launch_overhead_us = 4
+
+# MIG. The placements of an instance are the memory slices it may begin at. Values as printed by the vendor's tool.
+mig_memory_slices = 8
+#                   id  compute  memory  SMs     MiB  copy  decoders  starts
+mig_1g.10gb       = 19  1        1       14     9856  1     0         0 1 2 3 4 5 6
+mig_1g.10gb+me    = 20  1        1       14     9856  1     1         0 1 2 3 4 5 6
+mig_1g.20gb       = 15  1        2       14    19968  1     1         0 2 4 6
+mig_2g.20gb       = 14  2        2       28    19968  2     1         0 2 4
+mig_3g.40gb       =  9  3        4       42    40192  3     2         0 4
+mig_4g.40gb       =  5  4        4       56    40192  4     2         0
+mig_7g.80gb       =  0  7        8       98    80384  7     5         0

@@ -18,3 +18,12 @@ temperature_idle_celsius = 30
 temperature_max_celsius = 78
 context_mib = 400
 launch_overhead_us = 4
+
+# MIG. The placements of an instance are the memory slices it may begin at. Values as printed by the vendor's tool.
+mig_memory_slices = 4
+#                   id  compute  memory  SMs     MiB  copy  decoders  starts
+mig_1g.6gb        = 14  1        1       14     5952  1     1         0 1 2 3
+mig_1g.6gb+me     = 21  1        1       14     5952  1     1         0 1 2 3
+mig_2g.12gb       =  5  2        2       28    11968  2     2         0 2
+mig_2g.12gb+me    =  6  2        2       28    11968  2     2         0 2
+mig_4g.24gb       =  0  4        4       56    24000  4     4         0

@@ -18,3 +18,14 @@ temperature_idle_celsius = 30
 temperature_max_celsius = 82
 context_mib = 500
 launch_overhead_us = 3
+
+# MIG. The placements of an instance are the memory slices it may begin at. Values as printed by the vendor's tool.
+mig_memory_slices = 8
+#                   id  compute  memory  SMs     MiB  copy  decoders  starts
+mig_1g.10gb       = 19  1        1       16     9984  1     1         0 1 2 3 4 5 6
+mig_1g.10gb+me    = 20  1        1       16     9984  1     1         0 1 2 3 4 5 6
+mig_1g.20gb       = 15  1        2       26    20096  1     1         0 2 4 6
+mig_2g.20gb       = 14  2        2       32    20096  2     2         0 2 4
+mig_3g.40gb       =  9  3        4       60    40448  3     3         0 4
+mig_4g.40gb       =  5  4        4       64    40448  4     4         0
+mig_7g.80gb       =  0  7        8       132   81152  8     7         0

@@ -18,3 +18,15 @@ temperature_idle_celsius = 30
 temperature_max_celsius = 82
 context_mib = 500
 launch_overhead_us = 3
+
+# MIG. The placements of an instance are the memory slices it may begin at. Slices of
+# 16, 32.5 and 65 GiB and their SMs as observed; placements as on the H100; 7g is the memory in whole GiB.
+mig_memory_slices = 8
+#                   id  compute  memory  SMs     MiB  copy  decoders  starts
+mig_1g.18gb       = 19  1        1       16    16384  1     1         0 1 2 3 4 5 6
+mig_1g.18gb+me    = 20  1        1       16    16384  1     1         0 1 2 3 4 5 6
+mig_1g.35gb       = 15  1        2       26    33280  1     1         0 2 4 6
+mig_2g.35gb       = 14  2        2       32    33280  2     2         0 2 4
+mig_3g.71gb       =  9  3        4       60    66560  3     3         0 4
+mig_4g.71gb       =  5  4        4       64    66560  4     4         0
+mig_7g.141gb      =  0  7        8       132  143360  8     7         0

@@ -63,7 +63,7 @@ int set_profile(Arguments arguments) {
     if (has_clients(machine)) return failure("the machine is used by processes (softgpu smi); end them first");
     machine.profiles[*gpu] = *profile;
     std::error_code error;
-    for (const char* what : {"control", "memory"}) {
+    for (const char* what : {"control", "memory", "settings"}) {
       std::filesystem::remove(device_file(machine, *gpu, what), error);
       if (error) return failure("cannot remove " + device_file(machine, *gpu, what) + ": " + error.message());
     }
