@@ -1,110 +1,14 @@
 /* The NVML API as this project uses it: our own declarations of a public binary interface, with every function under
- * the exact symbol the library exports. Building needs no NVIDIA toolkit. C and C++. Units are in the field names. */
+ * the exact symbol the library exports. Building needs no NVIDIA toolkit. C and C++. */
 #pragma once
+
+#include "abi/nvml_event.h"
+#include "abi/nvml_mig.h"
+#include "abi/nvml_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* One line per result code: X(name, value). */
-#define NVML_ABI_RESULTS(X)                   \
-  X(NVML_SUCCESS, 0)                          \
-  X(NVML_ERROR_UNINITIALIZED, 1)              \
-  X(NVML_ERROR_INVALID_ARGUMENT, 2)           \
-  X(NVML_ERROR_NOT_SUPPORTED, 3)              \
-  X(NVML_ERROR_NO_PERMISSION, 4)              \
-  X(NVML_ERROR_ALREADY_INITIALIZED, 5)        \
-  X(NVML_ERROR_NOT_FOUND, 6)                  \
-  X(NVML_ERROR_INSUFFICIENT_SIZE, 7)          \
-  X(NVML_ERROR_INSUFFICIENT_POWER, 8)         \
-  X(NVML_ERROR_DRIVER_NOT_LOADED, 9)          \
-  X(NVML_ERROR_TIMEOUT, 10)                   \
-  X(NVML_ERROR_IRQ_ISSUE, 11)                 \
-  X(NVML_ERROR_LIBRARY_NOT_FOUND, 12)         \
-  X(NVML_ERROR_FUNCTION_NOT_FOUND, 13)        \
-  X(NVML_ERROR_CORRUPTED_INFOROM, 14)         \
-  X(NVML_ERROR_GPU_IS_LOST, 15)               \
-  X(NVML_ERROR_RESET_REQUIRED, 16)            \
-  X(NVML_ERROR_OPERATING_SYSTEM, 17)          \
-  X(NVML_ERROR_LIB_RM_VERSION_MISMATCH, 18)   \
-  X(NVML_ERROR_IN_USE, 19)                    \
-  X(NVML_ERROR_MEMORY, 20)                    \
-  X(NVML_ERROR_NO_DATA, 21)                   \
-  X(NVML_ERROR_INSUFFICIENT_RESOURCES, 23)    \
-  X(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, 25) \
-  X(NVML_ERROR_UNKNOWN, 999)
-
-typedef enum nvmlReturn_t {
-#define NVML_ABI_RESULT_VALUE(name, value) name = value,
-  NVML_ABI_RESULTS(NVML_ABI_RESULT_VALUE)
-#undef NVML_ABI_RESULT_VALUE
-} nvmlReturn_t;
-
-typedef struct nvmlDevice_st* nvmlDevice_t;
-
-#define NVML_DEVICE_NAME_V2_BUFFER_SIZE 96
-#define NVML_DEVICE_UUID_V2_BUFFER_SIZE 96
-#define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80
-#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE 80
-#define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
-#define NVML_VALUE_NOT_AVAILABLE_ULL 0xFFFFFFFFFFFFFFFFULL
-
-/* A versioned structure carries its size and version, so that a library can refuse what it does not know. */
-#define NVML_STRUCT_VERSION(type, version) ((unsigned int)(sizeof(type) | ((version) << 24U)))
-
-typedef struct nvmlMemory_t {
-  unsigned long long total, free, used;
-} nvmlMemory_t;
-
-typedef struct nvmlMemory_v2_t {
-  unsigned int version;
-  unsigned long long total, reserved, free, used;
-} nvmlMemory_v2_t;
-#define nvmlMemory_v2 NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2)
-
-/* Percent of the last sample window. */
-typedef struct nvmlUtilization_t {
-  unsigned int gpu, memory;
-} nvmlUtilization_t;
-
-typedef struct nvmlPciInfo_t {
-  char busIdLegacy[16];
-  unsigned int domain, bus, device;
-  unsigned int pciDeviceId, pciSubSystemId;
-  char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
-} nvmlPciInfo_t;
-
-typedef struct nvmlProcessInfo_v1_t {
-  unsigned int pid;
-  unsigned long long usedGpuMemory; /* bytes */
-} nvmlProcessInfo_v1_t;
-
-typedef struct nvmlProcessInfo_t {
-  unsigned int pid;
-  unsigned long long usedGpuMemory; /* bytes */
-  unsigned int gpuInstanceId, computeInstanceId;
-} nvmlProcessInfo_t;
-
-typedef enum nvmlClockType_t {
-  NVML_CLOCK_GRAPHICS = 0,
-  NVML_CLOCK_SM = 1,
-  NVML_CLOCK_MEM = 2,
-  NVML_CLOCK_VIDEO = 3
-} nvmlClockType_t;
-
-typedef enum nvmlTemperatureSensors_t { NVML_TEMPERATURE_GPU = 0 } nvmlTemperatureSensors_t;
-
-typedef enum nvmlComputeMode_t {
-  NVML_COMPUTEMODE_DEFAULT = 0,
-  NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1,
-  NVML_COMPUTEMODE_PROHIBITED = 2,
-  NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
-} nvmlComputeMode_t;
-
-typedef enum nvmlEnableState_t { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 } nvmlEnableState_t;
-
-#define NVML_DEVICE_MIG_DISABLE 0
-#define NVML_DEVICE_MIG_ENABLE 1
 
 /* ---- Library ---- */
 nvmlReturn_t nvmlInit(void);
@@ -151,8 +55,112 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, u
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int* megahertz);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t* mode);
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t* mode);
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* current, unsigned int* pending);
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int* count);
+nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mode);
+nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t mode);
+
+/* ---- Identity ---- */
+nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* device);
+nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length);
+nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* brand);
+nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t* architecture);
+nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned int* board);
+nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned int* multi_gpu);
+nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char* version, unsigned int length);
+nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_v2_t* pci);
+nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t* pci);
+nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t device, nvmlBusType_t* type);
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int* generation);
+nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int* generation);
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned int* generation);
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int* lanes);
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int* lanes);
+nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned int* count);
+nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t* mode);
+nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t* state);
+nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t* state);
+
+/* ---- Memory ---- */
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* memory);
+nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned int* bits);
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t* current, nvmlEnableState_t* pending);
+nvmlReturn_t nvmlDeviceGetDefaultEccMode(nvmlDevice_t device, nvmlEnableState_t* mode);
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,
+                                         unsigned long long* count);
+nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                            nvmlEccCounterType_t counter, nvmlEccErrorCounts_t* counts);
+nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                             nvmlEccCounterType_t counter, nvmlMemoryLocation_t location,
+                                             unsigned long long* count);
+nvmlReturn_t nvmlDeviceClearEccErrorCounts(nvmlDevice_t device, nvmlEccCounterType_t counter);
+nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned int* count,
+                                       unsigned long long* addresses);
+nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEnableState_t* pending);
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int* correctable, unsigned int* uncorrectable,
+                                       unsigned int* pending, unsigned int* failure);
+
+/* ---- Power, temperature, clocks ---- */
+nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, nvmlEnableState_t* mode);
+nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int* milliwatts);
+nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned int* milliwatts);
+nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned int* low, unsigned int* high);
+nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t device, nvmlPowerSource_t* source);
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t* temperature);
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
+                                               unsigned int* celsius);
+nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int* percent);
+nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned int fan, unsigned int* percent);
+nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned int* count);
+nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id, unsigned int* megahertz);
+nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t type, unsigned int* megahertz);
+nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, nvmlClockType_t type, unsigned int* megahertz);
+nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvmlClockType_t type, unsigned int* megahertz);
+nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device, unsigned int* count, unsigned int* megahertz);
+nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device, unsigned int memory_clock, unsigned int* count,
+                                                  unsigned int* megahertz);
+nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t* state);
+nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t* state);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* reasons);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons);
+nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device, unsigned long long* reasons);
+nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons);
+
+/* ---- Use ---- */
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, unsigned long long since,
+                                  nvmlValueType_t* value_type, unsigned int* count, nvmlSample_t* samples);
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values);
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* percent, unsigned int* period_us);
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int* percent, unsigned int* period_us);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
+                                             unsigned int* count, unsigned long long since);
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t* list);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                   nvmlProcessInfo_v1_t* processes);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                      nvmlProcessInfo_t* processes);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                      nvmlProcessInfo_t* processes);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned int* count,
+                                                     nvmlProcessInfo_v1_t* processes);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int* count,
+                                                        nvmlProcessInfo_t* processes);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                        nvmlProcessInfo_t* processes);
+nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t* mode);
+nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned int* count);
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count, unsigned int* pids);
+
+/* ---- Topology ---- */
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t* level);
+nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned int* count,
+                                              nvmlDevice_t* devices);
+nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int* count, nvmlDevice_t* devices);
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
+                                    nvmlGpuP2PStatus_t* status);
+nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int* same);
+nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long* set);
+nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words, unsigned long* set,
+                                                 unsigned int scope);
+nvmlReturn_t nvmlUnitGetCount(unsigned int* count);
 
 #ifdef __cplusplus
 }

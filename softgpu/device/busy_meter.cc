@@ -65,4 +65,20 @@ BusyMeter::Sample BusyMeter::sample(std::uint64_t now_ns, bool running) const {
   return {std::min(1.0, static_cast<double>(busy) / kWindowNs), static_cast<double>(bytes) * 1e9 / kWindowNs};
 }
 
+std::vector<BusyMeter::Moment> BusyMeter::history(std::uint64_t now_ns) const {
+  const std::uint64_t current = now_ns / kBucketNs;
+  std::vector<Moment> moments;
+  for (std::uint64_t index = current - std::min(current, kWindowBuckets); index < current; ++index) {
+    const BusyBucket& bucket = control_.buckets[index % kBusyBuckets];
+    Moment moment{(index + 1) * kBucketNs, 0, 0};
+    if (bucket.index.load(std::memory_order_relaxed) == index) {
+      const auto busy_ns = static_cast<double>(bucket.busy_ns.load(std::memory_order_relaxed));
+      moment.busy = std::min(1.0, busy_ns / kBucketNs);
+      moment.bytes_per_second = static_cast<double>(bucket.bytes.load(std::memory_order_relaxed)) * 1e9 / kBucketNs;
+    }
+    moments.push_back(moment);
+  }
+  return moments;
+}
+
 }  // namespace softgpu

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "softgpu/device/control.h"
 
@@ -28,6 +29,14 @@ class BusyMeter {
   };
   // `running`: whether the holder of the turn lives; what a killed one began does not count.
   Sample sample(std::uint64_t now_ns, bool running = true) const;
+
+  // The buckets of the last second that are over, oldest first; those in which nothing happened too.
+  struct Moment {
+    std::uint64_t end_ns = 0;
+    double busy = 0;
+    double bytes_per_second = 0;
+  };
+  std::vector<Moment> history(std::uint64_t now_ns) const;
 
   std::uint64_t total_busy_ns() const { return control_.busy_total_ns.load(); }
 

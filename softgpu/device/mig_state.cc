@@ -189,6 +189,20 @@ std::vector<unsigned> MigState::free_compute_starts(const GpuInstance& instance,
   return starts;
 }
 
+namespace {
+
+// How many starts of any size are free in `instance` with another compute instance in it.
+std::size_t compute_freedom(GpuInstance instance, unsigned start, unsigned slices) {
+  instance.compute.push_back({0, start, slices, {}});
+  std::size_t sum = 0;
+  for (unsigned size = 1; size <= instance.profile->compute_slices; ++size) {
+    sum += MigState::free_compute_starts(instance, size).size();
+  }
+  return sum;
+}
+
+}  // namespace
+
 MigResult<unsigned> MigState::create_compute(unsigned gpu_instance, unsigned slices, const Uuid& uuid,
                                              std::optional<unsigned> start) {
   GpuInstance* instance = find_mutable(gpu_instance);
@@ -200,9 +214,12 @@ MigResult<unsigned> MigState::create_compute(unsigned gpu_instance, unsigned sli
   std::vector<unsigned> starts = free_compute_starts(*instance, slices);
   if (start) std::erase_if(starts, [&](unsigned other) { return other != *start; });
   if (starts.empty()) return tl::unexpected(MigError::kInsufficient);
+  const auto best = std::max_element(starts.begin(), starts.end(), [&](unsigned a, unsigned b) {
+    return compute_freedom(*instance, a, slices) < compute_freedom(*instance, b, slices);
+  });
   unsigned id = 0;
   while (instance->find(id) != nullptr) ++id;
-  insert_by_id(instance->compute, {id, starts.front(), slices, uuid});
+  insert_by_id(instance->compute, {id, *best, slices, uuid});
   return id;
 }
 

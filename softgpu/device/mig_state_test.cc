@@ -191,6 +191,15 @@ TEST(MigState, ComputeInstancesSplitTheSms) {
   EXPECT_THAT(MigState::possible_compute_starts(*mig.find(id), 7), IsEmpty());
 }
 
+TEST(MigState, ComputeInstancesLeaveRoomForLargerOnes) {
+  const Profile profile = profile_named("a100-40");
+  MigState mig = enabled(profile);
+  const unsigned id = mig.create(*profile.mig.find("3g.20gb")).value();
+  ASSERT_TRUE(mig.create_compute(id, 1, {}));
+  EXPECT_EQ(mig.find(id)->compute.front().start, 2U);
+  EXPECT_TRUE(mig.create_compute(id, 2, {}));
+}
+
 TEST(MigGeometry, RefusesLinesThatCannotBe) {
   const auto error_of = [](const char* line) {
     KeyValues values = {{"mig_memory_slices", "8"}, {"mig_1g.5gb", line}};

@@ -47,6 +47,7 @@ constexpr std::array kNumberFields = {
     NumberField{"launch_overhead_us", &Profile::launch_overhead_us, 0, 1'000'000},
     NumberField{"time_slice_us", &Profile::time_slice_us, 1, 10'000'000, "2000"},
     NumberField{"page_fault_us", &Profile::page_fault_us, 0, 1'000'000, "20"},
+    NumberField{"pci_device_id", &Profile::pci_device_id, 0, 65'535, "0"},
 };
 
 Status set_compute_capability(Profile& profile, std::string_view text) {

@@ -36,6 +36,7 @@ struct Profile {
   std::uint64_t time_slice_us = 0;  // how long a process computes while others wait; optional, 2000
   std::uint64_t page_fault_us = 0;  // what moving a group of managed pages costs besides the bytes; optional, 20
   std::string text;                 // what it was parsed from
+  std::uint64_t pci_device_id = 0;  // the vendor is NVIDIA; optional, 0
   MigGeometry mig;                  // what it can be cut into; optional
 };
 

@@ -1,8 +1,10 @@
 #include "softgpu/nvml/nvml_state.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 
 namespace softgpu {
@@ -20,6 +22,11 @@ Shared& shared() {
   return *instance;
 }
 
+template <typename Items, typename Handle>
+bool contains(const Items& items, Handle handle) {
+  return std::any_of(items.begin(), items.end(), [&](const auto& item) { return &item == handle; });
+}
+
 }  // namespace
 
 Result<NvmlState*> NvmlState::open() {
@@ -32,8 +39,9 @@ Result<NvmlState*> NvmlState::open() {
     auto view = DeviceView::open(state->machine_, state->clients_, index);
     if (!view) return failure(view.error());
     auto device = std::make_unique<nvmlDevice_st>();
-    *device = {index, &state->machine_, std::move(*view)};
-    state->devices_.push_back(std::move(device));
+    device->gpu = device.get();
+    device->view = std::move(*view);
+    state->gpus_.push_back(std::move(device));
   }
   return state.release();
 }
@@ -66,13 +74,104 @@ NvmlState* NvmlState::get() {
   return shared().initialised.load(std::memory_order_acquire);
 }
 
+nvmlDevice_t NvmlState::mig_device(nvmlDevice_t gpu, const Part& part) {
+  const std::lock_guard guard(mutex_);
+  for (nvmlDevice_st& known : mig_devices_) {
+    if (known.part().uuid == part.uuid) return &known;
+  }
+  auto view = DeviceView::open(clients_, part);
+  if (!view) return nullptr;
+  return &mig_devices_.emplace_back(nvmlDevice_st{gpu, std::move(*view)});
+}
+
+nvmlGpuInstance_t NvmlState::gpu_instance(nvmlDevice_t gpu, unsigned id) {
+  const std::lock_guard guard(mutex_);
+  for (nvmlGpuInstance_st& known : gpu_instances_) {
+    if (known.gpu == gpu && known.id == id) return &known;
+  }
+  return &gpu_instances_.emplace_back(nvmlGpuInstance_st{gpu, id});
+}
+
+nvmlComputeInstance_t NvmlState::compute_instance(nvmlGpuInstance_t gpu_instance, unsigned id) {
+  const std::lock_guard guard(mutex_);
+  for (nvmlComputeInstance_st& known : compute_instances_) {
+    if (known.gpu_instance == gpu_instance && known.id == id) return &known;
+  }
+  return &compute_instances_.emplace_back(nvmlComputeInstance_st{gpu_instance, id});
+}
+
+bool NvmlState::knows(nvmlDevice_t device) const {
+  for (const auto& gpu : gpus_) {
+    if (gpu.get() == device) return true;
+  }
+  const std::lock_guard guard(mutex_);
+  return contains(mig_devices_, device);
+}
+
+bool NvmlState::knows(nvmlGpuInstance_t instance) const {
+  const std::lock_guard guard(mutex_);
+  return contains(gpu_instances_, instance);
+}
+
+bool NvmlState::knows(nvmlComputeInstance_t instance) const {
+  const std::lock_guard guard(mutex_);
+  return contains(compute_instances_, instance);
+}
+
 nvmlReturn_t check_device(nvmlDevice_t device) {
   NvmlState* state = NvmlState::get();
   if (state == nullptr) return NVML_ERROR_UNINITIALIZED;
-  for (const auto& known : state->devices()) {
-    if (known.get() == device) return NVML_SUCCESS;
+  if (!state->knows(device)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!device->is_mig()) return NVML_SUCCESS;
+  std::optional<GpuSettings> settings;
+  SOFTGPU_NVML_TRY(settings_of(device, settings));
+  const GpuInstance* instance = settings->mig.find(device->part().mig->gpu_instance);
+  const ComputeInstance* compute = instance ? instance->find(device->part().mig->compute_instance) : nullptr;
+  return compute != nullptr && compute->uuid == device->part().uuid ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t check_gpu(nvmlDevice_t device) {
+  SOFTGPU_NVML_TRY(check_device(device));
+  return device->is_mig() ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+nvmlReturn_t settings_of(nvmlDevice_t device, std::optional<GpuSettings>& settings) {
+  auto read = read_settings(NvmlState::get()->machine(), device->index());
+  if (!read) {
+    std::fprintf(stderr, "softgpu: %s\n", read.error().c_str());
+    return NVML_ERROR_UNKNOWN;
   }
-  return NVML_ERROR_INVALID_ARGUMENT;
+  settings = std::move(*read);
+  return NVML_SUCCESS;
+}
+
+std::vector<nvmlDevice_t> mig_devices_of(nvmlDevice_t gpu) {
+  std::vector<nvmlDevice_t> devices;
+  std::optional<GpuSettings> settings;
+  if (settings_of(gpu, settings) != NVML_SUCCESS) return devices;
+  NvmlState* state = NvmlState::get();
+  for (const Part& part : mig_parts(state->machine(), gpu->index(), settings->mig)) {
+    if (nvmlDevice_t device = state->mig_device(gpu, part); device != nullptr) devices.push_back(device);
+  }
+  return devices;
+}
+
+double busy_of(nvmlDevice_t device) {
+  double busy = device->view->sample().busy;
+  if (device->is_mig()) return busy;
+  for (const nvmlDevice_t mig : mig_devices_of(device)) {
+    const auto share = static_cast<double>(mig->profile().sm_count) / static_cast<double>(device->profile().sm_count);
+    busy += mig->view->sample().busy * share;
+  }
+  return std::min(1.0, busy);
+}
+
+unsigned long long timestamp_us(std::uint64_t monotonic_now_ns) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const auto realtime_ns =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return (realtime_ns - (monotonic_ns() - monotonic_now_ns)) / 1000;
 }
 
 nvmlReturn_t write_text(const std::string& text, char* buffer, unsigned length) {

@@ -1,30 +1,44 @@
-// The processes that have memory on a device.
+// The processes with contexts on a device.
 #include <vector>
 
 #include "softgpu/nvml/nvml_state.h"
 
 using softgpu::check_device;
+using softgpu::check_gpu;
+using softgpu::write_list;
 
 namespace {
 
 constexpr unsigned kNoInstance = 0xFFFFFFFF;
+constexpr unsigned kAccountingBuffer = 4000;
 
 struct Running {
+  softgpu::Owner owner;
   unsigned pid;
   unsigned long long bytes;
+  unsigned gpu_instance;
+  unsigned compute_instance;
 };
 
 // Processes outside the caller's pid namespace have no pid here and are left out, as a container sees them on hardware.
-std::vector<Running> running_on(nvmlDevice_t device) {
+void append_running(nvmlDevice_t device, std::vector<Running>& running) {
   const auto use = device->view->use();
   const softgpu::Clients& clients = softgpu::NvmlState::get()->clients();
-  std::vector<Running> running;
-  for (std::uint32_t slot = 0; slot < softgpu::kMaxClients; ++slot) {
-    if (use.by_slot[slot] == 0) continue;
-    const auto live = clients.live(slot);
+  const auto mig = device->part().mig;
+  for (const softgpu::Owner owner : device->view->users().list()) {
+    const auto live = clients.live(owner.slot);
     if (!live || live->pid <= 0) continue;
-    running.push_back({static_cast<unsigned>(live->pid), use.by_slot[slot] * softgpu::kPageBytes});
+    running.push_back({owner, static_cast<unsigned>(live->pid), use.by_slot[owner.slot] * softgpu::kPageBytes,
+                       mig ? mig->gpu_instance : kNoInstance, mig ? mig->compute_instance : kNoInstance});
   }
+}
+
+// Of a GPU: also those of its MIG devices.
+std::vector<Running> running_on(nvmlDevice_t device) {
+  std::vector<Running> running;
+  append_running(device, running);
+  if (device->is_mig()) return running;
+  for (const nvmlDevice_t mig : softgpu::mig_devices_of(device)) append_running(mig, running);
   return running;
 }
 
@@ -32,19 +46,24 @@ void fill(nvmlProcessInfo_v1_t& info, const Running& process) {
   info = {process.pid, process.bytes};
 }
 void fill(nvmlProcessInfo_t& info, const Running& process) {
-  info = {process.pid, process.bytes, kNoInstance, kNoInstance};
+  info = {process.pid, process.bytes, process.gpu_instance, process.compute_instance};
+}
+void fill(nvmlProcessDetail_v1_t& info, const Running& process) {
+  info = {process.pid, process.bytes, process.gpu_instance, process.compute_instance, 0};
 }
 
 template <typename Info>
 nvmlReturn_t list(nvmlDevice_t device, unsigned* count, Info* processes) {
   SOFTGPU_NVML_TRY(check_device(device));
-  if (count == nullptr || (*count != 0 && processes == nullptr)) return NVML_ERROR_INVALID_ARGUMENT;
-  const std::vector<Running> running = running_on(device);
-  const unsigned room = *count;
-  *count = static_cast<unsigned>(running.size());
-  if (room < running.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
-  for (std::size_t i = 0; i < running.size(); ++i) fill(processes[i], running[i]);
-  return NVML_SUCCESS;
+  std::vector<Info> infos;
+  for (const Running& process : running_on(device)) fill(infos.emplace_back(), process);
+  return write_list(infos, count, processes);
+}
+
+template <typename Info>
+nvmlReturn_t list_none(nvmlDevice_t device, unsigned* count, Info* processes) {
+  SOFTGPU_NVML_TRY(check_device(device));
+  return write_list(std::vector<Info>(), count, processes);
 }
 
 }  // namespace
@@ -62,4 +81,87 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsign
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_t* processes) {
   return list(device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                   nvmlProcessInfo_v1_t* processes) {
+  return list_none(device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_t* processes) {
+  return list_none(device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_t* processes) {
+  return list_none(device, count, processes);
+}
+
+// MPS clients are listed with the other processes: each has its own memory and there is no server process.
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_v1_t* processes) {
+  return list_none(device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_t* processes) {
+  return list_none(device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_t* processes) {
+  return list_none(device, count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t* list) {
+  SOFTGPU_NVML_TRY(check_device(device));
+  if (list == nullptr || list->mode > 2) return NVML_ERROR_INVALID_ARGUMENT;
+  if (list->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  std::vector<nvmlProcessDetail_v1_t> details;
+  if (list->mode == 0) {
+    for (const Running& process : running_on(device)) fill(details.emplace_back(), process);
+  }
+  return write_list(details, &list->numProcArrayEntries, list->procArray);
+}
+
+// The share of the last half second in which each process computed; those that did not are left out. NOT_FOUND when no
+// process computed since `since`.
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
+                                             unsigned* count, unsigned long long since) {
+  SOFTGPU_NVML_TRY(check_gpu(device));
+  std::optional<softgpu::GpuSettings> settings;
+  SOFTGPU_NVML_TRY(softgpu::settings_of(device, settings));
+  if (settings->mig.enabled()) return NVML_ERROR_NOT_SUPPORTED;
+  const std::uint64_t now = softgpu::monotonic_ns();
+  const unsigned long long timestamp = softgpu::timestamp_us(now);
+  std::vector<nvmlProcessUtilizationSample_t> made;
+  for (const Running& process : running_on(device)) {
+    const double busy = device->view->users().busy(process.owner, now);
+    if (busy == 0 || timestamp <= since) continue;
+    made.push_back({process.pid, timestamp, static_cast<unsigned>(busy * 100 + 0.5), 0, 0, 0});
+  }
+  if (made.empty() && count != nullptr) {
+    *count = 0;
+    return NVML_ERROR_NOT_FOUND;
+  }
+  return write_list(made, count, samples);
+}
+
+// Accounting is off and stays off.
+nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t* mode) {
+  SOFTGPU_NVML_TRY(check_gpu(device, mode));
+  *mode = NVML_FEATURE_DISABLED;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned* count) {
+  SOFTGPU_NVML_TRY(check_gpu(device, count));
+  *count = kAccountingBuffer;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned* count, unsigned* pids) {
+  SOFTGPU_NVML_TRY(check_gpu(device));
+  return write_list(std::vector<unsigned>(), count, pids);
 }

@@ -1,5 +1,6 @@
 # NVIDIA A100-SXM4-40GB. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
 name = NVIDIA A100-SXM4-40GB
+pci_device_id = 8368  # 0x20B0
 compute_capability = 8.0
 sm_count = 108
 cores_per_sm = 64

@@ -1,5 +1,6 @@
 # NVIDIA A100-SXM4-80GB. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
 name = NVIDIA A100-SXM4-80GB
+pci_device_id = 8370  # 0x20B2
 compute_capability = 8.0
 sm_count = 108
 cores_per_sm = 64

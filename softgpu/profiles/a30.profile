@@ -1,5 +1,6 @@
 # NVIDIA A30. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
 name = NVIDIA A30
+pci_device_id = 8375  # 0x20B7
 compute_capability = 8.0
 sm_count = 56
 cores_per_sm = 64

@@ -1,5 +1,6 @@
 # NVIDIA H100 80GB HBM3. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
 name = NVIDIA H100 80GB HBM3
+pci_device_id = 9008  # 0x2330
 compute_capability = 9.0
 sm_count = 132
 cores_per_sm = 128

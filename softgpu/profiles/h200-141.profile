@@ -1,5 +1,6 @@
 # NVIDIA H200. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
 name = NVIDIA H200
+pci_device_id = 9013  # 0x2335
 compute_capability = 9.0
 sm_count = 132
 cores_per_sm = 128

@@ -1,5 +1,6 @@
 # Tesla V100-SXM2-16GB. Public data sheet values; context_mib and launch_overhead_us are typical of the current driver.
 name = Tesla V100-SXM2-16GB
+pci_device_id = 7601  # 0x1DB1
 compute_capability = 7.0
 sm_count = 80
 cores_per_sm = 64
