@@ -24,6 +24,7 @@ int set_profile(Arguments arguments);
 int fault(Arguments arguments);
 int mps(Arguments arguments);
 int time(Arguments arguments);
+int mig(Arguments arguments);
 
 // Explains on stderr; 1.
 int fail(const std::string& message);

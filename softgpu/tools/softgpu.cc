@@ -14,7 +14,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"smi", "smi                           devices, their use and their processes", softgpu::tools::smi},
+    {"smi", "smi [--json]                  devices, their use and their processes", softgpu::tools::smi},
     {"profiles", "profiles                      the devices that can be modelled", softgpu::tools::profiles},
     {"time", "time                          the modelled time that each process has used", softgpu::tools::time},
     {"mps", "mps start | stop | status     whether processes compute side by side, in shares of the SMs",
@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"add-gpu", "add-gpu --profile NAME        one more device, for processes that start from now on",
      softgpu::tools::add_gpu},
     {"set-profile", "set-profile NAME [--gpu N]    makes a device another one", softgpu::tools::set_profile},
+    {"mig", "mig COMMAND [--gpu N]         enable, disable, list, list-profiles, create, destroy", softgpu::tools::mig},
     {"reset", "reset [--force]               removes the state folder, with --force even while processes use it",
      softgpu::tools::reset},
 };
