@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "abi/nvml.h"
+#include "softgpu/device/device.h"
 #include "softgpu/device/partition.h"
 #include "softgpu/driver/driver_testing.h"
 
@@ -296,6 +297,37 @@ DRIVER_TEST_IN(NvmlEvents, AChangeOfThePartitionIsAnEvent, kA100) {
   EXPECT_EQ(event.device, gpu);
   EXPECT_EQ(nvmlEventSetFree(set), NVML_SUCCESS);
   EXPECT_EQ(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+DRIVER_TEST_IN(NvmlEvents, AnXidIsAnEventAndALostGpuSaysSo, kA100) {
+  ASSERT_EQ(nvmlInit_v2(), NVML_SUCCESS);
+  nvmlDevice_t gpu = nullptr;
+  nvmlEventSet_t set = nullptr;
+  nvmlEventData_t event = {};
+  unsigned watts = 0;
+  ASSERT_EQ(nvmlDeviceGetHandleByIndex_v2(0, &gpu), NVML_SUCCESS);
+  ASSERT_EQ(nvmlEventSetCreate(&set), NVML_SUCCESS);
+  ASSERT_EQ(nvmlDeviceRegisterEvents(gpu, nvmlEventTypeXidCriticalError, set), NVML_SUCCESS);
+  const Host host;
+  softgpu::Faults faults = softgpu::DeviceView::open(host.machine, host.clients, 0).value()->faults();
+  faults.raise_xid(31);
+  EXPECT_EQ(nvmlEventSetWait_v2(set, &event, 1000), NVML_SUCCESS);
+  EXPECT_EQ(event.eventType, nvmlEventTypeXidCriticalError);
+  EXPECT_EQ(event.eventData, 31U);
+  EXPECT_EQ(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_TIMEOUT);
+  faults.lose();
+  EXPECT_EQ(nvmlDeviceGetPowerUsage(gpu, &watts), NVML_ERROR_GPU_IS_LOST);
+  faults.clear();
+  EXPECT_EQ(nvmlDeviceGetPowerUsage(gpu, &watts), NVML_SUCCESS);
+}
+
+DRIVER_TEST_IN(Mig, AnXidOfTheGpuReachesItsSlices, kA100) {
+  partition({"1g.5gb"});
+  use_device();
+  const Host host;
+  softgpu::DeviceView::open(host.machine, host.clients, 0).value()->faults().raise_xid(31);
+  CUdeviceptr address = 0;
+  EXPECT_NE(cuMemAlloc_v2(&address, 4), CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPeriod(20);
 constexpr unsigned kNoInstance = 0xFFFFFFFF;
-// Those that can be registered. Only changes of the MIG partition happen here; the others are accepted, because health
-// checkers take a refusal for a broken GPU.
+// Those that can be registered. Injected Xids and changes of the MIG partition happen here; the others are accepted,
+// because health checkers take a refusal for a broken GPU.
 constexpr unsigned long long kSupported = nvmlEventTypeSingleBitEccError | nvmlEventTypeDoubleBitEccError |
                                           nvmlEventTypePState | nvmlEventTypeXidCriticalError | nvmlEventTypeClock |
                                           nvmlEventMigConfigChange;
@@ -22,6 +22,7 @@ struct Watch {
   nvmlDevice_t gpu = nullptr;
   unsigned long long types = 0;
   std::vector<softgpu::Uuid> mig_devices;  // as last seen
+  std::uint32_t xid_count = 0;             // as last seen
 };
 
 std::vector<softgpu::Uuid> mig_uuids(nvmlDevice_t gpu) {
@@ -60,9 +61,17 @@ nvmlReturn_t check_set(nvmlEventSet_t set) {
   return set->live ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-// The first thing that happened since the last look. REQUIRES: set.mutex.
+// The first thing that happened since the last look. Of several Xids in one period the last is seen, as a monitor that
+// is slow sees it. REQUIRES: set.mutex.
 bool look(nvmlEventSet_st& set, nvmlEventData_t& event) {
   for (Watch& watch : set.watches) {
+    const softgpu::Faults faults = watch.gpu->view->faults();
+    const std::uint32_t xid_count = faults.xid_count();
+    if (watch.xid_count != xid_count && (watch.types & nvmlEventTypeXidCriticalError) != 0) {
+      watch.xid_count = xid_count;
+      event = {watch.gpu, nvmlEventTypeXidCriticalError, faults.last_xid(), kNoInstance, kNoInstance};
+      return true;
+    }
     if ((watch.types & nvmlEventMigConfigChange) == 0) continue;
     std::vector<softgpu::Uuid> now = mig_uuids(watch.gpu);
     if (now == watch.mig_devices) continue;
@@ -103,7 +112,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
   SOFTGPU_NVML_TRY(check_set(set));
   if ((types & ~kSupported) != 0) return NVML_ERROR_NOT_SUPPORTED;
   const std::lock_guard guard(set->mutex);
-  set->watches.push_back({device, types, mig_uuids(device)});
+  set->watches.push_back({device, types, mig_uuids(device), device->view->faults().xid_count()});
   return NVML_SUCCESS;
 }
 

@@ -122,6 +122,7 @@ nvmlReturn_t check_device(nvmlDevice_t device) {
   NvmlState* state = NvmlState::get();
   if (state == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (!state->knows(device)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (device->view->faults().lost()) return NVML_ERROR_GPU_IS_LOST;
   if (!device->is_mig()) return NVML_SUCCESS;
   std::optional<GpuSettings> settings;
   SOFTGPU_NVML_TRY(settings_of(device, settings));

@@ -83,7 +83,7 @@ class NvmlState {
   std::deque<nvmlComputeInstance_st> compute_instances_;
 };
 
-// UNINITIALIZED; INVALID_ARGUMENT when the handle names no device, or a MIG device that was destroyed.
+// UNINITIALIZED; INVALID_ARGUMENT when the handle names no device, or a MIG device that was destroyed; GPU_IS_LOST.
 nvmlReturn_t check_device(nvmlDevice_t device);
 // The same, and NOT_SUPPORTED for the handle of a MIG device: of a whole GPU only.
 nvmlReturn_t check_gpu(nvmlDevice_t device);
