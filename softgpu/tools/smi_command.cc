@@ -48,6 +48,8 @@ Result<SmiGpu> read_gpu(const Machine& machine, const Clients& clients, unsigned
     const bool counted =
         !gpu.mig_devices.empty() && gpu.mig_devices.back().part.mig->gpu_instance == part.mig->gpu_instance;
     if (!counted) gpu.whole.used_bytes += device->used_bytes;  // compute instances of one share its memory
+    gpu.whole.busy += device->busy * static_cast<double>(part.profile.sm_count) /
+                      static_cast<double>(gpu.whole.part.profile.sm_count);
     gpu.mig_devices.push_back(std::move(*device));
   }
   return gpu;
@@ -127,7 +129,7 @@ int smi(Arguments arguments) {
   if (!machine) return fail(machine.error());
   const auto clients = Clients::open(*machine);
   if (!clients) return fail(clients.error());
-  Smi all = {machine->home, machine->mode == Mode::kModel ? "model" : "fast", {}};
+  Smi all = {machine->home, std::string(mode_name(machine->mode)), {}};
   for (unsigned index = 0; index < machine->device_count; ++index) {
     auto gpu = read_gpu(*machine, *clients, index);
     if (!gpu) return fail(gpu.error());
