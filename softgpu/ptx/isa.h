@@ -36,6 +36,10 @@ struct InstructionSet {
   // Runs a ready warp until it stops; adds to its counts.
   void (*run)(Warp&) = nullptr;
 
+  // Called when decoding ends. Decode functions may return with the upper halves of the vector registers in use, and then
+  // every SSE instruction of the host program takes a hundred times as long. `run` leaves them clean itself.
+  void (*leave)() = nullptr;
+
   // Handlers the decoder puts between instructions.
   Handler guard = nullptr;  // mask &= a; jumps to `target` when no lane is left
   Handler unguard = nullptr;

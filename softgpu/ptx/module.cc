@@ -159,6 +159,7 @@ class Loader {
     tree_ = std::move(parsed.module);
     name_functions();
     const bool ok = place_constants() && place_globals() && initialise() && decode();
+    instruction_set().leave();
     if (!ok) return {nullptr, std::move(error_)};
     return {std::move(module_), {}};
   }

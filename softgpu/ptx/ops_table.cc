@@ -5,6 +5,12 @@
 namespace softgpu::ptx::SOFTGPU_ISA {
 namespace {
 
+void leave() {
+#if defined(SOFTGPU_ISA_V3) || defined(SOFTGPU_ISA_V4)
+  __builtin_ia32_vzeroupper();
+#endif
+}
+
 void run(Warp& warp) {
   const Instruction* next = warp.next;
   std::uint64_t instructions = 0, lanes = 0;
@@ -16,6 +22,7 @@ void run(Warp& warp) {
   }
   warp.instructions += instructions;
   warp.lane_instructions += lanes;
+  leave();
 }
 
 #define SOFTGPU_STRING(word) #word
@@ -33,6 +40,7 @@ InstructionSet build() {
   add_move_helpers(set);
   add_convert_helpers(set);
   set.run = run;
+  set.leave = leave;
   return set;
 }
 
