@@ -160,6 +160,39 @@ TEST(Calls, ACallThroughABadPointerIsAFault) {
   EXPECT_EQ(run_kernel(*module, device, "k", {1}, {32}, out).fault, FaultKind::kInvalidPc);
 }
 
+// Lane 0 passes 1, 2, .. 20 to lane 1 through a word; all others wait until lane 1 has seen them. `waiting` is the loop of
+// the others, whose code comes first.
+void expect_passed_on(const std::string& waiting) {
+  TestDevice device;
+  const auto module = load_or_fail(
+      header() +
+          ".visible .entry k(.param .u64 p) {\n.reg .b64 %a; .reg .b32 %r<4>; .reg .pred %q<2>;\n"
+          "ld.param.u64 %a, [p]; mov.u32 %r0, %tid.x; mov.u32 %r2, 1;\n"
+          "setp.eq.u32 %q0, %r0, 0; @%q0 bra PRODUCE; setp.eq.u32 %q0, %r0, 1; @%q0 bra CONSUME;\n" +
+          waiting +
+          "\nret;\nPRODUCE: ld.volatile.global.u32 %r1, [%a]; setp.ne.u32 %q0, %r1, 0; @%q0 bra PRODUCE;\n"
+          "st.volatile.global.u32 [%a], %r2; add.u32 %r2, %r2, 1; setp.le.u32 %q0, %r2, 20; @%q0 bra PRODUCE; ret;\n"
+          "CONSUME: ld.volatile.global.u32 %r1, [%a]; setp.ne.u32 %q0, %r1, %r2; @%q0 bra CONSUME;\n"
+          "st.volatile.global.u32 [%a], 0; add.u32 %r2, %r2, 1; setp.le.u32 %q0, %r2, 20; @%q0 bra CONSUME;\n"
+          "st.volatile.global.u32 [%a+4], 1; ret;\n}\n",
+      device);
+  ASSERT_NE(module, nullptr);
+  const auto words = device.upload(std::vector<u32>{0, 0});
+  const Outcome outcome = run_kernel(*module, device, "k", {1}, {32}, words);
+  EXPECT_EQ(outcome.fault, FaultKind::kNone) << outcome.fault_detail;
+  EXPECT_EQ(device.download<u32>(words, 2), (std::vector<u32>{0, 1}));
+}
+
+TEST(Divergence, ThreeGroupsThatWaitForEachOtherAllProceed) {
+  expect_passed_on("WAIT: ld.volatile.global.u32 %r1, [%a+4]; setp.eq.u32 %q0, %r1, 0; @%q0 bra WAIT;");
+}
+
+TEST(Divergence, AGroupThatDividesInItsLoopGivesWayToo) {
+  expect_passed_on(
+      "WAIT: and.b32 %r3, %r0, 1; setp.eq.u32 %q1, %r3, 0; @%q1 bra EVEN; add.u32 %r2, %r2, 1; bra BOTH;\n"
+      "EVEN: add.u32 %r2, %r2, 2;\nBOTH: ld.volatile.global.u32 %r1, [%a+4]; setp.eq.u32 %q0, %r1, 0; @%q0 bra WAIT;");
+}
+
 // Each thread writes its index to shared memory and reads its mirror image's after the barrier.
 std::string reverse_kernel(const std::string& barrier) {
   return header() +

@@ -41,6 +41,9 @@ inline LoadError load_error(const std::string& text) {
   return result.error;
 }
 
+// A kernel that hangs is a failed test.
+constexpr std::uint64_t kLongestLaunchNs = 60'000'000'000;
+
 template <class... T>
 Outcome run_kernel(const Module& module, const TestDevice& device, const char* name, Dim3 grid, Dim3 block,
                    T... values) {
@@ -54,6 +57,7 @@ Outcome run_kernel(const Module& module, const TestDevice& device, const char* n
   launch.grid = grid;
   launch.block = block;
   launch.parameters = arguments;
+  launch.deadline_ns = now_ns() + kLongestLaunchNs;
   return kernel->run(device, launch);
 }
 

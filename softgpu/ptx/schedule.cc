@@ -39,14 +39,21 @@ void merge_groups(std::vector<Group>& groups) {
   }
 }
 
-int first_in_state(const std::vector<Group>& groups, Group::State state, int except = -1) {
+int first_in_state(const std::vector<Group>& groups, Group::State state) {
   int best = -1;
   for (int i = 0; i < static_cast<int>(groups.size()); ++i) {
     const Group& group = groups[static_cast<std::size_t>(i)];
-    if (i == except || group.state != state) continue;
+    if (group.state != state) continue;
     if (best < 0 || runs_before(group, groups[static_cast<std::size_t>(best)])) best = i;
   }
   return best;
+}
+
+// Groups are parked at the end and keep their place when others merge into them.
+int longest_ready(const std::vector<Group>& groups) {
+  const auto found = std::find_if(groups.begin(), groups.end(),
+                                  [](const Group& group) { return group.state == Group::State::kReady; });
+  return found == groups.end() ? -1 : static_cast<int>(found - groups.begin());
 }
 
 void set_limit(Warp& warp) {
@@ -74,17 +81,12 @@ void activate(Warp& warp, std::size_t index) {
   warp.group_frame_end = group.frame_end;
   warp.local_base = group.local;
   warp.calls = std::move(group.calls);
-  warp.patience = kPatience;
   set_limit(warp);
 }
 
-const Instruction* choose(Warp& warp, bool prefer_another) {
+const Instruction* choose(Warp& warp, bool longest_waiting) {
   merge_groups(warp.others);
-  int best = first_in_state(warp.others, Group::State::kReady);
-  if (best >= 0 && prefer_another) {
-    const int another = first_in_state(warp.others, Group::State::kReady, best);
-    if (another >= 0) best = another;
-  }
+  int best = longest_waiting ? longest_ready(warp.others) : first_in_state(warp.others, Group::State::kReady);
   if (best < 0) {
     best = first_in_state(warp.others, Group::State::kConverge);
     warp.converge_anyway = best >= 0;
@@ -166,7 +168,10 @@ const Instruction* switch_group(Warp& warp, const Instruction* next) {
   return choose(warp, false);
 }
 
+// Patience is the warp's, not a group's: groups that divide and meet in a loop must give way, too. Whoever has waited
+// longest goes on, so that none of three or more groups is passed over for ever.
 const Instruction* give_way(Warp& warp, const Instruction* next) {
+  warp.patience = kPatience;
   park(warp, next, Group::State::kReady);
   return choose(warp, true);
 }
