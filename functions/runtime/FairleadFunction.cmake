@@ -7,43 +7,11 @@
 # "kernels_ptx.h" and finds the text as `kernels_ptx`. Without KERNELS no clang is needed.
 set(FAIRLEAD_RUNTIME_DIR ${CMAKE_CURRENT_LIST_DIR})
 
-function(fairlead_find_clang)
-  find_program(FAIRLEAD_CLANG NAMES clang++-16 clang++-19 clang++-18 clang++-17 clang++)
-  if(NOT FAIRLEAD_CLANG)
-    message(FATAL_ERROR "clang++-16 is missing; it compiles the functions' kernels to PTX. "
-                        "Install the package clang-16 (apt-get install clang-16).")
-  endif()
-endfunction()
+include(${FAIRLEAD_RUNTIME_DIR}/../../cmake/cuda_kernels.cmake)
 
 # Compiles CUDA C++ files to PTX and makes <stem>_ptx.h for the target's sources to include.
 function(fairlead_kernels target)
-  fairlead_find_clang()
-  set(directory ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels)
-  foreach(file IN LISTS ARGN)
-    get_filename_component(source ${file} ABSOLUTE)
-    get_filename_component(stem ${file} NAME_WE)
-    set(ptx ${directory}/${stem}.ptx)
-    set(header ${directory}/${stem}_ptx.h)
-    file(MAKE_DIRECTORY ${directory})
-    add_custom_command(
-      OUTPUT ${ptx}
-      COMMAND ${FAIRLEAD_CLANG} -x cuda --cuda-device-only -S -O2 -std=c++20 -Wall -Wextra -nocudainc -nocudalib
-              --cuda-gpu-arch=sm_70 --cuda-feature=+ptx63 -I ${FAIRLEAD_RUNTIME_DIR}
-              -I ${CMAKE_CURRENT_SOURCE_DIR} -MD -MF ${ptx}.d -MT ${ptx}
-              ${source} -o ${ptx}
-      DEPENDS ${source}
-      DEPFILE ${ptx}.d
-      COMMENT "Compiling ${file} to PTX"
-      VERBATIM)
-    add_custom_command(
-      OUTPUT ${header}
-      COMMAND ${CMAKE_COMMAND} -D INPUT=${ptx} -D OUTPUT=${header} -D NAME=${stem}_ptx
-              -P ${FAIRLEAD_RUNTIME_DIR}/embed.cmake
-      DEPENDS ${ptx} ${FAIRLEAD_RUNTIME_DIR}/embed.cmake
-      VERBATIM)
-    target_sources(${target} PRIVATE ${header})
-  endforeach()
-  target_include_directories(${target} PRIVATE ${directory})
+  cuda_kernels(${target} OPTIONS -I ${FAIRLEAD_RUNTIME_DIR} -I ${CMAKE_CURRENT_SOURCE_DIR} SOURCES ${ARGN})
 endfunction()
 
 function(fairlead_function name)

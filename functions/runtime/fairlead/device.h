@@ -1,9 +1,9 @@
-// The device side of CUDA C++, for kernels that clang compiles to PTX without a CUDA toolkit: qualifiers, index
-// variables, barrier, shuffles, atomics and single-precision mathematics.
+// For kernels that clang compiles to PTX without a CUDA toolkit: the device side of CUDA C++ (abi/cuda_device.h), and on
+// top of it warp reductions and single-precision mathematics.
 //
 // Example: compile with fairlead_kernels() of FairleadFunction.cmake, or by hand:
 //   clang++-16 -x cuda --cuda-device-only -S -O2 -std=c++20 -nocudainc -nocudalib --cuda-gpu-arch=sm_70
-//              --cuda-feature=+ptx63 -I functions/runtime kernels.cu -o kernels.ptx
+//              --cuda-feature=+ptx63 -I functions/runtime -I . kernels.cu -o kernels.ptx
 //
 // Declare kernels `extern "C" __global__ void name(...)`, so that the driver finds them under their plain name.
 // Accuracy: functions marked "approximate" use the hardware's approximation (relative error about 2^-22); the others are
@@ -14,38 +14,9 @@
 #error "fairlead/device.h is for device compilation: clang++ -x cuda --cuda-device-only"
 #endif
 
-#define __host__ __attribute__((host))
-#define __device__ __attribute__((device))
-#define __global__ __attribute__((global))
-#define __shared__ __attribute__((shared))
-#define __constant__ __attribute__((constant))
-#define __launch_bounds__(max_threads) __attribute__((launch_bounds(max_threads)))
+#include "abi/cuda_device.h"
 
-#define FAIRLEAD_DEVICE static __device__ inline __attribute__((always_inline))
-
-// threadIdx.x reads a special register: each index variable is a stateless object whose members are properties.
-#define FAIRLEAD_INDEX(type, variable, reg)              \
-  struct type {                                          \
-    __declspec(property(get = get_x)) unsigned x;        \
-    __declspec(property(get = get_y)) unsigned y;        \
-    __declspec(property(get = get_z)) unsigned z;        \
-    static __device__ inline unsigned get_x() {          \
-      return (unsigned)__nvvm_read_ptx_sreg_##reg##_x(); \
-    }                                                    \
-    static __device__ inline unsigned get_y() {          \
-      return (unsigned)__nvvm_read_ptx_sreg_##reg##_y(); \
-    }                                                    \
-    static __device__ inline unsigned get_z() {          \
-      return (unsigned)__nvvm_read_ptx_sreg_##reg##_z(); \
-    }                                                    \
-  };                                                     \
-  extern const __device__ type variable
-
-FAIRLEAD_INDEX(ThreadIndex, threadIdx, tid);
-FAIRLEAD_INDEX(BlockIndex, blockIdx, ctaid);
-FAIRLEAD_INDEX(BlockSize, blockDim, ntid);
-FAIRLEAD_INDEX(GridSize, gridDim, nctaid);
-#undef FAIRLEAD_INDEX
+#define FAIRLEAD_DEVICE CUDA_DEVICE_INLINE
 
 constexpr unsigned kWarpSize = 32;
 constexpr unsigned kFullMask = 0xffffffffu;
@@ -78,35 +49,6 @@ FAIRLEAD_DEVICE float warp_max(float value) {
   return value;
 }
 
-// Adds to device or shared memory; returns the old value.
-FAIRLEAD_DEVICE int atomicAdd(int* address, int value) {
-  return __nvvm_atom_add_gen_i(address, value);
-}
-FAIRLEAD_DEVICE long long atomicAdd(long long* address, long long value) {
-  return __nvvm_atom_add_gen_ll(address, value);
-}
-FAIRLEAD_DEVICE float atomicAdd(float* address, float value) {
-  return __nvvm_atom_add_gen_f(address, value);
-}
-
-FAIRLEAD_DEVICE int min(int a, int b) {
-  return a < b ? a : b;
-}
-FAIRLEAD_DEVICE int max(int a, int b) {
-  return a > b ? a : b;
-}
-FAIRLEAD_DEVICE float fminf(float a, float b) {
-  return __builtin_fminf(a, b);
-}
-FAIRLEAD_DEVICE float fmaxf(float a, float b) {
-  return __builtin_fmaxf(a, b);
-}
-FAIRLEAD_DEVICE float fabsf(float x) {
-  return __builtin_fabsf(x);
-}
-FAIRLEAD_DEVICE float sqrtf(float x) {
-  return __nvvm_sqrt_rn_f(x);
-}
 FAIRLEAD_DEVICE int float_to_int_rounded(float x) {
   return __nvvm_f2i_rn(x);
 }  // ties to even

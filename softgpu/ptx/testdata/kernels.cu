@@ -1,5 +1,7 @@
 // Kernels the machine's tests compile with clang at build time.
-#include "cuda_min.h"
+#include "abi/cuda_device.h"
+
+#define KERNEL extern "C" __global__ void
 
 KERNEL saxpy(int n, float a, const float* x, float* y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

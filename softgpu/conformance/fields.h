@@ -1,0 +1,18 @@
+// The fields, one file of cases/ each.
+#pragma once
+
+#include "softgpu/conformance/case.h"
+
+namespace softgpu::conformance {
+
+extern const Field kVector;
+extern const Field kLinearAlgebra;
+extern const Field kStencil;
+extern const Field kNeural;
+extern const Field kData;
+extern const Field kArithmetic;
+extern const Field kWarp;
+extern const Field kSynchronization;
+extern const Field kLanguage;
+
+}  // namespace softgpu::conformance

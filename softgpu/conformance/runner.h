@@ -1,0 +1,26 @@
+// Runs cases: in this process one after the other on the first device, or, where a case leaves its context unusable, in a
+// process of its own. On hardware a fault ruins the whole process, so after an unexpected one all others run alone, too.
+#pragma once
+
+#include <string>
+
+#include "softgpu/conformance/case.h"
+
+namespace softgpu::conformance {
+
+class Runner {
+ public:
+  // Isolated cases start this program again with `library` and the case's name.
+  explicit Runner(std::string library) : library_(std::move(library)) {}
+
+  CaseResult run(const std::string& name, const Case& one);
+
+  // What the started process does: runs the case here and writes the result to `result_fd`.
+  static void run_for_parent(const Case& one, int result_fd);
+
+ private:
+  std::string library_;
+  bool ruined_ = false;
+};
+
+}  // namespace softgpu::conformance
