@@ -3,8 +3,9 @@
 namespace softgpu::conformance {
 
 std::span<const Field> all_fields() {
-  static const Field fields[] = {kVector,     kLinearAlgebra, kStencil,         kNeural,  kData,
-                                 kArithmetic, kWarp,          kSynchronization, kLanguage};
+  static const Field fields[] = {kVector,     kLinearAlgebra, kStencil,    kNeural, kData,
+                                 kSimulation, kHashing,       kArithmetic, kWarp,   kSynchronization,
+                                 kLanguage,   kTensor,        kDriver,     kMemory, kStreams};
   return fields;
 }
 

@@ -10,9 +10,15 @@ extern const Field kLinearAlgebra;
 extern const Field kStencil;
 extern const Field kNeural;
 extern const Field kData;
+extern const Field kSimulation;
+extern const Field kHashing;
 extern const Field kArithmetic;
 extern const Field kWarp;
 extern const Field kSynchronization;
 extern const Field kLanguage;
+extern const Field kTensor;
+extern const Field kDriver;
+extern const Field kMemory;
+extern const Field kStreams;
 
 }  // namespace softgpu::conformance

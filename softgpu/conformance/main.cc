@@ -18,13 +18,13 @@ constexpr char kHelp[] = R"(softgpu-conformance [OPTION...]: checks the machine'
   --filter TEXT    only cases whose name, field.case, contains TEXT
   --list           names only
   --json FILE      the results for tools
-  --refused FILE   cases, a name per line, that must be refused; all others must pass
   --library FILE   the driver to check (libcuda.so.1)
+  --expected-failures FILE   cases, a name per line, that must not pass; all others must
 Exit status: 0 all passed, 1 some did not, 3 no driver or no device.
 )";
 
 struct Options {
-  std::string filter, json, refused, alone;
+  std::string filter, json, expected_failures, alone;
   std::string library = "libcuda.so.1";
   bool list = false;
 };
@@ -36,12 +36,12 @@ bool parse(int argc, char** argv, Options& options) {
       options.list = true;
       continue;
     }
-    std::string* value = name == "--filter"    ? &options.filter
-                         : name == "--json"    ? &options.json
-                         : name == "--refused" ? &options.refused
-                         : name == "--library" ? &options.library
-                         : name == "--alone"   ? &options.alone
-                                               : nullptr;
+    std::string* value = name == "--filter"              ? &options.filter
+                         : name == "--json"              ? &options.json
+                         : name == "--expected-failures" ? &options.expected_failures
+                         : name == "--library"           ? &options.library
+                         : name == "--alone"             ? &options.alone
+                                                         : nullptr;
     if (value == nullptr || ++i == argc) return false;
     *value = argv[i];
   }
@@ -96,28 +96,29 @@ bool open_device(const std::string& library, DeviceFacts& facts, std::string& er
   return true;
 }
 
-// Whether the result is what the run asks for: refused if and only if the case is named as such.
-bool as_wanted(const Entry& entry, const std::set<std::string>& refused) {
-  if (entry.result.status == Status::kSkipped) return true;
-  return entry.result.status == (refused.count(entry.name) != 0 ? Status::kRefused : Status::kPass);
+// Whether the result is what the run asks for.
+bool as_expected(const Entry& entry, const std::set<std::string>& failures) {
+  const Status status = entry.result.status;
+  return status == Status::kSkipped || (status == Status::kPass) != (failures.count(entry.name) != 0);
 }
 
 int run_all(const Options& options, const DeviceFacts& device) {
   std::printf("%s, sm_%d, driver %d.%d\n", device.name.c_str(), device.capability, device.driver_version / 1000,
               device.driver_version % 1000 / 10);
-  const std::set<std::string> refused = read_names(options.refused);
+  const std::set<std::string> failures = read_names(options.expected_failures);
   Runner runner(options.library);
   std::vector<Entry> entries;
-  int counts[4] = {}, unwanted = 0;
+  int counts[4] = {}, unexpected = 0;
   for (const Named& named : select(options.filter)) {
     entries.push_back({named.name, named.one->bits, runner.run(named.name, *named.one)});
     const Entry& entry = entries.back();
     ++counts[static_cast<int>(entry.result.status)];
-    const bool wanted = as_wanted(entry, refused);
-    unwanted += !wanted;
-    std::printf(
-        "%s%s\n", table_line(entry).c_str(),
-        !wanted && refused.count(entry.name) != 0 ? "\n         no longer refused: strike it off the list" : "");
+    const bool expected = as_expected(entry, failures);
+    unexpected += !expected;
+    std::printf("%s\n", table_line(entry).c_str());
+    if (!expected && entry.result.status == Status::kPass) {
+      std::printf("         works now: strike it off %s\n", options.expected_failures.c_str());
+    }
     std::fflush(stdout);
   }
   std::printf("%d passed, %d failed, %d refused, %d skipped\n", counts[0], counts[1], counts[2], counts[3]);
@@ -125,7 +126,7 @@ int run_all(const Options& options, const DeviceFacts& device) {
     std::fprintf(stderr, "conformance: cannot write %s\n", options.json.c_str());
     return kUsage;
   }
-  return unwanted == 0 && !entries.empty() ? 0 : kFailed;
+  return unexpected == 0 && !entries.empty() ? 0 : kFailed;
 }
 
 int run(const Options& options) {

@@ -1,6 +1,10 @@
 // What the kernels share.
 #pragma once
 
+#ifndef __CUDA_ARCH__
+#error "for device code: compile with clang++ -x cuda --cuda-device-only"
+#endif
+
 #include "abi/cuda_device.h"
 
 #define KERNEL extern "C" __global__ void
