@@ -15,6 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "softgpu/ptx/heap.h"
+#include "softgpu/ptx/texture.h"
+
 namespace softgpu::ptx {
 
 // Which device addresses exist. Implemented by the driver. A device address is a host virtual address inside the
@@ -80,6 +83,8 @@ struct Launch {
   const std::atomic<bool>* cancel = nullptr;  // when it becomes true the launch ends early with kCancelled
   // Called by every thread that executes blocks, before it starts one and whenever blocks are suspended; may block.
   const std::function<void()>* pause = nullptr;
+  const TextureTable* textures = nullptr;     // null: there are no texture and surface objects
+  DeviceHeap* heap = nullptr;                 // of malloc in kernels; null: the module's own, of kDefaultHeapBytes
 };
 
 enum class FaultKind {
@@ -93,6 +98,10 @@ enum class FaultKind {
   kInvalidPc,           // 718
   kCancelled,
 };
+
+// CU_LIMIT_MALLOC_HEAP_SIZE at first. A module that calls malloc takes as much from its ModuleMemory at load, for
+// launches that bring no heap of their own.
+inline constexpr std::size_t kDefaultHeapBytes = std::size_t{8} << 20;
 
 // What a launch did. Counts are exact and independent of `workers`; the time model is computed from them.
 struct Outcome {
