@@ -13,7 +13,7 @@ namespace softgpu::ptx::ast {
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    kRegister,  // index; second: the q of p|q, or -1
+    kRegister,  // index; second: the q of p|q, or -1; name: the selector of r.b0, or empty
     kInteger,   // bits
     kFloat32,   // bits
     kFloat64,   // bits
@@ -24,7 +24,7 @@ struct Operand {
     kSink,      // _
   };
   Kind kind = Kind::kSink;
-  bool negated = false;  // !p
+  bool negated = false;  // !p, or -r
   bool memory = false;   // written in brackets
   int index = -1;
   int second = -1;
@@ -94,7 +94,14 @@ struct Function {
   }
 };
 
+// `.alias name, target;`: another name of a function.
+struct Alias {
+  int line = 0;
+  std::string_view name, target;
+};
+
 struct Module {
+  std::vector<Alias> aliases;
   std::vector<Variable> variables;  // .global, .const and .shared, of the module and of its functions
   std::vector<Function> functions;
 };

@@ -54,6 +54,14 @@ T argument(const Warp& warp, const CallSite& site, std::size_t index, int lane) 
   return result;
 }
 
+template <class T>
+void write_result(Warp& warp, const CallSite& site, int lane, T value) {
+  if (site.results.empty()) return;
+  const FunctionVariable& result = site.results[0];
+  std::memcpy(warp.frame + result.frame_offset + static_cast<std::size_t>(lane) * result.bytes, &value,
+              std::min(sizeof value, result.bytes));
+}
+
 // One conversion of a format: "%-8.3lld" without the length, which the machine's types replace.
 struct Conversion {
   std::string flags;  // "%-8.3"
@@ -147,13 +155,39 @@ bool run_vprintf(Warp& warp, const Instruction* at, const CallSite& site) {
     const std::string format = reader.text(argument<std::uint64_t>(warp, site, 0, lane));
     out += Formatter(reader, argument<std::uint64_t>(warp, site, 1, lane)).run(format);
     if (!reader.ok) return false;
-    if (site.results.empty()) continue;
-    const auto length = static_cast<std::uint32_t>(format.size());
-    const FunctionVariable& result = site.results[0];
-    std::memcpy(warp.frame + result.frame_offset + static_cast<std::size_t>(lane) * result.bytes, &length,
-                std::min(sizeof length, result.bytes));
+    write_result(warp, site, lane, static_cast<std::uint32_t>(format.size()));
   }
   warp.run->program->printer.append(out);
+  return true;
+}
+
+// The memory of the launch's heap, or of the module's own; null: there is none.
+DeviceHeap* heap_of(const Warp& warp) {
+  DeviceHeap* given = warp.run->launch->heap;
+  return given != nullptr ? given : warp.run->program->heap.get();
+}
+
+// A block for each lane; 0 when the heap is full.
+bool run_malloc(Warp& warp, const CallSite& site) {
+  DeviceHeap* heap = heap_of(warp);
+  for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const auto bytes = argument<std::uint64_t>(warp, site, 0, lane);
+    const std::uint64_t address = heap != nullptr ? heap->allocate(bytes) : 0;
+    write_result(warp, site, lane, address);
+  }
+  return true;
+}
+
+bool run_free(Warp& warp, const Instruction* at, const CallSite& site) {
+  DeviceHeap* heap = heap_of(warp);
+  for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const auto address = argument<std::uint64_t>(warp, site, 0, lane);
+    if (address == 0 || (heap != nullptr && heap->release(address))) continue;
+    raise(warp, at, FaultKind::kIllegalAddress, address, lane);
+    return false;
+  }
   return true;
 }
 
@@ -184,11 +218,19 @@ bool run_assert_fail(Warp& warp, const Instruction* at, const CallSite& site) {
 std::optional<Builtin> builtin_from_name(std::string_view name) {
   if (name == "vprintf") return Builtin::kVprintf;
   if (name == "__assertfail") return Builtin::kAssertFail;
+  if (name == "malloc") return Builtin::kMalloc;
+  if (name == "free") return Builtin::kFree;
   return std::nullopt;
 }
 
 bool run_builtin(Builtin builtin, Warp& warp, const Instruction* at, const CallSite& site) {
-  return builtin == Builtin::kVprintf ? run_vprintf(warp, at, site) : run_assert_fail(warp, at, site);
+  switch (builtin) {
+    case Builtin::kVprintf: return run_vprintf(warp, at, site);
+    case Builtin::kAssertFail: return run_assert_fail(warp, at, site);
+    case Builtin::kMalloc: return run_malloc(warp, site);
+    case Builtin::kFree: return run_free(warp, at, site);
+  }
+  return true;
 }
 
 void Printer::append(std::string_view text) {

@@ -1,4 +1,4 @@
-// The functions that exist on every device without being in the module: vprintf and the assertion handler.
+// The functions that exist on every device without being in the module: vprintf, the assertion handler, malloc, free.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace softgpu::ptx {
 
-enum class Builtin : std::uint16_t { kVprintf, kAssertFail };
+enum class Builtin : std::uint16_t { kVprintf, kAssertFail, kMalloc, kFree };
 
 std::optional<Builtin> builtin_from_name(std::string_view name);
 

@@ -34,6 +34,7 @@ std::optional<LoadError> Decoder::decode(std::size_t index) {
   layout_variables();
   if (error_) return error_;
   forget_patterns();
+  spill_parameters();
   for (const ast::Instruction& instruction : function_->instructions) {
     if (instruction.opcode.empty()) {
       place_label(instruction.label);
@@ -49,7 +50,7 @@ std::optional<LoadError> Decoder::decode(std::size_t index) {
 }
 
 // An entry's parameters lie in the launch's parameter block; those of other functions, and the arguments of calls, in
-// the frame; local variables in each lane's local memory.
+// the frame; local variables in each lane's local memory. A parameter whose address is taken is copied there, too.
 void Decoder::layout_variables() {
   std::size_t offset = 0;
   const std::size_t first_parameter = function_->returns.size();
@@ -68,6 +69,12 @@ void Decoder::layout_variables() {
       code_->local_bytes += declared.bytes;
     } else {
       placed.frame_offset = allocate(declared.bytes * kLanes, kRowAlignment);
+      if (i < last_parameter && takes_address(i)) {
+        code_->local_bytes = align_up(code_->local_bytes, std::max<std::size_t>(declared.alignment, 8));
+        placed.local_offset = code_->local_bytes;
+        placed.has_local_copy = true;
+        code_->local_bytes += declared.bytes;
+      }
     }
     variables_.push_back(placed);
   }
@@ -209,6 +216,20 @@ bool Decoder::take(std::string_view modifier) {
     }
   }
   return false;
+}
+
+int Decoder::take_any(std::span<const std::string_view> names) {
+  for (std::size_t i = 0; i < modifiers_.size(); ++i) {
+    const auto name = std::find(names.begin(), names.end(), modifiers_[i]);
+    if (name == names.end() || (taken_ >> i & 1) != 0) continue;
+    taken_ |= 1u << i;
+    return static_cast<int>(name - names.begin());
+  }
+  return -1;
+}
+
+bool Decoder::modifiers_contain(std::string_view modifier) const {
+  return std::find(modifiers_.begin(), modifiers_.end(), modifier) != modifiers_.end();
 }
 
 std::optional<Type> Decoder::maybe_type() {

@@ -60,9 +60,12 @@ class Decoder {
   std::string_view opcode() const { return current_->opcode; }
   std::span<const ast::Operand> operands() const { return operands_; }
   bool take(std::string_view modifier);
+  // Takes the first modifier that is one of `names`, in the order the instruction spells them; its index, or -1.
+  int take_any(std::span<const std::string_view> names);
   Type take_type();  // the next type modifier; refuses the instruction when there is none
   std::optional<Type> maybe_type();
   std::optional<Space> maybe_space();
+  bool modifiers_contain(std::string_view modifier) const;  // taken or not
   bool expect_operands(std::size_t least, std::size_t most);
 
   // Rows of operands. Reading converts constants, symbols and special registers to a row of `type`, and a register of
@@ -72,6 +75,8 @@ class Decoder {
   std::int32_t write(const ast::Operand& operand, Type type);
   std::int32_t read_predicate(const ast::Operand& operand);
   std::int32_t write_predicate(const ast::Operand& operand);
+  // The low half of a 128-bit register: a row of 64-bit values, which the row of the high half follows.
+  std::int32_t wide_row(const ast::Operand& operand);
   std::int32_t second_predicate(const ast::Operand& operand);  // q of p|q, or kNoRow
   Address address(const ast::Operand& operand, Space space);
   std::int32_t scratch();
@@ -137,6 +142,9 @@ class Decoder {
   void emit_resize(std::int32_t to, std::size_t to_bytes, std::int32_t from, std::size_t from_bytes, bool sign);
   std::int32_t read_symbol(const ast::Operand& operand, Type type);
   std::int32_t read_variable(const ast::Operand& operand, Type type);
+  void refuse_decoration(const ast::Operand& operand);
+  bool takes_address(std::size_t variable) const;
+  void spill_parameters();
   std::int32_t read_special(const ast::Operand& operand, Type type);
   std::int32_t constant(const ast::Operand& operand, Type type);
   std::string spelled() const;

@@ -64,10 +64,11 @@ std::int32_t Decoder::scratch() {
 
 std::int32_t Decoder::read(const ast::Operand& operand, Type type) {
   if (type == Type::kPred) return read_predicate(operand);
+  refuse_decoration(operand);
   switch (operand.kind) {
     case ast::Operand::Kind::kRegister: {
       const Type held = register_type(operand);
-      if (held == Type::kPred) break;
+      if (held == Type::kPred || held == Type::kB128) break;
       if (size_of(held) == size_of(type)) return register_row(operand.index);
       const std::int32_t resized = scratch();
       emit_resize(resized, size_of(type), register_row(operand.index), size_of(held), is_signed(type));
@@ -127,8 +128,8 @@ std::int32_t Decoder::read_variable(const ast::Operand& operand, Type type) {
                             size_of(type));
   }
   const FunctionVariable* local = variable(operand);
-  if (local == nullptr || local->space != Space::kLocal) {
-    refuse("the address of a function's parameter is not supported");
+  if (local == nullptr || (local->space != Space::kLocal && !local->has_local_copy)) {
+    refuse("an argument of a call has no address");
     return 0;
   }
   const std::int32_t row = scratch();
@@ -161,7 +162,8 @@ std::int32_t Decoder::write(const ast::Operand& operand, Type type) {
   if (type == Type::kPred) return write_predicate(operand);
   if (operand.kind == ast::Operand::Kind::kSink) return scratch();
   const Type held = register_type(operand);
-  if (held == Type::kNone || held == Type::kPred) {
+  refuse_decoration(operand);
+  if (held == Type::kNone || held == Type::kPred || held == Type::kB128) {
     refuse("the destination is not a register of the type", LoadError::Kind::kSyntax);
     return 0;
   }
@@ -170,6 +172,42 @@ std::int32_t Decoder::write(const ast::Operand& operand, Type type) {
   const std::int32_t row = scratch();
   widenings_.push_back({register_row(operand.index), row, size_of(held), size_of(type), is_signed(type)});
   return row;
+}
+
+std::int32_t Decoder::wide_row(const ast::Operand& operand) {
+  refuse_decoration(operand);
+  if (register_type(operand) == Type::kB128) return register_row(operand.index);
+  refuse("an operand is not a 128-bit register", LoadError::Kind::kSyntax);
+  return 0;
+}
+
+// Only the instructions that know them may be given -r and r.b0.
+void Decoder::refuse_decoration(const ast::Operand& operand) {
+  if (operand.kind != ast::Operand::Kind::kRegister) return;
+  if (!operand.name.empty()) refuse("a selector on an operand", LoadError::Kind::kSyntax);
+  if (operand.negated && register_type(operand) != Type::kPred) {
+    refuse("a sign on an operand", LoadError::Kind::kSyntax);
+  }
+}
+
+// Whether the code uses the variable's address for more than direct loads and stores.
+bool Decoder::takes_address(std::size_t variable) const {
+  for (const ast::Operand& operand : function_->operands) {
+    if (operand.kind != ast::Operand::Kind::kVariable || operand.memory) continue;
+    if (operand.index == static_cast<int>(variable)) return true;
+  }
+  return false;
+}
+
+void Decoder::spill_parameters() {
+  for (const FunctionVariable& variable : variables_) {
+    if (!variable.has_local_copy) continue;
+    Instruction& instruction = emit(isa_.spill_parameter);
+    instruction.a = variable.frame_offset;
+    instruction.slot = static_cast<std::uint32_t>(variable.bytes);
+    instruction.immediate = static_cast<std::int64_t>(variable.local_offset);
+    instruction.counted = 0;
+  }
 }
 
 // ---- predicates
@@ -210,6 +248,7 @@ Address Decoder::address(const ast::Operand& operand, Space space) {
   if (!operand.memory) refuse("an address in brackets is missing", LoadError::Kind::kSyntax);
   switch (operand.kind) {
     case ast::Operand::Kind::kRegister: {
+      refuse_decoration(operand);
       const Type held = register_type(operand);
       if (size_of(held) != 4 && size_of(held) != 8) refuse("an address register is not 32 or 64 bits wide");
       const bool is_narrow_generic = size_of(held) == 4 && (space == Space::kGeneric || space == Space::kGlobal);

@@ -23,14 +23,15 @@ inline BFloat16 to_bfloat16(float value) {
   return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
-// Rounds a double once: to odd in float first, so that the second rounding cannot err.
-inline float round_to_odd(double value) {
+// Rounds a wider value once: to odd in float first, so that the second rounding cannot err.
+template <class Wide>
+inline float round_to_odd(Wide value) {
   float nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value || nearest != nearest) return nearest;
+  if (static_cast<Wide>(nearest) == value || nearest != nearest) return nearest;
   auto bits = std::bit_cast<std::uint32_t>(nearest);
   if ((bits & 0x7fffffff) == 0x7f800000) return nearest;
   if ((bits & 1) != 0) return nearest;
-  const bool towards_zero = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
+  const bool towards_zero = std::fabs(static_cast<Wide>(nearest)) > std::fabs(value);
   return std::bit_cast<float>(towards_zero ? bits - 1 : bits + 1);
 }
 

@@ -47,6 +47,7 @@ struct InstructionSet {
   Handler branch_unless = nullptr;
   Handler not_predicate = nullptr;
   Handler local_address = nullptr;           // dst = the current call's local memory + immediate
+  Handler spill_parameter = nullptr;         // copies `slot` bytes per lane from the frame to local memory
   Handler dynamic_shared_address = nullptr;  // dst = first byte of dynamic shared memory + immediate
   Handler function_end = nullptr;
   Handler (*resize)(std::size_t to, std::size_t from, bool sign) = nullptr;

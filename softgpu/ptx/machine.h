@@ -83,8 +83,10 @@ struct Launch {
   const std::atomic<bool>* cancel = nullptr;  // when it becomes true the launch ends early with kCancelled
   // Called by every thread that executes blocks, before it starts one and whenever blocks are suspended; may block.
   const std::function<void()>* pause = nullptr;
-  const TextureTable* textures = nullptr;     // null: there are no texture and surface objects
-  DeviceHeap* heap = nullptr;                 // of malloc in kernels; null: the module's own, of kDefaultHeapBytes
+  unsigned multiprocessors = 1;            // %nsmid; block i runs on multiprocessor i modulo this
+  std::uint64_t grid_id = 0;               // %gridid
+  const TextureTable* textures = nullptr;  // null: there are no texture and surface objects
+  DeviceHeap* heap = nullptr;              // of malloc in kernels; null: the module's own, of kDefaultHeapBytes
 };
 
 enum class FaultKind {

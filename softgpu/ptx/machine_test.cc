@@ -40,19 +40,22 @@ TEST_P(LoadRefuses, ByNameAndLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Instructions, LoadRefuses,
-    ::testing::Values(Unsupported{"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0}, {%r0}, {%r0}, {%f0};",
-                                  LoadError::Kind::kUnsupported, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
+    ::testing::Values(Unsupported{"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0}, %d0, %d1, 1, 1, 1;",
+                                  LoadError::Kind::kUnsupported, "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"},
+                      Unsupported{"cp.async.bulk.commit_group;", LoadError::Kind::kUnsupported, "cp.async.bulk"},
+                      Unsupported{"tensormap.replace.tile.rank.global.b1024.b32 [%d0], 1;",
+                                  LoadError::Kind::kUnsupported, "tensormap.replace"},
                       Unsupported{"add.wonderful.s32 %r0, %r1, %r2;", LoadError::Kind::kUnsupported, ".wonderful"},
                       Unsupported{"add.sat.u32 %r0, %r1, %r2;", LoadError::Kind::kUnsupported, ".sat"},
                       Unsupported{"add.s32 %r0, %r1;", LoadError::Kind::kSyntax, "add.s32"},
                       Unsupported{"sin.approx.f64 %d0, %d1;", LoadError::Kind::kUnsupported, "sin.approx.f64"},
-                      Unsupported{"mov.u32 %r0, %pm0;", LoadError::Kind::kUnsupported, "%pm0"},
+                      Unsupported{"mov.u32 %r0, %pm8;", LoadError::Kind::kUnsupported, "%pm8"},
                       Unsupported{"mov.u64 %d0, nowhere;", LoadError::Kind::kUnresolvedSymbol, "nowhere"},
                       Unsupported{"bra NOWHERE;", LoadError::Kind::kUnresolvedSymbol, "NOWHERE"},
                       Unsupported{"call.uni missing, ();", LoadError::Kind::kUnresolvedSymbol, "missing"},
                       Unsupported{"setp.lt.s32 %r0, %r1, %r2;", LoadError::Kind::kSyntax, "predicate"},
-                      Unsupported{"tex.2d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [t, {%r0,%r1}];", LoadError::Kind::kSyntax,
-                                  "expected"},
+                      Unsupported{"tex.2d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [t, {%r0,%r1}];",
+                                  LoadError::Kind::kUnresolvedSymbol, "not defined"},
                       Unsupported{"st.const.u32 [%d0], %r0;", LoadError::Kind::kUnsupported, "read-only"}));
 
 TEST(Module, DescribesItsKernels) {

@@ -58,13 +58,16 @@ class LoadedModule final : public Module {
 
   // Zeroed device memory that lives as long as the module; 0 when there is none left.
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment) {
+    const std::uint64_t address = allocate_untouched(bytes, alignment);
+    if (address != 0) std::memset(reinterpret_cast<void*>(address), 0, bytes);
+    return address;
+  }
+  std::uint64_t allocate_untouched(std::size_t bytes, std::size_t alignment) {
     const std::size_t slack = alignment > kDeviceAlignment ? alignment : 0;
     const std::uint64_t address = memory_.allocate(std::max<std::size_t>(bytes, 1) + slack);
     if (address == 0) return 0;
     allocations_.push_back(address);
-    const std::uint64_t aligned = align_up(address, alignment);
-    std::memset(reinterpret_cast<void*>(aligned), 0, bytes);
-    return aligned;
+    return align_up(address, alignment);
   }
 
   Program& program() { return program_; }
@@ -158,7 +161,7 @@ class Loader {
     if (parsed.error) return {nullptr, std::move(*parsed.error)};
     tree_ = std::move(parsed.module);
     name_functions();
-    const bool ok = place_constants() && place_globals() && initialise() && decode();
+    const bool ok = name_aliases() && place_constants() && place_globals() && initialise() && decode();
     instruction_set().leave();
     if (!ok) return {nullptr, std::move(error_)};
     return {std::move(module_), {}};
@@ -182,6 +185,20 @@ class Loader {
       code->is_entry = function.is_entry;
       module_->program().functions.push_back(std::move(code));
     }
+  }
+
+  bool name_aliases() {
+    for (const ast::Alias& alias : tree_.aliases) {
+      const auto target = symbols_.find(alias.target);
+      if (target == symbols_.end() || target->second.kind != Symbol::Kind::kFunction ||
+          !tree_.functions[target->second.value].has_body) {
+        return fail(LoadError::Kind::kUnresolvedSymbol, alias.line,
+                    "alias '" + std::string(alias.name) + "' of '" + std::string(alias.target) +
+                        "', which is no function of the module");
+      }
+      symbols_[alias.name] = target->second;
+    }
+    return true;
   }
 
   bool out_of_memory(const ast::Variable& variable) {
@@ -235,7 +252,7 @@ class Loader {
       for (const ast::Initialiser& value : variable.initialisers) {
         std::uint64_t bits = value.bits;
         if (!value.symbol.empty() && !symbol_address(value, variable, bits)) return false;
-        std::memcpy(at, &bits, size_of(variable.type));
+        std::memcpy(at, &bits, std::min(size_of(variable.type), sizeof bits));
         at += size_of(variable.type);
       }
     }
@@ -271,12 +288,20 @@ class Loader {
       program.deepest_local = std::max(program.deepest_local, code.local_bytes);
     }
     constants.store(program);
+    if (program.allocates && !place_heap()) return false;
     for (std::size_t i = 0; i < tree_.functions.size(); ++i) {
       const ast::Function& function = tree_.functions[i];
       if (!function.is_entry || !function.has_body) continue;
       const Code& code = *program.functions[i];
       module_->add_kernel(describe(function, code, shared.bytes(i, code.calls)), code);
     }
+    return true;
+  }
+
+  bool place_heap() {
+    const std::uint64_t begin = module_->allocate_untouched(kDefaultHeapBytes, kDeviceAlignment);
+    if (begin == 0) return fail(LoadError::Kind::kOutOfMemory, 0, "no device memory for the heap of malloc");
+    module_->program().heap = std::make_unique<DeviceHeap>(begin, kDefaultHeapBytes);
     return true;
   }
 

@@ -24,6 +24,12 @@ std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> atomic_opcodes();
 std::span<const Opcode> control_opcodes();
 std::span<const Opcode> warp_opcodes();
+std::span<const Opcode> mma_opcodes();
+std::span<const Opcode> matrix_opcodes();
+std::span<const Opcode> async_opcodes();
+std::span<const Opcode> hint_opcodes();
+std::span<const Opcode> video_opcodes();
+std::span<const Opcode> texture_opcodes();
 
 // Fill in the helpers of an InstructionSet that live in the same file as their relatives.
 void add_control_helpers(InstructionSet& set);
@@ -31,10 +37,49 @@ void add_move_helpers(InstructionSet& set);
 void add_convert_helpers(InstructionSet& set);
 
 // Opcodes that several families implement for different types: the first table's decoder passes on to these.
-bool decode_half(Decoder& decoder, Type type);   // f16, bf16 and the packed pairs; false: not one of its opcodes
-void decode_warp_barrier(Decoder& decoder);      // bar.warp.sync
-bool decode_carry(Decoder& decoder, Type type);  // .cc and the c-suffixed opcodes
+bool decode_half(Decoder& decoder, Type type);    // f16, bf16 and the packed pairs; false: not one of its opcodes
+void decode_warp_barrier(Decoder& decoder);       // bar.warp.sync
+void decode_cluster_barrier(Decoder& decoder);    // barrier.cluster
+void decode_wmma_product(Decoder& decoder);       // wmma.mma
+bool decode_packed_conversion(Decoder& decoder);  // cvt of pairs, tf32, 8-bit floats and .pack; false: none of them
+bool decode_carry(Decoder& decoder, Type type);   // .cc and the c-suffixed opcodes
 void decode_float_arithmetic(Decoder& decoder, Type type);
+
+// For instructions that need do nothing here.
+inline const Instruction* nothing(Warp&, const Instruction* at) {
+  return at + 1;
+}
+
+// The elements of {a, b, c, d}, or the operand itself.
+inline std::span<const ast::Operand> elements_of(const Decoder& decoder, const ast::Operand& operand) {
+  if (operand.kind == ast::Operand::Kind::kList) return decoder.function().elements_of(operand);
+  return {&operand, 1};
+}
+
+// As Decoder::address, but always in a 64-bit row.
+inline Address wide_address(Decoder& decoder, const ast::Operand& operand, Space space) {
+  const Address address = decoder.address(operand, space);
+  if (address.is_wide) return address;
+  ast::Operand plain = operand;
+  plain.memory = false;
+  return {decoder.read(plain, Type::kU64), address.offset, true};
+}
+
+// dst = op(dst)
+inline void emit_in_place(Decoder& decoder, Handler handler, std::int32_t dst) {
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = dst;
+}
+
+// A scratch row with op(a).
+inline std::int32_t emit_prepared(Decoder& decoder, Handler handler, std::int32_t a) {
+  const auto dst = decoder.scratch();
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+  return dst;
+}
 
 // dst = op(a), op(a, b), op(a, b, c): reads the operands as `from`, writes `to`.
 inline void emit_unary(Decoder& decoder, Handler handler, Type to, Type from) {

@@ -180,34 +180,68 @@ Handler take_handler(Decoder& decoder, Type type, bool is_wide, bool& compares) 
   return compares ? integer_handler<CompareSwap>(bits_of(type), is_wide) : nullptr;
 }
 
-void decode_atomic(Decoder& decoder) {
-  const bool returns = decoder.opcode() == "atom";
-  const Type type = decoder.take_type();
-  const Space space = decoder.maybe_space().value_or(Space::kGeneric);
-  for (const char* word : {"relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "noftz"})
-    decoder.take(word);
-  if (space != Space::kGlobal && space != Space::kShared && space != Space::kGeneric) {
-    return decoder.refuse("the state space has no atomics");
-  }
-  const std::size_t first = returns ? 1 : 0;
-  if (!decoder.expect_operands(first + 2, first + 3)) return;
-  const auto operands = decoder.operands();
-  const Address address = decoder.address(operands[first], space);
+struct AtomicForm {
+  Type type = Type::kB32;
+  Space space = Space::kGeneric;
+  bool returns = false;
   bool compares = false;
-  const Handler handler = take_handler(decoder, type, address.is_wide, compares);
-  if (compares != (operands.size() == first + 3))
-    return decoder.refuse("wrong number of operands", LoadError::Kind::kSyntax);
-  const auto b = decoder.read(operands[first + 1], type);
-  const auto c = compares ? decoder.read(operands[first + 2], type) : kNoRow;
-  const bool keeps = returns && operands[0].kind != ast::Operand::Kind::kSink;
-  const auto dst = keeps ? decoder.write(operands[0], type) : kNoRow;
-  Instruction& instruction = decoder.emit_memory(handler);
+  Handler handler = nullptr;
+};
+
+// One element: `b` and, of compare-and-swap, `c`; the old value goes to `result` if there is one.
+void emit_atomic(Decoder& decoder, const AtomicForm& form, const Address& address, const ast::Operand& value,
+                 const ast::Operand* replacement, const ast::Operand* result) {
+  const auto b = decoder.read(value, form.type);
+  const auto c = replacement != nullptr ? decoder.read(*replacement, form.type) : kNoRow;
+  const bool keeps = result != nullptr && result->kind != ast::Operand::Kind::kSink;
+  const auto dst = keeps ? decoder.write(*result, form.type) : kNoRow;
+  Instruction& instruction = decoder.emit_memory(form.handler);
   instruction.dst = dst;
   instruction.a = address.row;
   instruction.b = b;
   instruction.c = c;
   instruction.immediate = address.offset;
-  instruction.mode = static_cast<std::uint16_t>(space);
+  instruction.mode = static_cast<std::uint16_t>(form.space);
+}
+
+// red.global.add.v2.f32 [a], {b, c}: every element is an atomic of its own.
+void emit_vector_atomic(Decoder& decoder, const AtomicForm& form, Address address, int count) {
+  const auto operands = decoder.operands();
+  const ast::Operand& values = operands[form.returns ? 2 : 1];
+  const bool fits = values.kind == ast::Operand::Kind::kList && values.count == count && !form.compares &&
+                    (!form.returns || (operands[0].kind == ast::Operand::Kind::kList && operands[0].count == count));
+  if (!fits) return decoder.refuse("vector and operand do not agree");
+  const auto elements = decoder.function().elements_of(values);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const ast::Operand* result = form.returns ? &decoder.function().elements_of(operands[0])[i] : nullptr;
+    emit_atomic(decoder, form, address, elements[i], nullptr, result);
+    address.offset += static_cast<std::int64_t>(size_of(form.type));
+  }
+}
+
+void decode_atomic(Decoder& decoder) {
+  constexpr std::string_view kVectors[] = {"v2", "v4", "v8"};
+  AtomicForm form;
+  form.returns = decoder.opcode() == "atom";
+  form.type = decoder.take_type();
+  form.space = decoder.maybe_space().value_or(Space::kGeneric);
+  for (const char* word : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"})
+    decoder.take(word);
+  const bool has_policy = decoder.take("L2::cache_hint");
+  const int vector = decoder.take_any(kVectors);
+  if (form.space != Space::kGlobal && form.space != Space::kShared && form.space != Space::kGeneric) {
+    return decoder.refuse("the state space has no atomics");
+  }
+  const std::size_t first = form.returns ? 1 : 0;
+  if (!decoder.expect_operands(first + 2, first + 4)) return;
+  const auto operands = decoder.operands();
+  const Address address = decoder.address(operands[first], form.space);
+  form.handler = take_handler(decoder, form.type, address.is_wide, form.compares);
+  if (operands.size() != first + 2 + (form.compares ? 1 : 0) + (has_policy ? 1 : 0))
+    return decoder.refuse("wrong number of operands", LoadError::Kind::kSyntax);
+  if (vector >= 0) return emit_vector_atomic(decoder, form, address, 2 << vector);
+  emit_atomic(decoder, form, address, operands[first + 1], form.compares ? &operands[first + 2] : nullptr,
+              form.returns ? &operands[0] : nullptr);
 }
 
 constexpr Opcode kOpcodes[] = {{"atom", decode_atomic}, {"red", decode_atomic}};

@@ -1,4 +1,5 @@
-// Logic, shifts and bit fields: and or xor not cnot lop3 shl shr shf prmt bfe bfi bfind bmsk brev popc clz szext.
+// Logic, shifts and bit fields: and or xor not cnot lop3 shl shr shf prmt bfe bfi bfind bmsk brev popc clz szext
+// fns.
 #include <algorithm>
 #include <type_traits>
 
@@ -141,6 +142,35 @@ struct BitMask {
     if (position >= 32 || length == 0) return 0;
     const u64 ones = length >= 32 ? ~u64{0} : (u64{1} << length) - 1;
     return static_cast<u32>(ones << position);
+  }
+};
+
+// The low `bits` bits of a, extended with their sign or with zeros. Clamping, 32 bits and more are the whole of a.
+template <bool kClamp>
+struct SignExtendField {
+  template <class T>
+  static T apply(T a, u32 bits) {
+    if (kClamp && bits >= 32) return a;
+    bits &= 31;
+    if (bits == 0) return 0;
+    const auto shift = 32 - bits;
+    return static_cast<T>(static_cast<T>(static_cast<u32>(a) << shift) >> shift);
+  }
+};
+
+// fns: the position of the |offset|-th set bit of `mask` from `base` upwards, or downwards when offset is negative;
+// offset 0 asks for the bit at base itself. All ones when there is none.
+struct FindSet {
+  static u32 apply(u32 mask, u32 base, u32 offset) {
+    const auto wanted = static_cast<std::int32_t>(offset);
+    if (base > 31) return ~0u;
+    if (wanted == 0) return (mask >> base & 1) != 0 ? base : ~0u;
+    std::int64_t left = wanted < 0 ? -std::int64_t{wanted} : wanted;
+    for (int at = static_cast<int>(base); at >= 0 && at < 32; at += wanted < 0 ? -1 : 1) {
+      left -= mask >> at & 1;
+      if (left == 0) return static_cast<u32>(at);
+    }
+    return ~0u;
   }
 };
 
@@ -350,12 +380,31 @@ void decode_bit_mask(Decoder& decoder) {
               Type::kU32, Type::kU32);
 }
 
+void decode_extend(Decoder& decoder) {
+  const Type type = decoder.take_type();
+  const bool clamps = decoder.take("clamp");
+  if (!clamps && !decoder.take("wrap")) return decoder.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
+  Handler handler = nullptr;
+  if (type == Type::kU32) {
+    handler = clamps ? binary<SignExtendField<true>, u32, u32> : binary<SignExtendField<false>, u32, u32>;
+  } else if (type == Type::kS32) {
+    using s32 = std::int32_t;
+    handler = clamps ? binary<SignExtendField<true>, s32, s32, u32> : binary<SignExtendField<false>, s32, s32, u32>;
+  }
+  emit_binary(decoder, handler, type, type, Type::kU32);
+}
+
+void decode_find_set(Decoder& decoder) {
+  decoder.take("b32");
+  emit_ternary(decoder, ternary<FindSet, u32, u32>, Type::kU32, Type::kU32, Type::kU32, Type::kU32);
+}
+
 constexpr Opcode kOpcodes[] = {
-    {"and", decode_logic},     {"or", decode_logic},    {"xor", decode_logic},  {"not", decode_not},
-    {"cnot", decode_not},      {"lop3", decode_logic3}, {"shl", decode_shift},  {"shr", decode_shift},
-    {"prmt", decode_permute},  {"bfe", decode_extract}, {"bfi", decode_insert}, {"bfind", decode_count},
-    {"brev", decode_count},    {"popc", decode_count},  {"clz", decode_count},  {"shf", decode_funnel_shift},
-    {"bmsk", decode_bit_mask},
+    {"and", decode_logic},     {"or", decode_logic},     {"xor", decode_logic},    {"not", decode_not},
+    {"cnot", decode_not},      {"lop3", decode_logic3},  {"shl", decode_shift},    {"shr", decode_shift},
+    {"prmt", decode_permute},  {"bfe", decode_extract},  {"bfi", decode_insert},   {"bfind", decode_count},
+    {"brev", decode_count},    {"popc", decode_count},   {"clz", decode_count},    {"shf", decode_funnel_shift},
+    {"bmsk", decode_bit_mask}, {"szext", decode_extend}, {"fns", decode_find_set},
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Extended-precision integers: add.cc addc sub.cc subc mad.cc madc. The carry is a register of its own, a bit per lane.
+#include <type_traits>
+
 #include "softgpu/ptx/ops.h"
 
 #include "softgpu/ptx/isa_begin.h"
@@ -11,7 +13,14 @@ enum class Kind { kAdd, kSubtract, kMultiplyLow, kMultiplyHigh };
 constexpr std::uint16_t kReadsCarry = 1;
 constexpr std::uint16_t kWritesCarry = 2;
 
-template <class T, Kind kKind>
+// The product of two's complement values; its bits above 2 * width repeat the sign.
+template <class T>
+unsigned __int128 signed_product(T a, T b) {
+  using Signed = std::make_signed_t<T>;
+  return static_cast<unsigned __int128>(static_cast<__int128>(static_cast<Signed>(a)) * static_cast<Signed>(b));
+}
+
+template <class T, Kind kKind, bool kSignedProduct = false>
 const Instruction* with_carry(Warp& warp, const Instruction* at) {
   using Wide = unsigned __int128;
   constexpr int kBits = sizeof(T) * 8;
@@ -23,7 +32,7 @@ const Instruction* with_carry(Warp& warp, const Instruction* at) {
   T values[kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
     const Wide carry = carry_in >> lane & 1;
-    const Wide product = static_cast<Wide>(a[lane]) * b[lane];
+    const Wide product = kSignedProduct ? signed_product(a[lane], b[lane]) : static_cast<Wide>(a[lane]) * b[lane];
     Wide sum = 0;
     if constexpr (kKind == Kind::kAdd) sum = static_cast<Wide>(a[lane]) + b[lane] + carry;
     if constexpr (kKind == Kind::kSubtract) sum = static_cast<Wide>(a[lane]) - b[lane] - carry;
@@ -38,11 +47,14 @@ const Instruction* with_carry(Warp& warp, const Instruction* at) {
   return at + 1;
 }
 
-// The high half of a signed product is not supported.
+// Only the high half of a product depends on the sign.
 template <Kind kKind>
 Handler carry_handler(Type type) {
-  if (kKind == Kind::kMultiplyHigh && is_signed(type)) return nullptr;
   if (is_float(type)) return nullptr;
+  if constexpr (kKind == Kind::kMultiplyHigh) {
+    if (type == Type::kS32) return with_carry<std::uint32_t, kKind, true>;
+    if (type == Type::kS64) return with_carry<std::uint64_t, kKind, true>;
+  }
   if (size_of(type) == 4) return with_carry<std::uint32_t, kKind>;
   if (size_of(type) == 8) return with_carry<std::uint64_t, kKind>;
   return nullptr;

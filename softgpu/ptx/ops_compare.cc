@@ -1,6 +1,7 @@
 // Comparison and selection: setp set selp slct.
 #include <cfloat>
 
+#include "softgpu/ptx/half.h"
 #include "softgpu/ptx/ops.h"
 
 #include "softgpu/ptx/isa_begin.h"
@@ -145,6 +146,19 @@ const Instruction* select_constant(Warp& warp, const Instruction* at) {
   return at + 1;
 }
 
+const Instruction* select_pair(Warp& warp, const Instruction* at) {
+  const u32 low = predicate(warp, at->a), high = predicate(warp, at->b);
+  const auto yes = static_cast<u32>(at->immediate);
+  write_lanes<u32>(warp, at->dst,
+                   [&](int lane) { return (low >> lane & 1 ? yes : 0) | (high >> lane & 1 ? yes << 16 : 0); });
+  return at + 1;
+}
+
+const Instruction* copy_predicate(Warp& warp, const Instruction* at) {
+  set_predicate(warp, at->dst, predicate(warp, at->a));
+  return at + 1;
+}
+
 template <class T>
 const Instruction* select(Warp& warp, const Instruction* at) {
   const u32 chosen = predicate(warp, at->c);
@@ -210,23 +224,65 @@ Handler typed_compare(Type type, int comparison) {
   return with_integer(type, [&](auto tag) { return compare_handler<typename decltype(tag)::type>(comparison); });
 }
 
+// Halves are compared as f32. kPart: the half of a pair.
+template <class Half, int kPart, bool kFlushes>
+struct WidenHalf {
+  template <class Word>
+  static float apply(Word word) {
+    const auto half = std::bit_cast<Half>(static_cast<std::uint16_t>(word >> (16 * kPart)));
+    if constexpr (std::is_same_v<Half, BFloat16>) {
+      return to_float(half);
+    } else {
+      const auto value = static_cast<float>(half);
+      constexpr float kSmallestNormal = 0x1p-14f;
+      return kFlushes && __builtin_fabsf(value) < kSmallestNormal ? __builtin_copysignf(0.0f, value) : value;
+    }
+  }
+};
+
+template <class Half, bool kFlushes>
+Handler widen_handler(bool is_pair, int part) {
+  using u16 = std::uint16_t;
+  if (!is_pair) return unary<WidenHalf<Half, 0, kFlushes>, float, u16>;
+  return part == 0 ? unary<WidenHalf<Half, 0, kFlushes>, float, u32> : unary<WidenHalf<Half, 1, kFlushes>, float, u32>;
+}
+
+std::int32_t widened(Decoder& decoder, Type type, std::int32_t row, int part, bool flushes) {
+  const bool is_pair = is_packed_half(type);
+  const bool is_bf16 = type == Type::kBf16 || type == Type::kBf16x2;
+  return emit_prepared(decoder,
+                       is_bf16   ? widen_handler<BFloat16, false>(is_pair, part)
+                       : flushes ? widen_handler<_Float16, true>(is_pair, part)
+                                 : widen_handler<_Float16, false>(is_pair, part),
+                       row);
+}
+
 struct FlushSubnormal {
   static float apply(float value) {
     return __builtin_fabsf(value) < FLT_MIN ? __builtin_copysignf(0.0f, value) : value;
   }
 };
 
-std::int32_t flushed(Decoder& decoder, std::int32_t row) {
-  const auto dst = decoder.scratch();
-  Instruction& instruction = decoder.emit(unary<FlushSubnormal, float, float>);
+struct Compared {
+  std::int32_t a = kNoRow, b = kNoRow, c = kNoRow;
+  std::uint16_t mode = 0;
+};
+
+void emit_compare(Decoder& decoder, Handler handler, const Compared& rows, std::int32_t dst, std::int32_t second) {
+  Instruction& instruction = decoder.emit(handler);
   instruction.dst = dst;
-  instruction.a = row;
-  return dst;
+  instruction.d = second;
+  instruction.a = rows.a;
+  instruction.b = rows.b;
+  instruction.c = rows.c;
+  instruction.mode = rows.mode;
 }
 
-// The comparison of setp and set, into predicate row `dst`; an optional predicate follows the two operands.
+// The comparison of setp and set, into predicate row `dst`; an optional predicate follows the two operands. Of packed
+// pairs the low halves' result goes to `dst`, the high halves' to `second`.
 void emit_compare(Decoder& decoder, Type type, std::int32_t dst, std::int32_t second) {
-  const int comparison = take_comparison(decoder, type);
+  const bool is_half = size_of(type) == 2 && is_float(type), is_pair = is_packed_half(type);
+  const int comparison = take_comparison(decoder, is_pair ? Type::kF16 : type);
   const bool flushes = decoder.take("ftz");
   const std::uint16_t mode = decoder.take("and")   ? kAnd
                              : decoder.take("or")  ? kOr
@@ -234,19 +290,27 @@ void emit_compare(Decoder& decoder, Type type, std::int32_t dst, std::int32_t se
                                                    : kPlain;
   const auto operands = decoder.operands();
   if (!decoder.expect_operands(mode == kPlain ? 3 : 4, mode == kPlain ? 3 : 4)) return;
-  auto a = decoder.read(operands[1], type), b = decoder.read(operands[2], type);
+  const auto a = decoder.read(operands[1], type), b = decoder.read(operands[2], type);
+  Compared rows{a, b, mode == kPlain ? kNoRow : decoder.read_predicate(operands[3]), mode};
   if (flushes && type == Type::kF32) {
-    a = flushed(decoder, a);
-    b = flushed(decoder, b);
+    rows.a = emit_prepared(decoder, unary<FlushSubnormal, float, float>, a);
+    rows.b = emit_prepared(decoder, unary<FlushSubnormal, float, float>, b);
   }
-  const auto c = mode == kPlain ? kNoRow : decoder.read_predicate(operands[3]);
-  Instruction& instruction = decoder.emit(typed_compare(type, comparison));
-  instruction.dst = dst;
-  instruction.d = second;
-  instruction.a = a;
-  instruction.b = b;
-  instruction.c = c;
-  instruction.mode = mode;
+  if (!is_pair && !(is_half && (flushes || type == Type::kBf16))) {
+    return emit_compare(decoder, typed_compare(type, comparison), rows, dst, second);
+  }
+  const Handler handler = typed_compare(Type::kF32, comparison);
+  rows.a = widened(decoder, type, a, 0, flushes);
+  rows.b = widened(decoder, type, b, 0, flushes);
+  if (!is_pair) return emit_compare(decoder, handler, rows, dst, second);
+  const Compared high{widened(decoder, type, a, 1, flushes), widened(decoder, type, b, 1, flushes), rows.c, mode};
+  // The predicate combined with may be one of the destinations, so both results are kept aside first.
+  const auto low_result = decoder.scratch();
+  emit_compare(decoder, handler, rows, low_result, kNoRow);
+  if (second != kNoRow) emit_compare(decoder, handler, high, second, kNoRow);
+  Instruction& move = decoder.emit(copy_predicate);
+  move.dst = dst;
+  move.a = low_result;
 }
 
 void decode_setp(Decoder& decoder) {
@@ -256,11 +320,25 @@ void decode_setp(Decoder& decoder) {
   emit_compare(decoder, type, decoder.write_predicate(destination), decoder.second_predicate(destination));
 }
 
+// set of pairs: 1.0 or 0 in each half, or as an integer type all ones or 0.
+void decode_set_pair(Decoder& decoder, Type to, Type from, std::int32_t low) {
+  const auto high = decoder.scratch();
+  emit_compare(decoder, from, low, high);
+  const auto dst = decoder.write(decoder.operands()[0], to);
+  const bool is_known = is_packed_half(to) || to == Type::kU32 || to == Type::kS32;
+  Instruction& instruction = decoder.emit(is_known ? select_pair : nullptr);
+  instruction.dst = dst;
+  instruction.a = low;
+  instruction.b = high;
+  instruction.immediate = to == Type::kF16x2 ? 0x3c00 : to == Type::kBf16x2 ? 0x3f80 : 0xffff;
+}
+
 void decode_set(Decoder& decoder) {
   const Type to = decoder.take_type();
   const Type from = decoder.take_type();
   if (decoder.operands().empty()) return decoder.refuse("it has no operands", LoadError::Kind::kSyntax);
   const auto result = decoder.scratch();
+  if (is_packed_half(from)) return decode_set_pair(decoder, to, from, result);
   emit_compare(decoder, from, result, kNoRow);
   const auto dst = decoder.write(decoder.operands()[0], to);
   const std::int64_t one = to == Type::kF32 ? 0x3f800000 : to == Type::kF16 ? 0x3c00 : to == Type::kBf16 ? 0x3f80 : -1;

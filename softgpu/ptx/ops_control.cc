@@ -150,7 +150,7 @@ const Instruction* barrier(Warp& warp, const Instruction* at) {
   const u32 id = source<u32>(warp, at->a)[first];
   const u32 count = at->b == kNoRow ? 0 : source<u32>(warp, at->b)[first];
   const u32 p = at->c == kNoRow ? 0 : predicate(warp, at->c);
-  if (id >= kBarriers) return raise(warp, at, FaultKind::kIllegalInstruction, id, first);
+  if (id >= kNamedBarriers) return raise(warp, at, FaultKind::kIllegalInstruction, id, first);
   return arrive(warp, at, id, count, p);
 }
 
@@ -165,10 +165,6 @@ const Instruction* yield_warp(Warp& warp, const Instruction* at) {
     return next == nullptr ? nullptr : pause(warp, next);
   }
   return pause(warp, at + 1);
-}
-
-const Instruction* nothing(Warp&, const Instruction* at) {
-  return at + 1;
 }
 
 // ---- decoding
@@ -231,6 +227,7 @@ void decode_direct_call(Decoder& decoder, const ast::Operand& callee, CallSite s
     return decoder.refuse("the arguments do not fit function '" + std::string(callee.name) + "'");
   }
   if (builtin && (function == nullptr || !function->has_body)) {
+    decoder.program().allocates |= *builtin == Builtin::kMalloc;
     Instruction& instruction = decoder.emit(call_builtin);
     instruction.mode = static_cast<std::uint16_t>(*builtin);
     instruction.data = decoder.keep(std::move(site));
@@ -281,7 +278,8 @@ void decode_nanosleep(Decoder& decoder) {
   decoder.take("u32");
   decoder.emit(yield_warp);
 }
-void decode_nothing(Decoder& decoder) {
+void decode_pmevent(Decoder& decoder) {
+  decoder.take("mask");
   decoder.emit(nothing);
 }
 
@@ -310,6 +308,7 @@ void emit_reduction(Decoder& decoder) {
 
 void decode_bar(Decoder& decoder) {
   if (decoder.take("warp")) return decode_warp_barrier(decoder);
+  if (decoder.take("cluster")) return decode_cluster_barrier(decoder);
   decoder.take("cta");
   decoder.take("aligned");
   if (decoder.take("red")) return emit_reduction(decoder);
@@ -336,7 +335,7 @@ constexpr Opcode kOpcodes[] = {
     {"barrier", decode_bar, GuardMode::kBranch},
     {"brkpt", decode_trap, GuardMode::kBranch},
     {"nanosleep", decode_nanosleep, GuardMode::kBranch},
-    {"pmevent", decode_nothing},
+    {"pmevent", decode_pmevent},
 };
 
 }  // namespace

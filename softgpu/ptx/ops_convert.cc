@@ -31,6 +31,7 @@ template <class To, class From>
 To narrow(From value) {
   if constexpr (std::is_same_v<To, BFloat16>) {
     if constexpr (std::is_same_v<From, double>) return to_bfloat16(round_to_odd(value));
+    if constexpr (std::is_integral_v<From>) return to_bfloat16(round_to_odd(static_cast<long double>(value)));
     return to_bfloat16(static_cast<float>(value));
   } else {
     return static_cast<To>(value);
@@ -115,12 +116,12 @@ struct Saturate {
     return narrow<T>(value > Float{0} ? (value < Float{1} ? value : Float{1}) : Float{0});
   }
 };
-struct Relu {
+struct Relu {  // NaN stays
   template <class T>
   static T apply(T stored) {
     const auto value = widen(stored);
     using Float = std::remove_const_t<decltype(value)>;
-    return narrow<T>(value > Float{0} ? value : Float{0});
+    return narrow<T>(value > Float{0} || value != value ? value : Float{0});
   }
 };
 struct Flush {
@@ -147,27 +148,24 @@ template <class To, class From>
   return at + 1;
 }
 
-// f32 to f16 or bf16 towards zero.
-template <class To>
-struct TowardsZero {
-  static To apply(float value) {
-    To nearest = narrow<To>(value);
-    const float back = static_cast<float>(widen(nearest));
-    if (!(std::fabs(back) > std::fabs(value))) return nearest;
-    return std::bit_cast<To>(static_cast<std::uint16_t>(std::bit_cast<std::uint16_t>(nearest) - 1));
+// To f16 or bf16 in a directed mode: the nearest value, moved by one when it lies on the wrong side. Halves are ordered
+// like their bits, negative ones backwards.
+template <class To, int kMode>
+struct DirectedHalf {
+  template <class From>
+  static To apply(From stored) {
+    const auto value = static_cast<long double>(widen(stored));
+    const To nearest = narrow<To>(widen(stored));
+    const auto back = static_cast<long double>(widen(nearest));
+    const auto bits = std::bit_cast<std::uint16_t>(nearest);
+    const bool is_negative = (bits & 0x8000) != 0;
+    if (kMode == kZero ? std::fabs(back) > std::fabs(value) : kMode == kDown ? back > value : back < value) {
+      const bool shrinks = kMode == kZero || (kMode == kDown) != is_negative;
+      return std::bit_cast<To>(static_cast<std::uint16_t>(shrinks ? bits - 1 : bits + 1));
+    }
+    return nearest;
   }
 };
-
-template <class To>
-const Instruction* pack_halves(Warp& warp, const Instruction* at) {
-  const float* high = source<float>(warp, at->a);
-  const float* low = source<float>(warp, at->b);
-  write_lanes<std::uint32_t>(warp, at->dst, [&](int lane) {
-    const std::uint32_t top = std::bit_cast<std::uint16_t>(narrow<To>(high[lane]));
-    return top << 16 | std::bit_cast<std::uint16_t>(narrow<To>(low[lane]));
-  });
-  return at + 1;
-}
 
 // ---- choosing
 
@@ -215,9 +213,20 @@ Handler integer_to_integer(Type to, Type from, bool saturates) {
   });
 }
 
+template <class From>
+Handler directed_half_handler(Type to, int rounding) {
+  const auto pick = [&]<class To>(Tag<To>) -> Handler {
+    return rounding == kZero   ? unary<DirectedHalf<To, kZero>, To, From>
+           : rounding == kDown ? unary<DirectedHalf<To, kDown>, To, From>
+                               : unary<DirectedHalf<To, kUp>, To, From>;
+  };
+  return to == Type::kF16 ? pick(Tag<_Float16>{}) : pick(Tag<BFloat16>{});
+}
+
 Handler integer_to_float(Type to, Type from, int rounding) {
   return with_any_integer(from, [&](auto from_tag) -> Handler {
     using From = typename decltype(from_tag)::type;
+    if (rounding != 0 && size_of(to) == 2) return directed_half_handler<From>(to, rounding);
     if (rounding != 0) {
       return with_float(to,
                         [](auto to_tag) -> Handler { return convert_directed<typename decltype(to_tag)::type, From>; });
@@ -251,10 +260,8 @@ Handler float_to_float(Type to, Type from, int rounding) {
     });
   }
   if (to == Type::kF32 && from == Type::kF64) return convert_directed<float, double>;
-  if (rounding != 1 || from != Type::kF32) return nullptr;
-  if (to == Type::kF16) return unary<TowardsZero<_Float16>, _Float16, float>;
-  if (to == Type::kBf16) return unary<TowardsZero<BFloat16>, BFloat16, float>;
-  return nullptr;
+  if (size_of(to) != 2) return nullptr;
+  return with_float(from, [&](auto tag) { return directed_half_handler<typename decltype(tag)::type>(to, rounding); });
 }
 
 template <class Op>
@@ -289,29 +296,10 @@ Modifiers take_modifiers(Decoder& decoder) {
   return out;
 }
 
-void emit_in_place(Decoder& decoder, Handler handler, std::int32_t dst) {
-  Instruction& instruction = decoder.emit(handler);
-  instruction.dst = dst;
-  instruction.a = dst;
-}
-
-void decode_pack(Decoder& decoder, Type to, Type from) {
-  decoder.take("rn");
-  const auto operands = decoder.operands();
-  if (from != Type::kF32 || !decoder.expect_operands(3, 3))
-    return decoder.refuse("packing from this type is not supported");
-  const auto high = decoder.read(operands[1], Type::kF32), low = decoder.read(operands[2], Type::kF32);
-  const auto dst = decoder.write(operands[0], Type::kU32);
-  Instruction& instruction = decoder.emit(to == Type::kF16x2 ? pack_halves<_Float16> : pack_halves<BFloat16>);
-  instruction.dst = dst;
-  instruction.a = high;
-  instruction.b = low;
-}
-
 void decode_convert(Decoder& decoder) {
+  if (decode_packed_conversion(decoder)) return;
   const Type to = decoder.take_type();
   const Type from = decoder.take_type();
-  if (is_packed_half(to)) return decode_pack(decoder, to, from);
   const Modifiers modifiers = take_modifiers(decoder);
   if (!decoder.expect_operands(2, 2)) return;
   auto a = decoder.read(decoder.operands()[1], from);

@@ -61,6 +61,14 @@ struct PropagateNan {
     return a != a || b != b ? static_cast<T>(__builtin_nan("")) : Op::apply(a, b);
   }
 };
+// .xorsign.abs: of the magnitudes, with the sign of the product.
+template <class Op>
+struct XorSign {
+  static float apply(float a, float b) {
+    const float magnitude = Op::apply(__builtin_fabsf(a), __builtin_fabsf(b));
+    return __builtin_signbit(a) != __builtin_signbit(b) ? -magnitude : magnitude;
+  }
+};
 struct Negate {
   template <class T>
   static T apply(T a) {
@@ -250,14 +258,24 @@ void emit_rounded(Decoder& decoder, Type type, Operation operation, Variant vari
   if (variant.saturates) saturate(decoder, type, dst);
 }
 
-void decode_min_max(Decoder& decoder, Type type) {
-  const bool flushes = decoder.take("ftz");
-  const bool is_min = decoder.opcode() == "min";
-  Handler handler = is_min ? binary_handler<Minimum>(type, flushes) : binary_handler<Maximum>(type, flushes);
-  if (decoder.take("NaN")) {
-    handler = is_min ? binary_handler<PropagateNan<Minimum>>(type, flushes)
-                     : binary_handler<PropagateNan<Maximum>>(type, flushes);
+template <class Op>
+Handler extremum_handler(Decoder& decoder, Type type) {
+  const bool flushes = decoder.take("ftz"), propagates = decoder.take("NaN");
+  if (!decoder.take("xorsign")) {
+    return propagates ? binary_handler<PropagateNan<Op>>(type, flushes) : binary_handler<Op>(type, flushes);
   }
+  decoder.take("abs");
+  if (type != Type::kF32) return nullptr;
+  if (flushes) {
+    return propagates ? binary<FlushSubnormals<XorSign<PropagateNan<Op>>>, float, float>
+                      : binary<FlushSubnormals<XorSign<Op>>, float, float>;
+  }
+  return propagates ? binary<XorSign<PropagateNan<Op>>, float, float> : binary<XorSign<Op>, float, float>;
+}
+
+void decode_min_max(Decoder& decoder, Type type) {
+  const Handler handler =
+      decoder.opcode() == "min" ? extremum_handler<Minimum>(decoder, type) : extremum_handler<Maximum>(decoder, type);
   emit_binary(decoder, handler, type, type, type);
 }
 

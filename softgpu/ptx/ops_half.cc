@@ -1,5 +1,5 @@
-// Arithmetic on f16, bf16 and packed pairs: add sub mul fma mad min max neg abs. Every operation is exact in double, so
-// it rounds once.
+// Arithmetic on f16, bf16 and packed pairs: add sub mul fma min max neg abs ex2 tanh. Every operation is exact in double,
+// so it rounds once. .ftz, .sat and .relu are handlers of their own in front and behind. A NaN result is 0x7fff.
 #include <cmath>
 
 #include "softgpu/ptx/half.h"
@@ -20,7 +20,7 @@ double widen(BFloat16 value) {
 template <class Half>
 Half narrow(double value) {
   if constexpr (sizeof(Half) == sizeof(BFloat16) && !std::is_same_v<Half, BFloat16>) {
-    return static_cast<_Float16>(value);
+    return value != value ? std::bit_cast<_Float16>(std::uint16_t{0x7fff}) : static_cast<_Float16>(value);
   } else {
     return to_bfloat16(round_to_odd(value));
   }
@@ -48,6 +48,25 @@ struct Maximum {
     if (b != b) return a;
     return a > b || (a == b && !std::signbit(a)) ? a : b;
   }
+};
+
+template <class Op>
+struct PropagateNan {
+  static double apply(double a, double b, double) { return a != a || b != b ? a + b : Op::apply(a, b, 0); }
+};
+// .xorsign.abs: of the magnitudes, with the sign of the product.
+template <class Op>
+struct XorSign {
+  static double apply(double a, double b, double) {
+    const double magnitude = Op::apply(std::fabs(a), std::fabs(b), 0);
+    return std::signbit(a) != std::signbit(b) ? -magnitude : magnitude;
+  }
+};
+struct Exponential2 {
+  static double apply(double a, double, double) { return std::exp2(a); }
+};
+struct HyperbolicTangent {
+  static double apply(double a, double, double) { return std::tanh(a); }
 };
 
 // The product of two halves is exact in double; the sum is rounded to odd, so that rounding to a half cannot err.
@@ -98,6 +117,44 @@ struct ClearSign {
   static Word apply(Word a) { return static_cast<Word>(a & static_cast<Word>(0x7fff7fffu)); }
 };
 
+// Results in bits, for handlers in front of and behind the operation. kInfinity is the type's: 0x7c00 or 0x7f80.
+template <std::uint16_t kInfinity>
+struct Flush {
+  static std::uint16_t apply(std::uint16_t a) { return (a & kInfinity) == 0 ? a & 0x8000 : a; }
+};
+template <std::uint16_t kInfinity>
+struct Relu {
+  static std::uint16_t apply(std::uint16_t a) {
+    if ((a & 0x7fff) > kInfinity) return 0x7fff;
+    return (a & 0x8000) != 0 ? 0 : a;
+  }
+};
+struct Saturate {  // f16 only
+  static std::uint16_t apply(std::uint16_t a) {
+    constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+    if ((a & 0x8000) != 0 || (a & 0x7fff) > kInfinity) return 0;
+    return a > kOne ? kOne : a;
+  }
+};
+template <class Op>
+struct BothHalves {
+  static std::uint32_t apply(std::uint32_t a) {
+    const std::uint32_t high = Op::apply(static_cast<std::uint16_t>(a >> 16));
+    return high << 16 | Op::apply(static_cast<std::uint16_t>(a));
+  }
+};
+
+template <class Op>
+Handler bits_handler(Type type) {
+  if (is_packed_half(type)) return unary<BothHalves<Op>, std::uint32_t, std::uint32_t>;
+  return unary<Op, std::uint16_t, std::uint16_t>;
+}
+template <template <std::uint16_t> class Op>
+Handler typed_bits_handler(Type type) {
+  const bool is_f16 = type == Type::kF16 || type == Type::kF16x2;
+  return is_f16 ? bits_handler<Op<0x7c00>>(type) : bits_handler<Op<0x7f80>>(type);
+}
+
 template <class Op>
 Handler half_handler(Type type) {
   switch (type) {
@@ -115,29 +172,57 @@ Handler sign_handler(Type type, bool negates) {
   return negates ? unary<FlipSign<u32>, u32, u32> : unary<ClearSign<u32>, u32, u32>;
 }
 
+template <class Op>
+Handler extremum_handler(Decoder& decoder, Type type) {
+  const bool propagates = decoder.take("NaN");
+  if (!decoder.take("xorsign")) return propagates ? half_handler<PropagateNan<Op>>(type) : half_handler<Op>(type);
+  decoder.take("abs");
+  return propagates ? half_handler<XorSign<PropagateNan<Op>>>(type) : half_handler<XorSign<Op>>(type);
+}
+
+Handler take_handler(Decoder& decoder, Type type) {
+  const std::string_view name = decoder.opcode();
+  if (name == "add") return half_handler<Add>(type);
+  if (name == "sub") return half_handler<Subtract>(type);
+  if (name == "mul") return half_handler<Multiply>(type);
+  if (name == "fma") return half_handler<FusedMultiplyAdd>(type);
+  if (name == "min") return extremum_handler<Minimum>(decoder, type);
+  if (name == "max") return extremum_handler<Maximum>(decoder, type);
+  if (name == "ex2") return half_handler<Exponential2>(type);
+  if (name == "tanh") return half_handler<HyperbolicTangent>(type);
+  if (name == "neg" || name == "abs") return sign_handler(type, name == "neg");
+  return nullptr;
+}
+
 }  // namespace
 
 bool decode_half(Decoder& decoder, Type type) {
   if (type != Type::kF16 && type != Type::kBf16 && !is_packed_half(type)) return false;
-  const std::string_view name = decoder.opcode();
+  const Handler handler = take_handler(decoder, type);
   decoder.take("rn");
-  const bool is_sign = name == "neg" || name == "abs";
-  if (is_sign) {
-    emit_unary(decoder, sign_handler(type, name == "neg"), type, type);
+  const bool flushes = decoder.take("ftz"), relu = decoder.take("relu"), saturates = decoder.take("sat");
+  if (saturates && type != Type::kF16 && type != Type::kF16x2) {
+    decoder.refuse(".sat of bf16 does not exist");
     return true;
   }
-  const Handler handler = name == "add"   ? half_handler<Add>(type)
-                          : name == "sub" ? half_handler<Subtract>(type)
-                          : name == "mul" ? half_handler<Multiply>(type)
-                          : name == "min" ? half_handler<Minimum>(type)
-                          : name == "max" ? half_handler<Maximum>(type)
-                          : name == "fma" ? half_handler<FusedMultiplyAdd>(type)
-                                          : nullptr;
-  if (name == "fma") {
-    emit_ternary(decoder, handler, type, type, type, type);
-  } else {
-    emit_binary(decoder, handler, type, type, type);
+  const std::string_view name = decoder.opcode();
+  const bool is_unary = name == "neg" || name == "abs" || name == "ex2" || name == "tanh";
+  const std::size_t sources = is_unary ? 1 : name == "fma" ? 3 : 2;
+  if (!decoder.expect_operands(sources + 1, sources + 1)) return true;
+  std::int32_t rows[3] = {kNoRow, kNoRow, kNoRow};
+  for (std::size_t i = 0; i < sources; ++i) {
+    rows[i] = decoder.read(decoder.operands()[i + 1], type);
+    if (flushes) rows[i] = emit_prepared(decoder, typed_bits_handler<Flush>(type), rows[i]);
   }
+  const auto dst = decoder.write(decoder.operands()[0], type);
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = rows[0];
+  instruction.b = rows[1];
+  instruction.c = rows[2];
+  if (flushes) emit_in_place(decoder, typed_bits_handler<Flush>(type), dst);
+  if (relu) emit_in_place(decoder, typed_bits_handler<Relu>(type), dst);
+  if (saturates) emit_in_place(decoder, bits_handler<Saturate>(type), dst);
   return true;
 }
 

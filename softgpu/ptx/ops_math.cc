@@ -41,6 +41,8 @@ template <class Op>
 void decode_function(Decoder& decoder) {
   const Type type = decoder.take_type();
   decoder.take("approx");
+  const bool has_half_form = decoder.opcode() == "ex2" || decoder.opcode() == "tanh";
+  if (has_half_form && decode_half(decoder, type)) return;
   const Handler handler = decoder.take("ftz") ? unary<FlushSubnormals<Op>, float, float> : unary<Op, float, float>;
   emit_unary(decoder, type == Type::kF32 ? handler : nullptr, type, type);
 }

@@ -1,4 +1,4 @@
-// ld st ldu prefetch membar fence cvta isspacep, in all state spaces.
+// ld st ldu membar fence cvta isspacep, in all state spaces.
 #include "softgpu/ptx/access.h"
 #include "softgpu/ptx/ops.h"
 
@@ -81,9 +81,6 @@ const Instruction* fence(Warp&, const Instruction* at) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return at + 1;
 }
-const Instruction* nothing(Warp&, const Instruction* at) {
-  return at + 1;
-}
 
 // ---- address conversion
 
@@ -151,12 +148,6 @@ Handler memory_handler(Type type, Direction direction, Form form, Space space, b
   });
 }
 
-// The elements of {a, b, c, d}, or the operand itself.
-std::span<const ast::Operand> elements(const Decoder& decoder, const ast::Operand& operand) {
-  if (operand.kind == ast::Operand::Kind::kList) return decoder.function().elements_of(operand);
-  return {&operand, 1};
-}
-
 void decode_parameter_access(Decoder& decoder, Direction direction, Type type, const ast::Operand& where,
                              const ast::Operand& what) {
   const FunctionVariable& variable = *decoder.variable(where);
@@ -164,7 +155,7 @@ void decode_parameter_access(Decoder& decoder, Direction direction, Type type, c
   if (variable.space != Space::kParam) return decoder.refuse("the variable is not in .param space");
   if (is_launch_parameter && direction == Direction::kStore) return decoder.refuse("a kernel parameter is read-only");
   std::int64_t offset = where.offset;
-  for (const ast::Operand& element : elements(decoder, what)) {
+  for (const ast::Operand& element : elements_of(decoder, what)) {
     const auto end = static_cast<std::uint64_t>(offset) + size_of(type);
     if (offset < 0 || end > variable.bytes) return decoder.refuse("it accesses memory outside the parameter");
     const bool is_load = direction == Direction::kLoad;
@@ -184,17 +175,32 @@ void decode_parameter_access(Decoder& decoder, Direction direction, Type type, c
   }
 }
 
-void emit_vector(Decoder& decoder, Direction direction, Type type, Space space, const Address& address,
-                 const ast::Operand& list) {
+// A 128-bit value is a vector of two 64-bit halves, whose rows follow one another.
+RowList wide_rows(Decoder& decoder, const ast::Operand& list) {
   RowList rows;
-  for (const ast::Operand& element : elements(decoder, list)) {
+  for (const ast::Operand& element : elements_of(decoder, list)) {
+    const std::int32_t low = decoder.wide_row(element);
+    rows.rows.insert(rows.rows.end(), {low, low + static_cast<std::int32_t>(sizeof(std::uint64_t) * kLanes)});
+  }
+  return rows;
+}
+
+RowList vector_rows(Decoder& decoder, Direction direction, Type type, const ast::Operand& list) {
+  RowList rows;
+  for (const ast::Operand& element : elements_of(decoder, list)) {
     const bool is_sink = element.kind == ast::Operand::Kind::kSink;
     rows.rows.push_back(is_sink                         ? kNoRow
                         : direction == Direction::kLoad ? decoder.write(element, type)
                                                         : decoder.read(element, type));
-    if (is_sink && direction == Direction::kStore)
-      return decoder.refuse("'_' cannot be stored", LoadError::Kind::kSyntax);
+    if (is_sink && direction == Direction::kStore) decoder.refuse("'_' cannot be stored", LoadError::Kind::kSyntax);
   }
+  return rows;
+}
+
+void emit_vector(Decoder& decoder, Direction direction, Type type, Space space, const Address& address,
+                 const ast::Operand& list) {
+  RowList rows = type == Type::kB128 ? wide_rows(decoder, list) : vector_rows(decoder, direction, type, list);
+  if (type == Type::kB128) type = Type::kU64;
   Instruction& instruction =
       decoder.emit_memory(memory_handler(type, direction, Form::kVector, space, address.is_wide));
   instruction.a = address.row;
@@ -223,6 +229,12 @@ void take_cache_hints(Decoder& decoder) {
                            "L2::64B",
                            "L2::128B",
                            "L2::256B",
+                           "L2::evict_first",
+                           "L2::evict_last",
+                           "L2::evict_normal",
+                           "L2::cache_hint",
+                           "cluster",
+                           "mmio",
                            "L1::evict_unchanged"}) {
     decoder.take(hint);
   }
@@ -240,11 +252,12 @@ Ordering take_ordering(Decoder& decoder, Direction direction) {
 
 void decode_access(Decoder& decoder, Direction direction) {
   const Type type = decoder.take_type();
-  const Space space = decoder.maybe_space().value_or(Space::kGeneric);
+  Space space = decoder.maybe_space().value_or(Space::kGeneric);
   const bool is_vector = decoder.take("v2") || decoder.take("v4");
   const Ordering ordering = take_ordering(decoder, direction);
   take_cache_hints(decoder);
-  if (!decoder.expect_operands(2, 2)) return;
+  // The third is a cache policy.
+  if (!decoder.expect_operands(2, decoder.modifiers_contain("L2::cache_hint") ? 3 : 2)) return;
   const ast::Operand& where = decoder.operands()[direction == Direction::kLoad ? 0 + 1 : 0];
   const ast::Operand& what = decoder.operands()[direction == Direction::kLoad ? 0 : 1];
   if (is_vector != (what.kind == ast::Operand::Kind::kList)) return decoder.refuse("vector and operand do not agree");
@@ -252,12 +265,14 @@ void decode_access(Decoder& decoder, Direction direction) {
   if (space == Space::kParam && where.kind == ast::Operand::Kind::kVariable) {
     return decode_parameter_access(decoder, direction, type, where, what);
   }
+  // The address of a function's parameter is that of its copy in local memory.
+  if (space == Space::kParam && !decoder.function().is_entry) space = Space::kLocal;
   if ((space == Space::kParam || space == Space::kConst) && direction == Direction::kStore) {
     return decoder.refuse("the state space is read-only");
   }
   if (ordering.before) decoder.emit(fence);
   const Address address = decoder.address(where, space);
-  if (is_vector) {
+  if (is_vector || type == Type::kB128) {
     emit_vector(decoder, direction, type, space, address, what);
   } else {
     const bool is_load = direction == Direction::kLoad;
@@ -284,14 +299,12 @@ void decode_store(Decoder& decoder) {
 }
 
 void decode_fence(Decoder& decoder) {
-  for (const char* word : {"cta", "gl", "gpu", "sys", "sc", "acq_rel"}) decoder.take(word);
+  for (const char* word :
+       {"cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy", "alias", "async",
+        "async.global", "mbarrier_init", "global", "shared::cta", "shared::cluster"}) {
+    decoder.take(word);
+  }
   decoder.emit(fence);
-}
-
-void decode_prefetch(Decoder& decoder) {
-  decoder.maybe_space();
-  for (const char* word : {"L1", "L2", "L2::evict_last", "L2::evict_normal", "L2::128B"}) decoder.take(word);
-  decoder.emit(nothing);
 }
 
 std::uint64_t window_of(Space space) {
@@ -337,15 +350,8 @@ void decode_isspacep(Decoder& decoder) {
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"ld", decode_load},
-    {"ldu", decode_load},
-    {"st", decode_store},
-    {"membar", decode_fence},
-    {"fence", decode_fence},
-    {"prefetch", decode_prefetch},
-    {"prefetchu", decode_prefetch},
-    {"cvta", decode_cvta},
-    {"isspacep", decode_isspacep},
+    {"ld", decode_load},     {"ldu", decode_load},  {"st", decode_store},          {"membar", decode_fence},
+    {"fence", decode_fence}, {"cvta", decode_cvta}, {"isspacep", decode_isspacep},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // mov, with packing and unpacking of vectors, and the special registers.
+#include <algorithm>
 #include <chrono>
 
 #include "softgpu/ptx/memory.h"
@@ -88,6 +89,9 @@ enum class Special : std::uint16_t {
   kClockHigh,
   kNanoseconds,
   kNanosecondsHigh,
+  kMultiprocessor,
+  kMultiprocessors,
+  kGridId,
 };
 
 u64 nanoseconds() {
@@ -97,6 +101,14 @@ u64 nanoseconds() {
 u64 ticks() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<u64>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+// Blocks go round the multiprocessors in order.
+u64 multiprocessor(const Warp& warp) {
+  const Dim3& id = warp.block->id;
+  const Dim3& grid = warp.run->launch->grid;
+  const u64 index = (u64{id.z} * grid.y + id.y) * grid.x + id.x;
+  return index % std::max(warp.run->launch->multiprocessors, 1u);
 }
 
 u64 special_value(const Warp& warp, const Instruction* at) {
@@ -118,6 +130,9 @@ u64 special_value(const Warp& warp, const Instruction* at) {
     case Special::kClockHigh: return ticks() >> 32;
     case Special::kNanoseconds: return nanoseconds();
     case Special::kNanosecondsHigh: return nanoseconds() >> 32;
+    case Special::kMultiprocessor: return multiprocessor(warp);
+    case Special::kMultiprocessors: return run.launch->multiprocessors;
+    case Special::kGridId: return run.launch->grid_id;
   }
   return 0;
 }
@@ -154,9 +169,9 @@ struct NamedSpecial {
 constexpr NamedSpecial kSpecials[] = {
     {"%warpid", Special::kWarp, 0},
     {"%nwarpid", Special::kWarps, 0},
-    {"%smid", Special::kConstant, 0},
-    {"%nsmid", Special::kConstant, 1},
-    {"%gridid", Special::kConstant, 0},
+    {"%smid", Special::kMultiprocessor, 0},
+    {"%nsmid", Special::kMultiprocessors, 0},
+    {"%gridid", Special::kGridId, 0},
     {"%clock", Special::kClock, 0},
     {"%clock64", Special::kClock, 0},
     {"%clock_hi", Special::kClockHigh, 0},
@@ -167,6 +182,14 @@ constexpr NamedSpecial kSpecials[] = {
     {"%envreg2", Special::kWorkspaceLow, 0},
     {"%dynamic_smem_size", Special::kDynamicShared, 0},
     {"%total_smem_size", Special::kTotalShared, 0},
+    {"%aggr_smem_size", Special::kTotalShared, 0},
+    {"%current_graph_exec", Special::kConstant, 0},
+    {"%reserved_smem_offset_begin", Special::kConstant, 0},
+    {"%reserved_smem_offset_end", Special::kConstant, 0},
+    {"%reserved_smem_offset_cap", Special::kConstant, 0},
+    // Every block is a cluster of its own.
+    {"%cluster_ctarank", Special::kConstant, 0},
+    {"%cluster_nctarank", Special::kConstant, 1},
 };
 constexpr std::string_view kLaneNames[] = {"%laneid",      "%lanemask_eq", "%lanemask_le",
                                            "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"};
@@ -184,15 +207,32 @@ bool axis_register(std::string_view name, std::size_t bytes, Instruction& out) {
     out.mode = static_cast<std::uint16_t>(axis);
     return true;
   }
-  if (name == "%ntid")
-    out.mode = static_cast<std::uint16_t>(Special::kBlockSize);
-  else if (name == "%ctaid")
-    out.mode = static_cast<std::uint16_t>(Special::kBlockIndex);
-  else if (name == "%nctaid")
-    out.mode = static_cast<std::uint16_t>(Special::kGridSize);
-  else
-    return false;
-  return true;
+  const auto use = [&](Special which) {
+    out.mode = static_cast<std::uint16_t>(which);
+    return true;
+  };
+  // A cluster is a block.
+  if (name == "%ntid") return use(Special::kBlockSize);
+  if (name == "%ctaid" || name == "%clusterid") return use(Special::kBlockIndex);
+  if (name == "%nctaid" || name == "%nclusterid") return use(Special::kGridSize);
+  out.immediate = name == "%cluster_nctaid" ? 1 : 0;
+  return (name == "%cluster_ctaid" || name == "%cluster_nctaid") && use(Special::kConstant);
+}
+
+// %pm0 to %pm7, the same with _64, and %envreg0 to %envreg31 but two: performance counters and the driver's own values.
+bool is_zero_register(std::string_view name) {
+  const auto number_below = [](std::string_view digits, int bound) {
+    if (digits.empty() || digits.size() > 2) return false;
+    int number = 0;
+    for (const char digit : digits) {
+      if (digit < '0' || digit > '9') return false;
+      number = number * 10 + digit - '0';
+    }
+    return number < bound;
+  };
+  if (name.starts_with("%envreg")) return number_below(name.substr(7), 32);
+  if (name.ends_with("_64")) name.remove_suffix(3);
+  return name.starts_with("%pm") && number_below(name.substr(3), 8);
 }
 
 bool special_register(std::string_view name, std::size_t bytes, Instruction& out) {
@@ -211,11 +251,22 @@ bool special_register(std::string_view name, std::size_t bytes, Instruction& out
     out.immediate = named.immediate;
     return true;
   }
-  return false;
+  out.run = bytes == 8 ? special<u64> : bytes == 4 ? special<u32> : special<std::uint16_t>;
+  out.mode = static_cast<std::uint16_t>(Special::kConstant);
+  out.immediate = 0;
+  return is_zero_register(name);
 }
 
 const Instruction* local_address(Warp& warp, const Instruction* at) {
   write_uniform<u64>(warp, at->dst, warp.local_base + static_cast<u64>(at->immediate));
+  return at + 1;
+}
+const Instruction* spill_parameter(Warp& warp, const Instruction* at) {
+  const auto offset = warp.local_base + static_cast<std::size_t>(at->immediate);
+  for (u32 rest = warp.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(__builtin_ctz(rest));
+    std::memcpy(warp.local + lane * warp.local_bytes + offset, warp.frame + at->a + lane * at->slot, at->slot);
+  }
   return at + 1;
 }
 const Instruction* dynamic_shared_address(Warp& warp, const Instruction* at) {
@@ -235,6 +286,37 @@ Handler vector_handler(std::size_t bytes, std::size_t parts) {
   if (bytes == 4 && part == 1) return kPacks ? pack<u32, std::uint8_t> : unpack<u32, std::uint8_t>;
   if (bytes == 2 && part == 1) return kPacks ? pack<std::uint16_t, std::uint8_t> : unpack<std::uint16_t, std::uint8_t>;
   return nullptr;
+}
+
+void emit_copy64(Decoder& decoder, std::int32_t dst, std::int32_t a) {
+  Instruction& instruction = decoder.emit(unary<Copy, u64, u64>);
+  instruction.dst = dst;
+  instruction.a = a;
+}
+
+// A 128-bit register is a pair of 64-bit rows.
+void decode_move128(Decoder& decoder) {
+  constexpr std::int32_t kToHigh = sizeof(u64) * kLanes;
+  const auto operands = decoder.operands();
+  const auto is_list = [](const ast::Operand& operand) { return operand.kind == ast::Operand::Kind::kList; };
+  for (const ast::Operand& operand : operands) {
+    if (is_list(operand) && operand.count != 2) return decoder.refuse("two 64-bit registers make up 128 bits");
+  }
+  std::int32_t from[2], to[2];
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::int32_t offset = half == 0 ? 0 : kToHigh;
+    const auto element = [&](const ast::Operand& list) { return decoder.function().elements_of(list)[half]; };
+    from[half] =
+        is_list(operands[1]) ? decoder.read(element(operands[1]), Type::kU64) : decoder.wide_row(operands[1]) + offset;
+    to[half] =
+        is_list(operands[0]) ? decoder.write(element(operands[0]), Type::kU64) : decoder.wide_row(operands[0]) + offset;
+  }
+  // The low half first, unless that would overwrite the source of the high half.
+  const bool swapped = to[0] == from[1];
+  const auto spare = swapped ? decoder.scratch() : kNoRow;
+  if (swapped) emit_copy64(decoder, spare, from[1]);
+  emit_copy64(decoder, to[0], from[0]);
+  emit_copy64(decoder, to[1], swapped ? spare : from[1]);
 }
 
 void decode_vector_move(Decoder& decoder, Type type, bool packs) {
@@ -273,11 +355,26 @@ void decode_special_move(Decoder& decoder, Type type) {
   instruction.dst = dst;
 }
 
+// %is_explicit_cluster is the one predicate among the special registers: nobody asks for clusters here.
+void decode_predicate_move(Decoder& decoder) {
+  ast::Operand from = decoder.operands()[1];
+  if (from.kind == ast::Operand::Kind::kSpecial && from.name == "%is_explicit_cluster") {
+    from = {};
+    from.kind = ast::Operand::Kind::kInteger;
+  }
+  const auto a = decoder.read_predicate(from);
+  const auto dst = decoder.write_predicate(decoder.operands()[0]);
+  Instruction& instruction = decoder.emit(move_predicate);
+  instruction.dst = dst;
+  instruction.a = a;
+}
+
 void decode_mov(Decoder& decoder) {
   const Type type = decoder.take_type();
   if (!decoder.expect_operands(2, 2)) return;
   const auto operands = decoder.operands();
-  if (type == Type::kPred) return emit_unary(decoder, move_predicate, type, type);
+  if (type == Type::kPred) return decode_predicate_move(decoder);
+  if (type == Type::kB128) return decode_move128(decoder);
   if (operands[1].kind == ast::Operand::Kind::kList) return decode_vector_move(decoder, type, true);
   if (operands[0].kind == ast::Operand::Kind::kList) return decode_vector_move(decoder, type, false);
   if (operands[1].kind == ast::Operand::Kind::kSpecial) return decode_special_move(decoder, type);
@@ -301,6 +398,7 @@ std::span<const Opcode> move_opcodes() {
 void add_move_helpers(InstructionSet& set) {
   set.not_predicate = not_predicate;
   set.local_address = local_address;
+  set.spill_parameter = spill_parameter;
   set.dynamic_shared_address = dynamic_shared_address;
   set.special_register = special_register;
 }

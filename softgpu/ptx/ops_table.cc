@@ -33,7 +33,8 @@ InstructionSet build() {
   set.name = SOFTGPU_NAME(SOFTGPU_ISA);
   for (const auto family :
        {integer_opcodes(), bit_opcodes(), carry_opcodes(), float_opcodes(), math_opcodes(), compare_opcodes(),
-        convert_opcodes(), move_opcodes(), memory_opcodes(), atomic_opcodes(), control_opcodes(), warp_opcodes()}) {
+        convert_opcodes(), move_opcodes(), memory_opcodes(), atomic_opcodes(), control_opcodes(), warp_opcodes(),
+        mma_opcodes(), matrix_opcodes(), async_opcodes(), hint_opcodes(), video_opcodes(), texture_opcodes()}) {
     for (const Opcode& opcode : family) set.opcodes.emplace(opcode.name, opcode);
   }
   add_control_helpers(set);

@@ -2,25 +2,14 @@
 // member mask waits until all members that have not exited are there.
 #include <algorithm>
 
+#include "softgpu/ptx/members.h"
 #include "softgpu/ptx/ops.h"
-#include "softgpu/ptx/schedule.h"
 
 #include "softgpu/ptx/isa_begin.h"
 namespace softgpu::ptx::SOFTGPU_ISA {
 namespace {
 
 using u32 = std::uint32_t;
-
-// The member mask lies in row d. False when the group has to wait.
-inline bool is_together(Warp& warp, const Instruction* at, u32& members) {
-  members = source<u32>(warp, at->d)[__builtin_ctz(warp.mask)] & warp.live;
-  if ((members & ~warp.mask) == 0) [[likely]]
-    return true;
-  if (!warp.converge_anyway) return false;
-  warp.converge_anyway = false;
-  members &= warp.mask;
-  return true;
-}
 
 const Instruction* warp_barrier(Warp& warp, const Instruction* at) {
   u32 members = 0;
@@ -165,6 +154,16 @@ const Instruction* active_mask(Warp& warp, const Instruction* at) {
   return at + 1;
 }
 
+// elect: the lowest member is the leader.
+const Instruction* elect(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const auto first = static_cast<u32>(__builtin_ctz(members != 0 ? members : warp.mask));
+  if (at->dst != kNoRow) write_lanes<u32>(warp, at->dst, [&](int) { return first; });
+  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), 1u << first);
+  return at + 1;
+}
+
 // ---- decoding
 
 void decode_shuffle(Decoder& decoder) {
@@ -263,10 +262,24 @@ void decode_active_mask(Decoder& decoder) {
   decoder.emit(active_mask).dst = dst;
 }
 
+void decode_elect(Decoder& decoder) {
+  decoder.take("sync");
+  if (!decoder.expect_operands(2, 2)) return;
+  const auto operands = decoder.operands();
+  const auto d = decoder.read(operands[1], Type::kU32);
+  const bool keeps = operands[0].kind != ast::Operand::Kind::kSink;
+  const auto dst = keeps ? decoder.write(operands[0], Type::kU32) : kNoRow;
+  const auto leads = decoder.second_predicate(operands[0]);
+  Instruction& instruction = decoder.emit(elect);
+  instruction.dst = dst;
+  instruction.d = d;
+  instruction.immediate = leads;
+}
+
 constexpr Opcode kOpcodes[] = {
     {"shfl", decode_shuffle, GuardMode::kBranch}, {"vote", decode_vote, GuardMode::kBranch},
     {"match", decode_match, GuardMode::kBranch},  {"redux", decode_redux, GuardMode::kBranch},
-    {"activemask", decode_active_mask},
+    {"activemask", decode_active_mask},           {"elect", decode_elect, GuardMode::kBranch},
 };
 
 }  // namespace

@@ -68,6 +68,7 @@ bool Parser::module_item() {
     return skip_statement();
   }
   if (word == "section") return skip_section();
+  if (word == "alias") return alias();
   return linking_item();
 }
 
@@ -89,6 +90,16 @@ bool Parser::linking_item() {
   }
   advance();
   return variable_list(*space, is_extern);
+}
+
+bool Parser::alias() {
+  ast::Alias alias;
+  alias.line = token_.line;
+  advance();
+  const bool ok = expect_name(alias.name, "the name of an alias") && expect(',') &&
+                  expect_name(alias.target, "the name of a function") && expect(';');
+  if (ok) result_.module.aliases.push_back(alias);
+  return ok;
 }
 
 // Module-level statements have no terminator but the end of their line.
@@ -133,17 +144,23 @@ bool Parser::performance_directive(ast::Function& function) {
     return true;
   }
   const bool is_thread_bound = word == "maxntid" || word == "reqntid";
-  if (!is_thread_bound && word != "noreturn" && word != "minnctapersm" && word != "maxnreg" && word != "maxnctapersm") {
+  const bool is_cluster_size = word == "reqnctapercluster" || word == "maxclusterrank";
+  const bool is_known = is_thread_bound || is_cluster_size || word == "noreturn" || word == "explicitcluster" ||
+                        word == "minnctapersm" || word == "maxnreg" || word == "maxnctapersm";
+  if (!is_known) {
     return fail("directive ." + std::string(word) + " is not supported on a function", LoadError::Kind::kUnsupported);
   }
   advance();
-  if (word == "noreturn") return true;
+  if (word == "noreturn" || word == "explicitcluster") return true;
   std::size_t product = 1;
   do {
     std::size_t value = 0;
     if (!expect_count(value, "a number")) return false;
     product *= value;
   } while (accept(','));
+  if (word == "reqnctapercluster" && product > 1) {
+    return fail("clusters of more than one block are not supported", LoadError::Kind::kUnsupported);
+  }
   if (is_thread_bound) function.max_threads = static_cast<unsigned>(product);
   return true;
 }

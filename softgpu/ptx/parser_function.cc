@@ -102,7 +102,7 @@ bool Parser::directive_statement() {
   const std::string_view word = token_.text;
   if (word == "reg") return register_declaration();
   if (word == "loc" || word == "file") return skip_statement();
-  if (word == "pragma") {
+  if (word == "pragma" || word == "attribute") {
     while (token_.kind != Token::Kind::kEnd && !is(';')) advance();
     return expect(';');
   }
@@ -118,7 +118,7 @@ bool Parser::register_declaration() {
   advance();
   const std::string_view word = token_.text;
   const auto type = token_.kind == Token::Kind::kDotted ? type_from_name(word) : std::nullopt;
-  if (!type || *type == Type::kB128) {
+  if (!type) {
     return fail("registers of type ." + std::string(word) + " are not supported", LoadError::Kind::kUnsupported);
   }
   advance();
@@ -168,7 +168,9 @@ bool Parser::label_or_instruction() {
   const Token label = token_;
   advance();
   advance();
-  if (is_dotted("branchtargets") || is_dotted("callprototype")) return label_directive(label.text);
+  if (is_dotted("branchtargets") || is_dotted("callprototype") || is_dotted("calltargets")) {
+    return label_directive(label.text);
+  }
   ast::Instruction mark;
   mark.line = label.line;
   mark.label = label.text;
@@ -176,20 +178,27 @@ bool Parser::label_or_instruction() {
   return true;
 }
 
+bool Parser::name_list(std::vector<std::string_view>& names) {
+  do {
+    std::string_view name;
+    if (!expect_name(name, "a name")) return false;
+    names.push_back(name);
+  } while (accept(','));
+  return expect(';');
+}
+
 // `name: .branchtargets L1, L2;` and `name: .callprototype (.param .b32 _) _ (.param .b64 _);`
 bool Parser::label_directive(std::string_view label) {
-  if (is_dotted("branchtargets")) {
-    advance();
-    ast::BranchTable table{label, {}};
-    do {
-      std::string_view target;
-      if (!expect_name(target, "a label")) return false;
-      table.labels.push_back(target);
-    } while (accept(','));
-    function_->branch_tables.push_back(std::move(table));
-    return expect(';');
-  }
+  const bool is_branch_table = is_dotted("branchtargets");
+  const bool is_call_table = is_dotted("calltargets");
   advance();
+  if (is_branch_table || is_call_table) {
+    ast::BranchTable table{label, {}};
+    if (!name_list(table.labels)) return false;
+    // An indirect call checks its target when it is made.
+    if (is_branch_table) function_->branch_tables.push_back(std::move(table));
+    return true;
+  }
   // Indirect calls take the layout from their argument variables, so the prototype is only checked.
   std::vector<ast::Variable> returns, parameters;
   std::string_view underscore;
@@ -224,6 +233,8 @@ bool Parser::operand_list(char closing) {
     ast::Operand parsed;
     if (!operand(parsed)) return false;
     function_->operands.push_back(parsed);
+    function_->operands.insert(function_->operands.end(), bracketed_.begin(), bracketed_.end());
+    bracketed_.clear();
   } while (accept(','));
   if (is(closing)) return true;
   return fail("expected ',' or '" + std::string(1, closing) + "' before '" + std::string(token_.text) + "'");
@@ -240,6 +251,17 @@ bool Parser::operand(ast::Operand& out) {
   if (accept('{')) return list_operand('}', out);
   if (accept('(')) return list_operand(')', out);
   if (token_.kind == Token::Kind::kIdentifier) return named_operand(out);
+  if (is('-')) {
+    Lexer ahead = lexer_;
+    if (ahead.next().kind == Token::Kind::kIdentifier) {
+      advance();
+      out.negated = true;
+      if (!named_operand(out)) return false;
+      const bool is_register = out.kind == ast::Operand::Kind::kRegister;
+      if (is_register && function_->registers[static_cast<std::size_t>(out.index)] != Type::kPred) return true;
+      return fail("'-' before something that is neither a number nor a register");
+    }
+  }
   return number_operand(out);
 }
 
@@ -265,7 +287,7 @@ bool Parser::list_operand(char closing, ast::Operand& out) {
   return expect(closing);
 }
 
-// [register], [register+8], [symbol+8], [1024]
+// [register], [register+8], [symbol+8], [1024], and of textures [register, {x, y}]
 bool Parser::address_operand(ast::Operand& out) {
   if (is('[') || is('{') || is('(') || is('!')) return fail("expected an address");
   if (!operand(out)) return false;
@@ -281,20 +303,40 @@ bool Parser::address_operand(ast::Operand& out) {
     out.offset = static_cast<std::int64_t>(sum);
     advance();
   }
+  while (accept(',')) {
+    ast::Operand next;
+    if (is('[') || !operand(next)) return fail("expected coordinates in an address");
+    bracketed_.push_back(next);
+  }
   return expect(']');
+}
+
+// The q of p|q, if there is one.
+bool Parser::second_destination(int line, ast::Operand& out) {
+  if (!accept('|')) return true;
+  std::string_view second;
+  if (!expect_name(second, "a register after '|'")) return false;
+  if (second == "_" || find_register(second, out.second)) return true;
+  return fail_at(line, "register '" + std::string(second) + "' is not declared");
 }
 
 bool Parser::named_operand(ast::Operand& out) {
   const Token name = token_;
   advance();
-  if (name.text == "_") return true;
+  if (name.text == "_") return second_destination(name.line, out);
+  if (name.text == "WARP_SZ") {
+    out.kind = ast::Operand::Kind::kInteger;
+    out.bits = 32;
+    return true;
+  }
   if (find_register(name.text, out.index)) {
     out.kind = ast::Operand::Kind::kRegister;
-    if (!accept('|')) return true;
-    std::string_view second;
-    if (!expect_name(second, "a register after '|'")) return false;
-    if (second == "_" || find_register(second, out.second)) return true;
-    return fail_at(name.line, "register '" + std::string(second) + "' is not declared");
+    if (token_.kind == Token::Kind::kDotted) {  // the selector of a video instruction
+      out.name = token_.text;
+      advance();
+      return true;
+    }
+    return second_destination(name.line, out);
   }
   if (const LocalName* local = find_local(name.text); local && local->kind == LocalName::Kind::kVariable) {
     out.kind = ast::Operand::Kind::kVariable;

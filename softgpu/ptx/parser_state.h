@@ -29,6 +29,7 @@ class Parser {
   // parser.cc
   bool module_item();
   bool linking_item();
+  bool alias();
   bool skip_statement();
   bool skip_section();
   bool function(bool is_entry);
@@ -38,6 +39,8 @@ class Parser {
   // parser_variable.cc
   bool variable_list(Space space, bool is_extern);
   bool variable(Space space, ast::Variable& variable);
+  bool variable_type(Space space, ast::Variable& variable);
+  bool declarator(ast::Variable& variable);
   bool dimensions(ast::Variable& variable, bool& is_unsized);
   bool initialiser(ast::Variable& variable);
   bool initialiser_value(ast::Variable& variable);
@@ -51,6 +54,7 @@ class Parser {
   bool declare_register(Type type);
   bool label_or_instruction();
   bool label_directive(std::string_view label);
+  bool name_list(std::vector<std::string_view>& names);
   bool instruction(int guard, bool guard_negated);
   bool operand_list(char closing);
   bool operand(ast::Operand& out);
@@ -58,6 +62,7 @@ class Parser {
   bool address_operand(ast::Operand& out);
   bool named_operand(ast::Operand& out);
   bool symbol_offset(ast::Operand& out, const ast::Variable* variable);
+  bool second_destination(int line, ast::Operand& out);
   bool number_operand(ast::Operand& out);
   bool guard(int& index, bool& negated);
   bool find_register(std::string_view name, int& index);
@@ -91,6 +96,8 @@ class Parser {
   std::unordered_map<std::string_view, LocalName> locals_;
   std::vector<Shadowed> shadowed_;  // undone when a scope ends
   int depth_ = 0;
+  // Operands behind the first of [texture, {x, y}]; they follow the bracket's own in the instruction.
+  std::vector<ast::Operand> bracketed_;
 };
 
 }  // namespace softgpu::ptx

@@ -94,12 +94,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Refused{".entry k() {\nret\n}", 3, "expected an operand before '}'"},
                       Refused{".entry k() {\nret;", 2, "end of text"}, Refused{".entry k()\n{\n@%p bra L;\n}", 3, "%p"},
                       Refused{".entry k() {\n.reg .b32 %r<2>;\nmov.u32 %r1, !%r1, ;\n}", 3, "expected an operand"},
-                      Refused{".entry k() {\n.reg .b128 %q;\n}", 2, ".b128"}, Refused{"\n.texref t;", 2, ".texref"},
+                      Refused{".entry k() {\n.reg .b256 %q;\n}", 2, ".b256"}, Refused{"\n.texref t;", 2, ".texref"},
                       Refused{".entry k() {\n.reg .b32 %r<9999999>;\n}", 2, "2^20"},
                       Refused{".global .align 3 .b8 x[4];", 1, "alignment 3"},
                       Refused{".global .b8 x[2] = {1,2,3};", 1, "more initial values"},
                       Refused{".global .u32 a[4];\n.entry k() {\nmov.u64 %r1, a[x];\n}", 3, "expected an offset"},
                       Refused{".entry k() {\nmov.b64 {{%r1}}, 1;\n}", 2, "simple operand"},
+                      Refused{".entry k() {\nmov.u32 %x, -%tid.x;\n}", 2, "neither a number nor a register"},
                       Refused{".entry k() {\nld.u32 %r1, [[%r2]];\n}", 2, "expected an address"},
                       Refused{"\x01", 1, "expected"}));
 

@@ -18,20 +18,28 @@ std::uint64_t number_bits(const Token& token, bool negative, Type type) {
 
 // After the state space: `.align 4 .b8 name[16] = {...}, other;`
 bool Parser::variable_list(Space space, bool is_extern) {
-  ast::Variable declared;
-  declared.is_extern = is_extern;
-  if (!variable(space, declared)) return false;
+  ast::Variable type;
+  type.is_extern = is_extern;
+  if (!variable_type(space, type)) return false;
   const bool belongs_to_function = space == Space::kLocal || space == Space::kParam;
-  if (belongs_to_function) {
-    declare(declared.name, {LocalName::Kind::kVariable, add_local_variable(declared), 1});
-  } else {
-    result_.module.variables.push_back(std::move(declared));
-  }
-  if (!is(',')) return expect(';');
-  return fail("several variables in one declaration are not supported", LoadError::Kind::kUnsupported);
+  do {
+    ast::Variable declared = type;
+    if (!declarator(declared)) return false;
+    if (belongs_to_function) {
+      declare(declared.name, {LocalName::Kind::kVariable, add_local_variable(declared), 1});
+    } else {
+      result_.module.variables.push_back(std::move(declared));
+    }
+  } while (accept(','));
+  return expect(';');
 }
 
 bool Parser::variable(Space space, ast::Variable& out) {
+  return variable_type(space, out) && declarator(out);
+}
+
+// What stands before the name: `.align 4 .v2 .b8`.
+bool Parser::variable_type(Space space, ast::Variable& out) {
   out.space = space;
   out.line = token_.line;
   std::size_t width = 1;
@@ -67,6 +75,11 @@ bool Parser::variable(Space space, ast::Variable& out) {
   if (out.alignment == 0 || (out.alignment & (out.alignment - 1)) != 0 || out.alignment > 4096) {
     return fail("alignment " + std::to_string(out.alignment) + " is not a power of two up to 4096");
   }
+  return true;
+}
+
+// `name[16] = {...}`
+bool Parser::declarator(ast::Variable& out) {
   if (!expect_name(out.name, "the name of a variable")) return false;
   bool is_unsized = false;
   if (!dimensions(out, is_unsized)) return false;

@@ -57,6 +57,7 @@ struct FunctionVariable {
   std::size_t bytes = 0;
   std::int32_t frame_offset = 0;
   std::size_t local_offset = 0;
+  bool has_local_copy = false;  // a parameter of a function whose address is taken: also at local_offset
 };
 
 struct Code {
@@ -104,6 +105,8 @@ struct Program {
   std::vector<std::unique_ptr<RowList>> row_lists;
   std::vector<std::unique_ptr<CallSite>> call_sites;
   std::vector<std::unique_ptr<BranchTargets>> branch_targets;
+  bool allocates = false;            // calls malloc
+  std::unique_ptr<DeviceHeap> heap;  // of launches that bring none; null when nothing allocates
   mutable Printer printer;
 
   explicit Program(std::function<void(std::string_view)> sink) : printer(std::move(sink)) {}

@@ -61,10 +61,10 @@ Outcome run_kernel(const Module& module, const TestDevice& device, const char* n
   return kernel->run(device, launch);
 }
 
-// `body` computes %out from %in0, %in1, ...; it may use %p0-%p7, %r0-%r15, %d0-%d15 (64 bits), %h0-%h7 (16 bits) and
-// %f0-%f7. Inputs are repeated to fill 32 lanes.
+// `body` computes %out from %in0, %in1, ...; it may use %p0-%p7, %r0-%r15, %d0-%d15 (64 bits), %h0-%h7 (16 bits),
+// %f0-%f7 and %q0-%q3 (128 bits). It runs in one block of `count` threads; inputs are repeated to fill them.
 template <class Result, class... Input>
-std::vector<Result> evaluate(const std::string& body, const std::vector<Input>&... inputs) {
+std::vector<Result> evaluate_threads(std::size_t count, const std::string& body, const std::vector<Input>&... inputs) {
   std::string parameters = ".param .u64 result", declarations, loads;
   int index = 0;
   const auto declare = [&](const std::string& type, std::size_t bytes) {
@@ -78,23 +78,31 @@ std::vector<Result> evaluate(const std::string& body, const std::vector<Input>&.
   const std::string type = storage_type<Result>();
   const std::string text = header() + ".visible .entry k(" + parameters + ") {\n.reg ." + type +
                            " %out; .reg .b64 %address, %lane; .reg .b32 %lane32;\n"
-                           ".reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<16>; .reg .b16 %h<8>; .reg .f32 %f<8>;\n" +
+                           ".reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<16>; .reg .b16 %h<8>; .reg .f32 %f<8>;\n"
+                           ".reg .b128 %q<4>;\n" +
                            declarations + "mov.u32 %lane32, %tid.x;\ncvt.u64.u32 %lane, %lane32;\n" + loads + body +
                            "\nld.param.u64 %address, [result];\nmad.lo.u64 %address, %lane, " +
                            std::to_string(sizeof(Result)) + ", %address;\nst.global." + type +
                            " [%address], %out;\nret;\n}\n";
   TestDevice device;
   const auto module = load_or_fail(text, device);
-  if (module == nullptr) return {};
+  if (module == nullptr) return std::vector<Result>(count);
   const auto upload = [&](auto values) {
     const std::size_t given = values.size();
-    for (std::size_t i = 0; values.size() < kEvaluated; ++i) values.push_back(values[i % given]);
+    for (std::size_t i = 0; values.size() < count; ++i) values.push_back(values[i % given]);
     return device.upload(values);
   };
-  const std::uint64_t result = device.allocate(kEvaluated * sizeof(Result));
-  const Outcome outcome = run_kernel(*module, device, "k", {1}, {kEvaluated}, result, upload(inputs)...);
+  const std::uint64_t result = device.allocate(count * sizeof(Result));
+  const Outcome outcome =
+      run_kernel(*module, device, "k", {1}, {static_cast<unsigned>(count)}, result, upload(inputs)...);
   EXPECT_EQ(outcome.fault, FaultKind::kNone) << outcome.fault_detail;
-  return device.download<Result>(result, kEvaluated);
+  return device.download<Result>(result, count);
+}
+
+// The same for the 32 lanes of a warp.
+template <class Result, class... Input>
+std::vector<Result> evaluate(const std::string& body, const std::vector<Input>&... inputs) {
+  return evaluate_threads<Result>(kEvaluated, body, inputs...);
 }
 
 }  // namespace softgpu::ptx::testing

@@ -87,8 +87,8 @@ void Allocator::mention_register(int index, bool writes) {
 void Allocator::mention(const ast::Operand& operand, bool writes) {
   if (operand.kind == ast::Operand::Kind::kRegister) {
     mention_register(operand.index, writes && !operand.memory);
-    mention_register(operand.second, writes);
   }
+  mention_register(operand.second, writes);
   if (operand.kind != ast::Operand::Kind::kList) return;
   for (const ast::Operand& element : function_.elements_of(operand)) mention(element, writes);
 }
@@ -148,8 +148,8 @@ void Allocator::scan() {
     std::int32_t offset;
     int last;
   };
-  // By logarithm of the element size; predicates come last.
-  std::array<std::vector<Row>, 5> rows;
+  // By logarithm of the element size, 0 to 4; predicates come last.
+  std::array<std::vector<Row>, 6> rows;
   std::vector<std::size_t> order;
   for (std::size_t index = 0; index < intervals_.size(); ++index) {
     if (intervals_[index].first >= 0) order.push_back(index);
@@ -161,7 +161,7 @@ void Allocator::scan() {
     const Interval& interval = intervals_[index];
     const Type type = function_.registers[index];
     const std::size_t bytes = type == Type::kPred ? sizeof(std::uint32_t) : size_of(type) * kLanes;
-    auto& candidates = rows[static_cast<std::size_t>(__builtin_ctzll(size_of(type) | 16))];
+    auto& candidates = rows[static_cast<std::size_t>(__builtin_ctzll(size_of(type) | 32))];
     // The most recently freed row is the likeliest to be in the cache.
     auto best = candidates.end();
     for (auto row = candidates.begin(); row != candidates.end(); ++row) {

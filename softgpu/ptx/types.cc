@@ -13,14 +13,16 @@ constexpr std::array<std::pair<std::string_view, Type>, 20> kTypeNames{{
     {"b64", Type::kB64},   {"u64", Type::kU64}, {"s64", Type::kS64}, {"f64", Type::kF64},     {"b128", Type::kB128},
 }};
 
-constexpr std::array<std::pair<std::string_view, Space>, 7> kSpaceNames{{
+constexpr std::array<std::pair<std::string_view, Space>, 9> kSpaceNames{{
     {"global", Space::kGlobal},
     {"const", Space::kConst},
     {"shared", Space::kShared},
     {"shared::cta", Space::kShared},
+    {"shared::cluster", Space::kShared},  // every block is a cluster of its own
     {"local", Space::kLocal},
     {"param", Space::kParam},
     {"param::entry", Space::kParam},
+    {"param::func", Space::kParam},
 }};
 
 }  // namespace

@@ -127,7 +127,9 @@ struct Barrier {
   std::uint32_t count_true = 0;
 };
 
-inline constexpr int kBarriers = 16;
+inline constexpr int kNamedBarriers = 16;
+inline constexpr int kClusterBarrier = kNamedBarriers;  // of barrier.cluster: a cluster is a block
+inline constexpr int kBarriers = kNamedBarriers + 1;
 
 struct Block {
   std::vector<Warp> warps;
