@@ -30,7 +30,9 @@ Result<Clients> Clients::open(const Machine& machine) {
   if (table->magic != kMagic) return failure(path + " is not a client table of this version; run `softgpu reset`");
   const auto slots = open_file(machine.path("slots"));
   if (!slots) return failure(slots.error());
-  return Clients(table, *slots);
+  auto shares = Shares::open(machine);
+  if (!shares) return failure(shares.error());
+  return Clients(table, *slots, std::move(*shares));
 }
 
 Result<Owner> Clients::join() {

@@ -15,6 +15,7 @@
 #include "softgpu/device/machine.h"
 #include "softgpu/device/owner.h"
 #include "softgpu/device/result.h"
+#include "softgpu/device/shares.h"
 
 namespace softgpu {
 
@@ -36,13 +37,17 @@ class Clients {
   };
   std::optional<Live> live(std::uint32_t slot) const;
 
+  // Memory that outlives the process that made it.
+  const Shares& shares() const { return shares_; }
+
  private:
   struct Table;
-  Clients(Table* table, int slots) : table_(table), slots_(slots) {}
+  Clients(Table* table, int slots, Shares shares) : table_(table), slots_(slots), shares_(std::move(shares)) {}
   int holder(std::uint32_t slot) const;
 
   Table* table_;
   int slots_;
+  Shares shares_;
 };
 
 }  // namespace softgpu

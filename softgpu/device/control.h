@@ -6,21 +6,37 @@
 #include <cstdint>
 
 #include "softgpu/device/owner.h"
+#include "softgpu/device/shares.h"
 
 namespace softgpu {
 
 inline constexpr std::uint64_t kPageBytes = 2ULL << 20;
 inline constexpr unsigned kBusyBuckets = 64;
 
-// Free, or owned: who, and at which page of the owner's window.
+// Free, or claimed: by whom and as which page.
+//   kPrivate    a process's memory, at page `page` of its window
+//   kEvictable  a process's managed memory, which anyone may take; `page` counts the claims, so the smallest is oldest
+//   kShared     page `page` of a share
 struct PageEntry {
+  enum class Kind : std::uint8_t { kPrivate = 0, kEvictable = 1, kShared = 2 };
+  static constexpr unsigned kKindShift = 62;
   static constexpr unsigned kOwnerBits = 30;
-  Owner owner;
-  std::uint64_t window_page = 0;
 
-  std::uint64_t pack() const { return window_page << kOwnerBits | owner.pack(); }
+  Kind kind = Kind::kPrivate;
+  Owner owner;      // kPrivate, kEvictable
+  ShareName share;  // kShared
+  std::uint64_t page = 0;
+
+  std::uint64_t pack() const {
+    const std::uint64_t name =
+        kind == Kind::kShared ? page << ShareName::kBits | share.pack() : page << kOwnerBits | owner.pack();
+    return static_cast<std::uint64_t>(kind) << kKindShift | (name & ((1ULL << kKindShift) - 1));
+  }
   static PageEntry unpack(std::uint64_t word) {
-    return {Owner::unpack(word & ((1U << kOwnerBits) - 1)), word >> kOwnerBits};
+    const auto kind = static_cast<Kind>(word >> kKindShift);
+    const std::uint64_t name = word & ((1ULL << kKindShift) - 1);
+    if (kind == Kind::kShared) return {kind, {}, ShareName::unpack(name), name >> ShareName::kBits};
+    return {kind, Owner::unpack(name & ((1U << kOwnerBits) - 1)), {}, name >> kOwnerBits};
   }
 };
 
@@ -89,6 +105,9 @@ struct Control {
   ClientActivity activity[kMaxClients];
 
   User users[kMaxClients];
+  // Managed memory: pages that migrated to the device so far, and those of them taken away for want of room.
+  alignas(64) std::atomic<std::uint64_t> migrations;
+  std::atomic<std::uint64_t> evictions;
 
   alignas(64) std::atomic<std::uint64_t> pages[];  // page_count of them; PageEntry::pack, 0 when free
 

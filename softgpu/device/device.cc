@@ -14,8 +14,6 @@
 namespace softgpu {
 namespace {
 
-// Accounted memory has no address; this window page is beyond any window, so an IPC look-up never meets it.
-constexpr std::uint64_t kNoWindowPage = 1ULL << 33;
 constexpr std::uint64_t kPaceStepNs = 5'000'000;
 constexpr double kLeastSliceScale = 0.1;  // a change of turn costs the host some 50 us
 

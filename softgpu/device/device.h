@@ -114,6 +114,16 @@ class Device {
   // Accounts `bytes` as used without an address; false when the device is full. Give them back with release_pages().
   bool reserve_pages(std::uint64_t bytes, std::vector<PageRun>& runs);
   void release_pages(const std::vector<PageRun>& runs) { pool_.release(runs); }
+  // Physical pages outside any heap (PagePool).
+  std::vector<PageRun> claim_pages(const PageEntry& first, std::uint64_t count) {
+    return pool_.claim(lock_, first, count);
+  }
+  std::vector<PageRun> find_pages(const PageEntry& first, std::uint64_t count) const {
+    return pool_.find(first, count);
+  }
+  void collect_pages() { pool_.collect(lock_); }
+  PagePool& pool() { return pool_; }
+  Control& control() const { return view_->control(); }
   // The pages another process maps at `window_page` and on.
   std::vector<PageRun> find_pages(Owner owner, std::uint64_t window_page, std::uint64_t count) const {
     return pool_.find(owner, window_page, count);

@@ -202,10 +202,18 @@ TEST(BusyMeter, AKilledHolderIsNotBusy) {
 }
 
 TEST(PageEntry, SurvivesPacking) {
-  const PageEntry entry{{511, Owner::kGenerationMask}, 1ULL << 33};
-  const PageEntry copy = PageEntry::unpack(entry.pack());
-  EXPECT_EQ(copy.owner, entry.owner);
-  EXPECT_EQ(copy.window_page, entry.window_page);
+  const PageEntry entries[] = {
+      {PageEntry::Kind::kPrivate, {511, Owner::kGenerationMask}, {}, 1ULL << 31},
+      {PageEntry::Kind::kEvictable, {0, 1}, {}, UINT32_MAX},
+      {PageEntry::Kind::kShared, {}, {kMaxShares - 1, ShareName::kGenerationMask}, (1ULL << 22) - 1},
+  };
+  for (const PageEntry& entry : entries) {
+    const PageEntry copy = PageEntry::unpack(entry.pack());
+    EXPECT_EQ(copy.kind, entry.kind);
+    EXPECT_EQ(copy.owner, entry.owner);
+    EXPECT_EQ(copy.share, entry.share);
+    EXPECT_EQ(copy.page, entry.page);
+  }
 }
 
 }  // namespace

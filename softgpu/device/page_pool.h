@@ -14,13 +14,16 @@
 
 namespace softgpu {
 
+// The page of private memory that lies in no window; beyond any window, so that an IPC look-up never meets it.
+inline constexpr std::uint64_t kNoWindowPage = 1ULL << 31;
+
 // A run of neighbouring physical pages.
 struct PageRun {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
 };
 
-// Pages in use, by slot of their owner. Counts only owners that live.
+// Pages in use, by slot of their owner; a share counts for the process that made it. Counts only owners that live.
 struct PageUse {
   std::uint64_t total = 0;
   std::vector<std::uint64_t> by_slot;
@@ -32,24 +35,40 @@ class PagePool {
   // an owner who claims may have, 0: any number.
   PagePool(Control& control, const Clients& clients, int memory_file, std::uint64_t most_pages = 0);
 
-  // Claims `count` pages for `owner`, who maps them from `window_page` of its window on: as one run if there is one,
-  // else as many as it takes. Empty when fewer are free, even after reaping the dead, or when the owner would have too
-  // many.
-  std::vector<PageRun> claim(DeviceLock& lock, Owner owner, std::uint64_t window_page, std::uint64_t count);
+  // Claims `count` pages as `first`, the page after it, and so on: as one run if there is one, else as many as it
+  // takes. Who finds too few free reaps the dead, then takes evictable pages, the oldest first. Empty when there are
+  // fewer even so, or when the owner would have too many.
+  std::vector<PageRun> claim(DeviceLock& lock, PageEntry first, std::uint64_t count);
+  // The same for private memory of `owner`, who maps it from `window_page` of its window on.
+  std::vector<PageRun> claim(DeviceLock& lock, Owner owner, std::uint64_t window_page, std::uint64_t count) {
+    return claim(lock, {PageEntry::Kind::kPrivate, owner, {}, window_page}, count);
+  }
 
-  // Gives pages back; their content is gone.
+  // Gives pages back; their content is gone. REQUIRES: they are the caller's, not evictable and not shared.
   void release(const std::vector<PageRun>& runs);
+  // Gives the pages of the dead back, such as those of a share that nobody holds any more.
+  void collect(DeviceLock& lock);
 
-  // The pages that `owner` maps at `window_page` and on, in window order; empty unless all `count` are there.
-  std::vector<PageRun> find(Owner owner, std::uint64_t window_page, std::uint64_t count) const;
+  // Whether page `page` still carries `entry`; gives an evictable page back if it does.
+  bool holds(std::uint64_t page, const PageEntry& entry) const { return control_.pages[page].load() == entry.pack(); }
+  void drop(std::uint64_t page, const PageEntry& entry);
+
+  // The pages claimed as `first` and on, in that order; empty unless all `count` are there.
+  std::vector<PageRun> find(const PageEntry& first, std::uint64_t count) const;
+  std::vector<PageRun> find(Owner owner, std::uint64_t window_page, std::uint64_t count) const {
+    return find({PageEntry::Kind::kPrivate, owner, {}, window_page}, count);
+  }
 
   PageUse use() const;
   std::uint64_t page_count() const { return control_.page_count; }
 
  private:
   std::uint64_t owned_by(Owner owner) const;
+  // Whose use a page counts as: a share's is its creator's.
+  Owner charged_to(const PageEntry& entry) const;
   std::vector<PageRun> find_free(std::uint64_t count) const;
   void reap();
+  void evict(std::uint64_t count);
   void punch(const PageRun& run);
 
   Control& control_;

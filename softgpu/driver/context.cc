@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "softgpu/driver/gates.h"
 #include "softgpu/driver/log.h"
 #include "softgpu/driver/module.h"
 
@@ -117,7 +118,7 @@ using softgpu::Point;
 using softgpu::Stream;
 
 CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned context_flags)
-    : flags(context_flags), limits{}, owner_(owner) {}
+    : flags(context_flags), limits{}, owner_(owner), space_(owner) {}
 
 CUresult CUctx_st::activate() {
   if (device().faults().lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -158,7 +159,8 @@ void CUctx_st::shut_down() {
   legacy_->close();
   for (const auto& stream : streams) stream->close();
   for (CUmod_st* module : modules) module->unload();
-  const std::unique_lock gate(owner_.memory_gate);
+  const softgpu::AllGates gates;  // kernels of peers may use this memory too
+  space_.disable_all_peers();
   heap_.reset();
   device().release_pages(own_pages_);
   device().remove_context();

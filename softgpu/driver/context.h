@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/driver/address_space.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/stream.h"
 
@@ -45,6 +46,8 @@ struct CUctx_st {
   softgpu::DriverDevice& owner() const { return owner_; }
   softgpu::Device& device() const { return *owner_.device; }
   softgpu::Heap& heap() { return *heap_; }
+  // What its kernels may access.
+  softgpu::ContextSpace& space() { return space_; }
   std::uint64_t id() const { return id_; }
 
   // The error that stuck, else CUDA_SUCCESS. The first one wins; the text says where it happened.
@@ -96,6 +99,7 @@ struct CUctx_st {
   std::atomic<std::uint64_t> pending_{0};
   softgpu::PrintBuffer prints_;
   std::unique_ptr<softgpu::Heap> heap_;
+  softgpu::ContextSpace space_;
   std::vector<softgpu::PageRun> own_pages_;
   std::shared_ptr<softgpu::Stream> legacy_;
 

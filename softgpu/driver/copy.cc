@@ -48,6 +48,12 @@ void move_rows(const Rectangle& r) {
   }
 }
 
+// Whether memory that was there when the operation was submitted is there still. REQUIRES: the memory gate.
+bool still_there(const Place& place, std::uint64_t address, std::uint64_t bytes) {
+  Place now;
+  return place.pageable() || (locate(address, bytes, now) == CUDA_SUCCESS && !now.pageable());
+}
+
 void run_copy(CUcontext context, const CheckedCopy& copy) {
   if (context->fault() != CUDA_SUCCESS) return;
   Device& device = context->device();
@@ -57,8 +63,14 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
   std::optional<Transfer> transfer;
   if (!within_device) transfer.emplace(device, copy.target.device != nullptr ? kToDevice : kFromDevice);
   {
+    const Rectangle& r = copy.rectangle;
     const std::shared_lock gate(context->owner().memory_gate);
-    move_rows(copy.rectangle);
+    if (!still_there(copy.target, r.target, span_of(r.target_pitch, r.width, r.height)) ||
+        !still_there(copy.source, r.source, span_of(r.source_pitch, r.width, r.height))) {
+      context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "a copy's memory was freed or unmapped before the copy ran");
+      return;
+    }
+    move_rows(r);
   }
   if (transfer) {
     transfer->finish(bytes, [context] { return context->fault() != CUDA_SUCCESS || context->cancel().load(); });
@@ -85,25 +97,29 @@ void fill_row(void* row, const Fill& fill) {
   }
 }
 
-void run_fill(CUcontext context, const Fill& fill) {
-  if (context->fault() != CUDA_SUCCESS) return;
-  const std::uint64_t begin = monotonic_ns();
-  {
-    const std::shared_lock gate(context->owner().memory_gate);
-    for (std::uint64_t row = 0; row < fill.height; ++row) fill_row(pointer(fill.target + row * fill.pitch), fill);
-  }
-  const std::uint64_t bytes = fill.width * fill.pattern_bytes * fill.height;
-  Device& device = context->device();
-  device.pace(begin, device_copy_ns(device.profile(), bytes / 2), context->cancel());
-  device.meter().moved(bytes, monotonic_ns());
-}
-
 CUresult check_fill(const Fill& fill) {
   const std::uint64_t width = fill.width * fill.pattern_bytes;
   if (fill.target % fill.pattern_bytes != 0 || (fill.height > 1 && fill.pitch < width)) return CUDA_ERROR_INVALID_VALUE;
   Place place;
   SOFTGPU_TRY(locate(fill.target, span_of(fill.pitch, width, fill.height), place));
   return place.pageable() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+void run_fill(CUcontext context, const Fill& fill) {
+  if (context->fault() != CUDA_SUCCESS) return;
+  const std::uint64_t begin = monotonic_ns();
+  {
+    const std::shared_lock gate(context->owner().memory_gate);
+    if (check_fill(fill) != CUDA_SUCCESS) {
+      context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "a fill's memory was freed or unmapped before the fill ran");
+      return;
+    }
+    for (std::uint64_t row = 0; row < fill.height; ++row) fill_row(pointer(fill.target + row * fill.pitch), fill);
+  }
+  const std::uint64_t bytes = fill.width * fill.pattern_bytes * fill.height;
+  Device& device = context->device();
+  device.pace(begin, device_copy_ns(device.profile(), bytes / 2), context->cancel());
+  device.meter().moved(bytes, monotonic_ns());
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void KernelRun::operator()() {
     pause();
   } else {
     const std::shared_lock gate(context->owner().memory_gate);
-    outcome = kernel->run(device.window(), launch);
+    outcome = kernel->run(context->space(), launch);
     work = {outcome.lane_instructions, outcome.global_bytes};
   }
   execution.end(*work);

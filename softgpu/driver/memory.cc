@@ -1,20 +1,37 @@
 #include "softgpu/driver/memory.h"
 
+#include "softgpu/driver/virtual_memory.h"
+
 namespace softgpu {
 
-Extent find_extent(std::uint64_t address) {
+Known find_memory(std::uint64_t address) {
   Process& process = *Process::get();
-  DriverDevice* owner = process.owner_of(address);
-  return owner != nullptr ? owner->device->window().find(address) : process.find_host(address);
+  if (DriverDevice* owner = process.owner_of(address); owner != nullptr) {
+    const Extent extent = owner->device->window().find(address);
+    return extent.end != 0 ? Known{Known::Kind::kDevice, extent, owner} : Known{};
+  }
+  if (const auto mapping = VirtualMemory::instance().mapping_at(address); mapping.memory != nullptr) {
+    return {Known::Kind::kMapped, mapping.extent, &mapping.memory->owner};
+  }
+  const Extent host = process.find_host(address);
+  return host.end != 0 ? Known{Known::Kind::kHost, host, nullptr} : Known{};
+}
+
+Extent find_extent(std::uint64_t address) {
+  return find_memory(address).extent;
 }
 
 CUresult locate(std::uint64_t address, std::uint64_t bytes, Place& place) {
   if (address == 0) return CUDA_ERROR_INVALID_VALUE;
-  place.device = Process::get()->owner_of(address);
-  const Extent extent = find_extent(address);
-  place.pinned = place.device == nullptr && extent.end != 0;
-  if (place.pageable()) return CUDA_SUCCESS;
-  return extent.end != 0 && bytes <= extent.end - address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const Known known = find_memory(address);
+  place = {known.device, known.kind == Known::Kind::kHost};
+  if (known.kind == Known::Kind::kMapped || VirtualMemory::instance().contains(address)) {
+    return VirtualMemory::instance().accessible(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  if (known.kind == Known::Kind::kNothing) {
+    return Process::get()->owner_of(address) == nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  return bytes <= known.extent.end - address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace softgpu

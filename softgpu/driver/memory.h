@@ -14,6 +14,20 @@ bool release_memory(CUcontext context, std::uint64_t address);
 // The active context that allocated what lies at `address`, or null.
 CUcontext memory_owner(std::uint64_t address);
 
+// What lies at an address.
+struct Known {
+  enum class Kind {
+    kNothing,  // memory the driver does not know, or none at all
+    kDevice,   // cuMemAlloc and its kin, imported memory
+    kMapped,   // virtual memory (cuMemMap)
+    kHost,     // pinned or registered
+  };
+  Kind kind = Kind::kNothing;
+  Extent extent;                   // of the allocation or mapping; empty for kNothing
+  DriverDevice* device = nullptr;  // where the memory is; null for host memory
+};
+Known find_memory(std::uint64_t address);
+
 // The live allocation of any device, or the pinned host memory, that contains `address`; empty when there is none.
 Extent find_extent(std::uint64_t address);
 
@@ -24,7 +38,8 @@ struct Place {
   bool pageable() const { return device == nullptr && !pinned; }
 };
 
-// INVALID_VALUE when the range is in a device's window but not within one live allocation, or leaves pinned memory.
+// INVALID_VALUE when the range is among a device's addresses but not within one live allocation or accessible mappings,
+// or leaves pinned memory.
 CUresult locate(std::uint64_t address, std::uint64_t bytes, Place& place);
 
 }  // namespace softgpu

@@ -3,16 +3,10 @@
 
 #include "softgpu/driver/memory.h"
 
-using softgpu::Extent;
 using softgpu::healthy_context;
+using softgpu::Known;
 
 namespace {
-
-// What is known about an address; the extent is empty for memory the driver does not know.
-struct Known {
-  Extent extent;
-  softgpu::DriverDevice* device = nullptr;
-};
 
 template <typename T>
 CUresult store(void* value, T content) {
@@ -65,7 +59,7 @@ void store_blank(CUpointer_attribute attribute, void* value) {
 CUresult look_up(CUdeviceptr address, Known& known) {
   CUcontext context = nullptr;
   SOFTGPU_TRY(healthy_context(context));
-  known = {softgpu::find_extent(address), softgpu::Process::get()->owner_of(address)};
+  known = softgpu::find_memory(address);
   return CUDA_SUCCESS;
 }
 

@@ -108,6 +108,13 @@ DriverDevice* Process::device(int ordinal) {
   return devices_[static_cast<std::size_t>(ordinal)].get();
 }
 
+DriverDevice* Process::device_of_index(unsigned index) {
+  for (const auto& entry : devices_) {
+    if (entry->device->index() == index) return entry.get();
+  }
+  return nullptr;
+}
+
 DriverDevice* Process::owner_of(std::uint64_t address) {
   for (const auto& entry : devices_) {
     if (entry->device->window().contains(address)) return entry.get();

@@ -37,7 +37,10 @@ class Process {
   std::vector<std::unique_ptr<DriverDevice>>& devices() { return devices_; }
   // Null when there is no such ordinal.
   DriverDevice* device(int ordinal);
+  // The visible device with that index on the machine, or null.
+  DriverDevice* device_of_index(unsigned index);
   const Machine& machine() const { return machine_; }
+  const Shares& shares() const { return clients_.shares(); }
   const Settings& settings() const { return settings_; }
   // The device whose window contains `address`, or null.
   DriverDevice* owner_of(std::uint64_t address);
