@@ -111,6 +111,10 @@ class Device {
   std::uint64_t free_bytes() const;
 
   std::unique_ptr<Heap> make_heap() { return std::make_unique<Heap>(*window_, pool_, memory_lock_, faults(), self_); }
+  // The heap of a memory pool that claims pages in the name of `name`.
+  std::unique_ptr<Heap> make_pool_heap(const PageEntry& name, std::uint64_t limit_pages) {
+    return std::make_unique<Heap>(*window_, pool_, memory_lock_, faults(), name, limit_pages);
+  }
   // Accounts `bytes` as used without an address; false when the device is full. Give them back with release_pages().
   bool reserve_pages(std::uint64_t bytes, std::vector<PageRun>& runs);
   void release_pages(const std::vector<PageRun>& runs) { pool_.release(runs); }

@@ -32,9 +32,25 @@ Heap::HeapSlab::HeapSlab(Heap* owner, std::size_t c)
 }
 
 Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, Owner owner)
-    : window_(window), pool_(pool), lock_(lock), faults_(faults), owner_(owner) {
+    : window_(window),
+      pool_(pool),
+      lock_(lock),
+      faults_(faults),
+      name_{PageEntry::Kind::kPrivate, owner, {}, 0},
+      keeps_pages_(false),
+      limit_pages_(UINT64_MAX) {
   spare_ = open_slab(0);
 }
+
+Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, const PageEntry& name,
+           std::uint64_t limit_pages)
+    : window_(window),
+      pool_(pool),
+      lock_(lock),
+      faults_(faults),
+      name_(name),
+      keeps_pages_(true),
+      limit_pages_(limit_pages) {}
 
 Heap::~Heap() {
   for (const auto& slab : slabs_) {
@@ -43,6 +59,22 @@ Heap::~Heap() {
     return_pages(slab->base, 1, slab->runs);
   }
   while (!large_.empty()) release(large_.begin()->first);
+  trim(0);
+}
+
+void Heap::trim(std::uint64_t keep) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (spare_ != nullptr && keeps_pages_ && keep == 0) {
+      const std::uint64_t base = spare_->base;
+      const std::vector<PageRun> runs = spare_->runs;
+      close_slab(spare_);
+      spare_ = nullptr;
+      return_pages(base, 1, runs);
+    }
+  }
+  const std::uint64_t used = page_count() - unused_page_count();
+  for (const Span& span : cache_.trim(keep > used ? keep - used : 0)) unmap_pages(span.address, span.count, span.runs);
 }
 
 std::uint64_t Heap::allocate(std::uint64_t bytes) {
@@ -185,18 +217,40 @@ void Heap::close_slab(HeapSlab* slab) {
 }
 
 std::uint64_t Heap::claim_pages(std::uint64_t count, std::vector<PageRun>& runs) {
+  if (Span kept = cache_.take(count); kept.count != 0) {
+    runs = std::move(kept.runs);
+    return kept.address;
+  }
+  if (count > limit_pages_ || page_count() > limit_pages_ - count) return 0;
   const std::uint64_t address = window_.take_addresses(count);
   if (address == 0) return 0;
-  runs = pool_.claim(lock_, owner_, window_.window_page(address), count);
+  PageEntry first = name_;
+  first.page = window_.window_page(address);
+  runs = pool_.claim(lock_, first, count);
+  if (!runs.empty()) pages_.fetch_add(count);
   if (!runs.empty() && window_.map(address, runs)) return address;
-  return_pages(address, count, runs);
+  unmap_pages(address, count, runs);
   return 0;
 }
 
+// Adopted pages have no runs here and are never kept.
 void Heap::return_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs) {
+  if (keeps_pages_ && !runs.empty()) {
+    cache_.give({address, count, runs});
+  } else {
+    unmap_pages(address, count, runs);
+  }
+}
+
+void Heap::unmap_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs) {
   window_.unmap(address, count);
-  pool_.release(runs);
+  free_pages(runs);
   window_.return_addresses(address, count);
+}
+
+void Heap::free_pages(const std::vector<PageRun>& runs) {
+  for (const PageRun& run : runs) pages_.fetch_sub(run.count);
+  pool_.release(runs);
 }
 
 }  // namespace softgpu

@@ -1,4 +1,4 @@
-// The allocator of one context: cuMemAlloc in terms of pages and window addresses.
+// The allocator of one context or memory pool: cuMemAlloc in terms of pages and window addresses.
 //
 // Up to kSlabLimit a request takes a block of a slab: a 2 MiB page cut into equal blocks of one of 24 sizes, two per
 // octave (256, 512, 768, 1024, 1536, ... 1 MiB). Above, whole pages of its own. One empty slab is kept, taken when the
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "softgpu/device/faults.h"
+#include "softgpu/device/page_cache.h"
 #include "softgpu/device/window.h"
 
 namespace softgpu {
@@ -25,6 +27,10 @@ class Heap {
   static constexpr std::uint64_t kAlignment = 256;
 
   Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, Owner owner);
+  // For a memory pool: pages are claimed in the name of `name` (its page number is not looked at), at most
+  // `limit_pages` of them, and kept when they are not used any more, until trim().
+  Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, const PageEntry& name,
+       std::uint64_t limit_pages);
   // Gives everything back that is still allocated. REQUIRES: no kernel of the context runs.
   ~Heap();
   Heap(const Heap&) = delete;
@@ -42,6 +48,12 @@ class Heap {
   // Whether `address` begins an allocation of this heap, and whether of adopt().
   bool owns(std::uint64_t address);
   bool adopted(std::uint64_t address);
+
+  // Pages claimed, and those of them that hold no allocation.
+  std::uint64_t page_count() const { return pages_.load(); }
+  std::uint64_t unused_page_count() const { return cache_.page_count(); }
+  // Gives unused pages back while more than `keep` pages are claimed. REQUIRES: no kernel runs that may use the device.
+  void trim(std::uint64_t keep);
 
  private:
   struct Large {
@@ -69,12 +81,18 @@ class Heap {
   void release_small(HeapSlab* slab, std::uint64_t address);
   std::uint64_t claim_pages(std::uint64_t count, std::vector<PageRun>& runs);
   void return_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs);
+  void unmap_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs);
+  void free_pages(const std::vector<PageRun>& runs);
 
   Window& window_;
   PagePool& pool_;
   DeviceLock& lock_;
   Faults faults_;
-  const Owner owner_;
+  const PageEntry name_;
+  const bool keeps_pages_;
+  const std::uint64_t limit_pages_;
+  PageCache cache_;
+  std::atomic<std::uint64_t> pages_{0};
 
   std::mutex mutex_;  // guards everything below
   std::unordered_map<std::uint64_t, Large> large_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "softgpu/device/control.h"
+
 namespace softgpu {
 namespace {
 
@@ -25,7 +27,8 @@ std::uint64_t kernel_ns(const Profile& profile, const KernelWork& work, const Ke
   const std::uint64_t compute =
       narrow(Wide{work.lane_instructions} * 1'000'000 / (milli_sms * profile.cores_per_sm * profile.clock_mhz));
   const std::uint64_t memory = transfer_ns(work.global_bytes, profile.memory_bandwidth_gb_s, grant.memory_users);
-  return narrow(Wide{std::max(compute, memory)} + profile.launch_overhead_us * 1000);
+  const std::uint64_t migration = migration_ns(profile, work.migrated_pages, work.migrated_pages * kPageBytes);
+  return narrow(Wide{std::max(compute, memory)} + migration + profile.launch_overhead_us * 1000);
 }
 
 std::uint64_t kernel_ns(const Profile& profile, const KernelWork& work) {

@@ -25,6 +25,7 @@ struct KernelWork {
   std::uint64_t lane_instructions = 0;
   std::uint64_t global_bytes = 0;
   std::uint64_t blocks = UINT32_MAX;
+  std::uint64_t migrated_pages = 0;  // managed pages of 2 MiB that were elsewhere; each is a fault and a copy
 };
 
 // The part of the device a kernel computes on.

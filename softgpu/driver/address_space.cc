@@ -4,23 +4,36 @@
 #include <mutex>
 
 #include "softgpu/driver/context.h"
+#include "softgpu/driver/managed_memory.h"
+#include "softgpu/driver/pool.h"
 #include "softgpu/driver/virtual_memory.h"
 
 namespace softgpu {
 
-Extent ContextSpace::find(std::uint64_t address) const {
+Extent ContextSpace::find(std::uint64_t address, std::atomic<std::uint64_t>& migrated) const {
   const Window& window = own_.device->window();
   if (window.contains(address)) return window.find(address);
   if (DriverDevice* owner = Process::get()->owner_of(address); owner != nullptr) {
-    return is_peer(*owner) ? owner->device->window().find(address) : Extent{};
+    return find_at_peer(*owner, address);
   }
   if (const Extent mapped = VirtualMemory::instance().find(own_.ordinal, address); mapped.end != 0) return mapped;
+  if (const Extent held = ManagedMemory::instance().touch(own_, address, migrated); held.end != 0) return held;
   return window.find_host(address);
+}
+
+// Memory of pools goes by the pool's own list of devices.
+Extent ContextSpace::find_at_peer(const DriverDevice& peer, std::uint64_t address) const {
+  const Extent extent = peer.device->window().find(address);
+  if (extent.end == 0) return extent;
+  const auto pool = Pools::instance().find(extent.begin);
+  const bool allowed = pool != nullptr ? (pool->access.load() & 1U << own_.ordinal) != 0 : is_peer(peer);
+  return allowed ? extent : Extent{};
 }
 
 // A sum of counters that only grow changes whenever one of them does.
 std::uint64_t ContextSpace::epoch() const {
-  std::uint64_t sum = changes_.load(std::memory_order_acquire) + VirtualMemory::instance().epoch();
+  std::uint64_t sum =
+      changes_.load(std::memory_order_acquire) + VirtualMemory::instance().epoch() + ManagedMemory::instance().epoch();
   for (const auto& device : Process::get()->devices()) sum += device->device->window().epoch();
   return sum;
 }

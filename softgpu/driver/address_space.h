@@ -2,6 +2,7 @@
 // access to, the memory of peers, and pinned host memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <shared_mutex>
@@ -11,12 +12,13 @@
 
 namespace softgpu {
 
-class ContextSpace final : public ptx::AddressSpace {
+class ContextSpace {
  public:
   explicit ContextSpace(DriverDevice& own) : own_(own) {}
 
-  Extent find(std::uint64_t address) const override;
-  std::uint64_t epoch() const override;
+  // As AddressSpace::find. Managed pages that had to migrate to the device are added to `migrated`.
+  Extent find(std::uint64_t address, std::atomic<std::uint64_t>& migrated) const;
+  std::uint64_t epoch() const;
 
   // Lets kernels of this context use the memory of `peer`'s device, or no longer; false when nothing changed.
   bool enable_peer(CUcontext peer);
@@ -24,12 +26,27 @@ class ContextSpace final : public ptx::AddressSpace {
   void disable_all_peers();
 
  private:
+  Extent find_at_peer(const DriverDevice& peer, std::uint64_t address) const;
   bool is_peer(const DriverDevice& device) const;
 
   DriverDevice& own_;
   mutable std::shared_mutex mutex_;
   std::vector<CUcontext> peers_;  // guarded by mutex_
   std::atomic<std::uint64_t> changes_{0};
+};
+
+// The same for one launch, which counts what migrates for it.
+class LaunchSpace final : public ptx::AddressSpace {
+ public:
+  explicit LaunchSpace(const ContextSpace& space) : space_(space) {}
+  Extent find(std::uint64_t address) const override { return space_.find(address, migrated_); }
+  std::uint64_t epoch() const override { return space_.epoch(); }
+  // Pages of managed memory.
+  std::uint64_t migrated() const { return migrated_.load(); }
+
+ private:
+  const ContextSpace& space_;
+  mutable std::atomic<std::uint64_t> migrated_{0};
 };
 
 }  // namespace softgpu

@@ -7,7 +7,9 @@
 
 #include "softgpu/driver/gates.h"
 #include "softgpu/driver/log.h"
+#include "softgpu/driver/managed_memory.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/pool.h"
 
 namespace softgpu {
 namespace {
@@ -161,6 +163,7 @@ void CUctx_st::shut_down() {
   for (CUmod_st* module : modules) module->unload();
   const softgpu::AllGates gates;  // kernels of peers may use this memory too
   space_.disable_all_peers();
+  softgpu::ManagedMemory::instance().release_all(this);
   heap_.reset();
   device().release_pages(own_pages_);
   device().remove_context();
@@ -271,6 +274,7 @@ CUresult CUctx_st::synchronise() {
     for (const auto& stream : closed_streams_) points.push_back(stream->last());
   }
   for (const Point& point : points) point.stream->wait_helping(point.sequence);
+  softgpu::Pools::instance().after_synchronise();
   prints_.flush();
   return fault();
 }

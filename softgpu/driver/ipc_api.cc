@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "softgpu/driver/memory.h"
+#include "softgpu/driver/pool.h"
 
 using softgpu::healthy_context;
 using softgpu::kPageBytes;
@@ -31,6 +32,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   softgpu::DriverDevice* device = softgpu::Process::get()->owner_of(address);
   const softgpu::Extent extent = softgpu::find_extent(address);
   if (device == nullptr || extent.end == 0 || extent.begin != address) return CUDA_ERROR_INVALID_VALUE;
+  if (softgpu::Pools::instance().find(address) != nullptr) return CUDA_ERROR_INVALID_VALUE;  // exported by their pool
   const std::uint64_t window_page = device->device->window().window_page(address);
   const std::uint64_t offset = address % kPageBytes;
   const std::uint64_t bytes = extent.end - extent.begin;

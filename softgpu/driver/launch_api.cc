@@ -74,9 +74,11 @@ void KernelRun::operator()() {
   if (work) {
     pause();
   } else {
+    const softgpu::LaunchSpace space(context->space());
     const std::shared_lock gate(context->owner().memory_gate);
-    outcome = kernel->run(context->space(), launch);
+    outcome = kernel->run(space, launch);
     work = {outcome.lane_instructions, outcome.global_bytes};
+    work->migrated_pages = space.migrated();
   }
   execution.end(*work);
   if (const CUresult error = result_of(outcome.fault); error != CUDA_SUCCESS) {

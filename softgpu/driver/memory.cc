@@ -1,5 +1,6 @@
 #include "softgpu/driver/memory.h"
 
+#include "softgpu/driver/managed_memory.h"
 #include "softgpu/driver/virtual_memory.h"
 
 namespace softgpu {
@@ -13,6 +14,9 @@ Known find_memory(std::uint64_t address) {
   if (const auto mapping = VirtualMemory::instance().mapping_at(address); mapping.memory != nullptr) {
     return {Known::Kind::kMapped, mapping.extent, &mapping.memory->owner};
   }
+  if (const auto managed = ManagedMemory::instance().at(address); managed.extent.end != 0) {
+    return {Known::Kind::kManaged, managed.extent, &managed.context->owner()};
+  }
   const Extent host = process.find_host(address);
   return host.end != 0 ? Known{Known::Kind::kHost, host, nullptr} : Known{};
 }
@@ -24,7 +28,8 @@ Extent find_extent(std::uint64_t address) {
 CUresult locate(std::uint64_t address, std::uint64_t bytes, Place& place) {
   if (address == 0) return CUDA_ERROR_INVALID_VALUE;
   const Known known = find_memory(address);
-  place = {known.device, known.kind == Known::Kind::kHost};
+  const bool managed = known.kind == Known::Kind::kManaged;
+  place = {managed ? nullptr : known.device, managed || known.kind == Known::Kind::kHost};
   if (known.kind == Known::Kind::kMapped || VirtualMemory::instance().contains(address)) {
     return VirtualMemory::instance().accessible(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }

@@ -20,6 +20,7 @@ struct Known {
     kNothing,  // memory the driver does not know, or none at all
     kDevice,   // cuMemAlloc and its kin, imported memory
     kMapped,   // virtual memory (cuMemMap)
+    kManaged,  // cuMemAllocManaged; the device is that of its context
     kHost,     // pinned or registered
   };
   Kind kind = Kind::kNothing;
@@ -34,7 +35,7 @@ Extent find_extent(std::uint64_t address);
 // Where one side of a copy lies.
 struct Place {
   DriverDevice* device = nullptr;  // null: host
-  bool pinned = false;             // host memory known to the driver
+  bool pinned = false;             // host memory known to the driver, or managed
   bool pageable() const { return device == nullptr && !pinned; }
 };
 

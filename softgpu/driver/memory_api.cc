@@ -1,13 +1,13 @@
 // Device memory.
-#include <algorithm>
 #include <mutex>
 
+#include "softgpu/driver/gates.h"
+#include "softgpu/driver/managed_memory.h"
 #include "softgpu/driver/memory.h"
-#include "softgpu/driver/stream_handle.h"
+#include "softgpu/driver/pool.h"
 
 using softgpu::healthy_context;
-using softgpu::healthy_stream;
-using softgpu::StreamUse;
+using softgpu::ManagedMemory;
 
 namespace softgpu {
 
@@ -29,6 +29,23 @@ CUcontext memory_owner(std::uint64_t address) {
 namespace {
 
 constexpr std::size_t kPitchAlignment = 512;
+
+CUresult free_managed(CUdeviceptr address) {
+  const auto allocation = ManagedMemory::instance().at(address);
+  if (allocation.extent.begin != address) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(allocation.context->synchronise());
+  const softgpu::AllGates gates;
+  return ManagedMemory::instance().release(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult free_pooled(softgpu::Pool& pool, CUdeviceptr address) {
+  CUcontext context = nullptr;
+  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(context->synchronise());
+  if (!pool.begin_free(address)) return CUDA_ERROR_INVALID_VALUE;
+  pool.end_free(address);
+  return CUDA_SUCCESS;
+}
 
 }  // namespace
 
@@ -67,6 +84,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   CUcontext context = nullptr;
   SOFTGPU_TRY(healthy_context(context));
   if (address == 0) return CUDA_SUCCESS;
+  if (ManagedMemory::instance().at(address).extent.end != 0) return free_managed(address);
+  if (const auto pool = softgpu::Pools::instance().find(address); pool != nullptr) return free_pooled(*pool, address);
   CUcontext owner = softgpu::memory_owner(address);
   if (owner == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!owner->idle()) SOFTGPU_TRY(owner->synchronise());
@@ -80,34 +99,5 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
   if (extent.end == 0) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = extent.begin;
   if (bytes != nullptr) *bytes = extent.end - extent.begin;
-  return CUDA_SUCCESS;
-}
-
-// The memory is usable at once, which is earlier than the stream promises.
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-  StreamUse use;
-  if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_stream(stream, use));
-  if (bytes > use.context->device().total_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::uint64_t allocated = use.context->heap().allocate(bytes);
-  if (allocated == 0 && !use.context->idle()) {
-    SOFTGPU_TRY(use.context->synchronise());  // frees that are still in streams
-    allocated = use.context->heap().allocate(bytes);
-  }
-  if (allocated == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  *address = allocated;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-  StreamUse use;
-  SOFTGPU_TRY(healthy_stream(stream, use));
-  if (address == 0) return CUDA_SUCCESS;
-  CUcontext owner = softgpu::memory_owner(address);
-  if (owner == nullptr || softgpu::find_extent(address).begin != address) return CUDA_ERROR_INVALID_VALUE;
-  if (use.context->idle()) {
-    return softgpu::release_memory(owner, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  }
-  use.context->submit(*use.stream, [owner, address] { softgpu::release_memory(owner, address); });
   return CUDA_SUCCESS;
 }

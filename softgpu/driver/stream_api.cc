@@ -1,6 +1,7 @@
 // Streams.
 #include <algorithm>
 
+#include "softgpu/driver/pool.h"
 #include "softgpu/driver/stream_handle.h"
 
 using softgpu::current_context;
@@ -93,6 +94,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
   // The legacy stream ends after all blocking streams: an empty operation waits for them.
   if (use.stream->kind == Stream::Kind::kLegacy && !use.context->idle()) use.context->submit(*use.stream, [] {});
   use.stream->wait_helping(use.stream->submitted());
+  softgpu::Pools::instance().after_synchronise();
   use.context->prints().flush();
   return use.context->fault();
 }
