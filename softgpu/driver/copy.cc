@@ -30,11 +30,19 @@ std::uint64_t span_of(std::uint64_t pitch, std::uint64_t width, std::uint64_t he
   return (height - 1) * pitch + width;
 }
 
+std::uint64_t target_span(const Rectangle& r) {
+  return (r.depth - 1) * r.target_slice + span_of(r.target_pitch, r.width, r.height);
+}
+
+std::uint64_t source_span(const Rectangle& r) {
+  return (r.depth - 1) * r.source_slice + span_of(r.source_pitch, r.width, r.height);
+}
+
 CUresult check(const Rectangle& r, Sides sides, CheckedCopy& copy) {
   copy.rectangle = r;
   if (r.height > 1 && (r.target_pitch < r.width || r.source_pitch < r.width)) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(locate(r.target, span_of(r.target_pitch, r.width, r.height), copy.target));
-  SOFTGPU_TRY(locate(r.source, span_of(r.source_pitch, r.width, r.height), copy.source));
+  SOFTGPU_TRY(locate(r.target, target_span(r), copy.target));
+  SOFTGPU_TRY(locate(r.source, source_span(r), copy.source));
   const bool target_device = sides == Sides::kTargetDevice || sides == Sides::kBothDevice;
   const bool source_device = sides == Sides::kSourceDevice || sides == Sides::kBothDevice;
   if (target_device && copy.target.pageable()) return CUDA_ERROR_INVALID_VALUE;
@@ -43,8 +51,12 @@ CUresult check(const Rectangle& r, Sides sides, CheckedCopy& copy) {
 }
 
 void move_rows(const Rectangle& r) {
-  for (std::uint64_t row = 0; row < r.height; ++row) {
-    std::memmove(pointer(r.target + row * r.target_pitch), pointer(r.source + row * r.source_pitch), r.width);
+  for (std::uint64_t plane = 0; plane < r.depth; ++plane) {
+    const std::uint64_t target = r.target + plane * r.target_slice;
+    const std::uint64_t source = r.source + plane * r.source_slice;
+    for (std::uint64_t row = 0; row < r.height; ++row) {
+      std::memmove(pointer(target + row * r.target_pitch), pointer(source + row * r.source_pitch), r.width);
+    }
   }
 }
 
@@ -58,15 +70,14 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
   if (context->fault() != CUDA_SUCCESS) return;
   Device& device = context->device();
   const std::uint64_t begin = monotonic_ns();
-  const std::uint64_t bytes = copy.rectangle.width * copy.rectangle.height;
+  const std::uint64_t bytes = copy.rectangle.width * copy.rectangle.height * copy.rectangle.depth;
   const bool within_device = copy.target.device != nullptr && copy.target.device == copy.source.device;
   std::optional<Transfer> transfer;
   if (!within_device) transfer.emplace(device, copy.target.device != nullptr ? kToDevice : kFromDevice);
   {
     const Rectangle& r = copy.rectangle;
     const std::shared_lock gate(context->owner().memory_gate);
-    if (!still_there(copy.target, r.target, span_of(r.target_pitch, r.width, r.height)) ||
-        !still_there(copy.source, r.source, span_of(r.source_pitch, r.width, r.height))) {
+    if (!still_there(copy.target, r.target, target_span(r)) || !still_there(copy.source, r.source, source_span(r))) {
       context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "a copy's memory was freed or unmapped before the copy ran");
       return;
     }
@@ -81,7 +92,7 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
 }
 
 bool empty(const Rectangle& r) {
-  return r.width == 0 || r.height == 0;
+  return r.width == 0 || r.height == 0 || r.depth == 0;
 }
 
 // Fills one row; memset when all bytes of the pattern are equal, which is the usual case.
@@ -141,7 +152,7 @@ CUresult copy_async(const Rectangle& rectangle, Sides sides, CUstream stream) {
   if (empty(rectangle)) return CUDA_SUCCESS;
   SOFTGPU_TRY(check(rectangle, sides, copy));
   CUcontext context = use.context;
-  const bool small = rectangle.height == 1 && rectangle.width <= kStagedBytes;
+  const bool small = rectangle.height == 1 && rectangle.depth == 1 && rectangle.width <= kStagedBytes;
   if (copy.source.pageable() && !copy.target.pageable() && small) {
     auto staged = std::make_shared<std::vector<std::byte>>(rectangle.width);
     std::memcpy(staged->data(), pointer(rectangle.source), rectangle.width);

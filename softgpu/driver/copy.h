@@ -8,7 +8,7 @@
 
 namespace softgpu {
 
-// `height` rows of `width` bytes; a linear copy has one row.
+// `height` rows of `width` bytes, or `depth` planes of them; a linear copy has one row.
 struct Rectangle {
   std::uint64_t target = 0;
   std::uint64_t target_pitch = 0;
@@ -16,6 +16,9 @@ struct Rectangle {
   std::uint64_t source_pitch = 0;
   std::uint64_t width = 0;
   std::uint64_t height = 1;
+  std::uint64_t target_slice = 0;  // bytes from plane to plane
+  std::uint64_t source_slice = 0;
+  std::uint64_t depth = 1;
 };
 
 // The sides that an entry point's name fixes: a device side may not be memory the driver does not know.

@@ -1,5 +1,5 @@
 // Copies.
-#include "softgpu/driver/copy.h"
+#include "softgpu/driver/copy_box.h"
 
 using softgpu::copy_async;
 using softgpu::copy_now;
@@ -14,36 +14,6 @@ std::uint64_t number(const void* address) {
 
 Rectangle linear(std::uint64_t target, std::uint64_t source, std::uint64_t bytes) {
   return {target, bytes, source, bytes, bytes, 1};
-}
-
-// The address of a side's first byte; arrays are not supported.
-CUresult address_of(CUmemorytype type, const void* host, CUdeviceptr device, std::uint64_t& address) {
-  switch (type) {
-    case CU_MEMORYTYPE_HOST: address = number(host); return CUDA_SUCCESS;
-    case CU_MEMORYTYPE_DEVICE:
-    case CU_MEMORYTYPE_UNIFIED: address = device; return CUDA_SUCCESS;
-    case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult rectangle_of(const CUDA_MEMCPY2D* copy, Rectangle& rectangle, Sides& sides) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice, rectangle.source));
-  SOFTGPU_TRY(address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice, rectangle.target));
-  rectangle.width = copy->WidthInBytes;
-  rectangle.height = copy->Height;
-  rectangle.source_pitch = copy->srcPitch != 0 ? copy->srcPitch : copy->WidthInBytes;
-  rectangle.target_pitch = copy->dstPitch != 0 ? copy->dstPitch : copy->WidthInBytes;
-  rectangle.source += copy->srcY * rectangle.source_pitch + copy->srcXInBytes;
-  rectangle.target += copy->dstY * rectangle.target_pitch + copy->dstXInBytes;
-  const bool source = copy->srcMemoryType == CU_MEMORYTYPE_DEVICE;
-  const bool target = copy->dstMemoryType == CU_MEMORYTYPE_DEVICE;
-  sides = source && target ? Sides::kBothDevice
-          : source         ? Sides::kSourceDevice
-          : target         ? Sides::kTargetDevice
-                           : Sides::kAny;
-  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -74,7 +44,8 @@ CUresult cuMemcpyPeer(CUdeviceptr target, CUcontext target_context, CUdeviceptr 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
   Rectangle rectangle;
   Sides sides = Sides::kAny;
-  SOFTGPU_TRY(rectangle_of(copy, rectangle, sides));
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::box_of(*copy, rectangle, sides));
   return copy_now(rectangle, sides);
 }
 
@@ -108,6 +79,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext target_context, CUdevic
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
   Rectangle rectangle;
   Sides sides = Sides::kAny;
-  SOFTGPU_TRY(rectangle_of(copy, rectangle, sides));
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::box_of(*copy, rectangle, sides));
   return copy_async(rectangle, sides, stream);
 }

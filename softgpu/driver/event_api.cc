@@ -1,5 +1,6 @@
 // Events.
 #include "softgpu/device/busy_meter.h"
+#include "softgpu/driver/shared_event.h"
 #include "softgpu/driver/stream_handle.h"
 
 using softgpu::Events;
@@ -12,7 +13,7 @@ namespace {
 
 using Record = CUevent_st::Record;
 
-constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 CUresult check_event(CUevent event) {
   if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
@@ -24,12 +25,20 @@ CUresult check_event(CUevent event) {
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   CUcontext context = nullptr;
   if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
   if ((flags & ~kEventFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(healthy_context(context));
+  std::optional<softgpu::SharedEvents::Name> name;
+  if (shared) {
+    softgpu::SharedEvents* events = softgpu::shared_events();
+    if (events != nullptr) name = events->create();
+    if (!name) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   CUevent made = Events::take();
   made->flags = flags;
   made->context = context;
+  made->shared = name;
   *event = made;
   return CUDA_SUCCESS;
 }
@@ -40,6 +49,7 @@ CUresult cuEventDestroy_v2(CUevent event) {
     const std::lock_guard guard(event->mutex);
     event->record.reset();
   }
+  if (event->shared) softgpu::shared_events()->destroy(*event->shared);
   Events::give_back(event);
   return CUDA_SUCCESS;
 }
@@ -49,6 +59,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   SOFTGPU_TRY(check_event(event));
   SOFTGPU_TRY(healthy_stream(stream, use));
   if (use.context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->shared) return softgpu::record_shared(event, use);
   const auto record = std::make_shared<Record>();
   if (use.context->idle()) {
     record->time_ns = monotonic_ns();
@@ -73,6 +84,10 @@ CUresult cuEventQuery(CUevent event) {
   SOFTGPU_TRY(check_event(event));
   const auto record = event->last_record();
   SOFTGPU_TRY(event->context->fault());
+  if (event->shared) {
+    const softgpu::SharedEvents& events = *softgpu::shared_events();
+    return events.reached(*event->shared, events.last(*event->shared)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  }
   return record == nullptr || record->point.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -82,6 +97,7 @@ CUresult cuEventSynchronize(CUevent event) {
   if (record != nullptr && record->point.stream != nullptr) {
     record->point.stream->wait_helping(record->point.sequence);
   }
+  if (event->shared) softgpu::wait_shared(event);
   event->context->prints().flush();
   return event->context->fault();
 }
@@ -110,6 +126,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_event(event));
   SOFTGPU_TRY(healthy_stream(stream, use));
+  if (event->shared) {
+    softgpu::queue_wait_shared(event, use);
+    return CUDA_SUCCESS;
+  }
   const auto record = event->last_record();
   if (record == nullptr || record->point.reached()) return CUDA_SUCCESS;
   use.context->submit(*use.stream, [] {}, {record->point});

@@ -40,6 +40,7 @@ class Process {
   // The visible device with that index on the machine, or null.
   DriverDevice* device_of_index(unsigned index);
   const Machine& machine() const { return machine_; }
+  const Clients& clients() const { return clients_; }
   const Shares& shares() const { return clients_.shares(); }
   const Settings& settings() const { return settings_; }
   // The device whose window contains `address`, or null.

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "softgpu/device/shared_events.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/handle.h"
 
@@ -26,6 +28,7 @@ struct CUevent_st {
   std::atomic<std::uint32_t> magic{0};
   unsigned flags = 0;
   CUcontext context = nullptr;
+  std::optional<softgpu::SharedEvents::Name> shared;  // of an event that other processes may open; fixed when made
   std::mutex mutex;
   std::shared_ptr<Record> record;  // null until recorded; guarded by mutex
 

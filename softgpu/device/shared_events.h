@@ -1,0 +1,59 @@
+// Events that several processes record and wait for: rows of a table in the state folder.
+//
+// A recording takes the row's next number when it is submitted and stores it as completed when it has run; whoever waits
+// takes the last number given out and waits until it is completed. A row belongs to the process that made it and can be
+// taken again when that process is gone. A recording whose process died counts as completed: its work has ended.
+//
+// Example: A records number 3 behind a kernel; B, which opened the event, sees 3 and waits; A's kernel ends, completed
+// becomes 3, B is woken.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "softgpu/device/clients.h"
+
+namespace softgpu {
+
+inline constexpr unsigned kMaxSharedEvents = 4096;
+
+class SharedEvents {
+ public:
+  // A row and its use: a stale name is told from a live one.
+  struct Name {
+    std::uint32_t row = 0;
+    std::uint32_t use = 0;
+  };
+
+  // Opens the table of `machine`, creating it when absent. `clients` outlives it.
+  static Result<SharedEvents> open(const Machine& machine, const Clients& clients, Owner self);
+
+  // A new event of this process; nothing when the table is full. Thread-safe, as is everything here.
+  std::optional<Name> create();
+  void destroy(Name name);
+  // Whether the name is of a live event, and who made it.
+  bool valid(Name name) const;
+  Owner creator(Name name) const;
+
+  // Gives out the number of a recording; says that it has run.
+  std::uint64_t submit(Name name);
+  void complete(Name name, std::uint64_t number);
+  // The last number given out, 0 when there was none.
+  std::uint64_t last(Name name) const;
+  bool reached(Name name, std::uint64_t number) const;
+  // Waits until reached() or `cancel`.
+  void wait(Name name, std::uint64_t number, const std::atomic<bool>& cancel) const;
+
+ private:
+  struct Row;
+  struct Table;
+  SharedEvents(Table* table, const Clients& clients, Owner self) : table_(table), clients_(&clients), self_(self) {}
+  Row& row(Name name) const;
+
+  Table* table_;
+  const Clients* clients_;
+  Owner self_;
+};
+
+}  // namespace softgpu
