@@ -67,12 +67,13 @@ std::vector<Span> PageCache::trim(std::uint64_t keep) {
   std::vector<Span> taken;
   while (count_ > keep) {
     const auto last = std::prev(spans_.end());
-    const std::uint64_t wanted = std::min(count_ - keep, last->second.count);
-    taken.push_back(cut(last->second, wanted));
-    count_ -= wanted;
-    Span rest = std::move(last->second);
+    Span span = std::move(last->second);
     spans_.erase(last);
-    if (rest.count != 0) spans_[rest.address] = std::move(rest);
+    const std::uint64_t wanted = std::min(count_ - keep, span.count);
+    count_ -= wanted;
+    Span kept = cut(span, span.count - wanted);
+    if (kept.count != 0) spans_[kept.address] = std::move(kept);
+    taken.push_back(std::move(span));
   }
   return taken;
 }

@@ -27,8 +27,8 @@ HostBlocks& host_blocks() {
 }
 
 constexpr unsigned kAllocFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-constexpr unsigned kRegisterFlags =
-    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                    CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 std::uint64_t number(const void* address) {
   return reinterpret_cast<std::uint64_t>(address);
@@ -98,8 +98,12 @@ CUresult cuMemFreeHost(void* address) {
 CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
   CUcontext context = nullptr;
   if (address == nullptr || bytes == 0 || (flags & ~kRegisterFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   SOFTGPU_TRY(healthy_context(context));
-  if (softgpu::Process::get()->owner_of(number(address)) != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const softgpu::Known known = softgpu::find_memory(number(address));
+  const bool pageable = known.kind == softgpu::Known::Kind::kNothing || known.kind == softgpu::Known::Kind::kHost;
+  const bool device = softgpu::Process::get()->owner_of(number(address)) != nullptr;
+  if (device || !pageable) return CUDA_ERROR_INVALID_VALUE;
   if (overlaps_known(number(address), bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   remember(number(address), {bytes, flags, true});
   return CUDA_SUCCESS;

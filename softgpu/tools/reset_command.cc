@@ -21,6 +21,7 @@ int reset(Arguments arguments) {
   for (const auto& entry : std::filesystem::directory_iterator(home, error)) {
     const std::string name = entry.path().filename();
     const bool ours = name.starts_with("machine") || name.starts_with("clients") || name.starts_with("slots") ||
+                      name.starts_with("shares") || name == "share_locks" || name.starts_with("events") ||
                       name == "mps" || name.starts_with("mps.") ||
                       (name.starts_with("device") && name.find('.') != std::string::npos);
     if (ours) std::filesystem::remove(entry.path(), error);
