@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "softgpu/driver/gates.h"
 #include "softgpu/driver/memory.h"
 
 using softgpu::healthy_context;
@@ -89,7 +90,7 @@ CUresult cuMemFreeHost(void* address) {
   SOFTGPU_TRY(healthy_context(context));
   if (address == nullptr) return CUDA_SUCCESS;
   SOFTGPU_TRY(context->synchronise());
-  const std::unique_lock gate(context->owner().memory_gate);
+  const softgpu::AllGates gates;
   if (!forget(number(address), false, block)) return CUDA_ERROR_INVALID_VALUE;
   ::munmap(address, block.bytes);
   return CUDA_SUCCESS;

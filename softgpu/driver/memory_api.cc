@@ -14,7 +14,7 @@ namespace softgpu {
 bool release_memory(CUcontext context, std::uint64_t address) {
   // Small blocks stay mapped; only what is unmapped must wait for kernels that might still look at it.
   if (context->device().window().slab_at(address) != nullptr) return context->heap().release(address);
-  const std::unique_lock gate(context->owner().memory_gate);
+  const AllGates gates;  // kernels of peers, and copies between devices, may look at it too
   return context->heap().release(address);
 }
 
