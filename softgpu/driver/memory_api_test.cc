@@ -126,6 +126,8 @@ DRIVER_TEST(Memory, PinnedMemoryIsKnownByItsHostAddress) {
   EXPECT_EQ(cuMemHostRegister_v2(own.data() + 10, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   EXPECT_EQ(cuMemHostUnregister(own.data()), CUDA_SUCCESS);
   EXPECT_EQ(cuMemHostUnregister(own.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  EXPECT_EQ(cuMemHostRegister_v2(own.data(), 4096, CU_MEMHOSTREGISTER_IOMEMORY), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemHostRegister_v2(own.data(), 4096, 0x100), CUDA_ERROR_INVALID_VALUE);
 }
 
 DRIVER_TEST(Memory, PointersTellWhatTheyAre) {

@@ -242,6 +242,56 @@ DRIVER_TEST(VirtualMemory, HandlesAreCounted) {
   EXPECT_EQ(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);  // not an allocation
 }
 
+DRIVER_TEST(VirtualMemory, PointersTellWhatTheyAre) {
+  use_device();
+  const CUdeviceptr address = map(create(2 * kPage, true), 2 * kPage);
+  const auto attribute = [&](CUpointer_attribute which) {
+    unsigned long long value = 0;
+    EXPECT_EQ(cuPointerGetAttribute(&value, which, address + kPage), CUDA_SUCCESS) << which;
+    return value;
+  };
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE), static_cast<unsigned long long>(CU_MEMORYTYPE_DEVICE));
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR), address);
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_RANGE_SIZE), 2 * kPage);
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES), 1U);
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_CONTEXT), 0U);  // of no context
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE), 0U);
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE), 0U);
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_MAPPED), 1U);
+  CUmemAccessDesc access = access_of(0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  ASSERT_EQ(cuMemSetAccess(address, 2 * kPage, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(attribute(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS), 0U);
+  CUipcMemHandle handle;
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, address), CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr plain = 0;
+  unsigned flag = 1;
+  ASSERT_EQ(cuMemAlloc_v2(&plain, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cuPointerSetAttribute(&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain), CUDA_SUCCESS);
+  flag = 0;
+  EXPECT_EQ(cuPointerGetAttribute(&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, plain + 8), CUDA_SUCCESS);
+  EXPECT_EQ(flag, 1U);
+  EXPECT_EQ(cuPointerSetAttribute(&flag, CU_POINTER_ATTRIBUTE_IS_MANAGED, plain), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemHostRegister_v2(reinterpret_cast<void*>(address), kPage, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+// Access is given device by device, peer access or not.
+DRIVER_TEST_IN(VirtualMemory, AccessIsOfTheDevicesNamed, (softgpu::testing::Environment{{"SOFTGPU_DEVICES", "2"}})) {
+  use_device();
+  CUcontext second = nullptr;
+  const CUdeviceptr address = map(create(kPage), kPage);
+  ASSERT_EQ(cuMemsetD32_v2(address, 5, 1), CUDA_SUCCESS);
+  CUmemAccessDesc access = access_of(1);
+  EXPECT_EQ(cuMemSetAccess(address, kPage, &access, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(second), CUDA_SUCCESS);
+  EXPECT_EQ(add_one(address), CUDA_SUCCESS);
+  EXPECT_EQ(word_at(address), 6U);
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  EXPECT_EQ(cuMemSetAccess(address, kPage, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(word_at(address), 6U);  // device 0 has access still, and may copy
+  EXPECT_EQ(add_one(address), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 // A kernel that runs keeps its mapping: unmap waits for it. Work queued behind finds the range gone.
 DRIVER_TEST(VirtualMemory, QueuedWorkOnAnUnmappedRangeFails) {
   use_device();
