@@ -6,6 +6,7 @@
 #pragma once
 
 #include "abi/cuda_code.h"
+#include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"
 #include "abi/cuda_types.h"
 

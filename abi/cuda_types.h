@@ -435,8 +435,30 @@ typedef enum CUlaunchAttributeID {
   CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
   CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12,
   CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE = 13,
-  CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14,
+  CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING = 16
 } CUlaunchAttributeID;
+
+typedef enum CUaccessProperty {
+  CU_ACCESS_PROPERTY_NORMAL = 0,
+  CU_ACCESS_PROPERTY_STREAMING = 1,
+  CU_ACCESS_PROPERTY_PERSISTING = 2
+} CUaccessProperty;
+
+typedef struct CUaccessPolicyWindow {
+  void* base_ptr;
+  size_t num_bytes;
+  float hitRatio;
+  CUaccessProperty hitProp;
+  CUaccessProperty missProp;
+} CUaccessPolicyWindow;
+
+typedef enum CUsynchronizationPolicy {
+  CU_SYNC_POLICY_AUTO = 1,
+  CU_SYNC_POLICY_SPIN = 2,
+  CU_SYNC_POLICY_YIELD = 3,
+  CU_SYNC_POLICY_BLOCKING_SYNC = 4
+} CUsynchronizationPolicy;
 
 typedef union CUlaunchAttributeValue {
   char pad[64];
@@ -444,8 +466,28 @@ typedef union CUlaunchAttributeValue {
   struct {
     unsigned int x, y, z;
   } clusterDim;
+  CUaccessPolicyWindow accessPolicyWindow;
+  CUsynchronizationPolicy syncPolicy;
   int programmaticStreamSerializationAllowed;
+  struct {
+    CUevent event;
+    int flags;
+    int triggerAtBlockStart;
+  } programmaticEvent;
+  struct {
+    CUevent event;
+    int flags;
+  } launchCompletionEvent;
   int priority;
+  struct {
+    unsigned char default_;
+    unsigned char remote;
+  } memSyncDomainMap;
+  int memSyncDomain;
+  struct {
+    int deviceUpdatable;
+    void* devNode;
+  } deviceUpdatableKernelNode;
   unsigned int sharedMemCarveout;
 } CUlaunchAttributeValue;
 

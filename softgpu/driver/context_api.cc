@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "softgpu/driver/context.h"
+#include "softgpu/driver/graph/capture.h"
 
 using softgpu::check_context;
 using softgpu::context_stack;
@@ -208,12 +209,14 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
 CUresult cuCtxSynchronize() {
   CUcontext context = nullptr;
   SOFTGPU_TRY(current_context(context));
+  SOFTGPU_TRY(softgpu::graph::refuse_synchronising(context));
   return context->synchronise();
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   if (context == nullptr) return cuCtxSynchronize();
   SOFTGPU_TRY(check_context(context));
+  SOFTGPU_TRY(softgpu::graph::refuse_synchronising(context));
   return context->synchronise();
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "softgpu/device/execution.h"
+#include "softgpu/driver/copy_box.h"
+#include "softgpu/driver/graph/capture.h"
 
 namespace softgpu {
 namespace {
@@ -91,6 +93,26 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
   device.meter().moved(bytes, monotonic_ns());
 }
 
+// A checked copy as a graph's node describes it.
+CUDA_MEMCPY3D describe(const CheckedCopy& copy) {
+  const Rectangle& r = copy.rectangle;
+  CUDA_MEMCPY3D described = {};
+  described.srcMemoryType = copy.source.device != nullptr ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  described.srcDevice = copy.source.device != nullptr ? r.source : 0;
+  described.srcHost = copy.source.device != nullptr ? nullptr : pointer(r.source);
+  described.dstMemoryType = copy.target.device != nullptr ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  described.dstDevice = copy.target.device != nullptr ? r.target : 0;
+  described.dstHost = copy.target.device != nullptr ? nullptr : pointer(r.target);
+  described.srcPitch = r.source_pitch;
+  described.dstPitch = r.target_pitch;
+  described.srcHeight = r.source_pitch != 0 ? r.source_slice / r.source_pitch : 0;
+  described.dstHeight = r.target_pitch != 0 ? r.target_slice / r.target_pitch : 0;
+  described.WidthInBytes = r.width;
+  described.Height = r.height;
+  described.Depth = r.depth;
+  return described;
+}
+
 bool empty(const Rectangle& r) {
   return r.width == 0 || r.height == 0 || r.depth == 0;
 }
@@ -139,6 +161,7 @@ CUresult copy_now(const Rectangle& rectangle, Sides sides) {
   StreamUse use;
   CheckedCopy copy;
   SOFTGPU_TRY(healthy_stream(nullptr, use));
+  SOFTGPU_TRY(graph::refuse_unsafe_call());
   if (empty(rectangle)) return CUDA_SUCCESS;
   SOFTGPU_TRY(check(rectangle, sides, copy));
   use.context->run_now(*use.stream, [&] { run_copy(use.context, copy); });
@@ -148,9 +171,10 @@ CUresult copy_now(const Rectangle& rectangle, Sides sides) {
 CUresult copy_async(const Rectangle& rectangle, Sides sides, CUstream stream) {
   StreamUse use;
   CheckedCopy copy;
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(capturable_stream(stream, use));
   if (empty(rectangle)) return CUDA_SUCCESS;
   SOFTGPU_TRY(check(rectangle, sides, copy));
+  if (use.capturing) return graph::capture_operation(use, graph::Copy{describe(copy), use.context});
   CUcontext context = use.context;
   const bool small = rectangle.height == 1 && rectangle.depth == 1 && rectangle.width <= kStagedBytes;
   if (copy.source.pageable() && !copy.target.pageable() && small) {
@@ -169,6 +193,7 @@ CUresult copy_async(const Rectangle& rectangle, Sides sides, CUstream stream) {
 CUresult fill_now(const Fill& fill) {
   StreamUse use;
   SOFTGPU_TRY(healthy_stream(nullptr, use));
+  SOFTGPU_TRY(graph::refuse_unsafe_call());
   if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
   SOFTGPU_TRY(check_fill(fill));
   use.context->run_now(*use.stream, [&] { run_fill(use.context, fill); });
@@ -177,11 +202,34 @@ CUresult fill_now(const Fill& fill) {
 
 CUresult fill_async(const Fill& fill, CUstream stream) {
   StreamUse use;
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(capturable_stream(stream, use));
   if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
   SOFTGPU_TRY(check_fill(fill));
   CUcontext context = use.context;
+  if (use.capturing) {
+    return graph::capture_operation(
+        use, graph::Fill{fill.target, fill.pitch, fill.pattern, fill.pattern_bytes, fill.width, fill.height, context});
+  }
   context->submit(*use.stream, [context, fill] { run_fill(context, fill); });
+  return CUDA_SUCCESS;
+}
+
+CUresult prepare_copy(const CUDA_MEMCPY3D& copy, CUcontext context, std::function<void()>& run) {
+  Rectangle box;
+  Sides sides = Sides::kAny;
+  CheckedCopy checked;
+  SOFTGPU_TRY(box_of(copy, box, sides));
+  if (empty(box)) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(check(box, sides, checked));
+  run = [context, checked] { run_copy(context, checked); };
+  return CUDA_SUCCESS;
+}
+
+CUresult prepare_fill(const Fill& fill, CUcontext context, std::function<void()>& run) {
+  const bool pattern_known = fill.pattern_bytes == 1 || fill.pattern_bytes == 2 || fill.pattern_bytes == 4;
+  if (!pattern_known || fill.width == 0 || fill.height == 0) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(check_fill(fill));
+  run = [context, fill] { run_fill(context, fill); };
   return CUDA_SUCCESS;
 }
 

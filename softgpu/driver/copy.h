@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "softgpu/driver/memory.h"
 #include "softgpu/driver/stream_handle.h"
@@ -42,5 +43,10 @@ struct Fill {
 };
 CUresult fill_now(const Fill& fill);
 CUresult fill_async(const Fill& fill, CUstream stream);
+
+// What executes a copy or fill of a graph's node; may be called many times. Checked as for the calls above; a copy of no
+// bytes is INVALID_VALUE. `context` is the one whose device and faults it belongs to.
+CUresult prepare_copy(const CUDA_MEMCPY3D& copy, CUcontext context, std::function<void()>& run);
+CUresult prepare_fill(const Fill& fill, CUcontext context, std::function<void()>& run);
 
 }  // namespace softgpu

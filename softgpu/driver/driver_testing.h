@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -44,6 +45,25 @@ CUfunction test_function(const char* name);
 // Launches a test kernel.
 CUresult run_kernel(const char* name, void** parameters, CUstream stream = nullptr, unsigned grid = 1,
                     unsigned block = 1);
+
+CUstream make_stream(unsigned flags);
+// `count` words of device memory, all zero.
+CUdeviceptr make_words(std::size_t count);
+// words[i] = i for the first `count`, on the stream.
+CUresult store_index(CUdeviceptr words, unsigned count, CUstream stream);
+
+// A word of pinned memory that a kernel waits for (wait_flag), and one that it sets when it begins: keeps a stream busy
+// for as long as a test wants.
+struct Gate {
+  Gate();
+  CUresult close(CUstream stream);
+  void open() { word[0].store(1); }
+  void shut() { word[0].store(0); }
+  // Returns when the kernel runs.
+  void wait_until_closed() const;
+  std::atomic<unsigned>* word = nullptr;
+  CUdeviceptr address = 0;
+};
 
 extern const char kTestPtx[];
 

@@ -1,5 +1,6 @@
 // Kernels and shortcuts that tests and benchmarks share.
 #include <map>
+#include <thread>
 
 #include "softgpu/driver/driver_testing.h"
 
@@ -32,6 +33,40 @@ CUfunction test_function(const char* name) {
 
 CUresult run_kernel(const char* name, void** parameters, CUstream stream, unsigned grid, unsigned block) {
   return cuLaunchKernel(test_function(name), grid, 1, 1, block, 1, 1, 0, stream, parameters, nullptr);
+}
+
+CUstream make_stream(unsigned flags) {
+  CUstream stream = nullptr;
+  EXPECT_EQ(cuStreamCreate(&stream, flags), CUDA_SUCCESS);
+  return stream;
+}
+
+CUdeviceptr make_words(std::size_t count) {
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&address, 4 * count), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD32_v2(address, 0, count), CUDA_SUCCESS);
+  return address;
+}
+
+CUresult store_index(CUdeviceptr words, unsigned count, CUstream stream) {
+  void* parameters[] = {&words, &count};
+  return run_kernel("store_index", parameters, stream, (count + 127) / 128, 128);
+}
+
+Gate::Gate() {
+  void* memory = nullptr;
+  EXPECT_EQ(cuMemHostAlloc(&memory, 2 * sizeof(unsigned), 0), CUDA_SUCCESS);
+  word = static_cast<std::atomic<unsigned>*>(memory);
+  address = reinterpret_cast<CUdeviceptr>(memory);
+}
+
+CUresult Gate::close(CUstream stream) {
+  void* parameters[] = {&address};
+  return run_kernel("wait_flag", parameters, stream);
+}
+
+void Gate::wait_until_closed() const {
+  while (word[1].load() == 0) std::this_thread::yield();
 }
 
 const char kTestPtx[] = R"(

@@ -1,11 +1,11 @@
 // Events.
 #include "softgpu/device/busy_meter.h"
+#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/shared_event.h"
 #include "softgpu/driver/stream_handle.h"
 
 using softgpu::Events;
 using softgpu::healthy_context;
-using softgpu::healthy_stream;
 using softgpu::monotonic_ns;
 using softgpu::StreamUse;
 
@@ -48,17 +48,25 @@ CUresult cuEventDestroy_v2(CUevent event) {
   {
     const std::lock_guard guard(event->mutex);
     event->record.reset();
+    event->captured.reset();
   }
   if (event->shared) softgpu::shared_events()->destroy(*event->shared);
   Events::give_back(event);
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) {
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   StreamUse use;
+  const bool external = flags == CU_EVENT_RECORD_EXTERNAL;
+  if (flags != CU_EVENT_RECORD_DEFAULT && !external) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_event(event));
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
   if (use.context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (use.capturing) {
+    return external ? softgpu::graph::capture_operation(use, softgpu::graph::EventRecord{event})
+                    : softgpu::graph::capture_record(use, event);
+  }
+  if (external) return CUDA_ERROR_INVALID_VALUE;
   if (event->shared) return softgpu::record_shared(event, use);
   const auto record = std::make_shared<Record>();
   if (use.context->idle()) {
@@ -72,16 +80,18 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   }
   const std::lock_guard guard(event->mutex);
   event->record = record;
+  event->captured.reset();
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return cuEventRecord(event, stream);
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 CUresult cuEventQuery(CUevent event) {
   SOFTGPU_TRY(check_event(event));
+  SOFTGPU_TRY(softgpu::graph::refuse_captured(event));
+  SOFTGPU_TRY(softgpu::graph::refuse_unsafe_call());
   const auto record = event->last_record();
   SOFTGPU_TRY(event->context->fault());
   if (event->shared) {
@@ -93,6 +103,8 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuEventSynchronize(CUevent event) {
   SOFTGPU_TRY(check_event(event));
+  SOFTGPU_TRY(softgpu::graph::refuse_captured(event));
+  SOFTGPU_TRY(softgpu::graph::refuse_unsafe_call());
   const auto record = event->last_record();
   if (record != nullptr && record->point.stream != nullptr) {
     record->point.stream->wait_helping(record->point.sequence);
@@ -106,6 +118,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent begin, CUevent end) 
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_event(begin));
   SOFTGPU_TRY(check_event(end));
+  SOFTGPU_TRY(softgpu::graph::refuse_captured(begin));
+  SOFTGPU_TRY(softgpu::graph::refuse_captured(end));
   const auto first = begin->last_record();
   const auto last = end->last_record();
   const bool timed = ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING) == 0;
@@ -123,9 +137,16 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   StreamUse use;
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  bool captured = false;
+  if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_event(event));
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
+  if (flags == CU_EVENT_WAIT_EXTERNAL) {
+    if (!use.capturing) return CUDA_ERROR_INVALID_VALUE;
+    return softgpu::graph::capture_operation(use, softgpu::graph::EventWait{event});
+  }
+  SOFTGPU_TRY(softgpu::graph::capture_wait(use, event, captured));
+  if (captured) return CUDA_SUCCESS;
   if (event->shared) {
     softgpu::queue_wait_shared(event, use);
     return CUDA_SUCCESS;

@@ -6,6 +6,7 @@
 
 #include "softgpu/driver/gates.h"
 #include "softgpu/driver/memory.h"
+#include "softgpu/driver/stream_handle.h"
 
 using softgpu::healthy_context;
 
@@ -72,7 +73,7 @@ bool overlaps_known(std::uint64_t address, std::size_t bytes) {
 CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
   CUcontext context = nullptr;
   if (address == nullptr || bytes == 0 || (flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   remember(number(mapping), {bytes, flags | CU_MEMHOSTALLOC_DEVICEMAP, false});
@@ -87,7 +88,7 @@ CUresult cuMemAllocHost_v2(void** address, size_t bytes) {
 CUresult cuMemFreeHost(void* address) {
   CUcontext context = nullptr;
   HostBlock block;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   if (address == nullptr) return CUDA_SUCCESS;
   SOFTGPU_TRY(context->synchronise());
   const softgpu::AllGates gates;
@@ -100,7 +101,7 @@ CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
   CUcontext context = nullptr;
   if (address == nullptr || bytes == 0 || (flags & ~kRegisterFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   const softgpu::Known known = softgpu::find_memory(number(address));
   const bool pageable = known.kind == softgpu::Known::Kind::kNothing || known.kind == softgpu::Known::Kind::kHost;
   const bool device = softgpu::Process::get()->owner_of(number(address)) != nullptr;
@@ -114,7 +115,7 @@ CUresult cuMemHostUnregister(void* address) {
   CUcontext context = nullptr;
   HostBlock block;
   if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   SOFTGPU_TRY(context->synchronise());
   return forget(number(address), true, block) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

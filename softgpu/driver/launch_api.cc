@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "softgpu/device/execution.h"
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/occupancy.h"
 #include "softgpu/driver/stream_handle.h"
@@ -140,46 +142,83 @@ CUresult check_shape(const CUfunc_st& function, const CUlaunchConfig& config, bo
   return blocks <= resident * sms ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
-CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** parameters, void** extra, bool cooperative) {
-  StreamUse use;
-  CUfunction function = nullptr;
-  SOFTGPU_TRY(softgpu::healthy_stream(config.hStream, use));
-  SOFTGPU_TRY(softgpu::resolve_function(handle, function));
-  if (function->module->context != use.context) return CUDA_ERROR_INVALID_CONTEXT;
-  SOFTGPU_TRY(check_shape(*function, config, cooperative));
-  KernelRun run{use.context, function->code, function->kernel, {}, {}};
-  SOFTGPU_TRY(gather_parameters(function->kernel->info(), parameters, extra, run.parameters));
-  run.launch.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
-  run.launch.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
-  run.launch.dynamic_shared_bytes = config.sharedMemBytes;
-  run.launch.cooperative = cooperative;
+KernelRun make_run(const softgpu::KernelLaunch& launch, std::vector<std::byte> parameters) {
+  const CUfunction function = launch.function;
+  const CUlaunchConfig& shape = launch.shape;
+  KernelRun run{function->module->context, function->code, function->kernel, {}, std::move(parameters)};
+  run.launch.grid = {shape.gridDimX, shape.gridDimY, shape.gridDimZ};
+  run.launch.block = {shape.blockDimX, shape.blockDimY, shape.blockDimZ};
+  run.launch.dynamic_shared_bytes = shape.sharedMemBytes;
+  run.launch.cooperative = softgpu::is_cooperative(launch.attributes);
   run.launch.workers = softgpu::Process::get()->settings().workers;
-  use.context->submit(*use.stream, std::move(run));
+  return run;
+}
+
+// The events that a launch records beside its kernel. Here they complete with it, which is later than they may.
+CUresult record_events(const softgpu::LaunchAttributes& attributes, CUstream stream) {
+  for (const auto& [id, value] : attributes) {
+    if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) SOFTGPU_TRY(cuEventRecord(value.programmaticEvent.event, stream));
+    if (id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+      SOFTGPU_TRY(cuEventRecord(value.launchCompletionEvent.event, stream));
+    }
+  }
   return CUDA_SUCCESS;
 }
 
+CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** parameters, void** extra,
+                softgpu::LaunchAttributes attributes) {
+  StreamUse use;
+  softgpu::KernelLaunch launch;
+  SOFTGPU_TRY(softgpu::capturable_stream(config.hStream, use));
+  SOFTGPU_TRY(softgpu::describe_launch(config, handle, parameters, extra, std::move(attributes), launch));
+  if (launch.function->module->context != use.context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (use.capturing) return softgpu::graph::capture_operation(use, std::move(launch));
+  use.context->submit(*use.stream, make_run(launch, std::move(launch.parameters)));
+  return launch.attributes.empty() ? CUDA_SUCCESS : record_events(launch.attributes, config.hStream);
+}
+
+softgpu::LaunchAttributes cooperative_attribute() {
+  CUlaunchAttributeValue value = {};
+  value.cooperative = 1;
+  return {{CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value}};
+}
+
 }  // namespace
+
+namespace softgpu {
+
+CUresult describe_launch(const CUlaunchConfig& shape, CUfunction handle, void** parameters, void** extra,
+                         LaunchAttributes attributes, KernelLaunch& launch) {
+  SOFTGPU_TRY(resolve_function(handle, launch.function));
+  SOFTGPU_TRY(check_shape(*launch.function, shape, is_cooperative(attributes)));
+  SOFTGPU_TRY(gather_parameters(launch.function->kernel->info(), parameters, extra, launch.parameters));
+  launch.shape = shape;
+  launch.attributes = std::move(attributes);
+  return CUDA_SUCCESS;
+}
+
+CUresult prepare_kernel(const KernelLaunch& launch, std::function<void()>& run) {
+  if (!Functions::valid(launch.function)) return CUDA_ERROR_INVALID_HANDLE;
+  SOFTGPU_TRY(check_shape(*launch.function, launch.shape, is_cooperative(launch.attributes)));
+  run = make_run(launch, launch.parameters);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace softgpu
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, CUstream stream,
                         void** parameters, void** extra) {
   const CUlaunchConfig config = {grid_x, grid_y,  grid_z, block_x, block_y, block_z, dynamic_shared_bytes,
                                  stream, nullptr, 0};
-  return launch(config, function, parameters, extra, false);
+  return launch(config, function, parameters, extra, {});
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-  bool cooperative = false;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const CUlaunchAttribute& attribute = config->attrs[i];
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) cooperative = attribute.value.cooperative != 0;
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-      const auto& cluster = attribute.value.clusterDim;
-      if (cluster.x * cluster.y * cluster.z > 1) return CUDA_ERROR_NOT_SUPPORTED;
-    }
-  }
-  return launch(*config, function, parameters, extra, cooperative);
+  softgpu::LaunchAttributes attributes;
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::read_attributes(config->attrs, config->numAttrs, attributes));
+  return launch(*config, function, parameters, extra, std::move(attributes));
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -187,13 +226,14 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
                                    CUstream stream, void** parameters) {
   const CUlaunchConfig config = {grid_x, grid_y,  grid_z, block_x, block_y, block_z, dynamic_shared_bytes,
                                  stream, nullptr, 0};
-  return launch(config, function, parameters, nullptr, true);
+  return launch(config, function, parameters, nullptr, cooperative_attribute());
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
   StreamUse use;
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(softgpu::healthy_stream(stream, use));
+  SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
+  if (use.capturing) return softgpu::graph::capture_operation(use, CUDA_HOST_NODE_PARAMS{function, user_data});
   CUcontext context = use.context;
   context->submit(*use.stream, [=] {
     if (context->fault() == CUDA_SUCCESS) function(user_data);

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "softgpu/driver/gates.h"
+#include "softgpu/driver/graph/memory.h"
 #include "softgpu/driver/managed_memory.h"
 #include "softgpu/driver/memory.h"
 #include "softgpu/driver/pool.h"
@@ -61,7 +62,7 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   CUcontext context = nullptr;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   if (bytes > context->device().total_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t allocated = context->heap().allocate(bytes);
   if (allocated == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -82,13 +83,14 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width_by
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
   CUcontext context = nullptr;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   if (address == 0) return CUDA_SUCCESS;
   if (ManagedMemory::instance().at(address).extent.end != 0) return free_managed(address);
   if (const auto pool = softgpu::Pools::instance().find(address); pool != nullptr) return free_pooled(*pool, address);
   CUcontext owner = softgpu::memory_owner(address);
   if (owner == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!owner->idle()) SOFTGPU_TRY(owner->synchronise());
+  if (softgpu::graph::GraphMemory::find(address) != nullptr) return softgpu::graph::free_graph_memory(address);
   return softgpu::release_memory(owner, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

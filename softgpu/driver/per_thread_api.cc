@@ -63,3 +63,37 @@ PER_THREAD(cuStreamGetId, _ptsz, (CUstream s, unsigned long long* i), (s, i))
 PER_THREAD(cuStreamGetDevice, _ptsz, (CUstream s, CUdevice* d), (s, d))
 PER_THREAD(cuEventRecord, _ptsz, (CUevent e, CUstream s), (e, s))
 PER_THREAD(cuEventRecordWithFlags, _ptsz, (CUevent e, CUstream s, unsigned f), (e, s, f))
+
+PER_THREAD(cuGraphLaunch, _ptsz, (CUgraphExec e, CUstream s), (e, s))
+PER_THREAD(cuGraphUpload, _ptsz, (CUgraphExec e, CUstream s), (e, s))
+PER_THREAD(cuGraphInstantiateWithParams, _ptsz, (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS* p),
+           (e, g, p))
+PER_THREAD(cuStreamBeginCapture, _ptsz, (CUstream s), (s))
+PER_THREAD(cuStreamBeginCapture_v2, _ptsz, (CUstream s, CUstreamCaptureMode m), (s, m))
+PER_THREAD(cuStreamBeginCaptureToGraph, _ptsz,
+           (CUstream s, CUgraph g, const CUgraphNode* d, const CUgraphEdgeData* e, size_t n, CUstreamCaptureMode m),
+           (s, g, d, e, n, m))
+PER_THREAD(cuStreamEndCapture, _ptsz, (CUstream s, CUgraph* g), (s, g))
+PER_THREAD(cuStreamIsCapturing, _ptsz, (CUstream s, CUstreamCaptureStatus* c), (s, c))
+PER_THREAD(cuStreamGetCaptureInfo, _ptsz, (CUstream s, CUstreamCaptureStatus* c, cuuint64_t* i), (s, c, i))
+PER_THREAD(cuStreamGetCaptureInfo_v2, _ptsz,
+           (CUstream s, CUstreamCaptureStatus* c, cuuint64_t* i, CUgraph* g, const CUgraphNode** d, size_t* n),
+           (s, c, i, g, d, n))
+PER_THREAD(cuStreamGetCaptureInfo_v3, _ptsz,
+           (CUstream s, CUstreamCaptureStatus* c, cuuint64_t* i, CUgraph* g, const CUgraphNode** d,
+            const CUgraphEdgeData** e, size_t* n),
+           (s, c, i, g, d, e, n))
+PER_THREAD(cuStreamUpdateCaptureDependencies, _ptsz, (CUstream s, CUgraphNode* d, size_t n, unsigned f), (s, d, n, f))
+PER_THREAD(cuStreamUpdateCaptureDependencies_v2, _ptsz,
+           (CUstream s, CUgraphNode* d, const CUgraphEdgeData* e, size_t n, unsigned f), (s, d, e, n, f))
+PER_THREAD(cuStreamWaitValue32, _ptsz, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWaitValue32_v2, _ptsz, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWriteValue32, _ptsz, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWriteValue32_v2, _ptsz, (CUstream s, CUdeviceptr a, cuuint32_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWaitValue64, _ptsz, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWaitValue64_v2, _ptsz, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWriteValue64, _ptsz, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamWriteValue64_v2, _ptsz, (CUstream s, CUdeviceptr a, cuuint64_t v, unsigned f), (s, a, v, f))
+PER_THREAD(cuStreamBatchMemOp, _ptsz, (CUstream s, unsigned n, CUstreamBatchMemOpParams* o, unsigned f), (s, n, o, f))
+PER_THREAD(cuStreamBatchMemOp_v2, _ptsz, (CUstream s, unsigned n, CUstreamBatchMemOpParams* o, unsigned f),
+           (s, n, o, f))

@@ -1,4 +1,6 @@
 // Memory pools and stream-ordered allocation.
+#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/memory.h"
 #include "softgpu/driver/pool.h"
 
 #include <cstring>
@@ -189,14 +191,16 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPoo
   StreamUse use;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_pool(pool));
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
+  if (use.capturing) return softgpu::graph::capture_allocate(use, bytes, *address);
   return softgpu::allocate_in_stream(*pool->pool, bytes, use, *address);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   StreamUse use;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
+  if (use.capturing) return softgpu::graph::capture_allocate(use, bytes, *address);
   const auto pool = Pools::instance().current_of(use.context->owner())->pool;
   return softgpu::allocate_in_stream(*pool, bytes, use, *address);
 }
@@ -204,8 +208,10 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
 // Also takes memory of cuMemAlloc, which is unmapped when the stream gets there.
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   StreamUse use;
-  SOFTGPU_TRY(healthy_stream(stream, use));
+  SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
   if (address == 0) return CUDA_SUCCESS;
+  if (use.capturing) return softgpu::graph::capture_free(use, address);
+  if (softgpu::graph::GraphMemory::find(address) != nullptr) return softgpu::graph::free_graph_memory(address);
   if (const auto pool = Pools::instance().find(address); pool != nullptr) {
     return softgpu::free_in_stream(pool, address, use);
   }

@@ -1,6 +1,7 @@
 // Streams.
 #include <algorithm>
 
+#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/pool.h"
 #include "softgpu/driver/stream_handle.h"
 
@@ -47,7 +48,19 @@ CUresult resolve_stream(CUstream handle, StreamUse& use) {
 
 CUresult healthy_stream(CUstream handle, StreamUse& use) {
   SOFTGPU_TRY(resolve_stream(handle, use));
-  return use.context->fault();
+  SOFTGPU_TRY(use.context->fault());
+  return graph::refuse_capturing(use);
+}
+
+CUresult capturable_stream(CUstream handle, StreamUse& use) {
+  SOFTGPU_TRY(resolve_stream(handle, use));
+  SOFTGPU_TRY(use.context->fault());
+  return graph::find_capture(use);
+}
+
+CUresult uncaptured_context(CUcontext& context) {
+  SOFTGPU_TRY(healthy_context(context));
+  return graph::refuse_unsafe_call();
 }
 
 }  // namespace softgpu
@@ -75,6 +88,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
   if (!Streams::valid(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  softgpu::graph::abandon_stream(*handle->stream);
   handle->context->close_stream(handle->stream);
   handle->stream.reset();
   Streams::give_back(handle);
@@ -91,6 +105,7 @@ CUresult cuStreamQuery(CUstream handle) {
 CUresult cuStreamSynchronize(CUstream handle) {
   StreamUse use;
   SOFTGPU_TRY(resolve_stream(handle, use));
+  SOFTGPU_TRY(softgpu::graph::refuse_capturing(use));
   // The legacy stream ends after all blocking streams: an empty operation waits for them.
   if (use.stream->kind == Stream::Kind::kLegacy && !use.context->idle()) use.context->submit(*use.stream, [] {});
   use.stream->wait_helping(use.stream->submitted());

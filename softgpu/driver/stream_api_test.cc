@@ -14,49 +14,14 @@ namespace {
 
 using softgpu::testing::Environment;
 using softgpu::testing::Fresh;
+using softgpu::testing::Gate;
+using softgpu::testing::make_stream;
+using softgpu::testing::make_words;
 using softgpu::testing::run_kernel;
 using softgpu::testing::Scenario;
+using softgpu::testing::store_index;
 using softgpu::testing::test_function;
 using softgpu::testing::use_device;
-
-// A word of pinned memory that a kernel waits for (wait_flag), and one that it sets when it begins: keeps a stream busy for as long as a test wants.
-struct Gate {
-  Gate() {
-    void* memory = nullptr;
-    EXPECT_EQ(cuMemHostAlloc(&memory, 2 * sizeof(unsigned), 0), CUDA_SUCCESS);
-    word = static_cast<std::atomic<unsigned>*>(memory);
-    address = reinterpret_cast<CUdeviceptr>(memory);
-  }
-  CUresult close(CUstream stream) {
-    void* parameters[] = {&address};
-    return run_kernel("wait_flag", parameters, stream);
-  }
-  void open() { word[0].store(1); }
-  // Returns when the kernel runs.
-  void wait_until_closed() const {
-    while (word[1].load() == 0) std::this_thread::yield();
-  }
-  std::atomic<unsigned>* word = nullptr;
-  CUdeviceptr address = 0;
-};
-
-CUstream make_stream(unsigned flags) {
-  CUstream stream = nullptr;
-  EXPECT_EQ(cuStreamCreate(&stream, flags), CUDA_SUCCESS);
-  return stream;
-}
-
-CUdeviceptr make_words(std::size_t count) {
-  CUdeviceptr address = 0;
-  EXPECT_EQ(cuMemAlloc_v2(&address, 4 * count), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemsetD32_v2(address, 0, count), CUDA_SUCCESS);
-  return address;
-}
-
-CUresult store_index(CUdeviceptr words, unsigned count, CUstream stream) {
-  void* parameters[] = {&words, &count};
-  return run_kernel("store_index", parameters, stream, (count + 127) / 128, 128);
-}
 
 DRIVER_TEST(Launch, ComputesAndTakesParametersBothWays) {
   use_device();

@@ -1,0 +1,228 @@
+#include "softgpu/driver/graph/capture.h"
+
+#include <algorithm>
+
+#include "softgpu/driver/graph/captures.h"
+#include "softgpu/driver/graph/parameters.h"
+
+namespace softgpu::graph {
+namespace {
+
+std::atomic<unsigned> g_ongoing{0};
+std::atomic<ThreadKey> g_next_thread{1};
+
+// REQUIRES: the lock of captures.
+CUresult invalid(Capture& capture, CUresult error) {
+  capture.state.invalidate();
+  return error;
+}
+
+std::shared_ptr<CapturedRecord> captured_record(CUevent event) {
+  const std::lock_guard guard(event->mutex);
+  return event->captured;
+}
+
+CUresult append(Capture& capture, const Stream& stream, Payload payload) {
+  CUgraphNode node = nullptr;
+  SOFTGPU_TRY(add_node(capture.graph, capture.state.next(&stream), std::move(payload), node));
+  capture.state.advance(&stream, node->id);
+  return CUDA_SUCCESS;
+}
+
+// Runs `act` on the stream's capture, under the lock.
+template <typename Act>
+CUresult with_capture(const StreamUse& use, Act act) {
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  const auto capture = captures.of(*use.stream);
+  if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  return capture->state.valid() ? act(*capture) : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+}  // namespace
+
+bool any_capture() {
+  return g_ongoing.load(std::memory_order_acquire) != 0;
+}
+
+ThreadKey this_thread() {
+  static thread_local const ThreadKey key = g_next_thread.fetch_add(1);
+  return key;
+}
+
+CUstreamCaptureMode& thread_mode() {
+  static thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
+Captures& Captures::get() {
+  static auto* instance = new Captures;  // outlives the threads of streams
+  return *instance;
+}
+
+std::shared_ptr<Capture> Captures::of(const Stream& stream) const {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& capture) { return capture->state.contains(&stream); });
+  return found != all.end() ? *found : nullptr;
+}
+
+bool Captures::ongoing(const Capture& capture) const {
+  return std::any_of(all.begin(), all.end(), [&](const auto& other) { return other.get() == &capture; });
+}
+
+std::shared_ptr<Capture> Captures::beside_legacy(const StreamUse& use) const {
+  if (use.stream->kind != Stream::Kind::kLegacy) return nullptr;
+  for (const auto& capture : all) {
+    if (capture->context != use.context || capture->context_id != use.context->id()) continue;
+    for (const auto& [key, stream] : capture->streams) {
+      if (stream->kind == Stream::Kind::kBlocking) return capture;
+    }
+  }
+  return nullptr;
+}
+
+void Captures::begin(const std::shared_ptr<Capture>& capture) {
+  all.push_back(capture);
+  capture->graph->capturing = true;
+  g_ongoing.fetch_add(1, std::memory_order_release);
+}
+
+void Captures::end(const Capture& capture) {
+  capture.graph->capturing = false;
+  std::erase_if(all, [&](const auto& other) { return other.get() == &capture; });
+  g_ongoing.fetch_sub(1, std::memory_order_release);
+}
+
+CUresult find_capture(StreamUse& use) {
+  if (!any_capture()) return CUDA_SUCCESS;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  if (const auto capture = captures.of(*use.stream)) {
+    use.capturing = true;
+    return capture->state.valid() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  }
+  const auto beside = captures.beside_legacy(use);
+  return beside == nullptr ? CUDA_SUCCESS : invalid(*beside, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+}
+
+CUresult refuse_capturing(const StreamUse& use) {
+  if (!any_capture()) return CUDA_SUCCESS;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  if (const auto capture = captures.of(*use.stream)) return invalid(*capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const auto beside = captures.beside_legacy(use);
+  return beside == nullptr ? CUDA_SUCCESS : invalid(*beside, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+}
+
+CUresult refuse_unsafe_call() {
+  if (!any_capture()) return CUDA_SUCCESS;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  CUresult result = CUDA_SUCCESS;
+  for (const auto& capture : captures.all) {
+    if (!capture->state.prohibits(this_thread(), static_cast<CaptureMode>(thread_mode()))) continue;
+    result = invalid(*capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  return result;
+}
+
+CUresult refuse_synchronising(CUcontext context) {
+  if (!any_capture()) return CUDA_SUCCESS;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  CUresult result = CUDA_SUCCESS;
+  for (const auto& capture : captures.all) {
+    if (capture->context != context || capture->context_id != context->id()) continue;
+    result = invalid(*capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  return result;
+}
+
+CUresult refuse_captured(CUevent event) {
+  const auto record = captured_record(event);
+  if (record == nullptr) return CUDA_SUCCESS;
+  const std::lock_guard guard(Captures::get().mutex);
+  return invalid(*record->capture, CUDA_ERROR_CAPTURED_EVENT);
+}
+
+CUresult capture_operation(const StreamUse& use, Payload payload) {
+  if (auto* kernel = std::get_if<KernelLaunch>(&payload); kernel != nullptr && use.stream->priority != 0) {
+    CUlaunchAttributeValue value = {};
+    value.priority = use.stream->priority;
+    kernel->attributes.emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY, value);
+  }
+  return with_capture(use, [&](Capture& capture) { return append(capture, *use.stream, std::move(payload)); });
+}
+
+CUresult capture_allocate(const StreamUse& use, std::uint64_t bytes, CUdeviceptr& address) {
+  return with_capture(use, [&](Capture& capture) {
+    Payload payload;
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters = {};
+    parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, use.context->owner().ordinal};
+    parameters.bytesize = bytes;
+    SOFTGPU_TRY(read_allocate(capture.graph, &parameters, payload));
+    SOFTGPU_TRY(append(capture, *use.stream, std::move(payload)));
+    address = parameters.dptr;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult capture_free(const StreamUse& use, CUdeviceptr address) {
+  return with_capture(use, [&](Capture& capture) {
+    Payload payload;
+    SOFTGPU_TRY(read_free(capture.graph, address, payload));
+    return append(capture, *use.stream, std::move(payload));
+  });
+}
+
+CUresult capture_record(const StreamUse& use, CUevent event) {
+  return with_capture(use, [&](Capture& capture) {
+    auto record = std::make_shared<CapturedRecord>();
+    record->capture = Captures::get().of(*use.stream);
+    record->links = capture.state.next(use.stream.get());
+    const std::lock_guard guard(event->mutex);
+    event->captured = std::move(record);
+    event->record.reset();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult capture_wait(const StreamUse& use, CUevent event, bool& captured) {
+  const auto record = captured_record(event);
+  captured = record != nullptr || use.capturing;
+  if (!captured) return CUDA_SUCCESS;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  const auto own = captures.of(*use.stream);
+  if (record == nullptr) return invalid(*own, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  Capture& other = *record->capture;
+  if (!captures.ongoing(other)) {
+    return own != nullptr ? invalid(*own, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) : CUDA_ERROR_CAPTURED_EVENT;
+  }
+  if (use.stream->kind == Stream::Kind::kLegacy) return invalid(other, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  if (own != nullptr && own.get() != &other) {
+    invalid(*own, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    return invalid(other, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+  }
+  if (!other.state.valid()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  other.state.join(use.stream.get(), record->links);
+  other.streams[use.stream.get()] = use.stream;
+  return CUDA_SUCCESS;
+}
+
+void abandon_stream(const Stream& stream) {
+  if (!any_capture()) return;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  const auto capture = captures.of(stream);
+  if (capture == nullptr) return;
+  capture->state.forget(&stream);
+  capture->streams.erase(&stream);
+  // With its last stream a capture can no longer be ended by anyone.
+  if (!capture->streams.empty()) return;
+  captures.end(*capture);
+  if (capture->owns_graph) destroy_graph(capture->graph);
+}
+
+}  // namespace softgpu::graph

@@ -1,0 +1,135 @@
+#include "softgpu/driver/graph/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "softgpu/driver/memory.h"
+
+namespace softgpu::graph {
+
+// Use of one device, in bytes.
+struct MemoryUse {
+  std::uint64_t used = 0;
+  std::uint64_t used_high = 0;
+  std::uint64_t reserved = 0;
+  std::uint64_t reserved_high = 0;
+};
+
+struct GraphMemoryRegistry {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::weak_ptr<GraphMemory>> by_address;  // guarded by mutex
+  std::map<const DriverDevice*, MemoryUse> use;                    // guarded by mutex
+
+  static GraphMemoryRegistry& get() {
+    static auto* instance = new GraphMemoryRegistry;
+    return *instance;
+  }
+};
+
+GraphMemory::GraphMemory(CUcontext context, std::uint64_t address, std::uint64_t bytes)
+    : context_(context), context_id_(context->id()), address_(address), bytes_(bytes) {}
+
+std::shared_ptr<GraphMemory> GraphMemory::allocate(CUcontext context, std::uint64_t bytes) {
+  const std::uint64_t address = context->heap().allocate(bytes);
+  if (address == 0) return nullptr;
+  const std::shared_ptr<GraphMemory> memory(new GraphMemory(context, address, bytes));
+  GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+  const std::lock_guard guard(all.mutex);
+  all.by_address[address] = memory;
+  MemoryUse& use = all.use[&context->owner()];
+  use.reserved += bytes;
+  use.reserved_high = std::max(use.reserved_high, use.reserved);
+  return memory;
+}
+
+GraphMemory::~GraphMemory() {
+  {
+    GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+    const std::lock_guard guard(all.mutex);
+    all.by_address.erase(address_);
+    all.use[&context_->owner()].reserved -= bytes_;
+  }
+  // A context that has ended took its memory with it.
+  if (context_->active() && context_->id() == context_id_) release_memory(context_, address_);
+}
+
+std::shared_ptr<GraphMemory> GraphMemory::find(std::uint64_t address) {
+  GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+  const std::lock_guard guard(all.mutex);
+  const auto found = all.by_address.find(address);
+  return found != all.by_address.end() ? found->second.lock() : nullptr;
+}
+
+bool GraphMemory::live() const {
+  const std::lock_guard guard(GraphMemoryRegistry::get().mutex);
+  return self_ != nullptr;
+}
+
+void GraphMemory::begin_life() {
+  std::shared_ptr<GraphMemory> self = find(address_);
+  GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+  const std::lock_guard guard(all.mutex);
+  self_ = std::move(self);
+  MemoryUse& use = all.use[&context_->owner()];
+  use.used += bytes_;
+  use.used_high = std::max(use.used_high, use.used);
+}
+
+bool GraphMemory::end_life() {
+  std::shared_ptr<GraphMemory> self;  // declared before the lock: the last reference must go without it
+  GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+  const std::lock_guard guard(all.mutex);
+  if (self_ == nullptr) return false;
+  self.swap(self_);
+  all.use[&context_->owner()].used -= bytes_;
+  return true;
+}
+
+CUresult free_graph_memory(std::uint64_t address) {
+  const auto memory = GraphMemory::find(address);
+  return memory != nullptr && memory->end_life() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace softgpu::graph
+
+using softgpu::graph::GraphMemoryRegistry;
+using softgpu::graph::MemoryUse;
+
+// Nothing is cached that could be given back.
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+  softgpu::DriverDevice* device = nullptr;
+  return softgpu::get_device(ordinal, device);
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
+  softgpu::DriverDevice* device = nullptr;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::get_device(ordinal, device));
+  GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+  const std::lock_guard guard(all.mutex);
+  const MemoryUse& use = all.use[device];
+  auto* const bytes = static_cast<cuuint64_t*>(value);
+  switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *bytes = use.used; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *bytes = use.used_high; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *bytes = use.reserved; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *bytes = use.reserved_high; return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// The high-water marks may be set back, to zero only.
+CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {
+  softgpu::DriverDevice* device = nullptr;
+  if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::get_device(ordinal, device));
+  GraphMemoryRegistry& all = GraphMemoryRegistry::get();
+  const std::lock_guard guard(all.mutex);
+  MemoryUse& use = all.use[device];
+  switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: use.used_high = use.used; return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: use.reserved_high = use.reserved; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
