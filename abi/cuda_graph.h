@@ -155,6 +155,46 @@ CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMe
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* operations,
                                unsigned int flags);
 
+/* ---- Attributes of streams, work of whole contexts ---- */
+CUresult cuStreamGetAttribute(CUstream stream, CUlaunchAttributeID attribute, CUlaunchAttributeValue* value);
+CUresult cuStreamSetAttribute(CUstream stream, CUlaunchAttributeID attribute, const CUlaunchAttributeValue* value);
+CUresult cuStreamCopyAttributes(CUstream target, CUstream source);
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green);
+CUresult cuStreamDestroy(CUstream stream);
+CUresult cuEventDestroy(CUevent event);
+CUresult cuCtxRecordEvent(CUcontext context, CUevent event);
+CUresult cuCtxWaitEvent(CUcontext context, CUevent event);
+CUresult cuCtxAttach(CUcontext* context, unsigned int flags);
+CUresult cuCtxDetach(CUcontext context);
+CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device);
+
+/* ---- Green contexts ---- */
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevResourceType type);
+CUresult cuCtxGetDevResource(CUcontext context, CUdevResource* resource, CUdevResourceType type);
+CUresult cuGreenCtxGetDevResource(CUgreenCtx green, CUdevResource* resource, CUdevResourceType type);
+CUresult cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned int* count, const CUdevResource* input,
+                                     CUdevResource* remaining, unsigned int flags, unsigned int min_count);
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description, CUdevResource* resources, unsigned int count);
+CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc description, CUdevice device, unsigned int flags);
+CUresult cuGreenCtxDestroy(CUgreenCtx green);
+CUresult cuGreenCtxGetId(CUgreenCtx green, unsigned long long* id);
+CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green);
+CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx green, unsigned int flags, int priority);
+CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green);
+CUresult cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event);
+CUresult cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event);
+
+/* ---- Launches of CUDA 3 ---- */
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z);
+CUresult cuFuncSetSharedSize(CUfunction function, unsigned int bytes);
+CUresult cuParamSetSize(CUfunction function, unsigned int bytes);
+CUresult cuParamSeti(CUfunction function, int offset, unsigned int value);
+CUresult cuParamSetf(CUfunction function, int offset, float value);
+CUresult cuParamSetv(CUfunction function, int offset, void* value, unsigned int bytes);
+CUresult cuLaunch(CUfunction function);
+CUresult cuLaunchGrid(CUfunction function, int width, int height);
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,32 @@ extern "C" {
 typedef struct CUuserObject_st* CUuserObject;
 typedef cuuint64_t CUgraphConditionalHandle;
 
+/* ---- Green contexts ---- */
+typedef struct CUgreenCtx_st* CUgreenCtx;
+typedef struct CUdevResourceDesc_st* CUdevResourceDesc;
+
+typedef enum CUdevResourceType { CU_DEV_RESOURCE_TYPE_INVALID = 0, CU_DEV_RESOURCE_TYPE_SM = 1 } CUdevResourceType;
+typedef enum CUgreenCtxCreate_flags { CU_GREEN_CTX_DEFAULT_STREAM = 1 } CUgreenCtxCreate_flags;
+typedef enum CUdevSmResourceSplit_flags {
+  CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
+  CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2
+} CUdevSmResourceSplit_flags;
+
+typedef struct CUdevSmResource {
+  unsigned int smCount;
+  unsigned int minSmPartitionSize;
+  unsigned int smCoscheduledAlignment;
+} CUdevSmResource;
+
+typedef struct CUdevResource {
+  CUdevResourceType type;
+  unsigned char _internal_padding[92];
+  union {
+    CUdevSmResource sm;
+    unsigned char _oversize[48];
+  };
+} CUdevResource;
+
 /* ---- Stream memory operations ---- */
 typedef enum CUstreamWaitValue_flags {
   CU_STREAM_WAIT_VALUE_GEQ = 0,

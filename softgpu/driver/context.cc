@@ -157,6 +157,7 @@ void CUctx_st::shut_down() {
     const std::lock_guard guard(mutex_);
     streams.swap(streams_);
     modules.swap(modules_);
+    join_.reset();
   }
   legacy_->close();
   for (const auto& stream : streams) stream->close();
@@ -277,6 +278,26 @@ CUresult CUctx_st::synchronise() {
   softgpu::Pools::instance().after_synchronise();
   prints_.flush();
   return fault();
+}
+
+Point CUctx_st::submit_after_all(std::function<void()> run) {
+  const std::lock_guard guard(mutex_);
+  std::vector<Point> all = {legacy_->last()};
+  for (const auto* streams : {&streams_, &closed_streams_}) {
+    for (const auto& stream : *streams) all.push_back(stream->last());
+  }
+  if (join_ == nullptr) {
+    join_ = std::make_shared<Stream>(Stream::Kind::kNonBlocking, 0, next_stream_++, pending_);
+    streams_.push_back(join_);
+  }
+  return {join_, join_->submit({std::move(run), std::move(all)})};
+}
+
+void CUctx_st::hold_all(const Point& point) {
+  const std::lock_guard guard(mutex_);
+  if (point.reached()) return;
+  legacy_->submit({[] {}, {point}});
+  for (const auto& stream : streams_) stream->submit({[] {}, {point}});
 }
 
 void CUctx_st::add_module(CUmod_st* module) {

@@ -77,11 +77,17 @@ struct CUctx_st {
   // Waits for everything submitted so far, prints what kernels printed, returns fault().
   CUresult synchronise();
 
+  // Queues `run` behind everything submitted so far, and makes everything submitted later wait for `point`.
+  softgpu::Point submit_after_all(std::function<void()> run);
+  void hold_all(const softgpu::Point& point);
+
   void add_module(CUmod_st* module);
   void remove_module(CUmod_st* module);
 
   std::atomic<unsigned> flags;
-  int primary_references = 0;  // guarded by the lock of the primary context calls
+  std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
+  std::atomic<int> attachments{0};  // by cuCtxAttach
+  int primary_references = 0;       // guarded by the lock of the primary context calls
   std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits;
 
  private:
@@ -108,6 +114,7 @@ struct CUctx_st {
   std::vector<std::shared_ptr<softgpu::Stream>> closed_streams_;  // destroyed by the program with work left
   std::set<CUmod_st*> modules_;
   std::uint64_t next_stream_ = 1;
+  std::shared_ptr<softgpu::Stream> join_;  // executes submit_after_all(); made when first needed
 };
 
 namespace softgpu {

@@ -18,6 +18,11 @@ std::mutex& primary_mutex() {
   return *mutex;
 }
 
+bool known_flags(unsigned flags) {
+  const unsigned schedule = flags & CU_CTX_SCHED_MASK;  // one way at most
+  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 && (schedule & (schedule - 1)) == 0;
+}
+
 CUresult retain_primary(DriverDevice& device, CUcontext& context) {
   const std::lock_guard guard(primary_mutex());
   if (device.primary == nullptr) device.primary = new CUctx_st(device, 0);
@@ -29,7 +34,7 @@ CUresult retain_primary(DriverDevice& device, CUcontext& context) {
 
 CUresult create(CUcontext* context, unsigned flags, CUdevice ordinal) {
   DriverDevice* device = nullptr;
-  if (context == nullptr || (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (context == nullptr || !known_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(get_device(ordinal, device));
   auto made = std::make_unique<CUctx_st>(*device, flags);
   SOFTGPU_TRY(made->activate());
@@ -66,7 +71,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags) {
   DriverDevice* device = nullptr;
-  if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!known_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(get_device(ordinal, device));
   const std::lock_guard guard(primary_mutex());
   if (device->primary == nullptr) device->primary = new CUctx_st(*device, 0);
@@ -192,7 +197,7 @@ CUresult cuCtxGetFlags(unsigned* flags) {
 
 CUresult cuCtxSetFlags(unsigned flags) {
   CUcontext context = nullptr;
-  if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!known_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
   context->flags = flags;
   return CUDA_SUCCESS;
@@ -223,66 +228,10 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   constexpr unsigned kApiVersion = 3020;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (context != nullptr) SOFTGPU_TRY(check_context(context));
+  if (context == nullptr) SOFTGPU_TRY(current_context(context));
+  SOFTGPU_TRY(check_context(context));
   *version = kApiVersion;
   return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
-  CUcontext context = nullptr;
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(current_context(context));
-  if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  *value = context->limits[limit];
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(current_context(context));
-  if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  context->limits[limit] = value;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(current_context(context));
-  if (least != nullptr) *least = 0;
-  if (greatest != nullptr) *greatest = -5;
-  return CUDA_SUCCESS;
-}
-
-// Cache and bank settings are hints that change nothing here.
-CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
-  CUcontext context = nullptr;
-  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(current_context(context));
-  *config = CU_FUNC_CACHE_PREFER_NONE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetCacheConfig(CUfunc_cache) {
-  CUcontext context = nullptr;
-  return current_context(context);
-}
-
-CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
-  CUcontext context = nullptr;
-  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(current_context(context));
-  *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetSharedMemConfig(CUsharedconfig) {
-  CUcontext context = nullptr;
-  return current_context(context);
-}
-
-CUresult cuCtxResetPersistingL2Cache() {
-  CUcontext context = nullptr;
-  return current_context(context);
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {

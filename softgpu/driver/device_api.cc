@@ -38,6 +38,9 @@ bool profile_attribute(const Profile& profile, CUdevice_attribute attribute, int
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return set(static_cast<unsigned>(profile.compute_minor));
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: return set(profile.shared_per_sm_kib << 10);
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return set(profile.shared_per_block_kib << 10);
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+      return set(profile.compute_major >= 8 ? profile.l2_kib << 10 : 0);
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
       return set(profile.compute_major >= 8 ? kReservedShared : 0);
     default: return false;
@@ -85,6 +88,12 @@ int common_attribute(CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
+    case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED: return 1;
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES: return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     default: return 0;
@@ -219,6 +228,15 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
     return CUDA_SUCCESS;
   }
   return CUDA_ERROR_INVALID_DEVICE;
+}
+
+// Only clients of MPS can ask for a share of the SMs.
+CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device) {
+  DriverDevice* found = nullptr;
+  if (supported == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(get_device(device, found));
+  *supported = 0;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {

@@ -55,6 +55,10 @@ CUresult cuEventDestroy_v2(CUevent event) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuEventDestroy(CUevent event) {
+  return cuEventDestroy_v2(event);
+}
+
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   StreamUse use;
   const bool external = flags == CU_EVENT_RECORD_EXTERNAL;

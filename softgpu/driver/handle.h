@@ -34,6 +34,17 @@ class HandlePool {
     return shell != nullptr && shell->magic.load(std::memory_order_acquire) == Shell::kMagic;
   }
 
+  // A valid shell for which `wanted` holds, or null. Looks at all of them.
+  template <typename Wanted>
+  static Shell* find(Wanted wanted) {
+    HandlePool& pool = instance();
+    const std::lock_guard guard(pool.mutex_);
+    for (Shell* shell : pool.all_) {
+      if (valid(shell) && wanted(*shell)) return shell;
+    }
+    return nullptr;
+  }
+
   // Marks the handle invalid; false when it was already.
   static bool give_back(Shell* shell) {
     std::uint32_t expected = Shell::kMagic;

@@ -52,6 +52,53 @@ void launch_and_synchronise(benchmark::State& state) {
 }
 BENCHMARK(launch_and_synchronise)->UseRealTime();
 
+// 100 empty kernels in a chain, launched one by one and as a graph, until they are done.
+constexpr int kChain = 100;
+
+void chain_of_launches(benchmark::State& state) {
+  CUfunction empty = test_function("empty");
+  for (auto _ : state) {
+    for (int i = 0; i < kChain; ++i) launch(empty);
+    cuCtxSynchronize();
+  }
+}
+BENCHMARK(chain_of_launches)->UseRealTime();
+
+CUgraphExec make_chain(CUstream stream) {
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  for (int i = 0; i < kChain; ++i) softgpu::testing::run_kernel("empty", nullptr, stream, 1, 32);
+  cuStreamEndCapture(stream, &graph);
+  cuGraphInstantiateWithFlags(&exec, graph, 0);
+  return exec;
+}
+
+void chain_as_graph(benchmark::State& state) {
+  CUstream stream = softgpu::testing::make_stream(CU_STREAM_NON_BLOCKING);
+  CUgraphExec exec = make_chain(stream);
+  for (auto _ : state) {
+    cuGraphLaunch(exec, stream);
+    cuStreamSynchronize(stream);
+  }
+  cuGraphExecDestroy(exec);
+}
+BENCHMARK(chain_as_graph)->UseRealTime();
+
+// What the caller pays for a launch of the graph: the same without waiting for each.
+void graph_launch_burst(benchmark::State& state) {
+  CUstream stream = softgpu::testing::make_stream(CU_STREAM_NON_BLOCKING);
+  CUgraphExec exec = make_chain(stream);
+  for (auto _ : state) {
+    cuGraphLaunch(exec, stream);
+    state.PauseTiming();
+    cuStreamSynchronize(stream);
+    state.ResumeTiming();
+  }
+  cuGraphExecDestroy(exec);
+}
+BENCHMARK(graph_launch_burst);
+
 void copy_4_bytes(benchmark::State& state) {
   CUdeviceptr address = 0;
   cuMemAlloc_v2(&address, 4);

@@ -97,3 +97,7 @@ PER_THREAD(cuStreamWriteValue64_v2, _ptsz, (CUstream s, CUdeviceptr a, cuuint64_
 PER_THREAD(cuStreamBatchMemOp, _ptsz, (CUstream s, unsigned n, CUstreamBatchMemOpParams* o, unsigned f), (s, n, o, f))
 PER_THREAD(cuStreamBatchMemOp_v2, _ptsz, (CUstream s, unsigned n, CUstreamBatchMemOpParams* o, unsigned f),
            (s, n, o, f))
+PER_THREAD(cuStreamGetAttribute, _ptsz, (CUstream s, CUlaunchAttributeID a, CUlaunchAttributeValue* v), (s, a, v))
+PER_THREAD(cuStreamSetAttribute, _ptsz, (CUstream s, CUlaunchAttributeID a, const CUlaunchAttributeValue* v), (s, a, v))
+PER_THREAD(cuStreamCopyAttributes, _ptsz, (CUstream t, CUstream s), (t, s))
+PER_THREAD(cuStreamGetCtx_v2, _ptsz, (CUstream s, CUcontext* c, CUgreenCtx* g), (s, c, g))

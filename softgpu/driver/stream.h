@@ -8,11 +8,13 @@
 // saves a change of thread on the shortest path: launch, synchronise.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -45,6 +47,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const Kind kind;
   const int priority;
   const std::uint64_t id;
+
+  // Attributes that a program gave the stream, by number; hints, opaque here.
+  struct Hints {
+    std::mutex mutex;
+    std::map<int, std::array<char, 64>> values;  // guarded by mutex
+  } hints;
 
   // Appends an operation; returns its sequence number. Thread-safe, never blocks on work.
   std::uint64_t submit(Operation operation);

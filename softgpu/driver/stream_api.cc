@@ -95,6 +95,10 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuStreamDestroy(CUstream handle) {
+  return cuStreamDestroy_v2(handle);
+}
+
 CUresult cuStreamQuery(CUstream handle) {
   StreamUse use;
   SOFTGPU_TRY(healthy_stream(handle, use));
