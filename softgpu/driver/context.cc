@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "softgpu/driver/gates.h"
+#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/log.h"
 #include "softgpu/driver/managed_memory.h"
 #include "softgpu/driver/module.h"
@@ -149,6 +150,7 @@ CUresult CUctx_st::activate() {
 
 void CUctx_st::shut_down() {
   active_.store(false, std::memory_order_release);
+  softgpu::graph::abandon_context(*this);
   cancel_.store(true);
   synchronise();
   std::vector<std::shared_ptr<Stream>> streams;

@@ -18,6 +18,9 @@ CUresult check_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& v
 CUresult read_attributes(const CUlaunchAttribute* list, unsigned count, LaunchAttributes& attributes);
 // The value of an attribute that was not set; INVALID_VALUE for an identifier that does not exist.
 CUresult default_attribute(CUlaunchAttributeID id, CUlaunchAttributeValue& value);
+// Whether the launch records events, which only launches into streams do. INVALID_HANDLE when one is none.
+bool records_events(const LaunchAttributes& attributes);
+CUresult check_events(const LaunchAttributes& attributes);
 bool is_cooperative(const LaunchAttributes& attributes);
 
 struct KernelLaunch {

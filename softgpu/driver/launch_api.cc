@@ -172,6 +172,8 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** paramete
   SOFTGPU_TRY(softgpu::capturable_stream(config.hStream, use));
   SOFTGPU_TRY(softgpu::describe_launch(config, handle, parameters, extra, std::move(attributes), launch));
   if (launch.function->module->context != use.context) return CUDA_ERROR_INVALID_CONTEXT;
+  SOFTGPU_TRY(softgpu::check_events(launch.attributes));
+  if (use.capturing && softgpu::records_events(launch.attributes)) return softgpu::graph::refuse_capturing(use);
   if (use.capturing) return softgpu::graph::capture_operation(use, std::move(launch));
   use.context->submit(*use.stream, make_run(launch, std::move(launch.parameters)));
   return launch.attributes.empty() ? CUDA_SUCCESS : record_events(launch.attributes, config.hStream);

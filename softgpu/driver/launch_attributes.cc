@@ -1,6 +1,10 @@
 // Launch attributes: which exist, what values they may have, and which ask for something the machine lacks.
 #include "softgpu/driver/launch.h"
 
+#include <algorithm>
+
+#include "softgpu/driver/stream_handle.h"
+
 namespace softgpu {
 namespace {
 
@@ -64,6 +68,21 @@ CUresult default_attribute(CUlaunchAttributeID id, CUlaunchAttributeValue& value
     value.clusterDim = {1, 1, 1};
   }
   return check_attribute(id, value);
+}
+
+bool records_events(const LaunchAttributes& attributes) {
+  return attributes.contains(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) ||
+         attributes.contains(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
+}
+
+CUresult check_events(const LaunchAttributes& attributes) {
+  const auto valid = [](const auto& entry) {
+    if (entry.first == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+      return Events::valid(entry.second.programmaticEvent.event);
+    if (entry.first != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) return true;
+    return Events::valid(entry.second.launchCompletionEvent.event);
+  };
+  return std::all_of(attributes.begin(), attributes.end(), valid) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 bool is_cooperative(const LaunchAttributes& attributes) {

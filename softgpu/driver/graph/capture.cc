@@ -17,6 +17,13 @@ CUresult invalid(Capture& capture, CUresult error) {
   return error;
 }
 
+// Ends a capture that nobody can end any more. REQUIRES: the lock of captures.
+void discard(Captures& captures, Capture& capture) {
+  capture.state.invalidate();
+  captures.end(capture);
+  if (capture.owns_graph) destroy_graph(capture.graph);
+}
+
 std::shared_ptr<CapturedRecord> captured_record(CUevent event) {
   const std::lock_guard guard(event->mutex);
   return event->captured;
@@ -220,9 +227,17 @@ void abandon_stream(const Stream& stream) {
   capture->state.forget(&stream);
   capture->streams.erase(&stream);
   // With its last stream a capture can no longer be ended by anyone.
-  if (!capture->streams.empty()) return;
-  captures.end(*capture);
-  if (capture->owns_graph) destroy_graph(capture->graph);
+  if (capture->streams.empty()) discard(captures, *capture);
+}
+
+void abandon_context(const CUctx_st& context) {
+  if (!any_capture()) return;
+  Captures& captures = Captures::get();
+  const std::lock_guard guard(captures.mutex);
+  const auto all = captures.all;
+  for (const auto& capture : all) {
+    if (capture->context == &context) discard(captures, *capture);
+  }
 }
 
 }  // namespace softgpu::graph

@@ -39,5 +39,7 @@ CUresult capture_wait(const StreamUse& use, CUevent event, bool& captured);
 
 // The stream is destroyed: a capture that it takes part in is invalidated.
 void abandon_stream(const Stream& stream);
+// The context ends, and with it all captures that began in it.
+void abandon_context(const CUctx_st& context);
 
 }  // namespace softgpu::graph

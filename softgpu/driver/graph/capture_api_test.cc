@@ -386,6 +386,30 @@ DRIVER_TEST(Capture, DestroyingAStreamEndsItsCapture) {
   EXPECT_EQ(cuMemAlloc_v2(&address, 4), CUDA_SUCCESS);  // nothing is captured any more
 }
 
+DRIVER_TEST(Capture, ResettingTheDeviceEndsItsCaptures) {
+  use_device();
+  CUdeviceptr address = 0;
+  CUgraph graph = nullptr;
+  CUstream stream = begin();
+  EXPECT_EQ(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+  use_device();
+  EXPECT_EQ(cuMemAlloc_v2(&address, 4), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+DRIVER_TEST(Capture, LaunchesThatRecordEventsCannotBeCaptured) {
+  use_device();
+  CUlaunchAttribute attribute = {};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+  CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, nullptr, &attribute, 1};
+  CUfunction empty = softgpu::testing::test_function("empty");
+  EXPECT_EQ(cuLaunchKernelEx(&config, empty, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  attribute.value.launchCompletionEvent = {make_event(), 0};
+  config.hStream = begin();
+  EXPECT_EQ(cuLaunchKernelEx(&config, empty, nullptr, nullptr), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  expect_invalidated(config.hStream);
+}
+
 DRIVER_TEST(Capture, AMistakeInACallLeavesItValid) {
   use_device();
   CUstream stream = begin();

@@ -156,6 +156,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID att
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(payload_of(node, launch));
   SOFTGPU_TRY(softgpu::check_attribute(attribute, *value));
+  if (softgpu::records_events({{attribute, *value}})) return CUDA_ERROR_NOT_SUPPORTED;
   launch->attributes[attribute] = *value;
   return CUDA_SUCCESS;
 }

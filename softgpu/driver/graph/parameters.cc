@@ -57,9 +57,18 @@ CUresult read_kernel(const CUDA_KERNEL_NODE_PARAMS_v2* parameters, LaunchAttribu
   const CUDA_KERNEL_NODE_PARAMS_v2& p = *parameters;
   const CUlaunchConfig shape = {p.gridDimX,  p.gridDimY,       p.gridDimZ, p.blockDimX, p.blockDimY,
                                 p.blockDimZ, p.sharedMemBytes, nullptr,    nullptr,     0};
-  const CUfunction function = p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
   KernelLaunch launch;
-  SOFTGPU_TRY(describe_launch(shape, function, p.kernelParams, p.extra, std::move(attributes), launch));
+  if (p.func != nullptr) {
+    SOFTGPU_TRY(describe_launch(shape, p.func, p.kernelParams, p.extra, std::move(attributes), launch));
+  } else {  // a kernel of a library means a function once the context is known
+    CUcontext context = p.ctx;
+    SOFTGPU_TRY(given_or_current(context));
+    context_stack().push_back(context);
+    const CUresult result = describe_launch(shape, reinterpret_cast<CUfunction>(p.kern), p.kernelParams, p.extra,
+                                            std::move(attributes), launch);
+    context_stack().pop_back();
+    SOFTGPU_TRY(result);
+  }
   payload = std::move(launch);
   return CUDA_SUCCESS;
 }
