@@ -85,8 +85,19 @@ void chain_as_graph(benchmark::State& state) {
 }
 BENCHMARK(chain_as_graph)->UseRealTime();
 
-// What the caller pays for a launch of the graph: the same without waiting for each.
-void graph_launch_burst(benchmark::State& state) {
+// What the caller pays until the calls return, for both.
+void calls_of_chain_of_launches(benchmark::State& state) {
+  CUfunction empty = test_function("empty");
+  for (auto _ : state) {
+    for (int i = 0; i < kChain; ++i) launch(empty);
+    state.PauseTiming();
+    cuCtxSynchronize();
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(calls_of_chain_of_launches);
+
+void call_of_chain_as_graph(benchmark::State& state) {
   CUstream stream = softgpu::testing::make_stream(CU_STREAM_NON_BLOCKING);
   CUgraphExec exec = make_chain(stream);
   for (auto _ : state) {
@@ -97,7 +108,7 @@ void graph_launch_burst(benchmark::State& state) {
   }
   cuGraphExecDestroy(exec);
 }
-BENCHMARK(graph_launch_burst);
+BENCHMARK(call_of_chain_as_graph);
 
 void copy_4_bytes(benchmark::State& state) {
   CUdeviceptr address = 0;
