@@ -120,12 +120,12 @@ class Device {
   void release_pages(const std::vector<PageRun>& runs) { pool_.release(runs); }
   // Physical pages outside any heap (PagePool).
   std::vector<PageRun> claim_pages(const PageEntry& first, std::uint64_t count) {
-    return pool_.claim(lock_, first, count);
+    return pool_.claim(memory_lock_, first, count);
   }
   std::vector<PageRun> find_pages(const PageEntry& first, std::uint64_t count) const {
     return pool_.find(first, count);
   }
-  void collect_pages() { pool_.collect(lock_); }
+  void collect_pages() { pool_.collect(memory_lock_); }
   PagePool& pool() { return pool_; }
   Control& control() const { return view_->control(); }
   // The pages another process maps at `window_page` and on.
