@@ -58,22 +58,27 @@ Heap::~Heap() {
     window_.set_slab(slab->base, nullptr);
     return_pages(slab->base, 1, slab->runs);
   }
+  spare_ = nullptr;  // one of them
   while (!large_.empty()) release(large_.begin()->first);
   trim(0);
 }
 
+std::uint64_t Heap::unused_page_count() {
+  const std::lock_guard guard(mutex_);
+  return cache_.page_count() + (spare_ != nullptr ? 1 : 0);
+}
+
 void Heap::trim(std::uint64_t keep) {
+  const std::uint64_t used = page_count() - unused_page_count();
   {
     const std::lock_guard guard(mutex_);
-    if (spare_ != nullptr && keeps_pages_ && keep == 0) {
-      const std::uint64_t base = spare_->base;
-      const std::vector<PageRun> runs = spare_->runs;
+    if (spare_ != nullptr && page_count() > keep) {
+      Span span = {spare_->base, 1, spare_->runs};
       close_slab(spare_);
       spare_ = nullptr;
-      return_pages(base, 1, runs);
+      cache_.give(std::move(span));
     }
   }
-  const std::uint64_t used = page_count() - unused_page_count();
   for (const Span& span : cache_.trim(keep > used ? keep - used : 0)) unmap_pages(span.address, span.count, span.runs);
 }
 

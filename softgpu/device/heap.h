@@ -51,7 +51,7 @@ class Heap {
 
   // Pages claimed, and those of them that hold no allocation.
   std::uint64_t page_count() const { return pages_.load(); }
-  std::uint64_t unused_page_count() const { return cache_.page_count(); }
+  std::uint64_t unused_page_count();
   // Gives unused pages back while more than `keep` pages are claimed. REQUIRES: no kernel runs that may use the device.
   void trim(std::uint64_t keep);
 

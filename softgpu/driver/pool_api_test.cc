@@ -83,6 +83,10 @@ DRIVER_TEST(Pool, ASmallBlockIsReusedAfterItsFree) {
   EXPECT_EQ(cuMemFreeAsync(first, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(allocate(pool, 1000), first);
   EXPECT_EQ(number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024U);
+  EXPECT_EQ(number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * kMib);
+  EXPECT_EQ(cuMemFreeAsync(first, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0U);
 }
 
 // Memory whose free is still queued is not handed out, and is dead once the stream has passed the free.
