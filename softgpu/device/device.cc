@@ -17,6 +17,11 @@ namespace {
 constexpr std::uint64_t kPaceStepNs = 5'000'000;
 constexpr double kLeastSliceScale = 0.1;  // a change of turn costs the host some 50 us
 
+// 0 is no limit; a limit below a page still allows one.
+std::uint64_t most_pages(const ClientShare& share) {
+  return share.memory_limit == 0 ? 0 : std::max<std::uint64_t>(share.memory_limit / kPageBytes, 1);
+}
+
 // A slice is modelled time, too: it is stretched as kernels are.
 std::uint64_t slice_ns(const Machine& machine, unsigned index) {
   const std::uint64_t us = machine.time_slice_us != 0 ? machine.time_slice_us : machine.profile(index).time_slice_us;
@@ -103,7 +108,7 @@ Device::Device(const Machine& machine, const Clients& clients, Owner self, const
       memory_lock_(view_->memory().lock, clients, self),
       compute_lock_(view_->control().lock, clients, self),
       activity_(view_->control(), compute_lock_, clients, self, share),
-      pool_(view_->memory(), clients, memory_file, share.memory_limit / kPageBytes),
+      pool_(view_->memory(), clients, memory_file, most_pages(share)),
       turn_(view_->control(), compute_lock_, clients, self, slice_ns(machine, view_->index()),
             [this](bool held) { trace_sms(index(), held ? sms() * 1000 : 0, monotonic_ns()); }),
       window_(std::move(window)) {}

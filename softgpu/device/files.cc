@@ -11,6 +11,8 @@
 #include <cstring>
 #include <vector>
 
+#include "softgpu/device/mapping_guard.h"
+
 namespace softgpu {
 namespace {
 
@@ -112,6 +114,7 @@ Result<void*> map_file(const std::string& path, std::size_t bytes) {
   void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
   if (mapping == MAP_FAILED) return failure(last_error("map", path));
+  guard_mapping(mapping, bytes);
   return mapping;
 }
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "softgpu/device/mapping_guard.h"
+
 namespace softgpu {
 namespace {
 
@@ -34,6 +36,7 @@ Result<std::unique_ptr<Window>> Window::reserve(std::uint64_t capacity, int memo
   void* table =
       ::mmap(nullptr, pages * sizeof(Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (table == MAP_FAILED) return failure(std::string("cannot map the window's page table: ") + std::strerror(errno));
+  guard_mapping(reinterpret_cast<void*>(aligned), bytes);
   return std::unique_ptr<Window>(new Window(aligned, pages, static_cast<Page*>(table), memory_file));
 }
 

@@ -124,7 +124,7 @@ CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned context_flags)
     : flags(context_flags), limits{}, owner_(owner), space_(owner) {}
 
 CUresult CUctx_st::activate() {
-  if (device().faults().lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (device().faults().lost() || softgpu::mapping_lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (device().attach() != softgpu::Device::Refusal::kNone) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (!device().add_context()) {
     device().detach();
@@ -186,7 +186,12 @@ void CUctx_st::take_device_fault() {
   softgpu::Device& its_device = device();
   const std::uint32_t xid_count = its_device.faults().xid_count();
   const std::uint32_t shared_fault_count = its_device.shared_fault_count();
-  if (xid_count != xid_count_) {
+  if (softgpu::mapping_lost()) {
+    set_fault(CUDA_ERROR_DEVICE_UNAVAILABLE,
+              "a file in " + its_device.machine().home +
+                  " was truncated or its file system is full; make room or lower the memory with "
+                  "SOFTGPU_MEMORY_SCALE, then run `softgpu reset`");
+  } else if (xid_count != xid_count_) {
     const unsigned xid = its_device.faults().last_xid();
     set_fault(softgpu::result_of_xid(xid),
               "Xid " + std::to_string(xid) + " of GPU " + std::to_string(its_device.index()));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "softgpu/device/mapping_guard.h"
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/stream.h"
@@ -52,7 +53,8 @@ struct CUctx_st {
 
   // The error that stuck, else CUDA_SUCCESS. The first one wins; the text says where it happened.
   CUresult fault() {
-    if (device().faults().xid_count() != xid_count_ || device().shared_fault_count() != shared_fault_count_) {
+    if (device().faults().xid_count() != xid_count_ || device().shared_fault_count() != shared_fault_count_ ||
+        softgpu::mapping_lost()) {
       take_device_fault();
     }
     return static_cast<CUresult>(fault_.load(std::memory_order_acquire));

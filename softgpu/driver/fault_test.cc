@@ -121,6 +121,15 @@ DRIVER_TEST_IN(InjectedFault, AHungKernelMeetsItsTimeout, (Environment{{"SOFTGPU
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
+DRIVER_TEST(LostState, TruncationUnderAProgramIsAnErrorAndNotACrash) {
+  use_device();
+  CUfunction empty = test_function("empty");
+  ASSERT_EQ(::truncate((machine_home() + "/device0.control").c_str(), 0), 0);
+  for (int i = 0; i < 10; ++i) cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(allocate(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 // 1 MiB takes 87 us; a link ten times slower and a scale of 50: 44 ms.
 DRIVER_TEST_IN(InjectedFault, ASlowLinkStretchesCopies,
                (Environment{{"SOFTGPU_MODE", "model"}, {"SOFTGPU_TIME_SCALE", "50"}})) {
