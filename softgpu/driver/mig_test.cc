@@ -321,6 +321,37 @@ DRIVER_TEST_IN(NvmlEvents, AnXidIsAnEventAndALostGpuSaysSo, kA100) {
   EXPECT_EQ(nvmlDeviceGetPowerUsage(gpu, &watts), NVML_SUCCESS);
 }
 
+std::string handle_path() {
+  return softgpu::machine_home() + "/handle";
+}
+
+const Scenario kExporter("export memory of the first device", [] {
+  use_device();
+  CUdeviceptr address = 0;
+  CUipcMemHandle handle;
+  ASSERT_EQ(cuMemAlloc_v2(&address, 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, address), CUDA_SUCCESS);
+  std::ofstream(handle_path(), std::ios::binary).write(handle.reserved, sizeof handle.reserved);
+});
+
+DRIVER_TEST_IN(Mig, MemoryIsNotSharedBetweenSlices, kA100) {
+  partition({"3g.20gb", "1g.5gb"});
+  const Fresh exporter("export memory of the first device");
+  ASSERT_TRUE(exporter.ran());
+  CUipcMemHandle handle;
+  std::ifstream(handle_path(), std::ios::binary).read(handle.reserved, sizeof handle.reserved);
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  const auto open_on = [&](CUdevice device) {
+    CUcontext context = nullptr;
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    return cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  };
+  EXPECT_EQ(open_on(0), CUDA_SUCCESS);
+  EXPECT_EQ(open_on(1), CUDA_ERROR_INVALID_VALUE);
+}
+
 DRIVER_TEST_IN(Mig, AnXidOfTheGpuReachesItsSlices, kA100) {
   partition({"1g.5gb"});
   use_device();
