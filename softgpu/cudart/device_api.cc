@@ -53,7 +53,7 @@ cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
   });
 }
 
-// The thread's device is the first of the list that exists; others are not tried, none of ours is ever taken.
+// The list's first device becomes the thread's; the others stand by for devices that another process has for itself.
 cudaError_t cudaSetValidDevices(int* devices, int count) {
   if (count < 0 || (count > 0 && devices == nullptr)) return report(cudaErrorInvalidValue);
   return count == 0 ? cudaSuccess : cudaSetDevice(devices[0]);

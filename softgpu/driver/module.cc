@@ -84,7 +84,8 @@ CUresult resolve_function(CUfunction handle, CUfunction& function) {
     if (!Kernels::valid(kernel)) return CUDA_ERROR_INVALID_HANDLE;
     SOFTGPU_TRY(function_of(kernel, function));
   }
-  function->loaded.store(true, std::memory_order_relaxed);
+  // Read first: threads that launch one function share its cache line.
+  if (!function->loaded.load(std::memory_order_relaxed)) function->loaded.store(true, std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
 
