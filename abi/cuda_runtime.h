@@ -3,328 +3,224 @@
  * one run on either library. Compiled by clang as CUDA it also has what kernels and `<<<>>>` need. C and C++. */
 #pragma once
 
-#include "abi/cuda_types.h"
+#include "abi/cuda_runtime_types.h"
 
-#define CUDART_VERSION 13000
-
-#ifdef __CUDA__
-#ifndef __global__
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __host__ __attribute__((host))
-#define __shared__ __attribute__((shared))
-#define __constant__ __attribute__((constant))
-#define __managed__ __attribute__((managed))
-#endif
-#define CUDA_RUNTIME_BOTH __host__ __device__
-#else
-#define CUDA_RUNTIME_BOTH
-#endif
-
-/* One line per error: X(name, value). */
-#define CUDA_RUNTIME_ERRORS(X)                    \
-  X(cudaSuccess, 0)                               \
-  X(cudaErrorInvalidValue, 1)                     \
-  X(cudaErrorMemoryAllocation, 2)                 \
-  X(cudaErrorInitializationError, 3)              \
-  X(cudaErrorCudartUnloading, 4)                  \
-  X(cudaErrorProfilerDisabled, 5)                 \
-  X(cudaErrorProfilerNotInitialized, 6)           \
-  X(cudaErrorProfilerAlreadyStarted, 7)           \
-  X(cudaErrorProfilerAlreadyStopped, 8)           \
-  X(cudaErrorInvalidConfiguration, 9)             \
-  X(cudaErrorInvalidPitchValue, 12)               \
-  X(cudaErrorInvalidSymbol, 13)                   \
-  X(cudaErrorInvalidHostPointer, 16)              \
-  X(cudaErrorInvalidDevicePointer, 17)            \
-  X(cudaErrorInvalidTexture, 18)                  \
-  X(cudaErrorInvalidTextureBinding, 19)           \
-  X(cudaErrorInvalidChannelDescriptor, 20)        \
-  X(cudaErrorInvalidMemcpyDirection, 21)          \
-  X(cudaErrorAddressOfConstant, 22)               \
-  X(cudaErrorTextureFetchFailed, 23)              \
-  X(cudaErrorTextureNotBound, 24)                 \
-  X(cudaErrorSynchronizationError, 25)            \
-  X(cudaErrorInvalidFilterSetting, 26)            \
-  X(cudaErrorInvalidNormSetting, 27)              \
-  X(cudaErrorMixedDeviceExecution, 28)            \
-  X(cudaErrorNotYetImplemented, 31)               \
-  X(cudaErrorMemoryValueTooLarge, 32)             \
-  X(cudaErrorStubLibrary, 34)                     \
-  X(cudaErrorInsufficientDriver, 35)              \
-  X(cudaErrorCallRequiresNewerDriver, 36)         \
-  X(cudaErrorInvalidSurface, 37)                  \
-  X(cudaErrorDuplicateVariableName, 43)           \
-  X(cudaErrorDuplicateTextureName, 44)            \
-  X(cudaErrorDuplicateSurfaceName, 45)            \
-  X(cudaErrorDevicesUnavailable, 46)              \
-  X(cudaErrorIncompatibleDriverContext, 49)       \
-  X(cudaErrorMissingConfiguration, 52)            \
-  X(cudaErrorPriorLaunchFailure, 53)              \
-  X(cudaErrorLaunchMaxDepthExceeded, 65)          \
-  X(cudaErrorLaunchFileScopedTex, 66)             \
-  X(cudaErrorLaunchFileScopedSurf, 67)            \
-  X(cudaErrorSyncDepthExceeded, 68)               \
-  X(cudaErrorLaunchPendingCountExceeded, 69)      \
-  X(cudaErrorInvalidDeviceFunction, 98)           \
-  X(cudaErrorNoDevice, 100)                       \
-  X(cudaErrorInvalidDevice, 101)                  \
-  X(cudaErrorDeviceNotLicensed, 102)              \
-  X(cudaErrorSoftwareValidityNotEstablished, 103) \
-  X(cudaErrorStartupFailure, 127)                 \
-  X(cudaErrorInvalidKernelImage, 200)             \
-  X(cudaErrorDeviceUninitialized, 201)            \
-  X(cudaErrorMapBufferObjectFailed, 205)          \
-  X(cudaErrorUnmapBufferObjectFailed, 206)        \
-  X(cudaErrorArrayIsMapped, 207)                  \
-  X(cudaErrorAlreadyMapped, 208)                  \
-  X(cudaErrorNoKernelImageForDevice, 209)         \
-  X(cudaErrorAlreadyAcquired, 210)                \
-  X(cudaErrorNotMapped, 211)                      \
-  X(cudaErrorNotMappedAsArray, 212)               \
-  X(cudaErrorNotMappedAsPointer, 213)             \
-  X(cudaErrorECCUncorrectable, 214)               \
-  X(cudaErrorUnsupportedLimit, 215)               \
-  X(cudaErrorDeviceAlreadyInUse, 216)             \
-  X(cudaErrorPeerAccessUnsupported, 217)          \
-  X(cudaErrorInvalidPtx, 218)                     \
-  X(cudaErrorInvalidGraphicsContext, 219)         \
-  X(cudaErrorNvlinkUncorrectable, 220)            \
-  X(cudaErrorJitCompilerNotFound, 221)            \
-  X(cudaErrorUnsupportedPtxVersion, 222)          \
-  X(cudaErrorJitCompilationDisabled, 223)         \
-  X(cudaErrorUnsupportedExecAffinity, 224)        \
-  X(cudaErrorUnsupportedDevSideSync, 225)         \
-  X(cudaErrorContained, 226)                      \
-  X(cudaErrorInvalidSource, 300)                  \
-  X(cudaErrorFileNotFound, 301)                   \
-  X(cudaErrorSharedObjectSymbolNotFound, 302)     \
-  X(cudaErrorSharedObjectInitFailed, 303)         \
-  X(cudaErrorOperatingSystem, 304)                \
-  X(cudaErrorInvalidResourceHandle, 400)          \
-  X(cudaErrorIllegalState, 401)                   \
-  X(cudaErrorLossyQuery, 402)                     \
-  X(cudaErrorSymbolNotFound, 500)                 \
-  X(cudaErrorNotReady, 600)                       \
-  X(cudaErrorIllegalAddress, 700)                 \
-  X(cudaErrorLaunchOutOfResources, 701)           \
-  X(cudaErrorLaunchTimeout, 702)                  \
-  X(cudaErrorLaunchIncompatibleTexturing, 703)    \
-  X(cudaErrorPeerAccessAlreadyEnabled, 704)       \
-  X(cudaErrorPeerAccessNotEnabled, 705)           \
-  X(cudaErrorSetOnActiveProcess, 708)             \
-  X(cudaErrorContextIsDestroyed, 709)             \
-  X(cudaErrorAssert, 710)                         \
-  X(cudaErrorTooManyPeers, 711)                   \
-  X(cudaErrorHostMemoryAlreadyRegistered, 712)    \
-  X(cudaErrorHostMemoryNotRegistered, 713)        \
-  X(cudaErrorHardwareStackError, 714)             \
-  X(cudaErrorIllegalInstruction, 715)             \
-  X(cudaErrorMisalignedAddress, 716)              \
-  X(cudaErrorInvalidAddressSpace, 717)            \
-  X(cudaErrorInvalidPc, 718)                      \
-  X(cudaErrorLaunchFailure, 719)                  \
-  X(cudaErrorCooperativeLaunchTooLarge, 720)      \
-  X(cudaErrorTensorMemoryLeak, 721)               \
-  X(cudaErrorNotPermitted, 800)                   \
-  X(cudaErrorNotSupported, 801)                   \
-  X(cudaErrorSystemNotReady, 802)                 \
-  X(cudaErrorSystemDriverMismatch, 803)           \
-  X(cudaErrorCompatNotSupportedOnDevice, 804)     \
-  X(cudaErrorMpsConnectionFailed, 805)            \
-  X(cudaErrorMpsRpcFailure, 806)                  \
-  X(cudaErrorMpsServerNotReady, 807)              \
-  X(cudaErrorMpsMaxClientsReached, 808)           \
-  X(cudaErrorMpsMaxConnectionsReached, 809)       \
-  X(cudaErrorMpsClientTerminated, 810)            \
-  X(cudaErrorCdpNotSupported, 811)                \
-  X(cudaErrorCdpVersionMismatch, 812)             \
-  X(cudaErrorStreamCaptureUnsupported, 900)       \
-  X(cudaErrorStreamCaptureInvalidated, 901)       \
-  X(cudaErrorStreamCaptureMerge, 902)             \
-  X(cudaErrorStreamCaptureUnmatched, 903)         \
-  X(cudaErrorStreamCaptureUnjoined, 904)          \
-  X(cudaErrorStreamCaptureIsolation, 905)         \
-  X(cudaErrorStreamCaptureImplicit, 906)          \
-  X(cudaErrorCapturedEvent, 907)                  \
-  X(cudaErrorStreamCaptureWrongThread, 908)       \
-  X(cudaErrorTimeout, 909)                        \
-  X(cudaErrorGraphExecUpdateFailure, 910)         \
-  X(cudaErrorExternalDevice, 911)                 \
-  X(cudaErrorInvalidClusterSize, 912)             \
-  X(cudaErrorFunctionNotLoaded, 913)              \
-  X(cudaErrorInvalidResourceType, 914)            \
-  X(cudaErrorInvalidResourceConfiguration, 915)   \
-  X(cudaErrorUnknown, 999)
-
-typedef enum cudaError {
-#define CUDA_RUNTIME_ERROR_VALUE(name, value) name = value,
-  CUDA_RUNTIME_ERRORS(CUDA_RUNTIME_ERROR_VALUE)
-#undef CUDA_RUNTIME_ERROR_VALUE
-} cudaError_t;
-
-/* Handles and enumerations that the runtime shares with the driver. */
-typedef CUstream cudaStream_t;
-typedef CUevent cudaEvent_t;
-typedef CUfunction cudaFunction_t;
-typedef CUkernel cudaKernel_t;
-typedef CUlibrary cudaLibrary_t;
-typedef CUgraph cudaGraph_t;
-typedef CUgraphNode cudaGraphNode_t;
-typedef CUgraphExec cudaGraphExec_t;
-typedef CUmemoryPool cudaMemPool_t;
-typedef CUlaunchAttribute cudaLaunchAttribute;
-typedef CUipcMemHandle cudaIpcMemHandle_t;
-typedef CUipcEventHandle cudaIpcEventHandle_t;
-typedef CUdevice_attribute cudaDeviceAttr;
-typedef CUdevice_P2PAttribute cudaDeviceP2PAttr;
-typedef CUlimit cudaLimit;
-typedef CUfunc_cache cudaFuncCache;
-typedef CUmemLocation cudaMemLocation;
-typedef CUmem_advise cudaMemoryAdvise;
-typedef CUhostFn cudaHostFn_t;
-typedef CUdriverProcAddressQueryResult cudaDriverEntryPointQueryResult;
-typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* user_data);
-
-#define cudaStreamLegacy ((cudaStream_t)0x1)
-#define cudaStreamPerThread ((cudaStream_t)0x2)
-#define cudaStreamDefault 0x00
-#define cudaStreamNonBlocking 0x01
-#define cudaEventDefault 0x00
-#define cudaEventBlockingSync 0x01
-#define cudaEventDisableTiming 0x02
-#define cudaHostAllocDefault 0x00
-#define cudaHostAllocPortable 0x01
-#define cudaHostAllocMapped 0x02
-#define cudaMemAttachGlobal 0x01
-#define cudaDeviceScheduleAuto 0x00
-#define cudaDeviceScheduleBlockingSync 0x04
-#define cudaDeviceMapHost 0x08
-#define cudaInitDeviceFlagsAreValid 0x01
-
-typedef enum cudaMemcpyKind {
-  cudaMemcpyHostToHost = 0,
-  cudaMemcpyHostToDevice = 1,
-  cudaMemcpyDeviceToHost = 2,
-  cudaMemcpyDeviceToDevice = 3,
-  cudaMemcpyDefault = 4
-} cudaMemcpyKind;
-
-typedef enum cudaMemoryType {
-  cudaMemoryTypeUnregistered = 0,
-  cudaMemoryTypeHost = 1,
-  cudaMemoryTypeDevice = 2,
-  cudaMemoryTypeManaged = 3
-} cudaMemoryType;
-
-typedef enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9
-} cudaFuncAttribute;
-
-typedef enum cudaStreamCaptureMode {
-  cudaStreamCaptureModeGlobal = 0,
-  cudaStreamCaptureModeThreadLocal = 1,
-  cudaStreamCaptureModeRelaxed = 2
-} cudaStreamCaptureMode;
-
-typedef enum cudaStreamCaptureStatus {
-  cudaStreamCaptureStatusNone = 0,
-  cudaStreamCaptureStatusActive = 1,
-  cudaStreamCaptureStatusInvalidated = 2
-} cudaStreamCaptureStatus;
-
-typedef struct dim3 {
-  unsigned int x, y, z;
 #ifdef __cplusplus
-  CUDA_RUNTIME_BOTH constexpr dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1)
-      : x(width), y(height), z(depth) {}
+extern "C" {
 #endif
-} dim3;
 
-typedef struct cudaLaunchConfig_t {
-  dim3 gridDim;
-  dim3 blockDim;
-  size_t dynamicSmemBytes;
-  cudaStream_t stream;
-  cudaLaunchAttribute* attrs;
-  unsigned int numAttrs;
-} cudaLaunchConfig_t;
+/* ---- Registration: what compilers emit ---- */
+void** __cudaRegisterFatBinary(void* wrapper);
+void __cudaRegisterFatBinaryEnd(void** handle);
+void __cudaUnregisterFatBinary(void** handle);
+void __cudaRegisterFunction(void** handle, const char* host_function, char* device_function, const char* device_name,
+                            int thread_limit, void* thread_id, void* block_id, void* block_dim, void* grid_dim,
+                            int* warp_size);
+void __cudaRegisterVar(void** handle, char* host_variable, char* device_address, const char* device_name, int is_extern,
+                       size_t size, int is_constant, int is_global);
+void __cudaRegisterManagedVar(void** handle, void** host_pointer, char* device_address, const char* device_name,
+                              int is_extern, size_t size, int is_constant, int is_global);
+char __cudaInitModule(void** handle);
+unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block,
+                                         size_t shared_bytes
+#ifdef __cplusplus
+                                         = 0
+#endif
+                                         ,
+                                         cudaStream_t stream
+#ifdef __cplusplus
+                                         = nullptr
+#endif
+);
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream);
 
-typedef struct cudaChannelFormatDesc {
-  int x, y, z, w; /* bits of each channel */
-  int f;          /* 0 signed, 1 unsigned, 2 float */
-} cudaChannelFormatDesc;
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+                               cudaStream_t stream);
 
-typedef struct cudaExtent {
-  size_t width, height, depth;
-} cudaExtent;
+/* ---- Errors and versions ---- */
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+const char* cudaGetErrorName(cudaError_t error);
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* status);
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult* status);
+cudaError_t cudaGetExportTable(const void** table, const CUuuid* id);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
 
-typedef struct cudaPitchedPtr {
-  void* ptr;
-  size_t pitch, xsize, ysize;
-} cudaPitchedPtr;
+/* ---- Devices ---- */
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags);
+cudaError_t cudaSetValidDevices(int* devices, int count);
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id);
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceReset(void);
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value);
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit);
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config);
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+cudaError_t cudaSetDeviceFlags(unsigned int flags);
+cudaError_t cudaGetDeviceFlags(unsigned int* flags);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int source, int target);
+cudaError_t cudaCtxResetPersistingL2Cache(void);
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, int kind);
 
-typedef struct cudaPointerAttributes {
-  cudaMemoryType type;
-  int device;
-  void* devicePointer;
-  void* hostPointer;
-  long reserved[8];
-} cudaPointerAttributes;
+/* ---- Memory ---- */
+cudaError_t cudaMalloc(void** address, size_t bytes);
+cudaError_t cudaMallocHost(void** address, size_t bytes);
+cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned int flags);
+cudaError_t cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t height);
+cudaError_t cudaMalloc3D(cudaPitchedPtr* memory, cudaExtent extent);
+cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void** address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream);
+cudaError_t cudaFree(void* address);
+cudaError_t cudaFreeHost(void* address);
+cudaError_t cudaFreeAsync(void* address, cudaStream_t stream);
+cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned int flags);
+cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned int flags);
+cudaError_t cudaHostUnregister(void* address);
+cudaError_t cudaHostGetDevicePointer(void** device_address, void* host_address, unsigned int flags);
+cudaError_t cudaHostGetFlags(unsigned int* flags, void* address);
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes);
+cudaError_t cudaMemPrefetchAsync(const void* address, size_t bytes, cudaMemLocation location, unsigned int flags,
+                                 cudaStream_t stream);
+cudaError_t cudaMemAdvise(const void* address, size_t bytes, cudaMemoryAdvise advice, cudaMemLocation location);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* address);
+cudaError_t cudaIpcOpenMemHandle(void** address, cudaIpcMemHandle_t handle, unsigned int flags);
+cudaError_t cudaIpcCloseMemHandle(void* address);
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event);
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device);
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device);
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const void* properties);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes_to_keep);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void* value);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void* value);
 
-typedef struct cudaFuncAttributes {
-  size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
-  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;
-  int maxDynamicSharedSizeBytes, preferredShmemCarveout;
-  int clusterDimMustBeSet, requiredClusterWidth, requiredClusterHeight, requiredClusterDepth;
-  int clusterSchedulingPolicyPreference, nonPortableClusterSizeAllowed;
-  int reserved[16];
-} cudaFuncAttributes;
+/* ---- Copies and fills ---- */
+cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyPeer(void* target, int target_device, const void* source, int source_device, size_t bytes);
+cudaError_t cudaMemcpyPeerAsync(void* target, int target_device, const void* source, int source_device, size_t bytes,
+                                cudaStream_t stream);
+cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
+                         size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,
+                               cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t bytes, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromSymbolAsync(void* target, const void* symbol, size_t bytes, size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaGetSymbolAddress(void** address, const void* symbol);
+cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol);
+cudaError_t cudaMemset(void* address, int value, size_t bytes);
+cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemset2D(void* address, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemset2DAsync(void* address, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream);
 
-typedef struct cudaGraphExecUpdateResultInfo {
-  int result;
-  cudaGraphNode_t errorNode, errorFromNode;
-} cudaGraphExecUpdateResultInfo;
+/* ---- Streams and events ---- */
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* user_data,
+                                  unsigned int flags);
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority);
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id);
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
-typedef struct cudaDeviceProp {
-  char name[256];
-  CUuuid uuid;
-  char luid[8];
-  unsigned int luidDeviceNodeMask;
-  size_t totalGlobalMem, sharedMemPerBlock;
-  int regsPerBlock, warpSize;
-  size_t memPitch;
-  int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
-  size_t totalConstMem;
-  int major, minor;
-  size_t textureAlignment, texturePitchAlignment;
-  int multiProcessorCount, integrated, canMapHostMemory, maxTexture1D, maxTexture1DMipmap, maxTexture2D[2],
-      maxTexture2DMipmap[2], maxTexture2DLinear[3], maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3],
-      maxTextureCubemap, maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemapLayered[2], maxSurface1D,
-      maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2], maxSurface2DLayered[3], maxSurfaceCubemap,
-      maxSurfaceCubemapLayered[2];
-  size_t surfaceAlignment;
-  int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount, unifiedAddressing,
-      memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, streamPrioritiesSupported,
-      globalL1CacheSupported, localL1CacheSupported;
-  size_t sharedMemPerMultiprocessor;
-  int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomicSupported,
-      pageableMemoryAccess, concurrentManagedAccess, computePreemptionSupported, canUseHostPointerForRegisteredMem,
-      cooperativeLaunch;
-  size_t sharedMemPerBlockOptin;
-  int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor,
-      accessPolicyMaxWindowSize;
-  size_t reservedSharedMemPerBlock;
-  int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported, timelineSemaphoreInteropSupported,
-      memoryPoolsSupported, gpuDirectRDMASupported;
-  unsigned int gpuDirectRDMAFlushWritesOptions;
-  int gpuDirectRDMAWritesOrdering;
-  unsigned int memoryPoolSupportedHandleTypes;
-  int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers, deviceNumaConfig,
-      deviceNumaId, mpsEnabled, hostNumaId;
-  unsigned int gpuPciDeviceID, gpuPciSubsystemID;
-  int hostNumaMultinodeIpcSupported, reserved[56];
-} cudaDeviceProp;
+/* ---- Launches, functions, occupancy ---- */
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+                             cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments);
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                        size_t shared_bytes, cudaStream_t stream);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function);
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache config);
+cudaError_t cudaFuncGetName(const char** name, const void* function);
+cudaError_t cudaFuncGetParamInfo(const void* function, size_t index, size_t* offset, size_t* size);
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol);
+cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* symbol);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int block_size,
+                                                          size_t shared_bytes);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function, int block_size,
+                                                                   size_t shared_bytes, unsigned int flags);
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int block_size);
 
-#include "abi/cuda_runtime_api.h"
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function, const cudaLaunchConfig_t* config);
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* cluster_size, const void* function,
+                                                 const cudaLaunchConfig_t* config);
+
+/* ---- Libraries ---- */
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, CUjit_option* jit_options, void** jit_values,
+                                unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count);
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, CUjit_option* jit_options,
+                                    void** jit_values, unsigned int jit_count, CUlibraryOption* options, void** values,
+                                    unsigned int count);
+cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name);
+cudaError_t cudaLibraryGetKernelCount(unsigned int* count, cudaLibrary_t library);
+cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned int count, cudaLibrary_t library);
+cudaError_t cudaLibraryGetGlobal(void** address, size_t* bytes, cudaLibrary_t library, const char* name);
+cudaError_t cudaLibraryGetManaged(void** address, size_t* bytes, cudaLibrary_t library, const char* name);
+cudaError_t cudaLibraryGetUnifiedFunction(void** function, cudaLibrary_t library, const char* symbol);
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device);
+
+/* ---- Graphs ---- */
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned int flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                  size_t count);
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
