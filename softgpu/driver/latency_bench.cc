@@ -1,7 +1,7 @@
 // What the driver itself costs: one process, an otherwise idle device.
 #include <benchmark/benchmark.h>
 
-#include <filesystem>
+#include <cstdlib>
 
 #include "softgpu/driver/driver_testing.h"
 
@@ -127,11 +127,40 @@ void memory_info(benchmark::State& state) {
 }
 BENCHMARK(memory_info);
 
+// A handle another process has made.
+CUipcMemHandle exported;
+
+void ipc_open(benchmark::State& state) {
+  for (auto _ : state) {
+    CUdeviceptr address = 0;
+    if (cuIpcOpenMemHandle_v2(&address, exported, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS) {
+      return state.SkipWithError("the handle cannot be opened");
+    }
+    state.PauseTiming();
+    cuIpcCloseMemHandle(address);
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(ipc_open);
+
+void export_memory(int to) {
+  CUdeviceptr address = 0;
+  CUipcMemHandle handle;
+  use_device();
+  if (cuMemAlloc_v2(&address, 1 << 20) != CUDA_SUCCESS) std::abort();
+  if (cuIpcGetMemHandle(&handle, address) != CUDA_SUCCESS) std::abort();
+  if (::write(to, &handle, sizeof handle) != sizeof handle) std::abort();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const softgpu::testing::TemporaryHome home;
   benchmark::Initialize(&count, arguments);
+  int pipe_ends[2];
+  if (::pipe(pipe_ends) != 0) std::abort();
+  const softgpu::testing::Child exporter([&] { export_memory(pipe_ends[1]); });
+  if (::read(pipe_ends[0], &exported, sizeof exported) != sizeof exported) std::abort();
   use_device();
   benchmark::RunSpecifiedBenchmarks();
 }
