@@ -1,6 +1,6 @@
 // Loads and stores of whole rows. A row of addresses usually has a pattern: each half of the warp reads consecutive
 // elements (a row of an array, or two rows of a tile 16 wide) or one and the same element. Then two range checks and
-// two copies do; a following access through the same row need not look for the pattern again. Else all addresses are
+// two copies do. Else all addresses are
 // checked in a vectorised loop and gathered; only when that fails does each lane go its own way, which also finds the
 // lane that faults.
 #pragma once
@@ -86,6 +86,12 @@ template <class T>
 inline T peek(std::uint64_t host) {
   return *reinterpret_cast<const volatile T*>(host);
 }
+
+struct AddressPattern {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t stride = kNone;         // bytes between lanes in both halves of the warp: 0 or an element's size
+  std::uint64_t first = 0, second = 0;  // addresses of lanes 0 and 16
+};
 
 // The pattern of a row for elements of T; stride kNone when it has none that the quick way knows.
 template <class T, class A>
@@ -235,23 +241,12 @@ template <class T, class A, Space kSpace>
   return at + 1;
 }
 
-// The pattern of the instruction's address row: kKnown when an instruction before has found it.
-template <class T, class A, bool kKnown>
-inline const AddressPattern& row_pattern(Warp& warp, const Instruction* at) {
-  AddressPattern& pattern = warp.patterns[at->mode];
-  if constexpr (!kKnown) {
-    pattern.stride = AddressPattern::kNone;
-    if (warp.mask == kAllLanes) pattern = find_pattern<T>(source<A>(warp, at->a));
-  }
-  return pattern;
-}
-
 // The quick way calls nothing, so the compiler needs no stack frame for it.
-template <class T, class A, Space kSpace, bool kKnown>
+template <class T, class A, Space kSpace>
 const Instruction* load(Warp& warp, const Instruction* at) {
   if constexpr (kSpace != Space::kLocal && kSpace != Space::kParam) {
     const Region region = likely_region<kSpace>(warp, at);
-    const AddressPattern& pattern = row_pattern<T, A, kKnown>(warp, at);
+    const AddressPattern pattern = warp.mask == kAllLanes ? find_pattern<T>(source<A>(warp, at->a)) : AddressPattern{};
     if (load_halves(row<T>(warp, at->dst), pattern, static_cast<A>(at->immediate), region)) [[likely]] {
       count_traffic<T>(warp, region, kLanes);
       return at + 1;
@@ -285,11 +280,11 @@ template <class T, class A, Space kSpace>
   return at + 1;
 }
 
-template <class T, class A, Space kSpace, bool kKnown>
+template <class T, class A, Space kSpace>
 const Instruction* store(Warp& warp, const Instruction* at) {
   if constexpr (kSpace != Space::kLocal && kSpace != Space::kParam) {
     const Region region = likely_region<kSpace>(warp, at);
-    const AddressPattern& pattern = row_pattern<T, A, kKnown>(warp, at);
+    const AddressPattern pattern = warp.mask == kAllLanes ? find_pattern<T>(source<A>(warp, at->a)) : AddressPattern{};
     if (store_halves(source<T>(warp, at->b), pattern, static_cast<A>(at->immediate), region)) [[likely]] {
       count_traffic<T>(warp, region, kLanes);
       return at + 1;

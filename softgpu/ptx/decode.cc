@@ -28,14 +28,15 @@ std::optional<LoadError> Decoder::decode(std::size_t index) {
   code_ = program_.functions[index].get();
   RowAllocation allocation = allocate_rows(*function_);
   register_rows_ = std::move(allocation.rows);
+  lives_ = std::move(allocation.lives);
   code_->frame_bytes = allocation.frame_bytes;
   code_->registers = allocation.peak_words;
   if (code_->frame_bytes > kLargestFrame) refuse("more than 2^24 bytes of registers");
   layout_variables();
   if (error_) return error_;
-  forget_patterns();
   spill_parameters();
   for (const ast::Instruction& instruction : function_->instructions) {
+    positions_.push_back(static_cast<int>(code_->instructions.size()));
     if (instruction.opcode.empty()) {
       place_label(instruction.label);
     } else {
@@ -43,9 +44,11 @@ std::optional<LoadError> Decoder::decode(std::size_t index) {
     }
     if (error_) return error_;
   }
+  positions_.push_back(static_cast<int>(code_->instructions.size()));
   emit(isa_.function_end).counted = 0;
   if (!resolve_branches() || !resolve_tables()) return error_;
   code_->frame_bytes = align_up(code_->frame_bytes, kRowAlignment);
+  place_lives();
   return std::nullopt;
 }
 
@@ -101,7 +104,6 @@ std::int32_t Decoder::allocate(std::size_t bytes, std::size_t alignment) {
 // A branch jumps behind the label's handler and checks for waiting lanes itself.
 void Decoder::place_label(std::string_view name) {
   emit(isa_.label).counted = 0;
-  forget_patterns();
   if (labels_.emplace(name, code_->instructions.size()).second) return;
   error_ = LoadError{LoadError::Kind::kSyntax, 0, "label '" + std::string(name) + "' is defined twice"};
 }
@@ -116,31 +118,12 @@ void Decoder::decode_instruction(const ast::Instruction& instruction) {
   if (entry == isa_.opcodes.end()) return refuse("the instruction is not supported");
   if (modifiers_.size() > 31) return refuse("more than 31 modifiers");
   const std::size_t first = code_->instructions.size();
-  // A guard changes the active lanes; what is no mask may end the stretch of code.
-  const bool is_plain = instruction.guard < 0 && entry->second.guard == GuardMode::kMask;
-  if (!is_plain) forget_patterns();
   if (instruction.guard >= 0 && entry->second.guard != GuardMode::kOwn) {
     decode_guarded(entry->second);
   } else {
     decode_body(entry->second);
   }
-  if (!is_plain) forget_patterns();
   finish_instruction(first);
-}
-
-Decoder::PatternSlot Decoder::pattern_slot(std::int32_t address_row) {
-  for (std::size_t slot = 0; slot < kPatterns; ++slot) {
-    if (pattern_rows_[slot] == address_row) return {static_cast<std::uint16_t>(slot), true};
-  }
-  const std::size_t slot = next_pattern_++ % kPatterns;
-  pattern_rows_[slot] = address_row;
-  return {static_cast<std::uint16_t>(slot), false};
-}
-
-void Decoder::forget_pattern(std::int32_t row) {
-  for (std::int32_t& known : pattern_rows_) {
-    if (known == row) known = kNoRow;
-  }
 }
 
 void Decoder::decode_body(const Opcode& opcode) {
@@ -186,6 +169,15 @@ bool Decoder::resolve_branches() {
     if (instruction.target != nullptr) instruction.target = code_->instructions.data() + as_index(instruction.target);
   }
   return true;
+}
+
+void Decoder::place_lives() {
+  for (const RegisterLife& life : lives_) {
+    const auto first = static_cast<std::size_t>(life.first), last = static_cast<std::size_t>(life.last);
+    code_->lives.push_back({life.row, positions_[first], positions_[last + 1] - 1});
+  }
+  std::sort(code_->lives.begin(), code_->lives.end(),
+            [](const RowLife& a, const RowLife& b) { return std::pair(a.row, a.first) < std::pair(b.row, b.first); });
 }
 
 bool Decoder::resolve_tables() {

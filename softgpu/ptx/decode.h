@@ -3,7 +3,6 @@
 // branches.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -16,6 +15,7 @@
 #include "softgpu/ptx/isa.h"
 #include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/program.h"
+#include "softgpu/ptx/row_allocation.h"
 
 namespace softgpu::ptx {
 
@@ -84,14 +84,7 @@ class Decoder {
 
   Instruction& emit(Handler handler);
   Instruction& emit_memory(Handler handler);  // with an extent cache slot
-  // The pattern slot for an address row: an instruction before has found the row's pattern and nothing since can have
-  // changed the row or the active lanes, or this one shall find it.
-  struct PatternSlot {
-    std::uint16_t slot = 0;
-    bool is_known = false;
-  };
-  PatternSlot pattern_slot(std::int32_t address_row);
-  void branch_to(std::string_view label);  // sets the target of the handler emitted last
+  void branch_to(std::string_view label);     // sets the target of the handler emitted last
   std::string_view symbol_label(const ast::Operand& operand);
   void refuse(std::string_view why, LoadError::Kind kind = LoadError::Kind::kUnsupported);
   bool refused() const { return error_.has_value(); }
@@ -135,10 +128,9 @@ class Decoder {
   void place_label(std::string_view name);
   bool resolve_branches();
   bool resolve_tables();
+  void place_lives();
   std::int32_t register_row(int index) const { return register_rows_[static_cast<std::size_t>(index)]; }
   std::int32_t allocate(std::size_t bytes, std::size_t alignment);
-  void forget_pattern(std::int32_t row);
-  void forget_patterns() { pattern_rows_.fill(kNoRow); }
   void emit_resize(std::int32_t to, std::size_t to_bytes, std::int32_t from, std::size_t from_bytes, bool sign);
   std::int32_t read_symbol(const ast::Operand& operand, Type type);
   std::int32_t read_variable(const ast::Operand& operand, Type type);
@@ -160,6 +152,8 @@ class Decoder {
   std::vector<FunctionVariable> variables_;
   std::vector<std::size_t> parameter_offsets_;  // of an entry's parameters in the launch's parameter block
   std::vector<std::int32_t> register_rows_;
+  std::vector<RegisterLife> lives_;
+  std::vector<int> positions_;  // of the tree's instructions: index of the first handler
   std::vector<std::int32_t> scratch_rows_;
   std::unordered_map<std::string_view, std::size_t> labels_;
   std::vector<Fixup> fixups_;
@@ -171,8 +165,6 @@ class Decoder {
   std::uint32_t taken_ = 0;  // bit per modifier
   std::size_t scratch_used_ = 0;
   std::vector<Widening> widenings_;
-  std::array<std::int32_t, kPatterns> pattern_rows_{};
-  std::size_t next_pattern_ = 0;
   std::optional<LoadError> error_;
 };
 

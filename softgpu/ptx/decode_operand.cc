@@ -54,8 +54,6 @@ Type Decoder::register_type(const ast::Operand& operand) const {
 }
 
 std::int32_t Decoder::scratch() {
-  // Its next user writes another value.
-  if (scratch_used_ < scratch_rows_.size()) forget_pattern(scratch_rows_[scratch_used_]);
   if (scratch_used_ == scratch_rows_.size()) scratch_rows_.push_back(allocate(kScratchBytes, kRowAlignment));
   return scratch_rows_[scratch_used_++];
 }
@@ -167,7 +165,6 @@ std::int32_t Decoder::write(const ast::Operand& operand, Type type) {
     refuse("the destination is not a register of the type", LoadError::Kind::kSyntax);
     return 0;
   }
-  forget_pattern(register_row(operand.index));
   if (size_of(held) == size_of(type)) return register_row(operand.index);
   const std::int32_t row = scratch();
   widenings_.push_back({register_row(operand.index), row, size_of(held), size_of(type), is_signed(type)});

@@ -30,6 +30,17 @@ const InstructionSet& best() {
   return has_v3() ? v3::instruction_set() : baseline::instruction_set();
 }
 
+// The best set, but nothing is compiled: what the machine does where executable memory is refused.
+const InstructionSet& interpreter() {
+  static const InstructionSet set = [] {
+    InstructionSet copy = best();
+    copy.name = "interpreter";
+    copy.meanings.clear();
+    return copy;
+  }();
+  return set;
+}
+
 const InstructionSet*& chosen() {
   static const InstructionSet* set = &best();
   return set;
@@ -45,6 +56,7 @@ bool choose_instruction_set(std::string_view name) {
   if (name == "baseline") chosen() = &baseline::instruction_set();
   if (name == "v3" && has_v3()) chosen() = &v3::instruction_set();
   if (name == "v4" && has_v4()) chosen() = &v4::instruction_set();
+  if (name == "interpreter") chosen() = &interpreter();
   return chosen()->name == name;
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "softgpu/ptx/native/meaning.h"
+#include "softgpu/ptx/native/runtime.h"
 #include "softgpu/ptx/program.h"
 #include "softgpu/ptx/warp.h"
 
@@ -53,6 +55,10 @@ struct InstructionSet {
   Handler (*resize)(std::size_t to, std::size_t from, bool sign) = nullptr;
   // Makes `out` read the special register of that name as `bytes` wide value; false when there is none.
   bool (*special_register)(std::string_view name, std::size_t bytes, Instruction& out) = nullptr;
+
+  // For the native compiler. Without meanings nothing is compiled.
+  native::Meanings meanings;
+  native::Runtime runtime;
 };
 
 // The set in use: unless another was chosen, the best this CPU can run.

@@ -28,6 +28,7 @@ const std::string& kernels_ptx() {
 struct Fixture {
   TestDevice device;
   std::unique_ptr<Module> module;
+  unsigned workers = 1;
   explicit Fixture(const std::string& text) {
     LoadResult result = load_module(text, device, nullptr);
     if (result.module == nullptr) {
@@ -44,6 +45,7 @@ struct Fixture {
     launch.grid = grid;
     launch.block = block;
     launch.parameters = arguments;
+    launch.workers = workers;
     Outcome outcome = kernel.run(device, launch);
     if (outcome.fault != FaultKind::kNone) {
       std::fprintf(stderr, "%s\n", outcome.fault_detail.c_str());
@@ -143,6 +145,27 @@ void BM_Jacobi3000Host(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_Jacobi3000Host)->Arg(512)->Unit(benchmark::kMillisecond);
+
+// 64 rows of 1000.
+void BM_Softmax(benchmark::State& state) {
+  Fixture fixture(kernels_ptx());
+  const auto in = fixture.device.upload(numbers(64 * 1000)), out = fixture.device.upload(numbers(64 * 1000));
+  Outcome outcome;
+  for (auto _ : state) outcome = fixture.run("softmax", {64}, {256}, 1000, in, out);
+  report(state, outcome);
+}
+BENCHMARK(BM_Softmax)->Unit(benchmark::kMicrosecond);
+
+// Wall time of a big launch by the number of host threads: the ratio of the two is what a second core gives.
+void BM_Workers(benchmark::State& state) {
+  Fixture fixture(kernels_ptx());
+  const unsigned n = 512;
+  const auto values = numbers(std::size_t{n} * n);
+  const auto a = fixture.device.upload(values), b = fixture.device.upload(values), c = fixture.device.upload(values);
+  fixture.workers = static_cast<unsigned>(state.range(0));
+  for (auto _ : state) fixture.run("sgemm_tile", {n / 16, n / 16}, {16, 16}, static_cast<int>(n), a, b, c);
+}
+BENCHMARK(BM_Workers)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void BM_EmptyLaunch(benchmark::State& state) {
   Fixture fixture(kernels_ptx());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "softgpu/ptx/isa.h"
 #include "softgpu/ptx/launch.h"
 #include "softgpu/ptx/machine.h"
+#include "softgpu/ptx/native/compile.h"
 #include "softgpu/ptx/parser.h"
 
 namespace softgpu::ptx {
@@ -19,17 +21,25 @@ constexpr unsigned kMostRegisters = 255;
 
 class LoadedKernel final : public Kernel {
  public:
-  LoadedKernel(KernelInfo info, const Program& program, const Code& code)
+  LoadedKernel(KernelInfo info, const Program& program, Code& code)
       : info_(std::move(info)), program_(program), code_(code) {}
   const KernelInfo& info() const override { return info_; }
+  // Compiled when it is first launched: of a large module most kernels never are.
   Outcome run(const AddressSpace& memory, const Launch& launch) const override {
+    std::call_once(compiled_, [this] {
+      Code* const functions[] = {&code_};
+      native_ = native::compile(program_, functions, isa_);
+    });
     return run_grid(program_, code_, info_, memory, launch);
   }
 
  private:
   KernelInfo info_;
   const Program& program_;
-  const Code& code_;
+  Code& code_;  // changed by compiling it, once
+  const InstructionSet& isa_ = instruction_set();
+  mutable std::once_flag compiled_;
+  mutable std::shared_ptr<const void> native_;
 };
 
 class LoadedModule final : public Module {
@@ -71,7 +81,7 @@ class LoadedModule final : public Module {
   }
 
   Program& program() { return program_; }
-  void add_kernel(KernelInfo info, const Code& code) {
+  void add_kernel(KernelInfo info, Code& code) {
     std::string name = info.name;
     kernels_[std::move(name)] = std::make_unique<LoadedKernel>(std::move(info), program_, code);
   }
@@ -289,10 +299,15 @@ class Loader {
     }
     constants.store(program);
     if (program.allocates && !place_heap()) return false;
+    std::vector<Code*> callees;  // may run in launches of several kernels at once, so they are compiled now
+    for (const auto& code : program.functions) {
+      if (!code->is_entry && !code->instructions.empty()) callees.push_back(code.get());
+    }
+    program.native = native::compile(program, callees, instruction_set());
     for (std::size_t i = 0; i < tree_.functions.size(); ++i) {
       const ast::Function& function = tree_.functions[i];
       if (!function.is_entry || !function.has_body) continue;
-      const Code& code = *program.functions[i];
+      Code& code = *program.functions[i];
       module_->add_kernel(describe(function, code, shared.bytes(i, code.calls)), code);
     }
     return true;

@@ -36,6 +36,17 @@ void add_control_helpers(InstructionSet& set);
 void add_move_helpers(InstructionSet& set);
 void add_convert_helpers(InstructionSet& set);
 
+// What the handlers of a family mean to the native compiler, which emits AVX2.
+void add_native(InstructionSet& set);
+void add_integer_meanings(native::Meanings& meanings);
+void add_bit_meanings(native::Meanings& meanings);
+void add_float_meanings(native::Meanings& meanings);
+void add_compare_meanings(native::Meanings& meanings);
+void add_convert_meanings(native::Meanings& meanings);
+void add_move_meanings(native::Meanings& meanings);
+void add_memory_meanings(native::Meanings& meanings);
+void add_control_meanings(native::Meanings& meanings);
+
 // Opcodes that several families implement for different types: the first table's decoder passes on to these.
 bool decode_half(Decoder& decoder, Type type);    // f16, bf16 and the packed pairs; false: not one of its opcodes
 void decode_warp_barrier(Decoder& decoder);       // bar.warp.sync

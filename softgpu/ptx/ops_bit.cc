@@ -413,5 +413,31 @@ std::span<const Opcode> bit_opcodes() {
   return kOpcodes;
 }
 
+void add_bit_meanings(native::Meanings& meanings) {
+  using native::Action;
+  using native::Integer;
+  const auto logic = [&](Handler narrow, Handler wide, std::uint8_t code) {
+    meanings[narrow] = {Action::kBinary, 4, true, {1, 1, 0, code}};
+    meanings[wide] = {Action::kBinary, 8, true, {1, 1, 0, code}};
+  };
+  logic(binary<And, u32, u32>, binary<And, std::uint64_t, std::uint64_t>, 0xdb);
+  logic(binary<Or, u32, u32>, binary<Or, std::uint64_t, std::uint64_t>, 0xeb);
+  logic(binary<Xor, u32, u32>, binary<Xor, std::uint64_t, std::uint64_t>, 0xef);
+  meanings[binary<ShiftLeft32, u32, u32>] = {Action::kBinary, 4, false, {2, 1, 0, 0x47}};
+  meanings[binary<ShiftRight, u32, u32, u32>] = {Action::kBinary, 4, false, {2, 1, 0, 0x45}};
+  meanings[binary<ShiftRight, std::int32_t, std::int32_t, u32>] = {Action::kBinary, 4, false, {2, 1, 0, 0x46}};
+  for (const Handler shift :
+       {binary<ShiftLeft, std::uint64_t, std::uint64_t, u32>, binary<ShiftLeft, std::int64_t, std::int64_t, u32>}) {
+    meanings[shift] = {Action::kShift64, 8, false, {2, 1, 1, 0x47}};
+  }
+  meanings[binary<ShiftRight, std::uint64_t, std::uint64_t, u32>] = {Action::kShift64, 8, false, {2, 1, 1, 0x45}};
+  const auto predicates = [&](Handler handler, Integer operation) {
+    meanings[handler] = {Action::kPredicate, 4, true, {}, static_cast<std::uint8_t>(operation)};
+  };
+  predicates(predicate_logic<And>, Integer::kAnd);
+  predicates(predicate_logic<Or>, Integer::kOr);
+  predicates(predicate_logic<Xor>, Integer::kXor);
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

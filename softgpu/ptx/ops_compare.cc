@@ -378,5 +378,19 @@ std::span<const Opcode> compare_opcodes() {
   return kOpcodes;
 }
 
+void add_compare_meanings(native::Meanings& meanings) {
+  using native::Action;
+  // vcmpps predicates that raise nothing, in the order of the handlers.
+  constexpr std::uint8_t kPredicates[] = {0x00, 0x0c, 0x11, 0x12, 0x1e, 0x1d, 0x08, 0x04, 0x19, 0x1a, 0x16, 0x15, 7, 3};
+  for (int i = 0; i < 14; ++i) {
+    meanings[compare_handler<float>(i)] = {Action::kCompareFloat, 4, false, {}, kPredicates[i]};
+    if (i >= 6) continue;
+    const auto number = static_cast<std::uint8_t>(i);
+    meanings[compare_handler<std::int32_t>(i)] = {Action::kCompareSigned, 4, false, {}, number};
+    meanings[compare_handler<std::uint32_t>(i)] = {Action::kCompareUnsigned, 4, false, {}, number};
+  }
+  meanings[select<std::uint32_t>] = {Action::kSelect, 4};
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

@@ -352,5 +352,10 @@ void add_control_helpers(InstructionSet& set) {
   set.function_end = return_from;
 }
 
+void add_control_meanings(native::Meanings& meanings) {
+  meanings[branch_if] = {native::Action::kBranchIf};
+  meanings[branch] = {native::Action::kBranch};
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

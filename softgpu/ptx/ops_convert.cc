@@ -356,5 +356,16 @@ void add_convert_helpers(InstructionSet& set) {
   set.resize = resize_handler;
 }
 
+void add_convert_meanings(native::Meanings& meanings) {
+  using native::Action;
+  meanings[integer_to_integer(Type::kS64, Type::kS32, false)] = {Action::kWiden, 8, false, {}, 1};
+  meanings[integer_to_integer(Type::kU64, Type::kU32, false)] = {Action::kWiden, 8, false, {}, 0};
+  for (const Type to : {Type::kU32, Type::kS32}) {
+    for (const Type from : {Type::kU64, Type::kS64})
+      meanings[integer_to_integer(to, from, false)] = {Action::kNarrow, 4};
+  }
+  meanings[integer_to_float(Type::kF32, Type::kS32, 0)] = {Action::kUnary, 4, false, {1, 0, 0, 0x5b}};
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

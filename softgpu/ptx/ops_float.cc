@@ -349,5 +349,21 @@ std::span<const Opcode> float_opcodes() {
   return kOpcodes;
 }
 
+void add_float_meanings(native::Meanings& meanings) {
+  using native::Action;
+  const auto add = [&](Handler narrow, Handler wide, bool commutes, std::uint8_t code) {
+    meanings[narrow] = {Action::kBinary, 4, commutes, {1, 0, 0, code}};
+    meanings[wide] = {Action::kBinary, 8, commutes, {1, 1, 0, code}};
+  };
+  add(binary<Add, float, float>, binary<Add, double, double>, true, 0x58);
+  add(binary<Subtract, float, float>, binary<Subtract, double, double>, false, 0x5c);
+  add(binary<Multiply, float, float>, binary<Multiply, double, double>, true, 0x59);
+  add(binary<Divide, float, float>, binary<Divide, double, double>, false, 0x5e);
+  meanings[ternary<FusedMultiplyAdd, float, float>] = {Action::kFused, 4, true, {2, 1, 0, 0xb8}};
+  meanings[ternary<FusedMultiplyAdd, double, double>] = {Action::kFused, 8, true, {2, 1, 1, 0xb8}};
+  meanings[unary<SquareRoot, float, float>] = {Action::kUnary, 4, false, {1, 0, 0, 0x51}};
+  meanings[unary<SquareRoot, double, double>] = {Action::kUnary, 8, false, {1, 1, 0, 0x51}};
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

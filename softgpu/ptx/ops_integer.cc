@@ -371,5 +371,39 @@ std::span<const Opcode> integer_opcodes() {
   return kOpcodes;
 }
 
+void add_integer_meanings(native::Meanings& meanings) {
+  using native::Action;
+  using u32 = std::uint32_t;
+  using s32 = std::int32_t;
+  using u64 = std::uint64_t;
+  using s64 = std::int64_t;
+  const native::VectorOpcode add32{1, 1, 0, 0xfe}, add64{1, 1, 0, 0xd4}, sub32{1, 1, 0, 0xfa}, sub64{1, 1, 0, 0xfb};
+  const native::VectorOpcode low32{2, 1, 0, 0x40}, wide_signed{2, 1, 0, 0x28}, wide_unsigned{1, 1, 0, 0xf4};
+  for (const Handler add : {binary<Add, u32, u32>, binary<Add, s32, s32>})
+    meanings[add] = {Action::kAdd, 4, true, add32};
+  for (const Handler add : {binary<Add, u64, u64>, binary<Add, s64, s64>})
+    meanings[add] = {Action::kAdd, 8, true, add64};
+  for (const Handler subtract : {binary<Subtract, u32, u32>, binary<Subtract, s32, s32>}) {
+    meanings[subtract] = {Action::kSubtract, 4, false, sub32};
+  }
+  for (const Handler subtract : {binary<Subtract, u64, u64>, binary<Subtract, s64, s64>}) {
+    meanings[subtract] = {Action::kSubtract, 8, false, sub64};
+  }
+  for (const Handler multiply : {binary<MultiplyLow, u32, u32>, binary<MultiplyLow, s32, s32>}) {
+    meanings[multiply] = {Action::kBinary, 4, true, low32};
+  }
+  for (const Handler multiply :
+       {ternary<MultiplyAdd<MultiplyLow>, u32, u32>, ternary<MultiplyAdd<MultiplyLow>, s32, s32>}) {
+    meanings[multiply] = {Action::kMultiplyAdd, 4, true, low32};
+  }
+  meanings[binary<MultiplyWide<s64>, s64, s32>] = {Action::kMultiplyWide, 8, true, wide_signed, 1};
+  meanings[binary<MultiplyWide<u64>, u64, u32>] = {Action::kMultiplyWide, 8, true, wide_unsigned, 0};
+  meanings[binary<Minimum, s32, s32>] = {Action::kBinary, 4, true, {2, 1, 0, 0x39}};
+  meanings[binary<Minimum, u32, u32>] = {Action::kBinary, 4, true, {2, 1, 0, 0x3b}};
+  meanings[binary<Maximum, s32, s32>] = {Action::kBinary, 4, true, {2, 1, 0, 0x3d}};
+  meanings[binary<Maximum, u32, u32>] = {Action::kBinary, 4, true, {2, 1, 0, 0x3f}};
+  meanings[unary<Absolute, s32, s32>] = {Action::kUnary, 4, false, {2, 1, 0, 0x1e}};
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

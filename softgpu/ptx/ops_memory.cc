@@ -112,17 +112,13 @@ const Instruction* is_in_window(Warp& warp, const Instruction* at) {
 
 enum class Direction { kLoad, kStore };
 
-// How an access is made: as a vector, or with an address row whose pattern is still unknown or known.
-enum class Form { kVector, kUnknownRow, kKnownRow };
+enum class Form { kVector, kScalar };
 
 template <class T, class A, Space kSpace>
 Handler pick_handler(Direction direction, Form form) {
   const bool is_load = direction == Direction::kLoad;
   if (form == Form::kVector) return is_load ? load_vector<T, A, kSpace> : store_vector<T, A, kSpace>;
-  if constexpr (kSpace != Space::kLocal && kSpace != Space::kParam) {
-    if (form == Form::kKnownRow) return is_load ? load<T, A, kSpace, true> : store<T, A, kSpace, true>;
-  }
-  return is_load ? load<T, A, kSpace, false> : store<T, A, kSpace, false>;
+  return is_load ? load<T, A, kSpace> : store<T, A, kSpace>;
 }
 
 template <class T>
@@ -276,13 +272,9 @@ void decode_access(Decoder& decoder, Direction direction) {
     emit_vector(decoder, direction, type, space, address, what);
   } else {
     const bool is_load = direction == Direction::kLoad;
-    // The row is asked for before the destination is: a load may replace its own address.
-    const bool has_pattern = space != Space::kLocal && space != Space::kParam;
-    const Decoder::PatternSlot pattern = has_pattern ? decoder.pattern_slot(address.row) : Decoder::PatternSlot{};
     const auto value = is_load ? decoder.write(what, type) : decoder.read(what, type);
-    const Form form = pattern.is_known ? Form::kKnownRow : Form::kUnknownRow;
-    Instruction& instruction = decoder.emit_memory(memory_handler(type, direction, form, space, address.is_wide));
-    instruction.mode = pattern.slot;
+    Instruction& instruction =
+        decoder.emit_memory(memory_handler(type, direction, Form::kScalar, space, address.is_wide));
     instruction.dst = is_load ? value : kNoRow;
     instruction.a = address.row;
     instruction.b = value;
@@ -358,6 +350,25 @@ constexpr Opcode kOpcodes[] = {
 
 std::span<const Opcode> memory_opcodes() {
   return kOpcodes;
+}
+
+void add_memory_meanings(native::Meanings& meanings) {
+  using native::Action;
+  meanings[unary<Keep, std::uint64_t, std::uint64_t>] = {Action::kMove, 8};
+  meanings[load_parameter<std::uint32_t>] = {Action::kParameter, 4};
+  meanings[load_parameter<std::uint64_t>] = {Action::kParameter, 8};
+  for (const Type type : {Type::kU32, Type::kU64}) {
+    for (const Space space : {Space::kGlobal, Space::kGeneric, Space::kShared}) {
+      for (const bool is_wide : {false, true}) {
+        const auto bytes = static_cast<std::uint8_t>(size_of(type));
+        const std::uint8_t address_bytes = space == Space::kShared && !is_wide ? 4 : 8;
+        meanings[memory_handler(type, Direction::kLoad, Form::kScalar, space, is_wide)] = {
+            Action::kLoad, bytes, false, {}, 0, space, address_bytes};
+        meanings[memory_handler(type, Direction::kStore, Form::kScalar, space, is_wide)] = {
+            Action::kStore, bytes, false, {}, 0, space, address_bytes};
+      }
+    }
+  }
 }
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA

@@ -403,5 +403,16 @@ void add_move_helpers(InstructionSet& set) {
   set.special_register = special_register;
 }
 
+void add_move_meanings(native::Meanings& meanings) {
+  using native::Action;
+  meanings[unary<Copy, u32, u32>] = {Action::kMove, 4};
+  meanings[unary<Copy, u64, u64>] = {Action::kMove, 8};
+  meanings[thread_index<u32>] = {Action::kThreadIndex, 4};
+  static_assert(static_cast<int>(Special::kBlockSize) == 0 && static_cast<int>(Special::kBlockIndex) == 1 &&
+                    static_cast<int>(Special::kGridSize) == 2,
+                "native code knows these");
+  meanings[special<u32>] = {Action::kSpecial, 4};
+}
+
 }  // namespace softgpu::ptx::SOFTGPU_ISA
 #include "softgpu/ptx/isa_end.h"

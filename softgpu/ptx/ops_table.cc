@@ -40,6 +40,9 @@ InstructionSet build() {
   add_control_helpers(set);
   add_move_helpers(set);
   add_convert_helpers(set);
+#if defined(SOFTGPU_ISA_V3) || defined(SOFTGPU_ISA_V4)
+  add_native(set);
+#endif
   set.run = run;
   set.leave = leave;
   return set;

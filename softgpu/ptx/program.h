@@ -60,13 +60,20 @@ struct FunctionVariable {
   bool has_local_copy = false;  // a parameter of a function whose address is taken: also at local_offset
 };
 
+// A register's life: its row holds a value of it from handler `first` to handler `last`.
+struct RowLife {
+  std::int32_t row = 0;
+  int first = 0, last = 0;
+};
+
 struct Code {
   std::string name;
   std::uint32_t index = 0;
   std::vector<Instruction> instructions;
   std::size_t frame_bytes = 0;
   std::size_t local_bytes = 0;
-  unsigned registers = 0;  // 32-bit registers per thread, after sharing
+  unsigned registers = 0;      // 32-bit registers per thread, after sharing
+  std::vector<RowLife> lives;  // by row
   std::vector<FunctionVariable> returns, parameters;
   bool calls = false;  // needs a call stack
   bool is_entry = false;
@@ -107,6 +114,7 @@ struct Program {
   std::vector<std::unique_ptr<BranchTargets>> branch_targets;
   bool allocates = false;            // calls malloc
   std::unique_ptr<DeviceHeap> heap;  // of launches that bring none; null when nothing allocates
+  std::shared_ptr<const void> native;  // keeps compiled code alive
   mutable Printer printer;
 
   explicit Program(std::function<void(std::string_view)> sink) : printer(std::move(sink)) {}

@@ -175,6 +175,7 @@ void Allocator::scan() {
     }
     best->last = interval.last;
     out_.rows[index] = best->offset;
+    out_.lives.push_back({best->offset, interval.first, interval.last});
   }
 }
 

@@ -10,8 +10,14 @@
 
 namespace softgpu::ptx {
 
+struct RegisterLife {
+  std::int32_t row = 0;
+  int first = 0, last = 0;  // indices of instructions
+};
+
 struct RowAllocation {
-  std::vector<std::int32_t> rows;  // by register: offset in the frame, or kNoRow when it is never used
+  std::vector<std::int32_t> rows;   // by register: offset in the frame, or kNoRow when it is never used
+  std::vector<RegisterLife> lives;  // of registers that are used
   std::size_t frame_bytes = 0;
   unsigned peak_words = 0;  // 32-bit registers per thread alive at once
 };

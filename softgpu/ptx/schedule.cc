@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "softgpu/ptx/isa.h"
+
 namespace softgpu::ptx {
 namespace {
 
@@ -56,13 +58,19 @@ int longest_ready(const std::vector<Group>& groups) {
   return found == groups.end() ? -1 : static_cast<int>(found - groups.begin());
 }
 
+// Threads that have only to end.
+bool needs_no_rows(const Group& group) {
+  return group.state == Group::State::kReady && group.calls.empty() &&
+         group.next->run == instruction_set().function_end;
+}
+
 void set_limit(Warp& warp) {
   warp.limit = no_limit();
   for (const Group& other : warp.others) {
     if (other.state == Group::State::kBarrier || other.frame != warp.group_frame) continue;
     if (other.next > warp.next && other.next < warp.limit) warp.limit = other.next;
   }
-  warp.whole = warp.others.empty();
+  warp.whole = std::all_of(warp.others.begin(), warp.others.end(), needs_no_rows);
 }
 
 void park(Warp& warp, const Instruction* next, Group::State state, std::uint8_t barrier = 0) {
@@ -248,7 +256,11 @@ const Instruction* arrive(Warp& warp, const Instruction* at, std::uint32_t id, s
 }
 
 const Instruction* resume(Warp& warp) {
-  if (warp.next != nullptr) return warp.next;
+  if (warp.next != nullptr) {
+    // Threads that only have to end wait for long loops, but not for ever.
+    const bool others_end = warp.whole && !warp.others.empty();
+    return others_end ? give_way(warp, warp.next) : warp.next;
+  }
   return choose(warp, false);
 }
 

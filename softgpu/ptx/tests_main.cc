@@ -1,6 +1,6 @@
-// The tests' main: --isa=baseline, v3 or v4 runs them on that CPU instruction set, and skips them where there is none.
-// After a run of all tests every opcode of testdata/opcodes.tsv must have been covered, and docs/ptx-coverage.md must
-// say by which tests; --coverage=FILE writes that page instead of comparing it, and --opcodes=FILE the list.
+// The tests' main: --isa=baseline, v3, v4 or interpreter runs them on that set (isa.h), and skips them where there is
+// none. After a run of all tests every opcode of testdata/opcodes.tsv must have been covered, and docs/ptx-coverage.md
+// must say by which tests; --coverage=FILE writes that page instead of comparing it, and --opcodes=FILE the list.
 #include <gtest/gtest.h>
 
 #include <cstdio>

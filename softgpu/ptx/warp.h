@@ -70,24 +70,16 @@ struct LaunchState {
   AddressSpace::Extent workspace;  // zeroed, for the grid barrier of a cooperative launch
 };
 
-// The pattern of a row of addresses, kept from one memory instruction to the next that uses the same row.
-struct AddressPattern {
-  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  std::uint64_t stride = kNone;         // bytes between lanes in both halves of the warp: 0 or an element's size
-  std::uint64_t first = 0, second = 0;  // addresses of lanes 0 and 16
-};
-inline constexpr std::size_t kPatterns = 4;
-
 struct Warp {
   std::byte* frame = nullptr;     // of the current group: frames + group.frame
   std::int64_t to_constants = 0;  // from `frame` to the end of the constant pool, in bytes
   std::uint32_t mask = 0;         // the current group's lanes
-  bool whole = false;             // no other lane of the warp will run again before these: whole rows may be written
+  bool whole = false;             // no other lane of the warp needs its registers before these have ended or joined
+                                  // it: whole rows may be written
   const Instruction* limit = nullptr;       // the first instruction another ready group waits at, or the end of memory
   AddressSpace::Extent* extents = nullptr;  // cache, by Instruction::slot
   std::byte* shared = nullptr;
   std::size_t shared_bytes = 0;
-  AddressPattern patterns[kPatterns];  // by Instruction::mode; valid within a stretch of code without branches
   std::uint64_t global_bytes = 0;
   std::uint64_t instructions = 0;
   std::uint64_t lane_instructions = 0;

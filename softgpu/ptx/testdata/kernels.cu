@@ -119,3 +119,36 @@ KERNEL evaluate_line(Line line, double* out) {
   const int i = threadIdx.x;
   out[i] = line.slope * i + line.offset + line.table[i % 12] + hundreds[i % 3];
 }
+
+__device__ float exp2_of(float x) {
+  return __nvvm_ex2_approx_f(x);
+}
+
+// A row per block of 256 threads: maximum, sum of exponentials, division.
+KERNEL softmax(int columns, const float* in, float* out) {
+  __shared__ float partial[256];
+  const int thread = threadIdx.x;
+  const float* row = in + blockIdx.x * columns;
+  float most = row[thread];
+  for (int i = thread; i < columns; i += 256) most = row[i] > most ? row[i] : most;
+  partial[thread] = most;
+  __syncthreads();
+  for (int distance = 128; distance > 0; distance /= 2) {
+    if (thread < distance && partial[thread + distance] > partial[thread]) partial[thread] = partial[thread + distance];
+    __syncthreads();
+  }
+  most = partial[0];
+  __syncthreads();
+  float sum = 0;
+  for (int i = thread; i < columns; i += 256) sum += exp2_of((row[i] - most) * 1.44269504f);
+  partial[thread] = sum;
+  __syncthreads();
+  for (int distance = 128; distance > 0; distance /= 2) {
+    if (thread < distance) partial[thread] += partial[thread + distance];
+    __syncthreads();
+  }
+  const float scale = 1 / partial[0];
+  for (int i = thread; i < columns; i += 256) {
+    out[blockIdx.x * columns + i] = exp2_of((row[i] - most) * 1.44269504f) * scale;
+  }
+}
