@@ -54,6 +54,7 @@ bool Execution::begin() {
 }
 
 void Execution::pause() {
+  if (stop_()) return;  // asking is also how a running kernel's context learns of a fault of the device
   if (device_.faults().hung()) wait_while_hung();
   if (!device_.share().mps) device_.turn().pause(stop_);
 }
