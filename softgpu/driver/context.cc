@@ -167,11 +167,26 @@ void CUctx_st::shut_down() {
   const softgpu::AllGates gates;  // kernels of peers may use this memory too
   space_.disable_all_peers();
   softgpu::ManagedMemory::instance().release_all(this);
+  kernel_heap_.reset();
   heap_.reset();
   device().release_pages(own_pages_);
   device().remove_context();
   own_pages_.clear();
   device().detach();
+}
+
+softgpu::ptx::DeviceHeap* CUctx_st::kernel_heap() {
+  const std::lock_guard guard(mutex_);
+  if (kernel_heap_ != nullptr) return kernel_heap_.get();
+  const std::size_t bytes = limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+  const std::uint64_t begin = heap_->allocate(std::max<std::size_t>(bytes, 1));
+  if (begin != 0) kernel_heap_ = std::make_unique<softgpu::ptx::DeviceHeap>(begin, bytes);
+  return kernel_heap_.get();
+}
+
+bool CUctx_st::has_kernel_heap() {
+  const std::lock_guard guard(mutex_);
+  return kernel_heap_ != nullptr;
 }
 
 void CUctx_st::set_fault(CUresult error, const std::string& detail) {

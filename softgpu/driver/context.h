@@ -47,6 +47,10 @@ struct CUctx_st {
   softgpu::DriverDevice& owner() const { return owner_; }
   softgpu::Device& device() const { return *owner_.device; }
   softgpu::Heap& heap() { return *heap_; }
+  // Where malloc in its kernels takes memory, of CU_LIMIT_MALLOC_HEAP_SIZE bytes; made when first asked for. Null when the
+  // device is full.
+  softgpu::ptx::DeviceHeap* kernel_heap();
+  bool has_kernel_heap();
   // What its kernels may access.
   softgpu::ContextSpace& space() { return space_; }
   std::uint64_t id() const { return id_; }
@@ -115,6 +119,7 @@ struct CUctx_st {
   std::vector<std::shared_ptr<softgpu::Stream>> streams_;
   std::vector<std::shared_ptr<softgpu::Stream>> closed_streams_;  // destroyed by the program with work left
   std::set<CUmod_st*> modules_;
+  std::unique_ptr<softgpu::ptx::DeviceHeap> kernel_heap_;  // in memory of heap_
   std::uint64_t next_stream_ = 1;
   std::shared_ptr<softgpu::Stream> join_;  // executes submit_after_all(); made when first needed
 };

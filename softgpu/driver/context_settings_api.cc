@@ -53,6 +53,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   SOFTGPU_TRY(current_context(context));
   if (!has_limit(context->device().profile(), limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   SOFTGPU_TRY(bounded_limit(*context, limit, value));
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->has_kernel_heap()) return CUDA_ERROR_INVALID_VALUE;
   context->limits[limit] = value;
   return CUDA_SUCCESS;
 }

@@ -1,14 +1,11 @@
 // Launches.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
-#include <optional>
-#include <shared_mutex>
 #include <vector>
 
-#include "softgpu/device/execution.h"
 #include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/kernel_run.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/occupancy.h"
@@ -18,76 +15,9 @@ using softgpu::StreamUse;
 
 namespace {
 
-using softgpu::ptx::Dim3;
-using softgpu::ptx::FaultKind;
-
 constexpr unsigned kMaxGridYz = 65535;
 constexpr unsigned kMaxBlockXy = 1024;
 constexpr unsigned kMaxBlockZ = 64;
-
-// What the stream executes; holds the code and a copy of the parameters until then.
-struct KernelRun {
-  CUcontext context = nullptr;
-  std::shared_ptr<const softgpu::LoadedModule> code;
-  const softgpu::ptx::Kernel* kernel = nullptr;
-  softgpu::ptx::Launch launch;
-  std::vector<std::byte> parameters;
-
-  void operator()();
-
- private:
-  softgpu::Execution::Kernel describe() const {
-    return {kernel->info().name, std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z};
-  }
-};
-
-CUresult result_of(FaultKind fault) {
-  switch (fault) {
-    case FaultKind::kNone:
-    case FaultKind::kCancelled: return CUDA_SUCCESS;
-    case FaultKind::kIllegalAddress: return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case FaultKind::kMisalignedAddress: return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case FaultKind::kLaunchTimeout: return CUDA_ERROR_LAUNCH_TIMEOUT;
-    case FaultKind::kAssert: return CUDA_ERROR_ASSERT;
-    case FaultKind::kIllegalInstruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case FaultKind::kLaunchFailed: return CUDA_ERROR_LAUNCH_FAILED;
-    case FaultKind::kInvalidPc: return CUDA_ERROR_INVALID_PC;
-  }
-  return CUDA_ERROR_UNKNOWN;
-}
-
-void KernelRun::operator()() {
-  const softgpu::StopCheck stop = [this] { return context->fault() != CUDA_SUCCESS || context->cancel().load(); };
-  if (stop()) return;
-  softgpu::Device& device = context->device();
-  softgpu::Execution execution(device, describe(), stop);
-  if (!execution.begin()) return;
-  if (const auto timeout = softgpu::Process::get()->settings().launch_timeout_ns; timeout != 0) {
-    launch.deadline_ns = softgpu::monotonic_ns() + timeout;
-    execution.set_deadline(launch.deadline_ns);
-  }
-  const std::function<void()> pause = [&execution] { execution.pause(); };
-  launch.pause = &pause;
-  launch.parameters = parameters;
-  launch.cancel = &context->cancel();
-  std::optional<softgpu::KernelWork> work;
-  softgpu::ptx::Outcome outcome;
-  if (device.machine().mode == softgpu::Mode::kCharge) work = softgpu::synthetic_work(kernel->info(), parameters);
-  if (work) {
-    pause();
-  } else {
-    const softgpu::LaunchSpace space(context->space());
-    const std::shared_lock gate(context->owner().memory_gate);
-    outcome = kernel->run(space, launch);
-    work = {outcome.lane_instructions, outcome.global_bytes};
-    work->migrated_pages = space.migrated();
-  }
-  execution.end(*work);
-  if (const CUresult error = result_of(outcome.fault); error != CUDA_SUCCESS) {
-    context->set_fault(error, outcome.fault_detail);
-    if (device.share().faults_shared) device.share_fault(error);
-  }
-}
 
 // Parameters come one pointer each, or as one packed buffer in `extra`.
 CUresult gather_parameters(const softgpu::ptx::KernelInfo& info, void** parameters, void** extra,
@@ -142,18 +72,6 @@ CUresult check_shape(const CUfunc_st& function, const CUlaunchConfig& config, bo
   return blocks <= resident * sms ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
-KernelRun make_run(const softgpu::KernelLaunch& launch, std::vector<std::byte> parameters) {
-  const CUfunction function = launch.function;
-  const CUlaunchConfig& shape = launch.shape;
-  KernelRun run{function->module->context, function->code, function->kernel, {}, std::move(parameters)};
-  run.launch.grid = {shape.gridDimX, shape.gridDimY, shape.gridDimZ};
-  run.launch.block = {shape.blockDimX, shape.blockDimY, shape.blockDimZ};
-  run.launch.dynamic_shared_bytes = shape.sharedMemBytes;
-  run.launch.cooperative = softgpu::is_cooperative(launch.attributes);
-  run.launch.workers = softgpu::Process::get()->settings().workers;
-  return run;
-}
-
 // The events that a launch records beside its kernel. Here they complete with it, which is later than they may.
 CUresult record_events(const softgpu::LaunchAttributes& attributes, CUstream stream) {
   for (const auto& [id, value] : attributes) {
@@ -175,7 +93,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** paramete
   SOFTGPU_TRY(softgpu::check_events(launch.attributes));
   if (use.capturing && softgpu::records_events(launch.attributes)) return softgpu::graph::refuse_capturing(use);
   if (use.capturing) return softgpu::graph::capture_operation(use, std::move(launch));
-  use.context->submit(*use.stream, make_run(launch, std::move(launch.parameters)));
+  use.context->submit(*use.stream, softgpu::KernelRun(launch, std::move(launch.parameters)));
   return launch.attributes.empty() ? CUDA_SUCCESS : record_events(launch.attributes, config.hStream);
 }
 
@@ -202,7 +120,7 @@ CUresult describe_launch(const CUlaunchConfig& shape, CUfunction handle, void** 
 CUresult prepare_kernel(const KernelLaunch& launch, std::function<void()>& run) {
   if (!Functions::valid(launch.function)) return CUDA_ERROR_INVALID_HANDLE;
   SOFTGPU_TRY(check_shape(*launch.function, launch.shape, is_cooperative(launch.attributes)));
-  run = make_run(launch, launch.parameters);
+  run = softgpu::KernelRun(launch, launch.parameters);
   return CUDA_SUCCESS;
 }
 

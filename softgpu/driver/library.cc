@@ -17,9 +17,11 @@ class HostMemory final : public ptx::ModuleMemory {
         std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1)));
   }
   void release(std::uint64_t address) override { std::free(reinterpret_cast<void*>(address)); }
+  ptx::DeviceHeap* kernel_heap() override { return &heap_; }
 
  private:
   static constexpr std::size_t kAlignment = 256;  // what a device gives
+  ptx::DeviceHeap heap_{0, 0};
 };
 
 }  // namespace

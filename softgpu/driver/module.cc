@@ -41,7 +41,7 @@ CUresult LoadedModule::load(std::string_view text, unsigned register_limit, std:
   }
   module_ = std::move(result.module);
   register_limit_ = register_limit;
-  ptx_version_ = ptx::read_header(text).value_or(ptx::Header{}).version;
+  ptx_version_ = ptx::read_header(text).value_or(ptx::Header{}).architecture;
   return CUDA_SUCCESS;
 }
 

@@ -24,7 +24,7 @@ class LoadedModule {
   // The text of the error, and the result the driver reports for it. A limit of 0 registers is none.
   CUresult load(std::string_view text, unsigned register_limit, std::string& error);
   const ptx::Module& code() const { return *module_; }
-  // 75 when the text says `.version 7.5`.
+  // The virtual architecture the text was compiled for: 75 when it says `.target sm_75`.
   int ptx_version() const { return ptx_version_; }
   unsigned register_limit() const { return register_limit_; }
 
@@ -34,6 +34,7 @@ class LoadedModule {
     explicit Memory(CUcontext context) : context_(context) {}
     std::uint64_t allocate(std::size_t bytes) override { return context_->heap().allocate(bytes); }
     void release(std::uint64_t address) override { context_->heap().release(address); }
+    ptx::DeviceHeap* kernel_heap() override { return context_->kernel_heap(); }
     CUcontext context() const { return context_; }
 
    private:

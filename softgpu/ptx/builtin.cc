@@ -161,15 +161,9 @@ bool run_vprintf(Warp& warp, const Instruction* at, const CallSite& site) {
   return true;
 }
 
-// The memory of the launch's heap, or of the module's own; null: there is none.
-DeviceHeap* heap_of(const Warp& warp) {
-  DeviceHeap* given = warp.run->launch->heap;
-  return given != nullptr ? given : warp.run->program->heap.get();
-}
-
 // A block for each lane; 0 when the heap is full.
 bool run_malloc(Warp& warp, const CallSite& site) {
-  DeviceHeap* heap = heap_of(warp);
+  DeviceHeap* heap = warp.run->program->heap;
   for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);
     const auto bytes = argument<std::uint64_t>(warp, site, 0, lane);
@@ -180,7 +174,7 @@ bool run_malloc(Warp& warp, const CallSite& site) {
 }
 
 bool run_free(Warp& warp, const Instruction* at, const CallSite& site) {
-  DeviceHeap* heap = heap_of(warp);
+  DeviceHeap* heap = warp.run->program->heap;
   for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);
     const auto address = argument<std::uint64_t>(warp, site, 0, lane);

@@ -56,22 +56,21 @@ TEST(KernelHeap, EachThreadGetsABlockOfDeviceMemory) {
   }
 }
 
-TEST(KernelHeap, TheLaunchsHeapIsUsedAndMayBeFull) {
+TEST(KernelHeap, MayBeFull) {
   TestDevice device;
+  device.set_heap_bytes(32 * 64);
   const auto module = load_or_fail(header() + kMalloc, device);
   ASSERT_NE(module, nullptr);
-  DeviceHeap heap(device.allocate(32 * 64), 32 * 64);
   const u64 out = device.upload(std::vector<u64>(64));
   for (const u32 frees : {1u, 0u}) {
     const auto arguments = pack_arguments(module->kernel("k")->info(), out, u64{60}, frees);
     Launch launch;
     launch.block = {48};
     launch.parameters = arguments;
-    launch.heap = &heap;
     ASSERT_EQ(module->kernel("k")->run(device, launch).fault, FaultKind::kNone);
     const auto blocks = device.download<u64>(out, 48);
     EXPECT_EQ(std::count(blocks.begin(), blocks.end(), 0u), 16) << "32 blocks of 64 bytes fit";
-    EXPECT_EQ(heap.used_bytes(), frees != 0 ? 0u : 32u * 64);
+    EXPECT_EQ(device.kernel_heap()->used_bytes(), frees != 0 ? 0u : 32u * 64);
   }
 }
 
@@ -90,7 +89,8 @@ TEST(KernelHeap, FreeingWhatIsNoBlockFaults) {
 
 TEST(KernelHeap, AModuleThatAllocatesNeedsRoomForItsHeap) {
   TestDevice device;
-  device.set_room(kDefaultHeapBytes - 1);
+  device.set_heap_bytes(1000);
+  device.set_room(999);
   const LoadResult result = load_module(header() + kMalloc, device, nullptr);
   EXPECT_EQ(result.module, nullptr);
   EXPECT_EQ(result.error.kind, LoadError::Kind::kOutOfMemory);

@@ -36,12 +36,16 @@ class AddressSpace {
   virtual std::uint64_t epoch() const = 0;
 };
 
-// Memory for a module's .global and .const variables, taken from the device.
+// Memory for a module, taken from the device.
 class ModuleMemory {
  public:
   virtual ~ModuleMemory() = default;
-  virtual std::uint64_t allocate(std::size_t bytes) = 0;  // 0 when the device is full
+  // For .global and .const variables. 0 when the device is full.
+  virtual std::uint64_t allocate(std::size_t bytes) = 0;
   virtual void release(std::uint64_t address) = 0;
+  // Where malloc in kernels takes its blocks; asked for when a module that calls it is loaded, and outlives the module.
+  // Null when the device is full.
+  virtual DeviceHeap* kernel_heap() = 0;
 };
 
 // Why a module was refused. `line` is the PTX line; the message names the instruction or directive.
@@ -86,7 +90,6 @@ struct Launch {
   unsigned multiprocessors = 1;            // %nsmid; block i runs on multiprocessor i modulo this
   std::uint64_t grid_id = 0;               // %gridid
   const TextureTable* textures = nullptr;  // null: there are no texture and surface objects
-  DeviceHeap* heap = nullptr;              // of malloc in kernels; null: the module's own, of kDefaultHeapBytes
 };
 
 enum class FaultKind {
@@ -100,10 +103,6 @@ enum class FaultKind {
   kInvalidPc,           // 718
   kCancelled,
 };
-
-// CU_LIMIT_MALLOC_HEAP_SIZE at first. A module that calls malloc takes as much from its ModuleMemory at load, for
-// launches that bring no heap of their own.
-inline constexpr std::size_t kDefaultHeapBytes = std::size_t{8} << 20;
 
 // What a launch did. Counts are exact and independent of `workers`; the time model is computed from them.
 struct Outcome {

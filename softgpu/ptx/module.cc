@@ -66,6 +66,7 @@ class LoadedModule final : public Module {
     return names;
   }
 
+  ModuleMemory& memory() { return memory_; }
   // Zeroed device memory that lives as long as the module; 0 when there is none left.
   std::uint64_t allocate(std::size_t bytes, std::size_t alignment) {
     const std::uint64_t address = allocate_untouched(bytes, alignment);
@@ -314,10 +315,9 @@ class Loader {
   }
 
   bool place_heap() {
-    const std::uint64_t begin = module_->allocate_untouched(kDefaultHeapBytes, kDeviceAlignment);
-    if (begin == 0) return fail(LoadError::Kind::kOutOfMemory, 0, "no device memory for the heap of malloc");
-    module_->program().heap = std::make_unique<DeviceHeap>(begin, kDefaultHeapBytes);
-    return true;
+    DeviceHeap* heap = module_->memory().kernel_heap();
+    module_->program().heap = heap;
+    return heap != nullptr || fail(LoadError::Kind::kOutOfMemory, 0, "no device memory for the heap of malloc");
   }
 
   KernelInfo describe(const ast::Function& function, const Code& code, std::size_t shared_bytes) const {

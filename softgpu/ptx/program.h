@@ -112,8 +112,8 @@ struct Program {
   std::vector<std::unique_ptr<RowList>> row_lists;
   std::vector<std::unique_ptr<CallSite>> call_sites;
   std::vector<std::unique_ptr<BranchTargets>> branch_targets;
-  bool allocates = false;            // calls malloc
-  std::unique_ptr<DeviceHeap> heap;  // of launches that bring none; null when nothing allocates
+  bool allocates = false;              // calls malloc
+  DeviceHeap* heap = nullptr;          // of malloc; null when nothing allocates
   std::shared_ptr<const void> native;  // keeps compiled code alive
   mutable Printer printer;
 

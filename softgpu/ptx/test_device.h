@@ -41,6 +41,13 @@ class TestDevice final : public AddressSpace, public ModuleMemory {
     allocations_.erase(address);
     ++epoch_;
   }
+  DeviceHeap* kernel_heap() override {
+    if (heap_ != nullptr) return heap_.get();
+    const std::uint64_t begin = allocate(heap_bytes_);
+    if (begin != 0) heap_ = std::make_unique<DeviceHeap>(begin, heap_bytes_);
+    return heap_.get();
+  }
+  void set_heap_bytes(std::size_t bytes) { heap_bytes_ = bytes; }
   void set_room(std::size_t bytes) { room_ = bytes; }
   std::size_t allocations() const { return allocations_.size(); }
 
@@ -66,6 +73,8 @@ class TestDevice final : public AddressSpace, public ModuleMemory {
   std::map<std::uint64_t, Allocation> allocations_;
   std::uint64_t epoch_ = 1;
   std::size_t room_ = SIZE_MAX;
+  std::size_t heap_bytes_ = std::size_t{8} << 20;
+  std::unique_ptr<DeviceHeap> heap_;
 };
 
 // Arguments laid out as KernelInfo::parameters says.
