@@ -229,9 +229,9 @@ void heap_between_kernels(Test& test) {
 }
 
 void heap_exhausted(Test& test) {
-  const auto is_null = test.zeros<int>(1);
-  test.launch("heap_exhausted", {1, 1}, 1ul << 45, is_null);
-  test.equal("null", test.download(is_null), {1});
+  const auto address = test.upload(std::vector<unsigned long>{1});
+  test.launch("heap_exhausted", {1, 1}, 1ul << 45, address);
+  test.equal("address", test.download(address), {0});
 }
 
 // ---- Faults, each in a process of its own
