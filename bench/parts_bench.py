@@ -21,12 +21,25 @@ def sandbox():
     report("sandbox_start_to_end", milliseconds["BM_SandboxStartToExit"], "ms", baseline=crun)
 
 
-def softgpu():
+def ptx_machine():
     times = google_benchmark("softgpu_ptx_bench", "BM_")
-    seconds = {name.split("/")[0]: value / 1e9 for name, value in times.items()}
-    report("sgemm_1024_16x16_tile", seconds["BM_SgemmSharedTile"], "s", bound=1.5,
-           note=f"one core; plain C++ loop: {seconds['BM_SgemmHost']:.2f} s")
-    report("sgemm_1024_64x64_register_tile", seconds["BM_SgemmRegisterTile"], "s")
-    report("jacobi_512_3000_launches", seconds["BM_Jacobi3000"], "s", bound=1.2,
-           note=f"one core; plain C++ loop: {seconds['BM_Jacobi3000Host']:.2f} s")
-    report("empty_launch", 1e6 * seconds["BM_EmptyLaunch"], "us")
+    seconds = {name.removesuffix("/real_time"): value / 1e9 for name, value in times.items()}
+    report("sgemm_1024_16x16_tile", seconds["BM_SgemmSharedTile/1024"], "s", bound=1.0,
+           note=f"one core; plain C++ loop: {seconds['BM_SgemmHost/1024']:.2f} s")
+    report("sgemm_1024_64x64_register_tile", seconds["BM_SgemmRegisterTile/1024"], "s", bound=0.35, note="one core")
+    report("jacobi_512_3000_launches", seconds["BM_Jacobi3000/512"], "s", bound=0.8,
+           note=f"one core; plain C++ loop: {seconds['BM_Jacobi3000Host/512']:.2f} s")
+    report("softmax_64x1000", 1e3 * seconds["BM_Softmax"], "ms", bound=1.0)
+    report("sgemm_512_on_two_cores", seconds["BM_Workers/1"], "s", baseline=seconds["BM_Workers/2"], bound=1.8,
+           at_least=True, note="one host thread beside two")
+    report("module_load_2000_instructions", 1e3 * seconds["BM_Load"], "ms", bound=3.0)
+
+
+def software_driver():
+    times = google_benchmark("softgpu_driver_bench", "^(launch|ipc_open)")
+    report("empty_launch", times["launch_burst/real_time"] / 1e6, "us", bound=2.0,
+           note="through the driver: each of 1,000 in a row, until all have run")
+    report("empty_launch_and_wait", times["launch_and_synchronise/real_time"] / 1e3, "us")
+    report("ipc_open", times["ipc_open"] / 1e3, "us", bound=50)
+    lock = google_benchmark("softgpu_device_bench", "^lock_uncontended")
+    report("device_lock", lock["lock_uncontended"], "ns", bound=200)

@@ -1,7 +1,7 @@
 """make bench: measures every number the README states. One JSON line per number (bench/measure.py says what is in it).
 
   bench/run.py                 all parts, about 6 minutes
-  bench/run.py node softgpu    these parts only
+  bench/run.py node ptx        these parts only
 """
 
 import argparse
@@ -14,7 +14,8 @@ from bench import node_bench, parts_bench  # noqa: E402
 PARTS = {
     "policy": parts_bench.policy,
     "sandbox": parts_bench.sandbox,
-    "softgpu": parts_bench.softgpu,
+    "ptx": parts_bench.ptx_machine,
+    "driver": parts_bench.software_driver,
     "node": node_bench.main,
 }
 
