@@ -5,6 +5,7 @@ passes must leave the list.
 """
 
 import importlib.util
+import os
 import pathlib
 import re
 import xml.etree.ElementTree as ElementTree
@@ -14,8 +15,11 @@ from environment import LIBRARIES, ROOT, require
 
 SOURCES = ROOT / "build/third-party/tinygrad-0.12.0"
 KNOWN_FAILURES = pathlib.Path(__file__).with_name("tinygrad_known_failures.txt")
-ON_CUDA_WITH_PTX = {"CUDA": "1", "CUDA_PTX": "1", "CUDA_PATH": str(LIBRARIES / "libcuda.so.1")}
-FILES = ("test_tiny",)
+ON_CUDA_WITH_PTX = {"CUDA": "1", "CUDA_PTX": "1", "CUDA_PATH": str(LIBRARIES / "libcuda.so.1"),
+                    "PATH": f"{SOURCES.parent / 'bin'}:{os.environ['PATH']}"}
+FILES = ("test_tiny", "test_ops", "test_dtype_alu", "test_schedule", "test_assign", "test_setitem", "test_linearizer",
+         "test_arange", "test_pickle", "test_edgecases", "test_softmax_fusion", "test_gc", "test_opt_gemm",
+         "test_jit_cases", "test_renderer_failures", "test_to_numpy")
 
 
 def known_failures(file):
