@@ -13,9 +13,9 @@
 #include <optional>
 
 #include "softgpu/device/machine.h"
+#include "softgpu/device/memory/shares.h"
 #include "softgpu/device/owner.h"
 #include "softgpu/device/result.h"
-#include "softgpu/device/shares.h"
 
 namespace softgpu {
 

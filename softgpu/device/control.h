@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "softgpu/device/memory/shares.h"
 #include "softgpu/device/owner.h"
-#include "softgpu/device/shares.h"
 
 namespace softgpu {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "softgpu/device/device_testing.h"
-#include "softgpu/device/mps.h"
+#include "softgpu/device/time/mps.h"
 
 namespace softgpu {
 namespace {

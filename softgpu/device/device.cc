@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "softgpu/device/files.h"
-#include "softgpu/device/trace.h"
+#include "softgpu/device/time/trace.h"
 
 namespace softgpu {
 namespace {

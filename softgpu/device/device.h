@@ -8,19 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "softgpu/device/activity.h"
-#include "softgpu/device/busy_meter.h"
 #include "softgpu/device/clients.h"
 #include "softgpu/device/device_lock.h"
 #include "softgpu/device/faults.h"
-#include "softgpu/device/heap.h"
 #include "softgpu/device/machine.h"
-#include "softgpu/device/page_pool.h"
-#include "softgpu/device/part.h"
-#include "softgpu/device/time_model.h"
-#include "softgpu/device/turn.h"
+#include "softgpu/device/memory/heap.h"
+#include "softgpu/device/memory/page_pool.h"
+#include "softgpu/device/memory/window.h"
+#include "softgpu/device/mig/part.h"
+#include "softgpu/device/time/activity.h"
+#include "softgpu/device/time/busy_meter.h"
+#include "softgpu/device/time/time_model.h"
+#include "softgpu/device/time/turn.h"
 #include "softgpu/device/users.h"
-#include "softgpu/device/window.h"
 
 namespace softgpu {
 

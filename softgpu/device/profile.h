@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "softgpu/device/mig_profile.h"
+#include "softgpu/device/mig/mig_profile.h"
 #include "softgpu/device/result.h"
 
 namespace softgpu {

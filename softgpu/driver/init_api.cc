@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "softgpu/driver/context.h"
+#include "softgpu/driver/context/context.h"
 #include "softgpu/driver/process.h"
 
 namespace {

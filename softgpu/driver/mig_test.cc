@@ -5,7 +5,7 @@
 
 #include "abi/nvml.h"
 #include "softgpu/device/device.h"
-#include "softgpu/device/partition.h"
+#include "softgpu/device/mig/partition.h"
 #include "softgpu/driver/driver_testing.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // The entry points whose null stream is the calling thread's own (suffix _ptsz, for copies and fills _ptds).
-#include "softgpu/driver/stream_handle.h"
+#include "softgpu/driver/stream/stream_handle.h"
 
 #define PER_THREAD(name, suffix, parameters, arguments)                                \
   extern "C" __attribute__((visibility("default"))) CUresult name##suffix parameters { \

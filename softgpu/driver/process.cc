@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "softgpu/device/key_value.h"
-#include "softgpu/device/mps.h"
-#include "softgpu/device/trace.h"
+#include "softgpu/device/time/mps.h"
+#include "softgpu/device/time/trace.h"
 #include "softgpu/driver/visible_devices.h"
 
 namespace softgpu {

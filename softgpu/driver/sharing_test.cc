@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "softgpu/device/device.h"
-#include "softgpu/device/mps.h"
+#include "softgpu/device/time/mps.h"
 #include "softgpu/driver/driver_testing.h"
 
 namespace softgpu::testing {

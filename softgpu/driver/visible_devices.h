@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "softgpu/device/part.h"
+#include "softgpu/device/mig/part.h"
 
 namespace softgpu {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "softgpu/device/device.h"
-#include "softgpu/device/partition.h"
+#include "softgpu/device/mig/partition.h"
 
 #pragma GCC visibility push(default)
 #include "abi/nvml.h"

@@ -1,7 +1,7 @@
 // The instruction set as data: which opcodes exist and how each is decoded. There is one InstructionSet for every CPU
-// instruction set the ops_*.cc files are compiled for; all have the same opcodes.
+// instruction set the ops/*.cc files are compiled for; all have the same opcodes.
 //
-// To add an opcode: write its handler and its decode function in the ops_*.cc file of its family and add a line to that
+// To add an opcode: write its handler and its decode function in the ops/*.cc file of its family and add a line to that
 // file's table. Nothing else needs to change.
 #pragma once
 

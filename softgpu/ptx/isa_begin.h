@@ -1,5 +1,5 @@
 // Opens a region whose functions are compiled for the instruction set this translation unit is built for. The
-// ops_*.cc files are compiled once for every instruction set; SOFTGPU_ISA names the namespace that keeps them apart.
+// ops/*.cc files are compiled once for every instruction set; SOFTGPU_ISA names the namespace that keeps them apart.
 // Only what is written between isa_begin.h and isa_end.h may use the wider instructions: templates of the standard
 // library are outside, so the linker can share their instances with the rest of the program.
 // No include guard: included once per region.

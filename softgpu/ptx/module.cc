@@ -6,12 +6,12 @@
 #include <set>
 #include <utility>
 
-#include "softgpu/ptx/decode.h"
+#include "softgpu/ptx/decode/decode.h"
 #include "softgpu/ptx/isa.h"
 #include "softgpu/ptx/launch.h"
 #include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/native/compile.h"
-#include "softgpu/ptx/parser.h"
+#include "softgpu/ptx/text/parser.h"
 
 namespace softgpu::ptx {
 namespace {

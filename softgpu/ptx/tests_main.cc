@@ -48,8 +48,7 @@ std::string coverage_page() {
       "of " +
       std::to_string(coverage().size()) +
       " opcode strings is executed and compared with a reference in C++, on every CPU instruction set. A test is in "
-      "the "
-      "file of `softgpu/ptx/*_test.cc` that its name occurs in.\n\n| opcodes | test |\n| --- | --- |\n";
+      "the file of `softgpu/ptx` that its name occurs in.\n\n| opcodes | test |\n| --- | --- |\n";
   for (const auto& [key, opcodes] : rows) page += "| " + opcodes + " | " + key.second + " |\n";
   return page;
 }

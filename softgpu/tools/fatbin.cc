@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "softgpu/driver/fatbin.h"
-#include "softgpu/ptx/header.h"
+#include "softgpu/driver/code/fatbin.h"
+#include "softgpu/ptx/text/header.h"
 
 namespace {
 

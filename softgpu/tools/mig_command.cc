@@ -4,7 +4,7 @@
 
 #include "softgpu/device/clients.h"
 #include "softgpu/device/key_value.h"
-#include "softgpu/device/partition.h"
+#include "softgpu/device/mig/partition.h"
 #include "softgpu/tools/command.h"
 
 namespace softgpu::tools {

@@ -1,5 +1,5 @@
 // softgpu mps: the MPS control daemon as it is modelled, and its clients.
-#include "softgpu/device/mps.h"
+#include "softgpu/device/time/mps.h"
 
 #include <cstdio>
 

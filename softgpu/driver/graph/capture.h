@@ -9,7 +9,7 @@
 
 #include "softgpu/driver/graph/capture_state.h"
 #include "softgpu/driver/graph/payload.h"
-#include "softgpu/driver/stream_handle.h"
+#include "softgpu/driver/stream/stream_handle.h"
 
 namespace softgpu::graph {
 

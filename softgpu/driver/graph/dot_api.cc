@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "softgpu/driver/code/module.h"
 #include "softgpu/driver/graph/graph.h"
-#include "softgpu/driver/module.h"
 
 using softgpu::KernelLaunch;
 using softgpu::graph::ChildGraph;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "softgpu/device/busy_meter.h"
+#include "softgpu/device/time/busy_meter.h"
+#include "softgpu/driver/code/module.h"
 #include "softgpu/driver/graph/memory.h"
-#include "softgpu/driver/module.h"
 
 namespace softgpu::graph {
 namespace {

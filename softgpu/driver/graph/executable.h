@@ -11,7 +11,7 @@
 #include "softgpu/driver/graph/flatten.h"
 #include "softgpu/driver/graph/plan.h"
 #include "softgpu/driver/graph/update.h"
-#include "softgpu/driver/stream_handle.h"
+#include "softgpu/driver/stream/stream_handle.h"
 
 namespace softgpu::graph {
 

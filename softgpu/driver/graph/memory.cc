@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "softgpu/driver/memory.h"
+#include "softgpu/driver/memory/memory.h"
 
 namespace softgpu::graph {
 

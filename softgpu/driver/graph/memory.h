@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "softgpu/driver/context.h"
+#include "softgpu/driver/context/context.h"
 
 namespace softgpu::graph {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <set>
 
+#include "softgpu/driver/code/module.h"
 #include "softgpu/driver/graph/parameters.h"
-#include "softgpu/driver/module.h"
 
 using softgpu::KernelLaunch;
 using softgpu::LaunchAttributes;

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "softgpu/driver/launch.h"
+#include "softgpu/driver/launch/launch.h"
 
 namespace softgpu::graph {
 

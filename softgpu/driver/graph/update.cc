@@ -1,7 +1,7 @@
 #include "softgpu/driver/graph/update.h"
 
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/module.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/memory/memory.h"
 
 namespace softgpu::graph {
 namespace {

@@ -1,0 +1,86 @@
+// Turns: processes without MPS use a device one after the other. Who wants to compute draws a ticket; whoever leaves
+// hands the turn to the oldest ticket, so the order is first come, first served. A dead holder or waiter is passed over.
+// A kernel that computes for longer than a slice while others wait gives the turn away and queues again (pause), so
+// processes that never end share the device by slices.
+//
+// Example: A holds the turn, B draws ticket 1, C draws 2. After a slice of 2 ms A hands over to B and draws 3; B ends
+// its kernel at once and C follows; when C has used its slice, A goes on. Had B been killed while it held the turn, C
+// would have waited kPatience in vain, found B dead and taken the turn.
+//
+// Kernels of one process share its turn: several streams compute side by side until another process waits; then they
+// pause together, and kernels that came meanwhile join them when the turn comes back.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "softgpu/device/clients.h"
+#include "softgpu/device/control.h"
+#include "softgpu/device/device_lock.h"
+#include "softgpu/device/time/busy_meter.h"
+#include "softgpu/device/users.h"
+
+namespace softgpu {
+
+// Asked now and then by whoever waits: true ends the waiting. Thread-safe.
+using StopCheck = std::function<bool()>;
+
+class Turn {
+ public:
+  // `observe` is told when this process gets the turn and when it has given it away.
+  Turn(Control& control, DeviceLock& lock, const Clients& clients, Owner self, std::uint64_t slice_ns,
+       std::function<void(bool held)> observe = nullptr)
+      : control_(control),
+        lock_(lock),
+        clients_(clients),
+        self_(self),
+        meter_(control),
+        slice_ns_(slice_ns),
+        observe_(std::move(observe)) {}
+
+  // Blocks until this process may compute; each true needs one leave(). False when `stop` ended the waiting.
+  // Thread-safe, like all that follows.
+  bool enter(const StopCheck& stop);
+  void leave();
+
+  // To be called often between enter() and leave(), by any thread that computes: returns at once unless the slice is
+  // over and others wait, else when the turn has come back or `stop` ends the waiting.
+  void pause(const StopCheck& stop);
+
+  // How long this process was turned away in pause() so far.
+  std::uint64_t away_ns() const { return away_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class State { kAway, kAcquiring, kHeld };
+  static constexpr int kPatienceMs = 20;
+
+  bool become_holder(std::unique_lock<std::mutex>& guard, const StopCheck& stop);
+  void wait_for_change(std::unique_lock<std::mutex>& guard);
+  void give_up();
+  bool acquire(const StopCheck& stop);
+  void withdraw();
+  void hand_over();
+  bool others_wait() const { return control_.turn_waiters.load(std::memory_order_relaxed) != 0; }
+
+  Control& control_;
+  DeviceLock& lock_;
+  const Clients& clients_;
+  const Owner self_;
+  BusyMeter meter_;
+  const std::uint64_t slice_ns_;
+  const std::function<void(bool)> observe_;
+
+  std::atomic<std::uint64_t> slice_end_ns_{0};  // 0: this process does not hold the turn
+  std::atomic<std::uint64_t> away_ns_{0};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::kAway;    // guarded by mutex_
+  unsigned running_ = 0;          // kernels between enter() and leave(); guarded by mutex_
+  std::uint64_t hold_count_ = 0;  // how often the turn came; guarded by mutex_
+};
+
+}  // namespace softgpu

@@ -1,0 +1,26 @@
+// libFuzzer: any bytes are either read or refused with an error, and nothing outside them is touched. Built by hand:
+//   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. softgpu/driver/code/fatbin_fuzz.cc
+//     softgpu/driver/code/fatbin.cc -llz4 -lzstd -o fatbin_fuzz
+//   ./fatbin_fuzz -max_total_time=600 softgpu/driver/fatbin_corpus
+#include <cstdlib>
+#include <vector>
+
+#include "softgpu/driver/code/fatbin.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // A copy on the heap, so that AddressSanitizer sees a read past the end.
+  const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data),
+                                     reinterpret_cast<const std::byte*>(data) + size);
+  const auto entries = softgpu::read_fatbin(bytes);
+  if (!entries) return entries.error().empty() ? std::abort(), 0 : 0;
+  for (const softgpu::FatbinEntry& entry : *entries) {
+    if (entry.payload.data() < bytes.data() || entry.payload.data() + entry.payload.size() > bytes.data() + size) {
+      std::abort();
+    }
+    // A claim of a large text costs memory, not correctness; the fuzzer has little.
+    if (entry.kind != softgpu::FatbinEntry::Kind::kPtx || entry.text_bytes > (1 << 20)) continue;
+    const auto text = softgpu::ptx_text(entry);
+    if (text && text->find('\0') != std::string::npos) std::abort();
+  }
+  return 0;
+}

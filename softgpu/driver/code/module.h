@@ -1,0 +1,105 @@
+// Modules and functions: what their handles point to.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "softgpu/driver/code/image.h"
+#include "softgpu/driver/code/jit_options.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/handle.h"
+#include "softgpu/ptx/machine.h"
+
+struct CUlib_st;
+
+namespace softgpu {
+
+// A module's code and memory. Launches keep it until they have run, so a module may be unloaded behind them.
+class LoadedModule {
+ public:
+  explicit LoadedModule(CUcontext context) : memory_(context) {}
+  // The text of the error, and the result the driver reports for it. A limit of 0 registers is none.
+  CUresult load(std::string_view text, unsigned register_limit, std::string& error);
+  const ptx::Module& code() const { return *module_; }
+  // The virtual architecture the text was compiled for: 75 when it says `.target sm_75`.
+  int ptx_version() const { return ptx_version_; }
+  unsigned register_limit() const { return register_limit_; }
+
+ private:
+  class Memory final : public ptx::ModuleMemory {
+   public:
+    explicit Memory(CUcontext context) : context_(context) {}
+    std::uint64_t allocate(std::size_t bytes) override { return context_->heap().allocate(bytes); }
+    void release(std::uint64_t address) override { context_->heap().release(address); }
+    ptx::DeviceHeap* kernel_heap() override { return context_->kernel_heap(); }
+    CUcontext context() const { return context_; }
+
+   private:
+    CUcontext context_;
+  };
+
+  Memory memory_;
+  int ptx_version_ = 0;
+  unsigned register_limit_ = 0;
+  std::unique_ptr<ptx::Module> module_;  // uses memory_
+};
+
+// The result the driver reports when the machine refuses a module.
+CUresult result_of(ptx::LoadError::Kind kind);
+
+// A new module of the image's best text for the context's device. The logs of `jit` are written in any case.
+CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module);
+
+// Whether functions that a program has not asked for by name count as loaded: CUDA_MODULE_LOADING=EAGER.
+bool eager_loading();
+
+// 75 for a device of compute capability 7.5.
+int architecture_of(const Device& device);
+
+}  // namespace softgpu
+
+// A kernel of a module in one context.
+struct CUfunc_st {
+  static constexpr std::uint32_t kMagic = 0x66756E63;  // "func"
+  std::atomic<std::uint32_t> magic{0};                 // first, as in CUkern_st: programs pass either as a CUfunction
+  CUmod_st* module = nullptr;
+  std::shared_ptr<const softgpu::LoadedModule> code;
+  const softgpu::ptx::Kernel* kernel = nullptr;
+  std::atomic<bool> loaded{false};
+  std::atomic<int> max_dynamic_shared{0};
+  std::atomic<int> carveout{-1};
+  std::atomic<int> cluster_width{0}, cluster_height{0}, cluster_depth{0};
+  std::atomic<int> non_portable_cluster{0};
+  std::atomic<int> cluster_policy{0};
+
+  // 32-bit registers per thread.
+  unsigned registers() const;
+};
+
+struct CUmod_st {
+  static constexpr std::uint32_t kMagic = 0x6D6F6475;  // "modu"
+  std::atomic<std::uint32_t> magic{0};
+  CUcontext context = nullptr;
+  CUlib_st* library = nullptr;  // whose module this is in its context, or null
+  std::shared_ptr<const softgpu::LoadedModule> code;
+  std::mutex mutex;
+  std::map<std::string, CUfunc_st*, std::less<>> functions;  // guarded by mutex
+
+  // The function, or null when the module has no kernel of that name.
+  CUfunc_st* function(std::string_view name);
+  // Ends all handles of the module. REQUIRES: no launch of it is being submitted.
+  void unload();
+};
+
+namespace softgpu {
+
+using Functions = HandlePool<CUfunc_st>;
+using Modules = HandlePool<CUmod_st>;
+
+// A function, or a kernel of a library taken for the current context (CUDA allows the cast). Counts as its first use.
+CUresult resolve_function(CUfunction handle, CUfunction& function);
+
+}  // namespace softgpu

@@ -1,0 +1,32 @@
+// A kernel on its way through a stream.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "softgpu/device/time/execution.h"
+#include "softgpu/driver/code/module.h"
+#include "softgpu/driver/launch/launch.h"
+
+namespace softgpu {
+
+// What the stream executes; holds the code and a copy of the parameters until then. A fault sticks to the context.
+class KernelRun {
+ public:
+  KernelRun(const KernelLaunch& launch, std::vector<std::byte> parameters);
+
+  // May be called again, one call at a time.
+  void operator()();
+
+ private:
+  Execution::Kernel describe() const;
+  void execute(ptx::Outcome& outcome, KernelWork& work);
+
+  CUcontext context_;
+  std::shared_ptr<const LoadedModule> code_;
+  const ptx::Kernel* kernel_;
+  ptx::Launch launch_;
+  std::vector<std::byte> parameters_;
+};
+
+}  // namespace softgpu

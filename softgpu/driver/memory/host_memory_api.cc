@@ -1,0 +1,143 @@
+// Pinned host memory: allocated by the driver or registered by the program. Kernels reach it at its host address.
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "softgpu/driver/memory/gates.h"
+#include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/stream/stream_handle.h"
+
+using softgpu::healthy_context;
+
+namespace {
+
+struct HostBlock {
+  std::size_t bytes = 0;
+  unsigned flags = 0;
+  bool registered = false;
+};
+
+struct HostBlocks {
+  std::mutex mutex;
+  std::map<std::uint64_t, HostBlock> blocks;  // by address; guarded by mutex
+};
+
+HostBlocks& host_blocks() {
+  static auto* instance = new HostBlocks;
+  return *instance;
+}
+
+constexpr unsigned kAllocFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                    CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+
+std::uint64_t number(const void* address) {
+  return reinterpret_cast<std::uint64_t>(address);
+}
+
+void remember(std::uint64_t address, const HostBlock& block) {
+  {
+    HostBlocks& all = host_blocks();
+    const std::lock_guard guard(all.mutex);
+    all.blocks[address] = block;
+  }
+  softgpu::Process::get()->add_host(address, block.bytes);
+}
+
+// Takes the block out of the table; false when `address` begins none of that sort.
+bool forget(std::uint64_t address, bool registered, HostBlock& block) {
+  {
+    HostBlocks& all = host_blocks();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.blocks.find(address);
+    if (found == all.blocks.end() || found->second.registered != registered) return false;
+    block = found->second;
+    all.blocks.erase(found);
+  }
+  softgpu::Process::get()->remove_host(address);
+  return true;
+}
+
+bool overlaps_known(std::uint64_t address, std::size_t bytes) {
+  HostBlocks& all = host_blocks();
+  const std::lock_guard guard(all.mutex);
+  auto next = all.blocks.lower_bound(address + bytes);
+  if (next == all.blocks.begin()) return false;
+  --next;
+  return next->first + next->second.bytes > address;
+}
+
+}  // namespace
+
+CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
+  CUcontext context = nullptr;
+  if (address == nullptr || bytes == 0 || (flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  remember(number(mapping), {bytes, flags | CU_MEMHOSTALLOC_DEVICEMAP, false});
+  *address = mapping;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocHost_v2(void** address, size_t bytes) {
+  return cuMemHostAlloc(address, bytes, 0);
+}
+
+CUresult cuMemFreeHost(void* address) {
+  CUcontext context = nullptr;
+  HostBlock block;
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
+  if (address == nullptr) return CUDA_SUCCESS;
+  SOFTGPU_TRY(context->synchronise());
+  const softgpu::AllGates gates;
+  if (!forget(number(address), false, block)) return CUDA_ERROR_INVALID_VALUE;
+  ::munmap(address, block.bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
+  CUcontext context = nullptr;
+  if (address == nullptr || bytes == 0 || (flags & ~kRegisterFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
+  const softgpu::Known known = softgpu::find_memory(number(address));
+  const bool pageable = known.kind == softgpu::Known::Kind::kNothing || known.kind == softgpu::Known::Kind::kHost;
+  const bool device = softgpu::Process::get()->owner_of(number(address)) != nullptr;
+  if (device || !pageable) return CUDA_ERROR_INVALID_VALUE;
+  if (overlaps_known(number(address), bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  remember(number(address), {bytes, flags, true});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void* address) {
+  CUcontext context = nullptr;
+  HostBlock block;
+  if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
+  SOFTGPU_TRY(context->synchronise());
+  return forget(number(address), true, block) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_address, void* host_address, unsigned flags) {
+  CUcontext context = nullptr;
+  if (device_address == nullptr || host_address == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(healthy_context(context));
+  if (softgpu::Process::get()->find_host(number(host_address)).end == 0) return CUDA_ERROR_INVALID_VALUE;
+  *device_address = number(host_address);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* address) {
+  CUcontext context = nullptr;
+  if (flags == nullptr || address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(healthy_context(context));
+  const softgpu::Extent extent = softgpu::Process::get()->find_host(number(address));
+  HostBlocks& all = host_blocks();
+  const std::lock_guard guard(all.mutex);
+  const auto found = all.blocks.find(extent.begin);
+  if (extent.end == 0 || found == all.blocks.end()) return CUDA_ERROR_INVALID_VALUE;
+  *flags = found->second.flags;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,114 @@
+#include "softgpu/driver/stream/stream.h"
+
+#include <thread>
+
+#include "softgpu/device/time/busy_meter.h"
+
+namespace softgpu {
+namespace {
+
+// A thread that ran out of work looks for more this long before it sleeps, so that a burst of launches wakes it once.
+constexpr std::uint64_t kSpinNs = 20'000;
+
+}  // namespace
+
+bool Point::reached() const {
+  return stream == nullptr || stream->completed() >= sequence;
+}
+
+void Point::wait() const {
+  if (stream != nullptr) stream->wait(sequence);
+}
+
+std::uint64_t Stream::submit(Operation operation) {
+  pending_.fetch_add(1);
+  const std::lock_guard guard(mutex_);
+  queue_.push_back(std::move(operation));
+  const std::uint64_t sequence = submitted_.fetch_add(1, std::memory_order_release) + 1;
+  if (!started_) {
+    started_ = true;
+    std::thread([self = shared_from_this()] { self->work(); }).detach();
+  } else if (sleeping_ && !draining_) {
+    work_.notify_one();
+  }
+  return sequence;
+}
+
+void Stream::wait(std::uint64_t sequence) {
+  if (completed() >= sequence) return;
+  std::unique_lock guard(mutex_);
+  ++waiters_;
+  done_.wait(guard, [&] { return completed() >= sequence; });
+  --waiters_;
+}
+
+void Stream::wait_helping(std::uint64_t sequence) {
+  if (completed() >= sequence) return;
+  std::unique_lock guard(mutex_);
+  ++waiters_;
+  while (completed() < sequence) {
+    if (!draining_ && !queue_.empty()) {
+      drain(guard, sequence);
+    } else {
+      done_.wait(guard);
+    }
+  }
+  --waiters_;
+}
+
+void Stream::close() {
+  const std::lock_guard guard(mutex_);
+  closed_ = true;
+  work_.notify_one();
+}
+
+void Stream::work() {
+  std::unique_lock guard(mutex_);
+  while (true) {
+    if (!queue_.empty() && !draining_) drain(guard, UINT64_MAX);
+    if (closed_ && queue_.empty()) return;
+    // While a synchronising thread runs the operations there is nothing to look for: it wakes this one if it leaves any.
+    if (!draining_) {
+      guard.unlock();
+      const bool more = spin_for_work();
+      guard.lock();
+      if (more && !draining_) continue;
+    }
+    sleeping_ = true;
+    work_.wait(guard, [&] { return (!queue_.empty() && !draining_) || (closed_ && queue_.empty()); });
+    sleeping_ = false;
+  }
+}
+
+bool Stream::spin_for_work() const {
+  const std::uint64_t end = monotonic_ns() + kSpinNs;
+  while (idle()) {
+    if (monotonic_ns() >= end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Runs operations in order, up to and including `until`. REQUIRES: guard is locked, nobody drains.
+void Stream::drain(std::unique_lock<std::mutex>& guard, std::uint64_t until) {
+  draining_ = true;
+  while (!queue_.empty() && completed_.load(std::memory_order_relaxed) < until) {
+    Operation operation = std::move(queue_.front());
+    queue_.pop_front();
+    guard.unlock();
+    for (const Point& point : operation.after) point.wait();
+    operation.run();
+    operation = {};  // what it held may be released before anyone sees it completed
+    guard.lock();
+    pending_.fetch_sub(1);  // first: who sees the operation completed may rely on an idle context
+    completed_.fetch_add(1, std::memory_order_release);
+    if (waiters_ != 0) done_.notify_all();
+  }
+  draining_ = false;
+  if (!queue_.empty()) {
+    work_.notify_one();
+    if (waiters_ != 0) done_.notify_all();
+  }
+}
+
+}  // namespace softgpu

@@ -1,0 +1,79 @@
+// What stream and event handles point to, and how a handle given by a program becomes a stream.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "softgpu/device/shared_events.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/handle.h"
+
+namespace softgpu::graph {
+struct CapturedRecord;
+}
+
+struct CUstream_st {
+  static constexpr std::uint32_t kMagic = 0x7374726D;  // "strm"
+  std::atomic<std::uint32_t> magic{0};
+  CUcontext context = nullptr;
+  std::uint64_t context_id = 0;
+  std::shared_ptr<softgpu::Stream> stream;
+};
+
+struct CUevent_st {
+  static constexpr std::uint32_t kMagic = 0x65766E74;  // "evnt"
+  // One recording; the operation that completes it and the handle share it.
+  struct Record {
+    softgpu::Point point;
+    std::atomic<std::uint64_t> time_ns{0};
+  };
+  std::atomic<std::uint32_t> magic{0};
+  unsigned flags = 0;
+  CUcontext context = nullptr;
+  std::optional<softgpu::SharedEvents::Name> shared;  // of an event that other processes may open; fixed when made
+  std::mutex mutex;
+  std::shared_ptr<Record> record;                            // null until recorded; guarded by mutex
+  std::shared_ptr<softgpu::graph::CapturedRecord> captured;  // set when last recorded in a capture; guarded by mutex
+
+  std::shared_ptr<Record> last_record() {
+    const std::lock_guard guard(mutex);
+    return record;
+  }
+};
+
+namespace softgpu {
+
+using Streams = HandlePool<CUstream_st>;
+using Events = HandlePool<CUevent_st>;
+
+struct StreamUse {
+  CUcontext context = nullptr;
+  std::shared_ptr<Stream> stream;
+  bool capturing = false;  // set by capturable_stream()
+};
+
+// The stream a handle names, which may be one of the default streams of the current context, and its context. Errors:
+// INVALID_HANDLE, those of current_context(). Does not look at the context's fault.
+CUresult resolve_stream(CUstream handle, StreamUse& use);
+// The same, for work that cannot be captured: also the context's fault, and an error when the stream is being captured
+// (STREAM_CAPTURE_UNSUPPORTED) or is the legacy stream beside one that is (STREAM_CAPTURE_IMPLICIT).
+CUresult healthy_stream(CUstream handle, StreamUse& use);
+// The same, for work that can be captured: `use.capturing` says that it must be, with graph::capture_operation().
+CUresult capturable_stream(CUstream handle, StreamUse& use);
+// healthy_context(), for calls that are not ordered by a stream and would be missing from a capture's graph:
+// STREAM_CAPTURE_UNSUPPORTED where cuThreadExchangeStreamCaptureMode() says so.
+CUresult uncaptured_context(CUcontext& context);
+
+// While it lives, the null stream of the calling thread is its per-thread default stream: the _ptsz and _ptds entry
+// points.
+class PerThreadDefault {
+ public:
+  PerThreadDefault();
+  ~PerThreadDefault();
+  PerThreadDefault(const PerThreadDefault&) = delete;
+  PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+};
+
+}  // namespace softgpu

@@ -1,0 +1,299 @@
+// Operations between the lanes of a warp: shfl vote match redux activemask, bar.warp.sync, elect. An instruction with a
+// member mask waits until all members that have not exited are there.
+#include <algorithm>
+
+#include "softgpu/ptx/ops/members.h"
+#include "softgpu/ptx/ops/ops.h"
+
+#include "softgpu/ptx/isa_begin.h"
+namespace softgpu::ptx::SOFTGPU_ISA {
+namespace {
+
+using u32 = std::uint32_t;
+
+const Instruction* warp_barrier(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  return is_together(warp, at, members) ? at + 1 : await_lanes(warp, at);
+}
+
+enum class Shuffle { kUp, kDown, kButterfly, kIndex };
+
+// Which lane to read from, and whether it lies inside the segment (PTX ISA, shfl.sync).
+template <Shuffle kKind>
+inline bool shuffle_source(int lane, u32 b, u32 c, int& from) {
+  const int offset = static_cast<int>(b & 31);
+  const int clamp = static_cast<int>(c & 31), segment = static_cast<int>(c >> 8 & 31);
+  const int last = (lane & segment) | (clamp & ~segment);
+  if constexpr (kKind == Shuffle::kUp) {
+    from = lane - offset;
+    return from >= last;
+  }
+  if constexpr (kKind == Shuffle::kDown) from = lane + offset;
+  if constexpr (kKind == Shuffle::kButterfly) from = lane ^ offset;
+  if constexpr (kKind == Shuffle::kIndex) from = (lane & segment) | (offset & ~segment);
+  return from <= last;
+}
+
+template <Shuffle kKind>
+const Instruction* shuffle(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const u32* a = source<u32>(warp, at->a);
+  const u32* b = source<u32>(warp, at->b);
+  const u32* c = source<u32>(warp, at->c);
+  alignas(kRowAlignment) u32 values[kLanes];
+  u32 inside_mask = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    int from = lane;
+    const bool inside = shuffle_source<kKind>(lane, b[lane], c[lane], from);
+    values[lane] = a[inside ? from & 31 : lane];
+    inside_mask |= static_cast<u32>(inside) << lane;
+  }
+  blend(row<u32>(warp, at->dst), values, warp.mask);
+  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), inside_mask);
+  return at + 1;
+}
+
+enum class Vote { kAll, kAny, kUniform, kBallot };
+
+template <Vote kKind>
+const Instruction* vote(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const u32 yes = predicate(warp, at->a) & members;
+  if constexpr (kKind == Vote::kBallot) {
+    write_lanes<u32>(warp, at->dst, [&](int) { return yes; });
+    return at + 1;
+  }
+  const bool result = kKind == Vote::kAll   ? yes == members
+                      : kKind == Vote::kAny ? yes != 0
+                                            : yes == members || yes == 0;
+  set_predicate(warp, at->dst, result ? ~0u : 0);
+  return at + 1;
+}
+
+template <class T>
+u32 lanes_equal_to(const T* values, T value, u32 members) {
+  u32 equal = 0;
+  for (int lane = 0; lane < kLanes; ++lane) equal |= static_cast<u32>(values[lane] == value) << lane;
+  return equal & members;
+}
+
+template <class T>
+const Instruction* match_any(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const T* a = source<T>(warp, at->a);
+  write_lanes<u32>(warp, at->dst, [&](int lane) { return lanes_equal_to(a, a[lane], members); });
+  return at + 1;
+}
+
+template <class T>
+const Instruction* match_all(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const T* a = source<T>(warp, at->a);
+  const bool all = lanes_equal_to(a, a[__builtin_ctz(warp.mask)], members) == members;
+  write_lanes<u32>(warp, at->dst, [&](int) { return all ? members : 0; });
+  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), all ? ~0u : 0);
+  return at + 1;
+}
+
+struct Sum {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<u32>(a) + static_cast<u32>(b));
+  }
+};
+struct Least {
+  template <class T>
+  static T apply(T a, T b) {
+    return std::min(a, b);
+  }
+};
+struct Most {
+  template <class T>
+  static T apply(T a, T b) {
+    return std::max(a, b);
+  }
+};
+struct AllBits {
+  template <class T>
+  static T apply(T a, T b) {
+    return a & b;
+  }
+};
+struct AnyBit {
+  template <class T>
+  static T apply(T a, T b) {
+    return a | b;
+  }
+};
+struct OddBits {
+  template <class T>
+  static T apply(T a, T b) {
+    return a ^ b;
+  }
+};
+
+template <class Op, class T>
+const Instruction* reduce(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const T* a = source<T>(warp, at->a);
+  T result = a[__builtin_ctz(members | warp.mask)];
+  for (u32 rest = members & (members - 1); rest != 0; rest &= rest - 1)
+    result = Op::apply(result, a[__builtin_ctz(rest)]);
+  write_lanes<T>(warp, at->dst, [&](int) { return result; });
+  return at + 1;
+}
+
+const Instruction* active_mask(Warp& warp, const Instruction* at) {
+  const u32 mask = warp.mask;
+  write_lanes<u32>(warp, at->dst, [&](int) { return mask; });
+  return at + 1;
+}
+
+// elect: the lowest member is the leader.
+const Instruction* elect(Warp& warp, const Instruction* at) {
+  u32 members = 0;
+  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const auto first = static_cast<u32>(__builtin_ctz(members != 0 ? members : warp.mask));
+  if (at->dst != kNoRow) write_lanes<u32>(warp, at->dst, [&](int) { return first; });
+  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), 1u << first);
+  return at + 1;
+}
+
+// ---- decoding
+
+void decode_shuffle(Decoder& decoder) {
+  decoder.take("sync");
+  const Type type = decoder.take_type();
+  const Handler handler = decoder.take("up")     ? shuffle<Shuffle::kUp>
+                          : decoder.take("down") ? shuffle<Shuffle::kDown>
+                          : decoder.take("bfly") ? shuffle<Shuffle::kButterfly>
+                          : decoder.take("idx")  ? shuffle<Shuffle::kIndex>
+                                                 : nullptr;
+  const auto operands = decoder.operands();
+  if (!decoder.expect_operands(5, 5)) return;  // without a member mask the instruction ended with sm_70
+  const auto a = decoder.read(operands[1], Type::kU32), b = decoder.read(operands[2], Type::kU32);
+  const auto c = decoder.read(operands[3], Type::kU32), d = decoder.read(operands[4], Type::kU32);
+  const auto dst = decoder.write(operands[0], Type::kU32);
+  const auto inside = decoder.second_predicate(operands[0]);
+  Instruction& instruction = decoder.emit(size_of(type) == 4 ? handler : nullptr);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.b = b;
+  instruction.c = c;
+  instruction.d = d;
+  instruction.immediate = inside;
+}
+
+void decode_vote(Decoder& decoder) {
+  decoder.take("sync");
+  decoder.take_type();
+  const bool is_ballot = decoder.take("ballot");
+  const Handler handler = is_ballot             ? vote<Vote::kBallot>
+                          : decoder.take("all") ? vote<Vote::kAll>
+                          : decoder.take("any") ? vote<Vote::kAny>
+                          : decoder.take("uni") ? vote<Vote::kUniform>
+                                                : nullptr;
+  const auto operands = decoder.operands();
+  if (!decoder.expect_operands(3, 3)) return;
+  const auto a = decoder.read_predicate(operands[1]);
+  const auto d = decoder.read(operands[2], Type::kU32);
+  const auto dst = is_ballot ? decoder.write(operands[0], Type::kU32) : decoder.write_predicate(operands[0]);
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.d = d;
+}
+
+void decode_match(Decoder& decoder) {
+  decoder.take("sync");
+  const bool any = decoder.take("any");
+  if (!any && !decoder.take("all")) return decoder.refuse(".any or .all is missing", LoadError::Kind::kSyntax);
+  const Type type = decoder.take_type();
+  const auto operands = decoder.operands();
+  if (!decoder.expect_operands(3, 3)) return;
+  const auto a = decoder.read(operands[1], type), d = decoder.read(operands[2], Type::kU32);
+  const auto dst = decoder.write(operands[0], Type::kU32);
+  const auto all = decoder.second_predicate(operands[0]);
+  Handler handler = nullptr;
+  if (size_of(type) == 4) handler = any ? match_any<u32> : match_all<u32>;
+  if (size_of(type) == 8) handler = any ? match_any<std::uint64_t> : match_all<std::uint64_t>;
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.d = d;
+  instruction.immediate = all;
+}
+
+template <class Op>
+Handler reduce_handler(Type type) {
+  if (type == Type::kS32) return reduce<Op, std::int32_t>;
+  return size_of(type) == 4 && !is_float(type) ? reduce<Op, u32> : nullptr;
+}
+
+void decode_redux(Decoder& decoder) {
+  decoder.take("sync");
+  const Type type = decoder.take_type();
+  const Handler handler = decoder.take("add")   ? reduce_handler<Sum>(type)
+                          : decoder.take("min") ? reduce_handler<Least>(type)
+                          : decoder.take("max") ? reduce_handler<Most>(type)
+                          : decoder.take("and") ? reduce_handler<AllBits>(type)
+                          : decoder.take("or")  ? reduce_handler<AnyBit>(type)
+                          : decoder.take("xor") ? reduce_handler<OddBits>(type)
+                                                : nullptr;
+  const auto operands = decoder.operands();
+  if (!decoder.expect_operands(3, 3)) return;
+  const auto a = decoder.read(operands[1], type), d = decoder.read(operands[2], Type::kU32);
+  const auto dst = decoder.write(operands[0], type);
+  Instruction& instruction = decoder.emit(handler);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.d = d;
+}
+
+void decode_active_mask(Decoder& decoder) {
+  decoder.take("b32");
+  if (!decoder.expect_operands(1, 1)) return;
+  const auto dst = decoder.write(decoder.operands()[0], Type::kU32);
+  decoder.emit(active_mask).dst = dst;
+}
+
+void decode_elect(Decoder& decoder) {
+  decoder.take("sync");
+  if (!decoder.expect_operands(2, 2)) return;
+  const auto operands = decoder.operands();
+  const auto d = decoder.read(operands[1], Type::kU32);
+  const bool keeps = operands[0].kind != ast::Operand::Kind::kSink;
+  const auto dst = keeps ? decoder.write(operands[0], Type::kU32) : kNoRow;
+  const auto leads = decoder.second_predicate(operands[0]);
+  Instruction& instruction = decoder.emit(elect);
+  instruction.dst = dst;
+  instruction.d = d;
+  instruction.immediate = leads;
+}
+
+constexpr Opcode kOpcodes[] = {
+    {"shfl", decode_shuffle, GuardMode::kBranch}, {"vote", decode_vote, GuardMode::kBranch},
+    {"match", decode_match, GuardMode::kBranch},  {"redux", decode_redux, GuardMode::kBranch},
+    {"activemask", decode_active_mask},           {"elect", decode_elect, GuardMode::kBranch},
+};
+
+}  // namespace
+
+void decode_warp_barrier(Decoder& decoder) {
+  decoder.take("sync");
+  if (!decoder.expect_operands(1, 1)) return;
+  const auto d = decoder.read(decoder.operands()[0], Type::kU32);
+  decoder.emit(warp_barrier).d = d;
+}
+
+std::span<const Opcode> warp_opcodes() {
+  return kOpcodes;
+}
+
+}  // namespace softgpu::ptx::SOFTGPU_ISA
+#include "softgpu/ptx/isa_end.h"
