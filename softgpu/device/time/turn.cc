@@ -109,6 +109,7 @@ bool Turn::acquire(const StopCheck& stop) {
     }
     holder = control_.turn_holder.load();
   }
+  control_.tickets[self_.slot].store(0);  // whoever handed over may have been killed before he took it
   meter_.begin(monotonic_ns());
   return true;
 }
@@ -123,9 +124,10 @@ void Turn::withdraw() {
   futex_wake_all(control_.turn_holder);
 }
 
-// Makes the living process with the oldest ticket the holder, or nobody. REQUIRES: the device lock.
+// Makes the living process with the oldest ticket the holder, or nobody. Killed at any instant it leaves turn_waiters
+// too high at worst, and every living waiter a ticket or the turn. REQUIRES: the device lock.
 void Turn::hand_over() {
-  while (true) {
+  while (control_.turn_waiters.load() != 0) {
     std::uint32_t waiting = 0;
     unsigned oldest = kMaxClients;
     for (unsigned slot = 0; slot < kMaxClients; ++slot) {
@@ -136,16 +138,16 @@ void Turn::hand_over() {
     }
     if (oldest == kMaxClients) {
       control_.turn_waiters.store(0);
-      control_.turn_holder.store(0);
-      return;
+      break;
     }
     const std::uint32_t owner = control_.ticket_owners[oldest].load();
     const bool alive = clients_.alive(Owner::unpack(owner));
-    control_.turn_waiters.store(waiting - 1);
     if (alive) control_.turn_holder.store(owner);
     control_.tickets[oldest].store(0);
+    control_.turn_waiters.store(waiting - 1);
     if (alive) return;
   }
+  control_.turn_holder.store(0);
 }
 
 }  // namespace softgpu

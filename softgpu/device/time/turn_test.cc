@@ -73,6 +73,21 @@ TEST(Turn, AWaiterThatIsStoppedTakesItsTicketBack) {
   });
 }
 
+// The state that a process leaves which is killed while it hands over: the turn is given, the ticket not yet taken.
+TEST(Turn, AHandOverThatWasCutOffGivesTheTurnOnlyOnce) {
+  const TemporaryHome home(kSmall);
+  Observer observer;
+  as_client([&](Client& client) {
+    Control& control = observer.view->control();
+    control.turn_holder.store(client.device->self().pack());
+    ASSERT_TRUE(client.device->turn().enter(kNever));  // draws a ticket and finds that it has the turn
+    EXPECT_EQ(control.tickets[client.device->self().slot].load(), 0U);
+    client.device->turn().leave();
+    EXPECT_EQ(control.turn_holder.load(), 0U);
+    EXPECT_EQ(control.turn_waiters.load(), 0U);
+  });
+}
+
 // Two processes compute for ever; each makes progress only while it holds the turn.
 TEST(Turn, ProcessesThatNeverEndShareByASlice) {
   const TemporaryHome home(Environment{{"SOFTGPU_MEMORY_SCALE", "64"}, {"SOFTGPU_TIME_SLICE_US", "200"}});
