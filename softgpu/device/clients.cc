@@ -20,14 +20,9 @@ struct Clients::Table {
 };
 
 Result<Clients> Clients::open(const Machine& machine) {
-  const std::string path = machine.path("clients");
-  std::string blank(sizeof(Table), '\0');
-  blank.replace(0, sizeof kMagic, reinterpret_cast<const char*>(&kMagic), sizeof kMagic);
-  if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
-  const auto mapping = map_file(path, sizeof(Table));
-  if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
+  const auto mapping = map_table(machine.path("clients"), kMagic, sizeof(Table));
+  if (!mapping) return failure(mapping.error());
   auto* table = static_cast<Table*>(*mapping);
-  if (table->magic != kMagic) return failure(path + " is not a client table of this version; run `softgpu reset`");
   const auto slots = open_file(machine.path("slots"));
   if (!slots) return failure(slots.error());
   auto shares = Shares::open(machine);

@@ -39,19 +39,11 @@ namespace {
 
 // Maps `files`.control with a table of `pages`, creating it when absent.
 Result<Control*> map_control(const std::string& files, std::uint64_t pages) {
-  const std::string path = files + ".control";
-  const std::size_t bytes = Control::bytes(pages);
-  std::string blank(bytes, '\0');
-  std::memcpy(blank.data() + offsetof(Control, magic), &Control::kMagic, sizeof Control::kMagic);
-  std::memcpy(blank.data() + offsetof(Control, page_count), &pages, sizeof pages);
-  if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
-  const auto mapping = map_file(path, bytes);
-  if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
-  auto* control = static_cast<Control*>(*mapping);
-  if (control->magic != Control::kMagic || control->page_count != pages) {
-    return failure(path + " is not a control segment of this version; run `softgpu reset`");
-  }
-  return control;
+  const std::uint64_t header[] = {Control::kMagic, pages};  // as it begins
+  const auto mapping =
+      map_table(files + ".control", {reinterpret_cast<const char*>(header), sizeof header}, Control::bytes(pages));
+  if (!mapping) return failure(mapping.error());
+  return static_cast<Control*>(*mapping);
 }
 
 }  // namespace

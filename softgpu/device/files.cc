@@ -43,6 +43,22 @@ Result<std::string> write_temporary(const std::string& path, std::string_view co
   return failure(error);
 }
 
+// Maps `bytes` of `path`; an error when the file is not exactly that large.
+Result<void*> map_file(const std::string& path, std::size_t bytes) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return failure(last_error("open", path));
+  struct stat info = {};
+  if (::fstat(file, &info) != 0 || static_cast<std::size_t>(info.st_size) != bytes) {
+    ::close(file);
+    return failure(path + " has " + std::to_string(info.st_size) + " bytes: expected " + std::to_string(bytes));
+  }
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (mapping == MAP_FAILED) return failure(last_error("map", path));
+  guard_mapping(mapping, bytes);
+  return mapping;
+}
+
 }  // namespace
 
 std::uint64_t random_number() {
@@ -103,19 +119,20 @@ Result<int> open_file(const std::string& path) {
   return file;
 }
 
-Result<void*> map_file(const std::string& path, std::size_t bytes) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return failure(last_error("open", path));
-  struct stat info = {};
-  if (::fstat(file, &info) != 0 || static_cast<std::size_t>(info.st_size) != bytes) {
-    ::close(file);
-    return failure(path + " has " + std::to_string(info.st_size) + " bytes: expected " + std::to_string(bytes));
+Result<void*> map_table(const std::string& path, std::string_view header, std::size_t bytes) {
+  std::string blank(header);
+  blank.resize(bytes);
+  if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
+  const auto mapping = map_file(path, bytes);
+  if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
+  if (std::memcmp(*mapping, header.data(), header.size()) != 0) {
+    return failure(path + " is of another version or damaged; run `softgpu reset`");
   }
-  void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  ::close(file);
-  if (mapping == MAP_FAILED) return failure(last_error("map", path));
-  guard_mapping(mapping, bytes);
   return mapping;
+}
+
+Result<void*> map_table(const std::string& path, std::uint64_t magic, std::size_t bytes) {
+  return map_table(path, std::string_view(reinterpret_cast<const char*>(&magic), sizeof magic), bytes);
 }
 
 }  // namespace softgpu

@@ -39,8 +39,10 @@ Result<std::string> read_file(const std::string& path);
 // An open descriptor, close-on-exec, read and write, created when absent. The caller owns it.
 Result<int> open_file(const std::string& path);
 
-// Maps `bytes` of `path`, shared. Error when the file is not exactly that large. The mapping lives as long as the
-// process.
-Result<void*> map_file(const std::string& path, std::size_t bytes);
+// Maps a table of `bytes` bytes that begins with `header`, creating it when absent, behind the header all zero; shared,
+// for as long as the process lives. Error: the file is of another version or damaged; says what to do.
+Result<void*> map_table(const std::string& path, std::string_view header, std::size_t bytes);
+// A header of one number.
+Result<void*> map_table(const std::string& path, std::uint64_t magic, std::size_t bytes);
 
 }  // namespace softgpu

@@ -29,14 +29,9 @@ struct SharedEvents::Table {
 };
 
 Result<SharedEvents> SharedEvents::open(const Machine& machine, const Clients& clients, Owner self) {
-  const std::string path = machine.path("events");
-  std::string blank(sizeof(Table), '\0');
-  blank.replace(0, sizeof kMagic, reinterpret_cast<const char*>(&kMagic), sizeof kMagic);
-  if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
-  const auto mapping = map_file(path, sizeof(Table));
-  if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
+  const auto mapping = map_table(machine.path("events"), kMagic, sizeof(Table));
+  if (!mapping) return failure(mapping.error());
   auto* table = static_cast<Table*>(*mapping);
-  if (table->magic != kMagic) return failure(path + " is not an event table of this version; run `softgpu reset`");
   return SharedEvents(table, clients, self);
 }
 

@@ -106,14 +106,9 @@ void Share::close() {
 }
 
 Result<Shares> Shares::open(const Machine& machine) {
-  const std::string path = machine.path("shares");
-  std::string blank(sizeof(Table), '\0');
-  blank.replace(0, sizeof kMagic, reinterpret_cast<const char*>(&kMagic), sizeof kMagic);
-  if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
-  const auto mapping = map_file(path, sizeof(Table));
-  if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
+  const auto mapping = map_table(machine.path("shares"), kMagic, sizeof(Table));
+  if (!mapping) return failure(mapping.error());
   auto* table = static_cast<Table*>(*mapping);
-  if (table->magic != kMagic) return failure(path + " is not a share table of this version; run `softgpu reset`");
   const std::string locks = machine.path("share_locks");
   const auto query = open_file(locks);
   if (!query) return failure(query.error());
