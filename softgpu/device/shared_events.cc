@@ -85,8 +85,8 @@ bool SharedEvents::reached(Name name, std::uint64_t number) const {
   return !clients_->alive(Owner::unpack(own.recorder.load())) || own.completed.load() >= number;
 }
 
-void SharedEvents::wait(Name name, std::uint64_t number, const std::atomic<bool>& cancel) const {
-  while (!cancel.load()) {
+void SharedEvents::wait(Name name, std::uint64_t number, const StopCheck& stop) const {
+  while (!stop()) {
     const std::uint32_t changes = row(name).changes.load();
     if (reached(name, number)) return;
     futex_wait(row(name).changes, changes, kPatienceMs);

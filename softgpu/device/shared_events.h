@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "softgpu/device/clients.h"
+#include "softgpu/device/stop_check.h"
 
 namespace softgpu {
 
@@ -42,8 +43,8 @@ class SharedEvents {
   // The last number given out, 0 when there was none.
   std::uint64_t last(Name name) const;
   bool reached(Name name, std::uint64_t number) const;
-  // Waits until reached() or `cancel`.
-  void wait(Name name, std::uint64_t number, const std::atomic<bool>& cancel) const;
+  // Waits until reached() or `stop`.
+  void wait(Name name, std::uint64_t number, const StopCheck& stop) const;
 
  private:
   struct Row;

@@ -61,6 +61,13 @@ DRIVER_TEST(InjectedFault, AnXidEndsARunningKernel) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
+DRIVER_TEST(InjectedFault, AnXidEndsAWaitForAWord) {
+  use_device();
+  ASSERT_EQ(cuStreamWaitValue32_v2(nullptr, make_words(1), 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  Injector().faults.raise_xid(48);
+  EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_ERROR_ECC_UNCORRECTABLE);
+}
+
 DRIVER_TEST(InjectedFault, ALostDeviceFailsEveryCall) {
   use_device();
   CUfunction empty = test_function("empty");

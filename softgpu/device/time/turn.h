@@ -21,12 +21,10 @@
 #include "softgpu/device/control.h"
 #include "softgpu/device/device_lock.h"
 #include "softgpu/device/time/busy_meter.h"
+#include "softgpu/device/stop_check.h"
 #include "softgpu/device/users.h"
 
 namespace softgpu {
-
-// Asked now and then by whoever waits: true ends the waiting. Thread-safe.
-using StopCheck = std::function<bool()>;
 
 class Turn {
  public:

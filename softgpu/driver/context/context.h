@@ -65,6 +65,9 @@ struct CUctx_st {
   }
   void set_fault(CUresult error, const std::string& detail);
   const std::atomic<bool>& cancel() const { return cancel_; }
+  // Whether work of the context must end: it has a fault or is being shut down. Who waits asks this and not cancel()
+  // alone: nobody else may ask for fault(), and asking is how the context learns of its device's.
+  bool must_stop() { return fault() != CUDA_SUCCESS || cancel(); }
   softgpu::PrintBuffer& prints() { return prints_; }
 
   const std::shared_ptr<softgpu::Stream>& legacy_stream() const { return legacy_; }

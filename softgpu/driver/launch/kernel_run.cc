@@ -51,7 +51,7 @@ KernelRun::KernelRun(const KernelLaunch& launch, std::vector<std::byte> paramete
 }
 
 void KernelRun::operator()() {
-  const StopCheck stop = [this] { return context_->fault() != CUDA_SUCCESS || context_->cancel().load(); };
+  const StopCheck stop = [this] { return context_->must_stop(); };
   if (stop()) return;
   Device& device = context_->device();
   Execution execution(device, describe(), stop);

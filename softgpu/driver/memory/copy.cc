@@ -86,7 +86,7 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
     move_rows(r);
   }
   if (transfer) {
-    transfer->finish(bytes, [context] { return context->fault() != CUDA_SUCCESS || context->cancel().load(); });
+    transfer->finish(bytes, [context] { return context->must_stop(); });
     return;
   }
   device.pace(begin, device_copy_ns(device.profile(), bytes), context->cancel());

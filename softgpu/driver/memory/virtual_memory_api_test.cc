@@ -422,4 +422,13 @@ DRIVER_TEST(SharedMemory, OnlyWhatWasExportedIsImported) {
   EXPECT_EQ(import(other), CUDA_ERROR_INVALID_VALUE);
 }
 
+DRIVER_TEST(VirtualMemory, AStreamThatWaitsForAWordNoticesThatItIsUnmapped) {
+  use_device();
+  const CUdeviceptr word = map(create(kPage), kPage);
+  EXPECT_EQ(cuMemsetD32_v2(word, 0, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamWaitValue32_v2(nullptr, word, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(word, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 }  // namespace

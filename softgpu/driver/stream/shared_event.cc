@@ -27,7 +27,7 @@ CUresult record_shared(CUevent event, const StreamUse& use) {
 
 void wait_shared(CUevent event) {
   const SharedEvents& events = *shared_events();
-  events.wait(*event->shared, events.last(*event->shared), event->context->cancel());
+  events.wait(*event->shared, events.last(*event->shared), [event] { return event->context->must_stop(); });
 }
 
 void queue_wait_shared(CUevent event, const StreamUse& use) {
@@ -36,7 +36,9 @@ void queue_wait_shared(CUevent event, const StreamUse& use) {
   const std::uint64_t number = events.last(name);
   if (events.reached(name, number)) return;
   CUcontext context = use.context;
-  context->submit(*use.stream, [&events, name, number, context] { events.wait(name, number, context->cancel()); });
+  context->submit(*use.stream, [&events, name, number, context] {
+    events.wait(name, number, [context] { return context->must_stop(); });
+  });
 }
 
 }  // namespace softgpu

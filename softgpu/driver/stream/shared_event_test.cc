@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include "softgpu/device/device.h"
 #include "softgpu/driver/driver_testing.h"
 
 namespace {
@@ -114,6 +115,23 @@ DRIVER_TEST(SharedEvent, AKilledRecorderKeepsNobodyWaiting) {
   recorder.kill();
   EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
   EXPECT_EQ(cuEventDestroy_v2(event), CUDA_SUCCESS);
+}
+
+// The recorder computes on device 0 and is not hit.
+DRIVER_TEST_IN(SharedEvent, AnXidEndsTheWaiting, (softgpu::testing::Environment{{"SOFTGPU_DEVICES", "2"}})) {
+  CUcontext waiting = nullptr;
+  CUevent event = nullptr;
+  const Fresh recorder("record a shared event");
+  ASSERT_TRUE(recorder.ran());
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxCreate_v2(&waiting, 0, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcOpenEventHandle(&event, take<CUipcEventHandle>("event")), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamWaitEvent(nullptr, event, 0), CUDA_SUCCESS);
+  const softgpu::Machine machine = softgpu::open_machine().value();
+  const softgpu::Clients clients = softgpu::Clients::open(machine).value();
+  softgpu::DeviceView::open(machine, clients, 1).value()->faults().raise_xid(48);
+  EXPECT_EQ(cuEventSynchronize(event), CUDA_ERROR_ECC_UNCORRECTABLE);
+  EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_ERROR_ECC_UNCORRECTABLE);
 }
 
 DRIVER_TEST(SharedEvent, OnlyUntimedEventsAreShared) {

@@ -1,5 +1,6 @@
 // cuStreamWaitValue*, cuStreamWriteValue*, cuStreamBatchMemOp.
 #include <chrono>
+#include <shared_mutex>
 #include <thread>
 
 #include "softgpu/driver/graph/capture.h"
@@ -58,12 +59,25 @@ bool holds(Word now, Word wanted, unsigned condition) {
   }
 }
 
+// Looks at the operation's word under the memory gate. The program may have freed or unmapped it since it was checked:
+// then the context gets a fault.
+template <typename Look>
+void at_word(CUcontext context, const CUstreamMemOpValueParams& operation, Look look) {
+  const std::shared_lock gate(context->owner().memory_gate);
+  if (check_word(operation) == CUDA_SUCCESS) return look();
+  context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "the word of a stream's memory operation was freed or unmapped");
+}
+
 template <typename Word>
-void wait_for(CUcontext context, std::uint64_t address, Word wanted, unsigned condition) {
-  const auto* word = reinterpret_cast<const Word*>(address);
-  for (int checks = 0; !holds(__atomic_load_n(word, __ATOMIC_ACQUIRE), wanted, condition); ++checks) {
-    if (context->cancel()) return;
+void wait_for(CUcontext context, const CUstreamMemOpValueParams& operation, Word wanted) {
+  const auto* word = reinterpret_cast<const Word*>(operation.address);
+  bool done = false;
+  for (int checks = 0; !context->must_stop();) {
+    at_word(context, operation,
+            [&] { done = holds(__atomic_load_n(word, __ATOMIC_ACQUIRE), wanted, operation.flags); });
+    if (done) return;
     if (checks < kEagerChecks) {
+      ++checks;
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(kPollInterval);
@@ -71,15 +85,19 @@ void wait_for(CUcontext context, std::uint64_t address, Word wanted, unsigned co
   }
 }
 
+template <typename Word>
+void write(CUcontext context, const CUstreamMemOpValueParams& operation, Word value) {
+  auto* word = reinterpret_cast<Word*>(operation.address);
+  at_word(context, operation, [&] { __atomic_store_n(word, value, __ATOMIC_RELEASE); });
+}
+
 void run_operation(CUcontext context, const CUstreamBatchMemOpParams& operation) {
   const CUstreamMemOpValueParams& value = operation.waitValue;
   switch (operation.operation) {
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32: return wait_for(context, value.address, value.value, value.flags);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return wait_for(context, value.address, value.value64, value.flags);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-      return __atomic_store_n(reinterpret_cast<cuuint32_t*>(value.address), value.value, __ATOMIC_RELEASE);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      return __atomic_store_n(reinterpret_cast<cuuint64_t*>(value.address), value.value64, __ATOMIC_RELEASE);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32: return wait_for(context, value, value.value);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return wait_for(context, value, value.value64);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32: return write(context, value, value.value);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return write(context, value, value.value64);
     default: return std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 }
