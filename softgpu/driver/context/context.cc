@@ -149,7 +149,7 @@ CUresult CUctx_st::activate() {
 }
 
 void CUctx_st::shut_down() {
-  active_.store(false, std::memory_order_release);
+  if (!active_.exchange(false)) return;  // another thread was first
   softgpu::graph::abandon_context(*this);
   cancel_.store(true);
   synchronise();

@@ -40,7 +40,7 @@ struct CUctx_st {
 
   // Takes the context's own memory and makes it usable; OUT_OF_MEMORY when the device is full.
   CUresult activate();
-  // Ends running kernels, then gives everything back.
+  // Ends running kernels, then gives everything back. Of two threads that call it, one does it.
   void shut_down();
   bool active() const { return active_.load(std::memory_order_acquire); }
 

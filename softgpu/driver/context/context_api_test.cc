@@ -1,6 +1,8 @@
 // Contexts, modules, functions.
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "softgpu/driver/driver_testing.h"
 
@@ -31,6 +33,26 @@ DRIVER_TEST(Context, StackPushesAndPops) {
   EXPECT_EQ(current, nullptr);
   EXPECT_EQ(cuCtxPopCurrent_v2(nullptr), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(cuCtxSetCurrent(reinterpret_cast<CUcontext>(&current)), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+DRIVER_TEST(Context, OfThreadsThatDestroyItOneDoes) {
+  use_device();
+  for (int i = 0; i < 20; ++i) {
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    std::atomic<int> ready{0};
+    const auto destroy = [&] {
+      ++ready;
+      while (ready != 2) std::this_thread::yield();
+      const CUresult result = cuCtxDestroy_v2(context);
+      EXPECT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    };
+    std::thread other(destroy);
+    destroy();
+    other.join();
+  }
+  EXPECT_EQ(run_kernel("empty", nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 DRIVER_TEST(Context, CostsMemoryAndGivesEverythingBack) {

@@ -53,7 +53,7 @@ void Pool::count_used(std::uint64_t address, std::uint64_t bytes) {
 bool Pool::begin_free(std::uint64_t address) {
   if (!owns(address)) return false;
   const std::lock_guard guard(mutex_);
-  return freeing_.insert(address).second;
+  return sizes_.contains(address) && freeing_.insert(address).second;
 }
 
 void Pool::end_free(std::uint64_t address) {

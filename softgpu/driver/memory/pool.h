@@ -114,7 +114,6 @@ class Pools {
     CUmemoryPool first = nullptr;
     CUmemoryPool current = nullptr;
   };
-  CUmemoryPool default_locked(DriverDevice& device);
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<Pool>> pools_;               // also destroyed ones with memory in use; guarded by mutex_

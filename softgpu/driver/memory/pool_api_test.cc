@@ -1,5 +1,7 @@
 // Memory pools and stream-ordered allocation; peer access.
+#include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "softgpu/driver/driver_testing.h"
 
@@ -44,6 +46,28 @@ CUresult add_one(CUdeviceptr word) {
   void* parameters[] = {&word};
   const CUresult launched = run_kernel("add_one", parameters);
   return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
+}
+
+DRIVER_TEST(Pool, OfThreadsThatFreeTheSameMemoryOneDoes) {
+  use_device();
+  const CUmemoryPool pool = make_pool();
+  for (int i = 0; i < 50; ++i) {
+    const CUdeviceptr memory = allocate(pool, 64);
+    std::atomic<int> ready{0};
+    std::atomic<int> freed{0};
+    const auto free = [&] {
+      ++ready;
+      while (ready != 2) std::this_thread::yield();
+      if (cuMemFreeAsync(memory, nullptr) == CUDA_SUCCESS) ++freed;
+    };
+    std::thread other([&, context = use_device()] {
+      cuCtxSetCurrent(context);
+      free();
+    });
+    free();
+    other.join();
+    EXPECT_EQ(freed, 1);
+  }
 }
 
 DRIVER_TEST(Pool, KeepsWhatTheThresholdAllows) {
