@@ -234,17 +234,19 @@ void CUctx_st::close_stream(const std::shared_ptr<Stream>& stream) {
 std::shared_ptr<Stream> CUctx_st::per_thread_stream() {
   // Closed when the thread ends or the context does, whichever is first.
   struct Own {
-    std::uint64_t context = 0;
+    CUctx_st* context;
+    std::uint64_t id;
     std::shared_ptr<Stream> stream;
     ~Own() {
-      if (stream != nullptr) stream->close();
+      if (softgpu::Process::get() != nullptr) context->close_stream(stream);  // not in a child of fork
     }
   };
   static thread_local std::vector<std::unique_ptr<Own>> own;
   for (const auto& entry : own) {
-    if (entry->context == id_) return entry->stream;
+    if (entry->id == id_) return entry->stream;
   }
-  own.push_back(std::make_unique<Own>(Own{id_, make_stream(Stream::Kind::kBlocking, 0)}));
+  std::erase_if(own, [](const auto& entry) { return !entry->context->active() || entry->context->id() != entry->id; });
+  own.push_back(std::unique_ptr<Own>(new Own{this, id_, make_stream(Stream::Kind::kBlocking, 0)}));
   return own.back()->stream;
 }
 

@@ -62,10 +62,16 @@ CUresult Executable::make(CUgraph graph, std::uint64_t flags, std::unique_ptr<Ex
 
 Executable::~Executable() {
   count_->fetch_sub(1);
+  close_lanes();
+}
+
+// A context that has ended has closed them itself.
+void Executable::close_lanes() {
   for (const auto& lane : lanes_) {
     const bool alive = lanes_of_.context->active() && lanes_of_.context->id() == lanes_of_.id;
     if (alive) lanes_of_.context->close_stream(lane);
   }
+  lanes_.clear();
 }
 
 void Executable::note_contexts() {
@@ -116,8 +122,7 @@ void Executable::change_memory() const {
 void Executable::prepare_lanes(CUctx_st& context) {
   const std::size_t wanted = program_->plan.lanes - 1;
   if (lanes_of_.context != &context || lanes_of_.id != context.id()) {
-    for (const auto& lane : lanes_) lane->close();
-    lanes_.clear();
+    close_lanes();
     lanes_of_ = {&context, context.id()};
   }
   while (lanes_.size() < wanted) lanes_.push_back(context.make_stream(Stream::Kind::kNonBlocking, 0));

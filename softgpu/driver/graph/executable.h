@@ -70,6 +70,7 @@ class Executable {
   CUresult check_memory() const;
   void change_memory() const;
   void prepare_lanes(CUctx_st& context);
+  void close_lanes();
   std::vector<Point> points_before(const Segment& segment, const std::vector<Point>& ends) const;
   Records make_records(const Segment& segment) const;
   Point submit_segment(const StreamUse& use, std::size_t index, std::vector<Point> after);

@@ -565,6 +565,23 @@ DRIVER_TEST(GraphMemory, WhatALaunchLeavesAllocatedMustBeFreedBeforeTheNext) {
   EXPECT_EQ(cuGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &parameters), CUDA_ERROR_INVALID_VALUE);
 }
 
+DRIVER_TEST(GraphMemory, AGraphOfAnEndedContextTakesNobodysMemory) {
+  use_device();
+  CUgraph old_graph = make_graph();
+  CUgraph graph = make_graph();
+  CUgraphNode node = nullptr;
+  auto old_memory = allocation(4);
+  auto memory = allocation(4);
+  ASSERT_EQ(cuGraphAddMemAllocNode(&node, old_graph, nullptr, 0, &old_memory), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+  use_device();
+  ASSERT_EQ(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &memory), CUDA_SUCCESS);
+  ASSERT_EQ(memory.dptr, old_memory.dptr);
+  launch_and_wait(instantiate(graph));
+  EXPECT_EQ(cuGraphDestroy(old_graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeAsync(memory.dptr, nullptr), CUDA_SUCCESS);
+}
+
 DRIVER_TEST(UserObject, LivesAsLongAsAGraphOrALaunchNeedsIt) {
   use_device();
   int destroyed = 0;

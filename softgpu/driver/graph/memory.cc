@@ -47,7 +47,10 @@ GraphMemory::~GraphMemory() {
   {
     GraphMemoryRegistry& all = GraphMemoryRegistry::get();
     const std::lock_guard guard(all.mutex);
-    all.by_address.erase(address_);
+    // Another may have been given the address since, if the context that owned this one has ended.
+    if (const auto found = all.by_address.find(address_); found != all.by_address.end() && found->second.expired()) {
+      all.by_address.erase(found);
+    }
     all.use[&context_->owner()].reserved -= bytes_;
   }
   // A context that has ended took its memory with it.
