@@ -107,6 +107,21 @@ DRIVER_TEST(InjectedFault, AllocationsFailAsOftenAsTold) {
   EXPECT_EQ(allocate(), CUDA_SUCCESS);
 }
 
+DRIVER_TEST(InjectedFault, EveryKindOfDeviceMemoryCanFail) {
+  use_device();
+  Injector injector;
+  CUdeviceptr address = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  injector.faults.fail_allocations(0, 2);
+  EXPECT_EQ(cuMemAllocAsync(&address, 1000, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemCreate(&handle, 2 << 20, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAllocAsync(&address, 1000, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemCreate(&handle, 2 << 20, &properties, 0), CUDA_SUCCESS);
+}
+
 DRIVER_TEST(InjectedFault, AHungKernelGoesOnWhenTheFaultIsCleared) {
   use_device();
   CUfunction empty = test_function("empty");

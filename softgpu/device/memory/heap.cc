@@ -83,7 +83,8 @@ void Heap::trim(std::uint64_t keep) {
 }
 
 std::uint64_t Heap::allocate(std::uint64_t bytes) {
-  if (faults_.take_allocation_failure()) return 0;
+  // A pool tries a request several times, and asks once itself.
+  if (!keeps_pages_ && faults_.take_allocation_failure()) return 0;
   const std::lock_guard guard(mutex_);
   return bytes <= kSlabLimit ? allocate_small(bytes) : allocate_large(bytes);
 }

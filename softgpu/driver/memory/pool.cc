@@ -51,7 +51,6 @@ void Pool::count_used(std::uint64_t address, std::uint64_t bytes) {
 }
 
 bool Pool::begin_free(std::uint64_t address) {
-  if (!owns(address)) return false;
   const std::lock_guard guard(mutex_);
   return sizes_.contains(address) && freeing_.insert(address).second;
 }
@@ -188,7 +187,8 @@ void Pools::after_synchronise() {
 
 CUresult allocate_in_stream(Pool& pool, std::uint64_t bytes, const StreamUse& use, CUdeviceptr& address) {
   if (pool.imported) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > pool.owner.device->total_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
+  Device& device = *pool.owner.device;
+  if (bytes > device.total_bytes() || device.faults().take_allocation_failure()) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t allocated = pool.allocate(bytes);
   if (allocated == 0) {
     SOFTGPU_TRY(use.context->synchronise());  // frees that are still in streams, and what pools keep

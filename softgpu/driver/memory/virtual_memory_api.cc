@@ -98,7 +98,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
   if (handle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_properties(properties, device));
   if (!whole_pages(bytes)) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > device->device->total_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > device->device->total_bytes() || device->device->faults().take_allocation_failure()) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   return create(*device, *properties, bytes / kPageBytes, *handle);
 }
 
