@@ -240,24 +240,26 @@ CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type,
 }
 
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-  DriverDevice* found = nullptr;
+  DriverDevice* own = nullptr;
+  DriverDevice* other = nullptr;
   if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(get_device(device, found));
-  SOFTGPU_TRY(get_device(peer, found));
-  *can = device != peer ? 1 : 0;
+  SOFTGPU_TRY(get_device(device, own));
+  SOFTGPU_TRY(get_device(peer, other));
+  *can = softgpu::can_be_peers(*own, *other) ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source, CUdevice target) {
-  DriverDevice* found = nullptr;
+  DriverDevice* from = nullptr;
+  DriverDevice* to = nullptr;
   if (value == nullptr || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
       attribute > CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED || source == target) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  SOFTGPU_TRY(get_device(source, found));
-  SOFTGPU_TRY(get_device(target, found));
+  SOFTGPU_TRY(get_device(source, from));
+  SOFTGPU_TRY(get_device(target, to));
   const bool supported = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
                          attribute == CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED;
-  *value = supported ? 1 : 0;
+  *value = supported && softgpu::can_be_peers(*from, *to) ? 1 : 0;
   return CUDA_SUCCESS;
 }

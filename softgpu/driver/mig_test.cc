@@ -352,6 +352,39 @@ DRIVER_TEST_IN(Mig, MemoryIsNotSharedBetweenSlices, kA100) {
   EXPECT_EQ(open_on(1), CUDA_ERROR_INVALID_VALUE);
 }
 
+DRIVER_TEST_IN(Mig, SlicesAreNoPeers, kA100) {
+  partition({"3g.20gb", "1g.5gb"});
+  CUcontext contexts[2] = {};
+  int value = 1;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  for (const CUdevice device : {0, 1}) ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts[device], device), CUDA_SUCCESS);
+  EXPECT_EQ(cuDeviceCanAccessPeer(&value, 0, 1), CUDA_SUCCESS);
+  EXPECT_EQ(value, 0);
+  EXPECT_EQ(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1), CUDA_SUCCESS);
+  EXPECT_EQ(value, 0);
+  EXPECT_EQ(cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxEnablePeerAccess(contexts[1], 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+}
+
+DRIVER_TEST_IN(Mig, ADescriptorNamesTheMemoryOfItsSlice, kA100) {
+  partition({"3g.20gb", "1g.5gb"});
+  CUmemAllocationProp properties = {};
+  CUmemGenericAllocationHandle own = 0;
+  CUmemGenericAllocationHandle imported = 0;
+  int descriptor = -1;
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemCreate(&own, 2 << 20, &properties, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemExportToShareableHandle(&descriptor, own, properties.requestedHandleTypes, 0), CUDA_SUCCESS);
+  auto* shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));
+  ASSERT_EQ(cuMemImportFromShareableHandle(&imported, shareable, properties.requestedHandleTypes), CUDA_SUCCESS);
+  properties.location.id = 0;
+  EXPECT_EQ(cuMemGetAllocationPropertiesFromHandle(&properties, imported), CUDA_SUCCESS);
+  EXPECT_EQ(properties.location.id, 1);
+}
+
 DRIVER_TEST_IN(Mig, AnXidOfTheGpuReachesItsSlices, kA100) {
   partition({"1g.5gb"});
   use_device();

@@ -99,6 +99,10 @@ CUresult Process::initialise() {
   return result;
 }
 
+bool can_be_peers(const DriverDevice& one, const DriverDevice& other) {
+  return &one != &other && !one.device->part().mig && !other.device->part().mig;
+}
+
 Process* Process::get() {
   return g_process.load(std::memory_order_acquire);
 }
@@ -108,9 +112,9 @@ DriverDevice* Process::device(int ordinal) {
   return devices_[static_cast<std::size_t>(ordinal)].get();
 }
 
-DriverDevice* Process::device_of_index(unsigned index) {
+DriverDevice* Process::device_of_memory(std::uint32_t memory_id) {
   for (const auto& entry : devices_) {
-    if (entry->device->index() == index) return entry.get();
+    if (entry->device->memory_id() == memory_id) return entry.get();
   }
   return nullptr;
 }

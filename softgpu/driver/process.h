@@ -21,6 +21,9 @@ struct DriverDevice {
   CUcontext primary = nullptr;
 };
 
+// Whether kernels of one device can use memory of the other: not of the same device, nor with MIG.
+bool can_be_peers(const DriverDevice& one, const DriverDevice& other);
+
 // Settings that belong to the process, not to the machine.
 struct Settings {
   std::uint64_t launch_timeout_ns = 0;  // $SOFTGPU_LAUNCH_TIMEOUT_MS; 0: none
@@ -37,8 +40,8 @@ class Process {
   std::vector<std::unique_ptr<DriverDevice>>& devices() { return devices_; }
   // Null when there is no such ordinal.
   DriverDevice* device(int ordinal);
-  // The visible device with that index on the machine, or null.
-  DriverDevice* device_of_index(unsigned index);
+  // A visible device with that memory (Device::memory_id), or null: a MIG device sees nothing of its neighbours'.
+  DriverDevice* device_of_memory(std::uint32_t memory_id);
   const Machine& machine() const { return machine_; }
   const Clients& clients() const { return clients_; }
   const Shares& shares() const { return clients_.shares(); }

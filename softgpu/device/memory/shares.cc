@@ -66,7 +66,7 @@ struct Shares::Table {
   struct Row {
     std::atomic<std::uint32_t> generation;
     std::atomic<std::uint32_t> kind;
-    std::atomic<std::uint32_t> device;
+    std::atomic<std::uint32_t> memory;
     std::atomic<std::uint32_t> creator;
     std::atomic<std::uint64_t> page_count;
   };
@@ -127,7 +127,7 @@ Result<Share> Shares::create(const ShareContent& content) const {
     std::uint32_t generation = (row.generation.load() + 1) & ShareName::kGenerationMask;
     if (generation == 0) generation = 1;
     row.kind.store(static_cast<std::uint32_t>(content.kind));
-    row.device.store(content.device);
+    row.memory.store(content.memory);
     row.creator.store(content.creator.pack());
     row.page_count.store(content.page_count);
     row.generation.store(generation);
@@ -161,7 +161,7 @@ Owner Shares::creator(ShareName name) const {
 
 ShareContent Shares::content_of(std::uint32_t slot) const {
   const Table::Row& row = table_->rows[slot];
-  return {static_cast<ShareContent::Kind>(row.kind.load()), row.device.load(), row.page_count.load(),
+  return {static_cast<ShareContent::Kind>(row.kind.load()), row.memory.load(), row.page_count.load(),
           Owner::unpack(row.creator.load())};
 }
 

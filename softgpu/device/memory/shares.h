@@ -45,7 +45,7 @@ struct ShareName {
 struct ShareContent {
   enum class Kind : std::uint32_t { kAllocation = 1, kPool = 2 };
   Kind kind = Kind::kAllocation;
-  std::uint32_t device = 0;      // index on the machine
+  std::uint32_t memory = 0;      // Device::memory_id
   std::uint64_t page_count = 0;  // of an allocation
   Owner creator;
 };

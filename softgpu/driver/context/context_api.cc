@@ -244,14 +244,13 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType 
   return CUDA_SUCCESS;
 }
 
-// Peer access is between devices; contexts of one device have none to give each other.
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   CUcontext context = nullptr;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::healthy_context(context));
   SOFTGPU_TRY(check_context(peer));
   if (peer == context) return CUDA_ERROR_INVALID_CONTEXT;
-  if (&peer->owner() == &context->owner()) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  if (!softgpu::can_be_peers(peer->owner(), context->owner())) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   return context->space().enable_peer(peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 

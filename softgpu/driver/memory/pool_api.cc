@@ -90,7 +90,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   SOFTGPU_TRY(check_properties(properties, device));
   if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
     auto made = Process::get()->shares().create(
-        {softgpu::ShareContent::Kind::kPool, device->device->index(), 0, device->device->self()});
+        {softgpu::ShareContent::Kind::kPool, device->device->memory_id(), 0, device->device->self()});
     if (!made) return CUDA_ERROR_OPERATING_SYSTEM;
     share = std::move(*made);
   }
@@ -245,7 +245,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CU
   }
   auto share = Process::get()->shares().import(static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
   if (!share || share->content().kind != softgpu::ShareContent::Kind::kPool) return CUDA_ERROR_INVALID_VALUE;
-  DriverDevice* device = Process::get()->device_of_index(share->content().device);
+  DriverDevice* device = Process::get()->device_of_memory(share->content().memory);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -49,7 +49,7 @@ CUresult create(DriverDevice& device, const CUmemAllocationProp& properties, std
   softgpu::PageEntry first = {softgpu::PageEntry::Kind::kPrivate, device.device->self(), {}, softgpu::kNoWindowPage};
   if (properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) {
     auto made = Process::get()->shares().create(
-        {softgpu::ShareContent::Kind::kAllocation, device.device->index(), pages, device.device->self()});
+        {softgpu::ShareContent::Kind::kAllocation, device.device->memory_id(), pages, device.device->self()});
     if (!made) return CUDA_ERROR_OPERATING_SYSTEM;
     share = std::move(*made);
     first = {softgpu::PageEntry::Kind::kShared, {}, share.name(), 0};
@@ -194,7 +194,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   const auto descriptor = static_cast<int>(reinterpret_cast<std::intptr_t>(shareable));
   auto share = Process::get()->shares().import(descriptor);
   if (!share || share->content().kind != softgpu::ShareContent::Kind::kAllocation) return CUDA_ERROR_INVALID_VALUE;
-  DriverDevice* device = Process::get()->device_of_index(share->content().device);
+  DriverDevice* device = Process::get()->device_of_memory(share->content().memory);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   const softgpu::PageEntry first = {softgpu::PageEntry::Kind::kShared, {}, share->name(), 0};
   auto runs = device->device->find_pages(first, share->content().page_count);
