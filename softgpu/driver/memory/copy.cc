@@ -28,16 +28,19 @@ void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(address);
 }
 
-std::uint64_t span_of(std::uint64_t pitch, std::uint64_t width, std::uint64_t height) {
-  return (height - 1) * pitch + width;
+// Bytes from the first of `count` runs to the end of the last; UINT64_MAX, which no memory has, when there are more.
+std::uint64_t span_of(std::uint64_t pitch, std::uint64_t bytes, std::uint64_t count) {
+  std::uint64_t span = 0;
+  const bool overflows = __builtin_mul_overflow(count - 1, pitch, &span) || __builtin_add_overflow(span, bytes, &span);
+  return overflows ? UINT64_MAX : span;
 }
 
 std::uint64_t target_span(const Rectangle& r) {
-  return (r.depth - 1) * r.target_slice + span_of(r.target_pitch, r.width, r.height);
+  return span_of(r.target_slice, span_of(r.target_pitch, r.width, r.height), r.depth);
 }
 
 std::uint64_t source_span(const Rectangle& r) {
-  return (r.depth - 1) * r.source_slice + span_of(r.source_pitch, r.width, r.height);
+  return span_of(r.source_slice, span_of(r.source_pitch, r.width, r.height), r.depth);
 }
 
 CUresult check(const Rectangle& r, Sides sides, CheckedCopy& copy) {
@@ -131,7 +134,7 @@ void fill_row(void* row, const Fill& fill) {
 }
 
 CUresult check_fill(const Fill& fill) {
-  const std::uint64_t width = fill.width * fill.pattern_bytes;
+  const std::uint64_t width = span_of(fill.pattern_bytes, fill.pattern_bytes, fill.width);
   if (fill.target % fill.pattern_bytes != 0 || (fill.height > 1 && fill.pitch < width)) return CUDA_ERROR_INVALID_VALUE;
   Place place;
   SOFTGPU_TRY(locate(fill.target, span_of(fill.pitch, width, fill.height), place));

@@ -117,6 +117,7 @@ CUresult cuMemHostUnregister(void* address) {
   if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::uncaptured_context(context));
   SOFTGPU_TRY(context->synchronise());
+  const softgpu::AllGates gates;  // the program may free it as soon as this returns
   return forget(number(address), true, block) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 

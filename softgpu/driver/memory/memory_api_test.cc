@@ -109,6 +109,26 @@ DRIVER_TEST(Memory, RectanglesKeepTheirPitches) {
   EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
 }
 
+DRIVER_TEST(Memory, SizesThatOverflowAreRefused) {
+  use_device();
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&memory, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD32_v2(memory, 1, std::size_t{1} << 62), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD16_v2(memory, 1, (std::size_t{1} << 63) + 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD2D8_v2(memory, std::size_t{1} << 32, 1, 1, (std::size_t{1} << 32) + 1), CUDA_ERROR_INVALID_VALUE);
+  char host[64] = {};
+  CUDA_MEMCPY2D copy = {};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = host;
+  copy.srcPitch = 1;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = memory;
+  copy.dstPitch = std::size_t{1} << 32;
+  copy.WidthInBytes = 1;
+  copy.Height = (std::size_t{1} << 32) + 1;
+  EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+}
+
 DRIVER_TEST(Memory, PinnedMemoryIsKnownByItsHostAddress) {
   use_device();
   void* host = nullptr;
