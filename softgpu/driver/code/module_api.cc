@@ -5,11 +5,14 @@
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/log.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/stream_handle.h"
 
 using softgpu::CodeImage;
 using softgpu::healthy_context;
 using softgpu::JitOptions;
 using softgpu::Modules;
+using softgpu::uncaptured_context;
 
 namespace {
 
@@ -36,7 +39,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned option
   std::string error;
   const JitOptions jit(option_count, options, values);
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(uncaptured_context(context));
   SOFTGPU_TRY(jit.check());
   if (const CUresult result = softgpu::read_image(image, code, error); result != CUDA_SUCCESS) {
     return refused(result, error, jit);
@@ -58,7 +61,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* path) {
   std::string error;
   std::vector<std::byte> bytes;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(uncaptured_context(context));
   SOFTGPU_TRY(softgpu::read_file(path, bytes));
   if (const CUresult result = softgpu::read_image(std::span<const std::byte>(bytes), code, error);
       result != CUDA_SUCCESS) {

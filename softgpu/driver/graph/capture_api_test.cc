@@ -18,6 +18,7 @@ constexpr auto kThreadLocal = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 constexpr auto kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 CUstream begin(CUstreamCaptureMode mode = kGlobal, unsigned flags = CU_STREAM_NON_BLOCKING) {
+  softgpu::testing::test_module();  // may not be loaded during the capture
   CUstream stream = make_stream(flags);
   EXPECT_EQ(cuStreamBeginCapture_v2(stream, mode), CUDA_SUCCESS);
   return stream;
@@ -185,6 +186,8 @@ DRIVER_TEST(Capture, UnsafeCallsAreRefusedAndInvalidate) {
   refuses([&] { return cuEventQuery(make_event()); });
   void* host = nullptr;
   refuses([&] { return cuMemHostAlloc(&host, 4, 0); });
+  CUmodule module = nullptr;
+  refuses([&] { return cuModuleLoadData(&module, softgpu::testing::kTestPtx); });
 }
 
 DRIVER_TEST(Capture, ModesSayWhoIsDisturbed) {
