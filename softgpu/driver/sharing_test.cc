@@ -238,13 +238,13 @@ TEST_F(MpsProcesses, ComputeSideBySide) {
   EXPECT_EQ(seen.view->control().turn_holder.load(), 0U);
 }
 
-TEST_F(MpsProcesses, AFaultIsContainedToItsClient) {
-  start();
+TEST_F(MpsProcesses, AFaultIsContainedToItsClientWhereTheDaemonWasToldSo) {
+  start({.faults_shared = false});
   EXPECT_TRUE(Fresh("neighbour's fault is contained").ran());
 }
 
-TEST_F(MpsProcesses, AFaultReachesAllClientsWhereFaultsAreShared) {
-  start({.faults_shared = true});
+TEST_F(MpsProcesses, AFaultReachesAllClients) {
+  start();
   EXPECT_TRUE(Fresh("neighbour's fault is shared").ran());
 }
 

@@ -11,7 +11,7 @@ namespace softgpu::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: softgpu mps start [--percentage P] [--memory-limits 0=4G,1=2G] [--clients N] [--faults contained|shared]\n"
+    "usage: softgpu mps start [--percentage P] [--memory-limits 0=4G,1=2G] [--clients N] [--faults shared|contained]\n"
     "       softgpu mps stop | status";
 
 // The daemon's pipe directory is that of this command's environment, as for NVIDIA's.

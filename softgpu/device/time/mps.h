@@ -30,7 +30,7 @@ struct Mps {
   std::map<unsigned, std::uint64_t> memory_limits;  // bytes by device; what a client does not limit itself
   unsigned max_contexts = kMpsContexts;
   // Whether a fatal fault of one client reaches all clients of the device, as on hardware, or only that client.
-  bool faults_shared = false;
+  bool faults_shared = true;
 };
 
 // The daemon, if it runs. Error: the file is damaged; says what to do.
