@@ -21,7 +21,8 @@ context_mib = 500
 launch_overhead_us = 3
 
 # MIG. The placements of an instance are the memory slices it may begin at. Slices of
-# 16, 32.5 and 65 GiB and their SMs as observed; placements as on the H100; 7g is the memory in whole GiB.
+# 16, 32.5 and 65 GiB; the SMs of 2g.35gb and 3g.71gb as reported, all others and the placements inferred from the
+# H100's; 7g is the memory in whole GiB.
 mig_memory_slices = 8
 #                   id  compute  memory  SMs     MiB  copy  decoders  starts
 mig_1g.18gb       = 19  1        1       16    16384  1     1         0 1 2 3 4 5 6
