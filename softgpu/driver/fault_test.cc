@@ -143,6 +143,43 @@ DRIVER_TEST_IN(InjectedFault, AHungKernelMeetsItsTimeout, (Environment{{"SOFTGPU
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
+// 2^60 calls, and no branch goes backwards.
+constexpr char kRecursion[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.func recurse(.param .b32 depth)
+{
+  .reg .b32 %r<3>;
+  .reg .pred %p;
+  ld.param.u32 %r1, [depth];
+  setp.eq.u32 %p, %r1, 0;
+  @%p bra DONE;
+  sub.u32 %r2, %r1, 1;
+  { .param .b32 left; st.param.b32 [left], %r2; call recurse, (left); }
+  { .param .b32 right; st.param.b32 [right], %r2; call recurse, (right); }
+DONE:
+  ret;
+}
+.visible .entry deep()
+{
+  .reg .b32 %r<2>;
+  mov.u32 %r1, 60;
+  { .param .b32 depth; st.param.b32 [depth], %r1; call recurse, (depth); }
+  ret;
+}
+)";
+
+DRIVER_TEST_IN(Launch, ARecursionMeetsItsTimeout, (Environment{{"SOFTGPU_LAUNCH_TIMEOUT_MS", "20"}})) {
+  use_device();
+  CUmodule module = nullptr;
+  CUfunction deep = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, kRecursion), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&deep, module, "deep"), CUDA_SUCCESS);
+  ASSERT_EQ(cuLaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
+}
+
 DRIVER_TEST(LostState, TruncationUnderAProgramIsAnErrorAndNotACrash) {
   use_device();
   CUfunction empty = test_function("empty");

@@ -1,5 +1,5 @@
-// bra brx call ret exit trap, barriers, and the handlers the decoder puts between instructions. A backward branch is
-// where a warp may be suspended.
+// bra brx call ret exit trap, barriers, and the handlers the decoder puts between instructions. A backward branch or a
+// call is where a warp may be suspended: a recursion can run for ever without a branch.
 #include "softgpu/ptx/builtin.h"
 #include "softgpu/ptx/ops/ops.h"
 #include "softgpu/ptx/schedule.h"
@@ -107,7 +107,8 @@ const Instruction* enter(Warp& warp, const Instruction* at, const Code& callee) 
   const std::byte* caller = warp.frame;
   if (!push_call(warp, at, callee)) return nullptr;
   copy_variables(warp.frame, callee.parameters, caller, site.arguments, warp.mask);
-  return callee.instructions.data();
+  const Instruction* first = callee.instructions.data();
+  return --warp.budget < 0 ? pause(warp, first) : first;
 }
 
 const Instruction* call(Warp& warp, const Instruction* at) {
