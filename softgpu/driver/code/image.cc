@@ -1,34 +1,20 @@
 #include "softgpu/driver/code/image.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "softgpu/driver/code/fatbin.h"
 #include "softgpu/ptx/text/header.h"
+#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/is_mapped.h"
+#include "softgpu/ptx/header.h"
 
 namespace softgpu {
 namespace {
 
 constexpr int kNewestPtx = 90;  // the language of CUDA 13.0
 constexpr std::string_view kElf = "\177ELF";
-
-// Whether all pages of the range exist, as far as the system says: a damaged container may claim more than there is.
-bool is_mapped(const void* begin, std::size_t bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(begin) / page * page;
-  std::vector<unsigned char> resident(1 << 12);
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(begin) + bytes;
-  for (std::uintptr_t at = first; at < end; at += resident.size() * page) {
-    const std::size_t length = std::min<std::size_t>(end - at, resident.size() * page);
-    if (::mincore(reinterpret_cast<void*>(at), length, resident.data()) != 0 && errno == ENOMEM) return false;
-  }
-  return true;
-}
 
 CUresult refuse(CUresult result, std::string message, std::string& error) {
   error = std::move(message);

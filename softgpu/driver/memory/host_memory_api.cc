@@ -7,6 +7,10 @@
 #include "softgpu/driver/memory/gates.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/driver/gates.h"
+#include "softgpu/driver/is_mapped.h"
+#include "softgpu/driver/memory.h"
+#include "softgpu/driver/stream_handle.h"
 
 using softgpu::healthy_context;
 
@@ -101,6 +105,7 @@ CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
   CUcontext context = nullptr;
   if (address == nullptr || bytes == 0 || (flags & ~kRegisterFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!softgpu::is_mapped(address, bytes)) return CUDA_ERROR_INVALID_VALUE;  // kernels would read what is not there
   SOFTGPU_TRY(softgpu::uncaptured_context(context));
   const softgpu::Known known = softgpu::find_memory(number(address));
   const bool pageable = known.kind == softgpu::Known::Kind::kNothing || known.kind == softgpu::Known::Kind::kHost;

@@ -25,6 +25,8 @@ PageEntry entry_of(const DriverDevice& device, std::uint64_t residence) {
   return {PageEntry::Kind::kEvictable, device.device->self(), {}, residence & UINT32_MAX};
 }
 
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;  // all addresses of a process
+
 std::uint64_t pages_for(std::uint64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes;
 }
@@ -49,6 +51,7 @@ ManagedMemory& ManagedMemory::instance() {
 }
 
 std::uint64_t ManagedMemory::allocate(CUcontext context, std::uint64_t bytes, unsigned) {
+  if (bytes > kMostBytes) return 0;
   const std::uint64_t pages = pages_for(bytes);
   const std::uint64_t address = map_aligned(pages * kPageBytes);
   if (address == 0) return 0;

@@ -127,6 +127,12 @@ DRIVER_TEST(Memory, SizesThatOverflowAreRefused) {
   copy.WidthInBytes = 1;
   copy.Height = (std::size_t{1} << 32) + 1;
   EXPECT_EQ(cuMemcpy2D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr other = 0;
+  EXPECT_EQ(cuMemAllocManaged(&other, SIZE_MAX, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+  constexpr std::size_t kHalf = std::size_t{1} << 63;
+  EXPECT_EQ(cuMemAddressReserve(&other, kHalf + (2 << 20), kHalf, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemHostRegister_v2(host, SIZE_MAX / 2, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemHostRegister_v2(host, SIZE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 DRIVER_TEST(Memory, PinnedMemoryIsKnownByItsHostAddress) {

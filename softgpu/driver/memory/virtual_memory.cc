@@ -12,6 +12,7 @@ namespace {
 
 // How far find() looks for neighbouring pages, in pages: an extent may be smaller than what is accessible.
 constexpr std::uint64_t kNeighbours = 64;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;  // all addresses of a process
 
 std::uint64_t page_count_of(const std::vector<PageRun>& runs) {
   std::uint64_t count = 0;
@@ -26,6 +27,7 @@ void* pointer(std::uint64_t address) {
 // Addresses without access: at `hint` if they are free there, else anywhere. 0 when the system has none.
 std::uint64_t reserve_addresses(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t hint) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  if (bytes > kMostBytes || alignment > kMostBytes) return 0;
   if (hint != 0 && hint % alignment == 0) {
     void* wanted = ::mmap(pointer(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
     if (wanted == pointer(hint)) return hint;
