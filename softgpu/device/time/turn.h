@@ -20,8 +20,8 @@
 #include "softgpu/device/clients.h"
 #include "softgpu/device/control.h"
 #include "softgpu/device/device_lock.h"
-#include "softgpu/device/time/busy_meter.h"
 #include "softgpu/device/stop_check.h"
+#include "softgpu/device/time/busy_meter.h"
 #include "softgpu/device/users.h"
 
 namespace softgpu {

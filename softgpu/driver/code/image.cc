@@ -5,10 +5,8 @@
 #include <iterator>
 
 #include "softgpu/driver/code/fatbin.h"
+#include "softgpu/driver/memory/is_mapped.h"
 #include "softgpu/ptx/text/header.h"
-#include "softgpu/driver/fatbin.h"
-#include "softgpu/driver/is_mapped.h"
-#include "softgpu/ptx/header.h"
 
 namespace softgpu {
 namespace {

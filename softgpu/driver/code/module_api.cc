@@ -5,8 +5,7 @@
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/log.h"
-#include "softgpu/driver/module.h"
-#include "softgpu/driver/stream_handle.h"
+#include "softgpu/driver/stream/stream_handle.h"
 
 using softgpu::CodeImage;
 using softgpu::healthy_context;

@@ -36,7 +36,7 @@ DRIVER_TEST(Context, StackPushesAndPops) {
 }
 
 DRIVER_TEST(Context, OfThreadsThatDestroyItOneDoes) {
-  use_device();
+  CUcontext primary = use_device();
   for (int i = 0; i < 20; ++i) {
     CUcontext context = nullptr;
     ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
@@ -50,6 +50,7 @@ DRIVER_TEST(Context, OfThreadsThatDestroyItOneDoes) {
     std::thread other(destroy);
     destroy();
     other.join();
+    cuCtxSetCurrent(primary);  // what the other thread destroyed stays current here
   }
   EXPECT_EQ(run_kernel("empty", nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);

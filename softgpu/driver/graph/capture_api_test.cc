@@ -333,6 +333,7 @@ DRIVER_TEST(Capture, LaunchedGraphsBecomeChildren) {
 
 DRIVER_TEST(Capture, CanAddToAGraphThatExists) {
   use_device();
+  softgpu::testing::test_module();  // loading is refused during a capture
   const CUdeviceptr words = make_words(2);
   CUgraph graph = nullptr;
   CUgraphNode root = nullptr;
@@ -354,6 +355,7 @@ DRIVER_TEST(Capture, CanAddToAGraphThatExists) {
 
 DRIVER_TEST(Capture, InformationAndDependenciesCanBeReadAndSet) {
   use_device();
+  softgpu::testing::test_module();  // loading is refused during a capture
   const CUdeviceptr words = make_words(1);
   CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
   EXPECT_EQ(cuStreamUpdateCaptureDependencies(stream, nullptr, 0, 0), CUDA_ERROR_ILLEGAL_STATE);

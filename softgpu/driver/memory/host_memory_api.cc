@@ -5,12 +5,9 @@
 #include <mutex>
 
 #include "softgpu/driver/memory/gates.h"
+#include "softgpu/driver/memory/is_mapped.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/stream/stream_handle.h"
-#include "softgpu/driver/gates.h"
-#include "softgpu/driver/is_mapped.h"
-#include "softgpu/driver/memory.h"
-#include "softgpu/driver/stream_handle.h"
 
 using softgpu::healthy_context;
 

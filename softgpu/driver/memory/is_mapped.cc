@@ -1,4 +1,4 @@
-#include "softgpu/driver/is_mapped.h"
+#include "softgpu/driver/memory/is_mapped.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
