@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test demo bench lint format sanitize third-party portable clean
+.PHONY: help packages build test demo bench lint format sanitize fuzz third-party portable clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -32,6 +32,10 @@ format: packages ## clang-format, in place
 
 sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers
 	@tools/sanitize
+
+FUZZ_SECONDS ?= 600
+fuzz: packages ## every reader of foreign bytes on random ones, FUZZ_SECONDS each (600)
+	@tools/fuzz --seconds $(FUZZ_SECONDS)
 
 third-party: build ## unmodified programs of others on the software GPU: tinygrad, Triton, cuda-bindings
 	@tools/third-party

@@ -1,7 +1,9 @@
 #include "softgpu/device/mig/mig_profile.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <functional>
 #include <sstream>
 #include <tuple>
 
@@ -12,23 +14,51 @@ constexpr std::string_view kPrefix = "mig_";
 constexpr std::string_view kSlicesKey = "mig_memory_slices";
 constexpr unsigned kMaxSlices = 16;
 
-// "19 1 1 14 4864 1 0 0 1 2": id, compute slices, memory slices, SMs, MiB, copy engines, decoders, starts.
-Result<MigProfile> parse_line(const std::string& key, const std::string& text, unsigned slices) {
-  MigProfile profile;
-  profile.name = key.substr(kPrefix.size());
+struct Column {
+  std::string_view name;
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+// The numbers before the starts.
+constexpr std::array kColumns = {
+    Column{"id", 0, 65'535},
+    Column{"compute slices", 1, kMaxSlices},
+    Column{"memory slices", 1, kMaxSlices},
+    Column{"SMs", 1, 1024},
+    Column{"MiB", 1, 4'194'304},
+    Column{"copy engines", 0, 64},
+    Column{"decoders", 0, 64},
+};
+constexpr Column kStart = {"start", 0, kMaxSlices};
+
+Result<std::vector<unsigned>> parse_numbers(const std::string& key, const std::string& text) {
+  std::vector<unsigned> numbers;
   std::istringstream words(text);
-  unsigned start = 0;
-  words >> profile.id >> profile.compute_slices >> profile.memory_slices >> profile.sm_count >> profile.memory_mib >>
-      profile.copy_engines >> profile.decoders;
-  if (!words) return failure(key + " is '" + text + "': expected seven numbers, then the starts");
-  while (words >> start) profile.starts.push_back(start);
-  if (!words.eof()) return failure(key + " is '" + text + "': expected numbers");
-  const bool sorted = std::is_sorted(profile.starts.begin(), profile.starts.end());
-  if (profile.starts.empty() || !sorted) return failure(key + ": expected the starts in ascending order");
-  if (profile.memory_slices == 0 || profile.compute_slices == 0 || profile.sm_count == 0 || profile.memory_mib == 0 ||
-      profile.starts.back() + profile.memory_slices > slices) {
-    return failure(key + ": an instance must have slices, SMs and memory, and end within mig_memory_slices = " +
-                   std::to_string(slices));
+  for (std::string word; words >> word;) {
+    const Column& column = numbers.size() < kColumns.size() ? kColumns[numbers.size()] : kStart;
+    const auto number = parse_number(column.name, word, column.low, column.high);
+    if (!number) return failure(key + ": " + number.error());
+    numbers.push_back(static_cast<unsigned>(*number));
+  }
+  if (numbers.size() < kColumns.size()) {
+    return failure(key + " is '" + text + "': expected seven numbers, then the starts");
+  }
+  return numbers;
+}
+
+// "19 1 1 14 4864 1 0 0 1 2": the columns, then the starts.
+Result<MigProfile> parse_line(const std::string& key, const std::string& text, unsigned slices) {
+  const auto numbers = parse_numbers(key, text);
+  if (!numbers) return failure(numbers.error());
+  const std::vector<unsigned>& n = *numbers;
+  const MigProfile profile = {
+      key.substr(kPrefix.size()), n[0], n[1], n[2], n[3], n[4], n[5], n[6], {n.begin() + kColumns.size(), n.end()}};
+  const bool ascending =
+      std::adjacent_find(profile.starts.begin(), profile.starts.end(), std::greater_equal<>()) == profile.starts.end();
+  if (profile.starts.empty() || !ascending) return failure(key + ": expected the starts in ascending order");
+  if (profile.starts.back() + profile.memory_slices > slices) {
+    return failure(key + ": an instance must end within mig_memory_slices = " + std::to_string(slices));
   }
   const bool aligned = std::all_of(profile.starts.begin(), profile.starts.end(),
                                    [&](unsigned at) { return at % profile.memory_slices == 0; });

@@ -211,7 +211,11 @@ TEST(MigGeometry, RefusesLinesThatCannotBe) {
   EXPECT_THAT(error_of("19 1 1 14 4864 1 0 7 3"), ::testing::HasSubstr("ascending"));
   EXPECT_THAT(error_of("19 1 1 14 4864 1 0 8"), ::testing::HasSubstr("end within"));
   EXPECT_THAT(error_of("19 1 2 14 4864 1 0 1"), ::testing::HasSubstr("multiples"));
-  EXPECT_THAT(error_of("19 1 1 14 4864 1 0 0 x"), ::testing::HasSubstr("expected numbers"));
+  EXPECT_THAT(error_of("19 1 1 14 4864 1 0 0 0"), ::testing::HasSubstr("ascending"));
+  EXPECT_THAT(error_of("19 1 1 14 4864 1 0 0 x"), ::testing::HasSubstr("start is 'x'"));
+  EXPECT_THAT(error_of("19 -1 1 14 4864 1 0 0"), ::testing::HasSubstr("compute slices is '-1'"));
+  EXPECT_THAT(error_of("19 1 1 0 4864 1 0 0"), ::testing::HasSubstr("SMs is '0'"));
+  EXPECT_THAT(error_of("19 1 1 14 4864 1 0 4294967295"), ::testing::HasSubstr("between 0 and 16"));
 }
 
 }  // namespace

@@ -1,7 +1,4 @@
-// libFuzzer: any bytes are either read or refused with an error, and nothing outside them is touched. Built by hand:
-//   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. softgpu/driver/code/fatbin_fuzz.cc
-//     softgpu/driver/code/fatbin.cc -llz4 -lzstd -o fatbin_fuzz
-//   ./fatbin_fuzz -max_total_time=600 softgpu/driver/fatbin_corpus
+// libFuzzer: any bytes are either read or refused with an error, and nothing outside them is touched.
 #include <cstdlib>
 #include <vector>
 

@@ -1,7 +1,5 @@
 // libFuzzer: any texts are linked or refused with an error, and what was linked can be linked again. The input is cut at
-// its NUL bytes. Built by hand:
-//   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. softgpu/ptx/text/link_fuzz.cc
-//     softgpu/ptx/{link,header,lexer}.cc -o link_fuzz
+// its NUL bytes.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -1,6 +1,4 @@
-// libFuzzer: any text either parses or is refused with an error; nothing else may happen. Built by hand:
-//   clang++-16 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. softgpu/ptx/text/parser_fuzz.cc
-//     softgpu/ptx/{lexer,parser,parser_function,parser_variable,types}.cc -o parser_fuzz
+// libFuzzer: any text either parses or is refused with an error; nothing else may happen.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
