@@ -338,6 +338,16 @@ TEST(Variables, AFullDeviceIsReportedAndNothingKept) {
   EXPECT_EQ(device.allocations(), 0u);
 }
 
+TEST(Module, MoreConstantOrSharedMemoryThanThereIsIsRefused) {
+  const auto error_of = [](const std::string& variable) {
+    return load_error(header() + variable + "\n.entry k() { .reg .b32 %r; ld.u32 %r, [v]; ret; }\n");
+  };
+  EXPECT_EQ(error_of(".const .b8 v[65537];").message, "65537 bytes of constant memory; there are 65536");
+  EXPECT_EQ(error_of(".const .b32 v[1744354882];").kind, LoadError::Kind::kUnsupported);
+  EXPECT_EQ(error_of(".shared .b8 v[232449];").message, "232449 bytes of static shared memory; there are 232448");
+  EXPECT_EQ(error_of(".shared .b8 v[232449];").line, 5);
+}
+
 TEST(SharedMemory, KernelsShareItsAddressesButNotItsSize) {
   TestDevice device;
   const auto module = load_or_fail(

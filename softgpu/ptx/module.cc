@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kDeviceAlignment = 256;  // what ModuleMemory gives at least
 constexpr unsigned kMostRegisters = 255;
+constexpr std::size_t kLargestConstants = 64 << 10;
+constexpr std::size_t kLargestShared = 227 << 10;  // of any architecture
 
 class LoadedKernel final : public Kernel {
  public:
@@ -218,6 +220,12 @@ class Loader {
                     std::to_string(variable.bytes) + " bytes");
   }
 
+  bool too_large(int line, std::string_view memory, std::size_t bytes, std::size_t most) {
+    return fail(
+        LoadError::Kind::kUnsupported, line,
+        std::to_string(bytes) + " bytes of " + std::string(memory) + " memory; there are " + std::to_string(most));
+  }
+
   // All .const variables share one allocation, the constant bank.
   bool place_constants() {
     std::size_t end = 0;
@@ -229,6 +237,7 @@ class Loader {
       end += variable.bytes;
     }
     if (offsets.empty()) return true;
+    if (end > kLargestConstants) return too_large(offsets.back().first->line, "constant", end, kLargestConstants);
     const std::uint64_t bank = module_->allocate(end, 4096);
     if (bank == 0) return out_of_memory(*offsets.front().first);
     constant_bytes_ = end;
@@ -309,7 +318,9 @@ class Loader {
       const ast::Function& function = tree_.functions[i];
       if (!function.is_entry || !function.has_body) continue;
       Code& code = *program.functions[i];
-      module_->add_kernel(describe(function, code, shared.bytes(i, code.calls)), code);
+      const std::size_t shared_bytes = shared.bytes(i, code.calls);
+      if (shared_bytes > kLargestShared) return too_large(function.line, "static shared", shared_bytes, kLargestShared);
+      module_->add_kernel(describe(function, code, shared_bytes), code);
     }
     return true;
   }

@@ -1,14 +1,14 @@
-// Kernels that nobody meant: the compiled test kernels with tokens swapped, doubled, dropped or replaced. Each must be
-// refused, or run without touching anything but its device, whatever it computes. Most useful under the sanitizers.
+// Kernels that nobody meant: test kernels with tokens swapped, doubled, dropped or replaced. Each must be refused, or run
+// without touching anything but its device, whatever it computes. Most useful under the sanitizers.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <random>
 
 #include "softgpu/ptx/ptx_evaluator.h"
 
-#ifdef SOFTGPU_PTX_TESTDATA
 namespace softgpu::ptx {
 namespace {
 
@@ -44,53 +44,115 @@ std::string mutated(std::vector<std::string> tokens, std::mt19937& random) {
   return text;
 }
 
-// One function of the module: its share of the tokens that change is larger.
-std::vector<std::string> sources() {
-  std::ifstream file(SOFTGPU_PTX_TESTDATA "/kernels.ptx");
+// The text cut into modules of one kernel each: what lies before all kernels, and one of them with what follows it. So
+// the kernel's share of the tokens that change is large.
+std::vector<std::string> cut_into_kernels(const std::string& path) {
+  constexpr std::string_view kEntry = ".visible .entry";
+  std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  const std::size_t preamble = text.find(".address_size 64") + 17;
-  std::vector<std::string> functions;
-  for (std::size_t at = text.find(".entry"); at != std::string::npos;) {
-    const std::size_t next = text.find(".entry", at + 1);
-    functions.push_back(text.substr(0, preamble) + text.substr(at, next == std::string::npos ? next : next - at - 9));
+  const std::size_t first = text.find(kEntry);
+  std::vector<std::string> kernels;
+  for (std::size_t at = first; at != std::string::npos;) {
+    const std::size_t next = text.find(kEntry, at + 1);
+    kernels.push_back(text.substr(0, first) + text.substr(at, next - at));
     at = next;
   }
-  return functions;
+  return kernels;
 }
 
-TEST(Mutations, AreRefusedOrRunSafely) {
-  std::mt19937 random(20240607);
-  std::size_t loaded = 0;
-  for (const std::string& source : sources()) {
-    const auto tokens = tokens_of(source);
-    for (int i = 0; i < 60; ++i) {
-      TestDevice device;
-      const LoadResult result = load_module(mutated(tokens, random), device, nullptr);
-      if (result.module == nullptr) {
-        EXPECT_FALSE(result.error.message.empty());
-        continue;
-      }
-      for (const std::string& name : result.module->kernel_names()) {
-        const Kernel& kernel = *result.module->kernel(name);
-        const auto buffer = device.upload(std::vector<int>(1024));
-        std::vector<std::byte> arguments(kernel.info().parameter_bytes);
-        for (const Parameter& parameter : kernel.info().parameters) {
-          const std::uint64_t value = parameter.size == 8 ? buffer : 16;
-          std::memcpy(arguments.data() + parameter.offset, &value, std::min<std::size_t>(8, parameter.size));
-        }
-        Launch launch;
-        launch.grid = {2};
-        launch.block = {48};
-        launch.parameters = arguments;
-        launch.deadline_ns = now_ns() + 2'000'000;
-        kernel.run(device, launch);
-        ++loaded;
-      }
+// One texture and surface object: the handle is the address of its elements.
+class OneTexture final : public TextureTable {
+ public:
+  explicit OneTexture(std::uint64_t address) { texture_.base = address; }
+  bool find_texture(std::uint64_t handle, TextureDescription& out) const override {
+    out = texture_;
+    return handle == texture_.base;
+  }
+  bool find_surface(std::uint64_t handle, TextureDescription& out) const override { return find_texture(handle, out); }
+
+ private:
+  TextureDescription texture_{.width = 8, .height = 8, .depth = 4, .pitch_bytes = 32, .slice_bytes = 256};
+};
+
+// Every parameter of 8 bytes is the address of a buffer, every other is 16.
+void run_all_kernels(const Module& module, TestDevice& device) {
+  const auto buffer = device.upload(std::vector<int>(1024));
+  const OneTexture texture(buffer);
+  for (const std::string& name : module.kernel_names()) {
+    const Kernel& kernel = *module.kernel(name);
+    std::vector<std::byte> arguments(kernel.info().parameter_bytes);
+    for (const Parameter& parameter : kernel.info().parameters) {
+      const std::uint64_t value = parameter.size == 8 ? buffer : 16;
+      std::memcpy(arguments.data() + parameter.offset, &value, std::min<std::size_t>(8, parameter.size));
+    }
+    Launch launch;
+    launch.grid = {2};
+    launch.block = {48};
+    launch.parameters = arguments;
+    launch.textures = &texture;
+    launch.deadline_ns = now_ns() + 2'000'000;
+    kernel.run(device, launch);
+  }
+}
+
+struct Counts {
+  int loaded = 0;
+  int refused = 0;
+};
+
+Counts run_mutants(const std::string& source, int count, std::mt19937& random) {
+  const auto tokens = tokens_of(source);
+  Counts counts;
+  for (int i = 0; i < count; ++i) {
+    TestDevice device;
+    device.set_heap_bytes(4096);
+    device.set_room(1 << 20);
+    const LoadResult result = load_module(mutated(tokens, random), device, [](std::string_view) {});
+    if (result.module != nullptr) {
+      run_all_kernels(*result.module, device);
+      ++counts.loaded;
+    } else {
+      EXPECT_FALSE(result.error.message.empty());
+      ++counts.refused;
     }
   }
-  EXPECT_GT(loaded, 20u) << "mutations that never load test nothing";
+  return counts;
 }
+
+// How many mutants of each kernel; $SOFTGPU_MUTANTS for a longer run.
+int mutant_count() {
+  const char* count = std::getenv("SOFTGPU_MUTANTS");
+  return count != nullptr ? std::atoi(count) : 60;
+}
+
+void expect_safe(const std::string& path) {
+  std::mt19937 random(20240607);
+  Counts all;
+  for (const std::string& source : cut_into_kernels(path)) {
+    const Counts counts = run_mutants(source, mutant_count(), random);
+    all.loaded += counts.loaded;
+    all.refused += counts.refused;
+  }
+  EXPECT_GT(all.loaded, 20) << "mutations that never load test nothing";
+  EXPECT_GT(all.refused, 20);
+}
+
+TEST(Mutations, OfInstructionFamiliesAreRefusedOrRunSafely) {
+  const std::string path = SOFTGPU_PTX_SOURCE "/softgpu/ptx/testdata/families.ptx";
+  for (const std::string& source : cut_into_kernels(path)) {
+    TestDevice device;
+    const auto module = testing::load_or_fail(source, device);
+    ASSERT_NE(module, nullptr) << "what cannot load makes no good mutants";
+    run_all_kernels(*module, device);
+  }
+  expect_safe(path);
+}
+
+#ifdef SOFTGPU_PTX_TESTDATA
+TEST(Mutations, OfCompiledKernelsAreRefusedOrRunSafely) {
+  expect_safe(SOFTGPU_PTX_TESTDATA "/kernels.ptx");
+}
+#endif
 
 }  // namespace
 }  // namespace softgpu::ptx
-#endif

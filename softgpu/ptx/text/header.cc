@@ -9,22 +9,25 @@ namespace {
 
 // "7.5" -> 75.
 bool read_version(std::string_view text, int& version) {
-  int major = 0;
-  int minor = 0;
+  unsigned major = 0;
+  unsigned minor = 0;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, major);
   if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return false;
   if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc{}) return false;
-  version = major * 10 + minor;
-  return major < 100 && minor < 100;
+  if (major > 99 || minor > 9) return false;
+  version = static_cast<int>(major * 10 + minor);
+  return true;
 }
 
 // "sm_90a" -> 90, 'a'.
 bool read_target(std::string_view text, Header& header) {
   if (!text.starts_with("sm_")) return false;
   const char* const end = text.data() + text.size();
-  const auto number = std::from_chars(text.data() + 3, end, header.architecture);
-  if (number.ec != std::errc{}) return false;
+  unsigned architecture = 0;
+  const auto number = std::from_chars(text.data() + 3, end, architecture);
+  if (number.ec != std::errc{} || architecture > 999) return false;
+  header.architecture = static_cast<int>(architecture);
   if (number.ptr != end) header.variant = *number.ptr;
   return true;
 }

@@ -108,6 +108,9 @@ TEST(Header, SaysWhatTheCodeRunsOn) {
   EXPECT_FALSE(read_header("hello"));
   EXPECT_FALSE(read_header(".version seven .target sm_75"));
   EXPECT_FALSE(read_header(".version 7.5 .target gfx90"));
+  EXPECT_FALSE(read_header(".version 527777777.7 .target sm_75"));
+  EXPECT_FALSE(read_header(".version 7.10 .target sm_75"));
+  EXPECT_FALSE(read_header(".version 7.5 .target sm_-75"));
   EXPECT_TRUE(runs_on({75, 75, 0}, 80));
   EXPECT_FALSE(runs_on({75, 75, 0}, 70));
   EXPECT_TRUE(runs_on({80, 90, 'a'}, 90));
