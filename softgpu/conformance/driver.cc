@@ -6,6 +6,8 @@ namespace softgpu::conformance {
 namespace {
 
 Driver loaded;
+void* handle = nullptr;
+std::string library_name;
 
 CUresult missing() {
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -21,7 +23,8 @@ void resolve(void* library, const char* name, Function& entry) {
 }  // namespace
 
 bool open_driver(const char* library, std::string& error) {
-  void* handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  library_name = library;
+  handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     error = ::dlerror();
     return false;
@@ -38,6 +41,14 @@ bool open_driver(const char* library, std::string& error) {
 
 const Driver& driver() {
   return loaded;
+}
+
+const char* driver_library() {
+  return library_name.c_str();
+}
+
+void* driver_symbol(const char* name) {
+  return ::dlsym(handle, name);
 }
 
 std::string name_of(CUresult result) {

@@ -5,27 +5,7 @@
 #include <string>
 
 #include "abi/cuda.h"
-
-// clang-format off
-#define CONFORMANCE_ENTRY_POINTS(X) \
-  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuGetProcAddress) \
-  X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) \
-  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxGetState) \
-  X(cuCtxCreate_v2) X(cuCtxDestroy) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxSetCurrent) X(cuCtxGetCurrent) \
-  X(cuCtxGetDevice) X(cuCtxSynchronize) X(cuCtxSetLimit) X(cuCtxGetLimit) X(cuCtxGetStreamPriorityRange) \
-  X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoad) X(cuModuleUnload) X(cuModuleGetFunction) \
-  X(cuModuleGetGlobal) X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
-  X(cuMemGetInfo) X(cuMemAlloc) X(cuMemAllocPitch) X(cuMemFree) X(cuMemGetAddressRange) X(cuMemAllocHost) \
-  X(cuMemFreeHost) X(cuMemHostAlloc) X(cuMemHostGetDevicePointer) X(cuMemHostGetFlags) X(cuMemHostRegister) \
-  X(cuMemHostUnregister) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuPointerGetAttribute) \
-  X(cuMemcpy) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) \
-  X(cuMemcpyDtoDAsync) X(cuMemcpy2D) X(cuMemsetD8) X(cuMemsetD16) X(cuMemsetD32) X(cuMemsetD2D8) X(cuMemsetD2D32) \
-  X(cuMemsetD8Async) X(cuMemsetD32Async) \
-  X(cuStreamCreate) X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamQuery) X(cuStreamSynchronize) \
-  X(cuStreamWaitEvent) X(cuStreamGetFlags) X(cuStreamGetPriority) X(cuEventCreate) X(cuEventDestroy) \
-  X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize) X(cuEventElapsedTime) \
-  X(cuLaunchKernel) X(cuLaunchCooperativeKernel) X(cuLaunchHostFunc)
-// clang-format on
+#include "softgpu/conformance/entry_points.h"
 
 namespace softgpu::conformance {
 
@@ -40,6 +20,10 @@ struct Driver {
 bool open_driver(const char* library, std::string& error);
 
 const Driver& driver();
+
+// The library that was opened, and one of its symbols by its exact name, or null.
+const char* driver_library();
+void* driver_symbol(const char* name);
 
 // "CUDA_ERROR_INVALID_VALUE", or the number of a code the driver does not know.
 std::string name_of(CUresult result);

@@ -3,9 +3,10 @@
 namespace softgpu::conformance {
 
 std::span<const Field> all_fields() {
-  static const Field fields[] = {kVector,     kLinearAlgebra, kStencil,    kNeural, kData,
-                                 kSimulation, kHashing,       kArithmetic, kWarp,   kSynchronization,
-                                 kLanguage,   kTensor,        kDriver,     kMemory, kStreams};
+  static const Field fields[] = {kVector,     kLinearAlgebra, kStencil,       kNeural, kData,
+                                 kSimulation, kHashing,       kArithmetic,    kWarp,   kSynchronization,
+                                 kLanguage,   kTensor,        kDriver,        kMemory, kStreams,
+                                 kTextures,   kManaged,       kVirtualMemory, kPools,  kGraphs};
   return fields;
 }
 

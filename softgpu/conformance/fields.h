@@ -20,5 +20,10 @@ extern const Field kTensor;
 extern const Field kDriver;
 extern const Field kMemory;
 extern const Field kStreams;
+extern const Field kTextures;
+extern const Field kManaged;
+extern const Field kVirtualMemory;
+extern const Field kPools;
+extern const Field kGraphs;
 
 }  // namespace softgpu::conformance
