@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "softgpu/driver/code/occupancy.h"
 #include "softgpu/driver/process.h"
 
 using softgpu::DriverDevice;
@@ -19,7 +20,6 @@ constexpr int kThreadsPerSm = 2048;
 constexpr int kRegistersPerSm = 65536;
 constexpr int kSharedPerBlock = 48 * 1024;
 constexpr int kConstantBytes = 64 * 1024;
-constexpr int kReservedShared = 1024;
 constexpr int kMaxGridX = 2147483647;
 constexpr int kMaxGridYz = 65535;
 
@@ -41,8 +41,7 @@ bool profile_attribute(const Profile& profile, CUdevice_attribute attribute, int
     case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
     case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
       return set(profile.compute_major >= 8 ? profile.l2_kib << 10 : 0);
-    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-      return set(profile.compute_major >= 8 ? kReservedShared : 0);
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: return set(softgpu::reserved_shared(profile));
     default: return false;
   }
 }

@@ -233,6 +233,18 @@ DRIVER_TEST(Occupancy, HasNoClustersBelowHopper) {
   EXPECT_EQ(cuOccupancyMaxActiveClusters(&value, function, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+// 164 KiB per SM, of which each block costs 1 KiB more than it asks for.
+DRIVER_TEST_IN(Occupancy, TheSystemTakesSharedMemoryOfEachBlock, (Environment{{"SOFTGPU_PROFILE", "a100-40"}})) {
+  use_device();
+  const CUfunction function = softgpu::testing::test_function("empty");
+  int blocks = 0;
+  EXPECT_EQ(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 64, 16 << 10), CUDA_SUCCESS);
+  EXPECT_EQ(blocks, 9);
+  std::size_t bytes = 0;
+  EXPECT_EQ(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 2, 64), CUDA_SUCCESS);
+  EXPECT_EQ(bytes, std::size_t{81} << 10);
+}
+
 DRIVER_TEST(Occupancy, DynamicSharedMemoryLeavesRoomForTheBlocks) {
   use_device();
   const CUfunction function = softgpu::testing::test_function("empty");

@@ -91,10 +91,11 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handl
   CUfunction function = nullptr;
   if (bytes == nullptr || blocks <= 0 || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(resolve_function(handle, function));
-  const std::size_t per_sm = function->module->context->device().profile().shared_per_sm_kib << 10;
-  const std::size_t fixed = function->kernel->info().static_shared_bytes;
-  const std::size_t share =
-      std::min(per_sm / static_cast<unsigned>(blocks), static_cast<std::size_t>(softgpu::shared_limit(*function)));
+  const softgpu::Profile& profile = function->module->context->device().profile();
+  const std::size_t fixed = function->kernel->info().static_shared_bytes, reserved = softgpu::reserved_shared(profile);
+  const std::size_t slice = (profile.shared_per_sm_kib << 10) / static_cast<unsigned>(blocks);
+  const std::size_t share = std::min<std::size_t>(slice > reserved ? slice - reserved : 0,
+                                                  static_cast<std::size_t>(softgpu::shared_limit(*function)));
   *bytes = share > fixed ? share - fixed : 0;
   return CUDA_SUCCESS;
 }

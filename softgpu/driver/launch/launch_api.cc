@@ -22,6 +22,7 @@ constexpr unsigned kMaxBlockZ = 64;
 // Parameters come one pointer each, or as one packed buffer in `extra`.
 CUresult gather_parameters(const softgpu::ptx::KernelInfo& info, void** parameters, void** extra,
                            std::vector<std::byte>& packed) {
+  if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
   packed.resize(info.parameter_bytes);
   if (parameters != nullptr) {
     for (std::size_t i = 0; i < info.parameters.size(); ++i) {

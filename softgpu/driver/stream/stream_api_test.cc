@@ -40,6 +40,9 @@ DRIVER_TEST(Launch, ComputesAndTakesParametersBothWays) {
   EXPECT_EQ(cuLaunchKernel(test_function("store_index"), 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra), CUDA_SUCCESS);
   EXPECT_EQ(cuMemcpyDtoH_v2(out.data(), words, 4000), CUDA_SUCCESS);
   EXPECT_EQ(out[999], 999U);
+  void* each[] = {&packed.words, &packed.count};
+  EXPECT_EQ(cuLaunchKernel(test_function("store_index"), 8, 1, 1, 128, 1, 1, 0, nullptr, each, extra),
+            CUDA_ERROR_INVALID_VALUE);  // one form or the other
   size = 8;
   EXPECT_EQ(cuLaunchKernel(test_function("store_index"), 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra),
             CUDA_ERROR_INVALID_VALUE);
