@@ -40,7 +40,7 @@ enum class Status {
   kPass,
   kFail,     // a wrong result, an unexpected error code
   kRefused,  // the driver said that it does not support this
-  kSkipped,  // the device is too old for it
+  kSkipped,  // the device is too old for it or lacks it
 };
 
 struct CaseResult {

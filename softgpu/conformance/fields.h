@@ -25,5 +25,11 @@ extern const Field kManaged;
 extern const Field kVirtualMemory;
 extern const Field kPools;
 extern const Field kGraphs;
+extern const Field kCapture;
+extern const Field kLaunches;
+extern const Field kCode;
+extern const Field kArrays;
+extern const Field kProcesses;
+extern const Field kPeers;
 
 }  // namespace softgpu::conformance

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "softgpu/conformance/child.h"
 #include "softgpu/conformance/report.h"
 #include "softgpu/conformance/runner.h"
 #include "softgpu/conformance/test.h"
@@ -12,7 +13,7 @@ namespace softgpu::conformance {
 namespace {
 
 constexpr int kFailed = 1, kUsage = 2, kNoDevice = 3;
-constexpr int kResultFd = 3;
+constexpr int kParentFd = 3;  // of a process that another one started
 
 constexpr char kHelp[] = R"(softgpu-conformance [OPTION...]: checks the machine's CUDA driver by what it computes.
   --filter TEXT    only cases whose name, field.case, contains TEXT
@@ -24,7 +25,7 @@ Exit status: 0 all passed, 1 some did not, 3 no driver or no device.
 )";
 
 struct Options {
-  std::string filter, json, expected_failures, alone;
+  std::string filter, json, expected_failures, alone, role;
   std::string library = "libcuda.so.1";
   bool list = false;
 };
@@ -41,6 +42,7 @@ bool parse(int argc, char** argv, Options& options) {
                          : name == "--expected-failures" ? &options.expected_failures
                          : name == "--library"           ? &options.library
                          : name == "--alone"             ? &options.alone
+                         : name == "--role"              ? &options.role
                                                          : nullptr;
     if (value == nullptr || ++i == argc) return false;
     *value = argv[i];
@@ -91,6 +93,7 @@ bool open_device(const std::string& library, DeviceFacts& facts, std::string& er
   driver().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
   driver().cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
   driver().cuDriverGetVersion(&facts.driver_version);
+  driver().cuDeviceGetCount(&facts.devices);
   facts.name = name;
   facts.capability = 10 * major + minor;
   return true;
@@ -140,9 +143,10 @@ int run(const Options& options) {
     std::fprintf(stderr, "conformance: no CUDA device: %s\n", error.c_str());
     return kNoDevice;
   }
+  if (!options.role.empty()) return run_as_child(options.role, kParentFd);
   if (options.alone.empty()) return run_all(options, device);
   for (const Named& named : select(options.alone)) {
-    if (named.name == options.alone) Runner::run_for_parent(*named.one, kResultFd);
+    if (named.name == options.alone) Runner::run_for_parent(*named.one, kParentFd);
   }
   return 0;
 }

@@ -54,8 +54,9 @@ std::string table_line(const Entry& entry) {
 
 bool write_json(const std::string& path, const DeviceFacts& device, const std::vector<Entry>& entries) {
   std::ofstream out(path);
-  out << "{\"device\": " << quoted(device.name) << ", \"capability\": " << device.capability
-      << ", \"driver_version\": " << device.driver_version << ", \"cases\": [\n";
+  out << "{\"device\": " << quoted(device.name) << ", \"devices\": " << device.devices
+      << ", \"capability\": " << device.capability << ", \"driver_version\": " << device.driver_version
+      << ", \"cases\": [\n";
   for (const Entry& entry : entries) out << json_of(entry) << (&entry == &entries.back() ? "\n" : ",\n");
   out << "]}\n";
   out.flush();

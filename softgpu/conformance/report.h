@@ -12,6 +12,7 @@ struct DeviceFacts {
   std::string name;
   int capability = 0;      // major * 10 + minor
   int driver_version = 0;  // 1000 * major + 10 * minor
+  int devices = 0;
 };
 
 struct Entry {

@@ -27,19 +27,10 @@ CaseResult failure(const std::string& why) {
   return result;
 }
 
-// The primary context of the first device, current on this thread.
-CUresult use_device() {
-  CUdevice device = 0;
-  CUcontext context = nullptr;
-  if (const CUresult result = driver().cuDeviceGet(&device, 0); result != CUDA_SUCCESS) return result;
-  if (const CUresult result = driver().cuDevicePrimaryCtxRetain(&context, device); result != CUDA_SUCCESS)
-    return result;
-  return driver().cuCtxSetCurrent(context);
-}
-
 CaseResult run_here(const Case& one) {
   const auto start = std::chrono::steady_clock::now();
-  if (const CUresult result = use_device(); result != CUDA_SUCCESS) return failure("no context: " + name_of(result));
+  if (const CUresult result = use_first_device(); result != CUDA_SUCCESS)
+    return failure("no context: " + name_of(result));
   CaseResult result;
   {
     Test test(one);
@@ -108,6 +99,15 @@ CaseResult run_alone(const std::string& library, const std::string& name) {
 }
 
 }  // namespace
+
+CUresult use_first_device() {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  if (const CUresult result = driver().cuDeviceGet(&device, 0); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = driver().cuDevicePrimaryCtxRetain(&context, device); result != CUDA_SUCCESS)
+    return result;
+  return driver().cuCtxSetCurrent(context);
+}
 
 CaseResult Runner::run(const std::string& name, const Case& one) {
   if (one.isolated || ruined_) return run_alone(library_, name);

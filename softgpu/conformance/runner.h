@@ -4,9 +4,13 @@
 
 #include <string>
 
+#include "abi/cuda.h"
 #include "softgpu/conformance/case.h"
 
 namespace softgpu::conformance {
+
+// Makes the primary context of the first device current on this thread.
+CUresult use_first_device();
 
 class Runner {
  public:

@@ -112,7 +112,9 @@ class Test {
   void expect_value(const char* what, long long got, long long want);
 
   // What the driver did where the documentation says nothing: in the report, judged by nobody.
-  void observe(const char* what, const std::string& value) { result_.observed.emplace_back(what, value); }
+  void observe(const std::string& what, const std::string& value) {
+    result_.observed.emplace_back("open: " + what, value);
+  }
 
   // Bit for bit.
   template <class T>

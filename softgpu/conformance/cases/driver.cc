@@ -225,6 +225,44 @@ void resolver(Test& test) {
   resolve("cuDoesNotExist", 12000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
+// A name stands for another function in each version of CUDA that changed it.
+void resolver_versions(Test& test) {
+  struct Row {
+    const char* name;
+    int version;
+    const char* symbol;
+  };
+  constexpr Row kRows[] = {
+      {"cuCtxCreate", 2000, "cuCtxCreate"},
+      {"cuCtxCreate", 3020, "cuCtxCreate_v2"},
+      {"cuCtxCreate", 11040, "cuCtxCreate_v3"},
+      {"cuStreamDestroy", 2000, "cuStreamDestroy"},
+      {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
+      {"cuStreamBeginCapture", 10000, "cuStreamBeginCapture"},
+      {"cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"},
+      {"cuGraphInstantiate", 10000, "cuGraphInstantiate"},
+      {"cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"},
+      {"cuGraphExecUpdate", 10020, "cuGraphExecUpdate"},
+      {"cuGraphExecUpdate", 12000, "cuGraphExecUpdate_v2"},
+      {"cuMemPrefetchAsync", 8000, "cuMemPrefetchAsync"},
+      {"cuMemPrefetchAsync", 12020, "cuMemPrefetchAsync_v2"},
+      {"cuStreamWaitValue32", 8000, "cuStreamWaitValue32"},
+      {"cuStreamWaitValue32", 11070, "cuStreamWaitValue32_v2"},
+      {"cuGetProcAddress", 11030, "cuGetProcAddress"},
+      {"cuGetProcAddress", 12000, "cuGetProcAddress_v2"},
+  };
+  int driver_version = 0;
+  driver().cuDriverGetVersion(&driver_version);
+  for (const Row& row : kRows) {
+    void* function = nullptr;
+    auto status = CU_GET_PROC_ADDRESS_SUCCESS;
+    if (row.version > driver_version) continue;
+    driver().cuGetProcAddress(row.name, &function, row.version, 0, &status);
+    const std::string what = std::string(row.name) + "@" + std::to_string(row.version) + " is " + row.symbol;
+    test.expect(function != nullptr && function == driver_symbol(row.symbol), what.c_str());
+  }
+}
+
 constexpr Case kCases[] = {
     {"bad_devices", nullptr, bad_devices},
     {"bad_allocations", nullptr, bad_allocations},
@@ -238,6 +276,7 @@ constexpr Case kCases[] = {
     {"modules", "driver", modules},
     {"function_attributes", "driver", function_attributes},
     {"resolver", nullptr, resolver},
+    {"resolver_versions", nullptr, resolver_versions},
 };
 
 }  // namespace

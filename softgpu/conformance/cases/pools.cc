@@ -82,7 +82,7 @@ void counters(Test& test) {
   test.expect_value("after the reset", static_cast<long long>(pool.counter(CU_MEMPOOL_ATTR_USED_MEM_HIGH)), 0);
 }
 
-// "The release threshold: bytes to hold on to before trying to release memory to the OS"; a trim goes below it.
+// The release threshold is what a pool holds on to before it tries to give memory back; a trim goes below it.
 void threshold_and_trim(Test& test) {
   if (!pools_supported(test)) return;
   Scene scene(test);
@@ -154,8 +154,7 @@ void across_streams(Test& test) {
   test.expect_value("used", static_cast<long long>(pool.counter(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)), 0);
 }
 
-// "If any pointers obtained from this pool haven't been freed [...] the resources will be released automatically once
-// there are no more outstanding allocations."
+// "The resources associated with the pool will be released automatically once there are no more outstanding allocations."
 void destroyed_with_memory(Test& test) {
   if (!pools_supported(test)) return;
   Scene scene(test);

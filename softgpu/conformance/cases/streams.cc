@@ -143,6 +143,107 @@ void properties(Test& test) {
                    CUDA_ERROR_INVALID_VALUE);
 }
 
+// ---- Waits and writes of memory words in a stream
+
+void wait_and_write(Test& test) {
+  Scene scene(test);
+  const CUstream first = scene.stream(CU_STREAM_NON_BLOCKING), second = scene.stream(CU_STREAM_NON_BLOCKING);
+  const auto words = test.zeros<unsigned>(2), result = test.zeros<unsigned>(1);
+  const CUdeviceptr flag = words.address;
+  const CUresult waits = driver().cuStreamWaitValue32(first, flag, 7, CU_STREAM_WAIT_VALUE_EQ);
+  if (waits == CUDA_ERROR_NOT_SUPPORTED) return test.skip("no stream memory operations");
+  test.expect_code("cuStreamWaitValue32", waits, CUDA_SUCCESS);
+  scene.launch("add_to", first, result, 5u);
+  test.expect_code("6 is not 7", driver().cuStreamWriteValue32(second, flag, 6, CU_STREAM_WRITE_VALUE_DEFAULT),
+                   CUDA_SUCCESS);
+  test.expect_code("cuStreamSynchronize", driver().cuStreamSynchronize(second), CUDA_SUCCESS);
+  test.expect_code("it waits", driver().cuStreamQuery(first), CUDA_ERROR_NOT_READY);
+  test.expect_code("7 is", driver().cuStreamWriteValue32(second, flag, 7, CU_STREAM_WRITE_VALUE_DEFAULT), CUDA_SUCCESS);
+  test.expect_code("cuStreamSynchronize", driver().cuStreamSynchronize(first), CUDA_SUCCESS);
+  test.equal("it went on", test.download(result), {5u});
+  test.equal("the word", test.download(words), {7u, 0u});
+  test.expect_code("off its alignment", driver().cuStreamWriteValue32(second, flag + 2, 1, 0),
+                   CUDA_ERROR_INVALID_VALUE);
+}
+
+// GEQ compares the difference as a signed number, so that a counter may wrap.
+void wait_conditions(Test& test) {
+  Scene scene(test);
+  const CUstream stream = scene.stream(CU_STREAM_NON_BLOCKING);
+  const auto words = test.upload(std::vector<unsigned>{3, 0xfffffff0, 0x10, 0});
+  const CUdeviceptr at = words.address;
+  const CUresult first = driver().cuStreamWaitValue32(stream, at, 3, CU_STREAM_WAIT_VALUE_GEQ);
+  if (first == CUDA_ERROR_NOT_SUPPORTED) return test.skip("no stream memory operations");
+  test.expect_code("3 >= 3", first, CUDA_SUCCESS);
+  test.expect_code("3 >= 2^32 - 5, as signed", driver().cuStreamWaitValue32(stream, at, ~4u, CU_STREAM_WAIT_VALUE_GEQ),
+                   CUDA_SUCCESS);
+  test.expect_code("0x10 & 0x30", driver().cuStreamWaitValue32(stream, at + 8, 0x30, CU_STREAM_WAIT_VALUE_AND),
+                   CUDA_SUCCESS);
+  if (test.attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR) != 0) {
+    test.expect_code("~(0xfffffff0 | 3)", driver().cuStreamWaitValue32(stream, at + 4, 3, CU_STREAM_WAIT_VALUE_NOR),
+                     CUDA_SUCCESS);
+  }
+  if (test.attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0) {
+    test.expect_code("cuStreamWriteValue64", driver().cuStreamWriteValue64(stream, at + 8, 0x500000001, 0),
+                     CUDA_SUCCESS);
+    test.expect_code("cuStreamWaitValue64",
+                     driver().cuStreamWaitValue64(stream, at + 8, 0x500000001, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+  }
+  test.expect_code("all hold", driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
+}
+
+void batch_of_operations(Test& test) {
+  Scene scene(test);
+  const CUstream stream = scene.stream(CU_STREAM_NON_BLOCKING);
+  const auto words = test.zeros<unsigned>(3);
+  CUstreamBatchMemOpParams operations[3] = {};
+  for (unsigned i = 0; i < 2; ++i) {
+    operations[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    operations[i].writeValue.address = words.address + 4 * i;
+    operations[i].writeValue.value = 10 + i;
+  }
+  operations[2].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  operations[2].waitValue.address = words.address + 4;
+  operations[2].waitValue.value = 11;
+  operations[2].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  const CUresult result = driver().cuStreamBatchMemOp(stream, 3, operations, 0);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) return test.skip("no stream memory operations");
+  test.expect_code("cuStreamBatchMemOp", result, CUDA_SUCCESS);
+  test.expect_code("cuStreamSynchronize", driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
+  test.equal("words", test.download(words), {10u, 11u, 0u});
+}
+
+// A wait captures what the event stands for at that moment; recording it again does not move the wait.
+void recorded_again(Test& test) {
+  Scene scene(test);
+  const CUstream fast = scene.stream(CU_STREAM_NON_BLOCKING), held = scene.stream(CU_STREAM_NON_BLOCKING);
+  const CUstream waiting = scene.stream(CU_STREAM_NON_BLOCKING);
+  const CUevent event = scene.event(CU_EVENT_DISABLE_TIMING);
+  const auto word = test.zeros<unsigned>(1);
+  test.check(driver().cuEventRecord(event, fast), "cuEventRecord");
+  test.check(driver().cuStreamWaitEvent(waiting, event, 0), "cuStreamWaitEvent");
+  scene.hold(held);
+  test.check(driver().cuEventRecord(event, held), "cuEventRecord");
+  scene.launch("add_to", waiting, word, 4u);
+  test.expect_code("the wait is over", driver().cuStreamSynchronize(waiting), CUDA_SUCCESS);
+  test.expect_code("the event is not", driver().cuEventQuery(event), CUDA_ERROR_NOT_READY);
+}
+
+void handles(Test& test) {
+  Scene scene(test);
+  const CUstream a = scene.stream(CU_STREAM_NON_BLOCKING), b = scene.stream(CU_STREAM_NON_BLOCKING);
+  CUcontext own = nullptr, current = nullptr;
+  unsigned long long first = 0, second = 0;
+  driver().cuCtxGetCurrent(&current);
+  test.expect_code("cuStreamGetCtx", driver().cuStreamGetCtx(a, &own), CUDA_SUCCESS);
+  test.expect(own == current, "a stream belongs to its context");
+  test.expect_code("cuStreamGetId", driver().cuStreamGetId(a, &first), CUDA_SUCCESS);
+  driver().cuStreamGetId(b, &second);
+  test.expect(first != second, "identifiers differ");
+  test.expect_code("the legacy stream", driver().cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS);
+  test.expect_code("the thread's own", driver().cuStreamSynchronize(CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+}
+
 constexpr Case kCases[] = {
     {"one_stream_is_ordered", "driver", one_stream_is_ordered},
     {"queries", "driver", queries},
@@ -151,6 +252,11 @@ constexpr Case kCases[] = {
     {"timing", "driver", timing},
     {"host_functions", "driver", host_functions},
     {"properties", nullptr, properties},
+    {"wait_and_write", "driver", wait_and_write},
+    {"wait_conditions", nullptr, wait_conditions},
+    {"batch_of_operations", nullptr, batch_of_operations},
+    {"recorded_again", "driver", recorded_again},
+    {"handles", nullptr, handles},
 };
 
 }  // namespace
