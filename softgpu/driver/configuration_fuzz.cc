@@ -12,8 +12,8 @@
 #include <fstream>
 #include <string>
 
-#include "softgpu/device/gpu_settings.h"
-#include "softgpu/device/mps.h"
+#include "softgpu/device/mig/gpu_settings.h"
+#include "softgpu/device/time/mps.h"
 #include "softgpu/driver/visible_devices.h"
 
 namespace {
