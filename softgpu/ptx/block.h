@@ -33,7 +33,7 @@ class BlockRunner {
   // False when the host has no memory for the block.
   bool start(const LaunchState& run, AddressSpace::Extent* extents, std::uint64_t block_index);
 
-  // Runs until the block ends, faults, or one of its warps has made `budget` backward branches.
+  // Runs until the block ends, faults, or one of its warps has made `budget` backward branches or calls.
   BlockProgress step(const InstructionSet& isa, int budget);
 
   const Warp* faulted_warp() const { return faulted_; }
