@@ -39,6 +39,17 @@ CUDA_TEXTURE_DESC sampling(CUaddress_mode mode, CUfilter_mode filter, unsigned f
   return texture;
 }
 
+// Device memory with these values, for a texture: allocations are aligned to 256 bytes only, textures may need more.
+template <class T>
+Buffer<T> upload_for_texture(Test& test, const std::vector<T>& values) {
+  const auto alignment = static_cast<CUdeviceptr>(test.attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT));
+  const std::size_t bytes = values.size() * sizeof(T);
+  const auto space = test.zeros<char>(bytes + alignment);
+  const Buffer<T> buffer{(space.address + alignment - 1) / alignment * alignment, values.size()};
+  if (test.ok()) test.check(driver().cuMemcpyHtoD(buffer.address, values.data(), bytes), "cuMemcpyHtoD");
+  return buffer;
+}
+
 // Arrays, textures and surfaces of a case.
 class Images {
  public:
@@ -183,7 +194,7 @@ void linear_memory_fetch(Test& test) {
   const int n = 300;
   std::vector<int> at, data = integers(4 * 256, 4, -1000, 1000);
   for (const unsigned word : words(n, 5, 256)) at.push_back(static_cast<int>(word));
-  const auto memory = test.upload(data);
+  const auto memory = upload_for_texture(test, data);
   const auto plain = sampling(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT);
   const auto texture = images.texture(linear_memory(memory.address, CU_AD_FORMAT_SIGNED_INT32, 4, 4096), plain);
   const auto out = test.zeros<Words>(n);
@@ -226,8 +237,8 @@ void formats(Test& test) {
     for (int i = 0; i < n; ++i) want.push_back(expected(i));
     test.near(what, first_channel(test.download(out)), want, 1e-6);
   };
-  const auto device_bytes = test.upload(bytes);
-  const auto device_shorts = test.upload(shorts);
+  const auto device_bytes = upload_for_texture(test, bytes);
+  const auto device_shorts = upload_for_texture(test, shorts);
   fetch("u8", device_bytes.address, CU_AD_FORMAT_UNSIGNED_INT8, 256, [](int i) { return i / 255.0f; });
   fetch("s8", device_bytes.address, CU_AD_FORMAT_SIGNED_INT8, 256,
         [](int i) { return std::max(static_cast<signed char>(i) / 127.0f, -1.0f); });
@@ -324,7 +335,7 @@ void surfaces(Test& test) {
 
 void descriptions(Test& test) {
   Images images(test);
-  const auto memory = test.zeros<float>(1024);
+  const auto memory = upload_for_texture(test, std::vector<float>(1024));
   auto resource = linear_memory(memory.address, CU_AD_FORMAT_FLOAT, 1, 4096);
   const auto description = sampling(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT);
   const CUtexObject texture = images.texture(resource, description);
