@@ -34,6 +34,7 @@ CaseResult run_here(const Case& one) {
   CaseResult result;
   {
     Test test(one);
+    if (one.kernels != nullptr) test.load();
     if (test.ok()) one.run(test);
     result = test.take_result();
   }

@@ -85,6 +85,8 @@ class Test {
   void synchronize() {
     if (ok()) check(driver().cuCtxSynchronize(), "cuCtxSynchronize");
   }
+  // Loads the case's module, once; before the case runs, because a capture refuses it.
+  bool load();
   CUfunction function(const char* kernel);
   // The variable of the case's module, as one buffer of T.
   template <class T>
@@ -162,7 +164,6 @@ class Test {
   static std::string number(double value);
 
   CUdeviceptr allocate(std::size_t bytes);
-  bool load();
   void launch_with(const char* kernel, const Shape& shape, std::vector<void*> parameters);
   void mismatch(const char* what, std::size_t index, const std::string& got, const std::string& want);
   void add_to_digest(const void* bytes, std::size_t count);
