@@ -17,7 +17,8 @@ set(FAIRLEAD_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize, for example ad
 
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -Werror=return-type -fno-omit-frame-pointer)
 if(FAIRLEAD_SANITIZE)
-  add_compile_options(-fsanitize=${FAIRLEAD_SANITIZE} -fno-sanitize-recover=undefined)
+  # Callers of a C interface may pass any integer where it has an enumeration.
+  add_compile_options(-fsanitize=${FAIRLEAD_SANITIZE} -fno-sanitize-recover=undefined -fno-sanitize=enum)
   add_link_options(-fsanitize=${FAIRLEAD_SANITIZE})
 endif()
 if(FAIRLEAD_SANITIZE STREQUAL "thread")

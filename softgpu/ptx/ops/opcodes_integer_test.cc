@@ -9,6 +9,12 @@ namespace {
 using namespace testing;  // the short names of types
 using s128 = __int128;
 
+// The low 128 bits of a * b + c: two 64-bit factors can overflow a signed type.
+s128 product(s128 a, s128 b, s128 c = 0) {
+  using Wide = unsigned __int128;
+  return static_cast<s128>(static_cast<Wide>(a) * static_cast<Wide>(b) + static_cast<Wide>(c));
+}
+
 template <class T>
 std::string name_of() {
   return std::string(std::is_signed_v<T> ? "s" : "u") + std::to_string(8 * sizeof(T));
@@ -27,12 +33,12 @@ void expect_arithmetic() {
   const std::string t = "." + name_of<T>();
   expect_op<T(T, T)>("add" + t, [](T a, T b) { return wrapped<T>(s128{a} + b); });
   expect_op<T(T, T)>("sub" + t, [](T a, T b) { return wrapped<T>(s128{a} - b); });
-  expect_op<T(T, T)>("mul.lo" + t, [](T a, T b) { return wrapped<T>(s128{a} * b); });
+  expect_op<T(T, T)>("mul.lo" + t, [](T a, T b) { return wrapped<T>(product(a, b)); });
   expect_op<T(T, T)>("mul.hi" + t, [](T a, T b) {
     if constexpr (std::is_signed_v<T>) return wrapped<T>(s128{a} * b >> (8 * sizeof(T)));
     return static_cast<T>(static_cast<unsigned __int128>(a) * b >> (8 * sizeof(T)));
   });
-  expect_op<T(T, T, T)>("mad.lo" + t, [](T a, T b, T c) { return wrapped<T>(s128{a} * b + c); });
+  expect_op<T(T, T, T)>("mad.lo" + t, [](T a, T b, T c) { return wrapped<T>(product(a, b, c)); });
   expect_op<T(T, T, T)>("mad.hi" + t, [](T a, T b, T c) {
     if constexpr (std::is_signed_v<T>) return wrapped<T>((s128{a} * b >> (8 * sizeof(T))) + c);
     return static_cast<T>((static_cast<unsigned __int128>(a) * b >> (8 * sizeof(T))) + c);
@@ -67,7 +73,7 @@ template <class Wide, class T>
 void expect_wide() {
   expect_op<Wide(T, T)>("mul.wide." + name_of<T>(), [](T a, T b) { return static_cast<Wide>(Wide{a} * Wide{b}); });
   expect_op<Wide(T, T, Wide)>("mad.wide." + name_of<T>(),
-                              [](T a, T b, Wide c) { return wrapped<Wide>(s128{a} * b + c); });
+                              [](T a, T b, Wide c) { return wrapped<Wide>(product(a, b, c)); });
 }
 TEST(IntegerOpcodes, WideProducts) {
   expect_wide<s32, s16>();
