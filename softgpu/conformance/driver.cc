@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 namespace softgpu::conformance {
 namespace {
 
@@ -23,6 +25,10 @@ void resolve(void* library, const char* name, Function& entry) {
 }  // namespace
 
 bool open_driver(const char* library, std::string& error) {
+  // With lazy loading the first launch of a kernel loads it, which may wait for all work of the device. Cases that hold one
+  // stream back and launch into another would wait forever; the guide allows that, and drivers do it. Before the driver
+  // is opened, because it reads the variable then.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   library_name = library;
   handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

@@ -1,12 +1,14 @@
-// A fat binary, made by hand: a header of 16 bytes, then for each entry a header of 64 bytes and a payload padded to 8.
+// A fat binary, made by hand: a header of 16 bytes, then for each entry a header of 64 bytes and a payload padded to 8. A
+// PTX entry's header has 16 more bytes, which lead to the options of its compilation: where they are missing, a driver
+// takes the entry's first word for their place, and crashes.
 //
 // Compression needs no library: an LZ4 block and a zstd frame may hold their bytes as literals. So that there is something
-// to decompress, the text is followed by a run of line feeds, as a match (LZ4) or a run-length block (zstd).
+// to decompress, the text is followed by a run of line feeds, as a match (LZ4) or a run-length block (zstd), and a NUL.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <cstdio>
 #include <string>
 
 namespace softgpu::conformance {
@@ -14,7 +16,7 @@ namespace softgpu::conformance {
 class FatBinary {
  public:
   enum class Packing { kPlain, kLz4, kZstd };
-  // What cuModuleLoadFatBinary takes.
+  // What compilers register with the runtime. cuModuleLoad* take the container instead.
   struct Wrapper {
     std::uint32_t magic, version;
     const void* container;
@@ -23,22 +25,31 @@ class FatBinary {
 
   FatBinary() : bytes_(kHeaderBytes, '\0') { finish(); }
 
-  // For devices of at least this architecture, 70 for sm_70.
+  // For devices of at least this architecture, 70 for sm_70. REQUIRES: the text begins with `.version`.
   void add_ptx(unsigned architecture, const std::string& text, Packing packing) {
-    switch (packing) {
-      case Packing::kPlain: return add(kPtx, architecture, text + '\0', 0, 0);
-      case Packing::kLz4: return add(kPtx, architecture, lz4(text), kLz4Flag, text.size() + kRun);
-      case Packing::kZstd: return add(kPtx, architecture, zstd(text), kZstdFlag, text.size() + kRun);
-    }
+    Entry entry{};
+    unsigned major = 0, minor = 0;
+    std::sscanf(text.c_str(), ".version %u.%u", &major, &minor);
+    entry.kind = kPtx, entry.architecture = architecture;
+    entry.header_bytes = sizeof entry + sizeof(Options), entry.options = sizeof entry;
+    entry.major = static_cast<std::uint16_t>(major), entry.minor = static_cast<std::uint16_t>(minor);
+    if (packing == Packing::kPlain) return add(entry, text + '\0');
+    entry.flags = packing == Packing::kLz4 ? kLz4Flag : kZstdFlag;
+    entry.text_bytes = text.size() + kRun;
+    add(entry, packing == Packing::kLz4 ? lz4(text) : zstd(text));
   }
-  void add_machine_code(unsigned architecture, const std::string& code) { add(kMachineCode, architecture, code, 0, 0); }
+  void add_machine_code(unsigned architecture, const std::string& code) {
+    Entry entry{};
+    entry.kind = kMachineCode, entry.architecture = architecture, entry.header_bytes = sizeof entry;
+    add(entry, code);
+  }
 
   // Both are valid while the object is, until the next add.
   const void* container() const { return bytes_.data(); }
   Wrapper wrapper() const { return {0x466243b1, 1, bytes_.data(), nullptr}; }
 
  private:
-  static constexpr std::size_t kHeaderBytes = 16, kRun = 4000;
+  static constexpr std::size_t kHeaderBytes = 16, kRun = 4000;  // line feeds and a NUL
   static constexpr std::uint16_t kPtx = 1, kMachineCode = 2;
   static constexpr std::uint64_t kLz4Flag = 0x2000, kZstdFlag = 0x8000;
 
@@ -52,6 +63,11 @@ class FatBinary {
     std::uint64_t flags, reserved, text_bytes;
   };
   static_assert(sizeof(Entry) == 64);
+  // After the header of a PTX entry: where, from the entry's beginning on, the options are; and none of them.
+  struct Options {
+    std::uint32_t text = sizeof(Entry) + 8, reserved = 0;
+    char none[8] = {};
+  };
 
   template <class T>
   static void append(std::string& out, T value, std::size_t count = sizeof(T)) {
@@ -63,7 +79,8 @@ class FatBinary {
     for (length -= 15; length >= 255; length -= 255) out += '\xff';
     out += static_cast<char>(length);
   }
-  // The text and one line feed as literals, a match that repeats it, the last five bytes as literals again.
+  // The text and one line feed as literals, a match that repeats it, the last five bytes as literals again: line feeds and
+  // the NUL.
   static std::string lz4(const std::string& text) {
     constexpr std::size_t kLast = 5;
     const std::size_t literals = text.size() + 1, match = kRun - 1 - kLast - 4;
@@ -73,7 +90,7 @@ class FatBinary {
     append<std::uint16_t>(out, 1);
     append_length(out, match);
     out += static_cast<char>(kLast << 4);
-    return out + std::string(kLast, '\n');
+    return out + std::string(kLast - 1, '\n') + '\0';
   }
   static std::string zstd(const std::string& text) {
     constexpr std::uint32_t kRaw = 0, kRunLength = 1, kLastBlock = 1;
@@ -83,20 +100,20 @@ class FatBinary {
     append<std::uint32_t>(out, static_cast<std::uint32_t>(text.size() + kRun));
     append<std::uint32_t>(out, static_cast<std::uint32_t>(text.size()) << 3 | kRaw << 1, 3);
     out += text;
-    append<std::uint32_t>(out, kRun << 3 | kRunLength << 1 | kLastBlock, 3);
-    return out + '\n';
+    append<std::uint32_t>(out, (kRun - 1) << 3 | kRunLength << 1, 3);
+    out += '\n';
+    append<std::uint32_t>(out, 1 << 3 | kRaw << 1 | kLastBlock, 3);
+    return out + '\0';
   }
-  void add(std::uint16_t kind, unsigned architecture, std::string payload, std::uint64_t flags,
-           std::size_t text_bytes) {
-    Entry entry{};
-    entry.kind = kind, entry.version = 0x101, entry.header_bytes = sizeof entry;
+  // Fills in what all entries have, and what follows from the payload.
+  void add(Entry entry, std::string payload) {
+    entry.version = 0x101;
     entry.padded_bytes = (payload.size() + 7) / 8 * 8;
-    entry.compressed_bytes = text_bytes == 0 ? 0 : static_cast<std::uint32_t>(payload.size());
-    entry.architecture = architecture;
-    entry.flags = 0x11 | flags;  // 64 bits, Linux
-    entry.text_bytes = text_bytes;
+    entry.compressed_bytes = entry.text_bytes == 0 ? 0 : static_cast<std::uint32_t>(payload.size());
+    entry.flags |= 0x11;  // 64 bits, Linux
     payload.resize(entry.padded_bytes);
     append(bytes_, entry);
+    if (entry.options != 0) append(bytes_, Options{});
     bytes_ += payload;
     finish();
   }

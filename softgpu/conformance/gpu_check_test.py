@@ -41,6 +41,17 @@ class Difference(unittest.TestCase):
     def test_what_the_documentation_leaves_open_does_not(self):
         left, right = ({"open: reuse": answer} for answer in ("yes", "no"))
         self.assertIsNone(gpu_check.difference(case(observed=left), case(observed=right)))
+        self.assertEqual(gpu_check.left_open(case(observed=left), case()), [("reuse", "yes", None)])
+        device = {"device": "GPU", "capability": 80, "driver_version": 13000}
+        rows = gpu_check.compare({"cases": [case(observed=left)]}, {"cases": [case(observed=right)]})
+        self.assertIn("| field.case | reuse | yes | no |", gpu_check.markdown(device, device, rows, "2026-01-02"))
+
+    def test_a_case_that_a_side_skips_is_not_compared(self):
+        skipped = case(status="skipped", detail="needs two devices", digest="0")
+        for left, right, side in ((skipped, case(), "GPU"), (case(), skipped, "software")):
+            self.assertIsNone(gpu_check.difference(left, right))
+            self.assertEqual(gpu_check.not_compared(left, right), f"{side}: needs two devices")
+        self.assertIsNone(gpu_check.not_compared(case(), case(status="fail")))
 
 
 class Report(unittest.TestCase):
@@ -57,6 +68,19 @@ class Report(unittest.TestCase):
         rows = gpu_check.compare({"cases": [case()]}, {"cases": [case(digest="2")]})
         text = gpu_check.markdown(device, device, rows, "2026-01-02")
         self.assertLess(text.index("`field.case`: bits"), text.index("## Cases"))
+
+    def test_skipped_cases_have_a_section_of_their_own_and_do_not_fail_the_run(self):
+        device = {"device": "GPU", "capability": 80, "driver_version": 13000}
+        rows = gpu_check.compare({"cases": [case(status="skipped", detail="too large")]}, {"cases": [case()]})
+        text = gpu_check.markdown(device, device, rows, "2026-01-02")
+        self.assertIn("## Differences\n\nNone.\n", text)
+        self.assertIn("## Not compared", text)
+        self.assertIn("- `field.case`: GPU: too large", text)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(gpu_check.report_differences(rows), 0)
+        self.assertIn("0 differ, 1 not compared", out.getvalue())
+        self.assertNotIn("Not compared", gpu_check.markdown(device, device, gpu_check.compare(
+            {"cases": [case()]}, {"cases": [case()]}), "2026-01-02"))
 
 
 if __name__ == "__main__":

@@ -21,20 +21,24 @@ constexpr char kHelp[] = R"(softgpu-conformance [OPTION...]: checks the machine'
   --json FILE      the results for tools
   --library FILE   the driver to check (libcuda.so.1)
   --expected-failures FILE   cases, a name per line, that must not pass; all others must
+  --isolate        each case in a process of its own, which a crash or a hang does not outlive
 Exit status: 0 all passed, 1 some did not, 3 no driver or no device.
 )";
 
 struct Options {
   std::string filter, json, expected_failures, alone, role;
   std::string library = "libcuda.so.1";
-  bool list = false;
+  bool list = false, isolate = false;
 };
 
 bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--list") {
-      options.list = true;
+    if (bool* flag = name == "--list"      ? &options.list
+                     : name == "--isolate" ? &options.isolate
+                                           : nullptr;
+        flag != nullptr) {
+      *flag = true;
       continue;
     }
     std::string* value = name == "--filter"              ? &options.filter
@@ -109,7 +113,7 @@ int run_all(const Options& options, const DeviceFacts& device) {
   std::printf("%s, sm_%d, driver %d.%d\n", device.name.c_str(), device.capability, device.driver_version / 1000,
               device.driver_version % 1000 / 10);
   const std::set<std::string> failures = read_names(options.expected_failures);
-  Runner runner(options.library);
+  Runner runner(options.library, options.isolate);
   std::vector<Entry> entries;
   int counts[4] = {}, unexpected = 0;
   for (const Named& named : select(options.filter)) {

@@ -17,7 +17,7 @@ namespace softgpu::conformance {
 namespace {
 
 constexpr int kResultFd = 3;  // in the started process
-constexpr unsigned kProcessLimitSeconds = 120;
+constexpr unsigned kProcessLimitSeconds = 60;
 constexpr char kSeparator = '\x1f';
 
 CaseResult failure(const std::string& why) {
@@ -111,9 +111,9 @@ CUresult use_first_device() {
 }
 
 CaseResult Runner::run(const std::string& name, const Case& one) {
-  if (one.isolated || ruined_) return run_alone(library_, name);
-  const CaseResult result = run_here(one);
-  ruined_ = driver().cuCtxSynchronize() != CUDA_SUCCESS;
+  if (one.isolated || isolate_) return run_alone(library_, name);
+  CaseResult result = run_here(one);
+  isolate_ = driver().cuCtxSynchronize() != CUDA_SUCCESS;
   return result;
 }
 

@@ -1,5 +1,6 @@
 // Runs cases: in this process one after the other on the first device, or, where a case leaves its context unusable, in a
-// process of its own. On hardware a fault ruins the whole process, so after an unexpected one all others run alone, too.
+// process of its own. On hardware a fault ruins the whole process, so after an unexpected one all others run alone, too; a
+// crash or a hang is survived by those that run alone only.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ CUresult use_first_device();
 
 class Runner {
  public:
-  // Isolated cases start this program again with `library` and the case's name.
-  explicit Runner(std::string library) : library_(std::move(library)) {}
+  // Isolated cases start this program again with `library` and the case's name; with `isolate` all do.
+  Runner(std::string library, bool isolate) : library_(std::move(library)), isolate_(isolate) {}
 
   CaseResult run(const std::string& name, const Case& one);
 
@@ -24,7 +25,7 @@ class Runner {
 
  private:
   std::string library_;
-  bool ruined_ = false;
+  bool isolate_;
 };
 
 }  // namespace softgpu::conformance

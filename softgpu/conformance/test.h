@@ -25,9 +25,11 @@
 
 namespace softgpu::conformance {
 
+// As CUDA's dim3: a number is a size along x.
 struct Dim {
   unsigned x = 1, y = 1, z = 1;
-  Dim(unsigned x_value, unsigned y_value = 1, unsigned z_value = 1) : x(x_value), y(y_value), z(z_value) {}
+  Dim(unsigned x_value, unsigned y_value = 1, unsigned z_value = 1)  // NOLINT(google-explicit-constructor)
+      : x(x_value), y(y_value), z(z_value) {}
 };
 
 struct Shape {

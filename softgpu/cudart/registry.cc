@@ -1,8 +1,22 @@
 #include "softgpu/cudart/registry.h"
 
+#include <cstring>
 #include <mutex>
 
+#include "softgpu/driver/code/fatbin_wrapper.h"
+
 namespace softgpu::cudart {
+namespace {
+
+// The container of a wrapper: the driver's calls that load modules take nothing else. Any other image as it is.
+const void* unwrapped(const void* image) {
+  FatbinWrapper wrapper;
+  if (image == nullptr || std::memcmp(image, &wrapper.magic, sizeof wrapper.magic) != 0) return image;
+  std::memcpy(&wrapper, image, sizeof wrapper);
+  return wrapper.data;
+}
+
+}  // namespace
 
 Registry& Registry::get() {
   static auto* const registry = new Registry;  // programs unregister after static destruction
@@ -10,8 +24,8 @@ Registry& Registry::get() {
 }
 
 FatBinary* Registry::add_binary(const void* wrapper) {
+  auto binary = std::make_unique<FatBinary>(FatBinary{unwrapped(wrapper), nullptr});
   const std::lock_guard guard(mutex_);
-  auto binary = std::make_unique<FatBinary>(FatBinary{wrapper, nullptr});
   FatBinary* const key = binary.get();
   binaries_.emplace(key, std::move(binary));
   return key;
@@ -35,7 +49,7 @@ void Registry::add_managed(FatBinary* binary, void** host, const char* name, std
 cudaError_t Registry::load(const Driver& driver, FatBinary& binary) {
   if (binary.library != nullptr) return cudaSuccess;
   const CUresult result =
-      driver.cuLibraryLoadData(&binary.library, binary.wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0);
+      driver.cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (result != CUDA_SUCCESS) {
     binary.library = nullptr;
     return static_cast<cudaError_t>(result);

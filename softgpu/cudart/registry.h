@@ -15,7 +15,7 @@
 namespace softgpu::cudart {
 
 struct FatBinary {
-  const void* wrapper = nullptr;
+  const void* image = nullptr;  // the container; whatever else was registered, the driver refuses
   CUlibrary library = nullptr;  // once loaded
 };
 
@@ -23,6 +23,7 @@ class Registry {
  public:
   static Registry& get();
 
+  // What a program registers: the wrapper of a container.
   FatBinary* add_binary(const void* wrapper);
   void add_kernel(FatBinary* binary, const void* host, const char* name);
   void add_variable(FatBinary* binary, const void* host, const char* name, std::size_t bytes);

@@ -1,16 +1,37 @@
 #include "softgpu/device/clients.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <string>
 
 #include "softgpu/device/files.h"
+#include "softgpu/device/private_descriptors.h"
 
 namespace softgpu {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31746E65696C6373;  // "sclient1"
-constexpr int kNobody = -1;
+
+struct flock byte_lock(std::uint32_t byte) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return lock;
+}
+
+// Leaves the open file description, and its locks, to a mapping that is never read and not inherited.
+bool keep_by_mapping(int descriptor) {
+  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* mapping = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, descriptor, 0);
+  if (mapping == MAP_FAILED) return false;
+  if (::madvise(mapping, bytes, MADV_DONTFORK) == 0) return true;
+  ::munmap(mapping, bytes);
+  return false;
+}
 
 }  // namespace
 
@@ -27,49 +48,49 @@ Result<Clients> Clients::open(const Machine& machine) {
   if (!slots) return failure(slots.error());
   auto shares = Shares::open(machine);
   if (!shares) return failure(shares.error());
-  return Clients(table, *slots, std::move(*shares));
+  return Clients(table, *slots, machine.path("slots"), std::move(*shares));
 }
 
 Result<Owner> Clients::join() {
-  for (std::uint32_t slot = 0; slot < kMaxClients; ++slot) {
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = slot;
-    lock.l_len = 1;
-    if (::fcntl(slots_, F_SETLK, &lock) != 0) continue;
-    auto& generation = table_->generations[slot];
-    std::uint32_t next = (generation.load() + 1) & Owner::kGenerationMask;
-    if (next == 0) next = 1;
-    generation.store(next);
-    return Owner{slot, next};
+  const PrivateDescriptors::NoFork no_fork;
+  const auto descriptor = open_file(path_);
+  if (!descriptor) return failure(descriptor.error());
+  std::uint32_t slot = 0;
+  struct flock lock = byte_lock(slot);
+  while (slot < kMaxClients && ::fcntl(*descriptor, F_OFD_SETLK, &lock) != 0) lock = byte_lock(++slot);
+  const bool kept = slot < kMaxClients && keep_by_mapping(*descriptor);
+  ::close(*descriptor);
+  if (slot == kMaxClients) {
+    return failure("the machine has " + std::to_string(kMaxClients) + " client processes, the most it can have");
   }
-  return failure("the machine has " + std::to_string(kMaxClients) + " client processes, the most it can have");
+  if (!kept) return failure("cannot map " + path_ + ": the process has too many mappings (vm.max_map_count)");
+  struct flock pid = byte_lock(kMaxClients + slot);  // after close(), which would drop it
+  ::fcntl(slots_, F_SETLK, &pid);
+  auto& generation = table_->generations[slot];
+  std::uint32_t next = (generation.load() + 1) & Owner::kGenerationMask;
+  if (next == 0) next = 1;
+  generation.store(next);
+  return Owner{slot, next};
 }
 
-// The process that holds the slot's lock, 0 when it is outside the caller's pid namespace.
-int Clients::holder(std::uint32_t slot) const {
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = slot;
-  lock.l_len = 1;
-  if (::fcntl(slots_, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return kNobody;
-  return lock.l_pid;
+// Open-file-description requests also see the locks of their own process.
+Clients::Holder Clients::holder_of_byte(std::uint32_t byte) const {
+  struct flock lock = byte_lock(byte);
+  if (::fcntl(slots_, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
+  return {true, lock.l_pid > 0 ? lock.l_pid : 0};
 }
 
 bool Clients::alive(Owner owner) const {
   if (owner.slot >= kMaxClients) return false;  // a damaged word
   // The generation is read after the lock: a new owner locks first and raises the generation afterwards.
-  return holder(owner.slot) != kNobody && table_->generations[owner.slot].load() == owner.generation;
+  return holder_of_byte(owner.slot).alive && table_->generations[owner.slot].load() == owner.generation;
 }
 
 std::optional<Clients::Live> Clients::live(std::uint32_t slot) const {
-  const int pid = holder(slot);
-  if (pid == kNobody) return std::nullopt;
+  if (!holder_of_byte(slot).alive) return std::nullopt;
   const std::uint32_t generation = table_->generations[slot].load();
   if (generation == 0) return std::nullopt;
-  return Live{{slot, generation}, pid};
+  return Live{{slot, generation}, holder_of_byte(kMaxClients + slot).pid};
 }
 
 }  // namespace softgpu

@@ -1,11 +1,13 @@
-// The client processes of a machine. Each takes a slot and holds a record lock on that byte of the file `slots` until
-// it ends; the kernel drops the lock with the process, however it dies, so a slot needs no heartbeat and no pid.
+// The client processes of a machine. Each takes a slot and holds a lock on that byte of the file `slots` until it ends;
+// the kernel drops the lock with the process, however it dies, so a slot needs no heartbeat and no pid.
 //
 // Example: process A locks byte 0 and writes generation 7; it is killed; process B finds byte 0 free, locks it and
 // writes generation 8. Pages marked (0, 7) now belong to nobody, those marked (0, 8) to B.
 //
-// Record locks belong to the process and fall when it closes *any* descriptor of the file. Hence one descriptor per
-// library, never closed; queries use open-file-description requests, which also see the locks of their own process.
+// The lock belongs to an open file description that nothing but a mapping of this process refers to: a program that
+// closes every descriptor it finds cannot drop it, and a child of fork, which does not get the mapping, cannot keep it.
+// Such a lock does not say whose it is. For that the process holds a record lock on byte kMaxClients + slot as well,
+// which falls when it closes any descriptor of the file; then the slot's pid is unknown, and no more than that.
 #pragma once
 
 #include <atomic>
@@ -24,13 +26,15 @@ class Clients {
   // Opens the client table of `machine`, creating it when absent.
   static Result<Clients> open(const Machine& machine);
 
-  // Takes a free slot for this process. Call once per process. Error: all slots are taken.
+  // Takes a free slot for this process. Call once per process. Error: all slots are taken, or the process has too many
+  // descriptors or mappings.
   Result<Owner> join();
 
   // Whether the process that `owner` names still lives. Thread-safe; one system call.
   bool alive(Owner owner) const;
 
-  // The owner of a slot now, if it lives; `pid` in the caller's pid namespace, 0 when it cannot be seen from there.
+  // The owner of a slot now, if it lives; `pid` in the caller's pid namespace, 0 when it cannot be seen from there
+  // or the process closed a descriptor of `slots`.
   struct Live {
     Owner owner;
     int pid = 0;
@@ -42,11 +46,17 @@ class Clients {
 
  private:
   struct Table;
-  Clients(Table* table, int slots, Shares shares) : table_(table), slots_(slots), shares_(std::move(shares)) {}
-  int holder(std::uint32_t slot) const;
+  Clients(Table* table, int slots, std::string path, Shares shares)
+      : table_(table), slots_(slots), path_(std::move(path)), shares_(std::move(shares)) {}
+  struct Holder {
+    bool alive = false;
+    int pid = 0;
+  };
+  Holder holder_of_byte(std::uint32_t byte) const;
 
   Table* table_;
-  int slots_;
+  int slots_;  // holds the record lock of the pid; never closed
+  std::string path_;
   Shares shares_;
 };
 

@@ -50,13 +50,14 @@ enum class Direction { kToDevice, kFromDevice };
 
 // What a client does on the device (Activity). Each slot's words are written by the process that owns the slot only.
 struct ClientActivity {
-  std::atomic<std::uint32_t> owner;         // Owner::pack of the process the other words belong to
-  std::atomic<std::uint32_t> sm_share;      // SMs it may use
-  std::atomic<std::uint32_t> mps;           // 0: takes turns, 1: an MPS client, 2: one of below-normal priority
-  std::atomic<std::uint32_t> contexts;      // of an MPS client
-  std::atomic<std::uint32_t> kernels;       // running now
-  std::atomic<std::uint32_t> sms_wanted;    // by them, in all
-  std::atomic<std::uint32_t> copies[2];     // under way over the link, by Direction
+  std::atomic<std::uint32_t> owner;       // Owner::pack of the process the other words belong to
+  std::atomic<std::uint32_t> sm_share;    // SMs it may use
+  std::atomic<std::uint32_t> mps;         // 0: takes turns, 1: an MPS client, 2: one of below-normal priority
+  std::atomic<std::uint32_t> contexts;    // of an MPS client
+  std::atomic<std::uint32_t> connected;   // to the MPS server: 1 + the shared faults until then; 0: has made no context
+  std::atomic<std::uint32_t> kernels;     // running now
+  std::atomic<std::uint32_t> sms_wanted;  // by them, in all
+  std::atomic<std::uint32_t> copies[2];   // under way over the link, by Direction
   std::atomic<std::uint64_t> memory_limit;  // bytes; 0: none
   // Modelled time so far, of each kernel and copy as if it had the client's share for itself.
   std::atomic<std::uint64_t> kernel_count;
@@ -67,14 +68,15 @@ struct ClientActivity {
 
 // A process with contexts on the device, by slot (Users).
 struct User {
-  std::atomic<std::uint32_t> owner;  // Owner::pack, 0: none
+  std::atomic<std::uint32_t> owner;     // Owner::pack, 0: none
+  std::atomic<std::uint64_t> since_ns;  // computing since then; 0: not now
   std::atomic<std::uint64_t> window;
   std::atomic<std::uint64_t> busy_ns;
   std::atomic<std::uint64_t> busy_before_ns;
 };
 
 struct Control {
-  static constexpr std::uint64_t kMagic = 0x326C7274636F6773;  // "sgoctrl2"
+  static constexpr std::uint64_t kMagic = 0x336C7274636F6773;  // "sgoctrl3"
 
   std::uint64_t magic;
   std::uint64_t page_count;

@@ -133,9 +133,10 @@ class Device {
     return pool_.find(owner, window_page, count);
   }
 
-  // Counts a context of this process; false when the MPS clients of the device have the most they may have. Does
-  // nothing, successfully, for a process that takes turns.
-  bool add_context() { return !share_.mps || activity_.add_context(share_.max_contexts); }
+  // Counts a context of an MPS client, unless the answer says why not. Does nothing for a process that takes turns.
+  Activity::ContextRefusal add_context() {
+    return share_.mps ? activity_.add_context(share_) : Activity::ContextRefusal::kNone;
+  }
   void remove_context() {
     if (share_.mps) activity_.remove_context();
   }

@@ -1,7 +1,10 @@
 // The device model across real processes: shared capacity, and what remains of a process that is killed.
 #include "softgpu/device/device.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <mutex>
@@ -40,6 +43,48 @@ TEST(Clients, OwnProcessIsSeenAliveThroughAnotherDescriptor) {
     EXPECT_TRUE(second.alive(client.device->self()));
     EXPECT_EQ(second.live(0)->pid, ::getpid());
   });
+}
+
+// As a program that closes what it does not know: a daemon, or one that starts another.
+TEST(Clients, AProcessThatClosesAllDescriptorsLives) {
+  const TemporaryHome home(kSmall);
+  Observer observer;
+  Child child([&] {
+    open_client();
+    ::close(::open(observer.machine.path("slots").c_str(), O_RDWR));
+    for (int descriptor = 3; descriptor < 200; ++descriptor) {
+      struct stat file = {};
+      if (::fstat(descriptor, &file) == 0 && S_ISREG(file.st_mode)) ::close(descriptor);  // not the pipe to the parent
+    }
+  });
+  ASSERT_TRUE(child.ran());
+  EXPECT_TRUE(observer.clients.live(0));
+  child.kill();
+  EXPECT_FALSE(observer.clients.live(0));
+}
+
+TEST(Clients, AChildOfForkDoesNotKeepItsParentAlive) {
+  const TemporaryHome home(kSmall);
+  Observer observer;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Child parent([&] {
+    open_client();
+    const int child = ::fork();
+    if (child == 0) {
+      while (true) ::pause();
+    }
+    EXPECT_EQ(::write(ends[1], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  });
+  ASSERT_TRUE(parent.ran());
+  EXPECT_TRUE(observer.clients.live(0));
+  parent.kill();
+  EXPECT_FALSE(observer.clients.live(0));
+  int child = 0;
+  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  ::kill(child, SIGKILL);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(Clients, NextOwnerOfASlotHasAnotherGeneration) {

@@ -123,7 +123,7 @@ Result<void*> map_table(const std::string& path, std::string_view header, std::s
   std::string blank(header);
   blank.resize(bytes);
   if (const auto created = create_file_once(path, blank); !created) return failure(created.error());
-  const auto mapping = map_file(path, bytes);
+  auto mapping = map_file(path, bytes);
   if (!mapping) return failure(mapping.error() + "; run `softgpu reset`");
   if (std::memcmp(*mapping, header.data(), header.size()) != 0) {
     return failure(path + " is of another version or damaged; run `softgpu reset`");

@@ -11,13 +11,13 @@
 
 #include "softgpu/device/files.h"
 #include "softgpu/device/key_value.h"
+#include "softgpu/device/state_folder.h"
 
 namespace softgpu {
 namespace {
 
 // A profile's text follows each such line in the description, so that a state folder stays valid when profiles change.
 constexpr std::string_view kProfileMarker = "--- profile\n";
-constexpr std::uint64_t kDescriptionVersion = 2;
 constexpr Mode kModes[] = {Mode::kFast, Mode::kModel, Mode::kCharge};
 
 std::string environment(const char* name, const char* fallback) {
@@ -49,7 +49,7 @@ Status set_field(Machine& machine, const std::string& key, const std::string& va
     return {};
   };
   std::uint64_t version = 0;
-  if (key == "version") return set_number(version, kDescriptionVersion, kDescriptionVersion);
+  if (key == "version") return set_number(version, kStateVersion, kStateVersion);
   if (key == "id") return set_number(machine.id, 0, UINT64_MAX);
   if (key == "devices") return set_number(machine.device_count, 1, kMaxDevices);
   if (key == "memory_scale") return set_number(machine.memory_scale, 1, 4096);
@@ -111,7 +111,7 @@ struct Fields {
 
 std::string describe(const Fields& fields) {
   std::ostringstream text;
-  text << "version = " << kDescriptionVersion << "\nid = " << fields.id << "\ndevices = " << fields.devices
+  text << "version = " << kStateVersion << "\nid = " << fields.id << "\ndevices = " << fields.devices
        << "\nmode = " << fields.mode << "\ntime_scale = " << fields.time_scale
        << "\nmemory_scale = " << fields.memory_scale << "\ntime_slice_us = " << fields.time_slice_us << "\n";
   for (const std::string& profile : fields.profiles) text << kProfileMarker << profile;
@@ -172,6 +172,16 @@ Status make_home(const std::string& home) {
   return failure("cannot create " + home + ": " + std::strerror(errno));
 }
 
+Result<Machine> read_machine(const std::string& home) {
+  const std::string path = home + "/machine";
+  const auto text = read_file(path);
+  if (!text) return failure(text.error());
+  auto machine = parse_description(*text);
+  if (!machine) return failure(path + ": " + machine.error() + "; run `softgpu reset` to start afresh");
+  machine->home = home;
+  return machine;
+}
+
 }  // namespace
 
 std::string_view mode_name(Mode mode) {
@@ -190,25 +200,21 @@ std::string machine_home() {
 Result<Machine> open_machine() {
   const std::string home = machine_home();
   const std::string path = home + "/machine";
+  if (const auto left = leave_other_version(home); !left) return failure(left.error());
   if (::access(path.c_str(), F_OK) != 0) {
     const auto description = describe_from_environment();
     if (!description) return failure(description.error());
     if (const auto made = make_home(home); !made) return failure(made.error());
     if (const auto created = create_file_once(path, *description); !created) return failure(created.error());
   }
-  const auto text = read_file(path);
-  if (!text) return failure(text.error());
-  auto machine = parse_description(*text);
-  if (!machine) return failure(path + ": " + machine.error() + "; run `softgpu reset` to start afresh");
-  machine->home = home;
-  return machine;
+  return read_machine(home);
 }
 
 Status change_machine(const std::function<Status(Machine&)>& change) {
   const std::string home = machine_home();
   if (const auto machine = open_machine(); !machine) return failure(machine.error());
   const FolderLock lock(home);
-  auto machine = open_machine();  // again: it may have changed before the lock was taken
+  auto machine = read_machine(home);  // again: it may have changed before the lock was taken
   if (!machine) return failure(machine.error());
   if (auto changed = change(*machine); !changed) return changed;
   return replace_file(machine->path("machine"), describe(*machine));

@@ -39,7 +39,7 @@ TEST(Machine, BadEnvironmentIsRefusedByName) {
 
 TEST(Machine, DamagedStateIsRefusedWithAdvice) {
   const TemporaryHome home;
-  std::ofstream(home.path() + "/machine") << "version = 99\n";
+  std::ofstream(home.path() + "/machine") << "version = 99\n";  // and nothing else that is ours
   EXPECT_THAT(open_machine().error(), HasSubstr("softgpu reset"));
 }
 

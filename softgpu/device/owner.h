@@ -1,5 +1,5 @@
 // The name of a client process in shared memory: its slot and the generation of that slot. Process ids cannot serve,
-// because clients live in different pid namespaces; a slot is alive while its process holds a record lock on it.
+// because clients live in different pid namespaces; a slot is alive while its process holds the lock of it.
 #pragma once
 
 #include <cstdint>

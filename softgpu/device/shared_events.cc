@@ -12,6 +12,22 @@ constexpr std::uint64_t kMagic = 0x31746E6576656773;  // "sgevent1"
 // Who waits looks this often whether the process it waits for lives.
 constexpr int kPatienceMs = 20;
 
+// One recording: its number, as far as it fits, whether it has run, and Owner::pack of its process. 0: none.
+struct Recording {
+  static constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << 31) - 1;
+  std::uint64_t number = 0;
+  bool done = false;
+  std::uint32_t recorder = 0;
+
+  std::uint64_t pack() const {
+    return (number & kNumberMask) << 33 | std::uint64_t{done} << 32 | std::uint64_t{recorder};
+  }
+  static Recording unpack(std::uint64_t word) {
+    return {word >> 33, (word >> 32 & 1) != 0, static_cast<std::uint32_t>(word)};
+  }
+  bool is(std::uint64_t wanted) const { return number == (wanted & kNumberMask) && recorder != 0; }
+};
+
 }  // namespace
 
 struct SharedEvents::Row {
@@ -20,7 +36,10 @@ struct SharedEvents::Row {
   std::atomic<std::uint32_t> recorder;  // Owner::pack of the last recording
   std::atomic<std::uint32_t> changes;   // futex: grows with every completion
   std::atomic<std::uint64_t> submitted;
-  std::atomic<std::uint64_t> completed;
+  std::atomic<std::uint64_t> completed;                // the highest number that has run
+  std::atomic<std::uint64_t> recordings[kRecordings];  // Recording::pack, by number modulo kRecordings
+
+  std::atomic<std::uint64_t>& recording(std::uint64_t number) { return recordings[number % kRecordings]; }
 };
 
 struct SharedEvents::Table {
@@ -42,7 +61,8 @@ std::optional<SharedEvents::Name> SharedEvents::create() {
     if (creator != 0 && clients_->alive(Owner::unpack(creator))) continue;
     if (!row.creator.compare_exchange_strong(creator, self_.pack())) continue;
     const std::uint32_t use = row.use.fetch_add(1) + 1;
-    row.completed.store(row.submitted.load());  // recordings of the dead
+    for (auto& recording : row.recordings) recording.store(0);  // recordings of the row's last use
+    row.completed.store(row.submitted.load());
     return Name{index, use};
   }
   return std::nullopt;
@@ -62,12 +82,17 @@ Owner SharedEvents::creator(Name name) const {
 }
 
 std::uint64_t SharedEvents::submit(Name name) {
-  row(name).recorder.store(self_.pack());
-  return row(name).submitted.fetch_add(1) + 1;
+  Row& own = row(name);
+  own.recorder.store(self_.pack());
+  const std::uint64_t number = own.submitted.fetch_add(1) + 1;
+  own.recording(number).store(Recording{number, false, self_.pack()}.pack());
+  return number;
 }
 
 void SharedEvents::complete(Name name, std::uint64_t number) {
   Row& own = row(name);
+  std::uint64_t word = Recording{number, false, self_.pack()}.pack();
+  own.recording(number).compare_exchange_strong(word, Recording{number, true, self_.pack()}.pack());
   std::uint64_t seen = own.completed.load();
   while (seen < number && !own.completed.compare_exchange_weak(seen, number)) {
   }
@@ -80,9 +105,14 @@ std::uint64_t SharedEvents::last(Name name) const {
 }
 
 bool SharedEvents::reached(Name name, std::uint64_t number) const {
-  const Row& own = row(name);
-  if (own.completed.load() >= number || own.use.load() != name.use) return true;
-  return !clients_->alive(Owner::unpack(own.recorder.load())) || own.completed.load() >= number;
+  Row& own = row(name);
+  if (number == 0 || own.use.load() != name.use) return true;
+  if (const auto recording = Recording::unpack(own.recording(number).load()); recording.is(number)) {
+    if (recording.done || !clients_->alive(Owner::unpack(recording.recorder))) return true;
+    return own.use.load() != name.use;
+  }
+  // Older than the words, or submitted this moment.
+  return own.completed.load() >= number || !clients_->alive(Owner::unpack(own.recorder.load()));
 }
 
 void SharedEvents::wait(Name name, std::uint64_t number, const StopCheck& stop) const {

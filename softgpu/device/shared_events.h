@@ -1,11 +1,15 @@
 // Events that several processes record and wait for: rows of a table in the state folder.
 //
-// A recording takes the row's next number when it is submitted and stores it as completed when it has run; whoever waits
-// takes the last number given out and waits until it is completed. A row belongs to the process that made it and can be
-// taken again when that process is gone. A recording whose process died counts as completed: its work has ended.
+// A recording takes the row's next number when it is submitted and says so when it has run; whoever waits takes the last
+// number given out and waits until that recording has run. A row belongs to the process that made it and can be taken
+// again when that process is gone. A recording whose process died counts as completed: its work has ended.
 //
-// Example: A records number 3 behind a kernel; B, which opened the event, sees 3 and waits; A's kernel ends, completed
-// becomes 3, B is woken.
+// Several processes may record, so each of the last kRecordings recordings has a word of its own that names its process.
+// Of an older one is known only what holds for all: it has ended when a later one has, or when the process that recorded
+// last is gone.
+//
+// Example: A records number 3 behind a kernel; B, which opened the event, sees 3 and waits; C records number 4 and is
+// killed: 4 counts as completed, 3 does not. A's kernel ends, word 3 says so, B is woken.
 #pragma once
 
 #include <atomic>
@@ -18,6 +22,7 @@
 namespace softgpu {
 
 inline constexpr unsigned kMaxSharedEvents = 4096;
+inline constexpr unsigned kRecordings = 16;
 
 class SharedEvents {
  public:

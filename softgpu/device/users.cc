@@ -7,7 +7,27 @@ namespace {
 
 constexpr std::uint64_t kWindowNs = 500'000'000;
 
+// The parts of a time that ends now which lie in the current window and in the one before.
+struct Part {
+  std::uint64_t current = 0;
+  std::uint64_t before = 0;
+};
+Part part_of(std::uint64_t since_ns, std::uint64_t now_ns) {
+  if (since_ns == 0 || since_ns >= now_ns) return {};
+  const std::uint64_t start = now_ns / kWindowNs * kWindowNs;
+  const std::uint64_t before = since_ns < start ? start - std::max(since_ns, start - kWindowNs) : 0;
+  return {now_ns - std::max(since_ns, start), before};
+}
+
 }  // namespace
+
+// What the slot's last process left does not count.
+void Users::add(Owner owner) {
+  User& user = control_.users[owner.slot];
+  user.owner.store(0);
+  for (auto* word : {&user.since_ns, &user.window, &user.busy_ns, &user.busy_before_ns}) word->store(0);
+  user.owner.store(owner.pack());
+}
 
 std::vector<Owner> Users::list() const {
   std::vector<Owner> users;
@@ -25,36 +45,31 @@ bool Users::others(Owner self) const {
   return std::any_of(users.begin(), users.end(), [&](Owner user) { return user != self; });
 }
 
-void Users::computed(Owner owner, std::uint64_t begin_ns, std::uint64_t end_ns) {
-  if (begin_ns == 0 || begin_ns >= end_ns) return;
+void Users::end(Owner owner, std::uint64_t now_ns) {
   User& user = control_.users[owner.slot];
-  const std::uint64_t window = end_ns / kWindowNs;
-  const std::uint64_t start = window * kWindowNs;
+  const Part part = part_of(user.since_ns.exchange(0), now_ns);
+  const std::uint64_t window = now_ns / kWindowNs;
   const std::uint64_t known = user.window.load();
-  const std::uint64_t here = end_ns - std::max(begin_ns, start);
   std::uint64_t before = 0;
-  if (begin_ns < start) before = start - std::max(begin_ns, start - kWindowNs);
-  if (known == window) {
-    user.busy_ns.store(user.busy_ns.load() + here);
-    user.busy_before_ns.store(std::min(kWindowNs, user.busy_before_ns.load() + before));
-    return;
-  }
-  if (known + 1 == window) before += user.busy_ns.load();
-  user.busy_before_ns.store(std::min(kWindowNs, before));
-  user.busy_ns.store(here);
+  if (known == window) before = user.busy_before_ns.load();
+  if (known + 1 == window) before = user.busy_ns.load();
+  user.busy_before_ns.store(std::min(kWindowNs, before + part.before));
+  user.busy_ns.store((known == window ? user.busy_ns.load() : 0) + part.current);
   user.window.store(window);
 }
 
 double Users::busy(Owner owner, std::uint64_t now_ns) const {
   const User& user = control_.users[owner.slot];
+  const Part running = part_of(user.since_ns.load(), now_ns);
   const std::uint64_t window = now_ns / kWindowNs;
   const std::uint64_t known = user.window.load();
-  const std::uint64_t current = known == window ? user.busy_ns.load() : 0;
-  std::uint64_t before = 0;
-  if (known == window) before = user.busy_before_ns.load();
-  if (known + 1 == window) before = user.busy_ns.load();
+  const std::uint64_t current = running.current + (known == window ? user.busy_ns.load() : 0);
+  std::uint64_t before = running.before;
+  if (known == window) before += user.busy_before_ns.load();
+  if (known + 1 == window) before += user.busy_ns.load();
   const double left = 1.0 - static_cast<double>(now_ns % kWindowNs) / kWindowNs;
-  return std::min(1.0, (static_cast<double>(current) + static_cast<double>(before) * left) / kWindowNs);
+  const double busy = static_cast<double>(current) + static_cast<double>(std::min(before, kWindowNs)) * left;
+  return std::min(1.0, busy / kWindowNs);
 }
 
 }  // namespace softgpu

@@ -21,7 +21,7 @@ class Users {
   Users(Control& control, const Clients& clients) : control_(control), clients_(clients) {}
 
   // Thread-safe.
-  void add(Owner user) { control_.users[user.slot].owner.store(user.pack()); }
+  void add(Owner user);
   void remove(Owner user) { control_.users[user.slot].owner.store(0); }
 
   // The living users, by slot.
@@ -30,8 +30,10 @@ class Users {
   bool others(Owner self) const;
   bool any() const { return !list().empty(); }
 
-  // Notes that `user` computed from `begin_ns` to `end_ns`. REQUIRES: called by that process only, one thread at a time.
-  void computed(Owner user, std::uint64_t begin_ns, std::uint64_t end_ns);
+  // `user` computes from `now_ns` on, and until then. REQUIRES for both: called by that process only, one thread at a
+  // time.
+  void begin(Owner user, std::uint64_t now_ns) { control_.users[user.slot].since_ns.store(now_ns); }
+  void end(Owner user, std::uint64_t now_ns);
   // The part of the last half second in which `user` computed, 0 to 1.
   double busy(Owner user, std::uint64_t now_ns) const;
 

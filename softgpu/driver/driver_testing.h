@@ -49,6 +49,10 @@ CUresult run_kernel(const char* name, void** parameters, CUstream stream = nullp
 CUstream make_stream(unsigned flags);
 // `count` words of device memory, all zero.
 CUdeviceptr make_words(std::size_t count);
+unsigned word_at(CUdeviceptr address);
+std::size_t free_bytes();
+// Adds 1 to the word in a kernel; the result of the launch, else of the wait for it.
+CUresult add_one(CUdeviceptr word);
 // words[i] = i for the first `count`, on the stream.
 CUresult store_index(CUdeviceptr words, unsigned count, CUstream stream);
 
@@ -58,7 +62,6 @@ struct Gate {
   Gate();
   CUresult close(CUstream stream);
   void open() { word[0].store(1); }
-  void shut() { word[0].store(0); }
   // Returns when the kernel runs.
   void wait_until_closed() const;
   std::atomic<unsigned>* word = nullptr;

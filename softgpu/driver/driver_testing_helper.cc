@@ -48,6 +48,25 @@ CUdeviceptr make_words(std::size_t count) {
   return address;
 }
 
+unsigned word_at(CUdeviceptr address) {
+  unsigned word = 0;
+  EXPECT_EQ(cuMemcpyDtoH_v2(&word, address, sizeof word), CUDA_SUCCESS);
+  return word;
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  EXPECT_EQ(cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
+  return free;
+}
+
+CUresult add_one(CUdeviceptr word) {
+  void* parameters[] = {&word};
+  const CUresult launched = run_kernel("add_one", parameters);
+  return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
+}
+
 CUresult store_index(CUdeviceptr words, unsigned count, CUstream stream) {
   void* parameters[] = {&words, &count};
   return run_kernel("store_index", parameters, stream, (count + 127) / 128, 128);

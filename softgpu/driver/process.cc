@@ -52,7 +52,7 @@ Result<Process*> Process::open() {
   if (!machine) return failure(machine.error());
   auto clients = Clients::open(*machine);
   if (!clients) return failure(clients.error());
-  const auto mps = read_mps(*machine);
+  const auto mps = find_mps(*machine, mps_environment());
   if (!mps) return failure(mps.error());
   const auto visible = visible_devices(*machine, std::getenv("CUDA_VISIBLE_DEVICES"), single_mig_device());
   if (!visible) return failure(visible.error());

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
 #include "softgpu/device/device.h"
@@ -15,9 +14,6 @@ namespace softgpu {
 struct DriverDevice {
   int ordinal = 0;
   std::unique_ptr<Device> device;
-  // Held shared while a kernel or copy runs, exclusive while memory is unmapped: a kernel that uses freed memory gets
-  // an error, not a segmentation fault of the process.
-  std::shared_mutex memory_gate;
   CUcontext primary = nullptr;
 };
 

@@ -181,6 +181,12 @@ const Scenario kRefused("one client too many", [] {
   EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_MPS_MAX_CLIENTS_REACHED);
 });
 
+const Scenario kDraining("server not ready", [] {
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_MPS_SERVER_NOT_READY);
+});
+
 const Scenario kWrong("wrong percentage", [] {
   ::setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "most", 1);
   EXPECT_EQ(cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY);
@@ -243,9 +249,14 @@ TEST_F(MpsProcesses, AFaultIsContainedToItsClientWhereTheDaemonWasToldSo) {
   EXPECT_TRUE(Fresh("neighbour's fault is contained").ran());
 }
 
-TEST_F(MpsProcesses, AFaultReachesAllClients) {
+TEST_F(MpsProcesses, AFaultReachesAllClientsAndNoneIsServedUntilTheyAreGone) {
   start();
-  EXPECT_TRUE(Fresh("neighbour's fault is shared").ran());
+  {
+    const Fresh hit("neighbour's fault is shared");
+    EXPECT_TRUE(hit.ran());
+    EXPECT_TRUE(Fresh("server not ready").ran());
+  }
+  EXPECT_TRUE(Fresh("share of 30 percent").ran());
 }
 
 }  // namespace

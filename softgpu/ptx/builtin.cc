@@ -10,6 +10,7 @@ namespace softgpu::ptx {
 namespace {
 
 constexpr std::size_t kLongestString = 1 << 16;
+constexpr std::size_t kLongestLine = 1 << 12;  // of printed text that waits for its end
 
 // Reads device memory for one lane; a failed read raises a fault and leaves `ok` false.
 class LaneReader {
@@ -230,10 +231,13 @@ bool run_builtin(Builtin builtin, Warp& warp, const Instruction* at, const CallS
 void Printer::append(std::string_view text) {
   const std::lock_guard lock(mutex_);
   pending_ += text;
-  const std::size_t end = pending_.rfind('\n');
-  if (end == std::string::npos) return;
-  if (sink_) sink_(std::string_view(pending_).substr(0, end + 1));
-  pending_.erase(0, end + 1);
+  const std::size_t newline = pending_.rfind('\n');
+  const std::size_t end = pending_.size() > kLongestLine ? pending_.size()
+                          : newline == std::string::npos ? 0
+                                                         : newline + 1;
+  if (end == 0) return;
+  if (sink_) sink_(std::string_view(pending_).substr(0, end));
+  pending_.erase(0, end);
 }
 
 void Printer::flush() {

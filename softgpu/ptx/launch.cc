@@ -179,7 +179,7 @@ bool Grid::must_stop() {
     report(FaultKind::kCancelled, nullptr);
     return true;
   }
-  if (launch_.deadline_ns != 0 && now_ns() > launch_.deadline_ns) {
+  if (launch_.deadline_ns != nullptr && now_ns() > launch_.deadline_ns->load()) {
     report(FaultKind::kLaunchTimeout, nullptr);
     return true;
   }

@@ -43,6 +43,13 @@ class ModuleMemory {
   // For .global and .const variables. 0 when the device is full.
   virtual std::uint64_t allocate(std::size_t bytes) = 0;
   virtual void release(std::uint64_t address) = 0;
+  // For a .managed variable: zeroed memory at an address that the host may use, too. It belongs to this object, which keeps
+  // it as long as the module lives. Address 0 when there is none left.
+  struct Managed {
+    std::uint64_t address = 0;
+    bool is_new = true;  // false: a variable that another module shares; it has its content
+  };
+  virtual Managed allocate_managed(std::string_view name, std::size_t bytes) = 0;
   // Where malloc in kernels takes its blocks; asked for when a module that calls it is loaded, and outlives the module.
   // Null when the device is full.
   virtual DeviceHeap* kernel_heap() = 0;
@@ -80,10 +87,11 @@ struct Launch {
   Dim3 grid;
   Dim3 block;
   std::size_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> parameters;      // KernelInfo::parameter_bytes of them, laid out by KernelInfo::parameters
-  bool cooperative = false;                   // all blocks co-resident; grid-wide synchronisation allowed
-  unsigned workers = 1;                       // host threads that execute blocks
-  std::uint64_t deadline_ns = 0;              // host time after which the launch faults with kLaunchTimeout; 0: never
+  std::span<const std::byte> parameters;  // KernelInfo::parameter_bytes of them, laid out by KernelInfo::parameters
+  bool cooperative = false;               // all blocks co-resident; grid-wide synchronisation allowed
+  unsigned workers = 1;                   // host threads that execute blocks
+  // Host time after which the launch faults with kLaunchTimeout; `pause` may move it. Null: never.
+  const std::atomic<std::uint64_t>* deadline_ns = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // when it becomes true the launch ends early with kCancelled
   // Called by every thread that executes blocks, before it starts one and whenever blocks are suspended; may block.
   const std::function<void()>* pause = nullptr;

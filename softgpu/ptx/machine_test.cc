@@ -139,10 +139,25 @@ TEST(Launch, EndsAtItsDeadline) {
   ASSERT_NE(module, nullptr);
   Launch launch;
   launch.grid = {4};
-  launch.deadline_ns = now_ns() + 2'000'000;
+  const std::atomic<std::uint64_t> deadline = now_ns() + 2'000'000;
+  launch.deadline_ns = &deadline;
   const Outcome outcome = module->kernel("k")->run(device, launch);
   EXPECT_EQ(outcome.fault, FaultKind::kLaunchTimeout);
   EXPECT_GT(outcome.warp_instructions, 0u);
+}
+
+TEST(Launch, ADeadlineMayMoveWhileThreadsPause) {
+  TestDevice device;
+  const auto module = load_or_fail(header() + kEndless, device);
+  ASSERT_NE(module, nullptr);
+  std::atomic<std::uint64_t> deadline = 1;  // long over
+  int pauses = 0;
+  const std::function<void()> pause = [&] { deadline = ++pauses < 5 ? UINT64_MAX : 1; };
+  Launch launch;
+  launch.deadline_ns = &deadline;
+  launch.pause = &pause;
+  EXPECT_EQ(module->kernel("k")->run(device, launch).fault, FaultKind::kLaunchTimeout);
+  EXPECT_EQ(pauses, 5);
 }
 
 TEST(Launch, EndsWhenCancelled) {

@@ -249,11 +249,19 @@ class Loader {
   bool place_globals() {
     for (const ast::Variable& variable : tree_.variables) {
       if (variable.space != Space::kGlobal || variable.is_extern) continue;
-      const std::uint64_t address = module_->allocate(variable.bytes, variable.alignment);
+      const std::uint64_t address =
+          variable.is_managed ? place_managed(variable) : module_->allocate(variable.bytes, variable.alignment);
       if (address == 0) return out_of_memory(variable);
       define(variable, address);
     }
     return true;
+  }
+
+  // Aligned to a page, which is more than a variable can ask for.
+  std::uint64_t place_managed(const ast::Variable& variable) {
+    const auto managed = module_->memory().allocate_managed(variable.name, variable.bytes);
+    if (!managed.is_new) shared_.insert(&variable);
+    return managed.address;
   }
 
   void define(const ast::Variable& variable, std::uint64_t address) {
@@ -263,7 +271,7 @@ class Loader {
 
   bool initialise() {
     for (const ast::Variable& variable : tree_.variables) {
-      if (variable.initialisers.empty()) continue;
+      if (variable.initialisers.empty() || shared_.contains(&variable)) continue;
       if (variable.space == Space::kShared || variable.is_extern) {
         return fail(LoadError::Kind::kUnsupported, variable.line,
                     "variable '" + std::string(variable.name) + "' cannot have initial values");
@@ -350,6 +358,7 @@ class Loader {
   std::unique_ptr<LoadedModule> module_;
   ast::Module tree_;
   SymbolTable symbols_;
+  std::set<const ast::Variable*> shared_;  // managed variables that have their content
   std::size_t constant_bytes_ = 0;
   LoadError error_;
 };

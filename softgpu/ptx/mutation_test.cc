@@ -90,7 +90,8 @@ void run_all_kernels(const Module& module, TestDevice& device) {
     launch.block = {48};
     launch.parameters = arguments;
     launch.textures = &texture;
-    launch.deadline_ns = now_ns() + 2'000'000;
+    const std::atomic<std::uint64_t> deadline = now_ns() + 2'000'000;
+    launch.deadline_ns = &deadline;
     kernel.run(device, launch);
   }
 }

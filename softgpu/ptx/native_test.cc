@@ -108,6 +108,8 @@ class Programs {
   std::string r() { return any("r", 16); }
   std::string target() { return "%r" + n(1 + pick(15)); }  // r0 stays the thread's index
 
+  std::string predicate() { return pick(6) == 0 ? "_" : any("p", 3); }
+
   template <std::size_t N>
   std::string one_of(const char* const (&words)[N]) {
     return words[pick(static_cast<int>(N))];
@@ -151,10 +153,10 @@ class Programs {
       case 10:
         return one_of({"setp.lt.s32", "setp.ge.s32", "setp.eq.s32", "setp.ne.u32", "setp.lt.u32", "setp.le.u32",
                        "setp.gt.u32", "setp.ge.u32"}) +
-               " " + any("p", 3) + ", " + r() + ", " + r() + ";";
+               " " + predicate() + ", " + r() + ", " + r() + ";";
       case 11:
         return one_of({"setp.lt.f32", "setp.ge.f32", "setp.neu.f32", "setp.num.f32", "setp.leu.f32"}) + " " +
-               any("p", 3) + ", " + any("f", 8) + ", " + any("f", 8) + ";";
+               predicate() + ", " + any("f", 8) + ", " + any("f", 8) + ";";
       case 12: return "selp.b32 " + target() + ", " + r() + ", " + r() + ", " + any("p", 3) + ";";
       case 13:
         return one_of({"fma.rn.f64 ", "fma.rn.f64 "}) + d + ", " + any("d", 4) + ", " + any("d", 4) + ", " +
@@ -168,7 +170,7 @@ class Programs {
       case 17: return one_of({"mov.b32 ", "mov.u32 "}) + target() + ", " + r() + ";";
       case 18: return "@" + any("p", 3) + " add.s32 " + target() + ", " + r() + ", 5;";
       default:
-        return one_of({"and.pred ", "or.pred ", "xor.pred "}) + any("p", 3) + ", " + any("p", 3) + ", " + any("p", 3) +
+        return one_of({"and.pred ", "or.pred ", "xor.pred "}) + predicate() + ", " + any("p", 3) + ", " + any("p", 3) +
                ";";
     }
   }

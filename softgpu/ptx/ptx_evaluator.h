@@ -57,7 +57,8 @@ Outcome run_kernel(const Module& module, const TestDevice& device, const char* n
   launch.grid = grid;
   launch.block = block;
   launch.parameters = arguments;
-  launch.deadline_ns = now_ns() + kLongestLaunchNs;
+  const std::atomic<std::uint64_t> deadline = now_ns() + kLongestLaunchNs;
+  launch.deadline_ns = &deadline;
   return kernel->run(device, launch);
 }
 

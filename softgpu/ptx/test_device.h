@@ -41,6 +41,10 @@ class TestDevice final : public AddressSpace, public ModuleMemory {
     allocations_.erase(address);
     ++epoch_;
   }
+  Managed allocate_managed(std::string_view, std::size_t bytes) override {
+    const std::uint64_t address = allocate(bytes + 4096);
+    return {(address + 4095) / 4096 * 4096, true};
+  }
   DeviceHeap* kernel_heap() override {
     if (heap_ != nullptr) return heap_.get();
     const std::uint64_t begin = allocate(heap_bytes_);

@@ -59,7 +59,7 @@ int main(int count, char** arguments) {
       std::fprintf(stderr, "softgpu-fatbin: %s is no PTX\n", paths[i].c_str());
       return 1;
     }
-    entries.push_back({static_cast<unsigned>(header->architecture), texts[i]});
+    entries.push_back({static_cast<unsigned>(header->architecture), texts[i], static_cast<unsigned>(header->version)});
   }
   const auto container = softgpu::write_fatbin(entries, compression);
   std::ofstream file(output, std::ios::binary);

@@ -17,7 +17,7 @@ class Array {
   }
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
-  operator CUarray() const { return array_; }
+  CUarray get() const { return array_; }
 
  private:
   CUarray array_ = nullptr;
@@ -32,11 +32,11 @@ void boxes(Test& test) {
   if (!test.ok()) return;
   CUDA_MEMCPY3D in{};
   in.srcMemoryType = CU_MEMORYTYPE_HOST, in.srcHost = data.data(), in.srcPitch = width * 4, in.srcHeight = height;
-  in.dstMemoryType = CU_MEMORYTYPE_ARRAY, in.dstArray = array;
+  in.dstMemoryType = CU_MEMORYTYPE_ARRAY, in.dstArray = array.get();
   in.WidthInBytes = width * 4, in.Height = height, in.Depth = depth;
   test.expect_code("host to array", driver().cuMemcpy3D(&in), CUDA_SUCCESS);
   CUDA_MEMCPY3D out{};
-  out.srcMemoryType = CU_MEMORYTYPE_ARRAY, out.srcArray = array;
+  out.srcMemoryType = CU_MEMORYTYPE_ARRAY, out.srcArray = array.get();
   out.srcXInBytes = 8, out.srcY = 1, out.srcZ = 2;
   out.dstMemoryType = CU_MEMORYTYPE_DEVICE, out.dstDevice = wide.address, out.dstPitch = pitch, out.dstHeight = rows;
   out.dstXInBytes = 4, out.dstY = 3, out.dstZ = 1;
@@ -61,23 +61,24 @@ void rows_of_arrays(Test& test) {
   const auto memory = test.zeros<unsigned>(64);
   std::vector<unsigned> back(16), want(data.begin() + 8, data.begin() + 24);
   if (!test.ok()) return;
-  test.expect_code("cuMemcpyHtoA", driver().cuMemcpyHtoA(first, 0, data.data(), 256), CUDA_SUCCESS);
-  test.expect_code("cuMemcpyAtoA", driver().cuMemcpyAtoA(second, 64, first, 32, 64), CUDA_SUCCESS);
-  test.expect_code("cuMemcpyAtoH", driver().cuMemcpyAtoH(back.data(), second, 64, 64), CUDA_SUCCESS);
+  test.expect_code("cuMemcpyHtoA", driver().cuMemcpyHtoA(first.get(), 0, data.data(), 256), CUDA_SUCCESS);
+  test.expect_code("cuMemcpyAtoA", driver().cuMemcpyAtoA(second.get(), 64, first.get(), 32, 64), CUDA_SUCCESS);
+  test.expect_code("cuMemcpyAtoH", driver().cuMemcpyAtoH(back.data(), second.get(), 64, 64), CUDA_SUCCESS);
   test.equal("between arrays", back, want);
-  test.expect_code("cuMemcpyAtoD", driver().cuMemcpyAtoD(memory.address, first, 0, 256), CUDA_SUCCESS);
+  test.expect_code("cuMemcpyAtoD", driver().cuMemcpyAtoD(memory.address, first.get(), 0, 256), CUDA_SUCCESS);
   test.equal("to the device", test.download(memory), data);
-  test.expect_code("cuMemcpyDtoA", driver().cuMemcpyDtoA(second, 0, memory.address + 128, 64), CUDA_SUCCESS);
-  test.expect_code("cuMemcpyAtoH", driver().cuMemcpyAtoH(back.data(), second, 0, 64), CUDA_SUCCESS);
+  test.expect_code("cuMemcpyDtoA", driver().cuMemcpyDtoA(second.get(), 0, memory.address + 128, 64), CUDA_SUCCESS);
+  test.expect_code("cuMemcpyAtoH", driver().cuMemcpyAtoH(back.data(), second.get(), 0, 64), CUDA_SUCCESS);
   test.equal("from the device", back, std::vector<unsigned>(data.begin() + 32, data.begin() + 48));
-  test.expect_code("beyond the end", driver().cuMemcpyHtoA(first, 200, data.data(), 64), CUDA_ERROR_INVALID_VALUE);
+  test.expect_code("beyond the end", driver().cuMemcpyHtoA(first.get(), 200, data.data(), 64),
+                   CUDA_ERROR_INVALID_VALUE);
 }
 
 void descriptors(Test& test) {
   const Array array(test, 12, 7, 3, 2);
   CUDA_ARRAY3D_DESCRIPTOR got{};
   if (!test.ok()) return;
-  test.expect_code("cuArray3DGetDescriptor", driver().cuArray3DGetDescriptor(&got, array), CUDA_SUCCESS);
+  test.expect_code("cuArray3DGetDescriptor", driver().cuArray3DGetDescriptor(&got, array.get()), CUDA_SUCCESS);
   test.expect_value("width", static_cast<long long>(got.Width), 12);
   test.expect_value("height", static_cast<long long>(got.Height), 7);
   test.expect_value("depth", static_cast<long long>(got.Depth), 3);
@@ -119,11 +120,11 @@ void rectangles_of_arrays(Test& test) {
   std::vector<unsigned> back(5 * 2, 1), want;
   CUDA_MEMCPY2D in{};
   in.srcMemoryType = CU_MEMORYTYPE_HOST, in.srcHost = data.data(), in.srcPitch = width * 4;
-  in.dstMemoryType = CU_MEMORYTYPE_ARRAY, in.dstArray = array;
+  in.dstMemoryType = CU_MEMORYTYPE_ARRAY, in.dstArray = array.get();
   in.WidthInBytes = width * 4, in.Height = height;
   test.expect_code("to the array", driver().cuMemcpy2D(&in), CUDA_SUCCESS);
   CUDA_MEMCPY2D out{};
-  out.srcMemoryType = CU_MEMORYTYPE_ARRAY, out.srcArray = array, out.srcXInBytes = 12, out.srcY = 1;
+  out.srcMemoryType = CU_MEMORYTYPE_ARRAY, out.srcArray = array.get(), out.srcXInBytes = 12, out.srcY = 1;
   out.dstMemoryType = CU_MEMORYTYPE_HOST, out.dstHost = back.data(), out.dstPitch = 20;
   out.WidthInBytes = 20, out.Height = 2;
   test.expect_code("cuMemcpy2DUnaligned", driver().cuMemcpy2DUnaligned(&out), CUDA_SUCCESS);

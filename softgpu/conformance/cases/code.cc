@@ -57,11 +57,25 @@ void load_fat_binary(Test& test, FatBinary::Packing packing) {
   test.expect_code("cuModuleLoadData", driver().cuModuleLoadData(&module, fat.container()), CUDA_SUCCESS);
   expect_word(test, module, "add_five", 42);
   if (module != nullptr) driver().cuModuleUnload(module);
-  const FatBinary::Wrapper wrapper = fat.wrapper();
   module = nullptr;
-  test.expect_code("cuModuleLoadFatBinary", driver().cuModuleLoadFatBinary(&module, &wrapper), CUDA_SUCCESS);
+  test.expect_code("cuModuleLoadFatBinary", driver().cuModuleLoadFatBinary(&module, fat.container()), CUDA_SUCCESS);
   expect_word(test, module, "add_five", 42);
   if (module != nullptr) driver().cuModuleUnload(module);
+}
+
+// A wrapper is the runtime's: it gives the driver the container.
+void fat_binary_wrapper(Test& test) {
+  FatBinary fat;
+  fat.add_ptx(70, kAddFive, FatBinary::Packing::kPlain);
+  const FatBinary::Wrapper wrapper = fat.wrapper();
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  test.expect_code("cuModuleLoadData", driver().cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
+  test.expect_code("cuModuleLoadFatBinary", driver().cuModuleLoadFatBinary(&module, &wrapper),
+                   CUDA_ERROR_INVALID_IMAGE);
+  test.observe("cuLibraryLoadData of a wrapper",
+               name_of(driver().cuLibraryLoadData(&library, &wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0)));
+  if (library != nullptr) driver().cuLibraryUnload(library);
 }
 
 void plain_fat_binary(Test& test) {
@@ -199,6 +213,7 @@ constexpr Case kCases[] = {
     {"plain_fat_binary", nullptr, plain_fat_binary},
     {"lz4_fat_binary", nullptr, lz4_fat_binary},
     {"zstd_fat_binary", nullptr, zstd_fat_binary},
+    {"fat_binary_wrapper", nullptr, fat_binary_wrapper},
     {"nothing_for_this_device", nullptr, nothing_for_this_device},
     {"linking", nullptr, linking},
     {"linking_errors", nullptr, linking_errors},

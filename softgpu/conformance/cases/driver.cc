@@ -131,8 +131,8 @@ void context_limits(Test& test) {
   driver().cuCtxGetLimit(&changed, CU_LIMIT_STACK_SIZE);
   test.expect_value("stack", static_cast<long long>(changed), 8192);
   driver().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack);
-  test.expect_code("no such limit", driver().cuCtxGetLimit(&stack, static_cast<CUlimit>(77)),
-                   CUDA_ERROR_UNSUPPORTED_LIMIT);
+  test.expect_code("no such limit", driver().cuCtxGetLimit(&stack, static_cast<CUlimit>(77)), CUDA_ERROR_INVALID_VALUE);
+  test.observe("a limit of contexts for graphics", name_of(driver().cuCtxGetLimit(&stack, CU_LIMIT_CIG_ENABLED)));
 }
 
 void bad_modules(Test& test) {

@@ -1,5 +1,7 @@
 // Managed memory: one pointer for host and device, advice, prefetching, more than the device has. What the documentation
 // of cuMemAllocManaged, cuMemAdvise and cuMemPrefetchAsync states.
+#include <unistd.h>
+
 #include "softgpu/conformance/fields.h"
 #include "softgpu/conformance/inputs.h"
 #include "softgpu/conformance/test.h"
@@ -14,6 +16,11 @@ constexpr CUmemLocation kHost{CU_MEM_LOCATION_TYPE_HOST, 0};
 bool concurrent_access(Test& test) {
   if (test.attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) test.skip("no concurrent managed access");
   return test.ok();
+}
+
+// Bytes. A host that cannot take what the device evicts would hang the GPU for everyone.
+std::size_t free_host_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 class Managed {
@@ -150,6 +157,7 @@ void more_than_the_device_has(Test& test) {
   const std::size_t stride = std::size_t{2} << 20;
   std::size_t total = 0;
   test.check(driver().cuDeviceTotalMem(&total, 0), "cuDeviceTotalMem");
+  if (free_host_memory() / 2 < total) return test.skip("needs twice the device's memory free on the host");
   const std::size_t pages = total / stride + 16;
   const Managed memory(test, pages * stride);
   if (!test.ok()) return;

@@ -26,7 +26,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  operator CUmemoryPool() const { return pool_; }
+  CUmemoryPool get() const { return pool_; }
   CUdeviceptr allocate(std::size_t bytes, CUstream stream) {
     CUdeviceptr address = 0;
     if (test_.ok()) {
@@ -94,14 +94,14 @@ void threshold_and_trim(Test& test) {
   pool.free(pool.allocate(64 * kMegabyte, stream), stream);
   test.expect_code("cuStreamSynchronize", driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
   test.expect(pool.counter(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMegabyte, "the threshold keeps memory");
-  test.expect_code("cuMemPoolTrimTo", driver().cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+  test.expect_code("cuMemPoolTrimTo", driver().cuMemPoolTrimTo(pool.get(), 0), CUDA_SUCCESS);
   const cuuint64_t left = pool.counter(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
   test.expect(left < 66 * kMegabyte, "a trim releases what is free");
   test.expect(left >= 2 * kMegabyte, "and nothing that is used");
   store(test, stream, kept, 1000);
   pool.free(kept, stream);
   test.expect_code("cuStreamSynchronize", driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
-  test.expect_code("cuMemPoolTrimTo", driver().cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+  test.expect_code("cuMemPoolTrimTo", driver().cuMemPoolTrimTo(pool.get(), 0), CUDA_SUCCESS);
   test.expect_value("nothing is left", static_cast<long long>(pool.counter(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)), 0);
 }
 
@@ -180,12 +180,12 @@ void device_pools(Test& test) {
   test.expect(initial == current, "the default pool is current at first");
   test.expect(driver().cuMemPoolDestroy(initial) != CUDA_SUCCESS, "it cannot be destroyed");
   Pool pool(test);
-  test.expect_code("cuDeviceSetMemPool", driver().cuDeviceSetMemPool(0, pool), CUDA_SUCCESS);
+  test.expect_code("cuDeviceSetMemPool", driver().cuDeviceSetMemPool(0, pool.get()), CUDA_SUCCESS);
   CUdeviceptr address = 0;
   test.expect_code("cuMemAllocAsync", driver().cuMemAllocAsync(&address, kMegabyte, stream), CUDA_SUCCESS);
   test.expect_code("CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE",
                    driver().cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address), CUDA_SUCCESS);
-  test.expect(owner == pool, "it comes from the device's current pool");
+  test.expect(owner == pool.get(), "it comes from the device's current pool");
   test.expect_code("cuMemFree takes it, too", driver().cuMemFree(address), CUDA_SUCCESS);
   pool.destroy();
   test.expect_code("cuDeviceGetMemPool", driver().cuDeviceGetMemPool(&current, 0), CUDA_SUCCESS);
@@ -203,7 +203,7 @@ void largest_size(Test& test) {
   Pool pool(test, 64 * kMegabyte);
   const CUdeviceptr address = pool.allocate(32 * kMegabyte, stream);
   CUdeviceptr more = 0;
-  test.expect_code("beyond it", driver().cuMemAllocFromPoolAsync(&more, 64 * kMegabyte, pool, stream),
+  test.expect_code("beyond it", driver().cuMemAllocFromPoolAsync(&more, 64 * kMegabyte, pool.get(), stream),
                    CUDA_ERROR_OUT_OF_MEMORY);
   pool.free(address, stream);
   test.expect_code("cuStreamSynchronize", driver().cuStreamSynchronize(stream), CUDA_SUCCESS);

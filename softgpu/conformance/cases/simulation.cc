@@ -42,10 +42,10 @@ void cell_forces(Test& test) {
   const int side = 3, per_cell = 20, n = side * side * side * per_cell;
   auto positions = uniform(3 * n, 2, 0, 1);
   for (int i = 0; i < n; ++i) {
-    const int cell = i / per_cell;
-    positions[3 * i] += static_cast<float>(cell % side);
-    positions[3 * i + 1] += static_cast<float>(cell / side % side);
-    positions[3 * i + 2] += static_cast<float>(cell / (side * side));
+    const int cell = i / per_cell, x = cell % side, y = cell / side % side, z = cell / (side * side);
+    positions[3 * i] += static_cast<float>(x);
+    positions[3 * i + 1] += static_cast<float>(y);
+    positions[3 * i + 2] += static_cast<float>(z);
   }
   const auto energies = test.zeros<float>(n);
   test.launch("cell_forces", {side * side * side, per_cell}, side, per_cell, test.upload(positions), energies);

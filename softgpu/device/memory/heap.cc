@@ -26,9 +26,19 @@ std::uint64_t pages_for(std::uint64_t bytes) {
 
 }  // namespace
 
-Heap::HeapSlab::HeapSlab(Heap* owner, std::size_t c)
-    : Slab(block_bytes_of(c)), heap(owner), size_class(c), free(sizes.size()) {
+Heap::HeapSlab::HeapSlab(std::size_t c) : Slab(block_bytes_of(c)), size_class(c) {
+  free_all();
+}
+
+void Heap::HeapSlab::free_all() {
+  for (auto& size : sizes) size.store(0, std::memory_order_release);
+  free.resize(sizes.size());
   std::iota(free.rbegin(), free.rend(), 0U);  // low blocks are handed out first
+}
+
+Heap::IdleSlabs& Heap::idle_slabs() {
+  static auto* instance = new IdleSlabs;
+  return *instance;
 }
 
 Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, Owner owner)
@@ -39,7 +49,7 @@ Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, Owne
       name_{PageEntry::Kind::kPrivate, owner, {}, 0},
       keeps_pages_(false),
       limit_pages_(UINT64_MAX) {
-  spare_ = open_slab(0);
+  open();
 }
 
 Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, const PageEntry& name,
@@ -52,15 +62,45 @@ Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, cons
       keeps_pages_(true),
       limit_pages_(limit_pages) {}
 
-Heap::~Heap() {
-  for (const auto& slab : slabs_) {
-    if (slab->base == 0) continue;
-    window_.set_slab(slab->base, nullptr);
-    return_pages(slab->base, 1, slab->runs);
+void Heap::open() {
+  const std::lock_guard guard(mutex_);
+  closed_ = false;
+  if (!keeps_pages_ && spare_ == nullptr) spare_ = open_slab(0);
+}
+
+void Heap::close() {
+  {
+    const std::lock_guard guard(mutex_);
+    closed_ = true;
+    close_slabs();
+    for (const auto& [address, large] : large_) {
+      window_.remove_extent(address, large.bytes);
+      return_pages(address - address % kPageBytes, large.page_count, large.runs);
+    }
+    large_.clear();
   }
-  spare_ = nullptr;  // one of them
-  while (!large_.empty()) release(large_.begin()->first);
   trim(0);
+}
+
+// Takes all slabs off their pages, whatever they hold, and lets other heaps have them. REQUIRES: mutex_.
+void Heap::close_slabs() {
+  IdleSlabs& idle = idle_slabs();
+  for (HeapSlab* slab : slabs_) {
+    const std::uint64_t base = slab->base.load();
+    if (base != 0) {
+      window_.set_slab(base, nullptr);
+      return_pages(base, 1, slab->runs);
+    }
+    slab->base.store(0);
+    slab->heap.store(nullptr);
+    slab->free_all();
+    const std::lock_guard guard(idle.mutex);
+    idle.slabs[slab->size_class].push_back(slab);
+  }
+  slabs_.clear();
+  open_ = {};
+  unused_ = {};
+  spare_ = nullptr;  // one of them
 }
 
 std::uint64_t Heap::unused_page_count() {
@@ -86,6 +126,7 @@ std::uint64_t Heap::allocate(std::uint64_t bytes) {
   // A pool tries a request several times, and asks once itself.
   if (!keeps_pages_ && faults_.take_allocation_failure()) return 0;
   const std::lock_guard guard(mutex_);
+  if (closed_) return 0;
   return bytes <= kSlabLimit ? allocate_small(bytes) : allocate_large(bytes);
 }
 
@@ -120,8 +161,12 @@ std::uint64_t Heap::adopt(const std::vector<PageRun>& runs, std::uint64_t offset
     return 0;
   }
   const std::uint64_t address = first + offset;
-  window_.add_extent(address, bytes);
   const std::lock_guard guard(mutex_);
+  if (closed_) {
+    return_pages(first, count, {});
+    return 0;
+  }
+  window_.add_extent(address, bytes);
   large_[address] = {bytes, count, {}, true};
   return address;
 }
@@ -198,16 +243,33 @@ Heap::HeapSlab* Heap::open_slab(std::size_t size_class) {
     base = claim_pages(1, runs);
   }
   if (base == 0) return nullptr;
-  if (unused_[size_class].empty()) {
-    unused_[size_class].push_back(slabs_.emplace_back(std::make_unique<HeapSlab>(this, size_class)).get());
-  }
-  HeapSlab* slab = unused_[size_class].back();
-  unused_[size_class].pop_back();
+  HeapSlab* slab = take_slab(size_class);
   slab->base = base;
   slab->runs = std::move(runs);
   slab->place = open_[size_class].size();
   open_[size_class].push_back(slab);
   window_.set_slab(base, slab);
+  return slab;
+}
+
+// An object without a page: of this heap, else one that another heap left, else a new one.
+Heap::HeapSlab* Heap::take_slab(std::size_t size_class) {
+  HeapSlab* slab = nullptr;
+  const auto take_from = [&](std::vector<HeapSlab*>& slabs) {
+    if (slab != nullptr || slabs.empty()) return;
+    slab = slabs.back();
+    slabs.pop_back();
+  };
+  take_from(unused_[size_class]);
+  if (slab != nullptr) return slab;
+  {
+    IdleSlabs& idle = idle_slabs();
+    const std::lock_guard guard(idle.mutex);
+    take_from(idle.slabs[size_class]);
+  }
+  if (slab == nullptr) slab = new HeapSlab(size_class);
+  slab->heap.store(this);
+  slabs_.push_back(slab);
   return slab;
 }
 

@@ -31,15 +31,19 @@ class Heap {
   // `limit_pages` of them, and kept when they are not used any more, until trim().
   Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, const PageEntry& name,
        std::uint64_t limit_pages);
-  // Gives everything back that is still allocated. REQUIRES: no kernel of the context runs.
-  ~Heap();
+  ~Heap() { close(); }
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
+  // Gives everything back that is still allocated. Nothing can be allocated until open(), and nothing is owned: threads
+  // that know the heap may go on calling. A new heap is open. Thread-safe.
+  void close();
+  void open();
+
   // The address of `bytes` > 0 bytes, aligned to kAlignment, or 0 when the device is full. Thread-safe.
   std::uint64_t allocate(std::uint64_t bytes);
-  // Frees what allocate() or adopt() returned; false when `address` is no such address. Thread-safe.
-  // REQUIRES: no kernel of the context runs.
+  // Frees what allocate() or adopt() returned; false when `address` is no such address. Thread-safe. Waits for nobody:
+  // a kernel that runs and uses the memory finds scratch memory in its place, or error 700 (Window::unmap).
   bool release(std::uint64_t address);
   // Maps pages that another process owns, of which `bytes` from `offset` on become an allocation here. Its address, or
   // 0 when the window is exhausted.
@@ -52,7 +56,7 @@ class Heap {
   // Pages claimed, and those of them that hold no allocation.
   std::uint64_t page_count() const { return pages_.load(); }
   std::uint64_t unused_page_count();
-  // Gives unused pages back while more than `keep` pages are claimed. REQUIRES: no kernel runs that may use the device.
+  // Gives unused pages back while more than `keep` pages are claimed. Thread-safe.
   void trim(std::uint64_t keep);
 
  private:
@@ -62,10 +66,11 @@ class Heap {
     std::vector<PageRun> runs;  // own pages
     bool adopted = false;
   };
-  // A slab and its free blocks. Objects are reused, not deleted, while the heap lives: lookups take no lock.
+  // A slab and its free blocks. Objects are used again, by any heap, and never deleted: lookups take no lock.
   struct HeapSlab : Slab {
-    HeapSlab(Heap* owner, std::size_t size_class);
-    Heap* const heap;
+    explicit HeapSlab(std::size_t size_class);
+    void free_all();
+    std::atomic<Heap*> heap{nullptr};
     const std::size_t size_class;
     std::vector<PageRun> runs;
     std::vector<std::uint32_t> free;  // block indices
@@ -73,11 +78,18 @@ class Heap {
     bool empty() const { return free.size() == sizes.size(); }
   };
   static constexpr std::size_t kClasses = 24;
+  struct IdleSlabs {
+    std::mutex mutex;
+    std::array<std::vector<HeapSlab*>, kClasses> slabs;  // guarded by mutex
+  };
+  static IdleSlabs& idle_slabs();
 
   std::uint64_t allocate_large(std::uint64_t bytes);
   std::uint64_t allocate_small(std::uint64_t bytes);
   HeapSlab* open_slab(std::size_t size_class);
+  HeapSlab* take_slab(std::size_t size_class);
   void close_slab(HeapSlab* slab);
+  void close_slabs();
   void release_small(HeapSlab* slab, std::uint64_t address);
   std::uint64_t claim_pages(std::uint64_t count, std::vector<PageRun>& runs);
   void return_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs);
@@ -95,10 +107,11 @@ class Heap {
   std::atomic<std::uint64_t> pages_{0};
 
   std::mutex mutex_;  // guards everything below
+  bool closed_ = false;
   std::unordered_map<std::uint64_t, Large> large_;
   std::array<std::vector<HeapSlab*>, kClasses> open_;    // slabs in use with a free block
   std::array<std::vector<HeapSlab*>, kClasses> unused_;  // objects without a page
-  std::vector<std::unique_ptr<HeapSlab>> slabs_;         // all objects
+  std::vector<HeapSlab*> slabs_;                         // all objects
   HeapSlab* spare_ = nullptr;                            // the one empty slab that is kept, also in open_
 };
 

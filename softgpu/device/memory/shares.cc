@@ -1,43 +1,20 @@
 #include "softgpu/device/memory/shares.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include "softgpu/device/files.h"
+#include "softgpu/device/private_descriptors.h"
 
 namespace softgpu {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3165726168736773;  // "sgshare1"
-
-// The descriptors this process holds. A child of fork closes them: it is not a client, and would keep the memory of a
-// parent that is gone.
-struct Held {
-  std::mutex mutex;
-  std::set<int> descriptors;  // guarded by mutex
-};
-
-Held& held() {
-  static Held* instance = [] {
-    auto* made = new Held;
-    ::pthread_atfork([] { held().mutex.lock(); }, [] { held().mutex.unlock(); },
-                     [] {
-                       for (const int descriptor : held().descriptors) ::close(descriptor);
-                       held().descriptors.clear();
-                       held().mutex.unlock();
-                     });
-    return made;
-  }();
-  return *instance;
-}
 
 struct flock byte_lock(std::uint32_t slot) {
   struct flock lock = {};
@@ -76,10 +53,7 @@ struct Shares::Table {
 };
 
 Share::Share(ShareName name, ShareContent content, int descriptor)
-    : name_(name), content_(content), descriptor_(descriptor) {
-  const std::lock_guard guard(held().mutex);
-  held().descriptors.insert(descriptor);
-}
+    : name_(name), content_(content), descriptor_(descriptor) {}
 
 Share::Share(Share&& other) noexcept
     : name_(other.name_), content_(other.content_), descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -99,9 +73,7 @@ int Share::duplicate() const {
 
 void Share::close() {
   if (descriptor_ < 0) return;
-  const std::lock_guard guard(held().mutex);
-  // Absent in a child of fork, where the number may already mean another file.
-  if (held().descriptors.erase(descriptor_) != 0) ::close(descriptor_);
+  PrivateDescriptors::close(descriptor_);
   descriptor_ = -1;
 }
 
@@ -116,6 +88,7 @@ Result<Shares> Shares::open(const Machine& machine) {
 }
 
 Result<Share> Shares::create(const ShareContent& content) const {
+  const PrivateDescriptors::NoFork no_fork;
   const auto descriptor = open_file(path_);
   if (!descriptor) return failure(descriptor.error());
   const std::uint32_t first = table_->next.load(std::memory_order_relaxed);
@@ -133,6 +106,7 @@ Result<Share> Shares::create(const ShareContent& content) const {
     row.generation.store(generation);
     table_->next.store((slot + 1) % kMaxShares, std::memory_order_relaxed);
     ::lseek(*descriptor, slot, SEEK_SET);
+    PrivateDescriptors::add(no_fork, *descriptor);
     return Share({slot, generation}, content, *descriptor);
   }
   ::close(*descriptor);
@@ -145,8 +119,10 @@ std::optional<Share> Shares::import(int descriptor) const {
   if (offset < 0 || offset >= static_cast<off_t>(kMaxShares)) return std::nullopt;
   const auto slot = static_cast<std::uint32_t>(offset);
   if (locked_by_another(descriptor, slot) || !locked_by_another(query_, slot)) return std::nullopt;
+  const PrivateDescriptors::NoFork no_fork;
   const int own = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return std::nullopt;
+  PrivateDescriptors::add(no_fork, own);
   return Share({slot, table_->rows[slot].generation.load()}, content_of(slot), own);
 }
 

@@ -50,10 +50,11 @@ struct ShareContent {
   Owner creator;
 };
 
-// One process's hold on a share: a descriptor, closed with the object (and in a child of fork).
+// One process's hold on a share: a descriptor, closed with the object (and in a child of fork: PrivateDescriptors).
 class Share {
  public:
   Share() = default;
+  // Takes a private descriptor over.
   Share(ShareName name, ShareContent content, int descriptor);
   Share(Share&& other) noexcept;
   Share& operator=(Share&& other) noexcept;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "softgpu/device/device.h"
 #include "softgpu/device/testing.h"
@@ -79,6 +82,16 @@ void export_share(int socket) {
   EXPECT_FALSE(view.device->claim_pages({PageEntry::Kind::kShared, {}, share.name(), 0}, 3).empty());
   send_descriptor(socket, share.duplicate());
   new Share(std::move(share));  // held until the process ends
+}
+
+// How many descriptors of the file this process has. Without allocation: for a child of a process with threads.
+int descriptors_of(const struct stat& file) {
+  int count = 0;
+  for (int descriptor = 3; descriptor < 256; ++descriptor) {
+    struct stat found = {};
+    if (::fstat(descriptor, &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino) ++count;
+  }
+  return count;
 }
 
 // The exporter is killed with its descriptor in flight: the pages stay until the socket that holds it is closed.
@@ -157,6 +170,32 @@ TEST(PagePool, TheOldestEvictablePagesGiveWay) {
     if (pool.use().total != 128) ::_exit(1);
   });
   EXPECT_TRUE(child.ran());
+}
+
+// A child that begins while another thread makes shares has none of them, at whatever instant.
+TEST(Shares, AreNotInheritedByAChildOfFork) {
+  const TemporaryHome home(kSmall);
+  const Machine machine = open_machine().value();
+  const Clients clients = Clients::open(machine).value();
+  struct stat file = {};
+  ASSERT_EQ(::stat(machine.path("share_locks").c_str(), &file), 0);
+  const int before = descriptors_of(file);
+  std::atomic<bool> stop{false};
+  std::thread maker([&] {
+    while (!stop) {
+      const auto made = clients.shares().create({ShareContent::Kind::kAllocation, 0, 1, {1, 1}});
+      EXPECT_TRUE(made);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    const int child = ::fork();
+    if (child == 0) ::_exit(descriptors_of(file) - before);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  stop = true;
+  maker.join();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "softgpu/device/mapping_guard.h"
+#include "softgpu/device/memory/memory_use.h"
 
 namespace softgpu {
 namespace {
@@ -44,9 +45,10 @@ Extent Window::find(std::uint64_t address) const {
   if (!contains(address)) return find_host(address);
   const Page& entry = page(address);
   if (const Slab* slab = entry.slab.load(std::memory_order_acquire); slab != nullptr) {
-    const std::uint64_t block = (address - slab->base) / slab->block_bytes;
+    const std::uint64_t base = slab->base.load(std::memory_order_acquire);
+    const std::uint64_t block = (address - base) / slab->block_bytes;
     if (block >= slab->sizes.size()) return {};
-    const std::uint64_t begin = slab->base + block * slab->block_bytes;
+    const std::uint64_t begin = base + block * slab->block_bytes;
     const std::uint64_t end = begin + slab->sizes[block].load(std::memory_order_acquire);
     return address < end ? Extent{begin, end} : Extent{};
   }
@@ -96,7 +98,8 @@ bool Window::map(std::uint64_t address, const std::vector<PageRun>& runs) {
 }
 
 void Window::unmap(std::uint64_t address, std::uint64_t count) {
-  ::mmap(reinterpret_cast<void*>(address), count * kPageBytes, PROT_NONE,
+  const int protection = MemoryUse::none() ? PROT_NONE : PROT_READ | PROT_WRITE;
+  ::mmap(reinterpret_cast<void*>(address), count * kPageBytes, protection,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 

@@ -27,7 +27,7 @@ using Extent = ptx::AddressSpace::Extent;
 // A 2 MiB page cut into equal blocks. sizes[i] is the exact size of block i, 0 when it is free.
 struct Slab {
   explicit Slab(std::uint64_t block) : block_bytes(block), sizes(kPageBytes / block) {}
-  std::uint64_t base = 0;
+  std::atomic<std::uint64_t> base{0};
   const std::uint64_t block_bytes;
   std::vector<std::atomic<std::uint32_t>> sizes;
 };
@@ -50,14 +50,16 @@ class Window final : public ptx::AddressSpace {
   void return_addresses(std::uint64_t address, std::uint64_t count);
   std::uint64_t window_page(std::uint64_t address) const { return (address - base_) / kPageBytes; }
 
-  // Maps physical pages at `address`; false when the system refuses. unmap() takes the access away again.
+  // Maps physical pages at `address`; false when the system refuses. unmap() takes them away again: nobody can reach
+  // them any more when it returns. What is left there has no access, or is scratch memory if any MemoryUse runs, which
+  // may have the address still. REQUIRES: lookups do not find the range.
   bool map(std::uint64_t address, const std::vector<PageRun>& runs);
   void unmap(std::uint64_t address, std::uint64_t count);
 
   // Declares [address, address + bytes) one allocation, or no longer.
   void add_extent(std::uint64_t address, std::uint64_t bytes);
   void remove_extent(std::uint64_t address, std::uint64_t bytes);
-  // Declares the page at slab.base a slab, or no longer. The slab outlives the process's lookups: never deleted.
+  // Declares the page at slab.base a slab, or no longer. Slabs are never deleted: lookups take no lock.
   void set_slab(std::uint64_t address, Slab* slab);
   Slab* slab_at(std::uint64_t address) const;
   // To be called whenever an extent ends otherwise (a block of a slab is freed).

@@ -82,7 +82,7 @@ MigResult<unsigned> Partition::create(const MigProfile& profile, std::optional<u
 
 MigResult<std::vector<unsigned>> Partition::create_all(const std::vector<const MigProfile*>& profiles) {
   return changed([&](GpuSettings& settings) -> MigResult<std::vector<unsigned>> {
-    const auto ids = settings.mig.create_all(profiles);
+    auto ids = settings.mig.create_all(profiles);
     if (!ids) return ids;
     for (std::size_t i = 0; i < ids->size(); ++i) {
       const unsigned id = (*ids)[i];

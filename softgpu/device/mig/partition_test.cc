@@ -205,12 +205,20 @@ TEST(Users, BusyTimeSlidesOverHalfASecond) {
   const Owner self{3, 1};
   constexpr std::uint64_t kMs = 1'000'000;
   const std::uint64_t start = 1000 * 500 * kMs;  // the beginning of a window
-  users.computed(self, start, start + 200 * kMs);
+  users.begin(self, start);
+  EXPECT_NEAR(users.busy(self, start + 100 * kMs), 0.2, 0.01);  // while it computes
+  users.end(self, start + 200 * kMs);
   EXPECT_NEAR(users.busy(self, start + 500 * kMs - 1), 0.4, 0.01);
   EXPECT_NEAR(users.busy(self, start + 600 * kMs), 0.32, 0.01);
-  users.computed(self, start + 450 * kMs, start + 600 * kMs);
+  users.begin(self, start + 450 * kMs);
+  EXPECT_NEAR(users.busy(self, start + 600 * kMs), (100 + 250 * 0.8) / 500, 0.01);
+  users.end(self, start + 600 * kMs);
   EXPECT_NEAR(users.busy(self, start + 600 * kMs), (100 + 250 * 0.8) / 500, 0.01);
   EXPECT_EQ(users.busy(self, start + 1600 * kMs), 0);
+  users.begin(self, start + 1600 * kMs);
+  EXPECT_EQ(users.busy(self, start + 5000 * kMs), 1);
+  users.add(self);  // the next process of the slot
+  EXPECT_EQ(users.busy(self, start + 5000 * kMs), 0);
 }
 
 }  // namespace

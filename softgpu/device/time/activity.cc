@@ -21,10 +21,11 @@ std::span<const ClientActivity> used_slots(const Control& control) {
 }  // namespace
 
 Activity::Activity(Control& control, DeviceLock& lock, const Clients& clients, Owner self, const ClientShare& share)
-    : control_(control), lock_(lock), clients_(clients), self_(self), meter_(control) {
+    : control_(control), lock_(lock), clients_(clients), self_(self), meter_(control), users_(control, clients) {
   ClientActivity& client = mine();
   client.owner.store(0);  // nobody's until all words are this process's
-  for (auto* word : {&client.contexts, &client.kernels, &client.sms_wanted, &client.copies[0], &client.copies[1]}) {
+  for (auto* word : {&client.contexts, &client.connected, &client.kernels, &client.sms_wanted, &client.copies[0],
+                     &client.copies[1]}) {
     word->store(0);
   }
   for (auto* word : {&client.kernel_count, &client.kernel_ns, &client.copy_count, &client.copy_ns}) word->store(0);
@@ -44,7 +45,9 @@ bool Activity::living(const ClientActivity& client) const {
 // The meter runs while any MPS client computes: the first to begin starts it, the last to end stops it.
 void Activity::begin_kernel(std::uint64_t sms) {
   const std::lock_guard guard(lock_);
-  if (!mps_kernels_run(control_, clients_)) meter_.begin(monotonic_ns());
+  const std::uint64_t now = monotonic_ns();
+  if (!mps_kernels_run(control_, clients_)) meter_.begin(now);
+  if (mine().kernels.load() == 0) users_.begin(self_, now);
   mine().sms_wanted.fetch_add(static_cast<std::uint32_t>(sms));
   mine().kernels.fetch_add(1);
 }
@@ -53,7 +56,9 @@ void Activity::end_kernel(std::uint64_t sms) {
   const std::lock_guard guard(lock_);
   mine().kernels.fetch_sub(1);
   mine().sms_wanted.fetch_sub(static_cast<std::uint32_t>(sms));
-  if (!mps_kernels_run(control_, clients_)) meter_.end(monotonic_ns());
+  const std::uint64_t now = monotonic_ns();
+  if (mine().kernels.load() == 0) users_.end(self_, now);
+  if (!mps_kernels_run(control_, clients_)) meter_.end(now);
 }
 
 KernelGrant Activity::grant(std::uint64_t sm_count, std::uint64_t sms) const {
@@ -83,16 +88,21 @@ std::uint64_t Activity::copies(Direction direction) const {
   return std::max<std::uint64_t>(count, 1);
 }
 
-bool Activity::add_context(unsigned max_contexts) {
+// A client was hit if it connected before the last fault, whether or not it has a context now: it must exit.
+Activity::ContextRefusal Activity::add_context(const ClientShare& share) {
   const std::lock_guard guard(lock_);
+  const auto faults = static_cast<std::uint32_t>(control_.mps_fault.load() >> 32);
   std::uint64_t contexts = 0;
   for (const ClientActivity& client : used_slots(control_)) {
-    const std::uint32_t own = client.contexts.load();
-    if (own != 0 && living(client)) contexts += own;
+    const std::uint32_t connected = client.connected.load();
+    if (connected == 0 || !living(client)) continue;
+    if (share.faults_shared && connected <= faults) return ContextRefusal::kDraining;
+    contexts += client.contexts.load();
   }
-  if (contexts >= max_contexts) return false;
+  if (contexts >= share.max_contexts) return ContextRefusal::kTooMany;
   mine().contexts.fetch_add(1);
-  return true;
+  if (mine().connected.load() == 0) mine().connected.store(faults + 1);
+  return ContextRefusal::kNone;
 }
 
 void Activity::charge_kernel(std::uint64_t modelled_ns) {

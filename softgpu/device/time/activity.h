@@ -11,6 +11,7 @@
 #include "softgpu/device/device_lock.h"
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/device/time/time_model.h"
+#include "softgpu/device/users.h"
 
 namespace softgpu {
 
@@ -41,8 +42,13 @@ class Activity {
   // Copies under way in this direction, of all processes; at least 1.
   std::uint64_t copies(Direction direction) const;
 
-  // One more context of an MPS client; false when there are share.max_contexts.
-  bool add_context(unsigned max_contexts);
+  // One more context of an MPS client, and what the MPS server may have against it.
+  enum class ContextRefusal {
+    kNone,
+    kTooMany,   // its clients have share.max_contexts
+    kDraining,  // a client that a shared fault has hit is left: the server waits for the last of them to exit
+  };
+  ContextRefusal add_context(const ClientShare& share);
   void remove_context() { mine().contexts.fetch_sub(1); }
 
   void charge_kernel(std::uint64_t modelled_ns);
@@ -57,6 +63,7 @@ class Activity {
   const Clients& clients_;
   const Owner self_;
   BusyMeter meter_;
+  Users users_;
 };
 
 // Whether an MPS client that lives has a kernel on the device.

@@ -53,15 +53,31 @@ bool Execution::begin() {
   return true;
 }
 
+const std::atomic<std::uint64_t>& Execution::set_timeout(std::uint64_t timeout_ns) {
+  timeout_ns_ = timeout_ns;
+  move_deadline();
+  return deadline_ns_;
+}
+
+// Never backwards, whichever thread is last.
+void Execution::move_deadline() {
+  const std::uint64_t deadline = begin_ns_ + timeout_ns_ + away_ns();
+  std::uint64_t known = deadline_ns_.load();
+  while (known < deadline && !deadline_ns_.compare_exchange_weak(known, deadline)) {
+  }
+}
+
 void Execution::pause() {
   if (stop_()) return;  // asking is also how a running kernel's context learns of a fault of the device
   if (device_.faults().hung()) wait_while_hung();
-  if (!device_.share().mps) device_.turn().pause(stop_);
+  if (device_.share().mps) return;
+  device_.turn().pause(stop_);
+  if (timeout_ns_ != 0) move_deadline();
 }
 
 void Execution::wait_while_hung() {
   while (device_.faults().hung() && !stop_()) {
-    if (deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_) return;
+    if (timeout_ns_ != 0 && monotonic_ns() >= deadline_ns_.load()) return;
     device_.faults().wait_while_hung(kHangPatienceMs);
   }
 }
@@ -88,7 +104,7 @@ KernelGrant Execution::grant() const {
 }
 
 void Execution::hold(const KernelWork& work) {
-  const std::uint64_t away = device_.turn().away_ns() - away_at_begin_ns_;
+  const std::uint64_t away = away_ns();
   const std::uint64_t spent = executed_ns_ - begin_ns_;
   const auto duration = [&] {
     return static_cast<double>(kernel_ns(device_.profile(), work, grant())) * device_.machine().time_scale;
@@ -108,7 +124,7 @@ void Execution::trace(const KernelWork& work, std::uint64_t modelled_ns) const {
                  .add("lane_instructions", work.lane_instructions)
                  .add("global_bytes", work.global_bytes)
                  .add("blocks", work.blocks)
-                 .add("away_ns", device_.turn().away_ns() - away_at_begin_ns_));
+                 .add("away_ns", away_ns()));
 }
 
 Transfer::Transfer(Device& device, Direction direction)

@@ -14,6 +14,7 @@
 // then beside the other on 40: the second half takes 6 ms.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -33,8 +34,9 @@ class Execution {
 
   // Waits until this process may compute. False when `stop` ended the waiting: nothing else may be called.
   bool begin();
-  // A hung kernel is released at this time of monotonic_ns().
-  void set_deadline(std::uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
+  // The kernel, and a hang of the device, shall end when it has been on the device for `timeout_ns`. The time of
+  // monotonic_ns() at which that is: it moves while the turn is away. REQUIRES: begun.
+  const std::atomic<std::uint64_t>& set_timeout(std::uint64_t timeout_ns);
   // To be called often while the kernel is executed: gives the device to others when the slice is over, and hangs when
   // that fault is injected. Thread-safe.
   void pause();
@@ -45,13 +47,16 @@ class Execution {
   void hold(const KernelWork& work);
   KernelGrant grant() const;
   void wait_while_hung();
+  void move_deadline();
+  std::uint64_t away_ns() const { return device_.turn().away_ns() - away_at_begin_ns_; }
   void trace(const KernelWork& work, std::uint64_t modelled_ns) const;
 
   Device& device_;
   const Kernel kernel_;
   const StopCheck& stop_;
-  const std::uint64_t sms_;        // that the kernel can use
-  std::uint64_t deadline_ns_ = 0;  // 0: never
+  const std::uint64_t sms_;                    // that the kernel can use
+  std::uint64_t timeout_ns_ = 0;               // 0: none
+  std::atomic<std::uint64_t> deadline_ns_{0};  // 0: never
   std::uint64_t asked_ns_ = 0;
   std::uint64_t begin_ns_ = 0;
   std::uint64_t away_at_begin_ns_ = 0;

@@ -12,6 +12,7 @@
 namespace softgpu {
 namespace {
 
+using Refusal = Activity::ContextRefusal;
 using testing::as_client;
 using testing::Child;
 using testing::Client;
@@ -32,9 +33,11 @@ ClientShare mps_share(std::uint64_t sms) {
 }
 
 // A client of a machine whose device has 80 SMs.
-Client& open_mps_client(std::uint64_t sms) {
+Client& open_mps_client(std::uint64_t sms, bool faults_shared = false) {
   Client& client = open_client();
-  client.device = Device::open(client.machine, *client.clients, client.self, 0, mps_share(sms)).value();
+  ClientShare share = mps_share(sms);
+  share.faults_shared = faults_shared;
+  client.device = Device::open(client.machine, *client.clients, client.self, 0, share).value();
   return client;
 }
 
@@ -88,13 +91,35 @@ TEST(Activity, ContextsOfMpsClientsAreLimitedPerDevice) {
   const TemporaryHome home(kSmall);
   Child other([] { open_mps_client(80).device->add_context(); });
   as_client([](Client& client) {
-    EXPECT_TRUE(client.device->add_context());  // takes turns: no limit
+    EXPECT_EQ(client.device->add_context(), Refusal::kNone);  // takes turns: no limit
     client.device = Device::open(client.machine, *client.clients, client.self, 0, mps_share(80)).value();
-    EXPECT_TRUE(client.device->add_context());
-    EXPECT_FALSE(client.device->add_context());
+    EXPECT_EQ(client.device->add_context(), Refusal::kNone);
+    EXPECT_EQ(client.device->add_context(), Refusal::kTooMany);
     client.device->remove_context();
-    EXPECT_TRUE(client.device->add_context());
+    EXPECT_EQ(client.device->add_context(), Refusal::kNone);
   });
+}
+
+TEST(Activity, AfterASharedFaultNewClientsAreRefusedUntilTheLastOneHitIsGone) {
+  const TemporaryHome home(kSmall);
+  Child hit([] {
+    Device& device = *open_mps_client(80, true).device;
+    device.add_context();
+    device.share_fault(719);
+    device.remove_context();  // does not help: the process must exit
+  });
+  const auto expect_refusal = [](Refusal refusal, bool faults_shared) {
+    as_client([=](Client& client) {
+      ClientShare share = mps_share(80);
+      share.faults_shared = faults_shared;
+      client.device = Device::open(client.machine, *client.clients, client.self, 0, share).value();
+      EXPECT_EQ(client.device->add_context(), refusal);
+    });
+  };
+  expect_refusal(Refusal::kDraining, true);
+  expect_refusal(Refusal::kNone, false);
+  hit.kill();
+  expect_refusal(Refusal::kNone, true);
 }
 
 TEST(Activity, TheDeviceIsBusyWhileAnyMpsClientComputes) {
@@ -102,6 +127,7 @@ TEST(Activity, TheDeviceIsBusyWhileAnyMpsClientComputes) {
   Observer observer;
   Child other([] { open_mps_client(60).device->activity().begin_kernel(60); });
   EXPECT_GT(observer.view->sample().busy, 0);
+  EXPECT_GT(observer.view->users().busy(observer.clients.live(0)->owner, monotonic_ns()), 0);
   other.kill();
   EXPECT_EQ(observer.view->sample().busy, 0);
 }
@@ -179,10 +205,32 @@ TEST(Execution, AHangEndsAtTheDeadline) {
     client.device->faults().hang();
     Execution execution(*client.device, {"hangs"}, kNever);
     ASSERT_TRUE(execution.begin());
-    const std::uint64_t deadline = monotonic_ns() + 3'000'000;
-    execution.set_deadline(deadline);
+    const std::atomic<std::uint64_t>& deadline = execution.set_timeout(3'000'000);
     execution.pause();
-    EXPECT_GE(monotonic_ns(), deadline);
+    EXPECT_GE(monotonic_ns(), deadline.load());
+    execution.end({});
+  });
+}
+
+TEST(Execution, TheDeadlineMovesByTheTimeTheTurnIsAway) {
+  const TemporaryHome home(Environment{{"SOFTGPU_MEMORY_SCALE", "64"}, {"SOFTGPU_TIME_SLICE_US", "1"}});
+  as_client([](Client& client) {
+    Execution execution(*client.device, {"kernel"}, kNever);
+    ASSERT_TRUE(execution.begin());
+    const std::atomic<std::uint64_t>& deadline = execution.set_timeout(1'000'000'000);
+    const std::uint64_t first = deadline.load();
+    execution.pause();
+    EXPECT_EQ(deadline.load(), first);
+    const int pid = ::fork();
+    if (pid == 0) {
+      Turn& turn = open_client().device->turn();
+      turn.enter(kNever);
+      turn.leave();
+      ::_exit(0);
+    }
+    while (client.device->turn().away_ns() == 0) execution.pause();
+    EXPECT_EQ(deadline.load(), first + client.device->turn().away_ns());
+    ::waitpid(pid, nullptr, 0);
     execution.end({});
   });
 }

@@ -1,5 +1,7 @@
 #include "softgpu/device/time/mps.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +24,23 @@ std::string format_limits(const std::map<unsigned, std::uint64_t>& limits) {
     text += (text.empty() ? "" : ",") + std::to_string(device) + "=" + std::to_string(bytes >> 10) + "K";
   }
   return text;
+}
+
+std::string format_devices(const std::set<unsigned>& devices) {
+  std::string text;
+  for (const unsigned device : devices) text += (text.empty() ? "" : ",") + std::to_string(device);
+  return text;
+}
+
+Result<std::set<unsigned>> parse_devices(const std::string& text) {
+  std::set<unsigned> devices;
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const auto device = parse_number("devices", entry, 0, kMaxDevices - 1);
+    if (!device) return failure(device.error());
+    devices.insert(static_cast<unsigned>(*device));
+  }
+  return devices;
 }
 
 Result<Mps> parse_mps(const std::string& text) {
@@ -49,6 +68,10 @@ Result<Mps> parse_mps(const std::string& text) {
       auto limits = parse_memory_limits(value);
       if (!limits) return failure(limits.error());
       mps.memory_limits = std::move(*limits);
+    } else if (key == "devices") {
+      auto devices = parse_devices(value);
+      if (!devices) return failure(devices.error());
+      mps.devices = std::move(*devices);
     } else {
       set = failure(key + " is not a key of this file");
     }
@@ -102,6 +125,39 @@ Result<std::map<unsigned, std::uint64_t>> parse_memory_limits(const std::string&
   return limits;
 }
 
+std::string mps_text(const Mps& mps) {
+  std::ostringstream text;
+  text << "pipe_directory = " << directory_of(mps.pipe_directory) << "\ndefault_percentage = " << mps.default_percentage
+       << "\nmax_contexts = " << mps.max_contexts << "\nfaults_shared = " << (mps.faults_shared ? 1 : 0)
+       << "\nmemory_limits = " << format_limits(mps.memory_limits) << "\ndevices = " << format_devices(mps.devices)
+       << "\n";
+  return text.str();
+}
+
+// The daemon holds its lock for as long as it lives: who can share it finds no daemon. A container that sees the
+// directory at another place is a client like any other.
+Result<std::optional<Mps>> read_mps_of(const std::string& pipe_directory) {
+  const std::string directory = directory_of(pipe_directory) + "/";
+  const int lock = ::open((directory + kMpsLockFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0) return std::nullopt;
+  const bool lives = ::flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(lock);
+  const std::string path = directory + kMpsSettingsFile;
+  if (!lives || ::access(path.c_str(), F_OK) != 0) return std::nullopt;
+  const auto text = read_file(path);
+  if (!text) return failure(text.error());
+  auto mps = parse_mps(*text);
+  if (!mps) return failure(path + ": " + mps.error() + "; restart the daemon");
+  mps->pipe_directory = directory_of(pipe_directory);
+  return std::optional<Mps>(std::move(*mps));
+}
+
+Result<std::optional<Mps>> find_mps(const Machine& machine, const MpsEnvironment& environment) {
+  auto daemon = read_mps_of(environment.pipe_directory);
+  if (!daemon || *daemon) return daemon;
+  return read_mps(machine);
+}
+
 Result<std::optional<Mps>> read_mps(const Machine& machine) {
   const std::string path = machine.path("mps");
   if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
@@ -113,11 +169,7 @@ Result<std::optional<Mps>> read_mps(const Machine& machine) {
 }
 
 Status start_mps(const Machine& machine, const Mps& mps) {
-  std::ostringstream text;
-  text << "pipe_directory = " << directory_of(mps.pipe_directory) << "\ndefault_percentage = " << mps.default_percentage
-       << "\nmax_contexts = " << mps.max_contexts << "\nfaults_shared = " << (mps.faults_shared ? 1 : 0)
-       << "\nmemory_limits = " << format_limits(mps.memory_limits) << "\n";
-  return replace_file(machine.path("mps"), text.str());
+  return replace_file(machine.path("mps"), mps_text(mps));
 }
 
 Status stop_mps(const Machine& machine) {
@@ -140,6 +192,7 @@ Result<ClientShare> client_share(const Machine& machine, const std::optional<Mps
   ClientShare share;
   share.sms = machine.profile(device).sm_count;
   if (!mps || directory_of(environment.pipe_directory) != mps->pipe_directory) return share;
+  if (!mps->devices.empty() && !mps->devices.contains(device)) return share;
   const auto percentage = client_percentage(*mps, environment.percentage);
   if (!percentage) return failure(percentage.error());
   const auto limit = client_memory_limit(*mps, environment.memory_limits, device, ordinal);

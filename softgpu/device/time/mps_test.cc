@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "softgpu/device/device_testing.h"
@@ -53,6 +58,29 @@ TEST_F(MpsTest, AnotherPipeDirectoryMeansNoMps) {
   EXPECT_FALSE(share_of({.pipe_directory = "/run/mps"}, {})->mps);
 }
 
+TEST_F(MpsTest, ADaemonServesItsDevicesOnly) {
+  EXPECT_TRUE(share_of({.devices = {0, 2}}, {})->mps);
+  EXPECT_FALSE(share_of({.devices = {1}}, {})->mps);
+}
+
+TEST_F(MpsTest, TheDaemonOfAPipeDirectoryIsFoundWhileItHoldsItsLock) {
+  const std::string pipe = machine_.path("pipe");
+  ASSERT_EQ(::mkdir(pipe.c_str(), 0700), 0);
+  const MpsEnvironment environment{.pipe_directory = pipe};
+  EXPECT_FALSE(find_mps(machine_, environment)->has_value());
+  std::ofstream(pipe + "/" + kMpsSettingsFile) << mps_text({.default_percentage = 40, .devices = {0}});
+  const int lock = ::open((pipe + "/" + kMpsLockFile).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  EXPECT_FALSE(find_mps(machine_, environment)->has_value()) << "left behind by one that was killed";
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  const auto found = find_mps(machine_, environment);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->devices, std::set<unsigned>{0});
+  EXPECT_EQ(client_share(machine_, *found, environment, 0, 0)->sms, 32U);
+  ::close(lock);
+  ASSERT_TRUE(start_mps(machine_, {.pipe_directory = pipe}));
+  EXPECT_EQ(client_share(machine_, *find_mps(machine_, environment), environment, 0, 0)->sms, 80U);
+}
+
 TEST_F(MpsTest, MemoryLimitsNameTheClientsDevices) {
   EXPECT_EQ(share_of({}, {.memory_limits = "0=4G,1=512M"})->memory_limit, 4ULL << 30);
   EXPECT_EQ(client_share(machine_, Mps(), {.memory_limits = "0=4G,1=512M"}, 0, 1)->memory_limit, 512ULL << 20);
@@ -79,12 +107,13 @@ TEST(MpsLimits, AreParsedExactly) {
 
 TEST_F(MpsTest, TheDaemonsFileKeepsEverything) {
   EXPECT_FALSE(read_mps(machine_)->has_value());
-  const Mps mps{"/run/mps", 40, {{0, 3ULL << 20}, {2, 1ULL << 30}}, 7, true};
+  const Mps mps{"/run/mps", 40, {{0, 3ULL << 20}, {2, 1ULL << 30}}, 7, {0, 3}, true};
   ASSERT_TRUE(start_mps(machine_, mps));
   const Mps read = read_mps(machine_)->value();
   EXPECT_EQ(read.pipe_directory, mps.pipe_directory);
   EXPECT_EQ(read.default_percentage, 40U);
   EXPECT_EQ(read.memory_limits, mps.memory_limits);
+  EXPECT_EQ(read.devices, mps.devices);
   EXPECT_EQ(read.max_contexts, 7U);
   EXPECT_TRUE(read.faults_shared);
   ASSERT_TRUE(stop_mps(machine_));

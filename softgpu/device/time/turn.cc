@@ -24,11 +24,13 @@ bool Turn::enter(const StopCheck& stop) {
 
 void Turn::leave() {
   const std::lock_guard guard(mutex_);
-  if (--running_ == 0 && state_ == State::kHeld) give_up();
+  if (--running_ != 0) return;
+  away_since_ns_ = 0;
+  if (state_ == State::kHeld) give_up();
 }
 
 void Turn::pause(const StopCheck& stop) {
-  const std::uint64_t slice_end = slice_end_ns_.load(std::memory_order_relaxed);
+  const std::uint64_t slice_end = slice_end_ns_.load();
   if (slice_end != 0 && (!others_wait() || monotonic_ns() < slice_end)) return;
   std::unique_lock guard(mutex_);
   if (state_ == State::kHeld && others_wait() && monotonic_ns() >= slice_end_ns_.load()) give_up();
@@ -38,9 +40,7 @@ void Turn::pause(const StopCheck& stop) {
       wait_for_change(guard);
       continue;
     }
-    const std::uint64_t begin = monotonic_ns();
     if (!become_holder(guard, stop)) return;
-    away_ns_.fetch_add(monotonic_ns() - begin);
   }
 }
 
@@ -53,7 +53,11 @@ bool Turn::become_holder(std::unique_lock<std::mutex>& guard, const StopCheck& s
   state_ = acquired ? State::kHeld : State::kAway;
   if (acquired) {
     ++hold_count_;
-    slice_end_ns_.store(monotonic_ns() + slice_ns_);
+    const std::uint64_t now = monotonic_ns();
+    Users(control_, clients_).begin(self_, now);
+    if (away_since_ns_ != 0) away_ns_.fetch_add(now - away_since_ns_);
+    away_since_ns_ = 0;
+    slice_end_ns_.store(now + slice_ns_);  // last: who sees the turn held knows how long it was away
     if (observe_) observe_(true);
   }
   changed_.notify_all();
@@ -68,7 +72,8 @@ void Turn::wait_for_change(std::unique_lock<std::mutex>& guard) {
 void Turn::give_up() {
   if (observe_) observe_(false);
   const std::uint64_t now = monotonic_ns();
-  Users(control_, clients_).computed(self_, control_.busy_since_ns.load(), now);
+  if (running_ != 0) away_since_ns_ = now;
+  Users(control_, clients_).end(self_, now);
   meter_.end(now);
   slice_end_ns_.store(0);
   {

@@ -48,8 +48,8 @@ class Turn {
   // over and others wait, else when the turn has come back or `stop` ends the waiting.
   void pause(const StopCheck& stop);
 
-  // How long this process was turned away in pause() so far.
-  std::uint64_t away_ns() const { return away_ns_.load(std::memory_order_relaxed); }
+  // How long kernels of this process have waited for the turn to come back so far.
+  std::uint64_t away_ns() const { return away_ns_.load(); }
 
  private:
   enum class State { kAway, kAcquiring, kHeld };
@@ -76,8 +76,10 @@ class Turn {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  State state_ = State::kAway;    // guarded by mutex_
-  unsigned running_ = 0;          // kernels between enter() and leave(); guarded by mutex_
+  State state_ = State::kAway;  // guarded by mutex_
+  unsigned running_ = 0;        // kernels between enter() and leave(); guarded by mutex_
+  std::uint64_t away_since_ns_ =
+      0;                          // when the turn was given away with kernels running, 0: it was not; guarded by mutex_
   std::uint64_t hold_count_ = 0;  // how often the turn came; guarded by mutex_
 };
 

@@ -32,15 +32,23 @@ struct EntryHeader {
   std::uint32_t header_bytes;
   std::uint64_t padded_bytes;
   std::uint32_t compressed_bytes;  // 0 when the payload is plain
-  std::uint32_t options_offset;
+  std::uint32_t options_offset;    // of PtxOptions, from the entry's beginning on; 0 in machine code
   std::uint16_t code_minor, code_major;
   std::uint32_t architecture;
   std::uint32_t name_offset, name_bytes;
   std::uint64_t flags;
   std::uint64_t reserved;
-  std::uint64_t text_bytes;  // 0 when the payload is plain
+  std::uint64_t text_bytes;  // with its NUL; 0 when the payload is plain
 };
 static_assert(sizeof(EntryHeader) == 64);
+
+// Follows the header of a PTX entry. NVIDIA's driver reads the text without asking whether it is there.
+struct PtxOptions {
+  std::uint32_t text_offset = sizeof(EntryHeader) + 8;  // from the entry's beginning on
+  std::uint32_t reserved = 0;
+  char text[8] = {};  // no options
+};
+static_assert(sizeof(PtxOptions) == 16);
 
 constexpr std::size_t padded(std::size_t bytes) {
   return (bytes + 7) / 8 * 8;
@@ -76,8 +84,9 @@ Result<FatbinEntry> read_entry(std::span<const std::byte> container, std::size_t
   return entry;
 }
 
-// Compressed bytes, or nothing when the text does not fit the library's types.
-std::vector<std::byte> compress(std::string_view text, Compression compression) {
+// The payload of a text, with a NUL as compilers embed it.
+std::vector<std::byte> compress(const std::string& with_nul, Compression compression) {
+  const std::string_view text(with_nul.c_str(), with_nul.size() + 1);
   std::vector<std::byte> out;
   if (compression == Compression::kZstd) {
     out.resize(ZSTD_compressBound(text.size()));
@@ -89,10 +98,28 @@ std::vector<std::byte> compress(std::string_view text, Compression compression) 
         LZ4_compress_default(text.data(), reinterpret_cast<char*>(out.data()), bytes, static_cast<int>(out.size()));
     out.resize(static_cast<std::size_t>(written));
   } else {
-    out.resize(text.size() + 1);  // with a NUL, as compilers embed it
+    out.resize(text.size());
     std::memcpy(out.data(), text.data(), text.size());
   }
   return out;
+}
+
+EntryHeader header_of(const PtxForArchitecture& ptx, std::size_t payload_bytes, Compression compression) {
+  EntryHeader header{};
+  header.kind = kPtx;
+  header.version = 0x101;
+  header.header_bytes = sizeof header + sizeof(PtxOptions);
+  header.options_offset = sizeof header;
+  header.padded_bytes = padded(payload_bytes);
+  header.code_major = static_cast<std::uint16_t>(ptx.version / 10);
+  header.code_minor = static_cast<std::uint16_t>(ptx.version % 10);
+  header.architecture = ptx.architecture;
+  header.flags = kFlag64Bit | kFlagLinux;
+  if (compression == Compression::kNone) return header;
+  header.flags |= compression == Compression::kZstd ? kFlagZstd : kFlagLz4;
+  header.compressed_bytes = static_cast<std::uint32_t>(payload_bytes);
+  header.text_bytes = ptx.text.size() + 1;
+  return header;
 }
 
 }  // namespace
@@ -146,24 +173,15 @@ Result<std::string> ptx_text(const FatbinEntry& entry) {
 
 std::vector<std::byte> write_fatbin(std::span<const PtxForArchitecture> texts, Compression compression) {
   std::vector<std::byte> out(kFatbinHeaderBytes);
-  for (const auto& [architecture, text] : texts) {
-    const std::vector<std::byte> payload = compress(text, compression);
-    EntryHeader header{};
-    header.kind = kPtx;
-    header.version = 0x101;
-    header.header_bytes = sizeof header;
-    header.padded_bytes = padded(payload.size());
-    header.architecture = architecture;
-    header.flags = kFlag64Bit | kFlagLinux;
-    if (compression != Compression::kNone) {
-      header.flags |= compression == Compression::kZstd ? kFlagZstd : kFlagLz4;
-      header.compressed_bytes = static_cast<std::uint32_t>(payload.size());
-      header.text_bytes = text.size();
-    }
+  for (const PtxForArchitecture& ptx : texts) {
+    const std::vector<std::byte> payload = compress(std::string(ptx.text), compression);
+    const EntryHeader header = header_of(ptx, payload.size(), compression);
+    const PtxOptions options;
     const std::size_t at = out.size();
-    out.resize(at + sizeof header + header.padded_bytes);
+    out.resize(at + header.header_bytes + header.padded_bytes);
     std::memcpy(out.data() + at, &header, sizeof header);
-    std::memcpy(out.data() + at + sizeof header, payload.data(), payload.size());
+    std::memcpy(out.data() + at + sizeof header, &options, sizeof options);
+    std::memcpy(out.data() + at + header.header_bytes, payload.data(), payload.size());
   }
   const ContainerHeader header{kFatbinMagic, 1, kFatbinHeaderBytes, out.size() - kFatbinHeaderBytes};
   std::memcpy(out.data(), &header, sizeof header);

@@ -1,10 +1,11 @@
 // Fat binaries: the container in which compilers embed device code for several architectures.
 //
 // A wrapper (24 bytes: magic, version, pointer) points to the container: a header of 16 bytes that says how many bytes of
-// entries follow, then entry after entry, each a header of 64 bytes or more and a payload. Payloads are PTX text, plain
-// or compressed as one LZ4 block or one zstd frame, or machine code, which this reader names and leaves alone.
+// entries follow, then entry after entry, each a header of 64 bytes or more and a payload. Payloads are PTX text with its
+// NUL, plain or compressed as one LZ4 block or one zstd frame, or machine code, which this reader names and leaves alone.
+// The header of a PTX entry has 80 bytes: the last 16 lead to the options the text is to be compiled with.
 //
-// Example: `.version 7.5 ...` of 4,998 bytes without compression is 16 + 64 + 5,000 bytes, payloads being padded to 8.
+// Example: `.version 7.5 ...` of 4,998 bytes without compression is 16 + 80 + 5,000 bytes, payloads being padded to 8.
 //
 // Pure functions over bytes: no byte outside the span is read, whatever the headers claim. Thread-safe.
 #pragma once
@@ -21,20 +22,10 @@
 namespace softgpu {
 
 inline constexpr std::uint32_t kFatbinMagic = 0xBA55ED50;
-inline constexpr std::uint32_t kFatbinWrapperMagic = 0x466243B1;
 inline constexpr std::size_t kFatbinHeaderBytes = 16;
 // Larger claims are taken for corruption, so that a header of some bytes cannot make the reader allocate the computer.
 inline constexpr std::uint64_t kLargestFatbin = std::uint64_t{4} << 30;
 inline constexpr std::uint64_t kLargestPtx = std::uint64_t{256} << 20;
-
-// What `__cudaRegisterFatBinary` and cuModuleLoadFatBinary are given.
-struct FatbinWrapper {
-  std::uint32_t magic = kFatbinWrapperMagic;
-  std::uint32_t version = 1;
-  const void* data = nullptr;
-  const void* file_name_or_list = nullptr;  // version 2: a list of containers that were linked into `data`
-};
-static_assert(sizeof(FatbinWrapper) == 24);
 
 enum class Compression { kNone, kLz4, kZstd };
 
@@ -60,6 +51,7 @@ Result<std::string> ptx_text(const FatbinEntry& entry);
 struct PtxForArchitecture {
   unsigned architecture = 0;
   std::string_view text;
+  unsigned version = 0;  // of the language, 75 for 7.5
 };
 std::vector<std::byte> write_fatbin(std::span<const PtxForArchitecture> texts, Compression compression);
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@ using softgpu::FatbinEntry;
 using softgpu::PtxForArchitecture;
 
 constexpr std::size_t kEntry = softgpu::kFatbinHeaderBytes;  // offset of the first entry
+constexpr std::size_t kPtxHeader = 80;
 
 std::string long_text() {
   std::string text = ".version 7.0\n.target sm_70\n";
@@ -81,11 +83,74 @@ TEST_P(FatbinText, DamageIsAnErrorOrAnotherTextNeverMore) {
 INSTANTIATE_TEST_SUITE_P(Compressions, FatbinText,
                          ::testing::Values(Compression::kNone, Compression::kLz4, Compression::kZstd));
 
+// An entry of a container as nvcc 13.0 lays it out, field by field.
+struct Laid {
+  std::uint64_t flags = 0;
+  std::uint32_t padded_bytes = 0, compressed_bytes = 0, text_bytes = 0;
+};
+
+template <typename Field>
+void put(std::vector<std::byte>& bytes, std::initializer_list<Field> fields) {
+  for (const Field field : fields) {
+    bytes.resize(bytes.size() + sizeof field);
+    set(bytes, bytes.size() - sizeof field, field);
+  }
+}
+
+std::vector<std::byte> laid_out(const Laid& entry) {
+  std::vector<std::byte> bytes;
+  put<std::uint32_t>(bytes, {0xBA55ED50});
+  put<std::uint16_t>(bytes, {1, 16});
+  put<std::uint64_t>(bytes, {kPtxHeader + entry.padded_bytes});
+  put<std::uint16_t>(bytes, {1, 0x101});  // PTX
+  put<std::uint32_t>(bytes, {kPtxHeader, entry.padded_bytes, 0, entry.compressed_bytes, 64});
+  put<std::uint16_t>(bytes, {0, 9});  // PTX 9.0
+  put<std::uint32_t>(bytes, {90, 0, 0});
+  put<std::uint64_t>(bytes, {entry.flags, 0, entry.text_bytes});
+  put<std::uint32_t>(bytes, {64 + 8, 0, 0, 0});  // where the options are, and none
+  return bytes;
+}
+
+TEST(Fatbin, HeadersAreThoseOfNvcc) {
+  const std::string text = ".version 9.0\n.target sm_90\n" + std::string(3000, '\n');  // 3,027 bytes and a NUL
+  const PtxForArchitecture texts[] = {{90, text, 90}};
+  const auto expect = [&](Compression compression, Laid want) {
+    const auto container = softgpu::write_fatbin(texts, compression);
+    if (compression == Compression::kNone) {
+      want.padded_bytes = 3032;
+    } else {
+      std::memcpy(&want.compressed_bytes, container.data() + kEntry + 16, 4);
+      EXPECT_GT(want.compressed_bytes, 0U);
+      EXPECT_LT(want.compressed_bytes, text.size());
+      want.padded_bytes = (want.compressed_bytes + 7) / 8 * 8;
+    }
+    const auto header = laid_out(want);
+    ASSERT_EQ(container.size(), header.size() + want.padded_bytes);
+    EXPECT_TRUE(std::equal(header.begin(), header.end(), container.begin()));
+  };
+  expect(Compression::kNone, {.flags = 0x11});
+  expect(Compression::kLz4, {.flags = 0x2011, .text_bytes = 3028});
+  expect(Compression::kZstd, {.flags = 0x8011, .text_bytes = 3028});
+}
+
+TEST(Fatbin, ATextOfTheSmallestHeaderIsRead) {
+  auto container = laid_out({.flags = 0x11, .padded_bytes = 8});
+  container.erase(container.begin() + kEntry + 64, container.begin() + kEntry + kPtxHeader);
+  set<std::uint64_t>(container, 8, 64 + 8);
+  set<std::uint32_t>(container, kEntry + 4, 64);
+  for (const char letter : {'p', 't', 'x', '\0', '\0', '\0', '\0', '\0'}) {
+    container.push_back(static_cast<std::byte>(letter));
+  }
+  const auto entries = softgpu::read_fatbin(container);
+  ASSERT_TRUE(entries) << entries.error();
+  EXPECT_EQ(softgpu::ptx_text(entries->front()).value(), "ptx");
+}
+
 TEST(Fatbin, OtherKindsAreNamedAndNotRead) {
   const PtxForArchitecture texts[] = {{70, "x"}, {70, "y"}};
   auto container = softgpu::write_fatbin(texts, Compression::kNone);
   set<std::uint16_t>(container, kEntry, 2);
-  set<std::uint16_t>(container, kEntry + 64 + 8, 99);
+  set<std::uint16_t>(container, kEntry + kPtxHeader + 8, 99);
   const auto entries = softgpu::read_fatbin(container);
   ASSERT_TRUE(entries);
   EXPECT_EQ((*entries)[0].kind, FatbinEntry::Kind::kMachineCode);
@@ -95,8 +160,8 @@ TEST(Fatbin, OtherKindsAreNamedAndNotRead) {
 TEST(Fatbin, ALongerEntryHeaderIsSkipped) {
   const PtxForArchitecture texts[] = {{120, "newer"}};
   auto container = softgpu::write_fatbin(texts, Compression::kNone);
-  container.insert(container.begin() + kEntry + 64, 16, std::byte{0xFF});
-  set<std::uint32_t>(container, kEntry + 4, 80);
+  container.insert(container.begin() + kEntry + kPtxHeader, 16, std::byte{0xFF});
+  set<std::uint32_t>(container, kEntry + 4, kPtxHeader + 16);
   set<std::uint64_t>(container, 8, container.size() - kEntry);
   const auto entries = softgpu::read_fatbin(container);
   ASSERT_TRUE(entries) << entries.error();
@@ -126,7 +191,7 @@ TEST(Fatbin, ATextThatIsNotCompressedAsSaidIsRefused) {
   const PtxForArchitecture texts[] = {{70, "text that is long enough to be compressed, compressed, compressed"}};
   for (const Compression compression : {Compression::kLz4, Compression::kZstd}) {
     auto container = softgpu::write_fatbin(texts, compression);
-    set(container, kEntry + 64, ~std::uint64_t{0});
+    set(container, kEntry + kPtxHeader, ~std::uint64_t{0});
     EXPECT_FALSE(softgpu::ptx_text(softgpu::read_fatbin(container)->front()));
     container = softgpu::write_fatbin(texts, compression);
     set(container, kEntry + 56, std::uint64_t{5});  // less room than the text needs

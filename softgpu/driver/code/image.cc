@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "softgpu/driver/code/fatbin.h"
+#include "softgpu/driver/code/fatbin_wrapper.h"
 #include "softgpu/driver/memory/is_mapped.h"
 #include "softgpu/ptx/text/header.h"
 
@@ -54,23 +55,21 @@ std::string_view first_bytes(const void* image, std::size_t most) {
   return {text, ::strnlen(text, most)};
 }
 
+std::uint32_t magic_of(const void* image) {
+  std::uint32_t magic = 0;
+  const std::string_view start = first_bytes(image, sizeof magic);
+  std::memcpy(&magic, start.data(), start.size());
+  return magic;
+}
+
 }  // namespace
 
 CUresult read_image(const void* image, CodeImage& out, std::string& error) {
   if (image == nullptr) return refuse(CUDA_ERROR_INVALID_VALUE, "no image", error);
-  const std::string_view start = first_bytes(image, 4);
-  if (start == kElf) return no_machine_code(error);
-  std::uint32_t magic = 0;
-  std::memcpy(&magic, start.data(), start.size());
+  if (first_bytes(image, kElf.size()) == kElf) return no_machine_code(error);
+  const std::uint32_t magic = magic_of(image);
   if (magic == kFatbinWrapperMagic) {
-    FatbinWrapper wrapper;
-    std::memcpy(&wrapper, image, sizeof wrapper);
-    if (wrapper.data == nullptr || !is_mapped(wrapper.data, sizeof magic)) {
-      return refuse(CUDA_ERROR_INVALID_IMAGE, "the wrapper points to no fat binary", error);
-    }
-    image = wrapper.data;
-    std::memcpy(&magic, image, sizeof magic);
-    if (magic != kFatbinMagic) return refuse(CUDA_ERROR_INVALID_IMAGE, "the wrapper points to no fat binary", error);
+    return refuse(CUDA_ERROR_INVALID_IMAGE, "the image is a fat binary's wrapper; load what it points to", error);
   }
   if (magic != kFatbinMagic) return take_text(static_cast<const char*>(image), out, error);
   const auto* bytes = static_cast<const std::byte*>(image);
@@ -79,6 +78,18 @@ CUresult read_image(const void* image, CodeImage& out, std::string& error) {
   if (!size) return refuse(CUDA_ERROR_INVALID_IMAGE, size.error(), error);
   if (!is_mapped(bytes, *size)) return refuse(CUDA_ERROR_INVALID_IMAGE, "the fat binary claims absent memory", error);
   return take_container({bytes, *size}, out, error);
+}
+
+CUresult read_library_image(const void* image, CodeImage& out, std::string& error) {
+  if (image == nullptr) return refuse(CUDA_ERROR_INVALID_VALUE, "no image", error);
+  if (magic_of(image) != kFatbinWrapperMagic) return read_image(image, out, error);
+  FatbinWrapper wrapper;
+  std::memcpy(&wrapper, image, sizeof wrapper);
+  const bool readable = wrapper.data != nullptr && is_mapped(wrapper.data, sizeof kFatbinMagic);
+  if (!readable || magic_of(wrapper.data) != kFatbinMagic) {
+    return refuse(CUDA_ERROR_INVALID_IMAGE, "the wrapper points to no fat binary", error);
+  }
+  return read_image(wrapper.data, out, error);
 }
 
 CUresult read_image(std::span<const std::byte> image, CodeImage& out, std::string& error) {

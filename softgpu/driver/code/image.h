@@ -1,4 +1,4 @@
-// What a program gives as device code: PTX text, a fat binary, a wrapper of one, or machine code, which cannot run here.
+// What a program gives as device code: PTX text, a fat binary, or machine code, which cannot run here.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,11 @@ struct CodeImage {
 
 // Reads an image of unknown length: text ends with a NUL, a container says how long it is and must be mapped to its end.
 // INVALID_IMAGE for what is neither or is damaged, NO_BINARY_FOR_GPU for machine code without PTX; `error` says why.
+// A wrapper of a fat binary is an INVALID_IMAGE: an H200's driver (CUDA 13.0) refuses it in cuModuleLoadData and in
+// cuModuleLoadFatBinary.
 CUresult read_image(const void* image, CodeImage& out, std::string& error);
+// The same, and what a wrapper points to; what hardware does with a wrapper in cuLibraryLoadData is not known yet.
+CUresult read_library_image(const void* image, CodeImage& out, std::string& error);
 // Reads an image of known length, which need not end with a NUL.
 CUresult read_image(std::span<const std::byte> image, CodeImage& out, std::string& error);
 // The bytes of a file. INVALID_VALUE or FILE_NOT_FOUND.

@@ -17,10 +17,15 @@ class HostMemory final : public ptx::ModuleMemory {
         std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1)));
   }
   void release(std::uint64_t address) override { std::free(reinterpret_cast<void*>(address)); }
+  Managed allocate_managed(std::string_view, std::size_t bytes) override {
+    managed_.emplace_back(new std::byte[bytes]());
+    return {reinterpret_cast<std::uint64_t>(managed_.back().get()), true};
+  }
   ptx::DeviceHeap* kernel_heap() override { return &heap_; }
 
  private:
   static constexpr std::size_t kAlignment = 256;  // what a device gives
+  std::vector<std::unique_ptr<std::byte[]>> managed_;
   ptx::DeviceHeap heap_{0, 0};
 };
 
@@ -101,7 +106,8 @@ CUresult CUlib_st::module_in(CUcontext context, const softgpu::JitOptions& jit, 
     module = found->second;
     return CUDA_SUCCESS;
   }
-  SOFTGPU_TRY(softgpu::load_module(context, image, jit, module));
+  SOFTGPU_TRY(softgpu::load_module(context, image, jit, module, managed_memory));
+  managed_memory = module->code->managed();
   module->library = this;
   modules[context->id()] = module;
   return CUDA_SUCCESS;
@@ -109,9 +115,11 @@ CUresult CUlib_st::module_in(CUcontext context, const softgpu::JitOptions& jit, 
 
 void CUlib_st::unload() {
   std::map<std::uint64_t, CUmod_st*> loaded;
+  softgpu::ManagedVariables variables;  // go behind the modules, and without the mutex
   {
     const std::lock_guard guard(mutex);
     loaded.swap(modules);
+    variables.swap(managed_memory);
   }
   for (const auto& [context_id, module] : loaded) {
     if (!softgpu::Modules::valid(module) || module->context->id() != context_id) continue;  // went with its context

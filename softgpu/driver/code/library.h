@@ -26,6 +26,7 @@ struct CUlib_st {
   std::vector<std::string> managed;                        // names of managed variables; constant once loaded
   std::mutex mutex;
   std::map<std::uint64_t, CUmod_st*> modules;  // by context id; guarded by mutex
+  softgpu::ManagedVariables managed_memory;    // of all modules; guarded by mutex
 
   // Loads the image to learn its kernels: into the current context when there is a usable one, else nowhere.
   CUresult load(const softgpu::JitOptions& jit);

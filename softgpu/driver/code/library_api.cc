@@ -60,7 +60,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
   if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   SOFTGPU_TRY(check_options(options, count));
   SOFTGPU_TRY(jit.check());
-  const CUresult result = softgpu::read_image(image, code, error);
+  const CUresult result = softgpu::read_library_image(image, code, error);
   return result == CUDA_SUCCESS ? load(library, std::move(code), jit) : refused(result, error, jit);
 }
 

@@ -146,6 +146,88 @@ DRIVER_TEST(Library, FindsVariablesByKind) {
   EXPECT_EQ(cuModuleGetSurfRef(&surface, module, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+// Counts a variable that starts at 9, and one that starts at 0 and is larger than a page.
+constexpr char kManagedPtx[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 counter = 9;
+.visible .global .attribute(.managed) .align 4 .b8 large[2800000];
+.visible .entry count() {
+  .reg .b32 %r<3>;
+  ld.global.u32 %r1, [counter];
+  add.u32 %r1, %r1, 1;
+  st.global.u32 [counter], %r1;
+  ld.global.u32 %r2, [large];
+  add.u32 %r2, %r2, 1;
+  st.global.u32 [large], %r2;
+  ret;
+}
+)";
+
+bool is_managed(CUdeviceptr address) {
+  unsigned managed = 0;
+  return cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS && managed != 0;
+}
+
+CUdeviceptr global_of(CUmodule module, const char* name) {
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuModuleGetGlobal_v2(&address, nullptr, module, name), CUDA_SUCCESS);
+  return address;
+}
+
+void count_in(CUmodule module) {
+  CUfunction function = nullptr;
+  EXPECT_EQ(cuModuleGetFunction(&function, module, "count"), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+DRIVER_TEST(Module, ManagedVariablesAreTheHostsToo) {
+  use_device();
+  CUmodule module = nullptr;
+  CUmodule other = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, kManagedPtx), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleLoadData(&other, kManagedPtx), CUDA_SUCCESS);
+  const CUdeviceptr counter = global_of(module, "counter");
+  const CUdeviceptr large = global_of(module, "large");
+  EXPECT_TRUE(is_managed(counter) && is_managed(large + 2799999));
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(counter), 9U);
+  *reinterpret_cast<unsigned*>(counter) = 20;
+  count_in(module);
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(counter), 21U);
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(large), 1U);
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(global_of(other, "counter")), 9U);  // modules share nothing
+  EXPECT_EQ(cuMemFree_v2(counter), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  EXPECT_FALSE(is_managed(counter));
+  EXPECT_TRUE(is_managed(global_of(other, "counter")));
+}
+
+DRIVER_TEST_IN(Library, ManagedVariablesAreOneForAllContexts, (Environment{{"SOFTGPU_DEVICES", "2"}})) {
+  use_device();
+  CUcontext second = nullptr;
+  CUlibrary library = nullptr;
+  CUmodule module = nullptr;
+  CUdeviceptr address = 0;
+  CUdeviceptr there = 0;
+  ASSERT_EQ(cuLibraryLoadData(&library, kManagedPtx, nullptr, nullptr, 0, nullptr, nullptr, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuLibraryGetManaged(&address, nullptr, library, "counter"), CUDA_SUCCESS);
+  EXPECT_EQ(cuLibraryGetModule(&module, library), CUDA_SUCCESS);
+  count_in(module);
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSetCurrent(second), CUDA_SUCCESS);
+  EXPECT_EQ(cuLibraryGetManaged(&there, nullptr, library, "counter"), CUDA_SUCCESS);
+  EXPECT_EQ(there, address);
+  EXPECT_EQ(cuLibraryGetModule(&module, library), CUDA_SUCCESS);
+  count_in(module);
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(address), 11U);  // loading it again did not reset it
+  EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+  EXPECT_EQ(*reinterpret_cast<unsigned*>(address), 11U);  // it is no context's
+  EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+  EXPECT_FALSE(is_managed(address));
+}
+
 void expect_loading(CUmoduleLoadingMode expected_mode, CUfunctionLoadingState when_enumerated) {
   use_device();
   CUmoduleLoadingMode mode = CU_MODULE_EAGER_LOADING;

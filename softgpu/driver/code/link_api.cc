@@ -71,7 +71,7 @@ CUresult try_load(CUlinkState_st& state, const std::string& text) {
   CUcontext context = nullptr;
   std::string error;
   if (softgpu::healthy_context(context) != CUDA_SUCCESS) return CUDA_SUCCESS;
-  const CUresult result = softgpu::LoadedModule(context).load(text, 0, error);
+  const CUresult result = softgpu::LoadedModule(context, {}).load(text, 0, error);
   return result == CUDA_SUCCESS ? CUDA_SUCCESS : refuse(state, result, error);
 }
 
@@ -123,7 +123,9 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
   const softgpu::ptx::LinkOutput output = softgpu::ptx::link(inputs);
   if (!output.error.empty()) return refuse(*state, CUDA_ERROR_INVALID_PTX, output.error);
   SOFTGPU_TRY(try_load(*state, output.text));
-  const softgpu::PtxForArchitecture entry[] = {{static_cast<unsigned>(state->architecture), output.text}};
+  const auto header = softgpu::ptx::read_header(output.text).value_or(softgpu::ptx::Header{});
+  const softgpu::PtxForArchitecture entry[] = {
+      {static_cast<unsigned>(state->architecture), output.text, static_cast<unsigned>(header.version)}};
   state->image = softgpu::write_fatbin(entry, softgpu::Compression::kNone);
   state->jit.report(state->error, "", state->begin_ns);
   *image = state->image.data();

@@ -45,9 +45,21 @@ CUresult LoadedModule::load(std::string_view text, unsigned register_limit, std:
   return CUDA_SUCCESS;
 }
 
-CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module) {
+ptx::ModuleMemory::Managed LoadedModule::Memory::allocate_managed(std::string_view name, std::size_t bytes) {
+  const auto found = managed_.find(name);
+  if (found != managed_.end() && found->second->bytes() == bytes) return {found->second->address(), false};
+  auto made = ManagedVariable::make(bytes);
+  if (made == nullptr) return {};
+  const std::uint64_t address = made->address();
+  managed_.insert_or_assign(std::string(name), std::move(made));
+  return {address, true};
+}
+
+CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module,
+                     const ManagedVariables& shared) {
   const std::uint64_t begin = monotonic_ns();
-  auto code = std::make_shared<LoadedModule>(context);
+  context->prints().flush();
+  auto code = std::make_shared<LoadedModule>(context, shared);
   std::string_view text;
   std::string error;
   CUresult result = choose_text(image, architecture_of(context->device()), text, error);

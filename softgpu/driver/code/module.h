@@ -9,6 +9,7 @@
 
 #include "softgpu/driver/code/image.h"
 #include "softgpu/driver/code/jit_options.h"
+#include "softgpu/driver/code/managed_variable.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/handle.h"
 #include "softgpu/ptx/machine.h"
@@ -20,25 +21,30 @@ namespace softgpu {
 // A module's code and memory. Launches keep it until they have run, so a module may be unloaded behind them.
 class LoadedModule {
  public:
-  explicit LoadedModule(CUcontext context) : memory_(context) {}
+  // `shared`: managed variables that the module takes by name instead of making its own.
+  LoadedModule(CUcontext context, ManagedVariables shared) : memory_(context, std::move(shared)) {}
   // The text of the error, and the result the driver reports for it. A limit of 0 registers is none.
   CUresult load(std::string_view text, unsigned register_limit, std::string& error);
   const ptx::Module& code() const { return *module_; }
   // The virtual architecture the text was compiled for: 75 when it says `.target sm_75`.
   int ptx_version() const { return ptx_version_; }
   unsigned register_limit() const { return register_limit_; }
+  const ManagedVariables& managed() const { return memory_.managed(); }
 
  private:
   class Memory final : public ptx::ModuleMemory {
    public:
-    explicit Memory(CUcontext context) : context_(context) {}
+    Memory(CUcontext context, ManagedVariables shared) : context_(context), managed_(std::move(shared)) {}
     std::uint64_t allocate(std::size_t bytes) override { return context_->heap().allocate(bytes); }
     void release(std::uint64_t address) override { context_->heap().release(address); }
+    Managed allocate_managed(std::string_view name, std::size_t bytes) override;
     ptx::DeviceHeap* kernel_heap() override { return context_->kernel_heap(); }
     CUcontext context() const { return context_; }
+    const ManagedVariables& managed() const { return managed_; }
 
    private:
     CUcontext context_;
+    ManagedVariables managed_;
   };
 
   Memory memory_;
@@ -50,8 +56,10 @@ class LoadedModule {
 // The result the driver reports when the machine refuses a module.
 CUresult result_of(ptx::LoadError::Kind kind);
 
-// A new module of the image's best text for the context's device. The logs of `jit` are written in any case.
-CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module);
+// A new module of the image's best text for the context's device. The logs of `jit` are written in any case. The module
+// takes the managed variables it finds in `shared`.
+CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module,
+                     const ManagedVariables& shared = {});
 
 // Whether functions that a program has not asked for by name count as loaded: CUDA_MODULE_LOADING=EAGER.
 bool eager_loading();

@@ -8,7 +8,6 @@
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/log.h"
-#include "softgpu/driver/memory/gates.h"
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/pool.h"
 
@@ -38,19 +37,35 @@ std::uint64_t enrol(CUcontext context) {
 // A kernel that is cancelled returns within this time; a process that exits does not wait longer.
 constexpr std::chrono::milliseconds kExitPatience(200);
 
+CUresult code_of(Activity::ContextRefusal refusal) {
+  switch (refusal) {
+    case Activity::ContextRefusal::kNone: return CUDA_SUCCESS;
+    case Activity::ContextRefusal::kTooMany: return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
+    case Activity::ContextRefusal::kDraining: return CUDA_ERROR_MPS_SERVER_NOT_READY;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
 }  // namespace
 
 void PrintBuffer::append(std::string_view text) {
   const std::lock_guard guard(mutex_);
-  text_.append(text);
+  texts_.emplace_back(text);
+  bytes_ += text.size();
+  for (const std::size_t capacity = capacity_.load(); bytes_ > capacity && texts_.size() > 1; texts_.pop_front()) {
+    bytes_ -= texts_.front().size();
+  }
+  filled_.store(true, std::memory_order_release);
 }
 
 void PrintBuffer::flush() {
+  if (!filled_.load(std::memory_order_acquire)) return;
   const std::lock_guard guard(mutex_);
-  if (text_.empty()) return;
-  std::fwrite(text_.data(), 1, text_.size(), stdout);
+  for (const std::string& text : texts_) std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
-  text_.clear();
+  texts_.clear();
+  bytes_ = 0;
+  filled_.store(false, std::memory_order_release);
 }
 
 std::vector<CUcontext>& context_stack() {
@@ -121,24 +136,33 @@ using softgpu::Point;
 using softgpu::Stream;
 
 CUctx_st::CUctx_st(softgpu::DriverDevice& owner, unsigned context_flags)
-    : flags(context_flags), limits{}, owner_(owner), space_(owner) {}
+    : flags(context_flags),
+      limits{},
+      owner_(owner),
+      space_(owner),
+      legacy_(std::make_shared<Stream>(Stream::Kind::kLegacy, 0, 0, pending_)) {}
 
 CUresult CUctx_st::activate() {
   if (device().faults().lost() || softgpu::mapping_lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (device().attach() != softgpu::Device::Refusal::kNone) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  if (!device().add_context()) {
+  if (const CUresult refusal = softgpu::code_of(device().add_context()); refusal != CUDA_SUCCESS) {
     device().detach();
-    return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
+    return refusal;
   }
   if (!device().reserve_pages(device().context_bytes(), own_pages_)) {
     device().remove_context();
     device().detach();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  heap_ = device().make_heap();
-  legacy_ = std::make_shared<Stream>(Stream::Kind::kLegacy, 0, 0, pending_);
+  if (heap_ == nullptr) {
+    heap_ = device().make_heap();
+  } else {
+    heap_->open();
+  }
+  legacy_->reopen();
   constexpr std::size_t kDefaultLimits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
   std::copy(std::begin(kDefaultLimits), std::end(kDefaultLimits), limits.begin());
+  prints_.set_capacity(limits[CU_LIMIT_PRINTF_FIFO_SIZE]);
   id_ = softgpu::enrol(this);
   xid_count_ = device().faults().xid_count();
   shared_fault_count_ = device().shared_fault_count();
@@ -164,11 +188,13 @@ void CUctx_st::shut_down() {
   legacy_->close();
   for (const auto& stream : streams) stream->close();
   for (CUmod_st* module : modules) module->unload();
-  const softgpu::AllGates gates;  // kernels of peers may use this memory too
   space_.disable_all_peers();
   softgpu::ManagedMemory::instance().release_all(this);
-  kernel_heap_.reset();
-  heap_.reset();
+  {
+    const std::lock_guard guard(mutex_);
+    kernel_heap_.reset();
+  }
+  heap_->close();
   device().release_pages(own_pages_);
   device().remove_context();
   own_pages_.clear();

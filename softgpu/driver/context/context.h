@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,16 +20,23 @@ struct CUmod_st;
 
 namespace softgpu {
 
-// Text printed by kernels, kept until the program synchronises.
+// Text printed by kernels, kept until the program synchronises, launches or loads a module. As on hardware it is a ring:
+// what exceeds its capacity (CU_LIMIT_PRINTF_FIFO_SIZE) takes the place of the oldest, in whole lines. Bytes are those
+// of the text, where hardware counts formats and arguments. Thread-safe.
 class PrintBuffer {
  public:
+  // For text that is still to come. The last line is kept, however long.
+  void set_capacity(std::size_t bytes) { capacity_.store(bytes); }
   void append(std::string_view text);
   // Writes everything to stdout.
   void flush();
 
  private:
+  std::atomic<std::size_t> capacity_{1 << 20};
+  std::atomic<bool> filled_{false};
   std::mutex mutex_;
-  std::string text_;  // guarded by mutex_
+  std::deque<std::string> texts_;  // lines; guarded by mutex_
+  std::size_t bytes_ = 0;          // of texts_; guarded by mutex_
 };
 
 }  // namespace softgpu
@@ -46,6 +54,7 @@ struct CUctx_st {
 
   softgpu::DriverDevice& owner() const { return owner_; }
   softgpu::Device& device() const { return *owner_.device; }
+  // Closed once the context is shut down.
   softgpu::Heap& heap() { return *heap_; }
   // Where malloc in its kernels takes memory, of CU_LIMIT_MALLOC_HEAP_SIZE bytes; made when first asked for. Null when the
   // device is full.
@@ -53,7 +62,7 @@ struct CUctx_st {
   bool has_kernel_heap();
   // What its kernels may access.
   softgpu::ContextSpace& space() { return space_; }
-  std::uint64_t id() const { return id_; }
+  std::uint64_t id() const { return id_.load(std::memory_order_acquire); }
 
   // The error that stuck, else CUDA_SUCCESS. The first one wins; the text says where it happened.
   CUresult fault() {
@@ -104,7 +113,7 @@ struct CUctx_st {
   std::vector<softgpu::Point> legacy_order(const softgpu::Stream& stream);
 
   softgpu::DriverDevice& owner_;
-  std::uint64_t id_ = 0;  // differs for every activation
+  std::atomic<std::uint64_t> id_{0};  // differs for every activation
   std::atomic<bool> active_{false};
   std::atomic<int> fault_{CUDA_SUCCESS};
   // What the device had suffered when the context was activated.
@@ -113,10 +122,10 @@ struct CUctx_st {
   std::atomic<bool> cancel_{false};
   std::atomic<std::uint64_t> pending_{0};
   softgpu::PrintBuffer prints_;
-  std::unique_ptr<softgpu::Heap> heap_;
+  std::unique_ptr<softgpu::Heap> heap_;  // of all activations: other threads may be in the midst of a call
   softgpu::ContextSpace space_;
   std::vector<softgpu::PageRun> own_pages_;
-  std::shared_ptr<softgpu::Stream> legacy_;
+  const std::shared_ptr<softgpu::Stream> legacy_;  // the same
 
   std::mutex mutex_;  // guards everything below and the order of submissions
   std::vector<std::shared_ptr<softgpu::Stream>> streams_;

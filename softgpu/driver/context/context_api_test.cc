@@ -100,7 +100,11 @@ DRIVER_TEST(Context, LimitsAreKept) {
   EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1 << 24), CUDA_SUCCESS);
   EXPECT_EQ(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE), CUDA_SUCCESS);
   EXPECT_EQ(value, 1U << 24);
-  EXPECT_EQ(cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  EXPECT_EQ(cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  for (const CUlimit unknown : {CU_LIMIT_MAX, static_cast<CUlimit>(77), static_cast<CUlimit>(-1)}) {
+    EXPECT_EQ(cuCtxGetLimit(&value, unknown), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuCtxSetLimit(unknown, 1), CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
 DRIVER_TEST(Module, FindsFunctionsAndGlobals) {

@@ -13,13 +13,19 @@ constexpr std::size_t kMaxStackBytes = 512 << 10;
 constexpr std::size_t kMaxSyncDepth = 24;
 constexpr std::size_t kMaxFetchBytes = 128;
 
-// Whether devices of this compute capability have the limit at all.
-bool has_limit(const softgpu::Profile& profile, CUlimit limit) {
+// UNSUPPORTED_LIMIT for what devices of this compute capability do not have, INVALID_VALUE for what CUDA does not.
+CUresult check_limit(const softgpu::Profile& profile, CUlimit limit) {
+  if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
+  bool supported = true;
   switch (limit) {
-    case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH: return profile.compute_major < 9;
-    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: return profile.compute_major >= 8;
-    default: return limit >= 0 && limit < CU_LIMIT_MAX;
+    case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH: supported = profile.compute_major < 9; break;
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: supported = profile.compute_major >= 8; break;
+    case CU_LIMIT_SHMEM_SIZE:  // these three are of contexts shared with graphics
+    case CU_LIMIT_CIG_ENABLED:
+    case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: supported = false; break;
+    default: break;
   }
+  return supported ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 CUresult bounded_limit(CUctx_st& context, CUlimit limit, std::size_t& value) {
@@ -43,7 +49,7 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   CUcontext context = nullptr;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
-  if (!has_limit(context->device().profile(), limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  SOFTGPU_TRY(check_limit(context->device().profile(), limit));
   *value = context->limits[limit];
   return CUDA_SUCCESS;
 }
@@ -51,10 +57,11 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   CUcontext context = nullptr;
   SOFTGPU_TRY(current_context(context));
-  if (!has_limit(context->device().profile(), limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  SOFTGPU_TRY(check_limit(context->device().profile(), limit));
   SOFTGPU_TRY(bounded_limit(*context, limit, value));
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->has_kernel_heap()) return CUDA_ERROR_INVALID_VALUE;
   context->limits[limit] = value;
+  if (limit == CU_LIMIT_PRINTF_FIFO_SIZE) context->prints().set_capacity(value);
   return CUDA_SUCCESS;
 }
 

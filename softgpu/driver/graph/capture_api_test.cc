@@ -12,6 +12,7 @@ using softgpu::testing::make_words;
 using softgpu::testing::run_kernel;
 using softgpu::testing::store_index;
 using softgpu::testing::use_device;
+using softgpu::testing::word_at;
 
 constexpr auto kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL;
 constexpr auto kThreadLocal = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -62,12 +63,6 @@ void launch_and_wait(CUgraph graph, CUstream stream) {
   EXPECT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
-}
-
-unsigned word_at(CUdeviceptr address) {
-  unsigned value = 0;
-  EXPECT_EQ(cuMemcpyDtoH_v2(&value, address, 4), CUDA_SUCCESS);
-  return value;
 }
 
 std::vector<CUgraphNodeType> types_of(CUgraph graph) {
@@ -172,6 +167,7 @@ DRIVER_TEST(Capture, UnsafeCallsAreRefusedAndInvalidate) {
   use_device();
   const CUdeviceptr words = make_words(1);
   CUdeviceptr address = 0;
+  std::size_t pitch = 0;
   unsigned value = 0;
   const auto refuses = [&](auto call) {
     CUstream stream = begin();
@@ -186,6 +182,20 @@ DRIVER_TEST(Capture, UnsafeCallsAreRefusedAndInvalidate) {
   refuses([&] { return cuEventQuery(make_event()); });
   void* host = nullptr;
   refuses([&] { return cuMemHostAlloc(&host, 4, 0); });
+  refuses([&] { return cuMemAllocManaged(&address, 4, CU_MEM_ATTACH_GLOBAL); });
+  refuses([&] { return cuMemAllocPitch_v2(&address, &pitch, 4, 4, 4); });
+  refuses([&] { return cuMemHostRegister_v2(&value, 4, 0); });
+  const CUDA_ARRAY_DESCRIPTOR flat = {4, 4, CU_AD_FORMAT_FLOAT, 1};
+  const CUDA_ARRAY3D_DESCRIPTOR deep = {4, 4, 4, CU_AD_FORMAT_FLOAT, 1, 0};
+  CUarray array = nullptr;
+  ASSERT_EQ(cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
+  CUarray refused = nullptr;
+  refuses([&] { return cuArrayCreate_v2(&refused, &flat); });
+  refuses([&] { return cuArray3DCreate_v2(&refused, &deep); });
+  refuses([&] { return cuArrayDestroy(array); });
+  EXPECT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
+  refuses([&] { return cuIpcOpenMemHandle_v2(&address, {}, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS); });
+  refuses([&] { return cuIpcCloseMemHandle(words); });
   CUmodule module = nullptr;
   refuses([&] { return cuModuleLoadData(&module, softgpu::testing::kTestPtx); });
 }

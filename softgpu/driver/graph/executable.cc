@@ -164,7 +164,7 @@ Point Executable::submit_segment(const StreamUse& use, std::size_t index, std::v
   const Records records = make_records(segment);
   std::vector<std::weak_ptr<CUevent_st::Record>> stamps;  // weak: a record's point holds the stream, which holds this
   for (const auto& [event, record] : records) stamps.emplace_back(record);
-  const Point end = context->submit(
+  Point end = context->submit(
       stream,
       [program = program_, index, context, stamps = std::move(stamps)] {
         run_segment(*program, index, *context);

@@ -13,6 +13,7 @@ using softgpu::testing::make_stream;
 using softgpu::testing::make_words;
 using softgpu::testing::test_function;
 using softgpu::testing::use_device;
+using softgpu::testing::word_at;
 
 CUgraph make_graph() {
   CUgraph graph = nullptr;
@@ -64,12 +65,6 @@ CUgraphExec instantiate(CUgraph graph, unsigned long long flags = 0) {
   CUgraphExec exec = nullptr;
   EXPECT_EQ(cuGraphInstantiateWithFlags(&exec, graph, flags), CUDA_SUCCESS);
   return exec;
-}
-
-unsigned word_at(CUdeviceptr address) {
-  unsigned value = 0;
-  EXPECT_EQ(cuMemcpyDtoH_v2(&value, address, 4), CUDA_SUCCESS);
-  return value;
 }
 
 void launch_and_wait(CUgraphExec exec, CUstream stream = nullptr) {
@@ -531,6 +526,35 @@ DRIVER_TEST(GraphMemory, BelongsToTheGraphAndIsFreedOnce) {
   EXPECT_EQ(reserved, 0U);
 }
 
+cuuint64_t graph_memory_used() {
+  cuuint64_t used = 0;
+  EXPECT_EQ(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
+  return used;
+}
+
+DRIVER_TEST(GraphMemory, StaysMappedBetweenLaunchesUntilItIsTrimmed) {
+  use_device();
+  CUgraph graph = make_graph();
+  auto parameters = allocation(4);
+  CUgraphNode allocated = nullptr;
+  CUgraphNode freed = nullptr;
+  ASSERT_EQ(cuGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &parameters), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddMemFreeNode(&freed, graph, &allocated, 1, parameters.dptr), CUDA_SUCCESS);
+  CUgraphExec exec = instantiate(graph);
+  EXPECT_EQ(graph_memory_used(), 0U);
+  for (int i = 0; i < 3; ++i) {
+    launch_and_wait(exec);
+    EXPECT_EQ(graph_memory_used(), 4U);
+  }
+  EXPECT_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+  EXPECT_EQ(graph_memory_used(), 0U);
+  launch_and_wait(exec);
+  EXPECT_EQ(graph_memory_used(), 4U);
+  EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(graph_memory_used(), 0U);
+}
+
 DRIVER_TEST(GraphMemory, WhatALaunchLeavesAllocatedMustBeFreedBeforeTheNext) {
   use_device();
   CUgraph graph = make_graph();
@@ -553,13 +577,13 @@ DRIVER_TEST(GraphMemory, WhatALaunchLeavesAllocatedMustBeFreedBeforeTheNext) {
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
   exec = instantiate(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   for (int i = 0; i < 2; ++i) launch_and_wait(exec);
-  cuuint64_t used = 0;
-  EXPECT_EQ(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
+  cuuint64_t used = graph_memory_used();
   EXPECT_EQ(used, 4U);
   EXPECT_EQ(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used), CUDA_ERROR_INVALID_VALUE);
   used = 0;
   EXPECT_EQ(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &used), CUDA_SUCCESS);
   EXPECT_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+  EXPECT_EQ(graph_memory_used(), 4U);  // not freed yet
   EXPECT_EQ(cuDeviceGraphMemTrim(7), CUDA_ERROR_INVALID_DEVICE);
   parameters.poolProps.location.id = 7;
   EXPECT_EQ(cuGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &parameters), CUDA_ERROR_INVALID_VALUE);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "softgpu/driver/memory/memory.h"
 
@@ -25,6 +27,8 @@ struct GraphMemoryRegistry {
     static auto* instance = new GraphMemoryRegistry;
     return *instance;
   }
+  // Unmaps what no launch has left allocated.
+  void trim(const DriverDevice& device);
 };
 
 GraphMemory::GraphMemory(CUcontext context, std::uint64_t address, std::uint64_t bytes)
@@ -33,7 +37,7 @@ GraphMemory::GraphMemory(CUcontext context, std::uint64_t address, std::uint64_t
 std::shared_ptr<GraphMemory> GraphMemory::allocate(CUcontext context, std::uint64_t bytes) {
   const std::uint64_t address = context->heap().allocate(bytes);
   if (address == 0) return nullptr;
-  const std::shared_ptr<GraphMemory> memory(new GraphMemory(context, address, bytes));
+  std::shared_ptr<GraphMemory> memory(new GraphMemory(context, address, bytes));
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
   const std::lock_guard guard(all.mutex);
   all.by_address[address] = memory;
@@ -51,7 +55,9 @@ GraphMemory::~GraphMemory() {
     if (const auto found = all.by_address.find(address_); found != all.by_address.end() && found->second.expired()) {
       all.by_address.erase(found);
     }
-    all.use[&context_->owner()].reserved -= bytes_;
+    MemoryUse& use = all.use[&context_->owner()];
+    use.reserved -= bytes_;
+    if (mapped_) use.used -= bytes_;
   }
   // A context that has ended took its memory with it.
   if (context_->active() && context_->id() == context_id_) release_memory(context_, address_);
@@ -74,6 +80,7 @@ void GraphMemory::begin_life() {
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
   const std::lock_guard guard(all.mutex);
   self_ = std::move(self);
+  if (std::exchange(mapped_, true)) return;
   MemoryUse& use = all.use[&context_->owner()];
   use.used += bytes_;
   use.used_high = std::max(use.used_high, use.used);
@@ -85,8 +92,20 @@ bool GraphMemory::end_life() {
   const std::lock_guard guard(all.mutex);
   if (self_ == nullptr) return false;
   self.swap(self_);
-  all.use[&context_->owner()].used -= bytes_;
   return true;
+}
+
+void GraphMemoryRegistry::trim(const DriverDevice& device) {
+  std::vector<std::shared_ptr<GraphMemory>> held;  // declared before the lock: the last reference must go without it
+  const std::lock_guard guard(mutex);
+  for (const auto& [address, weak] : by_address) {
+    auto memory = weak.lock();
+    if (memory == nullptr) continue;
+    if (&memory->context_->owner() == &device && memory->self_ == nullptr && std::exchange(memory->mapped_, false)) {
+      use[&device].used -= memory->bytes_;
+    }
+    held.push_back(std::move(memory));
+  }
 }
 
 CUresult free_graph_memory(std::uint64_t address) {
@@ -99,10 +118,12 @@ CUresult free_graph_memory(std::uint64_t address) {
 using softgpu::graph::GraphMemoryRegistry;
 using softgpu::graph::MemoryUse;
 
-// Nothing is cached that could be given back.
+// The pages stay with their nodes: nothing is cached that could be given back, but it is no longer counted as mapped.
 CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
   softgpu::DriverDevice* device = nullptr;
-  return softgpu::get_device(ordinal, device);
+  SOFTGPU_TRY(softgpu::get_device(ordinal, device));
+  GraphMemoryRegistry::get().trim(*device);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void* value) {

@@ -3,6 +3,11 @@
 // The memory is taken from the device when the node is made and given back when nothing names it any more: no node, no
 // executable graph, no launch that left it allocated. Whether it is *live*, allocated by a launch and not freed yet, is
 // kept in the order of the calls. Accesses outside that time are not caught.
+//
+// CU_GRAPH_MEM_ATTR_USED_MEM_* count what is *mapped*: from the first launch on, between launches too, until
+// cuDeviceGraphMemTrim finds it not live or it is given back (CUDA programming guide, graph memory nodes, physical memory
+// footprint). Example: a graph that allocates and frees 1 MiB uses 0 before its first launch, 1 MiB after it and after
+// every other, 0 after a trim. Hardware counts in larger pieces, an H200 in 32 MiB.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +35,7 @@ class GraphMemory {
   bool freed_by_others = false;
 
   bool live() const;
-  // A launch allocates it. REQUIRES: !live().
+  // A launch allocates it, and maps it if it is not. REQUIRES: !live().
   void begin_life();
   // False when it is not live.
   bool end_life();
@@ -43,6 +48,7 @@ class GraphMemory {
   const std::uint64_t address_;
   const std::uint64_t bytes_;
   std::shared_ptr<GraphMemory> self_;  // while live: the program may have destroyed the graph; guarded by the registry
+  bool mapped_ = false;                // guarded by the registry
   friend struct GraphMemoryRegistry;
 };
 

@@ -11,6 +11,8 @@ template <typename... Visitors>
 struct Overload : Visitors... {
   using Visitors::operator()...;
 };
+template <typename... Visitors>
+Overload(Visitors...) -> Overload<Visitors...>;
 
 CUresult check_event(CUevent event) {
   return Events::valid(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

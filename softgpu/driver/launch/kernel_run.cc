@@ -3,8 +3,8 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <shared_mutex>
 
+#include "softgpu/device/memory/memory_use.h"
 #include "softgpu/driver/memory/texture.h"
 
 namespace softgpu {
@@ -57,8 +57,7 @@ void KernelRun::operator()() {
   Execution execution(device, describe(), stop);
   if (!execution.begin()) return;
   if (const auto timeout = Process::get()->settings().launch_timeout_ns; timeout != 0) {
-    launch_.deadline_ns = monotonic_ns() + timeout;
-    execution.set_deadline(launch_.deadline_ns);
+    launch_.deadline_ns = &execution.set_timeout(timeout);
   }
   const std::function<void()> pause = [&execution] { execution.pause(); };
   launch_.pause = &pause;
@@ -81,7 +80,7 @@ void KernelRun::execute(ptx::Outcome& outcome, KernelWork& work) {
   launch_.parameters = parameters_;
   launch_.grid_id = next_grid_id();
   const LaunchSpace space(context_->space());
-  const std::shared_lock gate(context_->owner().memory_gate);
+  const MemoryUse use;
   outcome = kernel_->run(space, launch_);
   work.lane_instructions = outcome.lane_instructions;
   work.global_bytes = outcome.global_bytes;

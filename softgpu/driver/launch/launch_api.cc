@@ -94,6 +94,7 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** paramete
   SOFTGPU_TRY(softgpu::check_events(launch.attributes));
   if (use.capturing && softgpu::records_events(launch.attributes)) return softgpu::graph::refuse_capturing(use);
   if (use.capturing) return softgpu::graph::capture_operation(use, std::move(launch));
+  use.context->prints().flush();  // of kernels that ran
   use.context->submit(*use.stream, softgpu::KernelRun(launch, std::move(launch.parameters)));
   return launch.attributes.empty() ? CUDA_SUCCESS : record_events(launch.attributes, config.hStream);
 }

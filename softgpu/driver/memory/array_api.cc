@@ -1,12 +1,10 @@
 // Arrays.
 #include "softgpu/driver/memory/array.h"
 
-#include <mutex>
-
+#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/memory.h"
 
 using softgpu::Arrays;
-using softgpu::healthy_context;
 
 namespace softgpu {
 
@@ -72,7 +70,7 @@ CUresult check_descriptor(const CUDA_ARRAY3D_DESCRIPTOR& d) {
 CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
   CUcontext context = nullptr;
   if (array == nullptr || descriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   SOFTGPU_TRY(check_descriptor(*descriptor));
   const std::uint64_t row = descriptor->Width * descriptor->NumChannels * softgpu::channel_bytes(descriptor->Format);
   const std::uint64_t pitch = (row + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
@@ -80,7 +78,7 @@ CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descr
   const std::uint64_t bytes = slice * (descriptor->Depth != 0 ? descriptor->Depth : 1);
   if (bytes > context->device().total_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t address = context->heap().allocate(bytes);
-  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (address == 0) return context->active() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_CONTEXT_IS_DESTROYED;
   CUarray made = Arrays::take();
   made->descriptor = *descriptor;
   made->context = context;
@@ -119,6 +117,7 @@ CUresult cuArrayDestroy(CUarray array) {
   SOFTGPU_TRY(softgpu::check_array(array));
   CUcontext context = array->context;
   const std::uint64_t address = array->address;
+  SOFTGPU_TRY(softgpu::graph::refuse_unsafe_call());
   SOFTGPU_TRY(context->synchronise());
   if (!Arrays::give_back(array)) return CUDA_ERROR_INVALID_HANDLE;
   return softgpu::release_memory(context, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <vector>
 
+#include "softgpu/device/memory/memory_use.h"
 #include "softgpu/device/time/execution.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/copy_box.h"
@@ -65,7 +65,7 @@ void move_rows(const Rectangle& r) {
   }
 }
 
-// Whether memory that was there when the operation was submitted is there still. REQUIRES: the memory gate.
+// Whether memory that was there when the operation was submitted is there still. REQUIRES: a MemoryUse.
 bool still_there(const Place& place, std::uint64_t address, std::uint64_t bytes) {
   Place now;
   return place.pageable() || (locate(address, bytes, now) == CUDA_SUCCESS && !now.pageable());
@@ -81,7 +81,7 @@ void run_copy(CUcontext context, const CheckedCopy& copy) {
   if (!within_device) transfer.emplace(device, copy.target.device != nullptr ? kToDevice : kFromDevice);
   {
     const Rectangle& r = copy.rectangle;
-    const std::shared_lock gate(context->owner().memory_gate);
+    const MemoryUse use;
     if (!still_there(copy.target, r.target, target_span(r)) || !still_there(copy.source, r.source, source_span(r))) {
       context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "a copy's memory was freed or unmapped before the copy ran");
       return;
@@ -145,7 +145,7 @@ void run_fill(CUcontext context, const Fill& fill) {
   if (context->fault() != CUDA_SUCCESS) return;
   const std::uint64_t begin = monotonic_ns();
   {
-    const std::shared_lock gate(context->owner().memory_gate);
+    const MemoryUse use;
     if (check_fill(fill) != CUDA_SUCCESS) {
       context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "a fill's memory was freed or unmapped before the fill ran");
       return;

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "softgpu/driver/memory/gates.h"
+#include "softgpu/device/memory/memory_use.h"
 #include "softgpu/driver/memory/is_mapped.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/stream/stream_handle.h"
@@ -19,6 +19,7 @@ struct HostBlock {
   bool registered = false;
 };
 
+// The table, and with it what devices may access (Process::add_host): both change under one lock.
 struct HostBlocks {
   std::mutex mutex;
   std::map<std::uint64_t, HostBlock> blocks;  // by address; guarded by mutex
@@ -37,36 +38,35 @@ std::uint64_t number(const void* address) {
   return reinterpret_cast<std::uint64_t>(address);
 }
 
+// Enters memory that the driver has just allocated: nothing that lives can lie there.
 void remember(std::uint64_t address, const HostBlock& block) {
-  {
-    HostBlocks& all = host_blocks();
-    const std::lock_guard guard(all.mutex);
-    all.blocks[address] = block;
-  }
+  HostBlocks& all = host_blocks();
+  const std::lock_guard guard(all.mutex);
+  all.blocks[address] = block;
   softgpu::Process::get()->add_host(address, block.bytes);
+}
+
+// Enters the program's memory; false when a part of it is known already.
+bool remember_new(std::uint64_t address, const HostBlock& block) {
+  HostBlocks& all = host_blocks();
+  const std::lock_guard guard(all.mutex);
+  const auto next = all.blocks.lower_bound(address + block.bytes);
+  if (next != all.blocks.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) return false;
+  all.blocks[address] = block;
+  softgpu::Process::get()->add_host(address, block.bytes);
+  return true;
 }
 
 // Takes the block out of the table; false when `address` begins none of that sort.
 bool forget(std::uint64_t address, bool registered, HostBlock& block) {
-  {
-    HostBlocks& all = host_blocks();
-    const std::lock_guard guard(all.mutex);
-    const auto found = all.blocks.find(address);
-    if (found == all.blocks.end() || found->second.registered != registered) return false;
-    block = found->second;
-    all.blocks.erase(found);
-  }
-  softgpu::Process::get()->remove_host(address);
-  return true;
-}
-
-bool overlaps_known(std::uint64_t address, std::size_t bytes) {
   HostBlocks& all = host_blocks();
   const std::lock_guard guard(all.mutex);
-  auto next = all.blocks.lower_bound(address + bytes);
-  if (next == all.blocks.begin()) return false;
-  --next;
-  return next->first + next->second.bytes > address;
+  const auto found = all.blocks.find(address);
+  if (found == all.blocks.end() || found->second.registered != registered) return false;
+  block = found->second;
+  all.blocks.erase(found);
+  softgpu::Process::get()->remove_host(address);
+  return true;
 }
 
 }  // namespace
@@ -92,9 +92,8 @@ CUresult cuMemFreeHost(void* address) {
   SOFTGPU_TRY(softgpu::uncaptured_context(context));
   if (address == nullptr) return CUDA_SUCCESS;
   SOFTGPU_TRY(context->synchronise());
-  const softgpu::AllGates gates;
   if (!forget(number(address), false, block)) return CUDA_ERROR_INVALID_VALUE;
-  ::munmap(address, block.bytes);
+  softgpu::MemoryUse::retire_mapping(number(address), block.bytes);
   return CUDA_SUCCESS;
 }
 
@@ -108,9 +107,7 @@ CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned flags) {
   const bool pageable = known.kind == softgpu::Known::Kind::kNothing || known.kind == softgpu::Known::Kind::kHost;
   const bool device = softgpu::Process::get()->owner_of(number(address)) != nullptr;
   if (device || !pageable) return CUDA_ERROR_INVALID_VALUE;
-  if (overlaps_known(number(address), bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  remember(number(address), {bytes, flags, true});
-  return CUDA_SUCCESS;
+  return remember_new(number(address), {bytes, flags, true}) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
 CUresult cuMemHostUnregister(void* address) {
@@ -119,8 +116,9 @@ CUresult cuMemHostUnregister(void* address) {
   if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::uncaptured_context(context));
   SOFTGPU_TRY(context->synchronise());
-  const softgpu::AllGates gates;  // the program may free it as soon as this returns
-  return forget(number(address), true, block) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (!forget(number(address), true, block)) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  softgpu::MemoryUse::wait_for_all();  // kernels of other contexts: the program may free it as soon as this returns
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_address, void* host_address, unsigned flags) {

@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/memory/pool.h"
+#include "softgpu/driver/stream/stream_handle.h"
 
 using softgpu::healthy_context;
 using softgpu::kPageBytes;
@@ -51,7 +52,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
   CUcontext context = nullptr;
   if (address == nullptr || flags > CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   HandleContent content = {};
   std::memcpy(&content, handle.reserved, sizeof content);
   softgpu::Device& device = context->device();
@@ -73,7 +74,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   CUcontext context = nullptr;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   CUcontext owner = softgpu::memory_owner(address);
   if (owner == nullptr || !owner->heap().adopted(address)) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(owner->synchronise());

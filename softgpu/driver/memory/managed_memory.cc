@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "softgpu/device/device.h"
+#include "softgpu/device/memory/memory_use.h"
 
 namespace softgpu {
 namespace {
@@ -70,9 +71,10 @@ bool ManagedMemory::release(std::uint64_t address) {
   const std::unique_lock guard(mutex_);
   const auto found = ranges_.find(address);
   if (found == ranges_.end()) return false;
-  drop(address, *found->second);
+  const auto range = std::move(found->second);
   ranges_.erase(found);
   count_.store(ranges_.size());
+  drop(address, *range);
   return true;
 }
 
@@ -86,10 +88,12 @@ void ManagedMemory::release_all(CUcontext context) {
   count_.store(ranges_.size());
 }
 
-// REQUIRES: mutex_.
+// Gives up what a range had. Kernels that reached it over the link look again too. REQUIRES: mutex_, exclusive, which
+// lookups take, so none finds it.
 void ManagedMemory::drop(std::uint64_t address, Range& range) {
   for (std::uint64_t page = 0; page < range.advice.size(); ++page) leave(range, page, nullptr);
-  ::munmap(reinterpret_cast<void*>(address), range.advice.size() * kPageBytes);
+  epoch_.fetch_add(1);
+  MemoryUse::retire_mapping(address, range.advice.size() * kPageBytes);
 }
 
 ManagedMemory::Allocation ManagedMemory::at(std::uint64_t address) const {

@@ -34,9 +34,9 @@ class ManagedMemory {
 
   // The address of new memory, or 0 when the system has none. Thread-safe, as is everything here.
   std::uint64_t allocate(CUcontext context, std::uint64_t bytes, unsigned flags);
-  // Frees the allocation that begins at `address`; false when none does. REQUIRES: all memory gates.
+  // Frees the allocation that begins at `address`; false when none does.
   bool release(std::uint64_t address);
-  // Frees what a context allocated. REQUIRES: all memory gates.
+  // Frees what a context allocated.
   void release_all(CUcontext context);
 
   // The allocation around `address`, with its context; an empty extent when there is none.

@@ -157,7 +157,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   CUcontext context = nullptr;
   const bool one_flag = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
   if (address == nullptr || bytes == 0 || !one_flag) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(healthy_context(context));
+  SOFTGPU_TRY(softgpu::uncaptured_context(context));
   const std::uint64_t allocated = ManagedMemory::instance().allocate(context, bytes, flags);
   if (allocated == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = allocated;

@@ -7,6 +7,8 @@
 
 namespace {
 
+using softgpu::testing::add_one;
+using softgpu::testing::free_bytes;
 using softgpu::testing::Fresh;
 using softgpu::testing::run_kernel;
 using softgpu::testing::Scenario;
@@ -19,19 +21,6 @@ CUdeviceptr allocate(std::size_t bytes) {
   CUdeviceptr address = 0;
   EXPECT_EQ(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
   return address;
-}
-
-std::size_t free_bytes() {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  EXPECT_EQ(cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
-  return free;
-}
-
-CUresult add_one(CUdeviceptr word) {
-  void* parameters[] = {&word};
-  const CUresult launched = run_kernel("add_one", parameters);
-  return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
 }
 
 unsigned& on_host(CUdeviceptr address) {

@@ -15,7 +15,8 @@ Known find_memory(std::uint64_t address) {
     return {Known::Kind::kMapped, mapping.extent, &mapping.memory->owner};
   }
   if (const auto managed = ManagedMemory::instance().at(address); managed.extent.end != 0) {
-    return {Known::Kind::kManaged, managed.extent, &managed.context->owner()};
+    DriverDevice* home = managed.context != nullptr ? &managed.context->owner() : process.devices().front().get();
+    return {Known::Kind::kManaged, managed.extent, home};
   }
   const Extent host = process.find_host(address);
   return host.end != 0 ? Known{Known::Kind::kHost, host, nullptr} : Known{};

@@ -7,8 +7,7 @@
 
 namespace softgpu {
 
-// Frees device memory of `context`; false when `address` begins no allocation of it.
-// REQUIRES: no submitted work uses the memory.
+// Frees device memory of `context`; false when `address` begins no allocation of it. Waits for nobody.
 bool release_memory(CUcontext context, std::uint64_t address);
 
 // The active context that allocated what lies at `address`, or null.

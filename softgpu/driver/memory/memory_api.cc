@@ -1,8 +1,5 @@
 // Device memory.
-#include <mutex>
-
 #include "softgpu/driver/graph/memory.h"
-#include "softgpu/driver/memory/gates.h"
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/memory/pool.h"
@@ -13,9 +10,6 @@ using softgpu::ManagedMemory;
 namespace softgpu {
 
 bool release_memory(CUcontext context, std::uint64_t address) {
-  // Small blocks stay mapped; only what is unmapped must wait for kernels that might still look at it.
-  if (context->device().window().slab_at(address) != nullptr) return context->heap().release(address);
-  const AllGates gates;  // kernels of peers, and copies between devices, may look at it too
   return context->heap().release(address);
 }
 
@@ -33,9 +27,9 @@ constexpr std::size_t kPitchAlignment = 512;
 
 CUresult free_managed(CUdeviceptr address) {
   const auto allocation = ManagedMemory::instance().at(address);
-  if (allocation.extent.begin != address) return CUDA_ERROR_INVALID_VALUE;
+  const bool is_variable = allocation.context == nullptr;  // goes with its module
+  if (allocation.extent.begin != address || is_variable) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(allocation.context->synchronise());
-  const softgpu::AllGates gates;
   return ManagedMemory::instance().release(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -65,7 +59,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   SOFTGPU_TRY(softgpu::uncaptured_context(context));
   if (bytes > context->device().total_bytes()) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t allocated = context->heap().allocate(bytes);
-  if (allocated == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (allocated == 0) return context->active() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *address = allocated;
   return CUDA_SUCCESS;
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "softgpu/driver/memory/gates.h"
-
 namespace softgpu {
 namespace {
 
@@ -63,12 +61,7 @@ void Pool::end_free(std::uint64_t address) {
     used_.fetch_sub(found->second);
     sizes_.erase(found);
   }
-  if (imported) {
-    const AllGates gates;  // what is imported is unmapped; what is the pool's own stays mapped
-    heap_->release(address);
-  } else {
-    heap_->release(address);
-  }
+  heap_->release(address);  // what is imported is unmapped; what is the pool's own stays mapped
 }
 
 std::uint64_t Pool::import(std::uint64_t page, std::uint64_t offset, std::uint64_t bytes) {
@@ -131,7 +124,7 @@ void Pools::set_current(DriverDevice& device, CUmemoryPool pool) {
 
 bool Pools::destroy(CUmemoryPool handle) {
   std::shared_ptr<Pool> last;  // destroyed without the lock
-  std::unique_lock guard(mutex_);
+  const std::lock_guard guard(mutex_);
   const int ordinal = handle->pool->owner.ordinal;
   OfDevice& own = devices_[ordinal];
   if (own.first == handle) return false;
@@ -140,14 +133,10 @@ bool Pools::destroy(CUmemoryPool handle) {
   handle->pool->destroyed.store(true);
   last = std::move(handle->pool);
   PoolHandles::give_back(handle);
-  guard.unlock();
-  const AllGates gates;
   if (last->used_bytes() == 0) {
-    const std::lock_guard again(mutex_);
     std::erase(pools_, last);
     count_.store(pools_.size());
   }
-  last.reset();
   return true;
 }
 
@@ -164,25 +153,21 @@ CUmemoryPool Pools::handle_of(const Pool& pool) {
   return found != handles_.end() ? found->second : nullptr;
 }
 
-// Only tries: a kernel that waits for the host must not keep the host waiting here.
 void Pools::after_synchronise() {
   if (count_.load() == 0) return;
-  std::vector<std::shared_ptr<Pool>> above;
+  std::vector<std::shared_ptr<Pool>> above;  // the last of a pool unmaps its memory: without the lock
   {
     const std::lock_guard guard(mutex_);
     const auto excess = [](const auto& pool) { return pool->over() || pool->above_threshold(); };
     std::copy_if(pools_.begin(), pools_.end(), std::back_inserter(above), excess);
   }
   if (above.empty()) return;
-  const AllGates gates(std::try_to_lock);
-  if (!gates.locked()) return;
   for (const auto& pool : above) pool->trim(pool->release_threshold.load());
   const std::lock_guard guard(mutex_);
   std::erase_if(pools_, [&](const auto& pool) {
     return pool->over() && std::find(above.begin(), above.end(), pool) != above.end();
   });
   count_.store(pools_.size());
-  above.clear();  // under the gates: the last of a pool unmaps its memory
 }
 
 CUresult allocate_in_stream(Pool& pool, std::uint64_t bytes, const StreamUse& use, CUdeviceptr& address) {
@@ -195,7 +180,6 @@ CUresult allocate_in_stream(Pool& pool, std::uint64_t bytes, const StreamUse& us
     allocated = pool.allocate(bytes);
   }
   if (allocated == 0) {
-    const AllGates gates;
     pool.trim(0);  // what is kept in pieces too small
     allocated = pool.allocate(bytes);
   }

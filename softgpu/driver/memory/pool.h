@@ -44,7 +44,7 @@ class Pool {
   // Maps memory that another process allocated from this (imported) pool; 0 when it is not there.
   std::uint64_t import(std::uint64_t page, std::uint64_t offset, std::uint64_t bytes);
 
-  // Gives unused memory back down to `keep` bytes. REQUIRES: all memory gates.
+  // Gives unused memory back down to `keep` bytes.
   void trim(std::uint64_t keep) { heap_->trim((keep + kPageBytes - 1) / kPageBytes); }
   bool above_threshold() const {
     return heap_->unused_page_count() != 0 && reserved_bytes() > release_threshold.load();
@@ -106,7 +106,7 @@ class Pools {
   std::shared_ptr<Pool> find(std::uint64_t address);
   CUmemoryPool handle_of(const Pool& pool);
 
-  // Releases what the thresholds allow, unless kernels run.
+  // Releases what the thresholds allow.
   void after_synchronise();
 
  private:

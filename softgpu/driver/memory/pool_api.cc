@@ -5,10 +5,8 @@
 
 #include <cstring>
 
-#include "softgpu/driver/memory/gates.h"
 #include "softgpu/driver/memory/memory.h"
 
-using softgpu::AllGates;
 using softgpu::DriverDevice;
 using softgpu::get_device;
 using softgpu::healthy_stream;
@@ -105,7 +103,6 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
   SOFTGPU_TRY(check_pool(pool));
-  const AllGates gates;
   pool->pool->trim(bytes_to_keep);
   return CUDA_SUCCESS;
 }

@@ -7,7 +7,10 @@
 
 namespace {
 
+using softgpu::testing::add_one;
 using softgpu::testing::Fresh;
+using softgpu::testing::Gate;
+using softgpu::testing::make_stream;
 using softgpu::testing::run_kernel;
 using softgpu::testing::Scenario;
 using softgpu::testing::use_device;
@@ -40,12 +43,6 @@ CUdeviceptr allocate(CUmemoryPool pool, std::size_t bytes, CUstream stream = nul
   CUdeviceptr address = 0;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&address, bytes, pool, stream), CUDA_SUCCESS);
   return address;
-}
-
-CUresult add_one(CUdeviceptr word) {
-  void* parameters[] = {&word};
-  const CUresult launched = run_kernel("add_one", parameters);
-  return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
 }
 
 DRIVER_TEST(Pool, OfThreadsThatFreeTheSameMemoryOneDoes) {
@@ -209,6 +206,19 @@ const Scenario kImporter("import from a pool", [] {
   EXPECT_EQ(cuDeviceSetMemPool(0, pool), CUDA_ERROR_INVALID_VALUE);
   ASSERT_EQ(cuMemPoolImportPointer(&address, pool, &data), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(address, nullptr), CUDA_SUCCESS);
+  // Imported memory is unmapped when it is freed, beside a kernel that ends when the operation behind the free has run.
+  ASSERT_EQ(cuMemPoolImportPointer(&address, pool, &data), CUDA_SUCCESS);
+  ::alarm(30);
+  Gate gate;
+  CUstream waiting = make_stream(CU_STREAM_NON_BLOCKING);
+  CUstream freeing = make_stream(CU_STREAM_NON_BLOCKING);
+  EXPECT_EQ(gate.close(waiting), CUDA_SUCCESS);
+  gate.wait_until_closed();
+  EXPECT_EQ(cuMemFreeAsync(address, freeing), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamWriteValue32_v2(freeing, gate.address, 1, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(waiting), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(freeing), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD8_v2(address, 0, 1), CUDA_ERROR_INVALID_VALUE);
   data.reserved[4] ^= 1;
   EXPECT_EQ(cuMemPoolImportPointer(&address, pool, &data), CUDA_ERROR_INVALID_VALUE);
 });

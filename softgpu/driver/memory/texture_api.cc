@@ -174,6 +174,20 @@ CUresult get(bool is_surface, std::uint64_t handle, Object& object) {
   return table().find(is_surface, handle, object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult destroy(bool is_surface, std::uint64_t handle) {
+  CUcontext context = nullptr;
+  SOFTGPU_TRY(healthy_context(context));
+  return table().remove(is_surface, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult resource_of(bool is_surface, std::uint64_t handle, CUDA_RESOURCE_DESC* resource) {
+  Object found;
+  if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SOFTGPU_TRY(get(is_surface, handle, found));
+  *resource = found.resource;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 namespace softgpu {
@@ -206,17 +220,11 @@ CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resour
 }
 
 CUresult cuTexObjectDestroy(CUtexObject object) {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(healthy_context(context));
-  return table().remove(false, object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return destroy(false, object);
 }
 
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
-  Object found;
-  if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(get(false, object, found));
-  *resource = found.resource;
-  return CUDA_SUCCESS;
+  return resource_of(false, object, resource);
 }
 
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject object) {
@@ -251,15 +259,9 @@ CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* reso
 }
 
 CUresult cuSurfObjectDestroy(CUsurfObject object) {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(healthy_context(context));
-  return table().remove(true, object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return destroy(true, object);
 }
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
-  Object found;
-  if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(get(true, object, found));
-  *resource = found.resource;
-  return CUDA_SUCCESS;
+  return resource_of(true, object, resource);
 }

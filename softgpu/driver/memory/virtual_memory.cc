@@ -3,9 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
-#include "softgpu/driver/memory/gates.h"
+#include "softgpu/device/memory/memory_use.h"
 
 namespace softgpu {
 namespace {
@@ -109,7 +110,7 @@ CUresult VirtualMemory::free(std::uint64_t address, std::uint64_t bytes) {
   if (!found->second.mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
   reservations_.erase(found);
   count_.store(reservations_.size());
-  ::munmap(pointer(address), bytes);
+  MemoryUse::retire_mapping(address, bytes);
   return CUDA_SUCCESS;
 }
 
@@ -122,8 +123,8 @@ CUresult VirtualMemory::map(std::uint64_t address, std::uint64_t bytes, const st
   auto next = mappings.lower_bound(address + bytes);
   if (next != mappings.begin() && std::prev(next)->second.extent.end > address) return CUDA_ERROR_INVALID_VALUE;
   Window& window = memory->owner.device->window();
-  if (!window.map(address, first_pages(memory->runs, bytes / kPageBytes)) ||
-      ::mprotect(pointer(address), bytes, PROT_NONE) != 0) {
+  // Readable from now on, for kernels of a mapping that was here before; nobody finds it until access is set.
+  if (!window.map(address, first_pages(memory->runs, bytes / kPageBytes))) {
     window.unmap(address, bytes / kPageBytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -133,29 +134,30 @@ CUresult VirtualMemory::map(std::uint64_t address, std::uint64_t bytes, const st
 
 CUresult VirtualMemory::unmap(std::uint64_t address, std::uint64_t bytes) {
   std::vector<Mapping> removed;  // destroyed last: what they held is given back without the locks
-  const AllGates gates;
   const std::unique_lock guard(mutex_);
   const auto found = containing(address, bytes);
   if (found == reservations_.end()) return CUDA_ERROR_INVALID_VALUE;
   auto& [begin, reservation] = *found;
   const auto first = reservation.mappings.lower_bound(address);
   const auto last = reservation.mappings.lower_bound(address + bytes);
+  if (first == last) {  // nothing is mapped there, which hardware accepts, or it is the inside of a mapping
+    const bool inside = first != reservation.mappings.begin() && std::prev(first)->second.extent.end > address;
+    return inside ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
   // The range must be exactly one or more mappings, without a hole.
   std::uint64_t at = address;
   for (auto mapping = first; mapping != last && mapping->first == at; ++mapping) at = mapping->second.extent.end;
-  if (first == last || at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
-  first->second.memory->owner.device->window().unmap(address, bytes / kPageBytes);
+  if (at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
   const auto page = static_cast<std::ptrdiff_t>((address - begin) / kPageBytes);
   std::fill_n(reservation.access.begin() + page, bytes / kPageBytes, 0);
   for (auto mapping = first; mapping != last; ++mapping) removed.push_back(std::move(mapping->second));
   reservation.mappings.erase(first, last);
   epoch_.fetch_add(1);
+  removed.front().memory->owner.device->window().unmap(address, bytes / kPageBytes);
   return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::set_access(std::uint64_t address, std::uint64_t bytes, std::uint32_t mask, bool allowed) {
-  std::unique_ptr<AllGates> gates;
-  if (!allowed) gates = std::make_unique<AllGates>();  // no kernel may be about to use what goes
   const std::unique_lock guard(mutex_);
   const auto found = containing(address, bytes);
   if (found == reservations_.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -172,8 +174,6 @@ CUresult VirtualMemory::set_access(std::uint64_t address, std::uint64_t bytes, s
   for (std::uint64_t page = (address - begin) / kPageBytes; page < (address + bytes - begin) / kPageBytes; ++page) {
     std::uint32_t& access = reservation.access[page];
     access = allowed ? access | mask : access & ~mask;
-    const int protection = access != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
-    ::mprotect(pointer(begin + page * kPageBytes), kPageBytes, protection);
   }
   epoch_.fetch_add(1);
   return CUDA_SUCCESS;

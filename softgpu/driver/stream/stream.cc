@@ -62,11 +62,19 @@ void Stream::close() {
   work_.notify_one();
 }
 
+void Stream::reopen() {
+  const std::lock_guard guard(mutex_);
+  closed_ = false;
+}
+
 void Stream::work() {
   std::unique_lock guard(mutex_);
   while (true) {
     if (!queue_.empty() && !draining_) drain(guard, UINT64_MAX);
-    if (closed_ && queue_.empty()) return;
+    if (closed_ && queue_.empty()) {
+      started_ = false;
+      return;
+    }
     // While a synchronising thread runs the operations there is nothing to look for: it wakes this one if it leaves any.
     if (!draining_) {
       guard.unlock();

@@ -65,8 +65,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void wait(std::uint64_t sequence);
   void wait_helping(std::uint64_t sequence);
 
-  // No more operations will come; the thread ends after those submitted.
+  // No more operations are expected; the thread ends after those submitted. One that comes nevertheless, from a thread
+  // that knew the stream, is executed as any other.
   void close();
+  void reopen();
 
  private:
   void work();
@@ -82,7 +84,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::condition_variable done_;
   std::deque<Operation> queue_;
   unsigned waiters_ = 0;
-  bool started_ = false;
+  bool started_ = false;   // there is a thread
   bool sleeping_ = false;  // the thread waits for work_
   bool draining_ = false;  // some thread runs the operations
   bool closed_ = false;

@@ -123,7 +123,10 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* u
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(healthy_stream(handle, use));
   CUcontext context = use.context;
-  context->submit(*use.stream, [=] { callback(handle, context->fault(), user_data); });
+  context->submit(*use.stream, [=] {
+    context->prints().flush();
+    callback(handle, context->fault(), user_data);
+  });
   return CUDA_SUCCESS;
 }
 

@@ -1,8 +1,8 @@
 // cuStreamWaitValue*, cuStreamWriteValue*, cuStreamBatchMemOp.
 #include <chrono>
-#include <shared_mutex>
 #include <thread>
 
+#include "softgpu/device/memory/memory_use.h"
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/stream/stream_handle.h"
@@ -59,11 +59,11 @@ bool holds(Word now, Word wanted, unsigned condition) {
   }
 }
 
-// Looks at the operation's word under the memory gate. The program may have freed or unmapped it since it was checked:
-// then the context gets a fault.
+// Looks at the operation's word. The program may have freed or unmapped it since it was checked: then the context gets
+// a fault.
 template <typename Look>
 void at_word(CUcontext context, const CUstreamMemOpValueParams& operation, Look look) {
-  const std::shared_lock gate(context->owner().memory_gate);
+  const softgpu::MemoryUse use;
   if (check_word(operation) == CUDA_SUCCESS) return look();
   context->set_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "the word of a stream's memory operation was freed or unmapped");
 }

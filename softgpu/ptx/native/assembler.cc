@@ -252,6 +252,16 @@ void Assembler::zero_upper() {
   byte(0x77);
 }
 
+// What is left of a page is touched by the next push or call.
+void Assembler::reserve_stack(std::int32_t bytes) {
+  constexpr std::int32_t kPage = 4096;
+  for (; bytes >= kPage; bytes -= kPage) {
+    op(Integer::kSub, rsp, kPage);
+    store({rsp, 0}, 0);
+  }
+  if (bytes > 0) op(Integer::kSub, rsp, bytes);
+}
+
 std::vector<std::uint8_t> Assembler::finish() {
   for (const Use& use : uses_) {
     const std::int64_t distance = labels_[static_cast<std::size_t>(use.label)] - static_cast<std::int64_t>(use.at) - 4;

@@ -81,6 +81,9 @@ class Assembler {
   void signs(Register to, Vector from);  // vmovmskps
   void zero_upper();
 
+  // Moves rsp down. Each page on the way is written, so that a stack without room ends at its guard page and never behind.
+  void reserve_stack(std::int32_t bytes);
+
   // The code with all jumps in place. REQUIRES: every label used is bound.
   std::vector<std::uint8_t> finish();
   std::size_t size() const { return code_.size(); }

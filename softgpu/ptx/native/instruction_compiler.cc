@@ -205,13 +205,13 @@ void SegmentCompiler::emit_compare(const Step& step) {
   bool is_opposite = which == 1 || which == 3 || which == 5;
   if (step.meaning.action == Action::kCompareUnsigned && which >= 2) is_opposite = !is_opposite;
   if (step.meaning.action != Action::kCompareFloat && is_opposite) as_.not32(rax);
-  as_.store32(row_memory(step.at->dst), rax);
+  define_mask(step.at->dst);
 }
 
 void SegmentCompiler::emit_predicate(const Step& step) {
   as_.load32(rax, row_memory(step.at->a));
   as_.op32(static_cast<Integer>(step.meaning.predicate), rax, row_memory(step.at->b));
-  as_.store32(row_memory(step.at->dst), rax);
+  define_mask(step.at->dst);
 }
 
 void SegmentCompiler::emit_select(const Step& step) {

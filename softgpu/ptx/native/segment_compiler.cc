@@ -49,7 +49,7 @@ void SegmentCompiler::enter() {
   as_.bind(quick);
   for (const Register saved : kSaved) as_.push(saved);
   stack_bytes_ = static_cast<std::int32_t>(tracked_.size()) * 32 + 8;
-  as_.op(Integer::kSub, rsp, stack_bytes_);
+  as_.reserve_stack(stack_bytes_);
   as_.move(rbx, rdi);
   as_.load(rbp, warp_field(&Warp::frame));
   as_.load(r13, warp_field(&Warp::to_constants));
@@ -213,6 +213,14 @@ int SegmentCompiler::take_slot(int keep_a, int keep_b) {
 void SegmentCompiler::forget(std::int32_t row) {
   const int slot = slot_of(row);
   if (slot >= 0) slots_[static_cast<std::size_t>(slot)] = {};
+}
+
+// eax becomes the row of a predicate. No register shares such a row, but that of a sink (`_`) is scratch, which held
+// lanes in the instruction before.
+void SegmentCompiler::define_mask(std::int32_t row) {
+  as_.store32(row_memory(row), rax);
+  forget(row);
+  changed(row);
 }
 
 void SegmentCompiler::define(std::int32_t row, int slot) {

@@ -73,6 +73,7 @@ class SegmentCompiler {
   int slot_of(std::int32_t row) const;
   int take_slot(int keep_a, int keep_b);
   void define(std::int32_t row, int slot);
+  void define_mask(std::int32_t row);
   void forget(std::int32_t row);
   void write_back(const Slots& slots);
   void read_back(const Slots& slots);

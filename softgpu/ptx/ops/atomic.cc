@@ -5,6 +5,7 @@
 
 #include "softgpu/ptx/memory.h"
 #include "softgpu/ptx/ops/half.h"
+#include "softgpu/ptx/ops/integers.h"
 #include "softgpu/ptx/ops/ops.h"
 
 #include "softgpu/ptx/isa_begin.h"
@@ -54,34 +55,11 @@ struct Add {
     return {sum(16) << 16 | sum(0)};
   }
 };
-struct Minimum {
+template <class Op>
+struct Update {
   template <class T>
   static T apply(T old, T value, T) {
-    return value < old ? value : old;
-  }
-};
-struct Maximum {
-  template <class T>
-  static T apply(T old, T value, T) {
-    return value > old ? value : old;
-  }
-};
-struct And {
-  template <class T>
-  static T apply(T old, T value, T) {
-    return old & value;
-  }
-};
-struct Or {
-  template <class T>
-  static T apply(T old, T value, T) {
-    return old | value;
-  }
-};
-struct Xor {
-  template <class T>
-  static T apply(T old, T value, T) {
-    return old ^ value;
+    return Op::apply(old, value);
   }
 };
 struct Exchange {
@@ -167,11 +145,11 @@ Handler add_handler(Type type, bool is_wide) {
 
 Handler take_handler(Decoder& decoder, Type type, bool is_wide, bool& compares) {
   if (decoder.take("add")) return add_handler(type, is_wide);
-  if (decoder.take("min")) return integer_handler<Minimum>(type, is_wide);
-  if (decoder.take("max")) return integer_handler<Maximum>(type, is_wide);
-  if (decoder.take("and")) return integer_handler<And>(bits_of(type), is_wide);
-  if (decoder.take("or")) return integer_handler<Or>(bits_of(type), is_wide);
-  if (decoder.take("xor")) return integer_handler<Xor>(bits_of(type), is_wide);
+  if (decoder.take("min")) return integer_handler<Update<Minimum>>(type, is_wide);
+  if (decoder.take("max")) return integer_handler<Update<Maximum>>(type, is_wide);
+  if (decoder.take("and")) return integer_handler<Update<And>>(bits_of(type), is_wide);
+  if (decoder.take("or")) return integer_handler<Update<Or>>(bits_of(type), is_wide);
+  if (decoder.take("xor")) return integer_handler<Update<Xor>>(bits_of(type), is_wide);
   if (decoder.take("exch")) return integer_handler<Exchange>(bits_of(type), is_wide);
   if (decoder.take("inc")) return type == Type::kU32 ? pick<Increment, std::uint32_t>(is_wide) : nullptr;
   if (decoder.take("dec")) return type == Type::kU32 ? pick<Decrement, std::uint32_t>(is_wide) : nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "softgpu/ptx/ops/integers.h"
 #include "softgpu/ptx/ops/ops.h"
 
 #include "softgpu/ptx/isa_begin.h"
@@ -17,24 +18,6 @@ using Unsigned = std::make_unsigned_t<T>;
 template <class T>
 constexpr u32 kBits = sizeof(T) * 8;
 
-struct And {
-  template <class T>
-  static T apply(T a, T b) {
-    return a & b;
-  }
-};
-struct Or {
-  template <class T>
-  static T apply(T a, T b) {
-    return a | b;
-  }
-};
-struct Xor {
-  template <class T>
-  static T apply(T a, T b) {
-    return a ^ b;
-  }
-};
 struct Not {
   template <class T>
   static T apply(T a) {

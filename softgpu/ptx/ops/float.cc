@@ -168,7 +168,7 @@ bool has_property(T value, Property property) {
     case Property::kInfinite: return kind == 1;
     case Property::kNumber: return kind != 0;
     case Property::kNotANumber: return kind == 0;
-    case Property::kNormal: return kind == 2;
+    case Property::kNormal: return kind == 2 || kind == 4;  // PTX counts both zeros among the normal numbers
     case Property::kSubnormal: return kind == 3;
   }
   return false;

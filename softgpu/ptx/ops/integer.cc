@@ -2,6 +2,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "softgpu/ptx/ops/integers.h"
 #include "softgpu/ptx/ops/ops.h"
 
 #include "softgpu/ptx/isa_begin.h"
@@ -109,18 +110,6 @@ struct Remainder {
     if (b == 0) return a;
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
-  }
-};
-struct Minimum {
-  template <class T>
-  static T apply(T a, T b) {
-    return a < b ? a : b;
-  }
-};
-struct Maximum {
-  template <class T>
-  static T apply(T a, T b) {
-    return a > b ? a : b;
   }
 };
 struct Negate {

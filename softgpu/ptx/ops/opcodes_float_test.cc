@@ -139,7 +139,7 @@ void expect_properties() {
   expect("infinite", [](T a) { return std::isinf(a); });
   expect("number", [](T a) { return a == a; });
   expect("notanumber", [](T a) { return a != a; });
-  expect("normal", [](T a) { return std::isnormal(a); });
+  expect("normal", [](T a) { return std::isnormal(a) || a == 0; });  // unlike C's, PTX's zeros are normal
   expect("subnormal", [](T a) { return a != 0 && std::fabs(a) < std::numeric_limits<T>::min(); });
 }
 

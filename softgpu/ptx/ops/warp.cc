@@ -1,7 +1,6 @@
 // Operations between the lanes of a warp: shfl vote match redux activemask, bar.warp.sync, elect. An instruction with a
 // member mask waits until all members that have not exited are there.
-#include <algorithm>
-
+#include "softgpu/ptx/ops/integers.h"
 #include "softgpu/ptx/ops/members.h"
 #include "softgpu/ptx/ops/ops.h"
 
@@ -103,36 +102,6 @@ struct Sum {
   template <class T>
   static T apply(T a, T b) {
     return static_cast<T>(static_cast<u32>(a) + static_cast<u32>(b));
-  }
-};
-struct Least {
-  template <class T>
-  static T apply(T a, T b) {
-    return std::min(a, b);
-  }
-};
-struct Most {
-  template <class T>
-  static T apply(T a, T b) {
-    return std::max(a, b);
-  }
-};
-struct AllBits {
-  template <class T>
-  static T apply(T a, T b) {
-    return a & b;
-  }
-};
-struct AnyBit {
-  template <class T>
-  static T apply(T a, T b) {
-    return a | b;
-  }
-};
-struct OddBits {
-  template <class T>
-  static T apply(T a, T b) {
-    return a ^ b;
   }
 };
 
@@ -239,11 +208,11 @@ void decode_redux(Decoder& decoder) {
   decoder.take("sync");
   const Type type = decoder.take_type();
   const Handler handler = decoder.take("add")   ? reduce_handler<Sum>(type)
-                          : decoder.take("min") ? reduce_handler<Least>(type)
-                          : decoder.take("max") ? reduce_handler<Most>(type)
-                          : decoder.take("and") ? reduce_handler<AllBits>(type)
-                          : decoder.take("or")  ? reduce_handler<AnyBit>(type)
-                          : decoder.take("xor") ? reduce_handler<OddBits>(type)
+                          : decoder.take("min") ? reduce_handler<Minimum>(type)
+                          : decoder.take("max") ? reduce_handler<Maximum>(type)
+                          : decoder.take("and") ? reduce_handler<And>(type)
+                          : decoder.take("or")  ? reduce_handler<Or>(type)
+                          : decoder.take("xor") ? reduce_handler<Xor>(type)
                                                 : nullptr;
   const auto operands = decoder.operands();
   if (!decoder.expect_operands(3, 3)) return;

@@ -60,6 +60,7 @@ struct Variable {
   std::size_t element_bytes = 0;  // of an array; a vector is one element
   std::size_t bytes = 0;
   bool is_extern = false;
+  bool is_managed = false;
   std::vector<Initialiser> initialisers;
 };
 

@@ -98,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{".entry k() {\n.reg .b32 %r<9999999>;\n}", 2, "2^20"},
                       Refused{".global .align 3 .b8 x[4];", 1, "alignment 3"},
                       Refused{".global .b8 x[2] = {1,2,3};", 1, "more initial values"},
+                      Refused{".shared .attribute(.managed) .b32 x;", 1, "only a variable in .global"},
                       Refused{".global .u32 a[4];\n.entry k() {\nmov.u64 %r1, a[x];\n}", 3, "expected an offset"},
                       Refused{".entry k() {\nmov.b64 {{%r1}}, 1;\n}", 2, "simple operand"},
                       Refused{".entry k() {\nmov.u32 %x, -%tid.x;\n}", 2, "neither a number nor a register"},

@@ -61,7 +61,9 @@ bool Parser::variable_type(Space space, ast::Variable& out) {
     } else if (is_pointer_fact && space_from_name(word)) {
       continue;
     } else if (word == "attribute") {
-      while (token_.kind != Token::Kind::kEnd && !accept(')')) advance();
+      for (; token_.kind != Token::Kind::kEnd && !accept(')'); advance()) {
+        if (token_.kind == Token::Kind::kDotted && token_.text == "managed") out.is_managed = true;
+      }
     } else if (const auto type = type_from_name(word); type && *type != Type::kPred) {
       out.type = *type;
       has_type = true;
@@ -69,6 +71,7 @@ bool Parser::variable_type(Space space, ast::Variable& out) {
       return fail("type ." + std::string(word) + " of a variable is not supported", LoadError::Kind::kUnsupported);
     }
   }
+  if (out.is_managed && space != Space::kGlobal) return fail("only a variable in .global can be .managed");
   if (!has_type) return fail("expected the type of a variable before '" + std::string(token_.text) + "'");
   out.element_bytes = out.bytes = size_of(out.type) * width;
   if (!has_alignment) out.alignment = out.bytes;
