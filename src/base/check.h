@@ -8,6 +8,18 @@
 
 namespace fairlead {
 
+// While it lives, a failed check on this thread also prints `text`: the seed of a random test, say. `text` must outlive it.
+class CheckNote {
+ public:
+  explicit CheckNote(const char* text);
+  ~CheckNote();
+  CheckNote(const CheckNote&) = delete;
+  CheckNote& operator=(const CheckNote&) = delete;
+
+ private:
+  const char* const outer_;
+};
+
 [[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& message);
 
 }  // namespace fairlead

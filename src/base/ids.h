@@ -25,6 +25,7 @@ class Id {
 using FlowId = Id<struct FlowTag>;              // one flow per function
 using InvocationId = Id<struct InvocationTag>;  // one per accepted invocation
 using InstanceId = Id<struct InstanceTag>;      // one per started sandbox
+using TenantId = Id<struct TenantTag>;          // who pays; 0: everybody who names none
 using GpuId = Id<struct GpuTag>;                // a GPU or a MIG slice; 1-based: GpuId(1) is the first device
 
 }  // namespace fairlead

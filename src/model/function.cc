@@ -17,6 +17,7 @@ constexpr std::size_t kMaxHandlerLength = 128;
 constexpr std::size_t kMaxTagKeyLength = 128;
 constexpr std::size_t kMaxTagValueLength = 256;
 constexpr int kMaxGpuMemoryMib = 1 << 20;
+constexpr int kMaxObjectiveMs = 3'600'000;
 
 // Each brings its own `bootstrap`; language runtimes are not part of a node.
 constexpr std::array<std::string_view, 3> kRuntimes{"provided.al2023", "provided.al2", "provided"};
@@ -101,6 +102,26 @@ Status validate_tags(const std::map<std::string, std::string>& tags) {
   return {};
 }
 
+Status validate_package(const FunctionConfig& config) {
+  const auto contract = config.tags.find(kContractTag);
+  if (config.package_type == PackageType::kImage) {
+    if (!config.handler.empty()) {
+      return fail(Errc::kInvalidArgument, "Handler is '{}'; an image has none, use ImageConfig.Command",
+                  config.handler);
+    }
+    if (contract != config.tags.end() && contract->second != "lambda" && contract->second != "http") {
+      return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be lambda or http", kContractTag, contract->second);
+    }
+    return validate_overrides(config.image_config);
+  }
+  if (!config.image_config.empty()) {
+    return fail(Errc::kInvalidArgument, "ImageConfig is set, but PackageType is Zip; it is for PackageType Image");
+  }
+  if (contract == config.tags.end()) return {};
+  return fail(Errc::kInvalidArgument, "tag {} is '{}', but PackageType is Zip; it is for PackageType Image",
+              kContractTag, contract->second);
+}
+
 // A GPU setting as the author wrote it, and where: the tag wins over the variable.
 struct Setting {
   std::string source;
@@ -125,12 +146,15 @@ Result<T> parse_setting(const Setting& setting, T least, T most) {
 }
 
 Status refuse_unknown_settings(const FunctionConfig& config) {
+  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", "gpu:weight", "gpu:tenant",
+                                        "gpu:objective-ms"};
   for (const auto& [key, value] : config.tags) {
-    if (!key.starts_with("gpu:") || key == "gpu:memory-mib" || key == "gpu:compute-percent" || key == "gpu:weight") {
-      continue;
-    }
-    return fail(Errc::kInvalidArgument,
-                "tag {} is not known; the gpu: tags are gpu:memory-mib, gpu:compute-percent and gpu:weight", key);
+    if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
+    return fail(
+        Errc::kInvalidArgument,
+        "tag {} is not known; the gpu: tags are gpu:memory-mib, gpu:compute-percent, gpu:weight, gpu:tenant and "
+        "gpu:objective-ms",
+        key);
   }
   return {};
 }
@@ -176,7 +200,9 @@ Status validate_config(const FunctionConfig& config) {
   if (status = validate_length("Description", config.description, kMaxDescriptionLength); !status) return status;
   if (status = validate_length("Handler", config.handler, kMaxHandlerLength); !status) return status;
   if (has_nul(config.handler)) return fail(Errc::kInvalidArgument, "Handler contains a NUL");
-  if (std::find(kRuntimes.begin(), kRuntimes.end(), config.runtime) == kRuntimes.end()) {
+  if (status = validate_package(config); !status) return status;
+  if (config.package_type == PackageType::kZip &&
+      std::find(kRuntimes.begin(), kRuntimes.end(), config.runtime) == kRuntimes.end()) {
     return fail(Errc::kInvalidArgument,
                 "Runtime is '{}'; it must be provided.al2023, provided.al2 or provided: code with an executable "
                 "`bootstrap` at its root",
@@ -204,7 +230,21 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
     if (!value) return fail(value.error());
     settings.weight = *value;
   }
+  settings.tenant = tenant_of(config.tags);
+  if (Status valid = validate_tenant(settings.tenant); !valid) {
+    return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);
+  }
+  if (const auto objective = config.tags.find("gpu:objective-ms"); objective != config.tags.end()) {
+    const auto value = parse_setting<int>({"tag gpu:objective-ms", objective->second}, 1, kMaxObjectiveMs);
+    if (!value) return fail(value.error());
+    settings.objective_ms = *value;
+  }
   return settings;
+}
+
+std::string image_contract(const FunctionConfig& config) {
+  const auto contract = config.tags.find(kContractTag);
+  return contract == config.tags.end() ? "" : contract->second;
 }
 
 Result<std::string> function_name_from(const std::string& name_or_arn) {

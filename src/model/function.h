@@ -9,6 +9,8 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/image.h"
+#include "model/tenant.h"
 
 namespace fairlead {
 
@@ -27,19 +29,25 @@ inline constexpr int kMinEphemeralStorageMib = 64, kMaxEphemeralStorageMib = 102
 
 // What `gpu:*` tags and GPU_* environment variables say (reference: apis.md 15.2; the tag wins over the variable).
 struct GpuSettings {
-  std::optional<int> memory_mib;       // gpu:memory-mib       device memory one instance is expected to hold
-  std::optional<int> compute_percent;  // gpu:compute-percent  SM share, 1-100; kept, nothing acts on it yet
-  double weight = 1.0;                 // gpu:weight           fair share, 0.01-100
+  std::optional<int> memory_mib;        // gpu:memory-mib       device memory one instance is expected to hold, at most
+  std::optional<int> compute_percent;   // gpu:compute-percent  SM share, 1-100; under MPS
+  double weight = 1.0;                  // gpu:weight           fair share, 0.01-100
+  std::string tenant = kDefaultTenant;  // gpu:tenant           who pays; a tag only, and for the function's life
+  std::optional<int> objective_ms;      // gpu:objective-ms     wanted from arrival to answer, 1-3600000; a tag only
 
   bool operator==(const GpuSettings&) const = default;
 };
 
+enum class PackageType { kZip, kImage };
+
 // What the author sets (CreateFunction, UpdateFunctionConfiguration).
 struct FunctionConfig {
   std::string description;
-  std::string role;     // accepted for the SDKs' sake, not used
-  std::string handler;  // passed to the function as _HANDLER
-  std::string runtime = "provided.al2023";
+  std::string role;                              // accepted for the SDKs' sake, not used
+  PackageType package_type = PackageType::kZip;  // of its creation; never changes
+  std::string handler;                           // passed to the function as _HANDLER; empty for an image
+  std::string runtime = "provided.al2023";       // means nothing for an image
+  ImageOverrides image_config;                   // for images only
   int memory_mib = 512;
   int timeout_seconds = 60;
   int ephemeral_storage_mib = 512;
@@ -53,10 +61,12 @@ struct FunctionConfig {
 struct FunctionRecord {
   std::string name;
   FunctionConfig config;
-  std::string code_sha256;  // base64, as Lambda reports it
+  std::string code_sha256;  // as Lambda reports it: base64 for code, hexadecimal for an image
   std::int64_t code_bytes = 0;
-  std::string code_path;    // directory with the unpacked code, `bootstrap` in it; content-addressed, immutable
-  std::string revision_id;  // changes with every update
+  std::string code_path;  // directory with the unpacked code, `bootstrap` in it, or with an image's `rootfs`;
+                          // content-addressed, immutable
+  std::optional<FunctionImage> image;  // when package_type is kImage
+  std::string revision_id;             // changes with every update
   std::int64_t last_modified_ms = 0;
   std::optional<int> reserved_concurrency;
 };
@@ -65,6 +75,10 @@ struct FunctionRecord {
 Status validate_function_name(const std::string& name);  // [A-Za-z0-9-_]{1,64}
 Status validate_config(const FunctionConfig& config);
 Result<GpuSettings> gpu_settings(const FunctionConfig& config);
+
+// How an image's program is reached, as its author said it with kContractTag; empty: he did not.
+// REQUIRES: validate_config().
+std::string image_contract(const FunctionConfig& config);
 
 // Accepts "name", "name:$LATEST", a partial ARN ("123:function:name") and a full one; gives the bare name. Other
 // qualifiers are kNotFound: there are no versions yet.

@@ -115,9 +115,10 @@ TEST(GpuSettings, TheTagWinsOverTheVariable) {
 
 TEST(GpuSettings, ErrorsNameSourceValueAndBound) {
   const std::pair<const char*, const char*> bad[] = {
-      {"gpu:memory-mib", "0"},        {"gpu:memory-mib", "1GiB"},    {"gpu:memory-mib", ""},
-      {"gpu:compute-percent", "101"}, {"gpu:compute-percent", "-1"}, {"gpu:weight", "0"},
-      {"gpu:weight", "nan"},          {"gpu:weight", "inf"},         {"gpu:weight", "1 "}};
+      {"gpu:memory-mib", "0"},        {"gpu:memory-mib", "1GiB"},      {"gpu:memory-mib", ""},
+      {"gpu:compute-percent", "101"}, {"gpu:compute-percent", "-1"},   {"gpu:weight", "0"},
+      {"gpu:weight", "nan"},          {"gpu:weight", "inf"},           {"gpu:weight", "1 "},
+      {"gpu:objective-ms", "0"},      {"gpu:objective-ms", "3600001"}, {"gpu:objective-ms", "5s"}};
   for (const auto& [tag, value] : bad) {
     FunctionConfig config;
     config.tags[tag] = value;
@@ -125,6 +126,20 @@ TEST(GpuSettings, ErrorsNameSourceValueAndBound) {
     ASSERT_FALSE(settings) << tag << "=" << value;
     EXPECT_THAT(settings.error().message, HasSubstr(fmt::format("tag {} is '{}'", tag, value)));
     EXPECT_THAT(settings.error().message, HasSubstr("between"));
+  }
+}
+
+TEST(GpuSettings, TenantAndObjectiveAreTagsAndNoVariables) {
+  FunctionConfig config;
+  config.environment = {{"GPU_TENANT", "not a name"}, {"GPU_OBJECTIVE_MS", "soon"}};
+  EXPECT_EQ(GpuSettings(), gpu_settings(config).value());
+  EXPECT_EQ("default", gpu_settings(config)->tenant);
+  config.tags = {{"gpu:tenant", "vision"}, {"gpu:objective-ms", "250"}};
+  EXPECT_EQ("vision", gpu_settings(config)->tenant);
+  EXPECT_EQ(250, gpu_settings(config)->objective_ms);
+  for (const std::string& bad : {std::string(), std::string("a b"), std::string("a,b"), std::string(65, 'x')}) {
+    config.tags["gpu:tenant"] = bad;
+    EXPECT_THAT(gpu_settings(config).error().message, HasSubstr("tag gpu:tenant: tenant is '" + bad));
   }
 }
 
