@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 
 #include "abi/nvml.h"
+#include "abi/nvml_event.h"
+#include "abi/nvml_mig.h"
 #include "cuda/shared_library.h"
 
 namespace fairlead {
@@ -42,6 +46,12 @@ struct Nvml::Library {
     // Not in every library: drivers before 450 have no MIG, and v3 of the process list is of 510.
     (void)shared.bind(mig_mode, "nvmlDeviceGetMigMode").has_value();
     (void)shared.bind(processes, "nvmlDeviceGetComputeRunningProcesses_v3").has_value();
+    (void)shared.bind(cuda_version, "nvmlSystemGetCudaDriverVersion_v2").has_value();
+    (void)shared.bind(mig_count, "nvmlDeviceGetMaxMigDeviceCount").has_value();
+    (void)shared.bind(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex").has_value();
+    (void)shared.bind(event_set_create, "nvmlEventSetCreate").has_value();
+    (void)shared.bind(event_register, "nvmlDeviceRegisterEvents").has_value();
+    (void)shared.bind(event_wait, "nvmlEventSetWait_v2").has_value();
     return {};
   }
 
@@ -53,8 +63,11 @@ struct Nvml::Library {
                 advice);
   }
 
-  Result<Device> read(unsigned index) const;
+  Result<Device> read(nvmlDevice_t device, const std::string& name_of_it) const;
   Result<nvmlDevice_t> handle(unsigned index) const;
+  Result<std::optional<double>> read_utilisation(nvmlDevice_t device, const std::string& name_of_it) const;
+  std::vector<nvmlDevice_t> slices_of(nvmlDevice_t gpu) const;
+  void watch(nvmlDevice_t gpu, const std::string& uuid);
 
   SharedLibrary shared;
   decltype(nvmlInit_v2)* init = nullptr;
@@ -69,6 +82,18 @@ struct Nvml::Library {
   decltype(nvmlDeviceGetUtilizationRates)* utilisation = nullptr;
   decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;                      // may be null
   decltype(nvmlDeviceGetComputeRunningProcesses_v3)* processes = nullptr;  // may be null
+  decltype(nvmlSystemGetCudaDriverVersion_v2)* cuda_version = nullptr;     // may be null
+  decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;           // may be null
+  decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_by_index = nullptr;   // may be null
+  decltype(nvmlEventSetCreate)* event_set_create = nullptr;                // may be null
+  decltype(nvmlDeviceRegisterEvents)* event_register = nullptr;            // may be null
+  decltype(nvmlEventSetWait_v2)* event_wait = nullptr;                     // may be null
+
+  // Handles are kept: finding a slice again takes seconds under load.
+  std::mutex mutex;
+  std::map<std::string, nvmlDevice_t> handles;  // guarded by mutex; by UUID
+  std::map<nvmlDevice_t, std::string> watched;  // guarded by mutex; GPUs whose events are in `events`
+  nvmlEventSet_t events = nullptr;              // guarded by mutex
 };
 
 Result<nvmlDevice_t> Nvml::Library::handle(unsigned index) const {
@@ -78,36 +103,54 @@ Result<nvmlDevice_t> Nvml::Library::handle(unsigned index) const {
   return device;
 }
 
-Result<Nvml::Device> Nvml::Library::read(unsigned index) const {
-  Result<nvmlDevice_t> device = handle(index);
-  if (!device) return fail(device.error());
+Result<std::optional<double>> Nvml::Library::read_utilisation(nvmlDevice_t device, const std::string& what) const {
+  nvmlUtilization_t percent{};
+  const nvmlReturn_t code = utilisation(device, &percent);
+  if (code == NVML_SUCCESS) return std::optional(percent.gpu / 100.0);
+  if (code == NVML_ERROR_NOT_SUPPORTED) return std::optional<double>();
+  return fail(check(code, "utilisation of " + what).error());
+}
+
+Result<Nvml::Device> Nvml::Library::read(nvmlDevice_t device, const std::string& what) const {
   std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> text{};
   Device out;
-  if (Status s = check(name(*device, text.data(), text.size()), fmt::format("name of GPU {}", index)); !s) {
-    return fail(s.error());
-  }
+  if (Status s = check(name(device, text.data(), text.size()), "name of " + what); !s) return fail(s.error());
   out.name = text.data();
-  if (Status s = check(uuid(*device, text.data(), text.size()), fmt::format("UUID of GPU {}", index)); !s) {
-    return fail(s.error());
-  }
+  if (Status s = check(uuid(device, text.data(), text.size()), "UUID of " + what); !s) return fail(s.error());
   out.uuid = text.data();
+  out.gpu_uuid = out.uuid;
   nvmlMemory_t bytes{};
-  if (Status s = check(memory(*device, &bytes), fmt::format("memory of GPU {}", index)); !s) return fail(s.error());
+  if (Status s = check(memory(device, &bytes), "memory of " + what); !s) return fail(s.error());
   out.memory_total = Bytes(static_cast<std::int64_t>(bytes.total));
   out.memory_used = Bytes(static_cast<std::int64_t>(bytes.used));
-
-  nvmlUtilization_t percent{};
-  nvmlReturn_t code = utilisation(*device, &percent);
-  if (code == NVML_SUCCESS)
-    out.utilisation = percent.gpu / 100.0;
-  else if (code != NVML_ERROR_NOT_SUPPORTED) {
-    return fail(check(code, fmt::format("utilisation of GPU {}", index)).error());
-  }
+  const auto busy = read_utilisation(device, what);
+  if (!busy) return fail(busy.error());
+  out.utilisation = *busy;
   unsigned current = 0, pending = 0;
-  if (mig_mode != nullptr && mig_mode(*device, &current, &pending) == NVML_SUCCESS) {
+  if (mig_mode != nullptr && mig_mode(device, &current, &pending) == NVML_SUCCESS) {
     out.mig_enabled = current == NVML_DEVICE_MIG_ENABLE;
   }
   return out;
+}
+
+// Positions without a slice are passed over.
+std::vector<nvmlDevice_t> Nvml::Library::slices_of(nvmlDevice_t gpu) const {
+  std::vector<nvmlDevice_t> slices;
+  unsigned count = 0;
+  if (mig_count == nullptr || mig_by_index == nullptr || mig_count(gpu, &count) != NVML_SUCCESS) return slices;
+  for (unsigned index = 0; index < count; ++index) {
+    nvmlDevice_t slice = nullptr;
+    if (mig_by_index(gpu, index, &slice) == NVML_SUCCESS) slices.push_back(slice);
+  }
+  return slices;
+}
+
+// A GPU that reports no events is still used: what it loses is the early warning.
+void Nvml::Library::watch(nvmlDevice_t gpu, const std::string& gpu_uuid) {
+  const std::lock_guard guard(mutex);
+  if (event_set_create == nullptr || event_register == nullptr || watched.contains(gpu)) return;
+  if (events == nullptr && event_set_create(&events) != NVML_SUCCESS) return;
+  if (event_register(gpu, nvmlEventTypeXidCriticalError, events) == NVML_SUCCESS) watched[gpu] = gpu_uuid;
 }
 
 Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
@@ -134,11 +177,63 @@ Result<std::vector<Nvml::Device>> Nvml::devices() const {
   }
   std::vector<Device> devices;
   for (unsigned index = 0; index < count; ++index) {
-    Result<Device> device = library_->read(index);
+    const Result<nvmlDevice_t> handle = library_->handle(index);
+    if (!handle) return fail(handle.error());
+    Result<Device> device = library_->read(*handle, fmt::format("GPU {}", index));
     if (!device) return fail(device.error());
     devices.push_back(std::move(*device));
   }
   return devices;
+}
+
+Result<std::vector<Nvml::Device>> Nvml::compute_devices() const {
+  auto gpus = devices();
+  if (!gpus) return gpus;
+  std::vector<Device> found;
+  for (unsigned index = 0; index < gpus->size(); ++index) {
+    Device& gpu = (*gpus)[index];
+    const Result<nvmlDevice_t> handle = library_->handle(index);
+    if (!handle) return fail(handle.error());
+    library_->watch(*handle, gpu.uuid);
+    const bool mig = gpu.mig_enabled.value_or(false);
+    for (const nvmlDevice_t slice : mig ? library_->slices_of(*handle) : std::vector{*handle}) {
+      Result<Device> device = library_->read(slice, fmt::format("{} of GPU {}", mig ? "a slice" : "the whole", index));
+      if (!device) return fail(device.error());
+      device->gpu_uuid = gpu.uuid;
+      const std::lock_guard guard(library_->mutex);
+      library_->handles[device->uuid] = slice;
+      found.push_back(std::move(*device));
+    }
+  }
+  return found;
+}
+
+Result<Nvml::Use> Nvml::use(const std::string& uuid) const {
+  nvmlDevice_t device = nullptr;
+  {
+    const std::lock_guard guard(library_->mutex);
+    const auto found = library_->handles.find(uuid);
+    if (found == library_->handles.end()) return fail(Errc::kUnavailable, "NVML: {} was not enumerated", uuid);
+    device = found->second;
+  }
+  nvmlMemory_t bytes{};
+  if (Status s = library_->check(library_->memory(device, &bytes), "memory of " + uuid); !s) return fail(s.error());
+  const auto busy = library_->read_utilisation(device, uuid);
+  if (!busy) return fail(busy.error());
+  return Use{Bytes(static_cast<std::int64_t>(bytes.used)), *busy};
+}
+
+std::vector<Nvml::Xid> Nvml::take_xids() const {
+  std::vector<Xid> xids;
+  const std::lock_guard guard(library_->mutex);
+  if (library_->events == nullptr || library_->event_wait == nullptr) return xids;
+  nvmlEventData_t event{};
+  while (library_->event_wait(library_->events, &event, 0) == NVML_SUCCESS) {
+    const auto gpu = library_->watched.find(event.device);
+    if (gpu == library_->watched.end() || event.eventType != nvmlEventTypeXidCriticalError) continue;
+    xids.push_back({gpu->second, static_cast<unsigned>(event.eventData)});
+  }
+  return xids;
 }
 
 Result<std::vector<Nvml::Process>> Nvml::processes(std::size_t index) const {
@@ -172,6 +267,12 @@ Result<std::string> Nvml::driver_version() const {
   Status status = library_->check(library_->driver_version(text.data(), text.size()), "driver version");
   if (!status) return fail(status.error());
   return std::string(text.data());
+}
+
+std::string Nvml::cuda_version() const {
+  int version = 0;  // 1000 x major + 10 x minor
+  if (library_->cuda_version == nullptr || library_->cuda_version(&version) != NVML_SUCCESS) return "";
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 const std::string& Nvml::library_path() const {

@@ -18,10 +18,11 @@ class Nvml {
  public:
   struct Device {
     std::string name;
-    std::string uuid;  // "GPU-..."
+    std::string uuid;      // "GPU-...", of a slice "MIG-..."
+    std::string gpu_uuid;  // of a slice: of the GPU it is cut from; else the same as `uuid`
     Bytes memory_total{0};
     Bytes memory_used{0};
-    std::optional<double> utilisation;  // 0-1 over NVML's last sample window; empty in MIG mode
+    std::optional<double> utilisation;  // 0-1 over NVML's last sample window; empty in MIG mode and of slices
     std::optional<bool> mig_enabled;    // empty: the device cannot be partitioned
   };
   struct Process {
@@ -36,12 +37,28 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  struct Use {  // what changes of a device
+    Bytes memory{0};
+    std::optional<double> utilisation;
+  };
+  struct Xid {
+    std::string gpu_uuid;
+    unsigned number = 0;
+  };
+
   // In NVML's order: by PCI address. Empty: a driver without GPUs.
   Result<std::vector<Device>> devices() const;
+  // What a program can compute on: GPUs that are not in MIG mode, and in place of those that are, their slices.
+  Result<std::vector<Device>> compute_devices() const;
+  // Of a device that compute_devices() named. kUnavailable: it is lost, or the slice is gone.
+  Result<Use> use(const std::string& uuid) const;
+  // Critical errors of the GPUs since the last call. Empty also where the driver reports none.
+  std::vector<Xid> take_xids() const;
   // Compute processes of the device at `index` in devices(), as seen in this process's pid namespace.
   Result<std::vector<Process>> processes(std::size_t index) const;
 
   Result<std::string> driver_version() const;
+  std::string cuda_version() const;  // the newest that the driver runs, "13.0"; "": it does not say
   const std::string& library_path() const;
 
  private:
