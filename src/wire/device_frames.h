@@ -1,0 +1,135 @@
+// What the node and a device server say to each other. A message is one packet of a SOCK_SEQPACKET socket pair, or, when
+// it is larger than one, a memory file whose descriptor is the packet's first (runtime/device_server/channel.h); further
+// descriptors are objects and module images, which frames name by their index. Both ends are one program of one version.
+//
+//   server ServerReady ────────> node     once: its context is there
+//   server <─ RegisterSession    node     a kernel task: graph, modules, constants
+//   server SessionReady ───────> node
+//   server <───────── RunCall    node     a session's call; its turn comes when the session's earlier ones are over
+//   server CallDone ───────────> node     outputs, or an error, or objects whose bytes it needs once more
+//   server <───── FetchObject    node     an output's bytes, into a descriptor
+//   server ObjectFetched ──────> node
+//   server <────── DropObject    node     its owner deleted it
+//   server <───── DropSession    node
+//   server ServerFault ────────> node     a kernel faulted, the context is lost: the server ends
+//
+// Objects are numbered by the node, one number per distinct content or output and process. The server says kMissing
+// instead of keeping the node informed of what it forgot: what the node believes may be old.
+//
+// Threads: free functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "model/kernel_task.h"
+
+namespace fairlead::wire {
+
+inline constexpr std::int32_t kNoDescriptor = -1;
+
+// An object whose bytes come with the message.
+struct SuppliedObject {
+  std::uint64_t object = 0;
+  std::uint64_t bytes = 0;
+  std::int32_t descriptor = kNoDescriptor;
+  bool operator==(const SuppliedObject&) const = default;
+};
+struct BoundObject {
+  std::uint32_t buffer = 0;
+  std::uint64_t object = 0;  // 0: for an input, its bytes are inline; for an output, it is answered inline
+  std::string bytes;         // inline inputs
+  bool operator==(const BoundObject&) const = default;
+};
+struct ModuleImage {
+  std::string sha256;
+  std::uint64_t bytes = 0;
+  std::int32_t descriptor = kNoDescriptor;  // none: the server has loaded it for another session
+  bool operator==(const ModuleImage&) const = default;
+};
+
+struct RegisterSession {
+  std::uint64_t session = 0;
+  std::string task;  // wire::encode(KernelTask)
+  std::vector<ModuleImage> modules;
+  std::vector<BoundObject> constants;
+  std::vector<SuppliedObject> supplied;
+  bool operator==(const RegisterSession&) const = default;
+};
+struct DropSession {
+  std::uint64_t session = 0;
+  bool operator==(const DropSession&) const = default;
+};
+struct RunCall {
+  std::uint64_t call = 0;
+  std::uint64_t session = 0;
+  std::vector<BoundObject> inputs;
+  std::vector<BoundObject> outputs;
+  std::vector<SuppliedObject> supplied;
+  bool operator==(const RunCall&) const = default;
+};
+struct FetchObject {  // descriptor 0 is where to
+  std::uint64_t fetch = 0;
+  std::uint64_t object = 0;
+  bool operator==(const FetchObject&) const = default;
+};
+struct DropObject {
+  std::uint64_t object = 0;
+  bool operator==(const DropObject&) const = default;
+};
+using FrameToServer = std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject>;
+
+struct ServerReady {
+  std::string device;
+  std::uint64_t memory = 0;  // for objects and temporaries, at most
+  bool operator==(const ServerReady&) const = default;
+};
+struct SessionReady {
+  std::uint64_t session = 0;
+  std::string error;  // empty: it is
+  std::int64_t init_ns = 0;
+  bool operator==(const SessionReady&) const = default;
+};
+// Since the server's start.
+struct ServerCounters {
+  std::uint64_t hits = 0, host_hits = 0, misses = 0, evictions = 0, write_backs = 0;
+  std::uint64_t loaded_bytes = 0, written_back_bytes = 0;
+  std::uint64_t device_used = 0, device_mapped = 0, host_used = 0;  // now
+  bool operator==(const ServerCounters&) const = default;
+};
+struct CallDone {
+  enum class Outcome : std::uint32_t { kDone, kFailed, kMissing };
+  std::uint64_t call = 0;
+  Outcome outcome = Outcome::kDone;
+  std::string error;                   // kFailed
+  std::vector<std::uint64_t> missing;  // kMissing
+  std::vector<BoundObject> outputs;    // those answered inline
+  TaskPhases phases;
+  std::int64_t gpu_ns = 0;          // kernels and copies
+  std::uint64_t session_bytes = 0;  // device memory of this session's objects and temporaries
+  ServerCounters counters;
+  bool operator==(const CallDone&) const = default;
+};
+struct ObjectFetched {
+  std::uint64_t fetch = 0;
+  std::string error;
+  bool operator==(const ObjectFetched&) const = default;
+};
+struct ServerFault {
+  std::string error;
+  std::vector<std::uint64_t> calls;  // that were on the device
+  bool operator==(const ServerFault&) const = default;
+};
+using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault>;
+
+std::string encode(const FrameToServer& frame);
+std::string encode(const FrameToNode& frame);
+// kCorrupt: not such a frame.
+Result<FrameToServer> decode_frame_to_server(std::string_view bytes);
+Result<FrameToNode> decode_frame_to_node(std::string_view bytes);
+
+}  // namespace fairlead::wire

@@ -1,0 +1,46 @@
+// What the node and the shim inside one process of an instance share without messages: a page of memory. The node makes
+// it (a memfd, sealed against shrinking), the shim maps it; either side may die at any time, so nothing in it is a lock.
+//
+//   gate         closed by whoever must keep kernels from starting: the shim itself while memory is away, the node for
+//                time tokens. The launch path reads it once; a closed gate is waited for with a futex on this word.
+//   accounting   written by the shim with plain atomic stores, read by the node whenever it likes.
+//
+// Freestanding: included by the shim, which has libc only. All words are lock-free atomics in native byte order.
+// Threads: every field is safe to read and write from any thread of both processes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace fairlead::wire {
+
+inline constexpr std::uint32_t kShimPageMagic = 0x464c5350;  // "FLSP"
+inline constexpr std::uint32_t kShimVersion = 1;             // of this page and of the frames
+
+// Bits of ShimPage::gate; 0 is open. Each bit has one owner, who sets it with fetch_or, clears it with fetch_and and
+// then wakes all waiters of the futex.
+inline constexpr std::uint32_t kGateMemory = 1;  // the shim: memory leaves, is away or returns
+inline constexpr std::uint32_t kGateNode = 2;    // the node: no time token
+
+struct ShimPage {
+  std::uint32_t magic = kShimPageMagic;
+  std::uint32_t version = kShimVersion;
+
+  // Written by the node.
+  alignas(64) std::atomic<std::uint32_t> gate{0};
+  std::atomic<std::uint64_t> memory_cap{0};  // bytes of device memory this process may hold; 0: no cap
+
+  // Written by the shim. Bytes as the program asked for them, unless said otherwise.
+  alignas(64) std::atomic<std::uint64_t> held{0};  // allocated and not freed, wherever it is; what the cap counts
+  std::atomic<std::uint64_t> resident{0};  // device memory behind it, in whole granules: what the device has given
+  std::atomic<std::uint64_t> away{0};      // contents in host memory
+  std::atomic<std::uint64_t> fixed{0};     // part of `resident` that cannot move (exported, registered, arrays, pools)
+  std::atomic<std::uint64_t> gpu_time_ns{0};  // of the device, as events measured it, since the process started
+  std::atomic<std::uint64_t> launches{0};
+  std::atomic<std::uint64_t> gate_waits{0};          // launches that found the gate closed
+  std::atomic<std::uint64_t> passed_through{0};      // calls left to the driver because something was in doubt
+  std::atomic<std::uint64_t> unhooked_functions{0};  // entry points handed out that no hook is known for
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(ShimPage) <= 4096);
+
+}  // namespace fairlead::wire
