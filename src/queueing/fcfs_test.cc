@@ -15,8 +15,8 @@ constexpr FlowId kA(1), kB(2);
 class FcfsPolicy : public ::testing::Test {
  protected:
   FcfsPolicy() {
-    policy_.add_flow(kA, 1.0);
-    policy_.add_flow(kB, 1.0);
+    policy_.add_flow(kA, {.weight = 1.0});
+    policy_.add_flow(kB, {.weight = 1.0});
   }
 
   void arrive(FlowId flow) { policy_.on_arrival(Instant{}, flow, InvocationId(next_++)); }
@@ -65,25 +65,6 @@ TEST_F(FcfsPolicy, FlowAtItsConcurrencyIsOvertaken) {
   EXPECT_EQ(choose(), 3u);
   policy_.on_completion(Instant{}, kA, InvocationId(1), 1s);
   EXPECT_EQ(choose(), 2u);
-}
-
-TEST(MakePolicy, KnowsItsNamesAndListsThemForAnyOther) {
-  for (const std::string_view name : policy_names()) {
-    const auto policy = make_policy(name, PolicyOptions{});
-    ASSERT_TRUE(policy);
-    EXPECT_EQ((*policy)->name(), name);
-  }
-  const auto unknown = make_policy("lottery", PolicyOptions{});
-  ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "queueing policy \"lottery\" is unknown; known are mqfq-sticky, fcfs");
-}
-
-TEST(MakePolicy, RefusesOptionsOutOfBounds) {
-  PolicyOptions options;
-  options.over_run = -1s;
-  const auto policy = make_policy("mqfq-sticky", options);
-  ASSERT_FALSE(policy);
-  EXPECT_EQ(policy.error().message, "over-run T is -1 s, it must be 0 or more");
 }
 
 }  // namespace

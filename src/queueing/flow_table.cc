@@ -21,7 +21,7 @@ std::uint32_t fixed_point(double weight) {
 
 }  // namespace
 
-FlowTable::Slot FlowTable::add(FlowId flow, double weight) {
+FlowTable::Slot FlowTable::add(FlowId flow, const FlowShare& share) {
   Slot slot = static_cast<Slot>(flows_.size());
   if (free_slots_.empty()) {
     flows_.emplace_back();
@@ -31,7 +31,8 @@ FlowTable::Slot FlowTable::add(FlowId flow, double weight) {
   }
   FL_CHECK(slots_.emplace(flow, slot).second, "flow {} is there already", flow.value());
   flows_[slot].id = flow;
-  flows_[slot].weight = fixed_point(weight);
+  flows_[slot].tenant = share.tenant;
+  set_share(slot, share);
   return slot;
 }
 
@@ -50,8 +51,9 @@ FlowTable::Slot FlowTable::slot_of(FlowId flow) const {
   return found->second;
 }
 
-void FlowTable::set_weight(Slot slot, double weight) {
-  flows_[slot].weight = fixed_point(weight);
+void FlowTable::set_share(Slot slot, const FlowShare& share) {
+  flows_[slot].weight = fixed_point(share.weight);
+  flows_[slot].objective = share.objective;
 }
 
 void FlowTable::arrive(Instant now, Slot slot, InvocationId invocation) {
@@ -59,7 +61,7 @@ void FlowTable::arrive(Instant now, Slot slot, InvocationId invocation) {
   if (flow.last_arrival) average(flow.inter_arrival, now - *flow.last_arrival);
   flow.last_arrival = now;
   flow.inactive = false;
-  flow.queue.push_back({invocation, next_sequence_++});
+  flow.queue.push_back({invocation, now, next_sequence_++});
   ++queued_;
   expiries_.erase(slot);
 }
@@ -71,6 +73,14 @@ bool FlowTable::cancel(Instant now, Slot slot, InvocationId invocation) {
   --queued_;
   start_ttl_if_empty(now, slot);
   return true;
+}
+
+std::optional<InvocationId> FlowTable::drop_head(Instant now, Slot slot) {
+  if (flows_[slot].queue.empty()) return std::nullopt;
+  --queued_;
+  const InvocationId head = flows_[slot].queue.pop_front().invocation;
+  start_ttl_if_empty(now, slot);
+  return head;
 }
 
 InvocationId FlowTable::dispatch(Slot slot, Duration charged) {
@@ -118,6 +128,8 @@ FlowView FlowTable::view(Slot slot, bool throttled) const {
   view.in_flight = flow.in_flight.size();
   view.virtual_time = flow.virtual_time;
   view.service_estimate = flow.service.value_or(Duration(0));
+  view.inter_arrival = flow.inter_arrival;
+  view.last_arrival = flow.last_arrival;
   return view;
 }
 
@@ -138,6 +150,7 @@ void FlowTable::start_ttl_if_empty(Instant now, Slot slot) {
 }
 
 Duration FlowTable::ttl(const Flow& flow) const {
+  if (options_.fixed_ttl) return *options_.fixed_ttl;
   if (!flow.inter_arrival) return options_.initial_ttl;
   const double ns = options_.ttl_factor * static_cast<double>(flow.inter_arrival->count());
   if (ns >= static_cast<double>(options_.max_ttl.count())) return options_.max_ttl;

@@ -25,6 +25,7 @@ namespace fairlead {
 
 struct QueuedInvocation {
   InvocationId invocation;
+  Instant arrived;
   std::uint64_t sequence = 0;  // arrival order over all flows
 };
 
@@ -37,6 +38,9 @@ struct Flow {
   FlowId id;
   Duration virtual_time{0};  // service received / weight; kept by fair policies only
   std::uint32_t weight = 0;  // fixed point, kWeightOne is 1.0
+  TenantId tenant;
+  std::optional<Duration> objective;
+  Duration setup{0};  // QueuePolicy::set_setup
   std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
   Fifo<QueuedInvocation> queue;
   std::vector<InFlight> in_flight;  // unordered; as many as tokens at most
@@ -64,16 +68,18 @@ class FlowTable {
   explicit FlowTable(const PolicyOptions& options) : options_(options) {}
 
   // Slots are dense and reused. REQUIRES: weight > 0; add: the flow is not there; slot_of, remove: it is.
-  Slot add(FlowId flow, double weight);
+  Slot add(FlowId flow, const FlowShare& share);
   void remove(FlowId flow);
   Slot slot_of(FlowId flow) const;
-  void set_weight(Slot slot, double weight);
+  void set_share(Slot slot, const FlowShare& share);
 
   Flow& operator[](Slot slot) { return flows_[slot]; }
   const Flow& operator[](Slot slot) const { return flows_[slot]; }
 
   void arrive(Instant now, Slot slot, InvocationId invocation);
   bool cancel(Instant now, Slot slot, InvocationId invocation);  // O(queued of the flow)
+
+  std::optional<InvocationId> drop_head(Instant now, Slot slot);  // empty: nothing was queued
 
   // Head of the queue to in flight. REQUIRES: the queue is not empty.
   InvocationId dispatch(Slot slot, Duration charged);

@@ -38,6 +38,12 @@ class IndexedHeap {
     return entries_.front().key;
   }
 
+  // Any slot, by its present place in the heap: for choices at random. REQUIRES: place < size().
+  Slot at(std::size_t place) const {
+    FL_CHECK(place < entries_.size());
+    return entries_[place].slot;
+  }
+
   // Inserts the slot, or changes its key.
   void set(Slot slot, const Key& key) {
     if (slot >= places_.size()) places_.resize(slot + 1, kAbsent);

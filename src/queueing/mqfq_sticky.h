@@ -29,24 +29,25 @@
 // Time, threads, determinism: as policy.h. All arithmetic is on integer nanoseconds.
 #pragma once
 
-#include "queueing/flow_table.h"
-#include "queueing/indexed_heap.h"
-#include "queueing/policy.h"
+#include "queueing/keyed_policy.h"
 
 namespace fairlead {
 
-class MqfqSticky final : public QueuePolicy {
+class MqfqSticky : public QueuePolicy {
  public:
-  explicit MqfqSticky(const PolicyOptions& options) : over_run_(options.over_run), flows_(options) {}
+  explicit MqfqSticky(const PolicyOptions& options) : flows_(options), options_(options), over_run_(options.over_run) {}
 
   std::string_view name() const override { return "mqfq-sticky"; }
-  void add_flow(FlowId flow, double weight) override;
-  void set_weight(FlowId flow, double weight) override;
+  void add_flow(FlowId flow, const FlowShare& share) override;
+  void set_share(FlowId flow, const FlowShare& share) override;
   void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
+  void set_setup(FlowId flow, Duration setup) override;
   void remove_flow(FlowId flow) override;
   void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
   bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
+  std::optional<FlowId> next_start(const Placeable& startable) override;
+  std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
   void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
   void on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) override;
@@ -56,22 +57,30 @@ class MqfqSticky final : public QueuePolicy {
   FlowView view(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
 
- private:
+ protected:
   using Slot = FlowTable::Slot;
 
-  // Section 4.3: fewest in flight, then longest queue, then smallest VT, then lowest id.
+  // Who goes first within the window: the least.
   struct Preference {
-    std::uint64_t rank;  // in flight << 32 | ~queued: one comparison decides most
+    std::uint64_t rank;
     Duration virtual_time;
     FlowId flow;
     auto operator<=>(const Preference&) const = default;
   };
-  struct ByVirtualTime {
-    Duration virtual_time;
-    FlowId flow;
-    auto operator<=>(const ByVirtualTime&) const = default;
-  };
-  static Preference preference(const Flow& flow);
+
+  // Section 4.3: fewest in flight, then longest queue, then smallest VT, then lowest id. REQUIRES: runnable.
+  virtual Preference preference(const Flow& flow) const;
+  virtual std::optional<Slot> pick(const Placeable& placeable);
+
+  // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
+  // what is due soonest, before all flows that have none. `rank`: among those. REQUIRES: rank < 2^63.
+  static Preference objectives_first(const Flow& flow, std::uint64_t rank);
+
+  FlowTable flows_;
+  IndexedHeap<Preference> preferred_;  // eligible flows
+
+ private:
+  using ByVirtualTime = ByTime<Duration>;
 
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
   Duration estimate(const Flow& flow) const;
@@ -79,14 +88,14 @@ class MqfqSticky final : public QueuePolicy {
   void enter_heaps(Slot slot);
   void leave_heaps(Slot slot);
   void advance_global();
+  void adapt_window(Duration service);
 
-  const Duration over_run_;  // T
-  FlowTable flows_;
-  Duration global_{0};  // Global_VT
+  const PolicyOptions options_;
+  Duration over_run_;         // T
+  Duration mean_service_{0};  // over all flows; kept only where T follows it
+  Duration global_{0};        // Global_VT
 
-  // Each runnable flow is either eligible, in the first two, or throttled. Every throttled VT exceeds every eligible one
-  // (global_ + T lies between), so the least VT of all is at one of two tops.
-  IndexedHeap<Preference> preferred_;
+  // Each runnable flow is either eligible, in preferred_ and the first of these, or throttled.
   IndexedHeap<ByVirtualTime> least_served_;
   IndexedHeap<ByVirtualTime> throttled_;
 };

@@ -93,7 +93,7 @@ class Pair {
       NaiveMqfq::NaiveFlow& flow = naive_.flows[FlowId(i)];
       flow.weight = 1 << rng_.below(3);
       flow.limit = rng_.below(4) == 0 ? 1 : 1000;
-      policy_.add_flow(FlowId(i), flow.weight);
+      policy_.add_flow(FlowId(i), {.weight = static_cast<double>(flow.weight)});
       policy_.set_max_concurrency(FlowId(i), flow.limit);
     }
   }

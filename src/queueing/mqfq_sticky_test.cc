@@ -26,7 +26,7 @@ class Mqfq : public ::testing::Test {
  protected:
   void use(Duration over_run) { policy_.emplace(with_over_run(over_run)); }
 
-  void add(FlowId flow, double weight = 1.0) { policy_->add_flow(flow, weight); }
+  void add(FlowId flow, double weight = 1.0) { policy_->add_flow(flow, {.weight = weight}); }
 
   void arrive(FlowId flow, int count = 1, Instant now = Instant{}) {
     for (int i = 0; i < count; ++i) policy_->on_arrival(now, flow, InvocationId(next_++));

@@ -30,7 +30,22 @@ struct FlowView {
   std::size_t queued = 0;
   std::size_t in_flight = 0;
   Duration virtual_time{0};
-  Duration service_estimate{0};  // tau
+  Duration service_estimate{0};                          // tau
+  std::optional<Duration> inter_arrival = std::nullopt;  // mean; empty until the second arrival
+  std::optional<Instant> last_arrival = std::nullopt;
+};
+
+// What a flow is entitled to.
+struct FlowShare {
+  double weight = 1.0;                // > 0
+  TenantId tenant;                    // policies without tenants do not look at it
+  std::optional<Duration> objective;  // wanted from arrival to answer; policies without deadlines do not look at it
+};
+
+// What a tenant is entitled to, over all its flows.
+struct TenantShare {
+  double weight = 1.0;                         // > 0
+  std::optional<std::size_t> max_concurrency;  // in flight at most; empty: no limit
 };
 
 // Whether the core could run the head of this flow right now: a free token, and a warm instance or room for a new one.
@@ -40,7 +55,6 @@ class Placeable {
  public:
   virtual ~Placeable() = default;
   virtual bool can_run(FlowId flow) const = 0;
-  virtual bool has_warm_instance(FlowId flow) const = 0;
 };
 
 class QueuePolicy {
@@ -48,13 +62,23 @@ class QueuePolicy {
   virtual ~QueuePolicy() = default;
   virtual std::string_view name() const = 0;
 
-  // Flows. weight > 0. Removing a flow drops what it had queued: the core has already answered those invocations.
-  virtual void add_flow(FlowId flow, double weight) = 0;
-  virtual void set_weight(FlowId flow, double weight) = 0;
+  // False: every invocation gets an instance of its own, which goes after its answer.
+  virtual bool keeps_instances() const { return true; }
+
+  // Flows. A new share counts from the next invocation on; the tenant stays. Removing a flow drops what it had queued:
+  // the core has already answered those invocations.
+  virtual void add_flow(FlowId flow, const FlowShare& share) = 0;
+  virtual void set_share(FlowId flow, const FlowShare& share) = 0;
+  // Policies without tenants have no use for it.
+  virtual void set_tenant(TenantId, const TenantShare&) {}
   // Reserved concurrency: at most so many in flight; empty: no limit (the default). A flow at its limit is passed over
   // and, as it waits on nobody but itself, holds no other flow back.
   virtual void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) = 0;
   virtual void remove_flow(FlowId flow) = 0;
+
+  // What has to pass before an invocation of the flow could execute, were it chosen now: 0 with a warm instance that is
+  // free, else the cold start that is expected. Told by the core whenever it changes; 0 until then.
+  virtual void set_setup(FlowId flow, Duration setup) = 0;
 
   // A queued invocation arrives, or leaves without having been chosen (cancelled). REQUIRES: the flow was added.
   virtual void on_arrival(Instant now, FlowId flow, InvocationId invocation) = 0;
@@ -67,6 +91,15 @@ class QueuePolicy {
     InvocationId invocation;
   };
   virtual std::optional<Choice> choose(Instant now, const Placeable& placeable) = 0;
+
+  // Instances may start ahead of the choice (CoreOptions::starts_per_gpu): of the flows that choose() would look at, the
+  // one whose instance should start next. Nothing is removed or charged. Empty when no eligible flow is `startable`.
+  virtual std::optional<FlowId> next_start(const Placeable& startable) = 0;
+
+  // An instance that was started ahead for the flow never became ready after `took`: the head of its queue, if it has
+  // one, ends unserved and is returned, and the flow is charged `took`. So a function that cannot start neither stays
+  // where it is in virtual time, nor is started more often than it was invoked.
+  virtual std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) = 0;
 
   // The chosen invocation ended after `service` of GPU time.
   virtual void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) = 0;
@@ -88,7 +121,7 @@ class QueuePolicy {
   virtual Duration global_virtual_time() const = 0;
 };
 
-// "mqfq-sticky" or "fcfs". Fails with the list of names for any other.
+// One of policy_names(). Fails with the list of names for any other.
 Result<std::unique_ptr<QueuePolicy>> make_policy(std::string_view name, const PolicyOptions& options);
 
 // The names make_policy knows, the default first.

@@ -16,14 +16,13 @@ using std::chrono::milliseconds;
 class AlwaysPlaceable final : public Placeable {
  public:
   bool can_run(FlowId) const override { return true; }
-  bool has_warm_instance(FlowId) const override { return true; }
 };
 
 // Flows 1..count, each with two queued and a known service time of 1 to 100 ms.
 class Backlog {
  public:
   Backlog(std::string_view policy_name, std::size_t flows) : flows_(flows), policy_(make(policy_name)) {
-    for (std::size_t i = 1; i <= flows; ++i) policy_->add_flow(FlowId(i), 1.0);
+    for (std::size_t i = 1; i <= flows; ++i) policy_->add_flow(FlowId(i), {.weight = 1.0});
     for (std::size_t i = 0; i < 3 * flows; ++i) arrive(FlowId(i % flows + 1));
     for (std::size_t i = 0; i < flows; ++i) complete(choose());
   }
@@ -74,10 +73,20 @@ void decision_random_arrival(benchmark::State& state, const std::string& policy)
   }
 }
 
-BENCHMARK_CAPTURE(decision, mqfq_sticky, "mqfq-sticky")->Arg(1'000)->Arg(10'000)->Arg(100'000);
-BENCHMARK_CAPTURE(decision, fcfs, "fcfs")->Arg(1'000)->Arg(10'000)->Arg(100'000);
-BENCHMARK_CAPTURE(decision_random_arrival, mqfq_sticky, "mqfq-sticky")->Arg(1'000)->Arg(10'000)->Arg(100'000);
-BENCHMARK_CAPTURE(decision_random_arrival, fcfs, "fcfs")->Arg(1'000)->Arg(10'000)->Arg(100'000);
+using Measure = void (*)(benchmark::State&, const std::string&);
+
+void register_all(const char* what, Measure measure) {
+  for (const std::string_view policy : policy_names()) {
+    const std::string name = std::string(what) + "/" + std::string(policy);
+    benchmark::RegisterBenchmark(name.c_str(), measure, std::string(policy))->Arg(1'000)->Arg(10'000)->Arg(100'000);
+  }
+}
+
+const bool registered = [] {
+  register_all("decision", decision);
+  register_all("decision_random_arrival", decision_random_arrival);
+  return true;
+}();
 
 }  // namespace
 }  // namespace fairlead

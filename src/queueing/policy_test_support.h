@@ -15,7 +15,6 @@ inline const int kFixedSeed = setenv("RC_PARAMS", "seed=1 max_success=200", /*ov
 class FakePlaceable final : public Placeable {
  public:
   bool can_run(FlowId flow) const override { return !blocked.contains(flow); }
-  bool has_warm_instance(FlowId) const override { return false; }
 
   std::set<FlowId> blocked;
 };

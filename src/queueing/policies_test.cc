@@ -1,0 +1,458 @@
+// The worked example of every policy's head, and what holds for all policies.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "queueing/policy.h"
+#include "queueing/policy_test_support.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::FakePlaceable;
+
+constexpr FlowId kA(1), kB(2), kC(3);
+
+// One token; letters are flows.
+class Bench {
+ public:
+  explicit Bench(std::string_view name, PolicyOptions options = {}) : policy_(*make_policy(name, options)) {}
+
+  QueuePolicy& policy() { return *policy_; }
+  FakePlaceable& placeable() { return placeable_; }
+  void add(FlowId flow, FlowShare share = {}) { policy_->add_flow(flow, share); }
+  void arrive(FlowId flow, int count = 1, Duration at = 0s) {
+    for (int i = 0; i < count; ++i) policy_->on_arrival(Instant(at), flow, InvocationId(next_++));
+  }
+  // Serves one of the flow, so that its service time is known.
+  void teach(FlowId flow, Duration service) {
+    arrive(flow);
+    const auto choice = policy_->choose(Instant{}, placeable_);
+    ASSERT_TRUE(choice && choice->flow == flow);
+    policy_->on_completion(Instant{}, flow, choice->invocation, service);
+  }
+  std::string serve(int count, const std::map<FlowId, Duration>& service = {}) {
+    std::string order;
+    for (int i = 0; i < count; ++i) {
+      const auto choice = policy_->choose(Instant{}, placeable_);
+      if (!choice) break;
+      order += static_cast<char>('A' + choice->flow.value() - 1);
+      const auto known = service.find(choice->flow);
+      policy_->on_completion(Instant{}, choice->flow, choice->invocation, known == service.end() ? 1s : known->second);
+    }
+    return order;
+  }
+
+ private:
+  std::unique_ptr<QueuePolicy> policy_;
+  FakePlaceable placeable_;
+  std::uint64_t next_ = 1;
+};
+
+TEST(Batch, ServesWhatWasQueuedWhenItsTurnCame) {
+  Bench bench("batch");
+  bench.add(kA);
+  bench.add(kB);
+  bench.arrive(kA, 3);
+  bench.arrive(kB);
+  EXPECT_EQ(bench.serve(1), "A");
+  bench.arrive(kA);
+  EXPECT_EQ(bench.serve(9), "AABA");
+}
+
+TEST(Batch, AnInterruptedBatchIsOvertakenAndGoesOn) {
+  Bench bench("batch");
+  bench.add(kA);
+  bench.add(kB);
+  bench.arrive(kA, 3);
+  bench.arrive(kB, 2);
+  EXPECT_EQ(bench.serve(1), "A");
+  bench.placeable().blocked = {kA};
+  EXPECT_EQ(bench.serve(1), "B");
+  bench.placeable().blocked.clear();
+  EXPECT_EQ(bench.serve(9), "AAB");
+}
+
+TEST(Sjf, ServesTheShortestUntilAnotherIsOwedTooMuch) {
+  Bench bench("sjf");
+  bench.add(kA);
+  bench.add(kB);
+  bench.teach(kA, 1s);
+  bench.teach(kB, 9s);
+  bench.arrive(kA, 200);
+  bench.arrive(kB, 200);
+  const std::string order = bench.serve(60, {{kA, 1s}, {kB, 9s}});
+  EXPECT_EQ(order.find('B'), 51u) << order;
+  EXPECT_EQ(order.substr(51), "BABABABAB");
+}
+
+TEST(Sjf, IdlenessEarnsNoTurns) {
+  Bench bench("sjf");
+  bench.add(kA);
+  bench.add(kB);
+  bench.teach(kA, 1s);
+  bench.teach(kB, 9s);
+  bench.arrive(kA, 500);
+  bench.serve(200, {{kA, 1s}});
+  bench.arrive(kB, 1);
+  EXPECT_EQ(bench.serve(20, {{kA, 1s}}), std::string(20, 'A'));
+}
+
+TEST(Eevd, AColdStartInFrontPutsAFlowBack) {
+  Bench bench("eevd");
+  bench.add(kA);
+  bench.add(kB);
+  bench.teach(kA, 4s);
+  bench.teach(kB, 200ms);
+  bench.arrive(kA, 1, 10s);
+  bench.arrive(kB, 1, 12s);
+  bench.policy().set_setup(kB, 10s);
+  EXPECT_EQ(bench.serve(1), "A");
+  bench.arrive(kA, 1, 10s);
+  bench.policy().set_setup(kB, 0s);
+  EXPECT_EQ(bench.serve(2), "BA");
+}
+
+TEST(MqfqSetup, WaitsUntilEnoughIsQueuedForTheStart) {
+  Bench bench("mqfq-setup");
+  bench.add(kA);
+  bench.add(kB);
+  bench.teach(kA, 2s);
+  bench.teach(kB, 300ms);
+  bench.policy().set_setup(kB, 9s);
+  bench.arrive(kA, 2);
+  bench.arrive(kB, 1);
+  EXPECT_EQ(bench.serve(1, {{kA, 2s}}), "A");
+  bench.arrive(kB, 5);
+  EXPECT_EQ(bench.serve(1, {{kB, 300ms}}), "B");
+}
+
+TEST(MqfqSetup, TheWindowHoldsWhateverTheOrderWithinIt) {
+  Bench bench("mqfq-setup");
+  bench.add(kA);
+  bench.add(kB);
+  bench.policy().set_setup(kB, 100s);
+  bench.arrive(kA, 30);
+  bench.arrive(kB, 30);
+  const std::string order = bench.serve(12, {{kA, 1s}, {kB, 1s}});
+  EXPECT_EQ(order.find('B'), 11u) << order;  // A is more than 10 s ahead
+}
+
+// The example of mqfq_warm.h.
+TEST(MqfqWarm, WarmFlowsGoBeforeAStart) {
+  Bench bench("mqfq-warm");
+  bench.add(kA);
+  bench.add(kB);
+  bench.policy().set_setup(kA, 9s);
+  bench.arrive(kA, 3);
+  bench.arrive(kB, 2);
+  EXPECT_EQ(bench.serve(5, {{kA, 1s}, {kB, 2s}}), "BBAAA");
+}
+
+TEST(MqfqWarm, ObjectivesGoFirstByDueTime) {
+  Bench bench("mqfq-warm");
+  bench.add(kA);
+  bench.add(kB, {.objective = 5s});
+  bench.add(kC, {.objective = 1s});
+  for (const FlowId flow : {kA, kB, kC}) bench.arrive(flow, 1, 10s);
+  EXPECT_EQ(bench.serve(3), "CBA");
+}
+
+TEST(MqfqSticky, TheWindowCanFollowTheMeanService) {
+  PolicyOptions options;
+  options.over_run = 0s;
+  options.over_run_services = 5;
+  Bench bench("mqfq-sticky", options);
+  bench.add(kA);
+  bench.add(kB);
+  bench.arrive(kA, 20);
+  bench.arrive(kB, 10);
+  // 5 services of 1 s: A runs until it is more than 5 s ahead.
+  EXPECT_EQ(bench.serve(7).find('B'), 6u);
+}
+
+TEST(MqfqRandom, ChoosesEveryEligibleFlowSoonerOrLater) {
+  Bench bench("mqfq");
+  for (const FlowId flow : {kA, kB, kC}) bench.add(flow);
+  for (const FlowId flow : {kA, kB, kC}) bench.arrive(flow, 20);
+  const std::string order = bench.serve(20, {{kA, 1ms}, {kB, 1ms}, {kC, 1ms}});
+  EXPECT_EQ(std::set<char>(order.begin(), order.end()).size(), 3u) << order;
+}
+
+PolicyOptions by_tenant() {
+  PolicyOptions options;
+  options.by_tenant = true;
+  return options;
+}
+
+TEST(TenantQueues, AFloodOfFunctionsIsStillOneTenant) {
+  Bench bench("mqfq-sticky", by_tenant());
+  for (std::uint64_t i = 1; i <= 20; ++i) bench.add(FlowId(i), {.tenant = TenantId(1)});
+  bench.add(FlowId(26), {.tenant = TenantId(2)});
+  for (std::uint64_t i = 1; i <= 20; ++i) bench.arrive(FlowId(i), 20);
+  bench.serve(50);
+  bench.arrive(FlowId(26), 3);
+  EXPECT_LE(bench.serve(3).find('Z'), 1u);
+}
+
+// Inside of a tenant virtual times begin at 0 whenever it does; people compare them with the node's.
+TEST(TenantQueues, AFlowShowsAsFarAheadAsItIsOfItsTenants) {
+  Bench bench("mqfq-sticky", by_tenant());
+  bench.add(kA, {.tenant = TenantId(1)});
+  bench.arrive(kA, 50);
+  bench.serve(40);
+  bench.add(kB, {.tenant = TenantId(2)});
+  bench.arrive(kB, 5);
+  const QueuePolicy& policy = bench.policy();
+  EXPECT_GT(policy.global_virtual_time(), Duration(0));
+  EXPECT_EQ(policy.global_virtual_time(), policy.view(kB).virtual_time);
+}
+
+TEST(TenantQueues, SharesFollowWeights) {
+  Bench bench("fcfs", by_tenant());
+  bench.add(kA, {.tenant = TenantId(1)});
+  bench.add(kB, {.tenant = TenantId(2)});
+  bench.policy().set_tenant(TenantId(1), {.weight = 3});
+  bench.arrive(kA, 100);
+  bench.arrive(kB, 100);
+  const std::string order = bench.serve(80);
+  EXPECT_EQ(std::count(order.begin(), order.end(), 'A'), 60) << order;
+}
+
+TEST(TenantQueues, AQuotaHoldsBackNobodyElse) {
+  Bench bench("fcfs", by_tenant());
+  bench.add(kA, {.tenant = TenantId(1)});
+  bench.add(kB, {.tenant = TenantId(2)});
+  bench.policy().set_tenant(TenantId(1), {.max_concurrency = 1});
+  bench.arrive(kA, 5);
+  bench.arrive(kB, 2);
+  std::string order;
+  while (const auto choice = bench.policy().choose(Instant{}, bench.placeable())) {
+    order += static_cast<char>('A' + choice->flow.value() - 1);
+  }
+  EXPECT_EQ(order, "ABB");
+}
+
+// ---- what holds for all
+
+// ---- starting ahead
+
+TEST(StartAhead, IsOfferedInThePolicysOrderAndTakesNothing) {
+  for (const bool by_tenant : {false, true}) {
+    for (const std::string_view name : policy_names()) {
+      Bench bench(name, {.by_tenant = by_tenant});
+      bench.add(kA);
+      bench.add(kB);
+      EXPECT_FALSE(bench.policy().next_start(bench.placeable())) << name;
+      bench.arrive(kB);
+      EXPECT_EQ(bench.policy().next_start(bench.placeable()), kB) << name;
+      bench.arrive(kA);
+      bench.placeable().blocked = {kB};
+      EXPECT_EQ(bench.policy().next_start(bench.placeable()), kA) << name;
+      EXPECT_EQ(bench.policy().queued(), 2u) << name;
+      EXPECT_EQ(bench.policy().view(kA).virtual_time, 0s) << name;
+    }
+  }
+}
+
+TEST(StartAhead, AThrottledFlowIsNotOffered) {
+  Bench bench("mqfq-warm");
+  bench.add(kA);
+  bench.add(kB);
+  bench.teach(kA, 15s);
+  bench.arrive(kB);
+  bench.arrive(kA);
+  bench.placeable().blocked = {kB};
+  EXPECT_FALSE(bench.policy().next_start(bench.placeable())) << "A is 15 s ahead of B";
+}
+
+TEST(StartAhead, AFailedStartEndsTheHeadOfTheQueue) {
+  for (const bool by_tenant : {false, true}) {
+    for (const std::string_view name : policy_names()) {
+      Bench bench(name, {.by_tenant = by_tenant});
+      bench.add(kA);
+      bench.arrive(kA, 2);
+      EXPECT_EQ(bench.policy().fail_head(Instant(1s), kA, 1s), InvocationId(1)) << name;
+      EXPECT_EQ(bench.policy().queued(), 1u) << name;
+      EXPECT_EQ(bench.serve(9), "A") << name;
+      EXPECT_EQ(bench.policy().fail_head(Instant(2s), kA, 1s), std::nullopt) << name;
+    }
+  }
+}
+
+TEST(StartAhead, AFailedStartIsChargedToItsFlowAndItsTenant) {
+  Bench flows("mqfq-warm"), tenants("mqfq-warm", {.by_tenant = true});
+  flows.add(kA, {.weight = 2});
+  flows.arrive(kA, 2);
+  flows.policy().fail_head(Instant(6s), kA, 6s);
+  EXPECT_EQ(flows.policy().view(kA).virtual_time, 3s);
+  tenants.add(kA, {.tenant = TenantId(1)});
+  tenants.add(kB, {.tenant = TenantId(2)});
+  tenants.arrive(kA, 2);
+  tenants.arrive(kB);
+  tenants.policy().fail_head(Instant(6s), kA, 6s);
+  EXPECT_EQ(tenants.serve(1), "B");
+}
+
+TEST(MakePolicy, KnowsItsNamesAndListsThemForAnyOther) {
+  for (const std::string_view name : policy_names()) {
+    const auto policy = make_policy(name, PolicyOptions{});
+    ASSERT_TRUE(policy);
+    EXPECT_EQ((*policy)->name(), name);
+  }
+  const auto unknown = make_policy("lottery", PolicyOptions{});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message,
+            "queueing policy \"lottery\" is unknown; known are mqfq-setup, mqfq-sticky, mqfq-warm, mqfq, sfq, "
+            "fcfs, fcfs-naive, batch, sjf, eevd");
+}
+
+TEST(MakePolicy, RefusesOptionsOutOfBounds) {
+  PolicyOptions options;
+  options.over_run = -1s;
+  const auto policy = make_policy("mqfq-sticky", options);
+  ASSERT_FALSE(policy);
+  EXPECT_EQ(policy.error().message, "over-run T is -1 s, it must be 0 or more");
+}
+
+struct Setting {
+  std::string policy;
+  bool by_tenant;
+};
+
+// A policy beside the simplest model of what waits and what runs.
+class RandomRun {
+ public:
+  static constexpr std::uint64_t kFlows = 6;
+
+  RandomRun(const Setting& setting, std::uint64_t seed) : rng_(seed) {
+    PolicyOptions options;
+    options.by_tenant = setting.by_tenant;
+    options.over_run = std::chrono::seconds(rng_.below(4));
+    policy_ = *make_policy(setting.policy, options);
+    for (std::uint64_t f = 1; f <= kFlows; ++f) policy_->add_flow(FlowId(f), {.tenant = TenantId(f % 2)});
+  }
+
+  void step() {
+    now_ += std::chrono::milliseconds(rng_.below(100));
+    const FlowId flow(rng_.below(kFlows) + 1);
+    switch (rng_.below(7)) {
+      case 0:
+      case 1: arrive(flow); break;
+      case 2: choose(); break;
+      case 3: finish(); break;
+      case 4: policy_->set_setup(flow, std::chrono::milliseconds(rng_.below(9000))); break;
+      case 5: cancel(flow); break;
+      default:
+        placeable_.blocked.clear();
+        if (rng_.below(2) == 0) placeable_.blocked.insert(flow);
+        policy_->expire(now_);
+    }
+    ASSERT_EQ(policy_->queued(), waiting());
+  }
+
+  void run_out() {
+    placeable_.blocked.clear();
+    for (int i = 0; i < 4000 && (waiting() > 0 || !running_.empty()); ++i) {
+      if (running_.empty()) choose();
+      finish();
+    }
+    EXPECT_EQ(policy_->queued(), 0u);
+  }
+
+ private:
+  void arrive(FlowId flow) {
+    policy_->on_arrival(now_, flow, InvocationId(next_));
+    waiting_[flow].push_back(InvocationId(next_++));
+  }
+
+  void cancel(FlowId flow) {
+    if (waiting_[flow].empty() || rng_.below(3) != 0) return;
+    EXPECT_TRUE(policy_->cancel(now_, flow, waiting_[flow].back()));
+    waiting_[flow].pop_back();
+  }
+
+  void choose() {
+    if (running_.size() == 3) return;
+    const auto choice = policy_->choose(now_, placeable_);
+    if (!choice) {
+      // A window may be held by a flow that cannot run; otherwise nothing that can waits while nothing runs.
+      EXPECT_TRUE(waiting() == 0 || !running_.empty() || !placeable_.blocked.empty());
+      return;
+    }
+    EXPECT_TRUE(placeable_.can_run(choice->flow));
+    auto& queue = waiting_[choice->flow];
+    ASSERT_FALSE(queue.empty());
+    EXPECT_EQ(queue.front(), choice->invocation);
+    queue.pop_front();
+    running_.push_back(*choice);
+  }
+
+  void finish() {
+    if (running_.empty()) return;
+    std::swap(running_[rng_.below(running_.size())], running_.back());
+    const QueuePolicy::Choice choice = running_.back();
+    running_.pop_back();
+    switch (rng_.below(8)) {
+      case 0: policy_->on_failed_start(now_, choice.flow, choice.invocation, 5ms); break;
+      case 1:
+        policy_->on_requeue(now_, choice.flow, choice.invocation);
+        waiting_[choice.flow].push_front(choice.invocation);
+        break;
+      default:
+        policy_->on_completion(now_, choice.flow, choice.invocation, std::chrono::milliseconds(rng_.below(2000)));
+    }
+  }
+
+  std::size_t waiting() const {
+    std::size_t total = 0;
+    for (const auto& [flow, queue] : waiting_) total += queue.size();
+    return total;
+  }
+
+  Rng rng_;
+  std::unique_ptr<QueuePolicy> policy_;
+  FakePlaceable placeable_;
+  std::map<FlowId, std::deque<InvocationId>> waiting_;
+  std::vector<QueuePolicy::Choice> running_;
+  std::uint64_t next_ = 1;
+  Instant now_{};
+};
+
+class EveryPolicy : public ::testing::TestWithParam<Setting> {};
+
+// Random arrivals, cancels, completions, failures and requeues: each invocation is chosen at most once at a time, in the
+// order of its flow, never while its flow is blocked; and nothing is left while anything could run.
+TEST_P(EveryPolicy, ServesEachInvocationOnceInOrderAndLeavesNothing) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomRun run(GetParam(), seed);
+    for (int i = 0; i < 600 && !HasFatalFailure(); ++i) run.step();
+    run.run_out();
+  }
+}
+
+std::vector<Setting> all_settings() {
+  std::vector<Setting> settings;
+  for (const std::string_view name : policy_names()) {
+    settings.push_back({std::string(name), false});
+    settings.push_back({std::string(name), true});
+  }
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryPolicy, ::testing::ValuesIn(all_settings()), [](const auto& setting) {
+  std::string name = setting.param.policy + (setting.param.by_tenant ? "_by_tenant" : "");
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace fairlead

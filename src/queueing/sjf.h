@@ -1,0 +1,66 @@
+// Shortest job first with a limiter of unfairness, as Paella schedules (compared with in MQFQ-Sticky section 6). The flow
+// with the least mean service is next, unless some flow has been passed over for too long: at each choice every flow that
+// waits earns an equal part of one turn, the chosen one spends a turn, and a flow that is owed more than `limit` turns goes
+// first. It counts turns, not time: a flow of long jobs that is owed a turn gets a long one.
+//
+// Example: A takes 1 s, B 9 s, both always queued. Each choice owes B half a turn; with a limit of 25, B runs for the first
+// time after 51 choices of A, and then at every second choice.
+//
+// Turns are shared out by one growing number: what a flow is owed is the difference between it and the flow's own count,
+// so a choice touches one flow, not all. Fixed point, 2^20 to the turn.
+// Time, threads, determinism: as policy.h.
+#pragma once
+
+#include <algorithm>
+
+#include "queueing/keyed_policy.h"
+
+namespace fairlead {
+
+class Sjf final : public KeyedPolicy<ByTime<Duration>> {
+ public:
+  // Paella's limiter as the authors of MQFQ-Sticky set it.
+  static constexpr std::int64_t kLimitTurns = 25;
+
+  using KeyedPolicy::KeyedPolicy;
+  std::string_view name() const override { return "sjf"; }
+
+ protected:
+  Key key(const Flow& flow) const override { return {flow.service.value_or(Duration(0)), flow.id}; }
+
+  std::optional<Slot> pick(const Placeable& placeable) override {
+    const auto can_run = [&](Slot slot) { return placeable.can_run(flows_[slot].id); };
+    const auto owed_most = owed_.find_first(can_run);
+    if (owed_most && given_ - taken_[*owed_most] > kLimitTurns * kTurn) return owed_most;
+    return order_.find_first(can_run);
+  }
+
+  // Owed nothing for the time in which it had no work.
+  void on_waiting(Slot slot) override {
+    if (slot >= taken_.size()) taken_.resize(slot + 1, 0);
+    taken_[slot] = std::max(taken_[slot], given_);
+    owed_.set(slot, {taken_[slot], flows_[slot].id});
+  }
+
+  void on_dispatch(Slot slot) override {
+    given_ += kTurn / static_cast<std::int64_t>(order_.size());
+    taken_[slot] += kTurn;
+    owed_.set(slot, {taken_[slot], flows_[slot].id});
+  }
+
+  void on_idle(Slot slot) override { owed_.erase(slot); }
+
+ private:
+  static constexpr std::int64_t kTurn = 1 << 20;
+  struct ByTurns {
+    std::int64_t taken;
+    FlowId flow;
+    auto operator<=>(const ByTurns&) const = default;
+  };
+
+  std::int64_t given_ = 0;           // turns that a flow would have been given, had it waited all the time
+  std::vector<std::int64_t> taken_;  // by slot
+  IndexedHeap<ByTurns> owed_;        // who has taken least is owed most
+};
+
+}  // namespace fairlead

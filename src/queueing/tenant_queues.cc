@@ -1,0 +1,180 @@
+#include "queueing/tenant_queues.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace fairlead {
+namespace {
+
+// What a flow that was never measured is charged at dispatch; corrected at completion.
+constexpr Duration kMinCharge = std::chrono::milliseconds(1);
+
+}  // namespace
+
+TenantQueues::Slot TenantQueues::slot_of(TenantId tenant) {
+  const auto [found, is_new] = slots_.try_emplace(tenant, static_cast<Slot>(tenants_.size()));
+  if (is_new) tenants_.push_back({tenant, {}, make_()});
+  return found->second;
+}
+
+TenantQueues::Slot TenantQueues::slot_of(FlowId flow) const {
+  const auto found = tenant_of_.find(flow);
+  FL_CHECK(found != tenant_of_.end(), "flow {} was not added", flow.value());
+  return found->second;
+}
+
+void TenantQueues::add_flow(FlowId flow, const FlowShare& share) {
+  const Slot slot = slot_of(share.tenant);
+  FL_CHECK(tenant_of_.emplace(flow, slot).second, "flow {} is there already", flow.value());
+  tenants_[slot].flows->add_flow(flow, share);
+}
+
+void TenantQueues::set_share(FlowId flow, const FlowShare& share) {
+  policy_of(flow).set_share(flow, share);
+}
+
+void TenantQueues::set_tenant(TenantId tenant, const TenantShare& share) {
+  FL_CHECK(share.weight > 0, "weight={}", share.weight);
+  const Slot slot = slot_of(tenant);
+  tenants_[slot].share = share;
+  settle(slot);
+}
+
+void TenantQueues::set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) {
+  policy_of(flow).set_max_concurrency(flow, limit);
+}
+
+void TenantQueues::set_setup(FlowId flow, Duration setup) {
+  policy_of(flow).set_setup(flow, setup);
+}
+
+void TenantQueues::remove_flow(FlowId flow) {
+  const Slot slot = slot_of(flow);
+  QueuePolicy& flows = *tenants_[slot].flows;
+  queued_ -= flows.queued();
+  flows.remove_flow(flow);
+  queued_ += flows.queued();
+  tenant_of_.erase(flow);
+  settle(slot);
+}
+
+void TenantQueues::on_arrival(Instant now, FlowId flow, InvocationId invocation) {
+  const Slot slot = slot_of(flow);
+  tenants_[slot].flows->on_arrival(now, flow, invocation);
+  ++queued_;
+  settle(slot);
+}
+
+bool TenantQueues::cancel(Instant now, FlowId flow, InvocationId invocation) {
+  const Slot slot = slot_of(flow);
+  if (!tenants_[slot].flows->cancel(now, flow, invocation)) return false;
+  --queued_;
+  settle(slot);
+  return true;
+}
+
+std::optional<QueuePolicy::Choice> TenantQueues::choose(Instant now, const Placeable& placeable) {
+  std::optional<Choice> choice;
+  const auto slot = least_served_.find_first([&](Slot candidate) {
+    choice = tenants_[candidate].flows->choose(now, placeable);
+    return choice.has_value();
+  });
+  if (!slot) return std::nullopt;
+  Tenant& tenant = tenants_[*slot];
+  const Duration charge = cost(tenant, std::max(kMinCharge, tenant.flows->view(choice->flow).service_estimate));
+  charged_[choice->invocation] = charge;
+  tenant.virtual_time += charge;
+  ++tenant.in_flight;
+  --queued_;
+  settle(*slot);
+  return choice;
+}
+
+std::optional<FlowId> TenantQueues::next_start(const Placeable& startable) {
+  std::optional<FlowId> next;
+  least_served_.find_first([&](Slot candidate) {
+    next = tenants_[candidate].flows->next_start(startable);
+    return next.has_value();
+  });
+  return next;
+}
+
+std::optional<InvocationId> TenantQueues::fail_head(Instant now, FlowId flow, Duration took) {
+  const Slot slot = slot_of(flow);
+  Tenant& tenant = tenants_[slot];
+  const auto head = tenant.flows->fail_head(now, flow, took);
+  if (head) --queued_;
+  tenant.virtual_time += cost(tenant, took);
+  settle(slot);
+  return head;
+}
+
+void TenantQueues::on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) {
+  const Slot slot = slot_of(flow);
+  tenants_[slot].flows->on_completion(now, flow, invocation, service);
+  take_back(slot, invocation, service);
+}
+
+void TenantQueues::on_requeue(Instant now, FlowId flow, InvocationId invocation) {
+  const Slot slot = slot_of(flow);
+  tenants_[slot].flows->on_requeue(now, flow, invocation);
+  ++queued_;
+  take_back(slot, invocation, Duration(0));
+}
+
+void TenantQueues::on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) {
+  const Slot slot = slot_of(flow);
+  tenants_[slot].flows->on_failed_start(now, flow, invocation, held);
+  take_back(slot, invocation, held);
+}
+
+std::optional<Instant> TenantQueues::next_expiry() const {
+  std::optional<Instant> next;
+  for (const Tenant& tenant : tenants_) {
+    const auto expiry = tenant.flows->next_expiry();
+    if (expiry && (!next || *expiry < *next)) next = expiry;
+  }
+  return next;
+}
+
+void TenantQueues::expire(Instant now) {
+  for (Tenant& tenant : tenants_) tenant.flows->expire(now);
+}
+
+FlowView TenantQueues::view(FlowId flow) const {
+  const QueuePolicy& flows = policy_of(flow);
+  FlowView view = flows.view(flow);
+  view.virtual_time += global_ - flows.global_virtual_time();  // as far ahead of the node's as of its tenant's
+  return view;
+}
+
+Duration TenantQueues::cost(const Tenant& tenant, Duration service) {
+  return Duration(static_cast<Duration::rep>(static_cast<double>(service.count()) / tenant.share.weight));
+}
+
+// The charge of an invocation that is over, replaced by what it really took.
+void TenantQueues::take_back(Slot slot, InvocationId invocation, Duration instead) {
+  Tenant& tenant = tenants_[slot];
+  const auto charged = charged_.find(invocation);
+  FL_CHECK(charged != charged_.end(), "invocation {} is not in flight", invocation.value());
+  tenant.virtual_time += cost(tenant, instead) - charged->second;
+  charged_.erase(charged);
+  --tenant.in_flight;
+  settle(slot);
+}
+
+void TenantQueues::settle(Slot slot) {
+  Tenant& tenant = tenants_[slot];
+  const bool waits = tenant.flows->queued() > 0 &&
+                     tenant.in_flight < tenant.share.max_concurrency.value_or(std::numeric_limits<std::size_t>::max());
+  if (waits) {
+    if (!least_served_.contains(slot)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
+    least_served_.set(slot, {tenant.virtual_time, tenant.id});
+  } else {
+    least_served_.erase(slot);
+  }
+  if (!least_served_.empty()) global_ = std::max(global_, least_served_.top_key().virtual_time);
+}
+
+}  // namespace fairlead

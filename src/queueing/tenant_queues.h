@@ -1,0 +1,85 @@
+// Fair between tenants first, then by any policy between the functions of each. A tenant that floods a hundred functions
+// gets what a tenant with one gets, times their weights; without this level it gets a hundred times as much.
+//
+// Idea. Each tenant has a policy of its own for its flows, and a virtual time: the GPU service of all its flows, divided
+// by its weight. The least served tenant that has something to run is next; its policy says what. A tenant that had
+// nothing to run joins at the least virtual time of those that had: idleness earns no credit.
+//
+// Example: tenant A has 100 invocations queued in each of 100 functions when B sends one. B's virtual time is A's at that
+// moment, so B is served at the second choice at the latest, not the 10,001st.
+//
+// Time, threads, determinism: as policy.h.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "queueing/indexed_heap.h"
+#include "queueing/keyed_policy.h"
+#include "queueing/policy.h"
+
+namespace fairlead {
+
+class TenantQueues final : public QueuePolicy {
+ public:
+  using MakePolicy = std::function<std::unique_ptr<QueuePolicy>()>;  // for the flows of one tenant
+
+  explicit TenantQueues(MakePolicy make) : make_(std::move(make)), prototype_(make_()) {}
+
+  std::string_view name() const override { return prototype_->name(); }
+  bool keeps_instances() const override { return prototype_->keeps_instances(); }
+  void add_flow(FlowId flow, const FlowShare& share) override;
+  void set_share(FlowId flow, const FlowShare& share) override;
+  void set_tenant(TenantId tenant, const TenantShare& share) override;
+  void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
+  void set_setup(FlowId flow, Duration setup) override;
+  void remove_flow(FlowId flow) override;
+  void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
+  bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
+  std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
+  std::optional<FlowId> next_start(const Placeable& startable) override;
+  std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
+  void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
+  void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
+  void on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) override;
+  std::optional<Instant> next_expiry() const override;
+  void expire(Instant now) override;
+  std::size_t queued() const override { return queued_; }
+  FlowView view(FlowId flow) const override;
+  Duration global_virtual_time() const override { return global_; }
+
+ private:
+  using Slot = IndexedHeap<int>::Slot;
+  struct Tenant {
+    TenantId id;
+    TenantShare share;
+    std::unique_ptr<QueuePolicy> flows;
+    Duration virtual_time{0};
+    std::size_t in_flight = 0;
+  };
+  struct ByVirtualTime {
+    Duration virtual_time;
+    TenantId tenant;
+    auto operator<=>(const ByVirtualTime&) const = default;
+  };
+
+  Slot slot_of(TenantId tenant);  // made if it is new
+  Slot slot_of(FlowId flow) const;
+  QueuePolicy& policy_of(FlowId flow) const { return *tenants_[slot_of(flow)].flows; }
+  static Duration cost(const Tenant& tenant, Duration service);
+  void take_back(Slot slot, InvocationId invocation, Duration instead);
+  void settle(Slot slot);
+
+  const MakePolicy make_;
+  const std::unique_ptr<QueuePolicy> prototype_;
+  std::vector<Tenant> tenants_;
+  std::unordered_map<TenantId, Slot> slots_;
+  std::unordered_map<FlowId, Slot> tenant_of_;
+  std::unordered_map<InvocationId, Duration> charged_;  // of what is in flight
+  IndexedHeap<ByVirtualTime> least_served_;             // tenants with something queued, below their limit
+  Duration global_{0};
+  std::size_t queued_ = 0;
+};
+
+}  // namespace fairlead
