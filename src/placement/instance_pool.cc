@@ -16,34 +16,51 @@ void erase_pointer(std::vector<Instance*>& instances, const Instance* instance) 
 
 }  // namespace
 
-InstancePool::InstancePool(std::size_t tokens_per_gpu, std::size_t instances_per_gpu)
-    : tokens_per_gpu_(tokens_per_gpu), instances_per_gpu_(instances_per_gpu) {
-  FL_CHECK(tokens_per_gpu >= 1 && tokens_per_gpu <= instances_per_gpu, "tokens_per_gpu={} instances_per_gpu={}",
-           tokens_per_gpu, instances_per_gpu);
+InstancePool::InstancePool(std::size_t instances_per_gpu) : instances_per_gpu_(instances_per_gpu) {
+  FL_CHECK(instances_per_gpu >= 1);
 }
 
-void InstancePool::add_gpu(GpuId gpu, Bytes memory) {
+void InstancePool::add_gpu(GpuId gpu, Bytes memory, std::size_t tokens) {
   Gpu added;
   added.id = gpu;
   added.memory = memory;
   FL_CHECK(gpus_.emplace(gpu, std::move(added)).second, "GPU {} is there already", gpu.value());
+  set_tokens(gpu, tokens);
+}
+
+void InstancePool::set_tokens(GpuId gpu, std::size_t tokens) {
+  FL_CHECK(tokens >= 1 && tokens <= instances_per_gpu_, "tokens={} instances_per_gpu={}", tokens, instances_per_gpu_);
+  mutable_gpu(gpu).tokens = tokens;
+}
+
+void InstancePool::set_serves(GpuId gpu, bool serves) {
+  mutable_gpu(gpu).serves = serves;
 }
 
 Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory, InvocationId bound) {
   Gpu& gpu = mutable_gpu(gpu_id);
-  FL_CHECK(fits(gpu, memory, gpu.instances.size(), gpu.memory_total), "no room on GPU {}", gpu_id.value());
+  FL_CHECK(fits(gpu, memory, gpu.instances.size(), gpu.memory_committed), "no room on GPU {}", gpu_id.value());
   const InstanceId id(next_instance_++);
   Instance& instance = instances_[id];
   instance.id = id;
   instance.flow = flow;
   instance.gpu = gpu_id;
   instance.memory = memory;
+  instance.pinned = memory;
   instance.last_used = now;
   gpu.instances.push_back(&instance);
-  gpu.memory_total += memory;
+  count(gpu, instance);
   by_flow_[flow].push_back(&instance);
-  bind(instance, bound);
+  if (bound) bind(instance, bound);
   return instance;
+}
+
+void InstancePool::end_start(Instance& instance) {
+  FL_CHECK(instance.starts_ahead(), "instance {}", instance.id.value());
+  Gpu& gpu = mutable_gpu(instance.gpu);
+  uncount(gpu, instance);
+  instance.state = InstanceState::kIdle;
+  count(gpu, instance);
 }
 
 void InstancePool::remove(InstanceId id) {
@@ -52,7 +69,7 @@ void InstancePool::remove(InstanceId id) {
   Instance& instance = found->second;
   release(instance);
   Gpu& gpu = mutable_gpu(instance.gpu);
-  gpu.memory_total -= instance.memory;
+  uncount(gpu, instance);
   erase_pointer(gpu.instances, &instance);
   const auto siblings = by_flow_.find(instance.flow);
   erase_pointer(siblings->second, &instance);
@@ -64,19 +81,42 @@ void InstancePool::bind(Instance& instance, InvocationId invocation) {
   Gpu& gpu = mutable_gpu(instance.gpu);
   FL_CHECK(!instance.bound && invocation && has_free_token(gpu), "instance {} of GPU {}: bound={} tokens_in_use={}",
            instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.tokens_in_use);
+  uncount(gpu, instance);
   instance.bound = invocation;
+  instance.fresh = false;
+  count(gpu, instance);
   ++gpu.tokens_in_use;
   ++tokens_in_use_;
-  gpu.memory_in_use += instance.memory;
 }
 
 void InstancePool::release(Instance& instance) {
   if (!instance.bound) return;
   Gpu& gpu = mutable_gpu(instance.gpu);
+  uncount(gpu, instance);
   instance.bound = InvocationId();
+  count(gpu, instance);
   --gpu.tokens_in_use;
   --tokens_in_use_;
-  gpu.memory_in_use -= instance.memory;
+}
+
+void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) {
+  Gpu& gpu = mutable_gpu(instance.gpu);
+  uncount(gpu, instance);
+  instance.memory = memory;
+  instance.pinned = pinned;
+  count(gpu, instance);
+}
+
+void InstancePool::count(Gpu& gpu, const Instance& instance) {
+  if (instance.starts_ahead()) ++gpu.starting_ahead;
+  if (!instance.spare()) gpu.memory_in_use += instance.memory;
+  gpu.memory_committed += instance.spare() ? instance.pinned : instance.memory;
+}
+
+void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
+  if (instance.starts_ahead()) --gpu.starting_ahead;
+  if (!instance.spare()) gpu.memory_in_use -= instance.memory;
+  gpu.memory_committed -= instance.spare() ? instance.pinned : instance.memory;
 }
 
 Instance* InstancePool::find(InstanceId instance) {
@@ -99,7 +139,13 @@ Gpu& InstancePool::mutable_gpu(GpuId gpu) {
 }
 
 bool InstancePool::has_free_token() const {
-  return tokens_in_use_ < tokens_per_gpu_ * gpus_.size();
+  return std::any_of(gpus_.begin(), gpus_.end(), [this](const auto& entry) { return has_free_token(entry.second); });
+}
+
+std::size_t InstancePool::free_tokens() const {
+  std::size_t sum = 0;
+  for (const auto& [id, gpu] : gpus_) sum += has_free_token(gpu) ? gpu.tokens - gpu.tokens_in_use : 0;
+  return sum;
 }
 
 Bytes InstancePool::counted_memory(const Gpu& gpu, Bytes expected) {

@@ -2,12 +2,13 @@
 // the books and their invariants; chooses nothing (placer.h does).
 //
 //   starting ──ready──> busy ──answered──> returning ──asks for the next──> idle ──bound──> busy
+//   starting ahead ──ready──> idle
 //                         ^                    │ bound meanwhile: holds a token again
 //                         └──asks for the next─┘
 //
 // An instance holds a token of its GPU exactly while an invocation is bound to it: from dispatch, through a cold start,
-// to the answer (D in the paper, section 4.2). So a GPU with D tokens has at most D instances that hold one; all others
-// may be evicted.
+// to the answer (D in the paper, section 4.2). One that starts ahead has nothing bound and holds none. So a GPU with D
+// tokens has at most D instances that hold one; all others but those that start may be evicted.
 //
 // Threads: not thread-safe. Determinism: ordered containers only where they are walked.
 #pragma once
@@ -28,40 +29,60 @@ struct Instance {
   InstanceId id;
   FlowId flow;
   GpuId gpu;
-  Bytes memory{0};     // device memory it is counted with
+  Bytes memory{0};     // device memory it is counted with while it holds a token
+  Bytes pinned{0};     // and while it holds none: what cannot leave the device without it
+  Bytes needed{0};     // what it needs to run, as far as it has shown
   InvocationId bound;  // what it runs or will run; none: it holds no token
   InstanceState state = InstanceState::kStarting;
   bool answered = false;  // busy, and has answered, but not yet asked for the next: "returning"
-  bool retiring = false;  // goes after its answer: its function changed
+  bool retiring = false;  // goes after its answer: its function changed, or its GPU is drained
+  bool fresh = true;      // nothing was bound to it, ever
   Instant last_used;
 
   bool holds_token() const { return static_cast<bool>(bound); }
+  // Started ahead: not ready, and nothing is bound to it.
+  bool starts_ahead() const { return state == InstanceState::kStarting && !bound; }
+  // May go at any time, and its memory leave.
+  bool spare() const { return !bound && state != InstanceState::kStarting; }
   bool returning() const { return state == InstanceState::kBusy && answered; }
 };
 
 struct Gpu {
   GpuId id;
-  Bytes memory{0};  // 0: not known, not counted
-  std::size_t tokens_in_use = 0;
-  Bytes memory_in_use{0};            // of instances that hold a token
-  Bytes memory_total{0};             // of all its instances
+  Bytes memory{0};                   // 0: not known, not counted
+  std::size_t tokens = 0;            // D
+  bool serves = true;                // false: no invocation is bound to an instance of it
+  std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered
+  std::size_t starting_ahead = 0;    // instances that start without a token
+  Bytes memory_in_use{0};            // of instances that hold a token or start
+  Bytes memory_committed{0};         // and `pinned` of all others
   std::vector<Instance*> instances;  // unordered
 };
 
 class InstancePool {
  public:
-  // REQUIRES: 1 <= tokens_per_gpu <= instances_per_gpu, so that a free token always finds room among evictable instances.
-  InstancePool(std::size_t tokens_per_gpu, std::size_t instances_per_gpu);
+  // REQUIRES: instances_per_gpu >= 1.
+  explicit InstancePool(std::size_t instances_per_gpu);
   InstancePool(const InstancePool&) = delete;
   InstancePool& operator=(const InstancePool&) = delete;
 
-  // REQUIRES: not added before.
-  void add_gpu(GpuId gpu, Bytes memory);
+  // REQUIRES: not added before; 1 <= tokens <= instances_per_gpu, so that a free token always finds room among evictable
+  // instances.
+  void add_gpu(GpuId gpu, Bytes memory, std::size_t tokens);
+  // D from now on; what holds a token keeps it. REQUIRES: as add_gpu.
+  void set_tokens(GpuId gpu, std::size_t tokens);
+  // Whether the GPU has tokens to give at all.
+  void set_serves(GpuId gpu, bool serves);
 
-  // A starting instance, bound to `bound` from the first. Ids count up from 1 and are never reused.
-  // REQUIRES: a free token; it fits beside all others.
+  // A starting instance, bound to `bound` from the first; none: it starts ahead, without a token. Ids count up from 1 and
+  // are never reused. Until count_memory() says otherwise, all its memory is pinned.
+  // REQUIRES: a free token, unless it starts ahead; it fits beside all others.
   Instance& add(Instant now, FlowId flow, GpuId gpu, Bytes memory, InvocationId bound);
-  void remove(InstanceId instance);  // gives back its token. REQUIRES: it exists
+  void remove(InstanceId instance);    // gives back its token. REQUIRES: it exists
+  void end_start(Instance& instance);  // it is ready, and idle. REQUIRES: it starts ahead
+
+  // What it is counted with from now on; `memory` and `pinned` are counted_memory().
+  void count_memory(Instance& instance, Bytes memory, Bytes pinned);
 
   // Takes or gives back a token of its GPU. REQUIRES bind: nothing bound, a free token.
   void bind(Instance& instance, InvocationId invocation);
@@ -73,25 +94,27 @@ class InstancePool {
   const std::map<InstanceId, Instance>& instances() const { return instances_; }
 
   const Gpu& gpu(GpuId gpu) const;
-  bool has_free_token(const Gpu& gpu) const { return gpu.tokens_in_use < tokens_per_gpu_; }
-  bool has_free_token() const;  // on any GPU
+  bool has_free_token(const Gpu& gpu) const { return gpu.serves && gpu.tokens_in_use < gpu.tokens; }
+  bool has_free_token() const;      // on any GPU
+  std::size_t free_tokens() const;  // of all GPUs
   std::size_t tokens_in_use() const { return tokens_in_use_; }
 
   // What an instance expected to need `expected` is counted with on this GPU. One that expects more than the GPU has
   // counts as all of it: it gets the GPU for itself rather than waiting for ever.
   static Bytes counted_memory(const Gpu& gpu, Bytes expected);
 
-  // Whether one more instance fits beside those that hold a token; and how it would look with fewer: `fits` with
-  // `instances` others that count `memory_total`. REQUIRES: `memory` is counted_memory().
+  // Whether one more that runs fits beside those that hold a token; and how it would look with fewer: `fits` with
+  // `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
   bool has_room(const Gpu& gpu, Bytes memory) const { return gpu.memory_in_use + memory <= gpu.memory; }
-  bool fits(const Gpu& gpu, Bytes memory, std::size_t instances, Bytes memory_total) const {
-    return instances < instances_per_gpu_ && memory_total + memory <= gpu.memory;
+  bool fits(const Gpu& gpu, Bytes memory, std::size_t instances, Bytes committed) const {
+    return instances < instances_per_gpu_ && committed + memory <= gpu.memory;
   }
 
  private:
   Gpu& mutable_gpu(GpuId gpu);
+  void count(Gpu& gpu, const Instance& instance);
+  void uncount(Gpu& gpu, const Instance& instance);
 
-  const std::size_t tokens_per_gpu_;
   const std::size_t instances_per_gpu_;
   std::map<GpuId, Gpu> gpus_;
   std::map<InstanceId, Instance> instances_;

@@ -3,29 +3,44 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/check.h"
+
 namespace fairlead {
+namespace {
+
+Bytes memory_to_run(const Gpu& gpu, const Instance& instance, Bytes expected) {
+  return InstancePool::counted_memory(gpu, std::max(expected, instance.needed));
+}
+
+}  // namespace
 
 std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  if (Instance* warm = warm_instance(pool, flow)) return Placement{.gpu = warm->gpu, .instance = warm, .evict = {}};
+  if (Instance* warm = warm_instance(pool, flow, expected)) {
+    const Gpu& gpu = pool.gpu(warm->gpu);
+    const Bytes memory = memory_to_run(gpu, *warm, expected);
+    return Placement{.gpu = gpu.id, .instance = warm, .memory = memory, .evict = evictions(pool, gpu, memory, warm)};
+  }
   const Gpu* gpu = roomy_gpu(pool, expected);
   if (gpu == nullptr) return std::nullopt;
   const Bytes memory = InstancePool::counted_memory(*gpu, expected);
-  return Placement{.gpu = gpu->id, .memory = memory, .evict = evictions(pool, *gpu, memory)};
+  return Placement{.gpu = gpu->id, .memory = memory, .evict = evictions(pool, *gpu, memory, nullptr)};
 }
 
 bool Placer::can_place(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  return roomy_gpu(pool, expected) != nullptr || has_warm(pool, flow);
+  return roomy_gpu(pool, expected) != nullptr || has_warm(pool, flow, expected);
 }
 
-bool Placer::has_warm(const InstancePool& pool, FlowId flow) const {
-  return warm_instance(pool, flow) != nullptr;
+bool Placer::has_warm(const InstancePool& pool, FlowId flow, Bytes expected) const {
+  return warm_instance(pool, flow, expected) != nullptr;
 }
 
-Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow) const {
+Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes expected) const {
   const auto key = [](const Instance* i) { return std::tuple(!i->returning(), i->last_used, i->id); };
   Instance* best = nullptr;
   for (Instance* instance : pool.of_flow(flow)) {
-    if (instance->holds_token() || instance->retiring || !pool.has_free_token(pool.gpu(instance->gpu))) continue;
+    const Gpu& gpu = pool.gpu(instance->gpu);
+    if (!instance->spare() || instance->retiring || !pool.has_free_token(gpu)) continue;
+    if (!pool.has_room(gpu, memory_to_run(gpu, *instance, expected))) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
   }
   return best;
@@ -41,17 +56,52 @@ const Gpu* Placer::roomy_gpu(const InstancePool& pool, Bytes expected) const {
   return best;
 }
 
-std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory) const {
+std::optional<Placement> Placer::place_start(const InstancePool& pool, const StartAhead& start,
+                                             const MayEvict& may_evict) const {
+  const auto load = [](const Gpu& gpu) {
+    return std::tuple(gpu.tokens_in_use + gpu.starting_ahead, gpu.instances.size());
+  };
+  std::optional<Placement> best;
+  for (const auto& [id, gpu] : pool.gpus()) {
+    const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
+    const bool idles = pool.has_free_token(gpu);
+    if (!gpu.serves || gpu.starting_ahead >= start.at_once || !pool.has_room(gpu, memory)) continue;
+    if ((start.only_where_a_token_idles && !idles) || (best && load(pool.gpu(best->gpu)) <= load(gpu))) continue;
+    auto evict = evictions_among(pool, gpu, memory, nullptr, [&](const Instance& i) { return idles || may_evict(i); });
+    if (evict) best = Placement{.gpu = id, .memory = memory, .evict = *std::move(evict)};
+  }
+  return best;
+}
+
+std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory,
+                                          const Instance* keep) const {
+  auto evicted = evictions_among(pool, gpu, memory, keep, [](const Instance&) { return true; });
+  FL_CHECK(evicted, "{} bytes do not fit on GPU {}", memory.count(), gpu.id.value());
+  return *std::move(evicted);
+}
+
+// Empty: it does not fit even without all that may go. For an instance that is there already (`keep`) only memory can be
+// short, for a new one also the count.
+std::optional<std::vector<InstanceId>> Placer::evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,
+                                                               const Instance* keep, const MayEvict& may_evict) const {
+  std::size_t others = gpu.instances.size();
+  Bytes committed = gpu.memory_committed;
+  if (keep != nullptr) {
+    --others;
+    committed -= keep->pinned;
+  }
   std::vector<InstanceId> evicted;
+  if (pool.fits(gpu, memory, others, committed)) return evicted;
   std::vector<const Instance*> candidates;
   for (const Instance* instance : gpu.instances) {
-    if (!instance->holds_token()) candidates.push_back(instance);
+    if (instance->spare() && instance != keep && may_evict(*instance)) candidates.push_back(instance);
   }
-  Bytes memory_total = gpu.memory_total;
-  while (!pool.fits(gpu, memory, gpu.instances.size() - evicted.size(), memory_total)) {
+  while (!pool.fits(gpu, memory, others, committed)) {
+    if (candidates.empty()) return std::nullopt;
     const Instance& victim = eviction_.victim(candidates);
     evicted.push_back(victim.id);
-    memory_total -= victim.memory;
+    --others;
+    committed -= victim.pinned;
     std::erase(candidates, &victim);
   }
   return evicted;

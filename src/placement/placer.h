@@ -8,9 +8,13 @@
 //   3. a new instance on the GPU with the fewest tokens in use, then the fewest instances, then the lowest id; idle
 //      instances of any function are evicted for it as far as count and memory need
 //
+// Memory: an invocation is admitted only where what it is expected to need fits beside what runs. Idle instances do not
+// block it: their memory leaves (residency), and what of it cannot leave makes them candidates for eviction.
+//
 // Threads: not thread-safe. Determinism: ties break by id.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -22,7 +26,7 @@ namespace fairlead {
 struct Placement {
   GpuId gpu;
   Instance* instance = nullptr;   // null: start a new one
-  Bytes memory{0};                // what the new one is counted with
+  Bytes memory{0};                // what it is counted with while it runs
   std::vector<InstanceId> evict;  // before it starts
 };
 
@@ -30,16 +34,29 @@ class Placer {
  public:
   explicit Placer(const EvictionPolicy& eviction) : eviction_(eviction) {}
 
-  // Empty: no GPU has a free token and either a warm instance or room. `expected`: device memory of one instance, 0 if
-  // not known. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
+  // Empty: no GPU has a free token and room for it. `expected`: device memory of one instance, 0 if not known. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
   std::optional<Placement> place(const InstancePool& pool, FlowId flow, Bytes expected) const;
   bool can_place(const InstancePool& pool, FlowId flow, Bytes expected) const;
-  bool has_warm(const InstancePool& pool, FlowId flow) const;
+  // Where an instance of `flow` may start ahead, without a token: the least loaded GPU on which fewer than `at_once` do so,
+  // with room for its memory beside what runs and starts, and a place that is free or that an instance of `may_evict`
+  // leaves to it. Where a token is free, any spare instance may go for it: nothing else could use the token.
+  struct StartAhead {
+    FlowId flow;
+    Bytes expected{0};
+    std::size_t at_once = 1;
+    bool only_where_a_token_idles = false;
+  };
+  using MayEvict = std::function<bool(const Instance&)>;
+  std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,
+                                       const MayEvict& may_evict) const;
+  bool has_warm(const InstancePool& pool, FlowId flow, Bytes expected) const;
 
  private:
-  Instance* warm_instance(const InstancePool& pool, FlowId flow) const;
+  Instance* warm_instance(const InstancePool& pool, FlowId flow, Bytes expected) const;
   const Gpu* roomy_gpu(const InstancePool& pool, Bytes expected) const;
-  std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory) const;
+  std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Instance* keep) const;
+  std::optional<std::vector<InstanceId>> evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,
+                                                         const Instance* keep, const MayEvict& may_evict) const;
 
   const EvictionPolicy& eviction_;
 };

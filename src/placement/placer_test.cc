@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr FlowId kA(1), kB(2);
+constexpr FlowId kA(1), kB(2), kC(3);
 constexpr GpuId kGpu1(1), kGpu2(2);
 
 Instant at(std::int64_t second) {
@@ -19,7 +19,7 @@ Instant at(std::int64_t second) {
 // D = 2, four instances per GPU.
 class Placing : public ::testing::Test {
  protected:
-  void add_gpu(GpuId gpu, Bytes memory = Bytes(0)) { pool_.add_gpu(gpu, memory); }
+  void add_gpu(GpuId gpu, Bytes memory = Bytes(0)) { pool_.add_gpu(gpu, memory, 2); }
 
   Instance& busy(FlowId flow, GpuId gpu, Bytes memory = Bytes(0)) {
     Instance& instance = pool_.add(at(0), flow, gpu, memory, InvocationId(next_++));
@@ -47,7 +47,15 @@ class Placing : public ::testing::Test {
     return placer_.place(pool_, flow, expected);
   }
 
-  InstancePool pool_{2, 4};
+  // As many at once as there are places, and anything spare may go, unless said otherwise.
+  std::optional<Placement> place_start(
+      FlowId flow, Placer::StartAhead start = {.at_once = 4},
+      const Placer::MayEvict& may_evict = [](const Instance&) { return true; }) {
+    start.flow = flow;
+    return placer_.place_start(pool_, start, may_evict);
+  }
+
+  InstancePool pool_{4};
   LruEviction eviction_;
   Placer placer_{eviction_};
   std::uint64_t next_ = 1;
@@ -94,7 +102,7 @@ TEST_F(Placing, WarmInstanceWithoutATokenIsNotWaitedFor) {
   busy(kB, kGpu1);
   EXPECT_EQ(place(kA)->instance, nullptr);
   EXPECT_EQ(place(kA)->gpu, kGpu2);
-  EXPECT_FALSE(placer_.has_warm(pool_, kA));
+  EXPECT_FALSE(placer_.has_warm(pool_, kA, Bytes(0)));
 }
 
 TEST_F(Placing, NothingWithoutAFreeToken) {
@@ -157,22 +165,108 @@ TEST_F(Placing, RetiringInstanceGetsNoWork) {
 }
 
 TEST(InstancePool, CountsTokensWhileSomethingIsBound) {
-  InstancePool pool(1, 2);
-  pool.add_gpu(kGpu1, gib(8));
+  InstancePool pool(2);
+  pool.add_gpu(kGpu1, gib(8), 1);
   EXPECT_TRUE(pool.has_free_token());
   Instance& instance = pool.add(at(0), kA, kGpu1, gib(3), InvocationId(1));
   EXPECT_FALSE(pool.has_free_token());
   EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(3));
+  instance.state = InstanceState::kBusy;
   pool.release(instance);
   pool.release(instance);  // nothing bound: no effect
   EXPECT_TRUE(pool.has_free_token());
   EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(0));
-  EXPECT_EQ(pool.gpu(kGpu1).memory_total, gib(3));
+  EXPECT_EQ(pool.gpu(kGpu1).memory_committed, gib(3));
   pool.bind(instance, InvocationId(2));
   pool.remove(instance.id);
   EXPECT_EQ(pool.tokens_in_use(), 0u);
-  EXPECT_EQ(pool.gpu(kGpu1).memory_total, gib(0));
+  EXPECT_EQ(pool.gpu(kGpu1).memory_committed, gib(0));
   EXPECT_THAT(pool.of_flow(kA), IsEmpty());
+}
+
+TEST(InstancePool, EveryGpuHasTokensOfItsOwn) {
+  InstancePool pool(4);
+  pool.add_gpu(kGpu1, Bytes(0), 1);
+  pool.add_gpu(kGpu2, Bytes(0), 2);
+  pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
+  pool.add(at(0), kA, kGpu2, Bytes(0), InvocationId(2));
+  EXPECT_FALSE(pool.has_free_token(pool.gpu(kGpu1)));
+  EXPECT_TRUE(pool.has_free_token(pool.gpu(kGpu2)));
+  pool.set_serves(kGpu2, false);
+  EXPECT_FALSE(pool.has_free_token());
+  pool.set_tokens(kGpu1, 2);
+  EXPECT_TRUE(pool.has_free_token());
+}
+
+TEST(InstancePool, TokensThatAreOutStayOut) {
+  InstancePool pool(4);
+  pool.add_gpu(kGpu1, Bytes(0), 2);
+  Instance& first = pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
+  pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(2));
+  pool.set_tokens(kGpu1, 1);
+  EXPECT_EQ(pool.gpu(kGpu1).tokens_in_use, 2u);
+  pool.release(first);
+  EXPECT_FALSE(pool.has_free_token()) << "the other has the one that is left";
+}
+
+// ---- starting ahead
+
+TEST_F(Placing, StartsAheadWithoutAFreeToken) {
+  add_gpu(kGpu1);
+  busy(kA, kGpu1);
+  busy(kA, kGpu1);
+  EXPECT_TRUE(place_start(kB));
+  EXPECT_FALSE(place_start(kB, {.at_once = 4, .only_where_a_token_idles = true}));
+}
+
+TEST_F(Placing, StartsAheadOnTheGpuWithTheLeastRunningAndStarting) {
+  add_gpu(kGpu1);
+  add_gpu(kGpu2);
+  busy(kA, kGpu1);
+  EXPECT_EQ(place_start(kB)->gpu, kGpu2);
+  pool_.add(at(0), kB, kGpu2, Bytes(0), InvocationId());
+  pool_.add(at(0), kC, kGpu2, Bytes(0), InvocationId());
+  EXPECT_EQ(place_start(kB)->gpu, kGpu1);
+  EXPECT_EQ(pool_.gpu(kGpu2).starting_ahead, 2u);
+}
+
+TEST_F(Placing, NoMoreStartAheadThanAllowedUntilOneIsReady) {
+  add_gpu(kGpu1);
+  Instance& starting = pool_.add(at(0), kA, kGpu1, Bytes(0), InvocationId());
+  EXPECT_FALSE(place_start(kB, {.at_once = 1}));
+  pool_.end_start(starting);
+  EXPECT_TRUE(place_start(kB, {.at_once = 1}));
+  EXPECT_EQ(pool_.tokens_in_use(), 0u);
+}
+
+TEST_F(Placing, WhatStartsAheadIsNeitherWarmNorEvicted) {
+  add_gpu(kGpu1);
+  for (int i = 0; i < 4; ++i) pool_.add(at(0), kA, kGpu1, Bytes(0), InvocationId());
+  EXPECT_FALSE(placer_.has_warm(pool_, kA, Bytes(0)));
+  EXPECT_FALSE(place_start(kB, {.at_once = 9}));
+}
+
+TEST_F(Placing, WhatStartsAheadCountsItsMemoryAsIfItRan) {
+  add_gpu(kGpu1, gib(8));
+  Instance& starting = pool_.add(at(0), kA, kGpu1, gib(6), InvocationId());
+  EXPECT_FALSE(place_start(kB, {.expected = gib(3), .at_once = 4}));
+  pool_.end_start(starting);
+  pool_.count_memory(starting, gib(6), Bytes(0));  // all of it can leave
+  EXPECT_TRUE(place_start(kB, {.expected = gib(3), .at_once = 4}));
+}
+
+TEST_F(Placing, AStartTakesThePlaceOnlyOfThoseThatMayGoUnlessATokenIdles) {
+  add_gpu(kGpu1);
+  idle(kA, kGpu1, at(1));
+  const Instance& spared = idle(kA, kGpu1, at(2));
+  busy(kA, kGpu1);
+  busy(kA, kGpu1);
+  const Placer::MayEvict only_second = [&](const Instance& i) { return i.id == spared.id; };
+  const Placer::MayEvict nobody = [](const Instance&) { return false; };
+  EXPECT_THAT(place_start(kB, {.at_once = 4}, only_second)->evict, ElementsAre(spared.id));
+  EXPECT_FALSE(place_start(kB, {.at_once = 4}, nobody));
+  pool_.set_tokens(kGpu1, 3);
+  EXPECT_TRUE(place_start(kB, {.at_once = 4}, nobody));
 }
 
 }  // namespace
