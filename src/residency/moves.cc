@@ -1,0 +1,216 @@
+// What follows, device by device, in the order of claims: room for what runs, its memory back; then what is about to run;
+// then threads of instances that nothing was sent to.
+#include <algorithm>
+
+#include "residency/residency.h"
+
+namespace fairlead {
+
+Bytes Residency::Record::occupied() const {
+  if (!reported) return demand;
+  return moving == MoveDirection::kIn ? use.resident + use.away : use.resident;
+}
+
+Bytes Residency::Record::reserved() const {
+  return runs ? std::max(demand, occupied()) : occupied();
+}
+
+Bytes Residency::Record::movable() const {
+  const bool can_move = reported && idle() && !moving && !stuck_out;
+  return can_move ? use.movable() : Bytes(0);
+}
+
+Bytes Residency::Record::outgoing() const {
+  if (stopping) return occupied();
+  return moving == MoveDirection::kOut && !runs ? moving_bytes : Bytes(0);  // what runs takes it back
+}
+
+Residency::Books Residency::Record::books() const {
+  return {.occupied = occupied(),
+          .reserved = reserved(),
+          .outgoing = outgoing(),
+          .on_the_link = moving ? moving_bytes : Bytes(0),
+          .absent = absent(),
+          .absent_runs = absent() && runs,
+          .wanted = wanted};
+}
+
+void Residency::settle(Instant now, ResidencyDecisions& out) {
+  for (auto& [id, device] : devices_) {
+    if (device.reporting == 0 && device.requests.empty()) continue;
+    if (!device.requests.empty()) answer_requests(now, device, out);
+    if (options_.policy != MemoryPolicy::kNone) make_room_for_runs(now, device, out);
+    bring_back_runs(now, device, out);
+    if (options_.policy != MemoryPolicy::kNone) prefetch(now, device, out);
+    bring_back_wanted(now, device, out);
+  }
+}
+
+// Memory of unknown size is never short by the books; instances say when it is.
+void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisions& out) {
+  if (device.memory == Bytes(0)) return;
+  const Bytes short_of = device.books.reserved - device.memory - device.books.outgoing;
+  if (short_of > Bytes(0)) swap_out(now, device, short_of, Displace::kAnyIdle, InstanceId(), out);
+
+  // What could not leave blocks a running invocation: its instance goes.
+  if (device.books.absent_runs == 0) return;
+  Bytes waited_for{0};
+  for (const Record* record : device.absent) {
+    if (record->runs && may_return(device, *record)) waited_for += record->use.away;
+  }
+  if (waited_for == Bytes(0)) return;
+  const Bytes blocked = device.books.occupied + waited_for - device.memory - device.books.outgoing;
+  if (blocked > Bytes(0)) stop_idle(now, device, blocked, InstanceId(), out);
+}
+
+bool Residency::may_return(const Device& device, const Record& record) const {
+  const bool is_full = record.tried_at != 0 && record.tried_at == device.freed;
+  return record.absent() && !record.stuck_in && !is_full;
+}
+
+void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions& out) {
+  if (device.books.absent_runs == 0) return;
+  std::vector<Record*> waiting;
+  for (Record* record : device.absent) {
+    if (record->runs && may_return(device, *record)) waiting.push_back(record);
+  }
+  if (waiting.empty()) return;
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const Record* a, const Record* b) { return a->last_used < b->last_used; });
+  Bytes occupied = device.books.occupied;
+  for (Record* record : waiting) {
+    if (device.memory != Bytes(0) && occupied + record->use.away > device.memory) continue;
+    occupied += record->use.away;
+    start_move(now, device, *record, MoveDirection::kIn, record->use.away, out);
+  }
+}
+
+// Of the idle instances of its flow here.
+bool Residency::is_latest(const Device& device, const Record& record) {
+  return std::none_of(device.records.begin(), device.records.end(), [&](const auto& entry) {
+    const Record& other = entry.second;
+    return other.flow == record.flow && other.idle() &&
+           std::pair(other.last_used, other.id) > std::pair(record.last_used, record.id);
+  });
+}
+
+// For each flow with work that waits for a token: its most recently used idle instance here, the longest queue first.
+void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
+  struct Ahead {
+    Record* record;
+    std::size_t queued;
+  };
+  if (device.books.absent == device.books.absent_runs || !context_.anything_queued()) return;
+  std::vector<Ahead> ahead;
+  for (Record* record : device.absent) {
+    if (!record->idle() || !may_return(device, *record)) continue;
+    const FlowDemand demand = context_.demand_of(now, record->flow);
+    if (demand.claim == Claim::kQueued && is_latest(device, *record)) ahead.push_back({record, demand.queued});
+  }
+  std::stable_sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) { return a.queued > b.queued; });
+  Bytes promised{0};
+  const Displace displace = options_.policy == MemoryPolicy::kPrefetchSwap ? Displace::kLeaving : Displace::kNobody;
+  for (const Ahead& next : ahead) {
+    if (bring_back_idle(now, device, *next.record, displace, promised, out)) next.record->prefetched = true;
+  }
+}
+
+void Residency::bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out) {
+  if (device.books.wanted == 0) return;
+  Bytes promised{0};
+  for (auto& [id, record] : device.records) {
+    if (record.wanted && record.use.away == Bytes(0) && !record.asked && !record.moving) {
+      record.wanted = false;
+      recount(record);
+    }
+    if (!record.wanted || !record.idle() || !may_return(device, record)) continue;
+    bring_back_idle(now, device, record, Displace::kLeavingUnlessCameBack, promised, out);
+  }
+}
+
+// Into free room; else what `displace` allows leaves first, if that is enough. `promised`: room that earlier ones will take
+// once it is free.
+bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
+                                ResidencyDecisions& out) {
+  const Bytes over = device.books.reserved + promised + record.use.away - device.memory;
+  if (device.memory == Bytes(0) || over <= Bytes(0)) {
+    start_move(now, device, record, MoveDirection::kIn, record.use.away, out);
+    return true;
+  }
+  const Bytes short_of = over - device.books.outgoing;
+  if (short_of > Bytes(0)) {
+    Bytes available{0};
+    for (const SwapCandidate& c : candidates(now, device, displace, record.id)) available += c.movable;
+    if (available < short_of) return false;
+    swap_out(now, device, short_of, displace, record.id, out);
+  }
+  promised += record.use.away;
+  return false;
+}
+
+// ---- who leaves
+
+std::vector<SwapCandidate> Residency::candidates(Instant now, const Device& device, Displace displace,
+                                                 InstanceId except) const {
+  std::vector<SwapCandidate> all;
+  if (options_.policy == MemoryPolicy::kNone || displace == Displace::kNobody) return all;
+  for (const auto& [id, record] : device.records) {
+    if (id == except || record.movable() == Bytes(0)) continue;
+    const FlowDemand demand = context_.demand_of(now, record.flow);
+    if (displace != Displace::kAnyIdle && demand.claim != Claim::kLeaving) continue;
+    if (displace == Displace::kLeavingUnlessCameBack && record.came_back) continue;
+    all.push_back({id, demand.claim, record.last_used, demand.expected_gap, record.movable()});
+  }
+  return all;
+}
+
+Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, Displace displace, InstanceId except,
+                          ResidencyDecisions& out, std::set<InstanceId>* chosen) {
+  std::vector<SwapCandidate> left = candidates(now, device, displace, except);
+  Bytes leaving{0};
+  while (leaving < bytes && !left.empty()) {
+    const std::size_t victim = swap_->victim(left);
+    Record& record = device.records.at(left[victim].instance);
+    const Bytes part = std::min(bytes - leaving, left[victim].movable);
+    start_move(now, device, record, MoveDirection::kOut, part, out);
+    if (chosen != nullptr) chosen->insert(record.id);
+    leaving += part;
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(victim));
+  }
+  return leaving;
+}
+
+Bytes Residency::stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
+                           std::set<InstanceId>* chosen) {
+  std::vector<InstanceId> idle;
+  for (const auto& [id, record] : device.records) {
+    if (record.idle() && !record.moving && record.occupied() > Bytes(0) && id != except) idle.push_back(id);
+  }
+  Bytes leaving{0};
+  while (leaving < bytes && !idle.empty()) {
+    const InstanceId victim = context_.cheapest_to_stop(idle);
+    std::erase(idle, victim);
+    Record& record = device.records.at(victim);
+    leaving += record.occupied();
+    begin_stop(now, record);
+    if (chosen != nullptr) chosen->insert(victim);
+    out.push_back(StopIdle{victim});
+  }
+  return leaving;
+}
+
+void Residency::start_move(Instant now, Device& device, Record& record, MoveDirection direction, Bytes bytes,
+                           ResidencyDecisions& out) {
+  record.moving = direction;
+  record.moving_bytes = bytes;
+  record.before_move = record.use;
+  record.asked = false;
+  if (direction == MoveDirection::kOut) record.prefetched = false;
+  recount(record);
+  const Duration on_the_link(device.books.on_the_link.count());  // at a byte per nanosecond
+  set_deadline(record, now + options_.move_deadline + on_the_link);
+  ++(direction == MoveDirection::kOut ? counters_.swap_outs : counters_.swap_ins);
+  out.push_back(Move{record.id, device.id, direction, bytes});
+}
+
+}  // namespace fairlead

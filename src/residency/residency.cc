@@ -1,0 +1,366 @@
+// What is known: functions, instances, reports, and moves that end. What follows from it is in moves.cc and room.cc.
+#include "residency/residency.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace fairlead {
+
+std::string_view memory_policy_name(MemoryPolicy policy) {
+  switch (policy) {
+    case MemoryPolicy::kNone: return "none";
+    case MemoryPolicy::kPrefetch: return "prefetch";
+    case MemoryPolicy::kPrefetchSwap: return "prefetch-swap";
+  }
+  return "unknown";
+}
+
+std::optional<MemoryPolicy> memory_policy_named(std::string_view name) {
+  for (const MemoryPolicy policy : {MemoryPolicy::kNone, MemoryPolicy::kPrefetch, MemoryPolicy::kPrefetchSwap}) {
+    if (memory_policy_name(policy) == name) return policy;
+  }
+  return std::nullopt;
+}
+
+Residency::Residency(const ResidencyOptions& options, std::unique_ptr<SwapPolicy> swap, const ResidencyContext& context)
+    : options_(options), swap_(std::move(swap)), context_(context) {
+  FL_CHECK(swap_ != nullptr);
+}
+
+void Residency::add_gpu(GpuId gpu, Bytes memory) {
+  Device& device = devices_[gpu];
+  device.id = gpu;
+  device.memory = memory;
+}
+
+// ---- functions
+
+void Residency::add_function(FlowId flow, Bytes seed) {
+  functions_.insert_or_assign(flow, Learnt{seed, Footprint(seed)});
+}
+
+void Residency::update_function(FlowId flow, Bytes seed) {
+  const auto found = functions_.find(flow);
+  if (found != functions_.end() && found->second.seed != seed) found->second = Learnt{seed, Footprint(seed)};
+}
+
+void Residency::remove_function(FlowId flow) {
+  functions_.erase(flow);
+}
+
+Bytes Residency::expected(FlowId flow) const {
+  const auto found = functions_.find(flow);
+  return found == functions_.end() ? Bytes(0) : found->second.footprint.estimate();
+}
+
+// One invocation is over and its peak is known.
+void Residency::learn(Record& record) {
+  const auto function = functions_.find(record.flow);
+  if (function != functions_.end()) function->second.footprint.sample(record.peak);
+  record.sample_due = false;
+  record.peak = Bytes(0);
+}
+
+// ---- instances
+
+void Residency::add(Instant now, InstanceId id, FlowId flow, GpuId gpu, Bytes demand) {
+  Device& device = devices_.at(gpu);
+  Record& record = device.records[id];
+  record.id = id;
+  record.flow = flow;
+  record.device = &device;
+  record.demand = demand;
+  record.last_used = now;
+  records_[id] = &record;
+  recount(record);
+}
+
+bool Residency::run(Instant now, InstanceId id, Bytes demand) {
+  Record& record = *find(id);
+  if (record.sample_due && record.peak > Bytes(0)) learn(record);
+  record.runs = true;
+  record.sample_due = false;
+  record.demand = demand;
+  record.last_used = now;
+  record.stuck_out = record.wanted = record.came_back = false;
+  recount(record);
+  const bool there = !record.moving && record.use.away == Bytes(0);
+  if (std::exchange(record.prefetched, false)) ++(there ? counters_.prefetches_in_time : counters_.prefetches_late);
+  return there;
+}
+
+// It ran nothing, so what it holds is no sample of what an invocation needs.
+void Residency::started(Instant now, InstanceId id) {
+  rest(now, id);
+  find(id)->sample_due = false;
+}
+
+void Residency::rest(Instant now, InstanceId id) {
+  Record* record = find(id);
+  if (record == nullptr || !record->runs) return;
+  record->runs = false;
+  record->sample_due = true;
+  record->last_used = now;
+  ++record->device->freed;
+  recount(*record);
+}
+
+void Residency::stopping(Instant now, InstanceId id) {
+  Record* record = find(id);
+  if (record == nullptr || record->stopping) return;
+  begin_stop(now, *record);
+}
+
+void Residency::begin_stop(Instant now, Record& record) {
+  record.moving.reset();
+  record.runs = false;
+  record.stopping = true;
+  set_deadline(record, now + options_.move_deadline);
+  recount(record);
+}
+
+void Residency::gone(InstanceId id) {
+  if (Record* record = find(id)) erase(*record);
+}
+
+void Residency::erase(Record& record) {
+  Device& device = *record.device;
+  const InstanceId id = record.id;
+  clear_deadline(record);
+  count_as(record, Books());
+  if (record.reported) --device.reporting;
+  device.records.erase(id);
+  records_.erase(id);
+  std::erase_if(device.requests, [&](const RoomRequest& r) { return r.instance == id; });
+  tell_requests(device, id, true);
+}
+
+// ---- events
+
+bool Residency::report(InstanceId id, const MemoryUse& use) {
+  Record* record = find(id);
+  if (record == nullptr || record->stopping) return false;
+  Device& device = *record->device;
+  if (!std::exchange(record->reported, true)) ++device.reporting;
+  if (use.resident < record->use.resident) ++device.freed;
+  record->use = use;
+  record->stuck_in = false;
+  record->peak = std::max(record->peak, use.needed());
+  if (record->sample_due) {
+    learn(*record);
+  } else if (record->runs) {
+    record->demand = std::max(record->demand, use.needed());
+    const auto function = functions_.find(record->flow);
+    if (function != functions_.end()) function->second.footprint.raise(use.needed());
+  }
+  recount(*record);
+  return true;
+}
+
+bool Residency::moved(InstanceId id, MoveDirection direction, MoveOutcome outcome) {
+  Record* record = find(id);
+  if (record == nullptr || record->moving != direction) return false;
+  Device& device = *record->device;
+  clear_deadline(*record);
+  record->moving.reset();
+  finish_move(*record, direction, outcome);
+  recount(*record);
+  const bool freed =
+      direction == MoveDirection::kOut && (outcome == MoveOutcome::kDone || outcome == MoveOutcome::kPartly);
+  const bool full = direction == MoveDirection::kIn && record->use.away > Bytes(0) &&
+                    (outcome == MoveOutcome::kPartly || outcome == MoveOutcome::kNoRoom);
+  if (full) record->tried_at = device.freed;
+  if (full && record->runs) {
+    device.requests.push_back({id, std::nullopt, record->use.away, Instant::max(), {}, false});
+  }
+  tell_requests(device, id, freed);
+  return true;
+}
+
+// Reports tell the truth, before or after this; what is set here holds until the next one. It is stated in terms of what
+// was known when the move began, so that a report in between is not counted twice.
+void Residency::finish_move(Record& record, MoveDirection direction, MoveOutcome outcome) {
+  const MemoryUse& before = record.before_move;
+  MemoryUse& use = record.use;
+  if (outcome != MoveOutcome::kDone && outcome != MoveOutcome::kNothing) ++counters_.swap_failures;
+  if (direction == MoveDirection::kOut) {
+    if (outcome != MoveOutcome::kDone) {
+      record.stuck_out = true;
+      return;
+    }
+    use.resident = std::min(use.resident, std::max(before.fixed, before.resident - record.moving_bytes));
+    use.away = std::max(use.away, before.away + record.moving_bytes);
+    counters_.bytes_out += static_cast<std::uint64_t>(record.moving_bytes.count());
+    return;
+  }
+  if (outcome == MoveOutcome::kDone) {
+    use.resident = std::max(use.resident, before.resident + before.away);
+    counters_.bytes_in += static_cast<std::uint64_t>(before.away.count());
+    record.tried_at = 0;
+  }
+  if (outcome == MoveOutcome::kDone || outcome == MoveOutcome::kNothing) {
+    use.away = Bytes(0);
+    record.came_back = std::exchange(record.wanted, false);
+  }
+  if (outcome == MoveOutcome::kBusy || outcome == MoveOutcome::kFailed) record.stuck_in = true;
+}
+
+// A move or stop that requests may wait for is over.
+void Residency::tell_requests(Device& device, InstanceId id, bool freed) {
+  if (freed) ++device.freed;
+  for (RoomRequest& request : device.requests) {
+    if (request.awaited.erase(id) > 0) request.freed |= freed;
+  }
+}
+
+bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Bytes bytes) {
+  Record* record = find(id);
+  if (record == nullptr || record->stopping) return false;
+  std::deque<RoomRequest>& requests = record->device->requests;
+  const bool is_repeated = std::any_of(requests.begin(), requests.end(),
+                                       [&](const RoomRequest& r) { return r.instance == id && r.request == number; });
+  if (is_repeated) return false;
+  requests.push_back({id, number, bytes, now + options_.room_deadline, {}, false});
+  return true;
+}
+
+bool Residency::wants_memory(InstanceId id) {
+  Record* record = find(id);
+  if (record == nullptr || record->stopping) return false;
+  record->stuck_in = false;
+  record->tried_at = 0;
+  record->asked = record->reported && !record->moving && record->use.away == Bytes(0);
+  if (!record->runs) record->wanted = true;
+  recount(*record);
+  return true;
+}
+
+std::vector<InstanceId> Residency::expire(Instant now) {
+  std::vector<InstanceId> given_up;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const InstanceId id = deadlines_.begin()->second;
+    Record& record = *find(id);
+    if (record.stopping) {
+      gone(id);
+      continue;
+    }
+    clear_deadline(record);
+    ++counters_.swap_failures;
+    (record.moving == MoveDirection::kOut ? record.stuck_out : record.stuck_in) = true;
+    record.moving.reset();
+    recount(record);
+    tell_requests(*record.device, id, false);
+    given_up.push_back(id);
+  }
+  return given_up;
+}
+
+std::optional<Instant> Residency::next_deadline() const {
+  Instant next = deadlines_.empty() ? Instant::max() : deadlines_.begin()->first;
+  for (const auto& [id, device] : devices_) {
+    for (const RoomRequest& request : device.requests) next = std::min(next, request.deadline);
+  }
+  return next == Instant::max() ? std::nullopt : std::optional(next);
+}
+
+// ---- the books
+
+Residency::Books& Residency::Books::operator+=(const Books& other) {
+  occupied += other.occupied;
+  reserved += other.reserved;
+  outgoing += other.outgoing;
+  on_the_link += other.on_the_link;
+  absent += other.absent;
+  absent_runs += other.absent_runs;
+  wanted += other.wanted;
+  return *this;
+}
+
+Residency::Books& Residency::Books::operator-=(const Books& other) {
+  occupied -= other.occupied;
+  reserved -= other.reserved;
+  outgoing -= other.outgoing;
+  on_the_link -= other.on_the_link;
+  absent -= other.absent;
+  absent_runs -= other.absent_runs;
+  wanted -= other.wanted;
+  return *this;
+}
+
+// To be called whenever a record has changed; once more does no harm.
+void Residency::recount(Record& record) {
+  count_as(record, record.books());
+}
+
+void Residency::count_as(Record& record, const Books& books) {
+  Device& device = *record.device;
+  const bool was_absent = record.counted.absent > 0, is_absent = books.absent > 0;
+  device.books -= record.counted;
+  device.books += books;
+  record.counted = books;
+  if (is_absent == was_absent) return;
+  const auto place = std::lower_bound(device.absent.begin(), device.absent.end(), record.id,
+                                      [](const Record* listed, InstanceId id) { return listed->id < id; });
+  if (is_absent) {
+    device.absent.insert(place, &record);
+  } else {
+    device.absent.erase(place);
+  }
+}
+
+void Residency::check_books() const {
+  for (const auto& [gpu, device] : devices_) {
+    Books sum;
+    std::vector<const Record*> absent;
+    for (const auto& [id, record] : device.records) {
+      sum += record.books();
+      if (record.absent()) absent.push_back(&record);
+    }
+    FL_CHECK(sum == device.books, "GPU {}: occupied {} reserved {} outgoing {}", gpu.value(),
+             device.books.occupied.count(), device.books.reserved.count(), device.books.outgoing.count());
+    FL_CHECK(std::equal(absent.begin(), absent.end(), device.absent.begin(), device.absent.end()), "GPU {}",
+             gpu.value());
+  }
+}
+
+// ---- what is known of one instance
+
+Residency::Record* Residency::find(InstanceId id) {
+  const auto found = records_.find(id);
+  return found == records_.end() ? nullptr : found->second;
+}
+
+const Residency::Record* Residency::find(InstanceId id) const {
+  const auto found = records_.find(id);
+  return found == records_.end() ? nullptr : found->second;
+}
+
+Bytes Residency::pinned(InstanceId id) const {
+  const Record& record = *find(id);
+  if (!record.reported) return record.demand;
+  if (options_.policy == MemoryPolicy::kNone) return record.use.needed();
+  return record.stuck_out ? record.use.resident : record.use.fixed;
+}
+
+Bytes Residency::needed(InstanceId id) const {
+  return find(id)->use.needed();
+}
+
+const MemoryUse* Residency::use(InstanceId id) const {
+  const Record* record = find(id);
+  return record == nullptr || !record->reported ? nullptr : &record->use;
+}
+
+void Residency::set_deadline(Record& record, Instant at) {
+  clear_deadline(record);
+  record.deadline = at;
+  deadlines_.emplace(at, record.id);
+}
+
+void Residency::clear_deadline(Record& record) {
+  deadlines_.erase({record.deadline, record.id});
+  record.deadline = Instant::max();
+}
+
+}  // namespace fairlead

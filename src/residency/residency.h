@@ -1,0 +1,263 @@
+// Where do the bytes live? Device memory follows the queues (MQFQ-Sticky sections 4.3 and 5): what runs has its memory on
+// the device, what is about to run gets it back ahead of time, and what neither runs nor soon will makes room, but only
+// as far as room is needed. Decides moves between device and host; carries none out.
+//
+//            chosen, or its flow is active again                 all there
+//   host ────────────────SwapIn──────────────────> returning ───────────────> device
+//   host <────────────────────────────── leaving <──────SwapOut────────────── device
+//                                                    room is needed, and it does not run
+//
+// Example: 8 GiB, D = 2, A, B and C of 4 GiB each; A and B have run. C is chosen: A was used least recently, so "SwapOut
+// A 4 GiB"; C's start goes on meanwhile. A is chosen while C runs: "SwapOut B 4 GiB", the invocation is delivered at
+// once and its first kernel waits at the gate; B's move is done: "SwapIn A". Three functions on memory for two, and no
+// instance was stopped.
+//
+// The books count, per device: what reports say is there; for what runs at least what its function is expected to need;
+// for an instance that never reports, the expectation. An instance that never reports is never moved.
+//
+// Nothing waits for ever. Every move has a deadline; one that passes it, and one that failed, makes its instance
+// unmovable until it runs again, and if a running invocation waits for that room, idle instances are stopped instead.
+// Every request for room is answered, at its deadline at the latest.
+//
+// Cost: what the records of a device add up to is kept as they change (Books), and what waits for its memory is listed, so
+// settling looks at no record while nothing is short, nothing that is away may return and nobody asks for room: the usual
+// event is O(devices). Deciding who leaves is O(instances of the device).
+//
+// Time: every event carries `now`. Threads: not thread-safe; owned by the core thread. Determinism: ordered containers
+// only where they are walked.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "residency/footprint.h"
+#include "residency/memory_use.h"
+#include "residency/swap_policy.h"
+
+namespace fairlead {
+
+struct ResidencyOptions {
+  MemoryPolicy policy = MemoryPolicy::kPrefetchSwap;
+  Duration move_deadline = std::chrono::seconds(5);  // and a second for each GB that moves on the same GPU
+  Duration room_deadline = std::chrono::seconds(30);
+};
+
+// ---- what it decides
+struct Move {
+  InstanceId instance;
+  GpuId gpu;
+  MoveDirection direction;
+  Bytes bytes;  // out: at least so much; in: all
+};
+struct RoomAnswer {
+  InstanceId instance;
+  std::uint64_t request;
+  bool granted;
+};
+struct StopIdle {  // its memory cannot leave without it
+  InstanceId instance;
+};
+using ResidencyDecision = std::variant<Move, RoomAnswer, StopIdle>;
+using ResidencyDecisions = std::vector<ResidencyDecision>;
+
+// ---- what it asks of the layers beside it
+struct FlowDemand {
+  Claim claim = Claim::kLeaving;
+  std::size_t queued = 0;
+  Duration expected_gap{0};  // as SwapCandidate
+};
+class ResidencyContext {
+ public:
+  virtual ~ResidencyContext() = default;
+  virtual FlowDemand demand_of(Instant now, FlowId flow) const = 0;
+  virtual bool anything_queued() const = 0;  // false: no demand has anything queued
+  // One of `idle`, which is not empty: the instance that is missed least.
+  virtual InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const = 0;
+};
+
+struct MemoryCounters {
+  std::uint64_t swap_ins = 0, swap_outs = 0;         // asked for
+  std::uint64_t swap_failures = 0;                   // answered otherwise than done, or not at all
+  std::uint64_t bytes_in = 0, bytes_out = 0;         // of moves that were done
+  std::uint64_t prefetches_in_time = 0;              // back before the invocation was dispatched
+  std::uint64_t prefetches_late = 0;                 // on the way when it was dispatched
+  std::uint64_t room_granted = 0, room_refused = 0;  // requests of instances
+};
+
+class Residency {
+ public:
+  Residency(const ResidencyOptions& options, std::unique_ptr<SwapPolicy> swap, const ResidencyContext& context);
+
+  // Configuration. REQUIRES: known where it is used, added once. `memory` 0: not known, nothing moves out ahead of need.
+  void add_gpu(GpuId gpu, Bytes memory);
+  void add_function(FlowId flow, Bytes seed);
+  void update_function(FlowId flow, Bytes seed);  // what was learnt stays unless the seed changed
+  void remove_function(FlowId flow);
+
+  // Device memory the next invocation of the function is expected to need; 0: not known.
+  Bytes expected(FlowId flow) const;
+
+  // Instances. Each add is ended by one gone, or by stopping and then gone or its deadline.
+  void add(Instant now, InstanceId instance, FlowId flow, GpuId gpu, Bytes demand);  // running: it starts for someone
+  bool run(Instant now, InstanceId instance, Bytes demand);  // chosen; true: all its memory is on the device
+  void started(Instant now, InstanceId instance);            // ready, and nothing is bound to it yet
+  void rest(Instant now, InstanceId instance);               // nothing is bound to it any more
+  void stopping(Instant now, InstanceId instance);           // being killed: its memory is there until it is gone
+  void gone(InstanceId instance);                            // not there: no effect
+
+  // Events. Unknown instances are ignored. False: so was this event.
+  bool report(InstanceId instance, const MemoryUse& use);
+  bool moved(InstanceId instance, MoveDirection direction, MoveOutcome outcome);
+  bool needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes);
+  bool wants_memory(InstanceId instance);
+  std::vector<InstanceId> expire(Instant now);  // whose moves were given up: they count otherwise now
+  std::optional<Instant> next_deadline() const;
+
+  // What follows from all the events since the last call.
+  void settle(Instant now, ResidencyDecisions& out);
+
+  // Bytes that stay on the device while it does not run; what it needs when it runs, as far as its own reports say.
+  Bytes pinned(InstanceId instance) const;
+  Bytes needed(InstanceId instance) const;
+  const MemoryUse* use(InstanceId instance) const;  // null: it has never reported
+  const MemoryCounters& counters() const { return counters_; }
+
+  // Aborts unless the books are what the records add up to. For tests.
+  void check_books() const;
+
+ private:
+  // What one record counts with, and what a device's records add up to.
+  struct Books {
+    Bytes occupied{0};     // on the device now, what is coming included
+    Bytes reserved{0};     // and what it may grow to while it runs
+    Bytes outgoing{0};     // leaves, for others to take
+    Bytes on_the_link{0};  // moves either way
+    int absent = 0;        // records whose memory must return or is waited for, and that do not move
+    int absent_runs = 0;   // of those, the ones that run
+    int wanted = 0;        // records with `wanted`
+
+    Books& operator+=(const Books& other);
+    Books& operator-=(const Books& other);
+    bool operator==(const Books&) const = default;
+  };
+  struct Device;
+  struct Record {
+    InstanceId id;
+    FlowId flow;
+    Device* device = nullptr;
+    Books counted;    // as the device's books have it; recount() after every change
+    Bytes demand{0};  // reserved while it runs; all that is known while it never reports
+    MemoryUse use;
+    Instant last_used;
+    bool reported = false;
+    bool runs = true;
+    bool stopping = false;
+
+    std::optional<MoveDirection> moving;
+    Bytes moving_bytes{0};
+    MemoryUse before_move;
+    Instant deadline = Instant::max();  // of the move, or of the stop
+    bool stuck_out = false;             // did not move out when asked; until it runs again
+    bool stuck_in = false;              // until it reports or asks
+    std::uint64_t tried_at = 0;         // Device::freed when the device was full for it; 0: it was not
+
+    std::uint64_t believed_at = 0;  // Device::freed when it was granted room that the books said was free
+
+    bool prefetched = false;  // brought back, or on its way, for an invocation not yet dispatched
+    bool wanted = false;      // a thread of it waits, though nothing is bound to it
+    bool asked = false;       // a thread of it waits, though all is there by the books: they are wrong
+    bool came_back = false;   // was brought back for that: it does not leave for another of the kind
+    bool sample_due = false;
+    Bytes peak{0};  // of the run that is going on, or that is not sampled yet
+
+    bool idle() const { return !runs && !stopping; }
+    bool absent() const { return (use.away > Bytes(0) || asked) && !moving && !stopping; }
+    Bytes occupied() const;
+    Bytes reserved() const;
+    Bytes outgoing() const;
+    Bytes movable() const;  // could leave if it were asked now
+    Books books() const;
+  };
+  struct RoomRequest {
+    InstanceId instance;
+    std::optional<std::uint64_t> request;  // none: its swap-in found the device full
+    Bytes bytes;
+    Instant deadline;
+    std::set<InstanceId> awaited;  // moves and stops it waits for
+    bool freed = false;            // one of them made room
+  };
+  struct Device {
+    GpuId id;
+    Bytes memory{0};
+    std::map<InstanceId, Record> records;
+    Books books;
+    std::vector<Record*> absent;  // ordered by id
+    std::deque<RoomRequest> requests;
+    std::size_t reporting = 0;  // records that have reported
+    std::uint64_t freed = 1;    // counts up whenever memory may have come free
+  };
+  struct Learnt {
+    Bytes seed;
+    Footprint footprint;
+  };
+  // Whose memory may leave for another's: that of idle instances, or only of those whose flows are throttled or inactive.
+  enum class Displace { kAnyIdle, kLeaving, kLeavingUnlessCameBack, kNobody };
+
+  // ---- residency.cc
+  Record* find(InstanceId instance);
+  const Record* find(InstanceId instance) const;
+  void erase(Record& record);
+  static void recount(Record& record);
+  static void count_as(Record& record, const Books& books);
+  void begin_stop(Instant now, Record& record);
+  void learn(Record& record);
+  void set_deadline(Record& record, Instant at);
+  void clear_deadline(Record& record);
+  void finish_move(Record& record, MoveDirection direction, MoveOutcome outcome);
+  void tell_requests(Device& device, InstanceId instance, bool freed);
+
+  // ---- moves.cc
+  void make_room_for_runs(Instant now, Device& device, ResidencyDecisions& out);
+  void bring_back_runs(Instant now, Device& device, ResidencyDecisions& out);
+  void prefetch(Instant now, Device& device, ResidencyDecisions& out);
+  void bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out);
+  bool bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
+                       ResidencyDecisions& out);
+  static bool is_latest(const Device& device, const Record& record);
+  bool may_return(const Device& device, const Record& record) const;
+  std::vector<SwapCandidate> candidates(Instant now, const Device& device, Displace displace, InstanceId except) const;
+  Bytes swap_out(Instant now, Device& device, Bytes bytes, Displace displace, InstanceId except,
+                 ResidencyDecisions& out, std::set<InstanceId>* chosen = nullptr);
+  Bytes stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
+                  std::set<InstanceId>* chosen = nullptr);
+  void start_move(Instant now, Device& device, Record& record, MoveDirection direction, Bytes bytes,
+                  ResidencyDecisions& out);
+
+  // ---- room.cc
+  void answer_requests(Instant now, Device& device, ResidencyDecisions& out);
+  bool is_possible(const Device& device, const Record& asker, const RoomRequest& request) const;
+  static bool became_free(const Device& device, Record& asker, const RoomRequest& request);
+  void plan(Instant now, Device& device, const Record& asker, RoomRequest& request, ResidencyDecisions& out);
+  void answer(const RoomRequest& request, Device& device, bool granted, ResidencyDecisions& out);
+
+  const ResidencyOptions options_;
+  const std::unique_ptr<SwapPolicy> swap_;
+  const ResidencyContext& context_;
+  std::map<GpuId, Device> devices_;
+  std::unordered_map<InstanceId, Record*> records_;  // of all devices
+  std::unordered_map<FlowId, Learnt> functions_;
+  std::set<std::pair<Instant, InstanceId>> deadlines_;  // of moves and stops
+  MemoryCounters counters_;
+};
+
+}  // namespace fairlead
