@@ -6,10 +6,6 @@
 namespace fairlead {
 namespace {
 
-std::string_view start_kind_name(StartKind start) {
-  return start == StartKind::kCold ? "cold" : "warm";
-}
-
 std::string line(const StartInstance& a) {
   return fmt::format("start instance={} flow={} gpu={}", a.instance.value(), a.flow.value(), a.gpu.value());
 }
@@ -30,7 +26,28 @@ std::string line(const Complete& a) {
                      a.queue_time.count(), a.start_time.count(), a.service.count());
 }
 
+std::string line(const SwapOutMemory& a) {
+  return fmt::format("swap_out instance={} gpu={} bytes={}", a.instance.value(), a.gpu.value(), a.bytes.count());
+}
+
+std::string line(const SwapInMemory& a) {
+  return fmt::format("swap_in instance={} gpu={}", a.instance.value(), a.gpu.value());
+}
+
+std::string line(const GrantRoom& a) {
+  return fmt::format("room instance={} request={} granted={}", a.instance.value(), a.request, a.granted);
+}
+
 }  // namespace
+
+std::string_view start_kind_name(StartKind start) {
+  switch (start) {
+    case StartKind::kDeviceWarm: return "device-warm";
+    case StartKind::kHostWarm: return "host-warm";
+    case StartKind::kCold: return "cold";
+  }
+  return "unknown";
+}
 
 std::string_view outcome_name(Outcome outcome) {
   switch (outcome) {
@@ -53,6 +70,7 @@ std::string_view stop_reason_name(StopReason reason) {
     case StopReason::kFunctionChanged: return "function_changed";
     case StopReason::kStartFailed: return "start_failed";
     case StopReason::kShutdown: return "shutdown";
+    case StopReason::kGpuDrained: return "gpu_drained";
   }
   return "unknown";
 }

@@ -1,11 +1,19 @@
 #include "core/core.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "core/state.h"
 
 namespace fairlead {
+namespace {
+
+FlowShare share_of(const FlowSpec& spec) {
+  return {.weight = spec.weight, .tenant = spec.tenant, .objective = spec.objective};
+}
+
+}  // namespace
 
 Status validate(const CoreOptions& options) {
   if (options.tokens_per_gpu < 1) {
@@ -19,13 +27,44 @@ Status validate(const CoreOptions& options) {
     return fail(Errc::kInvalidArgument, "start_deadline is {} s and return_deadline is {} s, both must be above 0",
                 to_seconds(options.start_deadline), to_seconds(options.return_deadline));
   }
+  if (options.move_deadline <= Duration(0) || options.room_deadline <= Duration(0)) {
+    return fail(Errc::kInvalidArgument, "move_deadline is {} s and room_deadline is {} s, both must be above 0",
+                to_seconds(options.move_deadline), to_seconds(options.room_deadline));
+  }
   return {};
 }
+
+std::string_view eviction_name(EvictionKind kind) {
+  return kind == EvictionKind::kLru ? "lru" : "cost";
+}
+
+std::optional<EvictionKind> eviction_named(std::string_view name) {
+  if (name == "lru") return EvictionKind::kLru;
+  if (name == "cost") return EvictionKind::kCost;
+  return std::nullopt;
+}
+
+namespace {
+
+std::unique_ptr<const EvictionPolicy> make_eviction(EvictionKind kind, const RestartCosts& costs) {
+  if (kind == EvictionKind::kCost) return std::make_unique<CostAwareEviction>(costs);
+  return std::make_unique<LruEviction>();
+}
+
+std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
+  if (kind == EvictionKind::kCost) return std::make_unique<CostAwareSwap>();
+  return std::make_unique<LruSwap>();
+}
+
+}  // namespace
 
 Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy)
     : options(core_options),
       policy(std::move(queue_policy)),
-      pool(core_options.tokens_per_gpu, core_options.instances_per_gpu) {}
+      eviction(make_eviction(core_options.eviction, *this)),
+      residency({core_options.memory_policy, core_options.move_deadline, core_options.room_deadline},
+                make_swap(core_options.eviction), *this),
+      pool(core_options.instances_per_gpu) {}
 
 Core::Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy) {
   const Status valid = validate(options);
@@ -39,12 +78,14 @@ Core::~Core() = default;
 // ---- configuration
 
 void Core::add_gpu(const GpuSpec& gpu) {
-  state_->pool.add_gpu(gpu.gpu, gpu.memory);
+  state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.tokens == 0 ? state_->options.tokens_per_gpu : gpu.tokens);
+  state_->residency.add_gpu(gpu.gpu, gpu.memory);
 }
 
 void Core::add_function(const FlowSpec& spec) {
   FL_CHECK(state_->functions.emplace(spec.flow, spec).second, "flow {} is there already", spec.flow.value());
-  state_->policy->add_flow(spec.flow, spec.weight);
+  state_->residency.add_function(spec.flow, spec.expected_memory);
+  state_->policy->add_flow(spec.flow, share_of(spec));
   state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
 }
 
@@ -52,8 +93,9 @@ void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
   const auto function = state_->functions.find(spec.flow);
   if (function == state_->functions.end()) return;
   function->second = spec;
-  state_->policy->set_weight(spec.flow, spec.weight);
-  state_->retire_instances(spec.flow, out);
+  state_->residency.update_function(spec.flow, spec.expected_memory);
+  state_->policy->set_share(spec.flow, share_of(spec));
+  state_->retire_instances(now, spec.flow, out);
   state_->limit_concurrency(now, spec.flow, out);
   state_->dispatch(now, out);
 }
@@ -75,11 +117,14 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
       continue;
     }
     state_->end_bound(now, *instance, Outcome::kRemoved, Outcome::kRemoved, out);
-    state_->stop(instance->id, StopReason::kFunctionChanged, out);
+    state_->stop(now, instance->id, StopReason::kFunctionChanged, out);
   }
   state_->complete_queued(now, flow, Outcome::kRemoved, out);
   state_->policy->remove_flow(flow);
   state_->functions.erase(flow);
+  state_->residency.remove_function(flow);
+  state_->cold_starts.erase(flow);
+  state_->told_setups.erase(flow);
   state_->dispatch(now, out);
 }
 
@@ -160,21 +205,24 @@ void Core::shut_down(Instant now, Actions& out) {
   while (!state_->pool.instances().empty()) {
     const Instance& instance = state_->pool.instances().begin()->second;
     state_->end_bound(now, instance, Outcome::kShutdown, Outcome::kShutdown, out);
-    state_->stop(instance.id, StopReason::kShutdown, out);
+    state_->stop(now, instance.id, StopReason::kShutdown, out);
   }
   state_->complete_queued(now, FlowId(), Outcome::kShutdown, out);
 }
 
 std::optional<Instant> Core::next_wakeup() const {
-  const std::optional<Instant> expiry = state_->policy->next_expiry();
-  if (state_->deadlines.empty()) return expiry;
-  const Instant deadline = state_->deadlines.begin()->first;
-  return expiry && *expiry < deadline ? *expiry : deadline;
+  Instant next = state_->policy->next_expiry().value_or(Instant::max());
+  if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
+  next = std::min(next, state_->residency.next_deadline().value_or(Instant::max()));
+  return next == Instant::max() ? std::nullopt : std::optional(next);
 }
 
 void Core::wake(Instant now, Actions& out) {
   state_->expire_deadlines(now, out);
   state_->policy->expire(now);
+  for (const InstanceId id : state_->residency.expire(now)) {
+    if (Instance* there = state_->pool.find(id)) state_->count_memory(*there);
+  }
   state_->dispatch(now, out);
 }
 
@@ -186,13 +234,23 @@ FlowView Core::flow(FlowId flow) const {
 
 std::vector<InstanceView> Core::instances() const {
   std::vector<InstanceView> views;
-  for (const auto& [id, i] : state_->pool.instances()) views.push_back({id, i.flow, i.gpu, i.state, i.last_used});
+  for (const auto& [id, i] : state_->pool.instances()) {
+    views.push_back({id, i.flow, i.gpu, i.state, i.last_used});
+    if (const MemoryUse* use = state_->residency.use(id)) views.back().memory = *use;
+  }
   return views;
+}
+
+Bytes Core::expected_memory(FlowId flow) const {
+  return state_->residency.expected(flow);
 }
 
 std::vector<GpuView> Core::gpus() const {
   std::vector<GpuView> views;
-  for (const auto& [id, gpu] : state_->pool.gpus()) views.push_back({id, gpu.tokens_in_use, gpu.instances.size()});
+  for (const auto& [id, gpu] : state_->pool.gpus()) {
+    views.push_back(
+        {id, gpu.tokens_in_use, gpu.instances.size(), gpu.memory_in_use, gpu.tokens, gpu.serves, gpu.starting_ahead});
+  }
   return views;
 }
 

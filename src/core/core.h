@@ -1,9 +1,11 @@
 // The core: state + event + now -> actions. It owns every scheduling decision of a node: which invocation is next
-// (queueing), on which GPU and instance (placement), when an instance starts or goes. The node carries the actions out
-// with real processes; a simulator carries them out in virtual time; a test compares lists.
+// (queueing), on which GPU and instance (placement), whose memory is on the device (residency), when an instance starts
+// or goes. The node carries the actions out with real processes; a simulator carries them out in virtual time; a test
+// compares lists.
 //
 //   arrival of f ──> queue of f ──> policy picks f ──> warm instance idle?  yes: Deliver
-//                                                                           no:  StartInstance, Deliver once it is ready
+//                         │                                                 no:  StartInstance, Deliver once it is ready
+//                         └──> starts ahead: StartInstance, and f is picked once it is ready and a token is free
 //   completion  ──> token back, charge f, instance idle again ──> next choice
 //
 // Time: every event carries `now`; the core holds no clock. It asks for a wake-up with next_wakeup().
@@ -15,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,10 +26,16 @@
 #include "base/units.h"
 #include "placement/instance_pool.h"
 #include "queueing/policy.h"
+#include "residency/residency.h"
 
 namespace fairlead {
 
 // ---- what the core is told about
+
+// Which idle instance, and whose idle memory, goes first when room is needed.
+enum class EvictionKind { kLru, kCost };
+std::optional<EvictionKind> eviction_named(std::string_view name);  // "lru", "cost"; empty for any other
+std::string_view eviction_name(EvictionKind kind);
 
 // REQUIRES: 1 <= tokens_per_gpu <= instances_per_gpu; Core checks it, so validate what people wrote first.
 struct CoreOptions {
@@ -37,6 +46,15 @@ struct CoreOptions {
   Duration start_deadline = std::chrono::seconds(60);  // from StartInstance to ready
   // From an answer to the question for the next invocation; an instance that takes longer is stopped.
   Duration return_deadline = std::chrono::seconds(5);
+  MemoryPolicy memory_policy = MemoryPolicy::kPrefetchSwap;
+  EvictionKind eviction = EvictionKind::kLru;
+  // Instances that may start at the same time per GPU without holding a token of it, ahead of the choice of what they
+  // will run. 0: a cold start holds the token of the invocation it is for (the paper).
+  std::size_t starts_per_gpu = 0;
+  bool no_cold_duplicates = false;  // wait for a busy instance where that is expected to be sooner than a second start
+  // From SwapOutMemory, SwapInMemory to memory_moved; and a second for each GB that moves on the same GPU.
+  Duration move_deadline = std::chrono::seconds(5);
+  Duration room_deadline = std::chrono::seconds(30);  // from needs_room to GrantRoom
 };
 
 // kInvalidArgument names the field, its value and the bound.
@@ -48,18 +66,26 @@ struct FlowSpec {
   double weight = 1.0;
   Duration timeout = std::chrono::seconds(60);                // from delivery to answer
   std::optional<std::size_t> max_concurrency = std::nullopt;  // reserved concurrency; 0 refuses every invocation
-  Bytes expected_memory{0};                                   // device memory of one instance; 0: not known
+  Bytes expected_memory{0};                          // device memory of one instance, until it is learnt; 0: not known
+  TenantId tenant;                                   // for policies with tenants; 0: none named
+  std::optional<Duration> objective = std::nullopt;  // for policies with deadlines
 };
 
 struct GpuSpec {
   GpuId gpu;
   Bytes memory{0};
+  std::size_t tokens = 0;  // D; 0: CoreOptions::tokens_per_gpu
 };
 
 // ---- what the core decides
 
-enum class StartKind { kCold, kWarm };
-enum class StopReason { kEvicted, kTimeout, kFunctionChanged, kStartFailed, kShutdown };
+// What an invocation found when it was dispatched.
+enum class StartKind {
+  kDeviceWarm,  // an instance, and its memory on the device
+  kHostWarm,    // an instance whose memory is, at least in part, on the host or on its way
+  kCold,        // no instance
+};
+enum class StopReason { kEvicted, kTimeout, kFunctionChanged, kStartFailed, kShutdown, kGpuDrained };
 enum class Outcome {
   kSuccess,
   kFunctionError,  // the function answered with an error
@@ -72,6 +98,7 @@ enum class Outcome {
 };
 std::string_view outcome_name(Outcome outcome);
 std::string_view stop_reason_name(StopReason reason);
+std::string_view start_kind_name(StartKind start);  // "device-warm", "host-warm", "cold"
 
 struct StartInstance {
   InstanceId instance;
@@ -98,12 +125,32 @@ struct
   FlowId flow;
   Outcome outcome;
   StartKind start;
-  Duration queue_time;  // arrival to dispatch
+  Duration queue_time;  // arrival to dispatch; a start ahead lies in it
   Duration start_time;  // dispatch to delivery
   Duration service;     // GPU time charged
   bool operator==(const Complete&) const = default;
 };
-using Action = std::variant<StartInstance, StopInstance, Deliver, Complete>;
+
+// Moves of an instance's device memory; each is answered by one memory_moved. An instance gets none before it has
+// reported, and one at a time.
+struct SwapOutMemory {  // it holds no invocation
+  InstanceId instance;
+  GpuId gpu;
+  Bytes bytes;  // at least so much, and no more than is needed
+  bool operator==(const SwapOutMemory&) const = default;
+};
+struct SwapInMemory {  // all of it
+  InstanceId instance;
+  GpuId gpu;
+  bool operator==(const SwapInMemory&) const = default;
+};
+struct GrantRoom {  // the answer to needs_room
+  InstanceId instance;
+  std::uint64_t request;
+  bool granted;  // false: nothing more can be moved
+  bool operator==(const GrantRoom&) const = default;
+};
+using Action = std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom>;
 using Actions = std::vector<Action>;
 
 // One line for traces and test failures: "start instance=3 flow=1 gpu=2". Equal actions give equal lines.
@@ -117,21 +164,27 @@ struct InstanceView {
   GpuId gpu;
   InstanceState state;
   Instant last_used;
+  std::optional<MemoryUse> memory = std::nullopt;  // empty: it never reported
 };
 struct GpuView {
   GpuId gpu;
   std::size_t tokens_in_use = 0;
   std::size_t instances = 0;
+  Bytes memory_admitted{0};        // what the invocations that run are expected to need
+  std::size_t tokens = 0;          // D
+  bool serves = true;              // false: drained
+  std::size_t starting_ahead = 0;  // instances that start without a token
 };
 // arrived = completed + failed + what is queued or dispatched now.
 struct CoreCounters {
-  std::uint64_t arrived = 0;      // accepted
-  std::uint64_t rejected = 0;     // refused by arrive()
-  std::uint64_t completed = 0;    // the function answered, with a result or an error
-  std::uint64_t failed = 0;       // any other outcome
-  std::uint64_t cold_starts = 0;  // instances started
-  std::uint64_t warm_starts = 0;  // deliveries to an instance that was there
+  std::uint64_t arrived = 0;                                   // accepted
+  std::uint64_t rejected = 0;                                  // refused by arrive()
+  std::uint64_t completed = 0;                                 // the function answered, with a result or an error
+  std::uint64_t failed = 0;                                    // any other outcome
+  std::uint64_t cold_starts = 0;                               // instances started
+  std::uint64_t device_warm_starts = 0, host_warm_starts = 0;  // deliveries to an instance that was there
   std::uint64_t evictions = 0;
+  MemoryCounters memory;
 };
 
 class Core {
@@ -140,6 +193,7 @@ class Core {
   ~Core();
 
   // Devices and functions. Configuration, not events: no `now`, except where work must be answered.
+  // REQUIRES: tokens <= CoreOptions::instances_per_gpu.
   void add_gpu(const GpuSpec& gpu);
   void add_function(const FlowSpec& spec);
   // New code or settings: idle instances are stopped, those that hold an invocation go after its answer; new ones start
@@ -165,6 +219,25 @@ class Core {
   void answered(Instant now, InvocationId invocation, bool is_error, std::optional<Duration> gpu_time, Actions& out);
   // After an answer the instance is busy until it asks for the next invocation.
   void instance_idle(Instant now, InstanceId instance, Actions& out);
+
+  // Device memory. An instance may never say anything of it; it is then counted as its function is expected to need.
+  // Reports: after each answer, after each move, and at most every monitor period otherwise.
+  void memory_report(Instant now, InstanceId instance, const MemoryUse& use, Actions& out);
+  // One for each SwapOutMemory and SwapInMemory. Without it: move_deadline.
+  void memory_moved(Instant now, InstanceId instance, MoveDirection direction, MoveOutcome outcome, Actions& out);
+  // An allocation of `bytes`, or memory that must return, found the device full. Exactly one GrantRoom follows, at once
+  // or within room_deadline, unless the instance goes first; a repeated number is the same request.
+  void needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes, Actions& out);
+  // A thread waits for memory that is away. It comes back as soon as there is room that nothing else has a claim on.
+  void wants_memory(Instant now, InstanceId instance, Actions& out);
+
+  // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= tokens <= instances_per_gpu.
+  void set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out);
+  // The GPU gets no more work until restore_gpu(). Its instances go: those that run an invocation after the answer, the
+  // others at once; what waited for one that was not ready yet is queued again, and nothing is charged.
+  void drain_gpu(Instant now, GpuId gpu, Actions& out);
+  void restore_gpu(Instant now, GpuId gpu, Actions& out);
+
   void drain(Instant now, Actions& out);      // no new arrivals; what was accepted still runs
   bool drained() const;                       // nothing queued, nothing running
   void shut_down(Instant now, Actions& out);  // completes what is left as kShutdown, stops all instances
@@ -176,6 +249,7 @@ class Core {
   // Views. Ordered by id. An instance that has answered and not asked yet shows as busy.
   FlowView flow(FlowId flow) const;  // REQUIRES: the function is there
   std::vector<InstanceView> instances() const;
+  Bytes expected_memory(FlowId flow) const;  // of the next invocation; 0: not known
   std::vector<GpuView> gpus() const;
   const CoreCounters& counters() const;
   const QueuePolicy& policy() const;

@@ -56,12 +56,14 @@ class Scenario {
                  .queue_limit = 60,
                  .queue_limit_per_flow = 20,
                  .start_deadline = 6s,
-                 .return_deadline = 1s},
+                 .return_deadline = 1s,
+                 .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4)},
         model_(rng_.next(), failure_percent),
         node_(options_, policy_named(policy, {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
     const std::uint64_t gpus = 1 + rng_.below(3);
     for (std::uint64_t i = 1; i <= gpus; ++i) {
       node_.core().add_gpu({.gpu = GpuId(i), .memory = rng_.below(2) == 0 ? Bytes(0) : gib(16)});
+      most_tokens_[GpuId(i)] = options_.tokens_per_gpu;
     }
     const std::uint64_t functions = 1 + rng_.below(8);
     for (std::uint64_t i = 1; i <= functions; ++i) add_function();
@@ -79,8 +81,11 @@ class Scenario {
     }
   }
 
-  // Nothing more is sent: everything that was accepted is answered, without an operator's help.
+  // Nothing more is sent: everything that was accepted is answered, once all GPUs serve again.
   void finish() {
+    for (const auto& [gpu, tokens] : most_tokens_) {
+      node_.apply([&](Actions& out) { node_.core().restore_gpu(node_.now(), gpu, out); });
+    }
     node_.apply([&](Actions& out) { node_.core().drain(node_.now(), out); });
     node_.run();
     check();
@@ -114,7 +119,7 @@ class Scenario {
   }
 
   void random_event() {
-    const std::uint64_t event = rng_.below(100);
+    const std::uint64_t event = rng_.below(105);
     if (event < 80) return arrive();
     const FlowId flow = random_function();
     const Instant now = node_.now();
@@ -133,10 +138,25 @@ class Scenario {
         core.remove_function(now, flow, out);
       } else if (event < 97) {
         add_function();
-      } else {
+      } else if (event < 100) {
         repeat_a_late_event(out);
+      } else {
+        change_a_gpu(out);
       }
     });
+  }
+
+  void change_a_gpu(Actions& out) {
+    const GpuId gpu(1 + rng_.below(most_tokens_.size()));
+    Core& core = node_.core();
+    switch (rng_.below(4)) {
+      case 0: core.drain_gpu(node_.now(), gpu, out); break;
+      case 1: core.restore_gpu(node_.now(), gpu, out); break;
+      default:
+        const std::size_t tokens = 1 + rng_.below(options_.instances_per_gpu);
+        most_tokens_[gpu] = std::max(most_tokens_[gpu], tokens);
+        core.set_tokens(node_.now(), gpu, tokens, out);
+    }
   }
 
   // What a confused or killed process could report.
@@ -175,6 +195,11 @@ class Scenario {
     RC_ASSERT(a.queue_time >= 0s && a.start_time >= 0s && a.service >= 0s);
   }
 
+  // No instance here reports memory, so none is moved.
+  void on(const SwapOutMemory&) { RC_FAIL("nothing reported"); }
+  void on(const SwapInMemory&) { RC_FAIL("nothing reported"); }
+  void on(const GrantRoom&) { RC_FAIL("nothing was asked"); }
+
   // ---- over the state
   void check() {
     const Core& core = node_.core();
@@ -183,13 +208,16 @@ class Scenario {
     std::size_t in_flight = 0;
     for (const GpuView& gpu : core.gpus()) in_flight += gpu.tokens_in_use;
     RC_ASSERT(c.arrived == c.completed + c.failed + core.policy().queued() + in_flight);
-    RC_ASSERT(core.policy().queued() <= options_.queue_limit);
+    std::size_t requeued = 0;  // what a drained GPU gives back was accepted before, and is not refused now
+    for (const auto& [gpu, tokens] : most_tokens_) requeued += tokens;
+    RC_ASSERT(core.policy().queued() <= options_.queue_limit + requeued);
     RC_ASSERT(core.policy().global_virtual_time() >= last_global_);
     last_global_ = core.policy().global_virtual_time();
     check_work_conservation(core);
   }
 
-  // An instance that starts or runs holds a token of its GPU; one that returns may; an idle one does not.
+  // An instance that runs holds a token of its GPU, and one that starts, unless it starts ahead; one that returns may; an
+  // idle one does not.
   void check_tokens(const Core& core) const {
     std::map<GpuId, std::size_t> starting, busy;
     for (const InstanceView& i : core.instances()) {
@@ -197,24 +225,38 @@ class Scenario {
       if (i.state == InstanceState::kBusy) ++busy[i.gpu];
     }
     for (const GpuView& gpu : core.gpus()) {
-      RC_ASSERT(gpu.tokens_in_use <= options_.tokens_per_gpu);
-      RC_ASSERT(gpu.tokens_in_use >= starting[gpu.gpu]);
-      RC_ASSERT(gpu.tokens_in_use <= starting[gpu.gpu] + busy[gpu.gpu]);
+      RC_ASSERT(gpu.tokens_in_use <= most_tokens_.at(gpu.gpu));
+      RC_ASSERT(gpu.starting_ahead <= options_.starts_per_gpu);
+      RC_ASSERT(gpu.starting_ahead == (options_.starts_per_gpu > 0 ? starting[gpu.gpu] : 0));
+      const std::size_t holding = starting[gpu.gpu] - gpu.starting_ahead;
+      RC_ASSERT(gpu.tokens_in_use >= holding);
+      RC_ASSERT(gpu.tokens_in_use <= holding + busy[gpu.gpu]);
       RC_ASSERT(gpu.instances <= options_.instances_per_gpu);
     }
   }
 
-  // No token idles while an eligible invocation waits that needs no device memory (one that does may have to wait for it).
+  // No token idles while an eligible invocation waits that needs no device memory (one that does may have to wait for it);
+  // where instances start ahead: unless one starts for its flow, or no more may start.
   void check_work_conservation(const Core& core) const {
     bool free_token = false;
-    for (const GpuView& gpu : core.gpus()) free_token |= gpu.tokens_in_use < options_.tokens_per_gpu;
+    for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use < gpu.tokens && may_start(gpu);
     if (!free_token) return;
+    std::set<FlowId> starting;
+    for (const InstanceView& i : core.instances()) {
+      if (options_.starts_per_gpu > 0 && i.state == InstanceState::kStarting) starting.insert(i.flow);
+    }
     for (const auto& [flow, spec] : specs_) {
       const FlowView view = core.flow(flow);
       const bool limited = spec.max_concurrency && view.in_flight >= *spec.max_concurrency;
       const bool eligible = view.queued > 0 && view.state != FlowState::kThrottled && !limited;
-      RC_ASSERT(!eligible || spec.expected_memory > Bytes(0));
+      RC_ASSERT(!eligible || spec.expected_memory > Bytes(0) || starting.contains(flow));
     }
+  }
+
+  bool may_start(const GpuView& gpu) const {
+    if (options_.starts_per_gpu == 0) return true;
+    const bool has_place = gpu.tokens_in_use + gpu.starting_ahead < options_.instances_per_gpu;
+    return gpu.starting_ahead < options_.starts_per_gpu && has_place;
   }
 
   Rng rng_;
@@ -222,6 +264,7 @@ class Scenario {
   RandomModel model_;
   VirtualNode node_;
   std::map<FlowId, FlowSpec> specs_;
+  std::map<GpuId, std::size_t> most_tokens_;  // that each GPU had at any time
   std::uint64_t next_flow_ = 1;
   std::uint64_t started_ = 0;
   std::set<InvocationId> accepted_, delivered_, completed_;

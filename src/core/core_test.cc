@@ -29,9 +29,10 @@ TEST_F(CoreTest, ColdThenWarm) {
                                      "start_ns=9000000000 service_ns=2000000000"));
   EXPECT_THAT(idle(1, 11s), IsEmpty());
   arrive(2, kA, 20s);
-  EXPECT_THAT(in_full(), ElementsAre("deliver invocation=2 instance=1 gpu=1 start=warm deadline_ns=80000000000"));
+  EXPECT_THAT(in_full(),
+              ElementsAre("deliver invocation=2 instance=1 gpu=1 start=device-warm deadline_ns=80000000000"));
   EXPECT_EQ(core_->counters().cold_starts, 1u);
-  EXPECT_EQ(core_->counters().warm_starts, 1u);
+  EXPECT_EQ(core_->counters().device_warm_starts, 1u);
 }
 
 TEST_F(CoreTest, TokenIsHeldFromDispatchToAnswer) {

@@ -19,7 +19,7 @@ inline std::unique_ptr<QueuePolicy> policy_named(std::string_view name, const Po
 }
 
 // "start instance=1 flow=1 gpu=1", "deliver invocation=1 instance=1", "complete invocation=1 success",
-// "stop instance=1 evicted".
+// "stop instance=1 evicted", "out instance=1 gib=4", "in instance=1", "room instance=1 request=1 granted".
 inline std::string brief(const Action& action) {
   struct Brief {
     std::string operator()(const StartInstance& a) const { return to_string(a); }
@@ -31,6 +31,14 @@ inline std::string brief(const Action& action) {
     }
     std::string operator()(const Complete& a) const {
       return fmt::format("complete invocation={} {}", a.invocation.value(), outcome_name(a.outcome));
+    }
+    std::string operator()(const SwapOutMemory& a) const {
+      return fmt::format("out instance={} gib={}", a.instance.value(), a.bytes.mib() / 1024);
+    }
+    std::string operator()(const SwapInMemory& a) const { return fmt::format("in instance={}", a.instance.value()); }
+    std::string operator()(const GrantRoom& a) const {
+      return fmt::format("room instance={} request={} {}", a.instance.value(), a.request,
+                         a.granted ? "granted" : "refused");
     }
   };
   return std::visit(Brief(), action);
@@ -70,6 +78,19 @@ class CoreTest : public ::testing::Test {
                  bool is_error = false) {
     return lines(at, [&](Actions& out) { core_->answered(now_, InvocationId(invocation), is_error, gpu_time, out); });
   }
+  Lines report(std::uint64_t instance, const MemoryUse& use, std::optional<Duration> at = {}) {
+    return lines(at, [&](Actions& out) { core_->memory_report(now_, InstanceId(instance), use, out); });
+  }
+  Lines moved(std::uint64_t instance, MoveDirection direction, MoveOutcome outcome = MoveOutcome::kDone,
+              std::optional<Duration> at = {}) {
+    return lines(at, [&](Actions& out) { core_->memory_moved(now_, InstanceId(instance), direction, outcome, out); });
+  }
+  Lines needs_room(std::uint64_t instance, std::uint64_t request, Bytes bytes, std::optional<Duration> at = {}) {
+    return lines(at, [&](Actions& out) { core_->needs_room(now_, InstanceId(instance), request, bytes, out); });
+  }
+  Lines wants_memory(std::uint64_t instance, std::optional<Duration> at = {}) {
+    return lines(at, [&](Actions& out) { core_->wants_memory(now_, InstanceId(instance), out); });
+  }
   Lines cancel(std::uint64_t invocation, std::optional<Duration> at = {}) {
     return lines(at, [&](Actions& out) { core_->cancel(now_, InvocationId(invocation), out); });
   }
@@ -84,6 +105,15 @@ class CoreTest : public ::testing::Test {
   }
   Lines wake(Duration at) {
     return lines(at, [&](Actions& out) { core_->wake(now_, out); });
+  }
+  Lines set_tokens(std::uint64_t gpu, std::size_t tokens) {
+    return lines({}, [&](Actions& out) { core_->set_tokens(now_, GpuId(gpu), tokens, out); });
+  }
+  Lines drain_gpu(std::uint64_t gpu) {
+    return lines({}, [&](Actions& out) { core_->drain_gpu(now_, GpuId(gpu), out); });
+  }
+  Lines restore_gpu(std::uint64_t gpu) {
+    return lines({}, [&](Actions& out) { core_->restore_gpu(now_, GpuId(gpu), out); });
   }
   Lines drain() {
     return lines({}, [&](Actions& out) { core_->drain(now_, out); });

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "base/check.h"
 #include "core/state.h"
@@ -11,33 +12,38 @@ constexpr int kMinChargeDivisor = 10;
 
 }  // namespace
 
-// Every free token is offered until the policy has nothing for it. Terminates: each choice takes a token.
 void Core::State::dispatch(Instant now, Actions& out) {
+  latest = now;
+  offer_tokens(now, out);
+  if (starts_ahead()) start_ahead(now, out);
+  settle_memory(now, out);
+}
+
+// Every free token is offered until the policy has nothing for it. Terminates: each choice takes a token.
+void Core::State::offer_tokens(Instant now, Actions& out) {
   while (pool.has_free_token() && policy->queued() > 0) {
     const auto choice = policy->choose(now, *this);
-    if (!choice) return;
+    if (!choice) break;
     Invocation& invocation = invocations.at(choice->invocation);
-    const auto placement = placer.place(pool, choice->flow, functions.at(choice->flow).expected_memory);
+    const auto placement = placer.place(pool, choice->flow, residency.expected(choice->flow));
     FL_CHECK(placement, "flow {} was chosen and cannot be placed", choice->flow.value());
     invocation.dispatched = now;
 
+    for (const InstanceId victim : placement->evict) evict(now, victim, out);
     if (Instance* warm = placement->instance) {
+      const bool on_device = residency.run(now, warm->id, placement->memory);
+      const bool fresh = warm->fresh;
+      pool.count_memory(*warm, placement->memory, warm->pinned);
       pool.bind(*warm, choice->invocation);
+      note_setup(choice->flow);
       invocation.instance = warm->id;
-      invocation.start = StartKind::kWarm;
+      invocation.start = fresh ? StartKind::kCold : on_device ? StartKind::kDeviceWarm : StartKind::kHostWarm;
+      settle_memory(now, out);  // before the invocation: its memory returns while the payload travels
       if (warm->state == InstanceState::kIdle) deliver(now, *warm, out);
       continue;
     }
-    for (const InstanceId victim : placement->evict) {
-      stop(victim, StopReason::kEvicted, out);
-      ++counters.evictions;
-    }
-    const Instance& started = pool.add(now, choice->flow, placement->gpu, placement->memory, choice->invocation);
-    invocation.instance = started.id;
+    invocation.instance = start(now, choice->flow, *placement, choice->invocation, out);
     invocation.start = StartKind::kCold;
-    set_deadline(started.id, now + options.start_deadline);
-    ++counters.cold_starts;
-    out.push_back(StartInstance{started.id, started.flow, started.gpu});
   }
 }
 
@@ -52,8 +58,9 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   const auto function = functions.find(instance.flow);
   FL_CHECK(function != functions.end(), "flow {} was removed", instance.flow.value());
   const Instant deadline = now + function->second.timeout;
-  set_deadline(instance.id, deadline);
-  if (invocation.start == StartKind::kWarm) ++counters.warm_starts;
+  deadlines.set(instance.id, deadline);
+  if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
+  if (invocation.start == StartKind::kHostWarm) ++counters.host_warm_starts;
   out.push_back(Deliver{instance.bound, instance.id, instance.gpu, invocation.start, deadline});
 }
 
@@ -81,20 +88,22 @@ void Core::State::complete_run(Instant now, Invocations::iterator it, Outcome ou
 }
 
 void Core::State::complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out) {
-  for (auto it = invocations.begin(); it != invocations.end();) {
-    const auto current = it++;
-    if (current->second.instance || (flow && current->second.flow != flow)) continue;
-    policy->cancel(now, current->second.flow, current->first);
-    complete(now, current, outcome, Duration(0), out);
+  std::vector<InvocationId> queued;
+  for (const auto& [id, invocation] : invocations) {
+    if (!invocation.instance && (!flow || invocation.flow == flow)) queued.push_back(id);
+  }
+  std::sort(queued.begin(), queued.end());
+  for (const InvocationId id : queued) {
+    const auto it = invocations.find(id);
+    policy->cancel(now, it->second.flow, id);
+    complete(now, it, outcome, Duration(0), out);
   }
 }
 
 bool Core::State::can_run(FlowId flow) const {
-  return placer.can_place(pool, flow, functions.at(flow).expected_memory);
-}
-
-bool Core::State::has_warm_instance(FlowId flow) const {
-  return placer.has_warm(pool, flow);
+  const Bytes expected = residency.expected(flow);
+  if (placer.has_warm(pool, flow, expected)) return true;
+  return !starts_ahead() && !worth_waiting(flow) && placer.can_place(pool, flow, expected);
 }
 
 }  // namespace fairlead

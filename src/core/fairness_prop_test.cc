@@ -48,6 +48,7 @@ struct Setting {
   Duration over_run = 10s;
   std::size_t tokens_per_gpu = 1;
   std::uint64_t gpus = 1;
+  std::size_t starts_per_gpu = 0;
   std::vector<FunctionUnderTest> functions;  // flows 1, 2, ...
 };
 
@@ -56,7 +57,10 @@ class Experiment {
   explicit Experiment(const Setting& setting)
       : setting_(setting),
         model_(setting_.functions),
-        node_({.tokens_per_gpu = setting.tokens_per_gpu, .queue_limit = 1'000'000, .queue_limit_per_flow = 1'000'000},
+        node_({.tokens_per_gpu = setting.tokens_per_gpu,
+               .queue_limit = 1'000'000,
+               .queue_limit_per_flow = 1'000'000,
+               .starts_per_gpu = setting.starts_per_gpu},
               policy_named(setting.policy, {.over_run = setting.over_run}), model_),
         meter_(node_.core(), of_interest(setting)) {
     for (std::uint64_t i = 1; i <= setting.gpus; ++i) node_.core().add_gpu({.gpu = GpuId(i)});
@@ -134,6 +138,7 @@ Setting random_setting(Rng& rng) {
   setting.over_run = std::chrono::milliseconds(rng.below(4) == 0 ? 0 : rng.below(10'000));
   setting.tokens_per_gpu = 1 + rng.below(4);
   setting.gpus = 1 + rng.below(2);
+  setting.starts_per_gpu = rng.below(4);
   const std::uint64_t functions = 2 + rng.below(5);
   for (std::uint64_t i = 0; i < functions; ++i) {
     setting.functions.push_back({.service = std::chrono::milliseconds(1 + rng.below(rng.below(2) == 0 ? 200 : 5000)),
@@ -210,7 +215,9 @@ TEST(Fairness, FcfsBreaksTheBound) {
 
 Duration wait_in_flood(const Setting& setting, std::uint64_t flood) {
   SteadyModel model(setting.functions);
-  VirtualNode node({.tokens_per_gpu = setting.tokens_per_gpu, .queue_limit_per_flow = 5000},
+  VirtualNode node({.tokens_per_gpu = setting.tokens_per_gpu,
+                    .queue_limit_per_flow = 5000,
+                    .starts_per_gpu = setting.starts_per_gpu},
                    policy_named(setting.policy, {.over_run = setting.over_run}), model);
   node.core().add_gpu({.gpu = GpuId(1), .memory = gib(16)});
   for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
@@ -251,6 +258,16 @@ TEST(Starvation, FunctionThatNeverStartsDoesNotKeepOthersOut) {
   EXPECT_LE(waited, 10s + 3 * 500ms) << "the window T, and three failing starts";
 }
 
+TEST(Starvation, FunctionThatNeverStartsDoesNotTakeAllStarts) {
+  const Setting setting{.starts_per_gpu = 1,
+                        .functions = {{.service = 1s, .cold_start = 500ms, .starts = false},
+                                      {.service = 1s, .cold_start = 500ms, .starts = false},
+                                      {.service = 1s, .cold_start = 500ms}}};
+  const Duration waited = wait_in_flood(setting, 4000);
+  EXPECT_GE(waited, 0s);
+  EXPECT_LE(waited, 2 * 10s + 4 * 500ms) << "both are charged their failed starts up to the end of the window";
+}
+
 TEST(Starvation, FunctionThatHardlyUsesTheGpuDoesNotKeepOthersOut) {
   const Setting setting{.functions = {{.service = 1s, .gpu_time = Duration(0)}, {.service = 1s}}};
   const Duration waited = wait_in_flood(setting, 4000);
@@ -261,13 +278,16 @@ TEST(Starvation, FunctionThatHardlyUsesTheGpuDoesNotKeepOthersOut) {
 // Two small functions together never leave 16 GiB free; the large one holds Global_VT, so they reach the end of the
 // window, are throttled, and the GPU empties for it.
 TEST(Starvation, FunctionThatNeedsTheWholeGpuGetsIt) {
-  const Setting setting{
-      .tokens_per_gpu = 2,
-      .functions = {
-          {.service = 1s, .memory = gib(8)}, {.service = 700ms, .memory = gib(4)}, {.service = 1s, .memory = gib(16)}}};
-  const Duration waited = wait_in_flood(setting, 1000);
-  EXPECT_GT(waited, 5s);
-  EXPECT_LE(waited, 2 * 10s + 2s);
+  for (const std::size_t starts : {0, 4}) {
+    const Setting setting{.tokens_per_gpu = 2,
+                          .starts_per_gpu = starts,
+                          .functions = {{.service = 1s, .memory = gib(8)},
+                                        {.service = 700ms, .memory = gib(4)},
+                                        {.service = 1s, .memory = gib(16)}}};
+    const Duration waited = wait_in_flood(setting, 1000);
+    EXPECT_GT(waited, 5s) << starts;
+    EXPECT_LE(waited, 2 * 10s + 2s) << starts;
+  }
 }
 
 }  // namespace

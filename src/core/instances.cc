@@ -8,14 +8,26 @@ namespace fairlead {
 void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   Instance* instance = pool.find(id);
   if (instance == nullptr || instance->state != InstanceState::kStarting) return;
-  deliver(now, *instance, out);
+  learn_cold_start(instance->flow, now - instance->last_used);
+  if (instance->bound) {
+    deliver(now, *instance, out);
+    return;
+  }
+  deadlines.clear(id);
+  pool.end_start(*instance);
+  residency.started(now, id);
+  count_memory(*instance);
+  note_setup(instance->flow);
+  dispatch(now, out);
 }
 
 void Core::State::gone(Instant now, InstanceId id, Actions& out) {
-  const Instance* instance = pool.find(id);
-  if (instance == nullptr) return;
-  end_bound(now, *instance, Outcome::kStartFailed, Outcome::kCrashed, out);
-  forget(id);
+  residency.gone(id);  // also one that was stopped: its memory is free from here on
+  if (const Instance* instance = pool.find(id)) {
+    fail_start(now, *instance, out);
+    end_bound(now, *instance, Outcome::kStartFailed, Outcome::kCrashed, out);
+    forget(id);
+  }
   dispatch(now, out);
 }
 
@@ -27,12 +39,18 @@ void Core::State::answered(Instant now, InvocationId id, bool is_error, std::opt
   FL_CHECK(instance != nullptr && instance->bound == id, "invocation {}", id.value());
   complete_run(now, invocation, is_error ? Outcome::kFunctionError : Outcome::kSuccess, gpu_time, out);
   if (instance->retiring) {
-    stop(instance->id, StopReason::kFunctionChanged, out);
+    const bool serves = pool.gpu(instance->gpu).serves;
+    stop(now, instance->id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
+  } else if (!policy->keeps_instances()) {
+    stop(now, instance->id, StopReason::kEvicted, out);
   } else {
     pool.release(*instance);
+    note_setup(instance->flow);
+    residency.rest(now, instance->id);
+    count_memory(*instance);
     instance->answered = true;
     instance->last_used = now;
-    set_deadline(instance->id, now + options.return_deadline);
+    deadlines.set(instance->id, now + options.return_deadline);
   }
   dispatch(now, out);
 }
@@ -44,16 +62,18 @@ void Core::State::idle(Instant now, InstanceId id, Actions& out) {
     deliver(now, *instance, out);
     return;
   }
-  clear_deadline(id);
+  deadlines.clear(id);
   instance->state = InstanceState::kIdle;
   instance->answered = false;
 }
 
 void Core::State::expire_deadlines(Instant now, Actions& out) {
-  while (!deadlines.empty() && deadlines.begin()->first <= now) {
-    const Instance& instance = *pool.find(deadlines.begin()->second);
+  while (!deadlines.empty() && deadlines.next() <= now) {
+    const Instance& instance = *pool.find(deadlines.first());
     const bool starting = instance.state == InstanceState::kStarting;
     out.push_back(StopInstance{instance.id, starting ? StopReason::kStartFailed : StopReason::kTimeout});
+    residency.stopping(now, instance.id);
+    fail_start(now, instance, out);
     end_bound(now, instance, Outcome::kStartFailed, Outcome::kTimeout, out);
     forget(instance.id);
   }
@@ -68,23 +88,28 @@ void Core::State::end_bound(Instant now, const Instance& instance, Outcome if_st
   if (invocation.running) {
     complete_run(now, it, if_running, std::nullopt, out);
   } else if (instance.returning()) {
-    policy->on_requeue(now, invocation.flow, it->first);
-    invocation.instance = InstanceId();
-    invocation.start = StartKind::kCold;
-    limit_concurrency(now, instance.flow, out);
+    requeue(now, it, out);
   } else {
     policy->on_failed_start(now, invocation.flow, it->first, now - invocation.dispatched);
     complete(now, it, if_starting, Duration(0), out);
   }
 }
 
-void Core::State::retire_instances(FlowId flow, Actions& out) {
+void Core::State::requeue(Instant now, Invocations::iterator it, Actions& out) {
+  Invocation& invocation = it->second;
+  policy->on_requeue(now, invocation.flow, it->first);
+  invocation.instance = InstanceId();
+  invocation.start = StartKind::kCold;
+  limit_concurrency(now, invocation.flow, out);
+}
+
+void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
   const std::vector<Instance*> all = pool.of_flow(flow);  // a copy: stop() changes it
   for (Instance* instance : all) {
     if (instance->holds_token()) {
       instance->retiring = true;
     } else {
-      stop(instance->id, StopReason::kFunctionChanged, out);
+      stop(now, instance->id, StopReason::kFunctionChanged, out);
     }
   }
 }
@@ -96,27 +121,22 @@ void Core::State::limit_concurrency(Instant now, FlowId flow, Actions& out) {
   if (limit == 0u) complete_queued(now, flow, Outcome::kCancelled, out);
 }
 
-void Core::State::stop(InstanceId id, StopReason reason, Actions& out) {
+void Core::State::evict(Instant now, InstanceId id, Actions& out) {
+  stop(now, id, StopReason::kEvicted, out);
+  ++counters.evictions;
+}
+
+void Core::State::stop(Instant now, InstanceId id, StopReason reason, Actions& out) {
   out.push_back(StopInstance{id, reason});
+  residency.stopping(now, id);
   forget(id);
 }
 
 void Core::State::forget(InstanceId id) {
-  clear_deadline(id);
+  deadlines.forget(id);
+  const FlowId flow = pool.find(id)->flow;
   pool.remove(id);
-}
-
-void Core::State::set_deadline(InstanceId id, Instant at) {
-  clear_deadline(id);
-  deadline_of[id] = at;
-  deadlines.emplace(at, id);
-}
-
-void Core::State::clear_deadline(InstanceId id) {
-  const auto found = deadline_of.find(id);
-  if (found == deadline_of.end()) return;
-  deadlines.erase({found->second, id});
-  deadline_of.erase(found);
+  note_setup(flow);
 }
 
 }  // namespace fairlead

@@ -1,22 +1,26 @@
-// Inside of Core, shared by its .cc files; nobody else includes it. Which file has what:
+// Inside of Core, shared by its .cc files; nobody else includes it. The hash maps are looked up in, never walked, but for
+// complete_queued(), which sorts what it finds. Which file has what:
 //   core.cc       arrivals, configuration, drain and shutdown, views
+//   gpus.cc       GPUs: how many tokens, whether they serve
 //   dispatch.cc   invocations: chosen, delivered, completed
+//   start_ahead.cc  which instance starts without a token, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
+//   start_costs.cc  cold starts: learnt, told to the policy, and avoided
+//   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
 
-#include <map>
-#include <set>
 #include <unordered_map>
-#include <utility>
 
 #include "core/core.h"
+#include "core/deadlines.h"
 #include "placement/eviction.h"
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
+#include "residency/residency.h"
 
 namespace fairlead {
 
-struct Core::State final : private Placeable {
+struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts {
   State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
 
   // From arrival to completion. In its flow's queue while `instance` is none.
@@ -28,14 +32,17 @@ struct Core::State final : private Placeable {
     InstanceId instance;
     StartKind start = StartKind::kCold;
     bool running = false;  // delivered
+
+    Instant since() const { return running ? delivered : dispatched; }
   };
-  using Invocations = std::map<InvocationId, Invocation>;
+  using Invocations = std::unordered_map<InvocationId, Invocation>;
 
   // ---- core.cc
   Status admit(FlowId flow) const;
 
   // ---- dispatch.cc
   void dispatch(Instant now, Actions& out);
+  void offer_tokens(Instant now, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
   void complete(Instant now, Invocations::iterator invocation, Outcome outcome, Duration service, Actions& out);
@@ -44,6 +51,17 @@ struct Core::State final : private Placeable {
                     Actions& out);
   // Completes what is queued, of one flow or (FlowId()) of all, in order of id.
   void complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out);
+
+  // ---- start_ahead.cc
+  bool starts_ahead() const { return options.starts_per_gpu > 0 && policy->keeps_instances(); }
+  void start_ahead(Instant now, Actions& out);
+  bool may_start_ahead() const;
+  std::optional<Placement> place_start(FlowId flow) const;
+  bool worth_a_duplicate(FlowId flow) const;
+  bool may_go_for_a_start(const Instance& instance) const;
+  // `bound`: holding a token for it; none: ahead.
+  InstanceId start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out);
+  void fail_start(Instant now, const Instance& instance, Actions& out);
 
   // ---- instances.cc
   void ready(Instant now, InstanceId id, Actions& out);
@@ -54,27 +72,49 @@ struct Core::State final : private Placeable {
   // Ends what is bound to an instance that goes: `if_starting` when the instance was not ready yet, `if_running` when it
   // ran. What waited for a warm instance to return is queued again: nothing is known against it.
   void end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running, Actions& out);
-  void retire_instances(FlowId flow, Actions& out);
+  // An invocation that was not delivered yet goes back to the head of its queue, as if it had not been chosen.
+  void requeue(Instant now, Invocations::iterator invocation, Actions& out);
+  void retire_instances(Instant now, FlowId flow, Actions& out);
   void limit_concurrency(Instant now, FlowId flow, Actions& out);
-  void stop(InstanceId id, StopReason reason, Actions& out);
+  void evict(Instant now, InstanceId id, Actions& out);
+  void stop(Instant now, InstanceId id, StopReason reason, Actions& out);
   void forget(InstanceId id);
-  void set_deadline(InstanceId id, Instant at);
-  void clear_deadline(InstanceId id);
+
+  // ---- start_costs.cc
+  void learn_cold_start(FlowId flow, Duration took);
+  void note_setup(FlowId flow);
+  bool worth_waiting(FlowId flow) const;
+
+  // ---- gpus.cc
+  void drain_instance(Instant now, Instance& instance, Actions& out);
+
+  // ---- memory.cc
+  void settle_memory(Instant now, Actions& out);
+  void count_memory(Instance& instance);
+
+  FlowDemand demand_of(Instant at, FlowId flow) const override;
+  bool anything_queued() const override { return policy->queued() > 0; }
+  InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override;
+  Duration cold_start(FlowId flow) const override;
+  Duration expected_gap(FlowId flow) const override;
+  std::size_t instances(FlowId flow) const override;
 
   bool can_run(FlowId flow) const override;
-  bool has_warm_instance(FlowId flow) const override;
 
   const CoreOptions options;
   const std::unique_ptr<QueuePolicy> policy;
-  const LruEviction eviction;
-  const Placer placer{eviction};
-  std::map<FlowId, FlowSpec> functions;
+  const std::unique_ptr<const EvictionPolicy> eviction;
+  const Placer placer{*eviction};
+  Residency residency;
+  std::unordered_map<FlowId, FlowSpec> functions;
   InstancePool pool;
   Invocations invocations;
 
-  // One per instance at most: until ready, until the answer, until it asks for the next. Idle instances have none.
-  std::set<std::pair<Instant, InstanceId>> deadlines;
-  std::unordered_map<InstanceId, Instant> deadline_of;
+  Deadlines deadlines;  // idle instances have none
+
+  std::unordered_map<FlowId, Duration> cold_starts;  // from StartInstance to ready: 0.9 old + 0.1 new
+  std::unordered_map<FlowId, Duration> told_setups;  // QueuePolicy::set_setup, as told last
+  Instant latest{};                                  // of the event that is being handled
 
   CoreCounters counters;
   bool draining = false;

@@ -63,6 +63,12 @@ void VirtualNode::carry_out(const Actions& actions) {
 
 void VirtualNode::perform(const StartInstance& action) {
   flow_of_[action.instance] = action.flow;
+  const auto memory = model_.memory(action.flow);
+  if (memory && devices_.contains(action.gpu)) {
+    Holding& holding = holdings_[action.instance];
+    holding.gpu = action.gpu;
+    holding.size = *memory;
+  }
   const InstanceModel::Start start = model_.start(action);
   const InstanceId instance = action.instance;
   switch (start.end) {
@@ -83,9 +89,14 @@ void VirtualNode::perform(const Deliver& action) {
   const auto flow = flow_of_.find(action.instance);
   FL_CHECK(flow != flow_of_.end(), "instance {} has gone", action.instance.value());
   const InstanceModel::Run run = model_.run(flow->second, action);
-  schedule(now_ + run.after, [this, run, instance = action.instance, invocation = action.invocation] {
-    finish_run(instance, invocation, run);
-  });
+  const auto holding = holdings_.find(action.instance);
+  if (holding == holdings_.end()) return start_run(action.instance, action.invocation, run);
+  holding->second.waiting = {action.invocation, run};
+  run_if_resident(action.instance);
+}
+
+void VirtualNode::start_run(InstanceId instance, InvocationId invocation, const InstanceModel::Run& run) {
+  schedule(now_ + run.after, [this, run, instance, invocation] { finish_run(instance, invocation, run); });
 }
 
 void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const InstanceModel::Run& run) {
@@ -96,6 +107,7 @@ void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const
   }
   const bool is_error = run.end == InstanceModel::RunEnd::kReportsError;
   apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
+  report(instance);
   if (!run.return_after) return;
   schedule(now_ + *run.return_after,
            [this, instance] { apply([&](Actions& out) { core_.instance_idle(now_, instance, out); }); });
@@ -104,6 +116,7 @@ void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const
 void VirtualNode::instance_gone_after(Duration delay, InstanceId instance) {
   schedule(now_ + delay, [this, instance] {
     flow_of_.erase(instance);
+    release_memory(instance);
     apply([&](Actions& out) { core_.instance_gone(now_, instance, out); });
   });
 }

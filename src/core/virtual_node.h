@@ -7,6 +7,10 @@
 // A stopped instance is not silenced: what it was about to report still arrives, late, as from a real process, followed
 // by its exit. The core has to cope.
 //
+// Device memory, for flows whose model says how much: an instance allocates all of it in its first invocation and keeps
+// it, moves take their time on the GPU's link, one after the other in each direction, and an invocation whose memory is
+// away waits for it, as at the shim's gate. The device is as full as it is: an allocation that does not fit asks for room.
+//
 // Time: its own, starts at 0. Threads: not thread-safe. Determinism: events of one instant are handled in the order they
 // were scheduled; the same calls and the same model give the same actions.
 #pragma once
@@ -39,6 +43,17 @@ class InstanceModel {
   virtual ~InstanceModel() = default;
   virtual Start start(const StartInstance& action) = 0;
   virtual Run run(FlowId flow, const Deliver& action) = 0;
+
+  // Device memory of one instance; empty: it has no shim, says nothing of memory and its memory is not modelled.
+  virtual std::optional<Bytes> memory(FlowId) { return std::nullopt; }
+  // How a move that takes `link_time` ends. `moves`: bytes move; `after`: when it is over; `is_answered`: the node is told.
+  struct Transfer {
+    bool moves = true;
+    Duration after{0};
+    bool is_answered = true;
+    MoveOutcome outcome = MoveOutcome::kDone;
+  };
+  virtual Transfer transfer(InstanceId, MoveDirection, Duration link_time) { return {.after = link_time}; }
 };
 
 class VirtualNode {
@@ -52,6 +67,11 @@ class VirtualNode {
   Core& core() { return core_; }
   const Core& core() const { return core_; }
   Instant now() const { return now_; }
+
+  // A GPU whose memory is modelled, with a link of so many bytes per second in each direction.
+  void add_gpu(GpuId gpu, Bytes memory, std::int64_t link_bytes_per_second);
+  // Device memory in use, of all instances. REQUIRES: the GPU was added here.
+  Bytes memory_used(GpuId gpu) const { return devices_.at(gpu).used; }
 
   // Called for each action, in order, before it is carried out. An empty one observes nothing.
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -82,8 +102,31 @@ class VirtualNode {
   void perform(const StopInstance& action);
   void perform(const Deliver& action);
   void perform(const Complete&) {}
+  void perform(const SwapOutMemory& action);
+  void perform(const SwapInMemory& action);
+  void perform(const GrantRoom& action);
   void finish_run(InstanceId instance, InvocationId invocation, const InstanceModel::Run& run);
   void instance_gone_after(Duration delay, InstanceId instance);
+
+  // ---- virtual_memory.cc
+  struct Device {
+    Bytes memory{0}, used{0};
+    std::int64_t link_bytes_per_second = 1;
+    Instant link_free[2] = {};  // by MoveDirection
+  };
+  struct Holding {  // of one instance
+    GpuId gpu;
+    Bytes size{0};
+    MemoryUse use;
+    Bytes arriving{0};
+    std::optional<std::pair<InvocationId, InstanceModel::Run>> waiting;  // for its memory
+  };
+  void start_run(InstanceId instance, InvocationId invocation, const InstanceModel::Run& run);
+  void run_if_resident(InstanceId instance);
+  void release_memory(InstanceId instance);
+  void report(InstanceId instance);
+  void move(InstanceId instance, MoveDirection direction, Bytes bytes);
+  void end_move(InstanceId instance, MoveDirection direction, Bytes bytes, const InstanceModel::Transfer& transfer);
 
   Core core_;
   InstanceModel& model_;
@@ -93,6 +136,9 @@ class VirtualNode {
   std::uint64_t next_event_ = 0;
   std::uint64_t next_invocation_ = 1;
   std::map<InstanceId, FlowId> flow_of_;
+  std::map<GpuId, Device> devices_;
+  std::map<InstanceId, Holding> holdings_;
+  std::uint64_t next_request_ = 1;
 };
 
 }  // namespace fairlead

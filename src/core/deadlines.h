@@ -1,0 +1,55 @@
+// Which instance is overdue next? An instance has one deadline at most (until ready, until the answer, until it asks for
+// the next) and gets two or three with every invocation, so setting and clearing one must not allocate: a heap of those
+// that have one, in which an instance keeps its slot from its first deadline until it is forgotten.
+//
+// Threads: not thread-safe. Determinism: at one instant the lower id is first.
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "queueing/indexed_heap.h"
+
+namespace fairlead {
+
+class Deadlines {
+ public:
+  bool empty() const { return heap_.empty(); }
+  // REQUIRES: not empty.
+  Instant next() const { return heap_.top_key().first; }
+  InstanceId first() const { return heap_.top_key().second; }
+
+  void set(InstanceId id, Instant at) { heap_.set(slot_of(id), {at, id}); }  // instead of the one it had
+  void clear(InstanceId id) {                                                // none: no effect
+    if (const auto found = slots_.find(id); found != slots_.end()) heap_.erase(found->second);
+  }
+  // The instance is gone; its slot is another's.
+  void forget(InstanceId id) {
+    const auto found = slots_.find(id);
+    if (found == slots_.end()) return;
+    heap_.erase(found->second);
+    free_.push_back(found->second);
+    slots_.erase(found);
+  }
+
+ private:
+  using Heap = IndexedHeap<std::pair<Instant, InstanceId>>;
+
+  Heap::Slot slot_of(InstanceId id) {
+    const auto [place, is_new] = slots_.try_emplace(id, static_cast<Heap::Slot>(slots_.size()));
+    if (is_new && !free_.empty()) {
+      place->second = free_.back();
+      free_.pop_back();
+    }
+    return place->second;
+  }
+
+  Heap heap_;
+  std::unordered_map<InstanceId, Heap::Slot> slots_;  // looked up in, never walked
+  std::vector<Heap::Slot> free_;
+};
+
+}  // namespace fairlead

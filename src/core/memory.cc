@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "core/state.h"
+
+namespace fairlead {
+
+// ---- events
+
+void Core::memory_report(Instant now, InstanceId instance, const MemoryUse& use, Actions& out) {
+  if (!state_->residency.report(instance, use)) return;
+  if (Instance* there = state_->pool.find(instance)) state_->count_memory(*there);
+  state_->dispatch(now, out);
+}
+
+void Core::memory_moved(Instant now, InstanceId instance, MoveDirection direction, MoveOutcome outcome, Actions& out) {
+  if (!state_->residency.moved(instance, direction, outcome)) return;
+  if (Instance* there = state_->pool.find(instance)) state_->count_memory(*there);
+  state_->dispatch(now, out);
+}
+
+void Core::needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes, Actions& out) {
+  if (state_->residency.needs_room(now, instance, request, bytes)) state_->dispatch(now, out);
+}
+
+void Core::wants_memory(Instant now, InstanceId instance, Actions& out) {
+  if (state_->residency.wants_memory(instance)) state_->dispatch(now, out);
+}
+
+// ---- what residency decides
+
+void Core::State::settle_memory(Instant now, Actions& out) {
+  latest = now;
+  ResidencyDecisions decisions;
+  residency.settle(now, decisions);
+  for (const ResidencyDecision& decision : decisions) {
+    if (const auto* move = std::get_if<Move>(&decision)) {
+      if (move->direction == MoveDirection::kOut) {
+        out.push_back(SwapOutMemory{move->instance, move->gpu, move->bytes});
+      } else {
+        out.push_back(SwapInMemory{move->instance, move->gpu});
+      }
+    } else if (const auto* answer = std::get_if<RoomAnswer>(&decision)) {
+      out.push_back(GrantRoom{answer->instance, answer->request, answer->granted});
+    } else {
+      evict(now, std::get<StopIdle>(decision).instance, out);
+    }
+  }
+  counters.memory = residency.counters();
+}
+
+// Placement counts what residency knows.
+void Core::State::count_memory(Instance& instance) {
+  const Gpu& gpu = pool.gpu(instance.gpu);
+  instance.needed = InstancePool::counted_memory(gpu, residency.needed(instance.id));
+  pool.count_memory(instance, std::max(instance.memory, instance.needed),
+                    InstancePool::counted_memory(gpu, residency.pinned(instance.id)));
+}
+
+// ---- what residency and eviction ask
+
+namespace {
+
+// A flow that has fallen silent is not expected sooner than it has been silent; one that came once is not expected.
+Duration gap(Instant at, const FlowView& view) {
+  if (!view.last_arrival || !view.inter_arrival) return std::chrono::hours(1);
+  return std::max(*view.inter_arrival, at - *view.last_arrival);
+}
+
+}  // namespace
+
+FlowDemand Core::State::demand_of(Instant at, FlowId flow) const {
+  FlowDemand demand;
+  if (!functions.contains(flow)) return demand;
+  const FlowView view = policy->view(flow);
+  if (view.state == FlowState::kActive) demand.claim = view.queued > 0 ? Claim::kQueued : Claim::kKept;
+  demand.queued = view.queued;
+  demand.expected_gap = gap(at, view);
+  return demand;
+}
+
+InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) const {
+  std::vector<const Instance*> candidates;
+  for (const InstanceId id : idle) candidates.push_back(&pool.instances().at(id));
+  return eviction->victim(candidates).id;
+}
+
+Duration Core::State::expected_gap(FlowId flow) const {
+  return std::max(Duration(1), gap(latest, functions.contains(flow) ? policy->view(flow) : FlowView()));
+}
+
+std::size_t Core::State::instances(FlowId flow) const {
+  return std::max<std::size_t>(1, pool.of_flow(flow).size());
+}
+
+}  // namespace fairlead

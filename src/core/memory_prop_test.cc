@@ -1,0 +1,232 @@
+// Device memory under random workloads, sizes and links, with moves that fail, are lost or come late, checked after every
+// event for what must always hold.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/rng.h"
+#include "core/core_test_support.h"
+#include "core/virtual_node.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::policy_named;
+
+constexpr Bytes kDevice = gib(8);
+
+// Each function needs what it declares. Some instances have no shim; a share of moves goes wrong.
+class Model final : public InstanceModel {
+ public:
+  Model(std::uint64_t seed, int failure_percent) : rng_(seed), failure_percent_(failure_percent) {}
+
+  Bytes size(FlowId flow) const { return mib(512 * static_cast<std::int64_t>(1 + flow.value() * 5 % 16)); }
+  bool has_shim(FlowId flow) const { return flow.value() % 5 != 0; }
+
+  Start start(const StartInstance&) override { return {.after = up_to(4s)}; }
+  Run run(FlowId, const Deliver&) override { return {.after = up_to(2s), .gpu_time = {}, .return_after = up_to(10ms)}; }
+  std::optional<Bytes> memory(FlowId flow) override {
+    return has_shim(flow) ? std::optional(size(flow)) : std::nullopt;
+  }
+  Transfer transfer(InstanceId, MoveDirection, Duration link_time) override {
+    Transfer transfer{.after = link_time};
+    if (rng_.below(100) >= static_cast<std::uint64_t>(failure_percent_)) return transfer;
+    transfer.moves = rng_.below(2) == 0;
+    transfer.is_answered = rng_.below(2) == 0;
+    const MoveOutcome unmoved[] = {MoveOutcome::kBusy, MoveOutcome::kNoRoom, MoveOutcome::kNothing,
+                                   MoveOutcome::kFailed};
+    if (!transfer.moves) transfer.outcome = unmoved[rng_.below(std::size(unmoved))];
+    if (rng_.below(4) == 0) transfer.after += 8s;  // past every deadline
+    return transfer;
+  }
+
+ private:
+  Duration up_to(Duration most) { return Duration(1 + rng_.below(static_cast<std::uint64_t>(most.count()))); }
+
+  Rng rng_;
+  const int failure_percent_;
+};
+
+class Scenario {
+ public:
+  Scenario(std::uint64_t seed, MemoryPolicy memory_policy, int failure_percent)
+      : rng_(seed),
+        faults_(failure_percent > 0),
+        options_{.tokens_per_gpu = 1 + rng_.below(4),
+                 .instances_per_gpu = 4 + rng_.below(8),
+                 .memory_policy = memory_policy,
+                 .eviction = rng_.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
+                 .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4)},
+        model_(rng_.next(), failure_percent),
+        node_(options_, policy_named("mqfq-sticky", {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
+    gpus_ = 1 + rng_.below(2);
+    const auto link = static_cast<std::int64_t>(1 + rng_.below(20)) * 1'000'000'000;
+    for (std::uint64_t i = 1; i <= gpus_; ++i) node_.add_gpu(GpuId(i), kDevice, link);
+    functions_ = 1 + rng_.below(10);
+    for (std::uint64_t i = 1; i <= functions_; ++i) {
+      node_.core().add_function({.flow = FlowId(i), .timeout = 20s, .expected_memory = model_.size(FlowId(i))});
+    }
+    node_.observe([this](const Action& action) {
+      trace_ += to_string(action) + '\n';
+      std::visit([this](const auto& a) { on(a); }, action);
+    });
+  }
+
+  void run(int events) {
+    for (int i = 0; i < events; ++i) {
+      node_.run_until(node_.now() + Duration(rng_.below(1'000'000'000)));
+      random_event();
+      check();
+    }
+  }
+
+  void finish() {
+    node_.apply([&](Actions& out) { node_.core().drain(node_.now(), out); });
+    node_.run();
+    check();
+    RC_ASSERT(node_.core().drained());
+    RC_ASSERT(completed_ == accepted_);
+    for (const auto& [instance, request] : asked_) RC_ASSERT(!live_.contains(instance));
+  }
+
+  const std::string& trace() const { return trace_; }
+  const CoreCounters& counters() const { return node_.core().counters(); }
+
+ private:
+  void random_event() {
+    const std::uint64_t event = rng_.below(100);
+    if (event < 85 || live_.empty()) {
+      const auto invocation = node_.arrive(FlowId(1 + rng_.below(functions_)));
+      if (invocation) ++accepted_;
+      return;
+    }
+    auto instance = live_.begin();
+    std::advance(instance, static_cast<std::ptrdiff_t>(rng_.below(live_.size())));
+    const InstanceId id = instance->first;
+    node_.apply([&](Actions& out) {
+      Core& core = node_.core();
+      if (event < 92) return core.wants_memory(node_.now(), id, out);
+      if (!faults_) return;  // what follows is not the truth
+      if (event < 94) return core.memory_moved(node_.now(), id, MoveDirection::kOut, MoveOutcome::kDone, out);
+      if (event < 96) return core.memory_report(node_.now(), InstanceId(id.value() + 1000), {}, out);
+      const std::uint64_t request = 1'000'000 + next_request_++;
+      asked_.emplace(id, request);
+      core.needs_room(node_.now(), id, request, mib(static_cast<std::int64_t>(rng_.below(12'000))), out);
+    });
+  }
+
+  // ---- over actions
+  void on(const StartInstance& a) { live_[a.instance] = a.flow; }
+  void on(const StopInstance& a) {
+    live_.erase(a.instance);
+    running_.erase(a.instance);
+  }
+  void on(const Deliver& a) {
+    running_.insert(a.instance);
+    instance_of_[a.invocation] = a.instance;
+  }
+  void on(const Complete& a) {
+    ++completed_;
+    running_.erase(instance_of_[a.invocation]);
+    RC_ASSERT(faults_ || a.outcome == Outcome::kSuccess);
+  }
+  void on(const SwapOutMemory& a) {
+    RC_ASSERT(live_.contains(a.instance));
+    RC_ASSERT(!running_.contains(a.instance));
+    RC_ASSERT(model_.has_shim(live_[a.instance]));
+    RC_ASSERT(a.bytes > Bytes(0));
+    RC_ASSERT(options_.memory_policy != MemoryPolicy::kNone);
+  }
+  void on(const SwapInMemory& a) { RC_ASSERT(live_.contains(a.instance)); }
+  void on(const GrantRoom& a) {
+    RC_ASSERT(live_.contains(a.instance));
+    if (a.request >= 1'000'000) RC_ASSERT(asked_.erase({a.instance, a.request}) == 1u);
+  }
+
+  // ---- over the state
+  void check() const {
+    const Core& core = node_.core();
+    bool may_wait = true;
+    for (const GpuView& gpu : core.gpus()) {
+      RC_ASSERT(node_.memory_used(gpu.gpu) <= kDevice);
+      RC_ASSERT(faults_ || gpu.memory_admitted <= kDevice);
+      if (gpu.tokens_in_use < options_.tokens_per_gpu) may_wait &= must_wait_beside(gpu);
+    }
+    RC_ASSERT(may_wait);
+  }
+
+  // No token idles while an eligible invocation waits that would fit beside what runs and starts, unless an instance of its
+  // function starts ahead, or no more may. With faults, more than declared may be expected.
+  bool must_wait_beside(const GpuView& gpu) const {
+    const bool is_full = gpu.starting_ahead >= options_.starts_per_gpu ||
+                         gpu.starting_ahead + gpu.tokens_in_use >= options_.instances_per_gpu;
+    if (faults_ || (options_.starts_per_gpu > 0 && is_full)) return true;
+    std::set<FlowId> starting;
+    for (const InstanceView& i : node_.core().instances()) {
+      if (i.state == InstanceState::kStarting) starting.insert(i.flow);
+    }
+    for (std::uint64_t i = 1; i <= functions_; ++i) {
+      const FlowView view = node_.core().flow(FlowId(i));
+      const bool eligible = view.queued > 0 && view.state != FlowState::kThrottled;
+      const Bytes needed = std::min(kDevice, model_.size(FlowId(i)));
+      const bool starts = options_.starts_per_gpu > 0 && starting.contains(FlowId(i));
+      if (eligible && !starts && gpu.memory_admitted + needed <= kDevice) return false;
+    }
+    return true;
+  }
+
+  Rng rng_;
+  const bool faults_;
+  const CoreOptions options_;
+  Model model_;
+  VirtualNode node_;
+  std::uint64_t gpus_ = 0, functions_ = 0;
+  std::uint64_t accepted_ = 0, completed_ = 0;
+  std::uint64_t next_request_ = 1;
+  std::map<InstanceId, FlowId> live_;
+  std::set<InstanceId> running_;
+  std::map<InvocationId, InstanceId> instance_of_;
+  std::set<std::pair<InstanceId, std::uint64_t>> asked_;
+  std::string trace_;
+};
+
+MemoryPolicy any_policy() {
+  return *rc::gen::element(MemoryPolicy::kNone, MemoryPolicy::kPrefetch, MemoryPolicy::kPrefetchSwap);
+}
+
+TEST(MemoryProperty, TruthfulReportsNeverOvercommitAndNoTokenIdlesForMemoryThatCouldMove) {
+  EXPECT_TRUE(rc::check("admitted <= capacity, work-conserving, nothing that runs is moved, all succeed", [] {
+    Scenario scenario(*rc::gen::arbitrary<std::uint64_t>(), any_policy(), /*failure_percent=*/0);
+    scenario.run(150);
+    scenario.finish();
+  }));
+}
+
+TEST(MemoryProperty, EverythingEndsWhenMovesFailAndAnswersAreLost) {
+  EXPECT_TRUE(rc::check("every invocation completes, every request for room is answered", [] {
+    Scenario scenario(*rc::gen::arbitrary<std::uint64_t>(), any_policy(), *rc::gen::element(5, 30, 100));
+    scenario.run(150);
+    scenario.finish();
+  }));
+}
+
+TEST(MemoryProperty, SameSeedGivesTheSameActions) {
+  std::uint64_t moves = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Scenario first(seed, MemoryPolicy::kPrefetchSwap, 20), second(seed, MemoryPolicy::kPrefetchSwap, 20);
+    for (Scenario* scenario : {&first, &second}) {
+      scenario->run(100);
+      scenario->finish();
+    }
+    EXPECT_EQ(first.trace(), second.trace());
+    moves += first.counters().memory.swap_outs;
+  }
+  EXPECT_GT(moves, 10u) << "the scenarios do move memory";
+}
+
+}  // namespace
+}  // namespace fairlead

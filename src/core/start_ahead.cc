@@ -1,0 +1,94 @@
+// Starting ahead (CoreOptions::starts_per_gpu): a cold start is mostly process start, loading of libraries and copying,
+// and leaves the GPU idle. So an instance starts without a token, for a flow rather than for an invocation, while warm
+// invocations of others run. Once ready it is an idle instance like any other, and the policy's own order gives it its
+// turn.
+//
+// Example: one token, A (start 9 s, tau 1 s) and B (warm, tau 2 s) with four queued each, all at 0 s. Holding the token,
+// A's start ends at 9 s and all is answered at 9 + 4 + 8 = 21 s. Started ahead, B's four run from 0 to 8 s, A is ready at
+// 9 s and all is answered at 13 s.
+//
+// What must not happen, and why it does not:
+// - Thrashing. An instance that has served nothing yet while its flow has work is not stopped for another's start, unless
+//   a token idles: then nothing that is warm could use it.
+// - Starving. The policy orders starts as it orders invocations, and all other idle instances can go. What starts and what
+//   runs fit the device together; a flow that needs much memory holds Global_VT until there is room, as ever.
+// - Starting for ever. A failed start ends one queued invocation of its flow and charges the flow its time.
+#include <algorithm>
+
+#include "base/check.h"
+#include "core/state.h"
+
+namespace fairlead {
+
+// Terminates: each start takes one of the starts that are allowed at a time.
+void Core::State::start_ahead(Instant now, Actions& out) {
+  struct Startable final : Placeable {
+    explicit Startable(const State& of) : state(of) {}
+    bool can_run(FlowId flow) const override { return state.place_start(flow).has_value(); }
+    const State& state;
+  };
+  while (policy->queued() > 0 && may_start_ahead()) {
+    const auto flow = policy->next_start(Startable(*this));
+    if (!flow) return;
+    const auto placement = place_start(*flow);
+    FL_CHECK(placement, "flow {} was chosen and cannot be started", flow->value());
+    for (const InstanceId victim : placement->evict) evict(now, victim, out);
+    start(now, *flow, *placement, InvocationId(), out);
+  }
+}
+
+bool Core::State::may_start_ahead() const {
+  return std::any_of(pool.gpus().begin(), pool.gpus().end(), [this](const auto& entry) {
+    const Gpu& gpu = entry.second;
+    return gpu.serves && gpu.starting_ahead < options.starts_per_gpu;
+  });
+}
+
+// Where the next instance of the flow should start now. Empty: nowhere, or it needs none.
+std::optional<Placement> Core::State::place_start(FlowId flow) const {
+  const std::vector<Instance*>& instances = pool.of_flow(flow);
+  const bool is_first = std::all_of(instances.begin(), instances.end(), [](const Instance* i) { return i->retiring; });
+  if (!is_first && !worth_a_duplicate(flow)) return std::nullopt;
+  const Placer::StartAhead start{.flow = flow,
+                                 .expected = residency.expected(flow),
+                                 .at_once = options.starts_per_gpu,
+                                 .only_where_a_token_idles = !is_first};
+  return placer.place_start(pool, start, [this](const Instance& instance) { return may_go_for_a_start(instance); });
+}
+
+// One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and
+// could have taken such a token has taken it already.)
+bool Core::State::worth_a_duplicate(FlowId flow) const {
+  const std::vector<Instance*>& instances = pool.of_flow(flow);
+  const auto coming = static_cast<std::size_t>(
+      std::count_if(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); }));
+  const FlowView view = policy->view(flow);
+  if (coming >= std::min(pool.free_tokens(), view.queued)) return false;
+  const auto limit = functions.at(flow).max_concurrency;
+  return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
+}
+
+// One that became ready for work that still waits would have been started for nothing, and two flows could start in each
+// other's place for ever.
+bool Core::State::may_go_for_a_start(const Instance& instance) const {
+  return !instance.fresh || policy->view(instance.flow).queued == 0;
+}
+
+InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out) {
+  const Instance& started = pool.add(now, flow, placement.gpu, placement.memory, bound);
+  residency.add(now, started.id, flow, started.gpu, placement.memory);
+  note_setup(flow);
+  deadlines.set(started.id, now + options.start_deadline);
+  ++counters.cold_starts;
+  out.push_back(StartInstance{started.id, flow, started.gpu});
+  return started.id;
+}
+
+// It was not ready and will not be.
+void Core::State::fail_start(Instant now, const Instance& instance, Actions& out) {
+  if (!instance.starts_ahead() || !functions.contains(instance.flow)) return;
+  const auto head = policy->fail_head(now, instance.flow, now - instance.last_used);
+  if (head) complete(now, invocations.find(*head), Outcome::kStartFailed, Duration(0), out);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,60 @@
+// What it costs to begin: learnt cold starts, what a flow's next invocation would have to wait for, and whether a second
+// instance is worth its start.
+#include <algorithm>
+
+#include "core/state.h"
+
+namespace fairlead {
+
+void Core::State::learn_cold_start(FlowId flow, Duration took) {
+  const auto [mean, is_first] = cold_starts.try_emplace(flow, took);
+  if (!is_first) mean->second += (took - mean->second) / 10;
+}
+
+Duration Core::State::cold_start(FlowId flow) const {
+  const auto found = cold_starts.find(flow);
+  return found == cold_starts.end() ? Duration(0) : found->second;
+}
+
+// Tells the policy when it changes. Called where an instance of the flow comes, goes, or takes or gives back its token.
+void Core::State::note_setup(FlowId flow) {
+  const auto known = functions.find(flow);
+  if (known == functions.end()) return;
+  const std::vector<Instance*>& instances = pool.of_flow(flow);
+  const bool is_warm = std::any_of(instances.begin(), instances.end(),
+                                   [](const Instance* instance) { return instance->spare() && !instance->retiring; });
+  const Duration setup = is_warm ? Duration(0) : cold_start(flow);
+  Duration& told = told_setups[flow];
+  if (setup == told) return;
+  told = setup;
+  policy->set_setup(flow, setup);
+}
+
+// No cold duplicate: while the instances that a flow has are expected to serve all that it has queued before a new one
+// could be ready, a new one would only take a token, memory and somebody's place. An instance that is long overdue counts
+// no more.
+//
+// Example: a start takes 9 s, a run 2 s, and one runs since 0.5 s. With three queued the instance is done with them in
+// 1.5 + 2 x 2 = 5.5 s, before a second would be ready; with six, in 11.5 s: a second one is started. After 11 s of a run
+// that should have taken 2 s one is started in any case.
+bool Core::State::worth_waiting(FlowId flow) const {
+  if (!options.no_cold_duplicates) return false;
+  const FlowView view = policy->view(flow);
+  const Duration start = cold_start(flow), run = view.service_estimate;
+  Duration first_free = Duration::max();
+  Duration::rep useful = 0;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (instance->spare() || instance->retiring) continue;
+    const bool is_starting = instance->state == InstanceState::kStarting;
+    const Duration expected = is_starting ? start + run : run;
+    const Duration elapsed = latest - (is_starting ? instance->last_used : invocations.at(instance->bound).since());
+    if (elapsed > expected + start) continue;
+    first_free = std::min(first_free, std::max(Duration(0), expected - elapsed));
+    ++useful;
+  }
+  if (useful == 0) return false;
+  const auto behind = static_cast<Duration::rep>(view.queued > 0 ? view.queued - 1 : 0);
+  return first_free + behind * run / useful <= start;
+}
+
+}  // namespace fairlead
