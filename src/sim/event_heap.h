@@ -1,0 +1,47 @@
+// What is going to happen, in order of time and, at one instant, in the order it was scheduled. Plain records in a binary
+// heap: a simulated invocation costs three of them, so they must not allocate.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+
+namespace fairlead::sim {
+
+enum class EventKind : std::uint8_t { kArrival, kReady, kGpuEnds, kIdle, kGone, kSwappedIn, kSwappedOut };
+
+struct Event {
+  Instant at;
+  std::uint64_t order = 0;
+  EventKind kind = EventKind::kReady;
+  std::uint64_t subject = 0;  // an instance; for kArrival a function, for kGpuEnds a GPU
+  std::uint64_t detail = 0;   // for kGpuEnds its epoch, for a swap the bytes
+};
+
+class EventHeap {
+ public:
+  bool empty() const { return heap_.empty(); }
+  const Event& first() const { return heap_.front(); }  // REQUIRES: not empty
+
+  void add(Instant at, EventKind kind, std::uint64_t subject, std::uint64_t detail = 0) {
+    heap_.push_back({at, next_++, kind, subject, detail});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  Event take() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const Event event = heap_.back();
+    heap_.pop_back();
+    return event;
+  }
+
+ private:
+  static bool later(const Event& a, const Event& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
+
+  std::vector<Event> heap_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace fairlead::sim

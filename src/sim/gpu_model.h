@@ -1,0 +1,60 @@
+// A modelled GPU: invocations that run at the same time slow each other down. Each has work left, in seconds alone on the
+// device; with k in flight all advance at 1 / slowdown(k). Whoever is next to finish, finishes when nothing changes before.
+//
+// Example, slowdown 1, 1.3: A of 2 s starts at 0, B of 1 s at 1. At 1 s A has 1 s left; both advance at 1 / 1.3 and end at
+// 2.3 s.
+//
+// Time: given. Threads: not thread-safe. Determinism: integer nanoseconds of work, rounded up at each change.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "sim/scenario.h"
+
+namespace fairlead::sim {
+
+class GpuModel {
+ public:
+  explicit GpuModel(const DeviceModel& device) : device_(&device) {}
+
+  void start(Instant now, InvocationId invocation, InstanceId instance, Duration work);
+  // The instance starts: `work` is what that takes with nothing beside it.
+  void begin_start(Instant now, InstanceId instance, Duration work);
+  // No effect when it neither runs nor starts here. True: it was starting.
+  bool stop(Instant now, InstanceId instance);
+
+  struct Finished {
+    InvocationId invocation;  // none: the instance has started
+    InstanceId instance;
+  };
+  // When something ends, if nothing starts or stops before; changes with epoch().
+  std::optional<Instant> next_end() const;
+  std::uint64_t epoch() const { return epoch_; }
+  // The one that ends at next_end(), which is `now`; it runs no more.
+  Finished finish(Instant now);
+
+  double busy_seconds() const { return to_seconds(busy_); }
+
+ private:
+  struct Running {
+    InvocationId invocation;
+    InstanceId instance;
+    Duration left;
+  };
+  void advance(Instant now);
+  double slowdown_of(const Running& running) const;
+  Duration wall_left(const Running& running) const;
+  std::vector<Running>::const_iterator next() const;
+
+  const DeviceModel* device_;
+  std::vector<Running> running_;  // and what starts: no invocation
+  std::size_t starting_ = 0;      // of them
+  Instant updated_{};
+  Duration busy_{0};
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace fairlead::sim

@@ -1,0 +1,193 @@
+// Scenario files: TOML whose tables and keys are the settings (settings.h), and [[function]] tables.
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/scenario.h"
+#include "sim/settings.h"
+
+namespace fairlead::sim {
+namespace {
+
+// As set() reads it: scalars as written, arrays joined by commas, pairs by colons.
+Result<std::string> text_of(const std::string& key, const toml::node& node) {
+  if (const auto text = node.value<std::string>()) return *text;
+  if (const auto* integer = node.as_integer()) return fmt::format("{}", integer->get());
+  if (const auto* real = node.as_floating_point()) return fmt::format("{}", real->get());
+  if (const auto* boolean = node.as_boolean()) return std::string(boolean->get() ? "true" : "false");
+  const auto* array = node.as_array();
+  if (array == nullptr) return fail(Errc::kInvalidArgument, "{} must be a number, a text or an array", key);
+  std::string joined;
+  for (const toml::node& element : *array) {
+    auto part = text_of(key, element);
+    if (!part) return part;
+    if (element.is_array()) std::replace(part->begin(), part->end(), ',', ':');
+    joined += (joined.empty() ? "" : ",") + *part;
+  }
+  return joined;
+}
+
+// `field`: "tenant.weight" is the key weight of a table.
+template <typename Number>
+Status read_number(const toml::table& table, const std::string& field, double least, Number& into) {
+  const toml::node* node = table.get(field.substr(field.find('.') + 1));
+  if (node == nullptr) return {};
+  const auto value = node->value<double>();
+  if (!value || !(*value >= least)) {
+    return fail(Errc::kInvalidArgument, "{} must be a number of at least {}", field, least);
+  }
+  into = static_cast<Number>(*value);
+  return {};
+}
+
+Status unknown_keys(const toml::table& table) {
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    static const char* const known[] = {"name",   "warm_s",      "cold_start_s", "memory_mib", "weight",
+                                        "tenant", "objective_s", "copies",       "gpu_share"};
+    if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
+      return fail(
+          Errc::kInvalidArgument,
+          "function.{} is unknown; known are name, warm_s, cold_start_s, memory_mib, weight, tenant, objective_s, "
+          "copies, gpu_share",
+          name);
+    }
+  }
+  return {};
+}
+
+Status read_function(const toml::table& table, std::vector<FunctionModel>& functions) {
+  if (Status known = unknown_keys(table); !known) return known;
+  FunctionModel function;
+  function.name = table["name"].value_or(fmt::format("f{}", functions.size() + 1));
+  function.tenant = table["tenant"].value_or(std::string());
+  double warm = 0, cold = 0, memory = 1536, objective = 0, copies = 1;
+  for (const Status& read :
+       {read_number(table, "function.warm_s", 1e-6, warm), read_number(table, "function.cold_start_s", 0, cold),
+        read_number(table, "function.memory_mib", 0, memory),
+        read_number(table, "function.weight", 1e-3, function.weight),
+        read_number(table, "function.objective_s", 1e-6, objective), read_number(table, "function.copies", 1, copies),
+        read_number(table, "function.gpu_share", 0, function.gpu_share)}) {
+    if (!read) return read;
+  }
+  if (function.gpu_share > 1) {
+    return fail(Errc::kInvalidArgument, "function.gpu_share of {} is {}, it must be from 0 to 1", function.name,
+                function.gpu_share);
+  }
+  if (warm <= 0) return fail(Errc::kInvalidArgument, "function.warm_s of {} is missing", function.name);
+  function.warm = from_seconds(warm);
+  function.cold_start = from_seconds(cold);
+  function.memory = mib(static_cast<std::int64_t>(memory));
+  if (objective > 0) function.objective = from_seconds(objective);
+  const std::string name = function.name;
+  for (int i = 1; i <= static_cast<int>(copies); ++i) {
+    if (i > 1) function.name = fmt::format("{}-{}", name, i);
+    functions.push_back(function);
+  }
+  return {};
+}
+
+Status read_functions(const toml::node& node, Scenario& scenario) {
+  const auto* array = node.as_array();
+  if (array == nullptr) return fail(Errc::kInvalidArgument, "function must be written as [[function]]");
+  scenario.functions.clear();
+  for (const toml::node& element : *array) {
+    const auto* table = element.as_table();
+    if (table == nullptr) return fail(Errc::kInvalidArgument, "function must be written as [[function]]");
+    if (Status read = read_function(*table, scenario.functions); !read) return read;
+  }
+  return {};
+}
+
+Status read_tenants(const toml::node& node, Scenario& scenario) {
+  const auto* array = node.as_array();
+  if (array == nullptr) return fail(Errc::kInvalidArgument, "tenant must be written as [[tenant]]");
+  for (const toml::node& element : *array) {
+    const auto* table = element.as_table();
+    const auto name = table == nullptr ? std::nullopt : (*table)["name"].value<std::string>();
+    if (!name) return fail(Errc::kInvalidArgument, "tenant must be written as [[tenant]], each with a name");
+    for (const auto& [key, value] : *table) {
+      if (key == "name" || key == "weight" || key == "max_in_flight") continue;
+      return fail(Errc::kInvalidArgument, "tenant.{} is unknown; known are name, weight, max_in_flight", key.str());
+    }
+    TenantShare& share = scenario.tenants[*name];
+    double most = 0;
+    if (Status read = read_number(*table, "tenant.weight", 1e-3, share.weight); !read) return read;
+    if (Status read = read_number(*table, "tenant.max_in_flight", 1, most); !read) return read;
+    if (most > 0) share.max_concurrency = static_cast<std::size_t>(most);
+  }
+  return {};
+}
+
+Status read_seeds(const toml::node& node, Scenario& scenario) {
+  scenario.seeds.clear();
+  if (const auto count = node.value<std::int64_t>()) {
+    for (std::int64_t seed = 1; seed <= *count; ++seed) scenario.seeds.push_back(static_cast<std::uint64_t>(seed));
+  } else if (const auto* list = node.as_array()) {
+    for (const toml::node& element : *list) {
+      const auto seed = element.value<std::int64_t>();
+      if (!seed) return fail(Errc::kInvalidArgument, "seeds must be a number of seeds or a list of numbers");
+      scenario.seeds.push_back(static_cast<std::uint64_t>(*seed));
+    }
+  }
+  if (scenario.seeds.empty())
+    return fail(Errc::kInvalidArgument, "seeds must be a number of seeds or a list of numbers");
+  return {};
+}
+
+Status read_table(const toml::table& table, const std::string& prefix, Scenario& scenario) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + std::string(key.str());
+    Status read;
+    if (name == "name" || name == "base") {
+      continue;
+    } else if (name == "function") {
+      read = read_functions(node, scenario);
+    } else if (name == "tenant") {
+      read = read_tenants(node, scenario);
+    } else if (name == "seeds") {
+      read = read_seeds(node, scenario);
+    } else if (const auto* inner = node.as_table()) {
+      // [policy] has the name of the policy beside its options.
+      read = read_table(*inner, name + ".", scenario);
+    } else {
+      const auto text = text_of(name, node);
+      read = text ? set(scenario, name == "policy.name" ? "policy" : name, *text) : Status(fail(text.error()));
+    }
+    if (!read) return read;
+  }
+  return {};
+}
+
+// A trace is named from where the scenario is.
+void name_from_beside(const std::string& scenario, std::string& trace) {
+  if (trace.empty() || std::filesystem::path(trace).is_absolute()) return;
+  trace = (std::filesystem::path(scenario).parent_path() / trace).string();
+}
+
+}  // namespace
+
+Result<Scenario> read_scenario(const std::string& path, Scenario scenario) {
+  toml::table table;
+  try {
+    table = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    return fail(Errc::kInvalidArgument, "{}:{}: {}", path, error.source().begin.line, error.description());
+  }
+  if (const auto base = table["base"].value<std::string>()) {
+    auto found = built_in_scenario(*base);
+    if (!found) return fail(Errc::kInvalidArgument, "{}: base: {}", path, found.error().message);
+    scenario = *std::move(found);
+  }
+  scenario.name = table["name"].value_or(path);
+  if (Status read = read_table(table, "", scenario); !read) {
+    return fail(read.error().code, "{}: {}", path, read.error().message);
+  }
+  if (Status valid = validate(scenario); !valid) return fail(valid.error().code, "{}: {}", path, valid.error().message);
+  name_from_beside(path, scenario.workload.trace_path);
+  return scenario;
+}
+
+}  // namespace fairlead::sim

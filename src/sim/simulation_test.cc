@@ -1,0 +1,248 @@
+#include "sim/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/check.h"
+#include "sim/experiment.h"
+#include "sim/html_report.h"
+#include "sim/settings.h"
+
+namespace fairlead::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+RunResult run(const Scenario& scenario, std::uint64_t seed = 1) {
+  return Simulation(scenario, seed, make_arrivals(scenario, seed)).run();
+}
+
+Scenario scenario(const std::string& name) {
+  return *built_in_scenario(name);
+}
+
+TEST(Simulation, TheSameSeedGivesTheSameRunAndAnotherSeedAnother) {
+  for (const std::string& name : built_in_scenarios()) {
+    const Scenario s = scenario(name);
+    EXPECT_EQ(run(s, 1).state_hash, run(s, 1).state_hash) << name;
+    EXPECT_NE(run(s, 1).state_hash, run(s, 2).state_hash) << name;
+  }
+}
+
+TEST(Simulation, EveryInvocationIsAnsweredOnce) {
+  for (const std::string_view policy : policy_names()) {
+    Scenario s = scenario("a");
+    s.policy = policy;
+    const RunResult result = run(s);
+    std::uint64_t answered = 0;
+    for (const FunctionResult& function : result.functions) {
+      EXPECT_EQ(function.arrived, function.answered) << policy;
+      EXPECT_EQ(function.answered, function.cold + function.host_warm + function.device_warm) << policy;
+      answered += function.answered;
+    }
+    EXPECT_EQ(answered, result.latency.count());
+    EXPECT_GT(answered, 1000u);
+  }
+}
+
+TEST(Simulation, PoliciesAreComparedOnTheSameWork) {
+  Scenario s = scenario("b");
+  const RunResult one = run(s);
+  s.policy = "fcfs";
+  const RunResult other = run(s);
+  for (std::size_t f = 0; f < one.functions.size(); ++f) {
+    EXPECT_EQ(one.functions[f].arrived, other.functions[f].arrived);
+  }
+}
+
+// One function of 1 s on an idle device, no noise: its first call pays the start, the others nothing.
+TEST(Simulation, AnUnloadedFunctionTakesItsTime) {
+  Scenario s = scenario("zipf");
+  s.functions.resize(1);
+  s.functions[0].warm = 1s;
+  s.functions[0].cold_start = 9s;
+  s.noise = 0;
+  s.workload.load = 0.1;
+  s.workload.cv = 0;
+  const RunResult result = run(s);
+  EXPECT_EQ(result.cold(), 1u);
+  EXPECT_NEAR(to_seconds(result.latency.percentile(0.5)), 1.0, 0.02);
+  EXPECT_NEAR(to_seconds(result.latency.greatest()), 10.0, 0.02);
+  EXPECT_NEAR(result.busy_seconds / result.seconds, 0.1, 0.01);
+}
+
+TEST(Simulation, WithoutAPoolEveryStartIsCold) {
+  Scenario s = scenario("zipf");
+  s.policy = "fcfs-naive";
+  s.duration = 300s;
+  const RunResult result = run(s);
+  EXPECT_EQ(result.cold(), result.arrived());
+}
+
+TEST(Simulation, ATenantsFloodDoesNotDrownTheOther) {
+  Scenario s = scenario("flood");
+  const RunResult flat = run(s);
+  s.policy_options.by_tenant = true;
+  const RunResult fair = run(s);
+  const auto p99_of_light = [](const RunResult& result) {
+    Histogram light;
+    for (std::size_t f = 20; f < 24; ++f) light.merge(result.functions[f].latency);
+    return to_seconds(light.percentile(0.99));
+  };
+  EXPECT_LE(p99_of_light(fair), 0.1 * p99_of_light(flat));
+}
+
+// What strikes is checked after every event inside of the run; here that it strikes, and that it can be shown again.
+TEST(Simulation, StartingAheadServesWarmWorkDuringStarts) {
+  Scenario s = scenario("b");
+  const RunResult held = run(s);
+  s.core.starts_per_gpu = 4;
+  const RunResult ahead = run(s);
+  EXPECT_EQ(ahead.latency.count(), held.latency.count());
+  EXPECT_LT(ahead.latency.mean_seconds(), 0.8 * held.latency.mean_seconds());
+  s.device.start_slowdown = 100;
+  EXPECT_GT(run(s).latency.mean_seconds(), held.latency.mean_seconds()) << "interference is not modelled";
+}
+
+TEST(Faults, EveryKindStrikesAndARunCanBeRepeated) {
+  Scenario s = scenario("a");
+  s.faults = true;
+  s.duration = 300s;
+  Faults::Counts struck{};
+  std::uint64_t found_again = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const RunResult result = run(s, seed);
+    EXPECT_EQ(run(s, seed).state_hash, result.state_hash) << seed;
+    for (std::size_t i = 0; i < struck.size(); ++i) struck[i] += result.faults[i];
+    found_again += result.restarts_survived;
+    for (const FunctionResult& f : result.functions) EXPECT_EQ(f.arrived, f.answered + f.failed + f.refused) << seed;
+  }
+  for (std::size_t i = 0; i < struck.size(); ++i) EXPECT_GT(struck[i], 0u) << fault_name(static_cast<Fault>(i));
+  EXPECT_GT(found_again, 0u);
+}
+
+// A core that admits more than it may is found out, with the seed.
+TEST(FaultsDeathTest, AViolationIsFoundAndNamesItsSeed) {
+  Scenario s = scenario("a");
+  s.faults = true;
+  const CheckNote note("seed 7");
+  EXPECT_DEATH(
+      {
+        Scenario wrong = s;
+        Simulation simulation(wrong, 7, make_arrivals(wrong, 7));
+        wrong.core.tokens_per_gpu = 1;  // the core has two
+        simulation.run();
+      },
+      "tokens in use(.|\n)*seed 7");
+}
+
+TEST(Experiment, TheNumberOfThreadsChangesNothing) {
+  Scenario s = scenario("d");
+  s.duration = 300s;
+  s.seeds = {1, 2, 3, 4};
+  const auto all = *variants(s, {"mqfq-sticky", "fcfs"}, "pool.instances", {"4", "8"});
+  ASSERT_EQ(all.size(), 4u);
+  const auto one = run_all(all, 1, nullptr), four = run_all(all, 4, nullptr);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(one[i].total.state_hash, four[i].total.state_hash);
+  EXPECT_EQ(all[1].label, "mqfq-sticky pool.instances=8");
+}
+
+TEST(HtmlReport, NamesCannotBecomeMarkup) {
+  Scenario s = scenario("four-copies");
+  s.functions[0].name = "<script>alert(1)</script>";
+  s.duration = 60s;
+  const auto outcomes = run_all(*variants(s, {}, "", {}), 1, nullptr);
+  const std::string html = html_report("a & b", outcomes);
+  EXPECT_EQ(html.find("<script>"), std::string::npos);
+  EXPECT_NE(html.find("&lt;script&gt;"), std::string::npos);
+  EXPECT_NE(html.find("a &amp; b"), std::string::npos);
+  EXPECT_NE(html.find("<svg"), std::string::npos);
+}
+
+// ---- settings and files
+
+std::string error_of(const std::string& key, const std::string& value) {
+  Scenario s = scenario("zipf");
+  const Status status = set(s, key, value);
+  return status ? "" : status.error().message;
+}
+
+TEST(Settings, ErrorsNameTheKeyTheValueAndTheBound) {
+  EXPECT_EQ(error_of("pool.tokens", "0"), "pool.tokens is \"0\", it must be a number from 1 to 1024");
+  EXPECT_EQ(error_of("noise", "x"), "noise is \"x\", it must be a number from 0 to 0.9");
+  EXPECT_EQ(error_of("workload.kind", "poisson"),
+            "workload.kind is \"poisson\", it must be one of zipf, azure, four-copies, flood, closed");
+  EXPECT_EQ(error_of("workload.lod", "1"), "workload.lod is no setting; `fairlead sim --settings` lists them");
+  EXPECT_EQ(error_of("tokens", "1"), "tokens is no setting; near it are pool.tokens");
+  EXPECT_EQ(error_of("workload.changes", "10:1,5:2"), "workload.changes has 5 s after 10 s, times must not fall");
+  EXPECT_EQ(error_of("policy.over_run_s", "-1"),
+            "policy.over_run_s is \"-1\", it must be a number from 0 to 1000000000");
+}
+
+class ScenarioFile : public ::testing::Test {
+ protected:
+  Result<Scenario> read(const std::string& text) {
+    std::ofstream(path_) << text;
+    return read_scenario(path_, scenario("zipf"));
+  }
+  std::string error(const std::string& text) {
+    const auto read_back = read(text);
+    if (read_back) return "";
+    return read_back.error().message.substr(path_.size());
+  }
+  ~ScenarioFile() override { std::remove(path_.c_str()); }
+
+  const std::string path_ = ::testing::TempDir() + "scenario.toml";
+};
+
+TEST_F(ScenarioFile, SetsWhatItSaysAndKeepsTheRest) {
+  const auto read_back = read(R"(
+name = "mine"
+base = "b"
+duration_s = 60
+seeds = [3, 5]
+[policy]
+name = "mqfq-setup"
+over_run_s = 2.5
+[device]
+slowdown = [1, 1.5]
+[workload]
+load = 0.5
+changes = [[0, 1], [30, 4]]
+[[function]]
+name = "f"
+warm_s = 0.5
+cold_start_s = 2
+objective_s = 3
+copies = 2
+)");
+  ASSERT_TRUE(read_back) << read_back.error().message;
+  EXPECT_EQ(read_back->name, "mine");
+  EXPECT_EQ(read_back->core.instances_per_gpu, 8u);  // of b
+  EXPECT_EQ(read_back->seeds, (std::vector<std::uint64_t>{3, 5}));
+  EXPECT_EQ(read_back->policy, "mqfq-setup");
+  EXPECT_EQ(read_back->policy_options.over_run, 2500ms);
+  EXPECT_EQ(read_back->device.slowdown, (std::vector<double>{1, 1.5}));
+  ASSERT_EQ(read_back->workload.changes.size(), 2u);
+  EXPECT_EQ(read_back->workload.changes[1].at, 30s);
+  ASSERT_EQ(read_back->functions.size(), 2u);
+  EXPECT_EQ(read_back->functions[1].name, "f-2");
+  EXPECT_EQ(read_back->functions[1].objective, 3s);
+}
+
+TEST_F(ScenarioFile, ErrorsNameTheLineOrTheKey) {
+  EXPECT_EQ(error("pool = {").substr(0, 3), ":1:");
+  EXPECT_EQ(error("[pool]\ntokens = 0\n"), ": pool.tokens is \"0\", it must be a number from 1 to 1024");
+  EXPECT_EQ(error("colour = 1\n"), ": colour is no setting; `fairlead sim --settings` lists them");
+  EXPECT_EQ(error("[[function]]\nname = \"f\"\n"), ": function.warm_s of f is missing");
+  EXPECT_EQ(error("[[function]]\nwarm_s = -1\n"), ": function.warm_s must be a number of at least 1e-06");
+  EXPECT_EQ(error("seeds = []\n"), ": seeds must be a number of seeds or a list of numbers");
+  EXPECT_EQ(error("[pool]\ninstances = 1\n"),
+            ": instances_per_gpu is 1, it must be at least tokens_per_gpu, which is 2");
+  EXPECT_NE(error("base = \"nowhere\"\n"), "");
+}
+
+}  // namespace
+}  // namespace fairlead::sim
