@@ -4,14 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <vector>
 
-#include "base/log.h"
 #include "store/bundle_digest.h"
 #include "store/file_tree.h"
+#include "store/staging.h"
 #include "store/store.h"
 #include "store/unzip.h"
 
@@ -20,43 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kStagingPrefix = "staging-";
-
 std::string code_folder(const std::string& state_dir) {
   return fs::absolute(state_dir).lexically_normal().string() + "/code";
 }
-
-// Names its process, so that clearing up never takes an upload of this process that is under way.
-std::string own_staging_prefix() {
-  return fmt::format("{}{}-", kStagingPrefix, getpid());
-}
-
-// Removed on destruction unless it was renamed away.
-class Staging {
- public:
-  static Result<Staging> create(const std::string& state_dir) {
-    const std::string parent = code_folder(state_dir);
-    std::error_code error;
-    fs::create_directories(parent, error);
-    if (error) return fail(errno_error(error.value(), "create folder " + parent));
-    std::string path = parent + "/" + own_staging_prefix() + "XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) return fail(errno_error(errno, "create folder " + path));
-    Staging staging(path);
-    if (chmod(path.c_str(), 0755) != 0) return fail(errno_error(errno, "chmod " + path));
-    return staging;
-  }
-  Staging(Staging&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  Staging& operator=(Staging&&) = delete;
-  ~Staging() {
-    std::error_code ignored;  // what stays is removed at the next start
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit Staging(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // One level down: the usual mistake is to pack the folder instead of its contents.
 std::string bootstrap_one_level_down(const std::string& root) {
@@ -70,8 +35,11 @@ std::string bootstrap_one_level_down(const std::string& root) {
   return "";
 }
 
-Status check_bootstrap(const std::string& root) {
+// A kernel task has no program.
+Status check_program(const std::string& root) {
+  std::error_code error;
   const std::string path = root + "/bootstrap";
+  if (fs::is_regular_file(root + "/task.json", error) && !fs::exists(path, error)) return {};
   struct stat status;
   if (lstat(path.c_str(), &status) != 0) {
     return fail(Errc::kInvalidArgument,
@@ -86,28 +54,15 @@ Status check_bootstrap(const std::string& root) {
   return {};
 }
 
-Status sync_path(const std::string& path, int (*sync)(int)) {
-  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return fail(errno_error(errno, "open " + path));
-  int result = sync(fd);
-  int error = errno;
-  close(fd);
-  if (result != 0) return fail(errno_error(error, "sync " + path));
-  return {};
-}
-
 Result<CodeBundle> install(const std::string& state_dir, const store::FileTree& tree) {
-  if (Status status = check_bootstrap(tree.root()); !status) return fail(status.error());
+  if (Status status = check_program(tree.root()); !status) return fail(status.error());
   Result<store::BundleDigest> digest = store::digest_tree(tree.root());
   if (!digest) return fail(digest.error());
-  const std::string parent = code_folder(state_dir);
-  CodeBundle bundle{.path = parent + "/" + digest->hex(), .sha256_base64 = digest->base64(), .bytes = tree.bytes()};
-  // syncfs: thousands of small files in one call. Content before name: a bundle that exists is complete.
-  if (Status status = sync_path(tree.root(), syncfs); !status) return fail(status.error());
-  if (rename(tree.root().c_str(), bundle.path.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
-    return fail(errno_error(errno, "rename " + tree.root() + " to " + bundle.path));
-  }
-  if (Status status = sync_path(parent, fsync); !status) return fail(status.error());
+  CodeBundle bundle{.path = code_folder(state_dir) + "/" + digest->hex(),
+                    .sha256 = digest->base64(),
+                    .bytes = tree.bytes(),
+                    .image = {}};
+  if (Status status = store::install_folder(tree.root(), bundle.path); !status) return fail(status.error());
   return bundle;
 }
 
@@ -158,7 +113,7 @@ Status copy_tree(const std::string& folder, store::FileTree& tree) {
 
 template <typename Fill>
 Result<CodeBundle> store_bundle(const std::string& state_dir, Fill fill) {
-  Result<Staging> staging = Staging::create(state_dir);
+  Result<store::Staging> staging = store::Staging::create(code_folder(state_dir));
   if (!staging) return fail(staging.error());
   store::FileTree tree(staging->path());
   if (Status status = fill(tree); !status) return fail(status.error());
@@ -177,15 +132,7 @@ Result<CodeBundle> store_folder(const std::string& state_dir, const std::string&
 }
 
 void remove_unused_bundles(const std::string& state_dir, const std::vector<std::string>& used) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(code_folder(state_dir), error)) {
-    bool staging_of_this_process = entry.path().filename().string().starts_with(own_staging_prefix());
-    bool is_used = std::find(used.begin(), used.end(), entry.path().string()) != used.end();
-    if (staging_of_this_process || is_used) continue;
-    std::error_code remove_error;
-    fs::remove_all(entry.path(), remove_error);
-    if (remove_error) spdlog::warn("unused code bundle {}: {}", entry.path().string(), remove_error.message());
-  }
+  store::remove_unused_folders(code_folder(state_dir), used, "code bundle");
 }
 
 }  // namespace fairlead

@@ -68,7 +68,7 @@ TEST_F(BundleTest, ZipIsUnpackedWithItsExecutableBits) {
                                                                 {"lib/link", "../bootstrap", S_IFLNK | 0777}}));
   ASSERT_TRUE(bundle) << bundle.error().message;
   EXPECT_EQ(bundle->bytes, 10 + 3 + 5);
-  EXPECT_EQ(bundle->sha256_base64.size(), 44u);
+  EXPECT_EQ(bundle->sha256.size(), 44u);
   struct stat status;
   ASSERT_EQ(stat((bundle->path + "/lib/run").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0755u);  // no set-uid
@@ -94,7 +94,7 @@ TEST_F(BundleTest, SameContentIsOneBundleHoweverItCame) {
   CodeBundle folder = store_folder(state.path(), source.path() + "/").value();
   CodeBundle zip = store_zip(state.path(), make_zip(entries)).value();
   EXPECT_EQ(folder.path, zip.path);
-  EXPECT_EQ(folder.sha256_base64, zip.sha256_base64);
+  EXPECT_EQ(folder.sha256, zip.sha256);
   EXPECT_EQ(entries_in(state / "code"), 1u);
 
   source.write("lib/data", "12346");

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "store/image_json.h"
+
 namespace fairlead::store {
 namespace {
 
@@ -65,6 +67,21 @@ FunctionRecord function_of(const Row& row, const std::string& state_dir) {
   return record;
 }
 
+Status read_image(const Row& row, FunctionRecord& record) {
+  const std::string text = row.text(16);
+  if (text.empty()) return {};
+  Result<FunctionImage> image = decode_image(text);
+  Result<ImageOverrides> overrides = decode_overrides(row.text(17));
+  if (!image || !overrides) {
+    return fail(Errc::kCorrupt, "stored image of function {}: {}", record.name,
+                (image ? overrides.error() : image.error()).message);
+  }
+  record.image = *std::move(image);
+  record.config.image_config = *std::move(overrides);
+  record.config.package_type = PackageType::kImage;
+  return {};
+}
+
 DeadLetter dead_letter_of(const Row& row) {
   DeadLetter letter;
   letter.request_id = row.text(0);
@@ -86,11 +103,16 @@ Status put_function(Database& database, const std::string& state_dir, const Func
   if (!environment) return fail(environment.error());
   Result<std::string> tags = encode_map(config.tags, "tags");
   if (!tags) return fail(tags.error());
-  return database.run("INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", record.name,
+  Result<std::string> image = record.image ? encode_image(*record.image) : Result<std::string>("");
+  if (!image) return fail(image.error());
+  Result<std::string> image_config = record.image ? encode_overrides(config.image_config) : Result<std::string>("");
+  if (!image_config) return fail(image_config.error());
+  return database.run("INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", record.name,
                       config.description, config.role, config.handler, config.runtime, std::int64_t{config.memory_mib},
                       std::int64_t{config.timeout_seconds}, std::int64_t{config.ephemeral_storage_mib}, *environment,
                       *tags, record.code_sha256, record.code_bytes, relative_to(state_dir, record.code_path),
-                      record.revision_id, record.last_modified_ms, widen(record.reserved_concurrency));
+                      record.revision_id, record.last_modified_ms, widen(record.reserved_concurrency), *image,
+                      *image_config);
 }
 
 Status delete_function(Database& database, const std::string& name) {
@@ -106,7 +128,9 @@ Status load_functions(Database& database, const std::string& state_dir, std::vec
     Result<StringMap> tags = decode_map(row.text(9), record.name, "tags");
     if (!environment) decoded = fail(environment.error());
     if (!tags) decoded = fail(tags.error());
-    if (!environment || !tags) return;
+    Status image = read_image(row, record);
+    if (!image) decoded = image;
+    if (!environment || !tags || !image) return;
     record.config.environment = std::move(*environment);
     record.config.tags = std::move(*tags);
     out.push_back(std::move(record));

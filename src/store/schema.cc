@@ -7,23 +7,30 @@ namespace {
 constexpr std::int64_t kApplicationId = 0x464c4431;
 
 // kMigrations[n] leads from version n to n + 1. Released ones never change.
-constexpr std::string_view kMigrations[kSchemaVersion][3] = {{
-    R"(CREATE TABLE functions (
+constexpr std::string_view kMigrations[kSchemaVersion][3] = {
+    {
+        R"(CREATE TABLE functions (
          name TEXT PRIMARY KEY NOT NULL,
          description TEXT NOT NULL, role TEXT NOT NULL, handler TEXT NOT NULL, runtime TEXT NOT NULL,
          memory_mib INTEGER NOT NULL, timeout_seconds INTEGER NOT NULL, ephemeral_storage_mib INTEGER NOT NULL,
          environment TEXT NOT NULL, tags TEXT NOT NULL,
          code_sha256 TEXT NOT NULL, code_bytes INTEGER NOT NULL, code_path TEXT NOT NULL,
          revision_id TEXT NOT NULL, last_modified_ms INTEGER NOT NULL, reserved_concurrency INTEGER) STRICT)",
-    R"(CREATE TABLE events (
+        R"(CREATE TABLE events (
          request_id TEXT PRIMARY KEY NOT NULL, function TEXT NOT NULL,
          payload BLOB NOT NULL, client_context TEXT NOT NULL,
          attempts INTEGER NOT NULL, accepted_ms INTEGER NOT NULL, not_before_ms INTEGER NOT NULL) STRICT)",
-    R"(CREATE TABLE dead_letters (
+        R"(CREATE TABLE dead_letters (
          id INTEGER PRIMARY KEY, request_id TEXT UNIQUE NOT NULL, function TEXT NOT NULL,
          payload BLOB NOT NULL, error_type TEXT NOT NULL, error_message TEXT NOT NULL,
          attempts INTEGER NOT NULL, accepted_ms INTEGER NOT NULL, failed_ms INTEGER NOT NULL) STRICT)",
-}};
+    },
+    // Functions that are images: JSON, both empty for a zip package.
+    {
+        "ALTER TABLE functions ADD COLUMN image TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE functions ADD COLUMN image_config TEXT NOT NULL DEFAULT ''",
+    },
+};
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {
   std::int64_t value = 0;
@@ -62,6 +69,7 @@ Status check_owner(Database& database) {
 
 Status apply_migration(Database& database, int version) {
   for (std::string_view sql : kMigrations[version]) {
+    if (sql.empty()) continue;
     if (Status status = database.run(sql); !status) return status;
   }
   // PRAGMA takes no parameters; both are part of the transaction.

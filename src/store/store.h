@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,8 +66,9 @@ class Store {
 // Code bundles: content-addressed folders below <state>/code. Blocking; run off the core thread.
 struct CodeBundle {
   std::string path;
-  std::string sha256_base64;
+  std::string sha256;  // as Lambda reports it: base64 for code, hexadecimal for an image
   std::int64_t bytes = 0;
+  std::optional<FunctionImage> image;  // when it is one, see image_store.h
 };
 Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip);          // untrusted input
 Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder);  // `deploy` from a folder

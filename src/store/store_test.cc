@@ -86,6 +86,72 @@ TEST_F(StoreTest, FunctionsComeBackAfterReopening) {
   EXPECT_EQ(functions[0].reserved_concurrency, std::optional<int>(0));
 }
 
+TEST_F(StoreTest, AnImageComesBackWhole) {
+  FunctionRecord record;
+  record.name = "f";
+  record.config.package_type = PackageType::kImage;
+  record.config.image_config = {.entry_point = {"python3"}, .command = {"a", ""}, .working_directory = "/w"};
+  record.image = FunctionImage{.uri = "app:1", .resolved_uri = "app@sha256:1", .digest = "sha256:1", .bytes = 5};
+  record.image->defaults = {.entry_point = {"/e"},
+                            .command = {"c"},
+                            .working_directory = "/d",
+                            .environment = {{"A", "=b"}},
+                            .uid = 1000,
+                            .gid = 65535};
+  {
+    auto store = open_store(io, folder.path());
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record, done); }));
+  }
+  const auto functions = open_store(io, folder.path())->load_functions().value();
+  ASSERT_EQ(functions.size(), 1u);
+  EXPECT_EQ(functions[0].config, record.config);
+  EXPECT_EQ(functions[0].image, record.image);
+}
+
+TEST_F(StoreTest, ADamagedImageIsAnErrorThatNamesTheFunction) {
+  { open_store(io, folder.path()); }
+  const auto put_image = [&](std::string_view text) {
+    auto database = store::Database::open(store::database_path(folder.path())).value();
+    ASSERT_TRUE(
+        database->run("INSERT OR REPLACE INTO functions VALUES "
+                      "('f','','','','',1,1,1,'{}','{}','',0,'','',0,NULL,?,'{}')",
+                      text));
+  };
+  for (const char* text : {"[]", "{", R"({"uid":-1})", R"({"uid":65536})", R"({"uid":"0"})", R"({"command":[1]})",
+                           R"({"environment":{"A":1}})", R"({"environment":[]})"}) {
+    put_image(text);
+    const auto functions = open_store(io, folder.path())->load_functions();
+    ASSERT_FALSE(functions) << text;
+    EXPECT_EQ(functions.error().code, Errc::kCorrupt);
+    EXPECT_THAT(functions.error().message, HasSubstr("image of function f")) << text;
+  }
+  put_image("{}");
+  EXPECT_TRUE(open_store(io, folder.path())->load_functions());
+}
+
+// A database of the first version, as a released node left it.
+TEST_F(StoreTest, ADatabaseFromBeforeImagesIsMigrated) {
+  {
+    auto database = store::open_state_database(folder.path()).value();
+    for (const char* sql :
+         {"ALTER TABLE functions DROP COLUMN image", "ALTER TABLE functions DROP COLUMN image_config",
+          "INSERT INTO functions VALUES ('old','d','r','h','provided',256,9,512,'{\"A\":\"1\"}','{}','c2hh',3,"
+          "'code/abc','r1',7,2)",
+          "PRAGMA user_version = 1"}) {
+      ASSERT_TRUE(database->run(sql)) << sql;
+    }
+  }
+  auto store = open_store(io, folder.path());
+  const auto functions = store->load_functions().value();
+  ASSERT_EQ(functions.size(), 1u);
+  EXPECT_EQ(functions[0].config.memory_mib, 256);
+  EXPECT_EQ(functions[0].config.package_type, PackageType::kZip);
+  EXPECT_FALSE(functions[0].image);
+  EXPECT_EQ(functions[0].code_path, folder / "code/abc");
+  EXPECT_EQ(functions[0].reserved_concurrency, std::optional<int>(2));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(functions[0], done); }));
+}
+
 TEST_F(StoreTest, CodePathsFollowAMovedStateFolder) {
   FunctionRecord record;
   record.name = "f";
