@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "base/units.h"
-#include "runtime/unique_fd.h"
 
 namespace fairlead {
 

@@ -1,6 +1,7 @@
 #include "runtime/environment.h"
 
 #include "runtime/sandbox_root.h"
+#include "wire/shim_frames.h"
 
 namespace fairlead {
 namespace {
@@ -16,14 +17,23 @@ std::string region_of(const std::string& arn) {
   return arn.substr(begin, arn.find(':', begin) - begin);
 }
 
+// The shim comes first in LD_PRELOAD: what the author preloads may itself look for the driver.
+void add_shim(const InstanceSpec& spec, std::map<std::string, std::string>& values) {
+  values.erase(wire::kShimSocketVariable);
+  values.erase(wire::kShimTokenVariable);
+  if (!spec.shim) return;
+  const auto authors = values.find("LD_PRELOAD");
+  const bool more = authors != values.end() && !authors->second.empty();
+  values["LD_PRELOAD"] = more ? kShimLibraryPath + (":" + authors->second) : kShimLibraryPath;
+  values[wire::kShimSocketVariable] = kShimSocketPath;
+  values[wire::kShimTokenVariable] = std::to_string(spec.shim->token);
+}
+
 }  // namespace
 
 std::vector<std::string> sandbox_environment(const InstanceSpec& spec) {
   const std::string region = region_of(spec.arn);
   std::map<std::string, std::string> values = {
-      {"PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"},
-      {"LD_LIBRARY_PATH", "/var/task:/var/task/lib:/opt/lib"},
-      {"LANG", "en_US.UTF-8"},
       {"TZ", ":UTC"},
       {"HOME", "/tmp"},
       {"AWS_REGION", region},
@@ -33,6 +43,16 @@ std::vector<std::string> sandbox_environment(const InstanceSpec& spec) {
       {"AWS_SECRET_ACCESS_KEY", "none"},
       {"AWS_SESSION_TOKEN", "none"},
   };
+  if (spec.container) {
+    // The image's programs and libraries are where it says, by default where every engine assumes them.
+    values["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    if (spec.container->http_port) values["PORT"] = std::to_string(*spec.container->http_port);
+  } else {
+    values["PATH"] = "/usr/local/bin:/usr/bin:/bin:/opt/bin";
+    values["LD_LIBRARY_PATH"] = "/var/task:/var/task/lib:/opt/lib";
+    values["LANG"] = "en_US.UTF-8";
+    values["AWS_EXECUTION_ENV"] = "AWS_Lambda_provided.al2023";
+  }
   for (const auto& [name, value] : spec.environment) values[name] = value;
   const std::map<std::string, std::string> reserved = {
       {"_HANDLER", spec.handler},
@@ -46,9 +66,9 @@ std::vector<std::string> sandbox_environment(const InstanceSpec& spec) {
       {"AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/" + spec.function},
       {"AWS_LAMBDA_LOG_STREAM_NAME", "[$LATEST]" + std::to_string(spec.instance.value())},
       {"AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"},
-      {"AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023"},
   };
   for (const auto& [name, value] : reserved) values[name] = value;
+  add_shim(spec, values);
 
   std::vector<std::string> environment;
   environment.reserve(values.size());

@@ -8,8 +8,9 @@
 
 namespace fairlead {
 
-// "NAME=value", sorted by name. The reserved names (_HANDLER, LAMBDA_*, AWS_LAMBDA_* and the Runtime API's addresses)
-// cannot be overridden, the others (PATH, LANG, TZ, HOME, LD_LIBRARY_PATH, AWS_REGION, credentials) can.
+// "NAME=value", sorted by name. The reserved names (_HANDLER, LAMBDA_*, AWS_LAMBDA_*, FAIRLEAD_SHIM_* and the Runtime
+// API's addresses) cannot be overridden, the others (PATH, LANG, TZ, HOME, LD_LIBRARY_PATH, AWS_REGION, credentials) can.
+// LD_PRELOAD is the shim, then what the author set.
 std::vector<std::string> sandbox_environment(const InstanceSpec& spec);
 
 }  // namespace fairlead

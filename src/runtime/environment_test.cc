@@ -31,6 +31,19 @@ TEST(Environment, RegionIsThatOfTheArn) {
   EXPECT_THAT(sandbox_environment(spec), Contains("AWS_REGION=us-east-1"));
 }
 
+TEST(Environment, TheShimIsPreloadedBeforeWhatTheAuthorPreloads) {
+  InstanceSpec spec;
+  spec.environment = {{"LD_PRELOAD", "/var/task/malloc.so"}, {"FAIRLEAD_SHIM_TOKEN", "1"}};
+  EXPECT_THAT(sandbox_environment(spec), Contains("LD_PRELOAD=/var/task/malloc.so"));
+  EXPECT_THAT(sandbox_environment(spec), Not(Contains("FAIRLEAD_SHIM_TOKEN=1")));
+  spec.shim = ShimAccess{"/lib/shim.so", "/run/1.shim.sock", 42};
+  EXPECT_THAT(sandbox_environment(spec), Contains("LD_PRELOAD=/run/fairlead/libfairlead-shim.so:/var/task/malloc.so"));
+  EXPECT_THAT(sandbox_environment(spec), Contains("FAIRLEAD_SHIM_TOKEN=42"));
+  EXPECT_THAT(sandbox_environment(spec), Contains("FAIRLEAD_SHIM_SOCKET=/run/fairlead/shim.sock"));
+  spec.environment["LD_PRELOAD"] = "";
+  EXPECT_THAT(sandbox_environment(spec), Contains("LD_PRELOAD=/run/fairlead/libfairlead-shim.so"));
+}
+
 TEST(Environment, EveryNameOccursOnce) {
   InstanceSpec spec;
   spec.environment = {{"TZ", "CET"}, {"LAMBDA_TASK_ROOT", "/x"}, {"EMPTY", ""}};

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace fairlead {
 
 inline constexpr std::size_t kMaxMessageBytes = 64 << 10;
-inline constexpr std::size_t kMaxMessageFds = 64;
+inline constexpr std::size_t kMaxMessageFds = 250;  // the kernel's own bound is 253
 
 struct SocketPair {
   UniqueFd first;

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.h"
 #include "base/units.h"
-#include "runtime/unique_fd.h"
 
 namespace fairlead {
 

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -18,12 +16,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/function.h"
+#include "runtime/container_config.h"
 #include "runtime/environment.h"
 #include "runtime/sandbox_root.h"
+#include "runtime/unix_listener.h"
 
 namespace fairlead {
 namespace {
 
+constexpr int kSocketBacklog = 16;
 constexpr std::size_t kLogReadBytes = 64 << 10;  // a pipe's capacity
 // A flooding function is read this much faster than its log's rate, then it waits.
 constexpr std::int64_t kFloodFactor = 4;
@@ -44,26 +45,6 @@ net::HttpLimits runtime_api_limits() {
           .pipelined_requests = 4,
           .idle_timeout = std::chrono::hours(24),  // a function may work for long between two calls
           .connections = 8};
-}
-
-// Bound through /proc/self/fd: a socket's path is limited to 107 bytes, a state folder's is not.
-Result<UniqueFd> listen_on_unix(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const UniqueFd dir(::open(path.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!dir || !socket) return fail(errno_error(errno, "open the folder of " + path));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string short_path = fmt::format("/proc/self/fd/{}{}", dir.get(), path.substr(slash));
-  FL_CHECK(short_path.size() < sizeof address.sun_path, "{}", short_path);
-  std::memcpy(address.sun_path, short_path.data(), short_path.size());
-  ::unlink(path.c_str());
-  // 0666: the function has another uid. Only its sandbox has the socket in its file tree.
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::chmod(path.c_str(), 0666) != 0 || ::listen(socket.get(), 16) != 0) {
-    return fail(errno_error(errno, "listen on " + path));
-  }
-  return socket;
 }
 
 std::int64_t first_child(std::int64_t pid) {
@@ -114,7 +95,7 @@ Instance::~Instance() {
 }
 
 Result<UniqueFd> Instance::open() {
-  Result<UniqueFd> listener = listen_on_unix(socket_path_);
+  Result<UniqueFd> listener = listen_on_unix(socket_path_, SOCK_STREAM, kSocketBacklog);
   if (!listener) return listener;
   if (auto status = server_.adopt_listener(listener->release()); !status) return fail(status.error());
   int pipe_fds[2];
@@ -132,7 +113,12 @@ StartOrder Instance::order() const {
                    .memory_limit = spec_.memory_limit,
                    .tmp_limit = spec_.tmp_limit,
                    .max_processes = spec_.max_processes};
+  if (spec_.shim) {
+    order.binds.push_back({spec_.shim->library, kShimLibraryPath, false});
+    order.binds.push_back({spec_.shim->socket, kShimSocketPath, true});
+  }
   for (const InstanceSpec::Bind& bind : spec_.binds) order.binds.push_back({bind.source, bind.target, bind.writable});
+  if (spec_.container) return container_order(std::move(order), *spec_.container, context_.seccomp);
   return order;
 }
 

@@ -12,12 +12,13 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "net/http_server.h"
 #include "runtime/instance_host.h"
 #include "runtime/instance_log.h"
 #include "runtime/runtime_api.h"
+#include "runtime/seccomp_filter.h"
 #include "runtime/spawn_protocol.h"
-#include "runtime/unique_fd.h"
 
 namespace fairlead {
 
@@ -27,6 +28,7 @@ struct InstanceContext {
   const InstanceHostOptions& options;
   const InstanceEvents& events;
   std::function<void()> log_written;  // the function's log has bytes to flush
+  const SeccompPrograms& seccomp;     // for containers; the spawner has its own
 };
 
 class Instance {

@@ -27,14 +27,15 @@ constexpr std::string_view kSpawnerGone = "the spawner has ended unexpectedly";
 class InstanceHostImpl final : public InstanceHost {
  public:
   InstanceHostImpl(boost::asio::io_context& io, InstanceHostOptions options, InstanceEvents events,
-                   SpawnerProcess spawner)
+                   SpawnerProcess spawner, SeccompPrograms seccomp)
       : io_(io),
         options_(std::move(options)),
         events_(std::move(events)),
         spawner_pid_(spawner.pid),
         spawner_(io, spawner.socket.release()),
         flush_timer_(io),
-        context_{io, options_, events_, [this] { arm_log_flush(); }} {
+        seccomp_(std::move(seccomp)),
+        context_{io, options_, events_, [this] { arm_log_flush(); }, seccomp_} {
     wait_for_notes();
   }
 
@@ -74,6 +75,7 @@ class InstanceHostImpl final : public InstanceHost {
   boost::asio::steady_timer flush_timer_;
   bool flush_armed_ = false;
   bool spawner_gone_ = false;
+  const SeccompPrograms seccomp_;
   const InstanceContext context_;
   std::deque<PendingOrder> pending_;                        // the spawner's socket was full; bounded by the instances
   std::map<std::string, std::weak_ptr<FunctionLog>> logs_;  // owned by the functions' instances
@@ -232,7 +234,10 @@ Result<std::unique_ptr<InstanceHost>> InstanceHost::create(boost::asio::io_conte
   Result<SpawnerProcess> spawner =
       start_spawner({.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups});
   if (!spawner) return fail(spawner.error());
-  return std::make_unique<InstanceHostImpl>(io, std::move(options), std::move(events), std::move(*spawner));
+  Result<SeccompPrograms> seccomp = compile_seccomp();
+  if (!seccomp) return fail(seccomp.error());
+  return std::make_unique<InstanceHostImpl>(io, std::move(options), std::move(events), std::move(*spawner),
+                                            std::move(*seccomp));
 }
 
 }  // namespace fairlead

@@ -19,6 +19,13 @@
 
 namespace fairlead {
 
+// How an instance's processes reach the node's ShimHost (runtime/shim/shim_host.h).
+struct ShimAccess {
+  std::string library;      // libfairlead-shim.so on the host, preloaded into every process of the sandbox
+  std::string socket;       // on the host
+  std::uint64_t token = 0;  // what its processes show there
+};
+
 // Everything a sandbox is built from. The environment is complete: nothing is inherited.
 struct InstanceSpec {
   InstanceId instance;
@@ -35,7 +42,19 @@ struct InstanceSpec {
     std::string target;
     bool writable = false;
   };
+  std::optional<ShimAccess> shim;
   std::vector<Bind> binds;  // GPU libraries, device files, the software GPU's state folder
+
+  // Of a function that is an OCI image: run by crun in the sandbox, with the image as its root. code_path means nothing.
+  struct Container {
+    std::string rootfs;                  // the unpacked image
+    std::vector<std::string> arguments;  // REQUIRES: not empty
+    std::string working_directory;       // "": /
+    std::uint32_t uid = 0;               // inside
+    std::uint32_t gid = 0;
+    std::optional<std::uint16_t> http_port;  // an adapter passes invocations on to it, unless the program polls itself
+  };
+  std::optional<Container> container;
 };
 
 struct Answer {

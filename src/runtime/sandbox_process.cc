@@ -22,7 +22,9 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/container_process.h"
 #include "runtime/fd_socket.h"
+#include "runtime/http_adapter.h"
 #include "runtime/sandbox_root.h"
 #include "runtime/spawn_protocol.h"
 
@@ -72,11 +74,15 @@ Status limit(__rlimit_resource resource, rlim_t value, const char* name) {
   return {};
 }
 
+// Counted per user namespace, so this comes after it is entered.
+Status limit_processes(const StartOrder& order) {
+  return limit(RLIMIT_NPROC, order.max_processes + 1, "NPROC");  // 1: init
+}
+
 // No RLIMIT_FSIZE: /tmp and /dev/shm have quotas that answer ENOSPC, which a program can handle, unlike SIGXFSZ.
 Status set_rlimits(const StartOrder& order, bool memory_by_rlimit) {
   if (auto status = limit(RLIMIT_CORE, 0, "CORE"); !status) return status;
   if (auto status = limit(RLIMIT_NOFILE, kMaxOpenFiles, "NOFILE"); !status) return status;
-  if (auto status = limit(RLIMIT_NPROC, order.max_processes + 1, "NPROC"); !status) return status;  // 1: init
   if (!memory_by_rlimit || order.memory_limit.count() == 0) return {};
   return limit(RLIMIT_DATA, static_cast<rlim_t>(order.memory_limit.count()), "DATA");
 }
@@ -120,10 +126,15 @@ class Sandbox {
     if (message.fds.size() != order->binds.size() + 1) {
       give_up({Errc::kCorrupt, "start order without its descriptors"});
     }
-    if (auto status = confine(*order, message.fds); !status) give_up(status.error());
+    if (auto status = furnish(*order, message.fds); !status) give_up(status.error());
     message.fds.clear();
-    Result<pid_t> function = start_function(*order);
+    // A container is made with the rights that init is about to give up, and given none of them.
+    Result<pid_t> function = order->container.empty() ? Result<pid_t>(0) : run_container(*order);
     if (!function) give_up(function.error());
+    if (auto status = confine(*order); !status) give_up(status.error());
+    if (order->container.empty()) function = start_function(*order);
+    if (!function) give_up(function.error());
+    if (order->http_port != 0) adapter_ = fork_http_adapter(static_cast<std::uint16_t>(order->http_port));
     supervise(*function);
   }
 
@@ -152,14 +163,25 @@ class Sandbox {
     return {};
   }
 
-  Status confine(const StartOrder& order, const std::vector<UniqueFd>& fds) {
+  Status furnish(const StartOrder& order, const std::vector<UniqueFd>& fds) {
     if (auto status = mount_order(order, fds, 1); !status) return status;
     if (auto status = open_standard_files(fds[0].get()); !status) return status;
     // So that a machine out of memory loses functions first.
     (void)write_file("/proc/self/oom_score_adj", "500");
+    return set_rlimits(order, cgroup_ == nullptr);
+  }
+
+  Result<pid_t> run_container(const StartOrder& order) {
+    if (!plan_.user_namespaces) {
+      return fail(Errc::kUnavailable, "functions that are images need user namespaces, which this machine forbids");
+    }
+    return start_container(order.container);
+  }
+
+  Status confine(const StartOrder& order) {
     if (auto status = change_user(); !status) return status;
     if (auto status = die_with_spawner(control_.get()); !status) return status;
-    if (auto status = set_rlimits(order, cgroup_ == nullptr); !status) return status;
+    if (auto status = limit_processes(order); !status) return status;
     if (auto status = drop_capabilities(); !status) return status;
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("PR_SET_NO_NEW_PRIVS");
     if (const int error = load_seccomp(plan_.seccomp); error != 0) return fail(errno_error(error, "load seccomp"));
@@ -216,10 +238,26 @@ class Sandbox {
     return pid;
   }
 
-  [[noreturn]] void supervise(pid_t function) {
-    // The function's output ends with its last writer, not with init.
+  // Passes invocations on to a container that knows HTTP only. A process of its own beside the container, because only
+  // who lives in the container's network reaches it. -1: it could not be forked.
+  pid_t fork_http_adapter(std::uint16_t port) {
+    release_output();
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    control_.reset();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::_exit(run_http_adapter({.port = port}));
+  }
+
+  // The function's output ends with its last writer, not with init.
+  void release_output() {
     ::dup2(0, 1);
     ::dup2(0, 2);
+  }
+
+  [[noreturn]] void supervise(pid_t function) {
+    release_output();
+    if (adapter_ < 0) give_up({Errc::kResourceExhausted, "fork the HTTP adapter: " + std::string(strerror(errno))});
     sigset_t handled;
     sigemptyset(&handled);
     sigaddset(&handled, SIGCHLD);
@@ -228,6 +266,7 @@ class Sandbox {
       int status = 0;
       pid_t pid = 0;
       while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == adapter_ && status != 0) give_up({Errc::kUnavailable, "the HTTP adapter ended"});
         if (pid != function) continue;
         send_message(control_.get(), "X" + std::to_string(status));
         ::_exit(0);
@@ -239,6 +278,7 @@ class Sandbox {
   const SandboxPlan& plan_;
   const Cgroup* cgroup_;
   UniqueFd control_;
+  pid_t adapter_ = 0;
 };
 
 }  // namespace

@@ -14,9 +14,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "runtime/cgroup.h"
 #include "runtime/seccomp_filter.h"
-#include "runtime/unique_fd.h"
 
 namespace fairlead {
 

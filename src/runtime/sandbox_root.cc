@@ -20,7 +20,6 @@ constexpr const char* kSystemDirs[] = {"usr", "bin", "sbin", "lib", "lib32", "li
 constexpr const char* kEtcDirs[] = {"alternatives", "ssl/certs", "pki", "fonts", "OpenCL"};
 constexpr const char* kEtcFiles[] = {"ld.so.cache", "localtime",  "services",
                                      "protocols",   "mime.types", "ssl/openssl.cnf"};
-constexpr const char* kDevices[] = {"null", "zero", "full", "random", "urandom"};
 // Empty files cost kernel memory that no quota in bytes bounds.
 constexpr int kMaxTmpInodes = 65536;
 
@@ -133,7 +132,7 @@ Status fill_etc(const std::string& root) {
 
 Status fill_dev(const std::string& root) {
   if (auto status = make_dirs(root + "/dev/shm"); !status) return status;
-  for (const std::string name : kDevices) {
+  for (const std::string name : kSandboxDevices) {
     const std::string target = root + "/dev/" + name;
     if (auto status = make_file(target, ""); !status) return status;
     if (auto status = bind_mount("/dev/" + name, target, kDevice); !status) return status;
@@ -175,7 +174,8 @@ Status build_template(const std::string& dir) {
   if (auto status = make_dirs(dir); !status) return status;
   if (::mount("tmpfs", dir.c_str(), "tmpfs", MS_NOSUID, "mode=755,size=4m") != 0)
     return failed("mount tmpfs on " + dir);
-  for (const char* name : {"/proc", "/tmp", "/var/task", "/var/runtime", "/run/fairlead", "/opt", "/sys"}) {
+  for (const char* name : {"/proc", "/tmp", "/var/task", "/var/runtime", "/run/fairlead/container", "/opt", "/sys",
+                           "/sys/fs/cgroup"}) {  // crun looks at it, even when told to leave cgroups alone
     if (auto status = make_dirs(dir + name); !status) return status;
   }
   if (::symlink("/tmp", (dir + "/var/tmp").c_str()) != 0) return failed("symlink /var/tmp");

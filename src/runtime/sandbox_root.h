@@ -4,6 +4,7 @@
 // and drops the host's tree. Read-only everywhere but in /tmp, /dev/shm and writable binds.
 //
 //   /usr /bin /lib ...  the host's     /var/task  the code       /run/fairlead/runtime.sock  the Runtime API
+//                                                         /run/fairlead/shim.sock, libfairlead-shim.so  when preloaded
 //   /etc                a few files    /opt       empty          /dev  null zero full random urandom, fd, shm
 #pragma once
 
@@ -13,14 +14,19 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "base/units.h"
 #include "runtime/spawn_protocol.h"
-#include "runtime/unique_fd.h"
 
 namespace fairlead {
 
+inline constexpr const char* kSandboxDevices[] = {"null", "zero", "full", "random", "urandom"};  // in /dev
 inline constexpr const char* kTaskDir = "/var/task";
+inline constexpr const char* kImageDir = "/run/fairlead/image";          // a container's root before the overlay
+inline constexpr const char* kContainerDir = "/run/fairlead/container";  // what crun works on
 inline constexpr const char* kRuntimeSocketPath = "/run/fairlead/runtime.sock";
+inline constexpr const char* kShimSocketPath = "/run/fairlead/shim.sock";
+inline constexpr const char* kShimLibraryPath = "/run/fairlead/libfairlead-shim.so";
 
 // In the spawner, once: builds the template on `dir`. REQUIRES: a mount namespace of its own and the right to mount,
 // umask 022.

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "runtime/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace fairlead {
 namespace {
@@ -155,6 +155,13 @@ Result<SeccompPrograms> compile_seccomp() {
       .newer = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                 BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kNewestKnownCall, 0, 1),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+}
+
+std::vector<sock_filter> joined(const SeccompPrograms& programs) {
+  std::vector<sock_filter> program = programs.newer;
+  program.pop_back();  // its last instruction allows; here the other program has the last word
+  program.insert(program.end(), programs.deny.begin(), programs.deny.end());
+  return program;
 }
 
 int load_seccomp(const SeccompPrograms& programs) {

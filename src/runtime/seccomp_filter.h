@@ -20,6 +20,9 @@ struct SeccompPrograms {
 
 Result<SeccompPrograms> compile_seccomp();
 
+// Both in one program, for who can load only one.
+std::vector<sock_filter> joined(const SeccompPrograms& programs);
+
 // Loads them for the calling process and all its children, for good. Async-signal-safe. 0 or errno.
 // REQUIRES: no_new_privs is set.
 int load_seccomp(const SeccompPrograms& programs);

@@ -72,6 +72,7 @@ std::string encode(const StartOrder& order) {
   out.u64(order.binds.size());
   for (const MountBind& bind : order.binds) out.text(bind.source).text(bind.target).u64(bind.writable);
   out.u64(order.memory_limit.count()).u64(order.tmp_limit.count()).u64(order.max_processes);
+  out.text(order.container).u64(order.http_port);
   return out.take();
 }
 
@@ -103,6 +104,8 @@ Result<StartOrder> decode_start_order(std::string_view bytes) {
   order.memory_limit = Bytes(in.i64());
   order.tmp_limit = Bytes(in.i64());
   order.max_processes = in.u64();
+  order.container = in.text();
+  order.http_port = in.u64();
   if (!in.complete()) return fail(Errc::kCorrupt, "start order of {} bytes is malformed", bytes.size());
   return order;
 }

@@ -30,6 +30,8 @@ struct StartOrder {
   Bytes memory_limit{0};                 // 0: none
   Bytes tmp_limit{0};
   std::uint64_t max_processes = 0;
+  std::string container = {};   // config.json of the container to run in place of /var/task/bootstrap; "": none
+  std::uint64_t http_port = 0;  // of a container that takes invocations by HTTP; 0: it polls the Runtime API
   bool operator==(const StartOrder&) const = default;
 };
 

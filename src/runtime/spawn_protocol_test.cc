@@ -14,7 +14,9 @@ StartOrder example_order() {
           .binds = {{"/srv/code", "/var/task", false}, {"/srv/state", "/run/state", true}},
           .memory_limit = mib(512),
           .tmp_limit = mib(64),
-          .max_processes = 100};
+          .max_processes = 100,
+          .container = R"({"ociVersion":"1.0.0"})",
+          .http_port = 8080};
 }
 
 TEST(SpawnProtocol, DecodesWhatItEncodes) {

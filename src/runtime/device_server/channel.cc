@@ -1,0 +1,83 @@
+#include "runtime/device_server/channel.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace fairlead {
+namespace {
+
+constexpr char kInline = 'i';
+constexpr char kInFile = 'f';
+
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(file, bytes.data(), bytes.size());
+    if (wrote < 0 && errno != EINTR) return false;
+    if (wrote > 0) bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return true;
+}
+
+bool read_all(int file, std::string& out) {
+  struct stat info {};
+  if (::fstat(file, &info) != 0) return false;
+  out.resize(static_cast<std::size_t>(info.st_size));
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = ::pread(file, out.data() + done, out.size() - done, static_cast<off_t>(done));
+    if (got == 0 || (got < 0 && errno != EINTR)) return false;
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace
+
+void DeviceChannel::send(std::string_view frame, std::span<const int> descriptors) {
+  Packet packet;
+  std::vector<int> sent(descriptors.begin(), descriptors.end());
+  UniqueFd file;
+  if (frame.size() < kMaxMessageBytes) {
+    packet.bytes = kInline;
+    packet.bytes += frame;
+  } else {
+    file.reset(::memfd_create("fairlead-frame", MFD_CLOEXEC));
+    FL_CHECK(file && write_all(file.get(), frame), "a frame of {} bytes: errno {}", frame.size(), errno);
+    packet.bytes = kInFile;
+    sent.insert(sent.begin(), file.get());
+  }
+  if (unsent_.empty() && send_message(socket_.get(), packet.bytes, sent, MSG_DONTWAIT) != EAGAIN) return;
+  for (const int descriptor : sent) packet.descriptors.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  unsent_.push_back(std::move(packet));
+}
+
+bool DeviceChannel::flush() {
+  while (!unsent_.empty()) {
+    std::vector<int> descriptors;
+    for (const UniqueFd& descriptor : unsent_.front().descriptors) descriptors.push_back(descriptor.get());
+    if (send_message(socket_.get(), unsent_.front().bytes, descriptors, MSG_DONTWAIT) == EAGAIN) return false;
+    unsent_.pop_front();
+  }
+  return true;
+}
+
+int DeviceChannel::receive(std::string& frame, std::vector<UniqueFd>& descriptors) {
+  if (const int error = receive_message(socket_.get(), message_, MSG_DONTWAIT); error != 0) return error;
+  if (message_.bytes.empty()) return ECONNRESET;
+  descriptors = std::move(message_.fds);
+  if (message_.bytes[0] == kInline) {
+    frame.assign(message_.bytes, 1);
+    return 0;
+  }
+  if (descriptors.empty() || !read_all(descriptors.front().get(), frame)) return EBADMSG;
+  descriptors.erase(descriptors.begin());
+  return 0;
+}
+
+}  // namespace fairlead

@@ -1,0 +1,43 @@
+// One end of the connection between the node and a device server: frames of any size with descriptors, in order. A frame
+// that does not fit a packet travels as a memory file.
+//
+// Threads: not thread-safe.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "runtime/fd_socket.h"
+
+namespace fairlead {
+
+class DeviceChannel {
+ public:
+  explicit DeviceChannel(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  // Never blocks: what the socket has no room for waits for flush(). The descriptors are duplicated.
+  void send(std::string_view frame, std::span<const int> descriptors = {});
+  // True: nothing waits any more, or the other end has gone.
+  bool flush();
+  bool has_unsent() const { return !unsent_.empty(); }
+
+  // 0, EAGAIN, or why nothing will come any more.
+  int receive(std::string& frame, std::vector<UniqueFd>& descriptors);
+
+  int socket() const { return socket_.get(); }
+
+ private:
+  struct Packet {
+    std::string bytes;
+    std::vector<UniqueFd> descriptors;
+  };
+  UniqueFd socket_;
+  std::deque<Packet> unsent_;
+  FdMessage message_;  // reused
+};
+
+}  // namespace fairlead

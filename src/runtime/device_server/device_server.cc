@@ -1,0 +1,117 @@
+#include "runtime/device_server/device_server.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/device_server/channel.h"
+#include "runtime/device_server/task_executor.h"
+
+namespace fairlead {
+namespace {
+
+// Between two events of a call the loop looks for the next one before it sleeps: waking costs more than most kernels.
+constexpr Duration kSpin = std::chrono::microseconds(50);
+// While something runs: an error of the device wakes nobody.
+constexpr int kErrorPollMs = 5;
+constexpr std::int64_t kReserve = 256 << 20;  // of the device, for code and stacks, which the driver allocates itself
+
+class Server {
+ public:
+  Server(std::unique_ptr<CudaContext> cuda, int socket) : cuda_(std::move(cuda)), channel_(UniqueFd(socket)) {}
+
+  Status start(ObjectCacheOptions cache) {
+    const auto free = cuda_->free_memory();
+    if (!free) return fail(free.error());
+    if (cache.device == Bytes(0)) cache.device = *free - std::min(Bytes(kReserve), Bytes(free->count() / 8));
+    auto executor =
+        TaskExecutor::create(*cuda_, cache, [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
+    if (!executor) return fail(executor.error());
+    executor_ = *std::move(executor);
+    channel_.send(encode(wire::ServerReady{cuda_->device_name(), static_cast<std::uint64_t>(cache.device.count())}));
+    return {};
+  }
+
+  int run() {
+    Instant busy_until = monotonic_now() + kSpin;
+    while (true) {
+      const int received = receive_all();
+      if (received != EAGAIN) return 0;
+      if (!executor_->progress()) return flush_and_fail();
+      channel_.flush();
+      const Instant now = monotonic_now();
+      if (received_any_) busy_until = now + kSpin;
+      if (now >= busy_until) {
+        sleep();
+        busy_until = monotonic_now() + kSpin;
+      }
+    }
+  }
+
+ private:
+  int receive_all() {
+    received_any_ = false;
+    while (true) {
+      const int error = channel_.receive(bytes_, descriptors_);
+      if (error != 0) return error;
+      received_any_ = true;
+      auto frame = wire::decode_frame_to_server(bytes_);
+      if (!frame) {
+        spdlog::error("device server: {}", frame.error().message);
+        return EBADMSG;
+      }
+      executor_->handle(*std::move(frame), descriptors_);
+    }
+  }
+
+  int flush_and_fail() {
+    pollfd socket{channel_.socket(), POLLOUT, 0};
+    while (!channel_.flush() && ::poll(&socket, 1, 1000) > 0) {
+    }
+    return 1;
+  }
+
+  void sleep() {
+    std::array<pollfd, 2> events{
+        {{channel_.socket(), static_cast<short>(channel_.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0},
+         {executor_->wake_descriptor(), POLLIN, 0}}};
+    ::poll(events.data(), events.size(), executor_->running() ? kErrorPollMs : -1);
+    if ((events[1].revents & POLLIN) != 0) executor_->clear_wake();
+  }
+
+  std::unique_ptr<CudaContext> cuda_;
+  DeviceChannel channel_;
+  std::unique_ptr<TaskExecutor> executor_;
+  std::string bytes_;
+  std::vector<UniqueFd> descriptors_;
+  bool received_any_ = false;
+};
+
+}  // namespace
+
+int device_server(const DeviceServerOptions& options) {
+  init_log("info");
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  auto cuda = CudaContext::open(options.library_dir, 0);
+  if (!cuda) {
+    spdlog::error("device server: {}", cuda.error().message);
+    return 1;
+  }
+  Server server(*std::move(cuda), options.socket);
+  if (Status started = server.start(options.cache); !started) {
+    spdlog::error("device server: {}", started.error().message);
+    return 1;
+  }
+  // Nothing here needs an orderly end, and a driver with a kernel that never ends has none.
+  ::_exit(server.run());
+}
+
+}  // namespace fairlead

@@ -1,0 +1,20 @@
+// `fairlead device-server`: the process that owns one GPU's (or slice's) context for one isolation domain and runs its
+// kernel tasks. Started and replaced by the node (device_servers.h); it ends when the node's socket does.
+#pragma once
+
+#include <string>
+
+#include "residency/object_cache.h"
+
+namespace fairlead {
+
+struct DeviceServerOptions {
+  int socket = 3;            // inherited, to the node
+  std::string library_dir;   // of the GPU; "": the system's. CUDA_VISIBLE_DEVICES says which is its first
+  ObjectCacheOptions cache;  // device 0: as much as is free at the start, less a reserve
+};
+
+// Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.
+int device_server(const DeviceServerOptions& options);
+
+}  // namespace fairlead

@@ -1,0 +1,305 @@
+// DeviceServers' calls: from a payload to a frame, and from the server's answer to the function's.
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/device_server/device_servers.h"
+#include "runtime/device_server/task_error.h"
+#include "wire/kernel_task_codec.h"
+
+namespace fairlead {
+namespace {
+
+constexpr int kMaxReopened = 8;  // a call whose objects leave again and again before it runs has no room
+
+const CallBinding* binding_of(const std::vector<CallBinding>& bindings, std::uint32_t buffer) {
+  for (const CallBinding& binding : bindings) {
+    if (binding.buffer == buffer) return &binding;
+  }
+  return nullptr;
+}
+
+void add(TaskPhases& sum, const TaskPhases& phases) {
+  sum.kernel_run += phases.kernel_run;
+  sum.kernel_init += phases.kernel_init;
+  sum.device_malloc += phases.device_malloc;
+  sum.device_copy += phases.device_copy;
+  sum.data_layer += phases.data_layer;
+  sum.overhead += phases.overhead;
+}
+
+}  // namespace
+
+void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
+  Session& session = sessions_.at(instance);
+  FL_CHECK(!session.call, "instance {} has a call already", instance.value());
+  const InvocationId invocation = request.invocation;
+  auto call = read_call(session, request);
+  Status reserved;
+  if (call) reserved = reserve_outputs(*call);
+  session.call = invocation;
+  if (!call || !reserved) {
+    calls_.emplace(invocation, Call{.invocation = invocation, .instance = instance, .server = session.server});
+    const std::string what = (call ? reserved.error() : call.error()).message;
+    return post([this, invocation, what] { fail_call(invocation, "KernelTask.InvalidCall", what); });
+  }
+  session.server->unsent.push_back(invocation);
+  open_inputs(calls_.emplace(invocation, *std::move(call)).first->second, {});
+}
+
+Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, const DeliverRequest& request) {
+  const KernelTask& task = session.spec.task->task;
+  Call call{.invocation = request.invocation, .instance = session.instance, .server = session.server};
+  call.request_id = request.request_id;
+  call.begun = monotonic_now();
+  call.deadline = call.begun + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
+  call.spec = session.spec.task;
+  call.binary = wire::is_binary(request.payload);
+  auto read = call.binary ? wire::decode_kernel_task_call(request.payload)
+                          : wire::kernel_task_call_from_json(task, request.payload);
+  if (!read) return fail(read.error());
+  if (Status valid = validate_call(task, *read); !valid) return fail(valid.error());
+  for (CallBinding& input : read->inputs) {
+    call.inputs.push_back(std::make_shared<Bound>(input.buffer, std::move(input.key), std::move(input.bytes), 0,
+                                                  task.buffers[input.buffer].bytes));
+  }
+  for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
+    const BufferSpec& buffer = task.buffers[b];
+    if (buffer.role != BufferRole::kOutput && buffer.role != BufferRole::kInOut) continue;
+    const CallBinding* bound = binding_of(read->outputs, b);
+    call.outputs.push_back(std::make_shared<Bound>(b, bound != nullptr ? bound->key : "", "", 0, buffer.bytes));
+  }
+  return call;
+}
+
+// Their keys exist from now on, as references: a call with a key that is taken fails before it runs.
+Status DeviceServers::reserve_outputs(Call& call) {
+  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.outputs[i]->key.empty()) continue;
+    Status expected = objects_.expect({call.server->place.tenant, call.outputs[i]->key});
+    if (expected) continue;
+    call.outputs.resize(i);
+    abandon_outputs(call, "its task failed: " + expected.error().message);
+    return expected;
+  }
+  return {};
+}
+
+void DeviceServers::abandon_outputs(const Call& call, const std::string& why) {
+  for (const BoundPtr& output : call.outputs) {
+    if (!output->key.empty()) objects_.abandon({call.server->place.tenant, output->key}, {Errc::kUnavailable, why});
+  }
+}
+
+void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constants) {
+  const std::uint64_t opening = ++call.openings;
+  call.opening = 1;
+  const InvocationId invocation = call.invocation;
+  const auto one_less = [this, invocation, opening](const BoundPtr& bound, const Status& status) {
+    const auto found = calls_.find(invocation);
+    if (found == calls_.end() || found->second.openings != opening || found->second.given_up) return;
+    Call& current = found->second;
+    if (!status) {
+      const BufferSpec& buffer = current.spec->task.buffers[bound->buffer];
+      return fail_call(invocation, "KernelTask.ObjectNotFound",
+                       fmt::format("{} {}: {}", buffer_role_name(buffer.role), buffer.name, status.error().message));
+    }
+    if (--current.opening > 0) return;
+    current.data_layer = monotonic_now() - current.begun;
+    send_calls(*current.server);
+  };
+  Server& server = *call.server;
+  std::vector<BoundPtr> all = constants;
+  for (const BoundPtr& input : call.inputs) {
+    input->object = 0;
+    if (!input->key.empty()) all.push_back(input);
+  }
+  for (const BoundPtr& bound : all) {
+    if (known(server, *bound)) continue;
+    ++call.opening;
+    open_bound(server, bound, call.deadline, [one_less, bound](const Status& status) { one_less(bound, status); });
+  }
+  one_less(nullptr, {});
+}
+
+// In their order, those whose objects and sessions are there.
+void DeviceServers::send_calls(Server& server) {
+  if (!server.ready) return;
+  const auto is_alone = [this](InvocationId id) { return calls_.at(id).alone; };
+  for (std::size_t i = 0; i < server.unsent.size();) {
+    const InvocationId id = server.unsent[i];
+    Call& call = calls_.at(id);
+    const auto session = sessions_.find(call.instance);
+    const bool can = call.opening == 0 && session != sessions_.end() && session->second.state == SessionState::kReady;
+    const bool must_wait =
+        !server.sent.empty() && (call.alone || std::any_of(server.sent.begin(), server.sent.end(), is_alone));
+    if (!can || must_wait) {
+      ++i;
+      continue;
+    }
+    server.unsent.erase(server.unsent.begin() + static_cast<std::ptrdiff_t>(i));
+    send(server, call);
+  }
+}
+
+void DeviceServers::send(Server& server, Call& call) {
+  wire::RunCall frame{.call = call.invocation.value(), .session = call.instance.value()};
+  std::vector<int> descriptors;
+  std::vector<UniqueFd> memory;
+  const auto supply = [&](Bound& bound) {
+    if (!bound.memory) return;
+    frame.supplied.push_back(
+        {bound.object, static_cast<std::uint64_t>(bound.size.count()), static_cast<std::int32_t>(descriptors.size())});
+    descriptors.push_back(bound.memory.get());
+    memory.push_back(std::move(bound.memory));
+  };
+  for (const BoundPtr& input : call.inputs) {
+    frame.inputs.push_back({.buffer = input->buffer, .object = input->object, .bytes = input->bytes});
+    supply(*input);
+  }
+  for (const BoundPtr& constant : sessions_.at(call.instance).constants) supply(*constant);
+  for (const BoundPtr& output : call.outputs) {
+    output->object = output->key.empty() ? 0 : ++last_object_;
+    frame.outputs.push_back({.buffer = output->buffer, .object = output->object, .bytes = {}});
+  }
+  server.sent.insert(call.invocation);
+  server.process->send(frame, descriptors);
+}
+
+void DeviceServers::on(Server& server, wire::CallDone& frame) {
+  const InvocationId invocation(frame.call);
+  server.sent.erase(invocation);
+  server.view.counters = frame.counters;
+  const auto found = calls_.find(invocation);
+  if (found == calls_.end()) return;
+  if (found->second.given_up) {
+    for (const BoundPtr& output : found->second.outputs) {
+      if (output->object != 0) server.process->send(wire::DropObject{output->object});
+    }
+    calls_.erase(found);
+    retire_if_idle(server);
+  } else {
+    switch (frame.outcome) {
+      case wire::CallDone::Outcome::kDone: answer_done(server, invocation, frame); break;
+      case wire::CallDone::Outcome::kFailed: fail_call(invocation, "KernelTask.Failed", frame.error); break;
+      case wire::CallDone::Outcome::kMissing: reopen_missing(server, found->second, frame.missing); break;
+    }
+  }
+  if (server.process) drop_stale_outputs(server);
+  send_calls(server);
+}
+
+void DeviceServers::reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing) {
+  for (const std::uint64_t object : missing) server.held.erase(object);
+  if (++call.reopened > kMaxReopened) {
+    return fail_call(call.invocation, "KernelTask.Failed",
+                     fmt::format("its objects did not stay in the device server for {} attempts: the host tier is too "
+                                 "small for what runs at once",
+                                 kMaxReopened));
+  }
+  const std::set<std::uint64_t> lost(missing.begin(), missing.end());
+  std::erase_if(server.outputs, [&](const auto& output) { return lost.contains(output.second.object); });
+  server.unsent.push_front(call.invocation);
+  // A constant keeps its number: the session knows it by that.
+  std::vector<BoundPtr> constants;
+  for (const BoundPtr& constant : sessions_.at(call.instance).constants) {
+    if (lost.contains(constant->object)) constants.push_back(constant);
+  }
+  open_inputs(call, constants);
+}
+
+Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& call, wire::CallDone& done) {
+  KernelTaskAnswer answer;
+  answer.phases = done.phases;
+  answer.phases.data_layer = call.data_layer;
+  for (wire::BoundObject& output : done.outputs) {
+    answer.outputs.push_back({.buffer = output.buffer, .key = {}, .bytes = std::move(output.bytes)});
+  }
+  for (const BoundPtr& output : call.outputs) {
+    if (output->key.empty()) continue;
+    const ObjectKey name{server.place.tenant, output->key};
+    Status promised =
+        objects_.promise(name, output->size,
+                         [this, place = server.place, object = output->object, alive = std::weak_ptr<int>(alive_)](
+                             UniqueFd destination, std::function<void(Status)> fetched) {
+                           if (alive.expired()) return fetched(fail(Errc::kUnavailable, "the node is shutting down"));
+                           fetch(place, object, std::move(destination), std::move(fetched));
+                         });
+    if (!promised) return fail(promised.error());
+    const auto known = objects_.look_up(name);
+    server.outputs[output->key] = {output->object, known ? known->created_ms : 0};
+    answer.outputs.push_back({.buffer = output->buffer, .key = output->key, .bytes = {}});
+  }
+  return answer;
+}
+
+void DeviceServers::fetch(const Place& place, std::uint64_t object, UniqueFd destination,
+                          std::function<void(Status)> done) {
+  const auto found = servers_.find(place);
+  if (found == servers_.end() || !found->second.ready) {
+    return post([done = std::move(done)] { done(fail(Errc::kUnavailable, "its device server has ended")); });
+  }
+  Server& server = found->second;
+  const std::uint64_t id = ++last_fetch_;
+  server.fetches[id] = std::move(done);
+  const int descriptors[] = {destination.get()};
+  server.process->send(wire::FetchObject{id, object}, descriptors);
+}
+
+void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::CallDone& done) {
+  Call& call = calls_.at(invocation);
+  ++server.view.calls;
+  add(server.view.phases, done.phases);
+  server.view.phases.data_layer += call.data_layer;
+  Session& session = sessions_.at(call.instance);
+  session.use.gpu_time += Duration(done.gpu_ns);
+  session.use.device = Bytes(static_cast<std::int64_t>(done.session_bytes));
+  auto content = promise_outputs(server, call, done);
+  if (!content) return fail_call(invocation, "KernelTask.Failed", content.error().message);
+  Answer reply{.invocation = invocation, .is_error = false, .error_type = {}, .content_type = {}, .payload = {}};
+  reply.content_type = call.binary ? wire::kKernelTaskContentType : "application/json";
+  reply.payload = call.binary ? wire::encode(*content) : wire::kernel_task_answer_to_json(call.spec->task, *content);
+  answer(invocation, std::move(reply));
+}
+
+void DeviceServers::fail_call(InvocationId invocation, std::string_view type, const std::string& message) {
+  const auto found = calls_.find(invocation);
+  if (found == calls_.end()) return;
+  Call& call = found->second;
+  std::erase(call.server->unsent, invocation);
+  abandon_outputs(call, "its task failed: " + message);
+  Answer reply{
+      .invocation = invocation, .is_error = true, .error_type = std::string(type), .content_type = {}, .payload = {}};
+  reply.content_type = "application/json";
+  reply.payload = task_error_json(type, message);
+  answer(invocation, std::move(reply));
+}
+
+void DeviceServers::answer(InvocationId invocation, Answer reply) {
+  const InstanceId instance = calls_.at(invocation).instance;
+  calls_.erase(invocation);
+  const auto session = sessions_.find(instance);
+  if (session == sessions_.end()) return;
+  session->second.call.reset();
+  events_.answered(instance, std::move(reply));
+  if (sessions_.contains(instance)) events_.next(instance);
+}
+
+// Nobody waits for it any more; what it occupies is taken back when its time is over.
+void DeviceServers::arm_deadline(Call& call) {
+  auto timer = std::make_shared<boost::asio::steady_timer>(io_);
+  timer->expires_after(std::max(Duration(0), call.deadline - monotonic_now()));
+  timer->async_wait([this, timer, place = call.server->place, invocation = call.invocation,
+                     alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (error || alive.expired()) return;
+    const auto found = servers_.find(place);
+    if (found == servers_.end() || !found->second.sent.contains(invocation)) return;
+    spdlog::warn("a kernel of tenant {} on GPU {} runs past its deadline: its device server is ended", place.tenant,
+                 place.gpu.value());
+    if (found->second.process) found->second.process->kill();
+  });
+}
+
+}  // namespace fairlead

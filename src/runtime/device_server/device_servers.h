@@ -1,0 +1,202 @@
+// The node's end of the device servers: an instance of a kernel task is a session in the server of its GPU and tenant.
+// Starts a server with its first session, replaces it when it ends, hands calls over with the objects they need, and tells
+// the data layer of outputs that stay on the device. No decisions of scheduling here.
+//
+// When a server ends, its sessions are registered with the next one and calls that had shown no output run again, once
+// each and one at a time: so a call that ends servers is found out and fails alone, and the others never notice. A call
+// that runs past its deadline is killed with its server, in the same way.
+//
+//   start ─> constants opened, server there ─> RegisterSession ─> SessionReady ─> next
+//   deliver ─> call checked, keys reserved, inputs opened ─> RunCall ─> CallDone ─> outputs promised ─> answered, next
+//
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/kernel_task.h"
+#include "runtime/device_server/object_source.h"
+#include "runtime/device_server/server_process.h"
+#include "runtime/instance_host.h"
+
+namespace fairlead {
+
+// A kernel task as its bundle has it.
+struct KernelTaskSpec {
+  KernelTask task;
+  std::vector<std::string> module_files;  // of task.modules, on this machine
+};
+struct SessionSpec {
+  InstanceId instance;
+  GpuId gpu;
+  std::string tenant = "default";
+  std::shared_ptr<const KernelTaskSpec> task;
+  std::map<std::string, std::string> environment;  // of the server, when this is its first session
+};
+
+struct DeviceServersOptions {
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> arguments;              // of every server: library, sizes, eviction
+  Duration patience = std::chrono::seconds(10);    // for the constants of a session
+  Duration idle_limit = std::chrono::seconds(60);  // a server without sessions ends, unless it holds outputs
+  int max_failed_starts = 3;                       // in a row; then its sessions fail
+};
+
+// As InstanceHost (runtime/instance_host.h), with sessions for sandboxes.
+class DeviceServers {
+ public:
+  struct Use {
+    Bytes device{0};  // of the session's objects and temporaries, at its last call
+    Duration gpu_time{0};
+  };
+  // For people.
+  struct View {
+    GpuId gpu;
+    std::string tenant;
+    std::int64_t pid = 0;
+    std::string device;
+    std::size_t sessions = 0;
+    std::uint64_t restarts = 0, calls = 0;
+    TaskPhases phases;              // of all calls
+    wire::ServerCounters counters;  // of the present process
+  };
+
+  DeviceServers(boost::asio::io_context& io, DeviceServersOptions options, ObjectSource& objects,
+                InstanceEvents events);
+  ~DeviceServers();
+
+  void start(SessionSpec spec);
+  void deliver(InstanceId instance, DeliverRequest request);
+  void kill(InstanceId instance);
+  bool has(InstanceId instance) const { return sessions_.contains(instance); }
+  Use use(InstanceId instance) const;
+  std::vector<View> views() const;
+
+ private:
+  struct Place {
+    GpuId gpu;
+    std::string tenant;
+    auto operator<=>(const Place&) const = default;
+  };
+  struct OutputOnDevice {
+    std::uint64_t object = 0;
+    std::int64_t created_ms = 0;
+  };
+  struct Server {
+    Place place;
+    std::map<std::string, std::string> environment;
+    std::unique_ptr<ServerProcess> process;
+    bool ready = false;
+    int failed_starts = 0;
+    std::uint64_t generation = 0;  // of its process
+    View view;
+    std::set<InstanceId> sessions;
+    std::map<std::string, std::uint64_t> by_content;
+    std::set<std::uint64_t> held;                   // objects whose bytes the process has, as far as we know
+    std::map<std::string, OutputOnDevice> outputs;  // by key
+    std::set<std::string> modules;                  // digests it has loaded
+    std::deque<InvocationId> unsent;
+    std::set<InvocationId> sent;
+    std::optional<wire::ServerFault> fault;
+    std::map<std::uint64_t, std::function<void(Status)>> fetches;
+    std::unique_ptr<boost::asio::steady_timer> idle;
+    Instant swept;  // stale outputs
+  };
+  struct Bound {  // an object of a session or a call
+    std::uint32_t buffer = 0;
+    std::string key;    // where it comes from
+    std::string bytes;  // or they are inline
+    std::uint64_t object = 0;
+    Bytes size{0};
+    UniqueFd memory;  // when the server does not have it
+  };
+  using BoundPtr = std::shared_ptr<Bound>;  // shared with the opening of it, which may outlive the call
+  enum class SessionState { kOpening, kOpened, kRegistering, kReady };
+  struct Session {
+    InstanceId instance;
+    SessionSpec spec;
+    Server* server = nullptr;
+    SessionState state = SessionState::kOpening;
+    bool announced = false;  // `next` was called
+    std::vector<BoundPtr> constants;
+    std::size_t opening = 0;
+    std::optional<InvocationId> call;
+    Use use;
+  };
+  struct Call {
+    InvocationId invocation;
+    InstanceId instance;
+    Server* server = nullptr;
+    std::string request_id;
+    bool binary = false;
+    std::shared_ptr<const KernelTaskSpec> spec;
+    std::vector<BoundPtr> inputs;
+    std::vector<BoundPtr> outputs;
+    std::size_t opening = 0;
+    std::uint64_t openings = 0;  // of its inputs, begun so far
+    Instant begun;
+    Duration data_layer{0};
+    Instant deadline;
+    int runs = 0;           // that a server's end cut short
+    int reopened = 0;       // inputs or constants were missing
+    bool alone = false;     // runs with no other
+    bool given_up = false;  // nobody waits for its answer
+  };
+
+  Server& server_for(const SessionSpec& spec);
+  void start_process(Server& server);
+  void on_frame(Server& server, wire::FrameToNode frame);
+  void on(Server& server, wire::ServerReady& frame);
+  void on(Server& server, wire::SessionReady& frame);
+  void on(Server& server, wire::CallDone& frame);
+  void on(Server& server, wire::ObjectFetched& frame);
+  void on(Server& server, wire::ServerFault& frame);
+  void on_gone(Server& server, const std::string& reason);
+  void forget_process(Server& server, const std::string& reason);
+  void rerun_or_fail(Server& server, const std::string& reason);
+  void retire_if_idle(Server& server);
+  void drop_stale_outputs(Server& server);
+
+  void open_constants(Session& session);
+  void register_session(Session& session);
+  void end_session(InstanceId instance, const std::string& reason, const std::string& payload);
+
+  Result<Call> read_call(const Session& session, const DeliverRequest& request);
+  Status reserve_outputs(Call& call);
+  void abandon_outputs(const Call& call, const std::string& why);
+  void open_inputs(Call& call, const std::vector<BoundPtr>& constants);
+  void open_bound(Server& server, BoundPtr bound, Instant deadline, std::function<void(Status)> done);
+  bool known(Server& server, Bound& bound);
+  void opened(Server& server, Bound& bound, ObjectSource::Opened object);
+  void send_calls(Server& server);
+  void send(Server& server, Call& call);
+  void reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing);
+  Result<KernelTaskAnswer> promise_outputs(Server& server, Call& call, wire::CallDone& done);
+  void fetch(const Place& place, std::uint64_t object, UniqueFd destination, std::function<void(Status)> done);
+  void fail_call(InvocationId invocation, std::string_view type, const std::string& message);
+  void answer(InvocationId invocation, Answer answer);
+  void answer_done(Server& server, InvocationId invocation, wire::CallDone& done);
+  void arm_deadline(Call& call);
+  void post(std::function<void()> call);
+
+  boost::asio::io_context& io_;
+  const DeviceServersOptions options_;
+  ObjectSource& objects_;
+  const InstanceEvents events_;
+  std::map<Place, Server> servers_;
+  std::map<InstanceId, Session> sessions_;
+  std::unordered_map<InvocationId, Call> calls_;
+  std::uint64_t last_object_ = 0;
+  std::uint64_t last_fetch_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace fairlead

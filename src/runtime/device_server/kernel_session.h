@@ -1,0 +1,95 @@
+// A registered kernel task: modules loaded, entry points found, arguments laid out once. A call only writes the addresses
+// of its buffers into them and launches.
+//
+// Threads: the device server's loop.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "cuda/context.h"
+#include "model/kernel_task.h"
+#include "residency/object_cache.h"
+#include "runtime/device_server/launch_plan.h"
+
+namespace fairlead {
+
+// Modules by the digest of their image: what two sessions share is loaded once, and stays for those to come.
+class KernelCache {
+ public:
+  explicit KernelCache(CudaContext& cuda) : cuda_(cuda) {}
+  CUmodule find(const std::string& sha256) const;
+  Result<CUmodule> load(const std::string& sha256, const std::string& image);
+
+ private:
+  CudaContext& cuda_;
+  std::map<std::string, CUmodule> modules_;
+};
+
+// The streams and events that one call at a time runs on.
+class LaunchLane {
+ public:
+  static Result<std::unique_ptr<LaunchLane>> create(CudaContext& cuda);
+
+  static constexpr std::uint32_t kStreams = 4;
+  CUstream main() const { return streams_[0]; }
+  CUstream stream(std::uint32_t index) const { return streams_[index]; }
+  CUevent fork() const { return fork_; }
+  CUevent join(std::uint32_t index) const { return joins_[index]; }
+  Status need_events(CudaContext& cuda, std::uint32_t count);
+  CUevent event(std::uint32_t index) const { return events_[index]; }
+
+ private:
+  std::array<CUstream, kStreams> streams_{};
+  std::array<CUevent, kStreams> joins_{};
+  CUevent fork_ = nullptr;
+  std::vector<CUevent> events_;
+};
+
+class KernelSession {
+ public:
+  // modules[m] is that of task.modules[m]. Errors name the kernel.
+  static Result<std::unique_ptr<KernelSession>> create(CudaContext& cuda, KernelTask task,
+                                                       const std::vector<CUmodule>& modules);
+
+  const KernelTask& task() const { return task_; }
+  // Scratch memory of every call: offset of each temporary (others: 0), and their sum.
+  const std::vector<std::uint64_t>& temporary_offsets() const { return temporary_offsets_; }
+  Bytes temporary_bytes() const { return temporary_bytes_; }
+
+  // Queues all kernels. addresses[b] is that of buffer b. The first error ends it; some kernels may run then.
+  CUresult launch(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses);
+  const LaunchPlan& plan() const { return plan_; }
+
+ private:
+  struct Kernel {
+    CUfunction function = nullptr;
+    std::uint32_t first_argument = 0;  // in parameters_
+  };
+  struct Patch {
+    std::uint32_t at = 0;  // in values_
+    std::uint32_t buffer = 0;
+    std::uint64_t offset = 0;
+  };
+
+  Status resolve(CudaContext& cuda, const std::vector<CUmodule>& modules);
+  void lay_out_arguments();
+  void lay_out_temporaries();
+  CUresult launch_once(CudaContext& cuda, LaunchLane& lane);
+
+  KernelTask task_;
+  LaunchPlan plan_;
+  std::vector<Kernel> kernels_;
+  std::string values_;  // of all arguments
+  std::vector<std::uint32_t> value_offsets_;
+  std::vector<void*> parameters_;  // into values_
+  std::vector<Patch> patches_;
+  std::vector<std::uint64_t> temporary_offsets_;
+  Bytes temporary_bytes_{0};
+};
+
+}  // namespace fairlead

@@ -1,0 +1,152 @@
+#include "runtime/device_server/server_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+
+namespace fairlead {
+namespace {
+
+constexpr int kSocketInServer = 3;
+using Wait = boost::asio::posix::stream_descriptor;
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal: {}", ::strsignal(WTERMSIG(status)));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+Result<pid_t> spawn(const ServerProcess::Options& options, int socket) {
+  std::vector<std::string> words{options.program, "device-server"};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : options.environment) variables.push_back(name + "=" + value);
+  const auto pointers = [](std::vector<std::string>& strings) {
+    std::vector<char*> list;
+    for (std::string& text : strings) list.push_back(text.data());
+    list.push_back(nullptr);
+    return list;
+  };
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, socket, kSocketInServer);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is the node's to handle
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  const int error = ::posix_spawn(&pid, options.program.c_str(), &actions, &attributes, pointers(words).data(),
+                                  pointers(variables).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return fail(errno_error(error, "start " + options.program + " device-server"));
+  return pid;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServerProcess>> ServerProcess::start(boost::asio::io_context& io, const Options& options,
+                                                            Events events) {
+  auto pair = make_seqpacket_pair();
+  if (!pair) return fail(pair.error());
+  if (pair->second.get() == kSocketInServer) {  // dup2() to itself would leave it close-on-exec
+    pair->second.reset(::fcntl(pair->second.get(), F_DUPFD_CLOEXEC, kSocketInServer + 1));
+  }
+  const auto pid = spawn(options, pair->second.get());
+  if (!pid) return fail(pid.error());
+  UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  if (!end) {
+    const int error = errno;
+    ::kill(*pid, SIGKILL);
+    ::waitpid(*pid, nullptr, 0);
+    return fail(errno_error(error, "pidfd_open"));
+  }
+  return std::unique_ptr<ServerProcess>(
+      new ServerProcess(io, *pid, std::move(end), std::move(pair->first), std::move(events)));
+}
+
+ServerProcess::ServerProcess(boost::asio::io_context& io, pid_t pid, UniqueFd pid_descriptor, UniqueFd socket,
+                             Events events)
+    : channel_(std::move(socket)),
+      socket_(io, ::fcntl(channel_.socket(), F_DUPFD_CLOEXEC, 0)),
+      end_(io, pid_descriptor.release()),
+      events_(std::move(events)),
+      pid_(pid) {
+  wait_for_frames();
+  wait_for_end();
+}
+
+ServerProcess::~ServerProcess() {
+  if (reaped_) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void ServerProcess::kill() {
+  if (!reaped_) ::kill(pid_, SIGKILL);
+}
+
+void ServerProcess::wait_for_frames() {
+  socket_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (!error && !alive.expired()) on_readable();
+  });
+}
+
+void ServerProcess::wait_for_end() {
+  end_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (error || alive.expired()) return;
+    on_readable();  // what it said last
+    if (alive.expired()) return;
+    int status = 0;
+    // Asio may report what was a descriptor before, whose number and state this one has got: look, and do not block.
+    if (::waitpid(pid_, &status, WNOHANG) == 0) return wait_for_end();
+    reaped_ = true;
+    events_.gone(describe_end(status));
+  });
+}
+
+void ServerProcess::on_readable() {
+  const std::weak_ptr<int> alive = alive_;
+  std::string bytes;
+  std::vector<UniqueFd> descriptors;
+  while (true) {
+    const int error = channel_.receive(bytes, descriptors);
+    if (error == EAGAIN) return wait_for_frames();
+    if (error != 0) return;  // its end follows
+    auto frame = wire::decode_frame_to_node(bytes);
+    if (!frame) {
+      spdlog::error("device server {}: {}", pid_, frame.error().message);
+      return kill();
+    }
+    events_.frame(*std::move(frame));
+    if (alive.expired()) return;
+  }
+}
+
+void ServerProcess::send(const wire::FrameToServer& frame, std::span<const int> descriptors) {
+  channel_.send(wire::encode(frame), descriptors);
+  flush();
+}
+
+void ServerProcess::flush() {
+  if (channel_.flush() || flushing_) return;
+  flushing_ = true;
+  socket_.async_wait(Wait::wait_write, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (error || alive.expired()) return;
+    flushing_ = false;
+    flush();
+  });
+}
+
+}  // namespace fairlead

@@ -1,0 +1,474 @@
+#include "runtime/device_server/task_executor.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "wire/kernel_task_codec.h"
+
+namespace fairlead {
+namespace {
+
+std::uint64_t size_of(const BufferSpec& buffer) {
+  return static_cast<std::uint64_t>(buffer.bytes.count());
+}
+
+void wake_loop(void* descriptor) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t wrote =
+      ::write(static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor)), &one, sizeof one);
+}
+
+Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
+  std::string image(bytes, '\0');
+  std::uint64_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(file.get(), image.data() + done, bytes - done, static_cast<off_t>(done));
+    if (got <= 0) return fail(Errc::kIo, "a module ends after {} of {} bytes", done, bytes);
+    done += static_cast<std::uint64_t>(got);
+  }
+  return image;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const ObjectCacheOptions& options,
+                                                           Send send) {
+  auto objects = DeviceObjects::create(cuda, options);
+  if (!objects) return fail(objects.error());
+  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), std::move(send)));
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    auto lane = LaunchLane::create(cuda);
+    if (!lane) return fail(lane.error());
+    executor->lanes_.push_back(*std::move(lane));
+  }
+  executor->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!executor->wake_) return fail(errno_error(errno, "eventfd"));
+  return executor;
+}
+
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, Send send)
+    : cuda_(cuda), objects_(std::move(objects)), send_(std::move(send)), modules_(cuda), pinned_(cuda) {}
+
+void TaskExecutor::clear_wake() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+}
+
+// ---- frames
+
+void TaskExecutor::handle(wire::FrameToServer frame, std::span<const UniqueFd> descriptors) {
+  std::visit([&](auto& alternative) { on(alternative, descriptors); }, frame);
+}
+
+Status TaskExecutor::supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors) {
+  for (const wire::SuppliedObject& object : objects) {
+    const auto index = static_cast<std::size_t>(object.descriptor);
+    FL_CHECK(object.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
+    const Bytes bytes(static_cast<std::int64_t>(object.bytes));
+    if (Status supplied = objects_->supply(ObjectId(object.object), bytes, descriptors[index]); !supplied) {
+      return supplied;
+    }
+  }
+  return {};
+}
+
+void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors) {
+  const Instant begin = monotonic_now();
+  wire::SessionReady ready{.session = frame.session};
+  Status supplied = supply(frame.supplied, descriptors);
+  auto session = load_session(frame, descriptors);
+  if (!supplied) {
+    ready.error = supplied.error().message;
+  } else if (!session) {
+    ready.error = session.error().message;
+  } else {
+    sessions_[frame.session] = {*std::move(session), std::move(frame.constants)};
+  }
+  ready.init_ns = (monotonic_now() - begin).count();
+  send_(ready);
+}
+
+Result<std::unique_ptr<KernelSession>> TaskExecutor::load_session(wire::RegisterSession& frame,
+                                                                  std::span<const UniqueFd> descriptors) {
+  auto task = wire::decode_kernel_task(frame.task);
+  if (!task) return fail(task.error());
+  std::vector<CUmodule> modules;
+  for (const wire::ModuleImage& image : frame.modules) {
+    if (CUmodule known = modules_.find(image.sha256)) {
+      modules.push_back(known);
+      continue;
+    }
+    const auto text = read_image(descriptors[static_cast<std::size_t>(image.descriptor)], image.bytes);
+    if (!text) return fail(text.error());
+    const auto loaded = modules_.load(image.sha256, *text);
+    if (!loaded) {
+      return fail(loaded.error().code, "module {}: {}", task->modules[modules.size()].name, loaded.error().message);
+    }
+    modules.push_back(*loaded);
+  }
+  auto session = KernelSession::create(cuda_, *std::move(task), modules);
+  if (!session) return session;
+  for (const auto& lane : lanes_) {
+    if (Status events = lane->need_events(cuda_, (*session)->plan().events); !events) return fail(events.error());
+  }
+  return session;
+}
+
+void TaskExecutor::on(wire::DropSession& frame, std::span<const UniqueFd>) {
+  const auto session = sessions_.find(frame.session);
+  if (session == sessions_.end()) return;
+  session->second.dropped = true;
+  erase_if_dropped(frame.session);
+}
+
+void TaskExecutor::erase_if_dropped(std::uint64_t session) {
+  const auto found = sessions_.find(session);
+  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                 [session](const auto& call) { return call->order.session == session; });
+  if (found->second.dropped && !found->second.busy && !waits) sessions_.erase(found);
+}
+
+void TaskExecutor::on(wire::RunCall& frame, std::span<const UniqueFd> descriptors) {
+  auto call = std::make_unique<Call>();
+  call->received = monotonic_now();
+  const auto session = sessions_.find(frame.session);
+  Status supplied = supply(frame.supplied, descriptors);
+  call->order = std::move(frame);
+  call->request = RequestId(++last_request_);
+  if (!supplied) call->error = supplied.error().message;
+  if (session == sessions_.end()) call->error = "the session is not registered";
+  if (!call->error.empty()) return answer(outcome(*call));
+  call->session = &session->second;
+  waiting_.push_back(std::move(call));
+}
+
+void TaskExecutor::on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors) {
+  FL_CHECK(!descriptors.empty(), "fetch without a destination");
+  const Status fetched = objects_->fetch(ObjectId(frame.object), descriptors[0]);
+  send_(wire::ObjectFetched{.fetch = frame.fetch, .error = fetched ? "" : fetched.error().message});
+}
+
+void TaskExecutor::on(wire::DropObject& frame, std::span<const UniqueFd>) {
+  objects_->drop(ObjectId(frame.object));
+}
+
+// ---- calls
+
+bool TaskExecutor::progress() {
+  bool ended = false;
+  for (std::size_t i = 0; i < running_.size() && !lost_;) {
+    const CUresult code = cuda_.query(running_[i]->times.done);
+    if (code == CUDA_ERROR_NOT_READY) {
+      ++i;
+      continue;
+    }
+    if (code != CUDA_SUCCESS) {
+      if (lost(code)) break;
+      running_[i]->error = cuda_.describe(code);
+    }
+    const std::unique_ptr<Call> call = std::move(running_[i]);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    finish(*call);
+    ended = true;
+  }
+  if (!lost_ && (ended || !waiting_.empty())) start_waiting();
+  return !lost_;
+}
+
+// In the order of arrival; a call whose session is busy lets others pass, one that lacks room does not.
+void TaskExecutor::start_waiting() {
+  for (std::size_t i = 0; i < waiting_.size() && !lost_;) {
+    Call& call = *waiting_[i];
+    if (call.session->busy) {
+      ++i;
+      continue;
+    }
+    const Started started = start(call);
+    if (started == Started::kNoRoom) return;
+    std::unique_ptr<Call> taken = std::move(waiting_[i]);
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (started == Started::kYes) {
+      running_.push_back(std::move(taken));
+    } else {
+      erase_if_dropped(taken->order.session);
+    }
+  }
+}
+
+// What the call needs, each object once. False: something's bytes are not here.
+bool TaskExecutor::find_needs(Call& call) {
+  const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
+  wire::CallDone done{.call = call.order.call, .outcome = wire::CallDone::Outcome::kMissing};
+  call.needs.clear();
+  const auto add = [&](const wire::BoundObject& bound, ObjectKind kind) {
+    if (bound.object == 0) return;
+    const ObjectId id(bound.object);
+    if (kind != ObjectKind::kOutput && !objects_->available(id)) done.missing.push_back(bound.object);
+    call.needs.push_back({id, buffers[bound.buffer].bytes, kind});
+  };
+  for (const auto& bound : call.session->constants) add(bound, ObjectKind::kConstant);
+  for (const auto& bound : call.order.inputs) add(bound, ObjectKind::kInput);
+  for (const auto& bound : call.order.outputs) add(bound, ObjectKind::kOutput);
+  std::stable_sort(call.needs.begin(), call.needs.end(),
+                   [](const ObjectNeed& a, const ObjectNeed& b) { return a.object < b.object; });
+  call.needs.erase(std::unique(call.needs.begin(), call.needs.end(),
+                               [](const ObjectNeed& a, const ObjectNeed& b) { return a.object == b.object; }),
+                   call.needs.end());
+  if (done.missing.empty()) return true;
+  answer(std::move(done));
+  return false;
+}
+
+// Temporaries, then whatever travels inside the call.
+void TaskExecutor::lay_out_scratch(Call& call) {
+  const KernelSession& kernels = *call.session->kernels;
+  const std::vector<BufferSpec>& buffers = kernels.task().buffers;
+  auto end = static_cast<std::uint64_t>(kernels.temporary_bytes().count());
+  const auto append = [&end](std::uint64_t bytes) {
+    const std::uint64_t at = end;
+    end += RangeAllocator::round_up(bytes);
+    return at;
+  };
+  call.inline_outputs.clear();
+  call.addresses.assign(buffers.size(), 0);  // offsets in scratch until its address is known
+  for (const auto& output : call.order.outputs) {
+    if (output.object != 0) continue;
+    const std::uint64_t bytes = size_of(buffers[output.buffer]);
+    call.addresses[output.buffer] = append(bytes);
+    call.inline_outputs.push_back({output.buffer, call.addresses[output.buffer], bytes});
+  }
+  for (const auto& input : call.order.inputs) {
+    const BufferSpec& buffer = buffers[input.buffer];
+    if (input.object == 0 && buffer.role == BufferRole::kInput) call.addresses[input.buffer] = append(size_of(buffer));
+  }
+  call.scratch.bytes = Bytes(static_cast<std::int64_t>(end));
+}
+
+TaskExecutor::Started TaskExecutor::refuse(Call& call, const Error& why) {
+  call.error = why.message;
+  answer(outcome(call));
+  return Started::kEnded;
+}
+
+std::uint64_t TaskExecutor::staging_bytes(const Call& call) {
+  std::uint64_t bytes = 0;
+  for (const auto& input : call.order.inputs) bytes += RangeAllocator::round_up(input.bytes.size());
+  for (const auto& output : call.inline_outputs) bytes += RangeAllocator::round_up(output.bytes);
+  return bytes;
+}
+
+std::uint64_t TaskExecutor::counters_of_loads() const {
+  const ObjectCacheCounters& counters = objects_->cache().counters();
+  return counters.misses + counters.host_hits + counters.write_backs;
+}
+
+TaskExecutor::Started TaskExecutor::start(Call& call) {
+  if (!find_needs(call)) return Started::kEnded;
+  lay_out_scratch(call);
+  const auto times = take_times();
+  if (!times) return refuse(call, times.error());
+  call.times = *times;
+  const std::uint64_t loaded = counters_of_loads();
+  cuda_.record(call.times.load_begin, objects_->copy_stream());
+  const Instant begin = monotonic_now();
+  const Status taken = objects_->acquire(begin, call.request, call.needs, call.scratch);
+  call.malloc_time = monotonic_now() - begin;
+  if (!taken) {
+    free_times_.push_back(call.times);
+    if (taken.error().code == Errc::kResourceExhausted && !running_.empty()) return Started::kNoRoom;
+    return refuse(call, taken.error());
+  }
+  call.loads = counters_of_loads() != loaded;
+  const auto staging = pinned_.take(staging_bytes(call));
+  if (!staging) {
+    objects_->release(call.request, false, call.scratch);
+    free_times_.push_back(call.times);
+    return refuse(call, staging.error());
+  }
+  call.staging = *staging;
+  LaunchLane& lane = *lanes_[next_lane_++ % kLanes];
+  call.session->busy = true;
+  const CUresult code = queue(call, lane);
+  if (code != CUDA_SUCCESS) {
+    call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
+    if (lost(code, &call)) return Started::kYes;
+    // Some of its kernels may run: it ends behind them, as a failure.
+    cuda_.record(call.times.done, lane.main());
+  }
+  cuda_.call_host(lane.main(), wake_loop, reinterpret_cast<void*>(static_cast<std::intptr_t>(wake_.get())));
+  return Started::kYes;
+}
+
+Result<TaskExecutor::Times> TaskExecutor::take_times() {
+  if (!free_times_.empty()) {
+    const Times times = free_times_.back();
+    free_times_.pop_back();
+    return times;
+  }
+  Times times;
+  for (CUevent* event :
+       {&times.load_begin, &times.load_end, &times.begin, &times.run_begin, &times.run_end, &times.done}) {
+    const auto made = cuda_.make_event(true);
+    if (!made) return fail(made.error());
+    *event = *made;
+  }
+  return times;
+}
+
+CUresult TaskExecutor::queue(Call& call, LaunchLane& lane) {
+  const KernelSession& kernels = *call.session->kernels;
+  const std::vector<BufferSpec>& buffers = kernels.task().buffers;
+  const CUstream stream = lane.main();
+  CUresult code = CUDA_SUCCESS;
+  const auto check = [&code](CUresult result) {
+    if (code == CUDA_SUCCESS) code = result;
+  };
+  if (objects_->copying()) {
+    last_loading_ = &call;
+    check(cuda_.record(call.times.load_end, objects_->copy_stream()));
+    check(cuda_.wait(stream, call.times.load_end));
+  }
+  for (std::uint32_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].role == BufferRole::kTemporary) call.addresses[b] = kernels.temporary_offsets()[b];
+    call.addresses[b] += objects_->address(call.scratch);
+  }
+  for (const auto& bound : call.session->constants)
+    call.addresses[bound.buffer] = objects_->address(ObjectId(bound.object));
+  for (const auto& bound : call.order.inputs) {
+    if (bound.object != 0) call.addresses[bound.buffer] = objects_->address(ObjectId(bound.object));
+  }
+  check(cuda_.record(call.times.begin, stream));
+  check(queue_inputs(call, stream));
+  check(cuda_.record(call.times.run_begin, stream));
+  if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda_, lane, call.addresses));
+  check(cuda_.record(call.times.run_end, stream));
+  check(queue_outputs(call, stream));
+  check(cuda_.record(call.times.done, stream));
+  return code;
+}
+
+// Inline inputs, in-outs and zeros, on the call's own stream.
+CUresult TaskExecutor::queue_inputs(Call& call, CUstream stream) {
+  const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
+  CUresult code = CUDA_SUCCESS;
+  for (const auto& bound : call.order.outputs) {
+    const CUdeviceptr source = call.addresses[bound.buffer];  // of an in-out: its input, if that is an object
+    CUdeviceptr& target = call.addresses[bound.buffer];
+    if (bound.object != 0) target = objects_->address(ObjectId(bound.object));
+    const auto inlined = std::find_if(call.inline_outputs.begin(), call.inline_outputs.end(),
+                                      [&](const InlineOutput& output) { return output.buffer == bound.buffer; });
+    if (inlined != call.inline_outputs.end()) target = in_scratch(call, inlined->offset);
+    const BufferSpec& buffer = buffers[bound.buffer];
+    if (buffer.role == BufferRole::kInOut && source != target && code == CUDA_SUCCESS) {
+      const bool given = std::any_of(call.order.inputs.begin(), call.order.inputs.end(), [&](const auto& input) {
+        return input.buffer == bound.buffer && input.object != 0;
+      });
+      if (given) code = cuda_.copy_within(target, source, size_of(buffer), stream);
+    }
+  }
+  std::uint64_t staged = 0;
+  for (const auto& input : call.order.inputs) {
+    if (input.object != 0 || code != CUDA_SUCCESS) continue;
+    std::memcpy(call.staging.data + staged, input.bytes.data(), input.bytes.size());
+    code = cuda_.copy_in(call.addresses[input.buffer], call.staging.data + staged, input.bytes.size(), stream);
+    staged += RangeAllocator::round_up(input.bytes.size());
+  }
+  for (std::size_t b = 0; b < buffers.size() && code == CUDA_SUCCESS; ++b) {
+    if (buffers[b].zeroed) code = cuda_.fill_zero(call.addresses[b], size_of(buffers[b]), stream);
+  }
+  return code;
+}
+
+CUresult TaskExecutor::queue_outputs(Call& call, CUstream stream) {
+  std::uint64_t staged = 0;
+  for (const auto& input : call.order.inputs) staged += RangeAllocator::round_up(input.bytes.size());
+  CUresult code = CUDA_SUCCESS;
+  for (InlineOutput& output : call.inline_outputs) {
+    if (code == CUDA_SUCCESS) {
+      code = cuda_.copy_out(call.staging.data + staged, in_scratch(call, output.offset), output.bytes, stream);
+    }
+    output.offset = staged;
+    staged += RangeAllocator::round_up(output.bytes);
+  }
+  return code;
+}
+
+void TaskExecutor::finish(Call& call) {
+  if (last_loading_ == &call) {
+    objects_->settled();
+    last_loading_ = nullptr;
+  }
+  wire::CallDone done = outcome(call);
+  if (call.error.empty()) {
+    for (const InlineOutput& output : call.inline_outputs) {
+      done.outputs.push_back(
+          {.buffer = output.buffer, .object = 0, .bytes = {call.staging.data + output.offset, output.bytes}});
+    }
+    const Duration run = cuda_.elapsed(call.times.run_begin, call.times.run_end);
+    Duration copy = cuda_.elapsed(call.times.begin, call.times.run_begin);
+    if (call.loads) copy += cuda_.elapsed(call.times.load_begin, call.times.load_end);
+    copy += cuda_.elapsed(call.times.run_end, call.times.done);
+    done.phases.kernel_run = run;
+    done.phases.device_copy = copy;
+    done.phases.device_malloc = call.malloc_time;
+    const Duration whole = monotonic_now() - call.received;
+    done.phases.overhead = std::max(Duration(0), whole - run - copy - call.malloc_time);
+    done.gpu_ns = (run + copy).count();
+  }
+  for (const ObjectNeed& need : call.needs) done.session_bytes += static_cast<std::uint64_t>(need.bytes.count());
+  done.session_bytes += static_cast<std::uint64_t>(call.scratch.bytes.count());
+  objects_->release(call.request, call.error.empty(), call.scratch);
+  pinned_.give_back(call.staging);
+  free_times_.push_back(call.times);
+  call.session->busy = false;
+  erase_if_dropped(call.order.session);
+  answer(std::move(done));
+}
+
+wire::CallDone TaskExecutor::outcome(const Call& call) const {
+  wire::CallDone done{.call = call.order.call};
+  if (!call.error.empty()) done.outcome = wire::CallDone::Outcome::kFailed;
+  done.error = call.error;
+  return done;
+}
+
+void TaskExecutor::answer(wire::CallDone done) {
+  done.counters = counters();
+  send_(done);
+}
+
+wire::ServerCounters TaskExecutor::counters() const {
+  const ObjectCache& cache = objects_->cache();
+  const ObjectCacheCounters& from = cache.counters();
+  wire::ServerCounters counters{.hits = from.hits, .host_hits = from.host_hits, .misses = from.misses};
+  counters.evictions = from.evictions;
+  counters.write_backs = from.write_backs;
+  counters.loaded_bytes = static_cast<std::uint64_t>(from.loaded.count());
+  counters.written_back_bytes = static_cast<std::uint64_t>(from.written_back.count());
+  counters.device_used = static_cast<std::uint64_t>(cache.device_used().count());
+  counters.device_mapped = static_cast<std::uint64_t>(objects_->mapped().count());
+  counters.host_used = static_cast<std::uint64_t>(cache.host_used().count());
+  return counters;
+}
+
+// Whether an error is of the context and not only of the call that met it.
+bool TaskExecutor::lost(CUresult code, const Call* starting) {
+  if (lost_) return true;
+  const Status idle = cuda_.synchronize();
+  if (idle) return false;
+  wire::ServerFault fault{.error = cuda_.describe(code)};
+  for (const auto& call : running_) {
+    fault.calls.push_back(call->order.call);
+  }
+  if (starting != nullptr) fault.calls.push_back(starting->order.call);
+  send_(fault);
+  lost_ = true;
+  return true;
+}
+
+}  // namespace fairlead

@@ -1,0 +1,126 @@
+// Runs calls of kernel tasks: takes their objects, queues copies and kernels without waiting for anything, and answers
+// when the device says that they are done. The copies of a call run on the copy stream while kernels of earlier calls
+// compute; calls of different sessions run on lanes (streams) of their own.
+//
+//   wait for the session ─> take memory, queue loads ─> lane: wait for loads, kernels, inline outputs out, done event
+//                              (no room beside what runs: wait for a call to end)            └─> answer, release
+//
+// Phases are measured by events on the device but for device_malloc and overhead. A failed launch ends its call; an error
+// of the context ends the process, which the node replaces.
+//
+// Threads: the device server's loop; the driver wakes it through wake_descriptor().
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "runtime/device_server/device_objects.h"
+#include "runtime/device_server/kernel_session.h"
+#include "runtime/device_server/pinned_pool.h"
+#include "wire/device_frames.h"
+
+namespace fairlead {
+
+class TaskExecutor {
+ public:
+  using Send = std::function<void(const wire::FrameToNode&)>;
+  static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const ObjectCacheOptions& options, Send send);
+
+  void handle(wire::FrameToServer frame, std::span<const UniqueFd> descriptors);
+  // Answers what is done and starts what can be. False: the context is lost and has been reported; end the process.
+  bool progress();
+  bool running() const { return !running_.empty(); }
+  int wake_descriptor() const { return wake_.get(); }  // readable when a call may be done
+  void clear_wake();
+
+ private:
+  static constexpr std::size_t kLanes = 4;
+
+  struct Session {
+    std::unique_ptr<KernelSession> kernels;
+    std::vector<wire::BoundObject> constants;
+    bool busy = false;
+    bool dropped = false;  // goes with its last call
+  };
+  struct Times {
+    CUevent load_begin = nullptr, load_end = nullptr;                                 // on the copy stream
+    CUevent begin = nullptr, run_begin = nullptr, run_end = nullptr, done = nullptr;  // on the lane
+  };
+  struct InlineOutput {
+    std::uint32_t buffer = 0;
+    std::uint64_t offset = 0;  // in scratch, and in the call's pinned memory
+    std::uint64_t bytes = 0;
+  };
+  struct Call {
+    wire::RunCall order;
+    Instant received;
+    RequestId request;
+    Session* session = nullptr;
+    std::vector<ObjectNeed> needs;
+    DeviceObjects::Scratch scratch;
+    std::vector<CUdeviceptr> addresses;  // of each buffer
+    std::vector<InlineOutput> inline_outputs;
+    PinnedPool::Block staging;
+    Times times;
+    bool loads = false;  // of its own
+    Duration malloc_time{0};
+    std::string error;
+  };
+
+  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, Send send);
+
+  void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::RunCall& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::DropObject& frame, std::span<const UniqueFd> descriptors);
+  Status supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors);
+  Result<std::unique_ptr<KernelSession>> load_session(wire::RegisterSession& frame,
+                                                      std::span<const UniqueFd> descriptors);
+
+  void start_waiting();
+  enum class Started { kYes, kEnded, kNoRoom };
+  Started start(Call& call);
+  Started refuse(Call& call, const Error& why);
+  bool find_needs(Call& call);
+  static std::uint64_t staging_bytes(const Call& call);
+  std::uint64_t counters_of_loads() const;
+  void lay_out_scratch(Call& call);
+  CUresult queue(Call& call, LaunchLane& lane);
+  CUresult queue_inputs(Call& call, CUstream stream);
+  CUresult queue_outputs(Call& call, CUstream stream);
+  CUdeviceptr in_scratch(const Call& call, std::uint64_t offset) const {
+    return objects_->address(call.scratch) + offset;
+  }
+  Result<Times> take_times();
+  void finish(Call& call);
+  void answer(wire::CallDone done);
+  wire::CallDone outcome(const Call& call) const;
+  wire::ServerCounters counters() const;
+  bool lost(CUresult code, const Call* starting = nullptr);
+  void erase_if_dropped(std::uint64_t session);
+
+  CudaContext& cuda_;
+  std::unique_ptr<DeviceObjects> objects_;
+  const Send send_;
+  KernelCache modules_;
+  PinnedPool pinned_;
+  std::vector<std::unique_ptr<LaunchLane>> lanes_;
+  std::size_t next_lane_ = 0;
+  std::vector<Times> free_times_;
+  std::unordered_map<std::uint64_t, Session> sessions_;
+  std::deque<std::unique_ptr<Call>> waiting_;
+  std::vector<std::unique_ptr<Call>> running_;  // in the order of their start
+  const Call* last_loading_ = nullptr;          // nothing is on the copy stream behind its loads
+  std::uint64_t last_request_ = 0;
+  UniqueFd wake_;
+  bool lost_ = false;
+};
+
+}  // namespace fairlead
