@@ -1,0 +1,118 @@
+#include "fence/fence.h"
+
+#include <bit>
+#include <utility>
+
+#include "fence/layout.h"
+#include "fence/ptx.h"
+#include "fence/rewriter.h"
+
+namespace fairlead::fence {
+namespace {
+
+constexpr std::uint64_t kSmallestRange = 64 << 10;
+constexpr std::uint64_t kLargestGuard = 16 << 20;
+constexpr std::uint64_t kVariablesAlignment = 4096;
+
+Status check(const FenceOptions& options) {
+  if (!std::has_single_bit(options.bytes) || options.bytes < kSmallestRange) {
+    return fail(Errc::kInvalidArgument, "bytes is {:#x}, it must be a power of two from {:#x}", options.bytes,
+                kSmallestRange);
+  }
+  if (options.base == 0 || options.base % options.bytes != 0) {
+    return fail(Errc::kInvalidArgument, "base is {:#x}, it must be a multiple of bytes = {:#x} and not 0", options.base,
+                options.bytes);
+  }
+  if (options.guard_bytes > kLargestGuard) {
+    return fail(Errc::kInvalidArgument, "guard_bytes is {}, at most {} are allowed", options.guard_bytes,
+                kLargestGuard);
+  }
+  if (options.variables_address % kVariablesAlignment != 0 || options.variables_address < options.base) {
+    return fail(Errc::kInvalidArgument, "variables_address is {:#x}, it must be a multiple of {} from base = {:#x}",
+                options.variables_address, kVariablesAlignment, options.base);
+  }
+  return {};
+}
+
+// A task has no output to print to, and the driver's printf would read whatever its arguments point to.
+std::string stand_in(const Function& function, const Layout& layout) {
+  std::string text = ".func " + signature_text(function, name_in_output(function), layout) + "\n{\n";
+  if (function.name == "__assertfail") return text + "trap;\nret;\n}\n";
+  if (!function.signature.results.empty()) {
+    text += fmt::format("st.param.b32 [{}], -1;\n", function.signature.results[0].name);
+  }
+  return text + "ret;\n}\n";
+}
+
+std::string head_of(const Function& function, const Layout& layout) {
+  std::string text = function.linkage.empty() ? "" : std::string(function.linkage) + " ";
+  text += function.is_entry ? ".entry " : ".func ";
+  return text + signature_text(function, function.name, layout) + function.directives;
+}
+
+class ModuleFencer {
+ public:
+  ModuleFencer(const Module& module, const Layout& layout, const FenceOptions& options)
+      : module_(module), layout_(layout), options_(options) {}
+
+  Result<FencedModule> run() {
+    out_.ptx = module_.header;
+    for (const Variable& variable : module_.variables) {
+      if (layout_.kept.contains(variable.name)) out_.ptx += text_of(variable) + ";\n";
+    }
+    for (const Function& function : module_.functions) {
+      const Status done = add(function);
+      if (!done) return tl::unexpected<Error>(done.error());
+    }
+    for (const Alias& alias : module_.aliases) out_.ptx += fmt::format(".alias {}, {};\n", alias.name, alias.target);
+    for (const auto& [name, place] : layout_.placed) out_.placed.push_back(place);
+    out_.variables = layout_.image;
+    return std::move(out_);
+  }
+
+ private:
+  Status add(const Function& function) {
+    if (!function.has_body) {
+      declare(function);
+      return {};
+    }
+    FunctionRewriter rewriter(function, layout_, options_);
+    Result<std::string> body = rewriter.run();
+    if (!body) return tl::unexpected<Error>(body.error());
+    out_.ptx += head_of(function, layout_) + "\n" + *body;
+    out_.functions.push_back(rewriter.report());
+    return {};
+  }
+
+  void declare(const Function& function) {
+    const Function* known = layout_.function(function.name);
+    if (known->has_body) {
+      out_.ptx += head_of(function, layout_) + ";\n";
+    } else if (known == &function && (function.name == "vprintf" || function.name == "__assertfail")) {
+      out_.ptx += stand_in(function, layout_);
+      out_.notes.push_back(function.name == "vprintf" ? "printf prints nothing and returns -1"
+                                                      : "a failed assertion ends the kernel without a message");
+    }
+  }
+
+  const Module& module_;
+  const Layout& layout_;
+  const FenceOptions& options_;
+  FencedModule out_;
+};
+
+}  // namespace
+
+Result<FencedModule> fence_ptx(std::string_view ptx, const FenceOptions& given) {
+  FenceOptions options = given;
+  if (options.variables_address == 0) options.variables_address = options.base;
+  const Status valid = check(options);
+  if (!valid) return tl::unexpected<Error>(valid.error());
+  const Result<Module> module = parse_ptx(ptx);
+  if (!module) return tl::unexpected<Error>(module.error());
+  const Result<Layout> layout = lay_out(*module, options);
+  if (!layout) return tl::unexpected<Error>(layout.error());
+  return ModuleFencer(*module, *layout, options).run();
+}
+
+}  // namespace fairlead::fence

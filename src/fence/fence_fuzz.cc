@@ -1,0 +1,17 @@
+// libFuzzer: any text is either refused with a message or fenced, and what is fenced has no access without a fence.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "fence/fence.h"
+#include "fence/testing/checker.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace fairlead::fence;
+  const FenceOptions options{.base = 0x700000000000, .bytes = std::uint64_t{1} << 32};
+  const auto fenced = fence_ptx({reinterpret_cast<const char*>(data), size}, options);
+  if (!fenced && fenced.error().message.empty()) std::abort();
+  if (fenced && !testing::unfenced_access(fenced->ptx, options).empty()) std::abort();
+  return 0;
+}

@@ -1,0 +1,144 @@
+#include "fence/instruction_set.h"
+
+#include <algorithm>
+#include <array>
+
+#include "fence/parser.h"
+
+namespace fairlead::fence {
+namespace {
+
+// Sorted. Arithmetic, control and synchronisation: no operand of these is an address.
+constexpr std::array kPlainOpcodes = std::to_array<std::string_view>({
+    "abs",      "activemask", "add",      "addc",      "and",       "bar",        "barrier",
+    "bfe",      "bfi",        "bfind",    "bmsk",      "brev",      "clz",        "cnot",
+    "copysign", "cos",        "cvt",      "div",       "dp2a",      "dp4a",       "elect",
+    "ex2",      "exit",       "fence",    "fma",       "fns",       "getctarank", "griddepcontrol",
+    "isspacep", "lg2",        "lop3",     "mad",       "mad24",     "madc",       "mapa",
+    "match",    "max",        "membar",   "min",       "mma",       "movmatrix",  "mul",
+    "mul24",    "nanosleep",  "neg",      "not",       "or",        "popc",       "prmt",
+    "rcp",      "redux",      "rem",      "ret",       "rsqrt",     "sad",        "selp",
+    "set",      "setmaxnreg", "setp",     "shf",       "shfl",      "shl",        "shr",
+    "sin",      "slct",       "sqrt",     "sub",       "subc",      "szext",      "tanh",
+    "testp",    "trap",       "vabsdiff", "vabsdiff2", "vabsdiff4", "vadd",       "vadd2",
+    "vadd4",    "vavrg2",     "vavrg4",   "vmad",      "vmax",      "vmax2",      "vmax4",
+    "vmin",     "vmin2",      "vmin4",    "vote",      "vset",      "vset2",      "vset4",
+    "vshl",     "vshr",       "vsub",     "vsub2",     "vsub4",     "xor",
+});
+static_assert(std::ranges::is_sorted(kPlainOpcodes));
+
+struct Refusal {
+  std::string_view opcode, reason;
+};
+constexpr Refusal kRefusals[] = {
+    {"tex", "textures are reached by handle, not by address, so nothing bounds them"},
+    {"tld4", "textures are reached by handle, not by address, so nothing bounds them"},
+    {"txq", "textures are reached by handle, not by address, so nothing bounds them"},
+    {"suld", "surfaces are reached by handle, not by address, so nothing bounds them"},
+    {"sust", "surfaces are reached by handle, not by address, so nothing bounds them"},
+    {"sured", "surfaces are reached by handle, not by address, so nothing bounds them"},
+    {"suq", "surfaces are reached by handle, not by address, so nothing bounds them"},
+    {"alloca", "memory taken from the stack at run time is not bounded; use an array of constant size"},
+    {"stacksave", "the stack pointer would be in the kernel's hands"},
+    {"stackrestore", "the stack pointer would be in the kernel's hands"},
+    {"multimem", "it reaches the memory of other devices"},
+    {"tensormap", "tensor maps hold addresses that no fence sees"},
+    {"wgmma", "its shared-memory descriptors are not bounded by anything NVIDIA documents"},
+    {"tcgen05", "its shared-memory descriptors are not bounded by anything NVIDIA documents"},
+    {"brkpt", "there is no debugger to stop in"},
+};
+
+Knowledge refused(std::string_view reason) {
+  return {Family::kRefused, reason};
+}
+
+Knowledge copy_knowledge(const Instruction& instruction) {
+  const std::string_view kind = instruction.modifiers.size() > 1 ? instruction.modifiers[1] : "";
+  if (instruction.modifiers.empty() || instruction.modifiers[0] != ".async") {
+    return refused("copies in bulk take their length and addresses from registers and tensor maps");
+  }
+  if (kind == ".commit_group" || kind == ".wait_group" || kind == ".wait_all") return {Family::kPlain, {}};
+  if (kind == ".mbarrier") return {Family::kSharedOnly, {}};
+  if (kind == ".ca" || kind == ".cg") return {Family::kAsyncCopy, {}};
+  return refused("copies in bulk take their length and addresses from registers and tensor maps");
+}
+
+Knowledge access_knowledge(const Instruction& instruction) {
+  if (has_modifier(instruction, ".bulk")) return refused("its length is in a register");
+  if (has_modifier(instruction, ".tensormap")) return refused("tensor maps hold addresses that no fence sees");
+  if (std::ranges::count_if(instruction.modifiers, [](auto m) { return space_named(m).has_value(); }) > 1) {
+    return refused("it names two spaces");
+  }
+  const Space space = space_of(instruction);
+  const bool is_atomic = instruction.opcode == "atom" || instruction.opcode == "red";
+  const bool is_read_only = space == Space::kConst || (is_atomic && (space == Space::kLocal || space == Space::kParam));
+  if (is_read_only && instruction.opcode != "ld") return refused("there is no such access to that space");
+  const bool is_async = has_modifier(instruction, ".async");
+  if (is_async && space_of(instruction) != Space::kShared) return refused("it must name .shared::cluster");
+  return {Family::kAccess, {}};
+}
+
+Knowledge matrix_knowledge(const Instruction& instruction) {
+  if (has_modifier(instruction, ".load") || has_modifier(instruction, ".store")) return {Family::kMatrix, {}};
+  return has_modifier(instruction, ".mma") ? Knowledge{Family::kPlain, {}} : refused("it is not known to the fence");
+}
+
+Knowledge special_knowledge(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  if (opcode == "fence" && has_modifier(instruction, ".tensormap::generic"))
+    return refused("tensor maps hold addresses");
+  const bool has_space = std::ranges::any_of(instruction.modifiers, [](auto m) { return space_named(m).has_value(); });
+  if (opcode == "mapa" && !has_space) return refused("write mapa.shared::cluster: its generic form looks like global");
+  if (opcode == "isspacep" && (has_modifier(instruction, ".const") || has_modifier(instruction, ".param"))) {
+    return refused("variables in .const and parameters may lie elsewhere in a fenced module");
+  }
+  return {Family::kPlain, {}};
+}
+
+}  // namespace
+
+bool has_modifier(const Instruction& instruction, std::string_view modifier) {
+  return std::ranges::find(instruction.modifiers, modifier) != instruction.modifiers.end();
+}
+
+Space space_of(const Instruction& instruction) {
+  for (const std::string_view modifier : instruction.modifiers) {
+    if (const auto space = space_named(modifier)) return *space;
+  }
+  return Space::kGeneric;
+}
+
+Knowledge knowledge_of(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  if (opcode == "mov") return {Family::kMove, {}};
+  if (opcode == "cvta") return {Family::kConvert, {}};
+  if (opcode == "call") return {Family::kCall, {}};
+  if (opcode == "bra") return {Family::kBranch, {}};
+  if (opcode == "brx") return {Family::kTable, {}};
+  if (opcode == "cp") return copy_knowledge(instruction);
+  if (opcode == "wmma") return matrix_knowledge(instruction);
+  if (opcode == "mbarrier" && has_modifier(instruction, ".pending_count")) return {Family::kPlain, {}};
+  if (opcode == "mbarrier" || opcode == "ldmatrix" || opcode == "stmatrix") return {Family::kSharedOnly, {}};
+  if (opcode == "ld" || opcode == "ldu" || opcode == "st" || opcode == "atom" || opcode == "red") {
+    return access_knowledge(instruction);
+  }
+  if (opcode == "discard" || opcode == "applypriority") return {Family::kAccess, {}};
+  if (opcode == "prefetch" || opcode == "prefetchu") {
+    return has_modifier(instruction, ".tensormap") ? refused("tensor maps hold addresses that no fence sees")
+                                                   : Knowledge{Family::kHint, {}};
+  }
+  if (opcode == "createpolicy") {
+    return has_modifier(instruction, ".range") ? refused("it names a range of addresses; use .fractional")
+                                               : Knowledge{Family::kPlain, {}};
+  }
+  if (std::ranges::binary_search(kPlainOpcodes, opcode)) return special_knowledge(instruction);
+  const auto* const known = std::ranges::find(kRefusals, opcode, &Refusal::opcode);
+  return refused(known == std::end(kRefusals) ? "it is not known to the fence" : known->reason);
+}
+
+bool writes_first_operand(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  return opcode != "st" && opcode != "red" && opcode != "bra" && opcode != "brx" && opcode != "stmatrix";
+}
+
+}  // namespace fairlead::fence

@@ -1,0 +1,45 @@
+// Where a fenced module's variables and functions are: variables of .global (and of .const, when their addresses are
+// taken) leave the module for the tenant's range; functions whose addresses are taken get a number each; the .local
+// variables of all functions of a thread share one array, the arena, so that one mask bounds stores to them.
+#pragma once
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "fence/fence.h"
+#include "fence/ptx.h"
+
+namespace fairlead::fence {
+
+struct Frame {
+  std::uint64_t bytes = 0;
+  std::map<int, std::uint64_t> offsets;  // of the .local variables, by their index in Function::variables
+};
+
+struct Layout {
+  std::map<std::string_view, PlacedVariable> placed;
+  std::map<std::string_view, const Variable*> kept;  // .const and .shared variables of the module
+  bool consts_are_placed = false;
+  std::vector<std::byte> image;
+  std::map<std::string_view, const Function*> functions;  // definitions before declarations; aliases, too
+  std::map<std::string_view, std::uint64_t> function_ids;
+  std::map<std::string_view, Frame> frames;  // by function
+  std::uint64_t arena_bytes = 0;             // a power of two; 0: the module has no .local variable
+
+  const Function* function(std::string_view name) const;
+};
+
+Result<Layout> lay_out(const Module& module, const FenceOptions& options);
+
+// The operands of a call, which stand in a list or not at all.
+struct CallParts {
+  const Operand* results = nullptr;
+  const Operand* target = nullptr;
+  const Operand* arguments = nullptr;
+  std::string_view prototype;
+};
+CallParts call_parts(const Instruction& call);
+bool is_indirect_call(const Instruction& instruction);
+
+}  // namespace fairlead::fence

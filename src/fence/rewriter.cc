@@ -1,0 +1,292 @@
+#include "fence/rewriter.h"
+
+#include <algorithm>
+
+#include "fence/instruction_set.h"
+#include "fence/parser.h"
+
+namespace fairlead::fence {
+
+std::string name_in_output(const Function& function) {
+  return (function.has_body ? "" : "__fence_") + std::string(function.name);
+}
+
+std::string signature_text(const Function& function, std::string_view name, const Layout& layout) {
+  std::string text = text_of(function.signature, name);
+  if (function.is_entry || layout.arena_bytes == 0) return text;
+  text.pop_back();
+  text += function.signature.parameters.empty() ? "" : ", ";
+  return text + ".param .b64 __fence_arena, .param .b64 __fence_frame)";
+}
+
+FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options)
+    : function_(function),
+      layout_(layout),
+      options_(options),
+      plan_(plan_addresses(function, layout, options)),
+      local_pointers_(function.registers.size()),
+      fresh_in_(function.registers.size(), -1) {
+  report_.name = function.name;
+  report_.is_entry = function.is_entry;
+  for (std::size_t i = 0; i < function.items.size(); ++i) {
+    const Item& item = function.items[i];
+    if (item.kind == Item::Kind::kLabel) labels_[item.name] = true;
+    const bool is_table = item.kind == Item::Kind::kBranchTargets || item.kind == Item::Kind::kCallTargets ||
+                          item.kind == Item::Kind::kPrototype;
+    if (is_table) tables_[item.name] = i;
+  }
+  find_local_pointers();
+}
+
+bool FunctionRewriter::refuse(std::string_view reason) {
+  if (error_) return false;
+  const std::string what = now_.opcode.empty() ? "" : "'" + text_of(now_) + "': ";
+  error_ = Error{Errc::kInvalidArgument, at_line(function_.name, line_) + what + std::string(reason)};
+  return false;
+}
+
+std::string FunctionRewriter::guard_text() const {
+  if (now_.guard.empty()) return "";
+  return fmt::format("@{}{} ", now_.guard_negated ? "!" : "", now_.guard);
+}
+
+void FunctionRewriter::emit_guarded(const std::string& text) {
+  emit("{}{}", guard_text(), text);
+}
+
+Result<std::string> FunctionRewriter::run() {
+  for (std::size_t i = 0; i < function_.items.size(); ++i) {
+    region_ = plan_.regions[i];
+    if (!item(function_.items[i])) return tl::unexpected<Error>(*error_);
+  }
+  // Nothing runs on behind the end of a function, whatever lies there.
+  text_ += "ret;\n";
+  report_.added = emitted_ - report_.instructions;
+  return "{\n" + prologue() + text_ + "}\n";
+}
+
+// Declares what the body turned out to need. Companions without a definition on every way to their uses begin as the
+// range's base.
+std::string FunctionRewriter::prologue() const {
+  std::string text;
+  const auto add = [&](const std::string& line) { text += line + "\n"; };
+  if (!companions_.empty()) add(fmt::format(".reg .b64 %__fence_a<{}>;", companions_.size()));
+  if (uses_temporaries_) {
+    add(".reg .b64 %__fence_t<3>;");
+    add(".reg .b32 %__fence_w<2>;");
+    add(".reg .pred %__fence_p<3>;");
+  }
+  for (const auto& [id, number] : companions_) {
+    if (!plan_.needs_start[static_cast<std::size_t>(id)]) continue;
+    add(fmt::format("mov.b64 %__fence_a{}, 0x{:x};", number, options_.base));
+  }
+  const bool has_arena = layout_.arena_bytes > 0;
+  if (has_arena && function_.is_entry) {
+    add(fmt::format(".local .align 16 .b8 __fence_arena[{}];", layout_.arena_bytes + 16));
+  }
+  if (has_arena && (uses_arena_ || uses_generic_arena_)) {
+    add(".reg .b64 %__fence_arena, %__fence_frame, %__fence_generic_arena;");
+    add(function_.is_entry ? "mov.b64 %__fence_arena, __fence_arena;"
+                           : "ld.param.b64 %__fence_arena, [__fence_arena];");
+    add(function_.is_entry ? "mov.b64 %__fence_frame, %__fence_arena;"
+                           : "ld.param.b64 %__fence_frame, [__fence_frame];");
+  }
+  if (uses_generic_arena_) add("cvta.local.u64 %__fence_generic_arena, %__fence_arena;");
+  return text;
+}
+
+bool FunctionRewriter::item(const Item& item) {
+  line_ = item.line;
+  switch (item.kind) {
+    case Item::Kind::kOpen: text_ += "{\n"; return true;
+    case Item::Kind::kClose: text_ += "}\n"; return true;
+    case Item::Kind::kText: text_ += item.text + "\n"; return true;
+    case Item::Kind::kLabel: text_ += std::string(item.name) + ":\n"; return true;
+    case Item::Kind::kVariable: return variable(function_.variables[static_cast<std::size_t>(item.index)]);
+    case Item::Kind::kBranchTargets: {
+      std::string targets;
+      for (const std::string_view target : item.targets) targets += (targets.empty() ? "" : ", ") + std::string(target);
+      text_ += fmt::format("{}: .branchtargets {};\n", item.name, targets);
+      return true;
+    }
+    case Item::Kind::kCallTargets:
+    case Item::Kind::kPrototype: return true;  // indirect calls become direct ones
+    case Item::Kind::kInstruction: break;
+  }
+  now_ = item.instruction;
+  ++report_.instructions;
+  return instruction();
+}
+
+bool FunctionRewriter::variable(const Variable& variable) {
+  if (variable.space == Space::kLocal) return true;  // it lies in the arena
+  text_ += text_of(variable) + ";\n";
+  return true;
+}
+
+bool FunctionRewriter::instruction() {
+  const Knowledge known = knowledge_of(now_);
+  bool ok = false;
+  switch (known.family) {
+    case Family::kRefused: return refuse(known.reason);
+    case Family::kPlain: ok = plain(); break;
+    case Family::kMove: ok = move(); break;
+    case Family::kConvert: ok = convert(); break;
+    case Family::kAccess:
+    case Family::kHint: ok = access(); break;
+    case Family::kAsyncCopy: ok = async_copy(); break;
+    case Family::kSharedOnly: ok = shared_only(); break;
+    case Family::kMatrix: ok = matrix(); break;
+    case Family::kBranch: ok = branch(); break;
+    case Family::kTable: ok = table_branch(); break;
+    case Family::kCall: ok = call(); break;
+  }
+  if (ok) fence_written_registers();
+  now_ = {};
+  return ok;
+}
+
+void FunctionRewriter::fence_written_registers() {
+  for (const int written : registers_written(now_)) {
+    const auto index = static_cast<std::size_t>(written);
+    fresh_in_[index] = -1;
+    if (plan_.where[index] != AddressPlan::Where::kAtDefinition) continue;
+    fence(companion(written), function_.registers[index].name);
+  }
+}
+
+bool FunctionRewriter::plain() {
+  if (!operands_are_plain(now_.operands)) return false;
+  emit("{}", text_of(now_));
+  return true;
+}
+
+bool FunctionRewriter::operands_are_plain(const std::vector<Operand>& operands, std::size_t from) {
+  return std::all_of(operands.begin() + static_cast<std::ptrdiff_t>(std::min(from, operands.size())), operands.end(),
+                     [&](const Operand& operand) { return operand_is_plain(operand); });
+}
+
+// A register, a number, or lists of them: nothing that names memory.
+bool FunctionRewriter::operand_is_plain(const Operand& operand) {
+  if (operand.kind == Operand::Kind::kNumber) return true;
+  if (operand.kind == Operand::Kind::kAddress) return refuse("an address where none is known to stand");
+  if (operand.kind == Operand::Kind::kList) return operands_are_plain(operand.elements);
+  if (operand.name.starts_with("%envreg")) {
+    return refuse("the driver's workspace for cooperative launches lies outside the tenant's memory");
+  }
+  const bool is_special = operand.name.starts_with("%") || operand.name == "WARP_SZ" || operand.name == "_";
+  if (operand.register_id >= 0 || (is_special && operand.variable < 0)) return true;
+  return refuse(fmt::format("'{}' is no register, and only mov and cvta may take an address", operand.name));
+}
+
+bool FunctionRewriter::branch() {
+  if (now_.operands.size() != 1 || !labels_.contains(now_.operands[0].name)) {
+    return refuse("its target is no label of this function");
+  }
+  emit("{}", text_of(now_));
+  return true;
+}
+
+// An index beyond the table would read a target from behind it.
+bool FunctionRewriter::table_branch() {
+  const auto table = now_.operands.size() == 2 ? tables_.find(now_.operands[1].name) : tables_.end();
+  if (table == tables_.end() || function_.items[table->second].kind != Item::Kind::kBranchTargets) {
+    return refuse("its targets are no .branchtargets of this function");
+  }
+  const Item& targets = function_.items[table->second];
+  for (const std::string_view target : targets.targets) {
+    if (!labels_.contains(target)) return refuse(fmt::format("'{}' is no label of this function", target));
+  }
+  if (bits_of(now_.operands[0]) != 32) return refuse("its index is no register of 32 bits");
+  uses_temporaries_ = true;
+  emit("min.u32 %__fence_w0, {}, {};", now_.operands[0].name, targets.targets.size() - 1);
+  now_.operands[0].name = "%__fence_w0";
+  emit("{}", text_of(now_));
+  return true;
+}
+
+unsigned FunctionRewriter::bits_of(const Operand& operand) const {
+  if (operand.register_id < 0) return 0;
+  return function_.registers[static_cast<std::size_t>(operand.register_id)].bits;
+}
+
+bool FunctionRewriter::move() {
+  const bool is_symbol = now_.operands.size() == 2 && now_.operands[1].kind == Operand::Kind::kName &&
+                         now_.operands[1].register_id < 0 && !now_.operands[1].name.starts_with("%") &&
+                         now_.operands[1].name != "WARP_SZ";
+  if (!is_symbol) return plain();
+  const Operand& to = now_.operands[0];
+  if (to.kind != Operand::Kind::kName || to.register_id < 0) return refuse("an address goes to one register");
+  return move_of_symbol(std::string(to.name), bits_of(to), now_.operands[1]);
+}
+
+bool FunctionRewriter::move_of_symbol(const std::string& to, unsigned bits, const Operand& symbol) {
+  if (const auto place = local_place(symbol)) {
+    uses_arena_ = true;
+    const std::uint64_t offset =
+        layout_.frames.at(function_.name).offsets.at(place->variable) + static_cast<std::uint64_t>(place->offset);
+    uses_temporaries_ = true;
+    if (bits == 64) {
+      emit_guarded(fmt::format("add.s64 {}, %__fence_frame, {};", to, static_cast<std::int64_t>(offset)));
+    } else {
+      emit("add.s64 %__fence_t0, %__fence_frame, {};", static_cast<std::int64_t>(offset));
+      emit_guarded(fmt::format("cvt.u32.u64 {}, %__fence_t0;", to));
+    }
+    return bits == 64 || bits == 32 || refuse("an address goes to a register of 32 or 64 bits");
+  }
+  std::uint64_t value = 0;
+  if (symbol.variable >= 0) {
+    const Variable& variable = function_.variables[static_cast<std::size_t>(symbol.variable)];
+    const bool is_known =
+        variable.space == Space::kShared || (variable.space == Space::kParam && function_.is_entry &&
+                                             symbol.variable < static_cast<int>(function_.signature.parameters.size()));
+    if (!is_known) return refuse("the address of a parameter of a device function is on the stack; copy the parameter");
+    emit_guarded(fmt::format("mov.b{} {}, {};", bits, to, text_of(symbol)));
+    return true;
+  }
+  const auto kept = layout_.kept.find(symbol.name);
+  if (kept != layout_.kept.end()) {
+    emit_guarded(fmt::format("mov.b{} {}, {};", bits, to, text_of(symbol)));
+    return true;
+  }
+  const auto place = layout_.placed.find(symbol.name);
+  const auto id = layout_.function_ids.find(symbol.name);
+  if (place != layout_.placed.end()) {
+    value = place->second.address + static_cast<std::uint64_t>(symbol.offset);
+  } else if (id != layout_.function_ids.end() && !symbol.has_offset) {
+    value = id->second;
+  } else {
+    return refuse(fmt::format("'{}' is no variable and no function with a body", symbol.name));
+  }
+  if (bits != 64) return refuse("an address goes to a register of 64 bits");
+  emit_guarded(fmt::format("mov.b64 {}, 0x{:x};", to, value));
+  return true;
+}
+
+// Global and generic addresses of one place are the same number.
+bool FunctionRewriter::convert() {
+  const Space space = space_of(now_);
+  if (now_.operands.size() != 2) return refuse("it takes two operands");
+  Operand& from = now_.operands[1];
+  if (space == Space::kParam) return refuse("parameters have no generic address that a fence lets through");
+  if (has_modifier(now_, ".shared::cluster")) return refuse("generic addresses of other blocks look like global ones");
+  if (from.kind == Operand::Kind::kName && from.register_id < 0 && now_.operands[0].register_id >= 0) {
+    uses_temporaries_ = true;
+    const std::string to =
+        space == Space::kGlobal || space == Space::kConst ? std::string(now_.operands[0].name) : "%__fence_t2";
+    if (!move_of_symbol(to, 64, from)) return false;
+    if (to != "%__fence_t2") return true;
+    from = Operand{.name = "%__fence_t2", .register_id = -2};
+    emit("{}", text_of(now_));
+    return true;
+  }
+  if (!operands_are_plain(now_.operands)) return false;
+  if (space == Space::kConst) {
+    emit_guarded(fmt::format("mov.b64 {}, {};", text_of(now_.operands[0]), text_of(from)));
+    return true;
+  }
+  emit("{}", text_of(now_));
+  return true;
+}
+
+}  // namespace fairlead::fence

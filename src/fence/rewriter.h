@@ -1,0 +1,116 @@
+// Rewrites one function: every statement of its body once more, with fences. The state of fence_ptx(), which is the way in.
+#pragma once
+
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fence/address_plan.h"
+#include "fence/fence.h"
+#include "fence/layout.h"
+#include "fence/ptx.h"
+
+namespace fairlead::fence {
+
+// The parameters that hand a device function its thread's arena; empty when the module has none.
+std::string signature_text(const Function& function, std::string_view name, const Layout& layout);
+// The name a function has in the fenced module: extern ones are replaced.
+std::string name_in_output(const Function& function);
+
+class FunctionRewriter {
+ public:
+  FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options);
+  // The body with its braces.
+  Result<std::string> run();
+  const FunctionReport& report() const { return report_; }
+
+ private:
+  // A .local variable and an offset in it.
+  struct LocalPlace {
+    int variable = -1;
+    std::int64_t offset = 0;
+  };
+
+  bool refuse(std::string_view reason);
+  template <class... Args>
+  void emit(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+    ++emitted_;
+  }
+  void emit_guarded(const std::string& text);
+  std::string prologue() const;
+
+  // Statements.
+  bool item(const Item& item);
+  bool variable(const Variable& variable);
+  bool instruction();
+  void fence_written_registers();
+  bool plain();
+  bool operands_are_plain(const std::vector<Operand>& operands, std::size_t from = 0);
+  bool operand_is_plain(const Operand& operand);
+  bool branch();
+  bool table_branch();
+  bool move();
+  bool move_of_symbol(const std::string& to, unsigned bits, const Operand& symbol);
+  bool convert();
+
+  // Memory (rewriter_memory.cc).
+  bool access();
+  bool access_in(Space space, Operand& address);
+  bool async_copy();
+  bool shared_only();
+  bool matrix();
+  bool matrix_access(const Operand& address, std::string_view stride);
+  std::string bounded_stride(std::string_view stride);
+  std::optional<std::string> global_address(const Operand& address);
+  std::optional<std::string> generic_address(const Operand& address);
+  std::optional<std::string> local_address(const Operand& address);
+  bool sum(std::string_view to, const Operand& address);
+  void fence(std::string_view to, std::string_view from);
+  std::uint64_t fenced(std::uint64_t address) const;
+  std::string companion(int register_id);
+  std::string constant_address(std::uint64_t address);
+  void bound_local(std::string_view to, std::string_view from, std::string_view arena);
+  std::string frame_address(std::uint64_t offset) const;
+  std::vector<Operand*> addresses();
+  bool may_write() const;
+  void find_local_pointers();
+  std::optional<LocalPlace> local_place(const Operand& operand) const;
+
+  // Calls (rewriter_call.cc).
+  bool call();
+  bool direct_call(const CallParts& parts, const Function& callee, std::string_view guard);
+  bool indirect_call(const CallParts& parts);
+  bool call_operands_are_plain(const CallParts& parts);
+  std::vector<std::string_view> possible_targets(const CallParts& parts);
+
+  unsigned bits_of(const Operand& operand) const;
+  std::string guard_text() const;
+
+  const Function& function_;
+  const Layout& layout_;
+  const FenceOptions& options_;
+  const AddressPlan plan_;
+  std::map<std::string_view, std::size_t> tables_;  // of branches and calls: item
+  std::map<std::string_view, bool> labels_;
+  std::vector<std::optional<LocalPlace>> local_pointers_;  // by register
+  std::vector<int> fresh_in_;                              // by register: region in which its companion is up to date
+
+  Instruction now_;  // the instruction at hand, which handlers change
+  int line_ = 0;
+  int region_ = 0;
+  std::string text_;
+  std::optional<Error> error_;
+  FunctionReport report_;
+  std::size_t emitted_ = 0;
+  int labels_made_ = 0;
+  std::map<int, int> companions_;  // register -> number of its companion
+  bool uses_temporaries_ = false, uses_arena_ = false, uses_generic_arena_ = false;
+};
+
+}  // namespace fairlead::fence
