@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "gateway/base64.h"
+#include "base/base64.h"
 #include "gateway/json_body.h"
 #include "gateway/lambda_error.h"
 #include "gateway/lambda_request.h"
@@ -40,15 +40,46 @@ std::string_view instance_state_name(InstanceState state) {
   return "unknown";
 }
 
+json memory_json(const MemoryUse& use) {
+  return {{"held_bytes", use.held.count()},
+          {"resident_bytes", use.resident.count()},
+          {"away_bytes", use.away.count()},
+          {"fixed_bytes", use.fixed.count()}};
+}
+
+json memory_counters_json(const MemoryCounters& memory) {
+  return {{"swap_ins", memory.swap_ins},
+          {"swap_outs", memory.swap_outs},
+          {"swap_failures", memory.swap_failures},
+          {"bytes_in", memory.bytes_in},
+          {"bytes_out", memory.bytes_out},
+          {"prefetches_in_time", memory.prefetches_in_time},
+          {"prefetches_late", memory.prefetches_late},
+          {"room_granted", memory.room_granted},
+          {"room_refused", memory.room_refused}};
+}
+
 json counters_json(const CoreCounters& counters) {
-  return {{"arrived", counters.arrived},         {"completed", counters.completed},
-          {"failed", counters.failed},           {"cold_starts", counters.cold_starts},
-          {"warm_starts", counters.warm_starts}, {"evictions", counters.evictions},
-          {"rejected", counters.rejected}};
+  return {{"arrived", counters.arrived},
+          {"completed", counters.completed},
+          {"failed", counters.failed},
+          {"cold_starts", counters.cold_starts},
+          {"device_warm_starts", counters.device_warm_starts},
+          {"host_warm_starts", counters.host_warm_starts},
+          {"evictions", counters.evictions},
+          {"rejected", counters.rejected},
+          {"memory", memory_counters_json(counters.memory)}};
+}
+
+template <typename Value>
+json optional_json(const std::optional<Value>& value) {
+  return value ? json(*value) : json(nullptr);
 }
 
 json function_status_json(const FunctionStatus& function) {
   const FunctionStats& stats = function.stats;
+  json memory = memory_json(function.memory);
+  memory["expected_bytes"] = function.memory_expected.count();
   return {{"name", function.name},
           {"state", flow_state_name(function.flow.state)},
           {"queued", function.flow.queued},
@@ -59,15 +90,41 @@ json function_status_json(const FunctionStatus& function) {
            {{"idle", function.instances_idle},
             {"busy", function.instances_busy},
             {"starting", function.instances_starting}}},
+          {"memory", std::move(memory)},
+          {"weight", function.settings.weight},
+          {"tenant", function.settings.tenant},
+          {"objective_ms", optional_json(function.settings.objective_ms)},
           {"stats",
            {{"invocations", stats.invocations},
             {"errors", stats.errors},
             {"timeouts", stats.timeouts},
             {"crashes", stats.crashes},
             {"cold_starts", stats.cold_starts},
-            {"warm_starts", stats.warm_starts},
+            {"device_warm_starts", stats.device_warm_starts},
+            {"host_warm_starts", stats.host_warm_starts},
             {"service_seconds", to_seconds(stats.service)},
             {"queue_seconds", to_seconds(stats.queue_time)}}}};
+}
+
+json tenant_json(const TenantStatus& tenant) {
+  return {{"name", tenant.name},
+          {"weight", tenant.share.weight},
+          {"max_in_flight", optional_json(tenant.share.max_concurrency)},
+          {"functions", tenant.functions},
+          {"queued", tenant.queued},
+          {"in_flight", tenant.in_flight},
+          {"service_seconds", to_seconds(tenant.service)}};
+}
+
+json settings_json(const NodeSettings& settings) {
+  return {{"over_run_seconds", to_seconds(settings.policy.over_run)},
+          {"ttl_factor", settings.policy.ttl_factor},
+          {"by_tenant", settings.policy.by_tenant},
+          {"instances_per_gpu", settings.core.instances_per_gpu},
+          {"no_cold_duplicates", settings.core.no_cold_duplicates},
+          {"eviction", eviction_name(settings.core.eviction)},
+          {"queue_limit", settings.core.queue_limit},
+          {"queue_limit_per_function", settings.core.queue_limit_per_flow}};
 }
 
 json gpu_json(const GpuStatus& gpu) {
@@ -76,7 +133,12 @@ json gpu_json(const GpuStatus& gpu) {
           {"uuid", gpu.uuid},
           {"memory_total_bytes", gpu.memory_total.count()},
           {"memory_used_bytes", gpu.memory_used.count()},
+          {"memory_admitted_bytes", gpu.view.memory_admitted.count()},
           {"utilisation", gpu.utilisation},
+          {"state", gpu.state},
+          {"reason", gpu.reason},
+          {"mps_restarts", gpu.mps_restarts},
+          {"tokens", gpu.view.tokens},
           {"tokens_in_use", gpu.view.tokens_in_use},
           {"instances", gpu.view.instances}};
 }
@@ -120,7 +182,37 @@ void dead_letters(NodeService& node, RouteCall call) {
   });
 }
 
+// Text, with the place where the next page begins in a header: what is not there yet is an empty page.
+void history(NodeService& node, RouteCall call) {
+  const std::string_view text = call.target.query_value("from");
+  std::uint64_t from = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), from);
+  if (!text.empty() && (error != std::errc() || end != text.data() + text.size())) {
+    return respond_error(std::move(call.exchange),
+                         {Errc::kInvalidArgument,
+                          fmt::format("from is '{}'; it must be 0 or the X-Fairlead-Next of the page before", text)});
+  }
+  auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+  node.history(from, [answer](Result<HistoryPage> page) {
+    if (!page) return respond_error(std::move(*answer), page.error());
+    answer->respond({.status = 200,
+                     .headers = {{"Content-Type", "text/csv"}, {"X-Fairlead-Next", std::to_string(page->next)}},
+                     .body = std::move(page->lines)});
+  });
+}
+
 }  // namespace
+
+json objects_json(const ObjectStore::Usage& usage) {
+  return {{"count", usage.objects},
+          {"memory_bytes", usage.memory.count()},
+          {"memory_limit_bytes", usage.memory_limit.count()},
+          {"spilled_bytes", usage.spilled.count()},
+          {"spill_limit_bytes", usage.spill_limit.count()},
+          {"on_device_bytes", usage.on_device.count()},
+          {"spills", usage.spills},
+          {"reads_back", usage.reads_back}};
+}
 
 json status_json(const NodeStatus& status) {
   std::map<FlowId, std::string> names;
@@ -129,6 +221,8 @@ json status_json(const NodeStatus& status) {
     names[function.flow.flow] = function.name;
     functions.push_back(function_status_json(function));
   }
+  json tenants = json::array();
+  for (const TenantStatus& tenant : status.tenants) tenants.push_back(tenant_json(tenant));
   json gpus = json::array();
   for (const GpuStatus& gpu : status.gpus) gpus.push_back(gpu_json(gpu));
   json instances = json::array();
@@ -137,15 +231,22 @@ json status_json(const NodeStatus& status) {
                          {"function", names[instance.flow]},
                          {"gpu", instance.gpu.value()},
                          {"state", instance_state_name(instance.state)}});
+    if (instance.memory) instances.back()["memory"] = memory_json(*instance.memory);
   }
   return {{"version", status.version},
           {"policy", status.policy},
+          {"sharing", status.sharing},
+          {"memory_policy", status.memory_policy},
           {"uptime_seconds", to_seconds(status.uptime)},
           {"global_virtual_time_seconds", to_seconds(status.global_virtual_time)},
           {"draining", status.draining},
           {"queued", status.queued},
           {"resident_bytes", status.resident.count()},
+          {"objects", objects_json(status.objects)},
           {"counters", counters_json(status.counters)},
+          {"move_seconds", {{"in", to_seconds(status.moves.in)}, {"out", to_seconds(status.moves.out)}}},
+          {"settings", settings_json(status.settings)},
+          {"tenants", std::move(tenants)},
           {"functions", std::move(functions)},
           {"gpus", std::move(gpus)},
           {"instances", std::move(instances)}};
@@ -156,6 +257,7 @@ void add_admin_routes(Router& router, NodeService& node) {
   router.add("GET", "/fairlead/v1/status",
              [&node](RouteCall call) { respond_json(std::move(call.exchange), 200, status_json(node.status())); });
   router.add("GET", "/fairlead/v1/functions/{}/log", [&node](RouteCall call) { function_log(node, std::move(call)); });
+  router.add("GET", "/fairlead/v1/history", [&node](RouteCall call) { history(node, std::move(call)); });
   router.add("GET", "/fairlead/v1/dead-letters", [&node](RouteCall call) { dead_letters(node, std::move(call)); });
 }
 

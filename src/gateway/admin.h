@@ -8,7 +8,8 @@
 
 namespace fairlead {
 
-// GET /healthz, /fairlead/v1/status, /fairlead/v1/functions/{name}/log?tail=N, /fairlead/v1/dead-letters?function=&limit=
+// GET /healthz, /fairlead/v1/status, /fairlead/v1/functions/{name}/log?tail=N, /fairlead/v1/dead-letters?function=&limit=,
+// /fairlead/v1/history?from=
 void add_admin_routes(Router& router, NodeService& node);
 
 nlohmann::json status_json(const NodeStatus& status);

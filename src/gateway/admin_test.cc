@@ -13,24 +13,43 @@ using ::testing::Not;
 NodeStatus sample_status() {
   NodeStatus status{.version = "1.2.3", .policy = "mqfq-sticky"};
   status.uptime = std::chrono::seconds(90);
+  status.memory_policy = "prefetch-swap";
   status.queued = 4;
   status.counters.evictions = 5;
+  status.counters.memory = {.swap_ins = 3, .swap_outs = 4, .bytes_out = 4096, .prefetches_late = 2, .room_refused = 1};
   status.resident = mib(10);
   FunctionStatus function{.name = "f"};
   function.flow = {.flow = FlowId(7), .state = FlowState::kThrottled, .queued = 4, .in_flight = 2};
   function.flow.virtual_time = std::chrono::milliseconds(1500);
-  function.stats = {.invocations = 10, .errors = 4, .timeouts = 1, .crashes = 1, .cold_starts = 3, .warm_starts = 7};
+  function.stats = {.invocations = 10,
+                    .errors = 4,
+                    .timeouts = 1,
+                    .crashes = 1,
+                    .device_warm_starts = 5,
+                    .host_warm_starts = 2,
+                    .cold_starts = 3};
   function.stats.service = std::chrono::seconds(2);
   function.stats.duration_histogram.assign(std::size(kDurationBucketsSeconds) + 1, 0);
   function.stats.duration_histogram[0] = 6;
   function.stats.duration_histogram[1] = 3;
   function.stats.duration_histogram.back() = 1;
   function.instances_busy = 2;
+  function.memory = {.held = mib(300), .resident = mib(100), .away = mib(200), .fixed = mib(10)};
+  function.memory_expected = mib(400);
   status.functions.push_back(function);
   GpuStatus gpu{.view = {.gpu = GpuId(1), .tokens_in_use = 2, .instances = 2}, .name = "GPU \"x\"\\", .uuid = "GPU-1"};
   gpu.memory_total = gib(80);
+  gpu.view.tokens = 3;
+  gpu.view.serves = false;
+  gpu.state = "draining";
+  gpu.reason = "Xid 48";
+  gpu.mps_restarts = 4;
+  status.sharing = "mps";
   gpu.utilisation = 0.5;
   status.gpus.push_back(gpu);
+  status.settings.policy.by_tenant = true;
+  status.settings.core.eviction = EvictionKind::kCost;
+  status.tenants = {{.name = "vision", .share = {.weight = 2, .max_concurrency = 3}, .functions = 1, .in_flight = 2}};
   status.instances.push_back({InstanceId(9), FlowId(7), GpuId(1), InstanceState::kBusy, {}});
   return status;
 }
@@ -57,10 +76,33 @@ TEST_F(Admin, StatusShowsFlowsGpusAndInstances) {
   EXPECT_EQ(1.5, function["virtual_time_seconds"]);
   EXPECT_EQ(2, function["instances"]["busy"]);
   EXPECT_EQ(10, function["stats"]["invocations"]);
+  EXPECT_EQ(2, function["stats"]["host_warm_starts"]);
+  EXPECT_EQ(209715200, function["memory"]["away_bytes"]);
+  EXPECT_EQ(4, answer["counters"]["memory"]["swap_outs"]);
   EXPECT_EQ(0.5, answer["gpus"][0]["utilisation"]);
+  EXPECT_EQ("mps", answer["sharing"]);
   EXPECT_EQ(2, answer["gpus"][0]["tokens_in_use"]);
+  EXPECT_EQ(3, answer["gpus"][0]["tokens"]);
+  EXPECT_EQ("draining", answer["gpus"][0]["state"]);
+  EXPECT_EQ("Xid 48", answer["gpus"][0]["reason"]);
   EXPECT_EQ("f", answer["instances"][0]["function"]);
   EXPECT_EQ("busy", answer["instances"][0]["state"]);
+  EXPECT_EQ("default", function["tenant"]);
+  EXPECT_TRUE(function["objective_ms"].is_null());
+  EXPECT_EQ(2, answer["tenants"][0]["weight"]);
+  EXPECT_EQ(3, answer["tenants"][0]["max_in_flight"]);
+  EXPECT_EQ("cost", answer["settings"]["eviction"]);
+  EXPECT_EQ(10, answer["settings"]["over_run_seconds"]);
+}
+
+TEST_F(Admin, HistoryIsHandedOutInPages) {
+  expect_error(call("GET", "/fairlead/v1/history"), 404, "ResourceNotFoundException", "no history");
+  node_.pages = {{0, {"1,f,success,cold,1,2,3,4,5\n", 27}}};
+  const auto first = call("GET", "/fairlead/v1/history");
+  EXPECT_EQ("1,f,success,cold,1,2,3,4,5\n", first.response->body);
+  EXPECT_EQ("27", first.response_header("X-Fairlead-Next"));
+  EXPECT_EQ("", call("GET", "/fairlead/v1/history?from=27").response->body);
+  expect_error(call("GET", "/fairlead/v1/history?from=-1"), 400, "InvalidParameterValueException", "from is '-1'");
 }
 
 TEST_F(Admin, LogIsTextWithABound) {
@@ -101,11 +143,18 @@ TEST_F(Admin, MetricsAreServedAsPrometheusText) {
 TEST(Metrics, CountersAndGauges) {
   const std::string text = render_metrics(sample_status());
   for (const char* line :
-       {"fairlead_info{version=\"1.2.3\",policy=\"mqfq-sticky\"} 1\n", "fairlead_queued 4\n",
-        "fairlead_evictions_total 5\n", "fairlead_queue_depth{function=\"f\"} 4\n",
+       {"fairlead_info{version=\"1.2.3\",policy=\"mqfq-sticky\",sharing=\"mps\",memory_policy=\"prefetch-swap\"} 1\n",
+        "fairlead_queued 4\n", "fairlead_evictions_total 5\n", "fairlead_queue_depth{function=\"f\"} 4\n",
         "fairlead_in_flight{function=\"f\"} 2\n", "fairlead_virtual_time_seconds{function=\"f\"} 1.5\n",
         "fairlead_flow_state{function=\"f\",state=\"throttled\"} 1\n",
-        "fairlead_flow_state{function=\"f\",state=\"active\"} 0\n", "fairlead_cold_starts_total{function=\"f\"} 3\n",
+        "fairlead_flow_state{function=\"f\",state=\"active\"} 0\n",
+        "fairlead_starts_total{function=\"f\",start=\"cold\"} 3\n",
+        "fairlead_starts_total{function=\"f\",start=\"device-warm\"} 5\n",
+        "fairlead_starts_total{function=\"f\",start=\"host-warm\"} 2\n",
+        "fairlead_device_memory_bytes{function=\"f\",part=\"away\"} 209715200\n",
+        "fairlead_device_memory_bytes{function=\"f\",part=\"expected\"} 419430400\n",
+        "fairlead_swaps_total{direction=\"out\"} 4\n", "fairlead_swap_bytes_total{direction=\"out\"} 4096\n",
+        "fairlead_prefetches_total{result=\"late\"} 2\n", "fairlead_room_requests_total{result=\"refused\"} 1\n",
         "fairlead_instances{function=\"f\",state=\"busy\"} 2\n", "process_resident_memory_bytes 10485760\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

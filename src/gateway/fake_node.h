@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gateway/node_service.h"
+#include "store/test_folder.h"
 
 namespace fairlead {
 
@@ -17,8 +18,13 @@ class FakeNode : public NodeService {
   bool hold = false;
   Result<std::string> event_id = std::string("event-1");
   NodeStatus node_status;
+  boost::asio::io_context io;  // of the object store
+  store::TestFolder object_folder;
+  std::unique_ptr<ObjectStore> object_store =
+      ObjectStore::open(io, {.memory_dir = object_folder / "memory", .spill_dir = object_folder / "spill"}).value();
   std::string log_text;
   std::vector<DeadLetter> letters;
+  std::map<std::uint64_t, HistoryPage> pages;  // by where they begin
 
   // What was asked.
   std::vector<InvokeRequest> invoked;
@@ -91,6 +97,7 @@ class FakeNode : public NodeService {
     done(functions[name]);
   }
 
+  ObjectStore& objects() override { return *object_store; }
   NodeStatus status() override { return node_status; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     last_limit = tail_bytes;
@@ -101,6 +108,11 @@ class FakeNode : public NodeService {
     last_letters_function = std::move(function);
     last_limit = limit;
     done(letters);
+  }
+  void history(std::uint64_t from, Callback<HistoryPage> done) override {
+    if (pages.empty()) return done(fail(Errc::kNotFound, "no history"));
+    const auto page = pages.find(from);
+    done(page == pages.end() ? HistoryPage{{}, from} : page->second);
   }
 };
 

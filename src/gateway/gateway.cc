@@ -6,6 +6,7 @@
 #include "gateway/lambda_functions.h"
 #include "gateway/lambda_invoke.h"
 #include "gateway/metrics.h"
+#include "gateway/objects.h"
 #include "gateway/router.h"
 
 namespace fairlead {
@@ -25,6 +26,7 @@ class Gateway::Impl {
 Gateway::Gateway(NodeService& node, GatewayOptions options) : impl_(std::make_unique<Impl>()) {
   add_invoke_routes(impl_->router, node);
   add_function_routes(impl_->router, node, options);
+  add_object_routes(impl_->router, node.objects(), {});
   add_admin_routes(impl_->router, node);
   add_metrics_routes(impl_->router, node);
 }

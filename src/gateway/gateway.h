@@ -1,5 +1,5 @@
-// The node's HTTP API: AWS Lambda's Invoke and control API, Prometheus metrics, the admin API. Turns requests into calls
-// of NodeService and results into answers; decides nothing.
+// The node's HTTP API: AWS Lambda's Invoke and control API, objects, Prometheus metrics, the admin API. Turns requests
+// into calls of NodeService and results into answers; decides nothing.
 //
 // Threads: everything on the io_context's thread.
 #pragma once

@@ -57,7 +57,7 @@ struct NewFunction {
   CodeSource code;
 };
 
-Result<NewFunction> read_new_function(const json& body, bool allow_folder) {
+Result<NewFunction> read_new_function(const json& body, bool may_name_paths) {
   NewFunction function;
   Status status;
   JsonFields fields(body, status);
@@ -68,26 +68,32 @@ Result<NewFunction> read_new_function(const json& body, bool allow_folder) {
   if (!bare_name) return fail(bare_name.error());
   function.name = std::move(*bare_name);
   if (auto tags = fields.strings("Tags")) function.config.tags = std::move(*tags);
-  if (status) status = apply_configuration(body, function.config);
+  if (!status) return fail(status.error());
+  const auto package_type = read_package_type(body);
+  if (!package_type) return fail(package_type.error());
+  function.config.package_type = *package_type;
+  status = apply_configuration(body, function.config);
   if (!status) return fail(status.error());
   const auto code_object = body.find("Code");
   if (code_object == body.end() || !code_object->is_object()) {
-    return fail(Errc::kInvalidArgument, "Code is missing: send the package as Code.ZipFile, a zip file in base64");
+    return fail(Errc::kInvalidArgument,
+                "Code is missing: send the package as Code.ZipFile, a zip file in base64, or an image's reference as "
+                "Code.ImageUri");
   }
-  auto code = read_code(*code_object, "Code.", allow_folder);
+  auto code = read_code(*code_object, "Code.", *package_type, may_name_paths);
   if (!code) return fail(code.error());
   function.code = std::move(*code);
   return function;
 }
 
-bool may_send_folder(net::HttpExchange& exchange, const GatewayOptions& options) {
+bool may_name_paths(net::HttpExchange& exchange, const GatewayOptions& options) {
   return options.allow_code_folder && exchange.request().peer_is_local();
 }
 
 void create_function(NodeService& node, const GatewayOptions& options, RouteCall call) {
   const auto body = parse_object(call.exchange.request().body());
   if (!body) return respond_error(std::move(call.exchange), body.error());
-  auto function = read_new_function(*body, may_send_folder(call.exchange, options));
+  auto function = read_new_function(*body, may_name_paths(call.exchange, options));
   if (!function) return respond_error(std::move(call.exchange), function.error());
   node.create_function(std::move(function->name), std::move(function->config), std::move(function->code),
                        answer_with(std::move(call.exchange), 201, configuration_json));
@@ -133,7 +139,7 @@ void update_code(NodeService& node, const GatewayOptions& options, RouteCall cal
   if (Status status = check_supported(*body); !status) {
     return respond_error(std::move(call.exchange), status.error());
   }
-  auto code = read_code(*body, "", may_send_folder(call.exchange, options));
+  auto code = read_code(*body, "", record->config.package_type, may_name_paths(call.exchange, options));
   if (!code) return respond_error(std::move(call.exchange), code.error());
   Status ignored;
   if (JsonFields(*body, ignored).is_set("DryRun")) {

@@ -1,6 +1,6 @@
 #include "gateway/lambda_functions.h"
 
-#include "gateway/base64.h"
+#include "base/base64.h"
 #include "gateway/gateway_fixture.h"
 #include "gateway/lambda_json.h"
 
@@ -63,7 +63,7 @@ TEST_F(LambdaFunctions, CreateReturnsTheConfiguration) {
 }
 
 TEST_F(LambdaFunctions, CreateRefusesWhatItCannotServe) {
-  expect_error(create_with("PackageType", "Image"), 400, kBad, "PackageType is 'Image'; it must be Zip");
+  expect_error(create_with("PackageType", "Tar"), 400, kBad, "PackageType is 'Tar'; it must be Zip or Image");
   expect_error(create_with("Layers", {"arn"}), 400, kBad, "Layers");
   expect_error(create_with("Publish", true), 400, kBad, "Publish");
   expect_error(create_with("Architectures", {"riscv"}), 400, kBad, "'riscv'");
@@ -121,7 +121,7 @@ TEST_F(LambdaFunctions, OnlyLocalClientsDeployFolders) {
 TEST(ReadCode, AZipThatIsTooLargeIsRefused) {
   const std::string text(kMaxZippedCodeBytes / 3 * 4 + 4, 'A');
   EXPECT_LT(text.size(), Gateway::http_limits().body_bytes);
-  const auto code = read_code({{"ZipFile", text}}, "Code.", false);
+  const auto code = read_code({{"ZipFile", text}}, "Code.", PackageType::kZip, false);
   ASSERT_FALSE(code);
   EXPECT_EQ(Errc::kTooLarge, code.error().code);
   EXPECT_THAT(code.error().message, HasSubstr("at most 52428800"));
@@ -244,6 +244,71 @@ TEST_F(LambdaFunctions, AccountSettingsCountFunctions) {
   EXPECT_EQ(2, answer["AccountUsage"]["FunctionCount"]);
   EXPECT_EQ(14, answer["AccountUsage"]["TotalCodeSize"]);
   EXPECT_EQ(kMaxZippedCodeBytes, answer["AccountLimit"]["CodeSizeZipped"]);
+}
+
+json new_image() {
+  return {{"FunctionName", "f"},
+          {"Role", "r"},
+          {"PackageType", "Image"},
+          {"Code", {{"ImageUri", "quay.io/team/app:1.2"}}},
+          {"ImageConfig", {{"EntryPoint", {"python3", "-m"}}, {"Command", {"a.b"}}, {"WorkingDirectory", "/w"}}}};
+}
+
+TEST_F(LambdaFunctions, AnImageIsReportedAsLambdaDoes) {
+  const auto created = create(new_image());
+  ASSERT_EQ(201u, created.response->status) << created.response->body;
+  EXPECT_EQ("quay.io/team/app:1.2", node_.last_code.image);
+  FunctionRecord& record = node_.functions["f"];
+  EXPECT_THAT(record.config.image_config.entry_point, ElementsAre("python3", "-m"));
+  record.image = FunctionImage{.uri = "quay.io/team/app:1.2", .resolved_uri = "quay.io/team/app@sha256:0"};
+  const json answer = call("GET", kFunctions + "/f", "").json();
+  EXPECT_EQ("Image", answer["Configuration"]["PackageType"]);
+  EXPECT_FALSE(answer["Configuration"].contains("Handler"));
+  EXPECT_FALSE(answer["Configuration"].contains("Runtime"));
+  const json& config = answer["Configuration"]["ImageConfigResponse"]["ImageConfig"];
+  EXPECT_EQ(json({"python3", "-m"}), config["EntryPoint"]);
+  EXPECT_EQ(json({"a.b"}), config["Command"]);
+  EXPECT_EQ("/w", config["WorkingDirectory"]);
+  EXPECT_EQ("quay.io/team/app:1.2", answer["Code"]["ImageUri"]);
+  EXPECT_EQ("quay.io/team/app@sha256:0", answer["Code"]["ResolvedImageUri"]);
+}
+
+TEST_F(LambdaFunctions, AnImageIsRefusedWithWhatOnlyAPackageHas) {
+  const auto refuse = [&](const char* field, const json& value, const std::string& reason) {
+    json body = new_image();
+    body[field] = value;
+    expect_error(create(body), 400, kBad, reason);
+  };
+  refuse("Handler", "a.b", "Handler is set, but PackageType is Image");
+  refuse("Runtime", "provided", "Runtime is set, but PackageType is Image");
+  refuse("Code", {{"ZipFile", "AA=="}}, "Code.ZipFile is set, but PackageType is Image");
+  refuse("Code", json::object(), "Code.ImageUri is empty");
+  refuse("Code", {{"ImageUri", "UPPER"}}, "Code.ImageUri is 'UPPER'");
+  refuse("Code", {{"ImageUri", 5}}, "Code.ImageUri must be a string");
+  refuse("ImageConfig", {{"Command", "a.b"}}, "ImageConfig.Command must be a list of strings");
+  refuse("ImageConfig", "x", "ImageConfig must be an object");
+  EXPECT_TRUE(node_.functions.empty());
+}
+
+TEST_F(LambdaFunctions, ALayoutIsForClientsOfTheNodesMachine) {
+  json body = new_image();
+  body["Code"] = {{"ImageUri", "oci:/srv/layout:1"}};
+  expect_error(create(body, false), 400, kBad, "Code.ImageUri is 'oci:/srv/layout:1': a folder is for clients");
+  EXPECT_EQ(201u, create(body).response->status);
+  EXPECT_EQ("oci:/srv/layout:1", node_.last_code.image);
+}
+
+TEST_F(LambdaFunctions, AFunctionsPackageTypeStays) {
+  node_.add("zip");
+  FunctionConfig image;
+  image.package_type = PackageType::kImage;
+  node_.add("image", image);
+  expect_error(call("PUT", kFunctions + "/zip/code", R"({"ImageUri":"a:b"})"), 400, kBad,
+               "ImageUri is set, but PackageType is Zip");
+  expect_error(call("PUT", kFunctions + "/image/code", R"({"ZipFile":"AA=="})"), 400, kBad,
+               "ZipFile is set, but PackageType is Image");
+  EXPECT_EQ(200u, call("PUT", kFunctions + "/image/code", R"({"ImageUri":"a:b"})").response->status);
+  EXPECT_EQ("a:b", node_.last_code.image);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "gateway/base64.h"
+#include "base/base64.h"
 #include "gateway/lambda_error.h"
 #include "gateway/lambda_request.h"
 
@@ -77,7 +77,7 @@ net::HttpResponse to_response(InvokeReply reply) {
   if (!reply.log_tail.empty()) headers.push_back({"X-Amz-Log-Result", base64_encode(reply.log_tail)});
   headers.push_back({"X-Gpu-Queue-Ms", fmt::format("{:.3f}", to_ms(reply.queue_time))});
   headers.push_back({"X-Gpu-Exec-Ms", fmt::format("{:.3f}", to_ms(reply.exec_time))});
-  headers.push_back({"X-Gpu-Start", reply.start == StartKind::kCold ? "cold" : "warm"});
+  headers.push_back({"X-Gpu-Start", std::string(start_kind_name(reply.start))});
   headers.push_back({"X-Gpu-Device", fmt::format("{}", reply.gpu.value())});
   response.body = std::move(reply.payload);
   return response;

@@ -14,15 +14,24 @@ namespace {
 
 constexpr std::string_view kParameter = "{}";
 
+constexpr std::string_view kRest = "{*}";
+
+bool takes_rest(const std::vector<std::string>& pattern) {
+  return !pattern.empty() && pattern.back() == kRest;
+}
+
 bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& segments) {
-  if (pattern.size() != segments.size()) return false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
+  const bool rest = takes_rest(pattern);
+  if (rest ? segments.size() < pattern.size() : segments.size() != pattern.size()) return false;
+  for (std::size_t i = 0; i < pattern.size() - (rest ? 1 : 0); ++i) {
     if (pattern[i] != kParameter && pattern[i] != segments[i]) return false;
   }
   return true;
 }
 
 std::string parameter_of(const std::vector<std::string>& pattern, std::vector<std::string>& segments) {
+  if (takes_rest(pattern))
+    return fmt::format("{}", fmt::join(segments.begin() + pattern.size() - 1, segments.end(), "/"));
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == kParameter) return std::move(segments[i]);
   }

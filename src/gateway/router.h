@@ -1,5 +1,6 @@
 // Finds the handler of a request by method and path. A pattern is a path with at most one parameter:
-// "/2015-03-31/functions/{}/invocations". Segments are compared after percent-decoding, so an ARN fits into one.
+// "/2015-03-31/functions/{}/invocations". Segments are compared after percent-decoding, so an ARN fits into one. "{*}" as
+// the last segment takes all that follow, at least one: the parameter is their text with "/" between.
 //
 // Threads: const after the last add(); handlers run in the caller.
 #pragma once
@@ -17,7 +18,7 @@ namespace fairlead {
 struct RouteCall {
   net::HttpExchange exchange;
   net::Target target;
-  std::string parameter;  // the decoded segment in the place of "{}"
+  std::string parameter;  // decoded, what is in the place of "{}" or "{*}"
 };
 
 class Router {

@@ -47,6 +47,16 @@ TEST_F(RouterTest, FindsByMethodPathAndParameter) {
   EXPECT_EQ("get:h", last_);
 }
 
+TEST_F(RouterTest, ARestTakesAllThatFollowsAndAtLeastOneSegment) {
+  router_.add("GET", "/a", note("list"));
+  router_.add("GET", "/a/{*}", note("get"));
+  send("GET", "/a/b/c%2Fd/e");
+  EXPECT_EQ("get:b/c/d/e", last_);
+  send("GET", "/a");
+  EXPECT_EQ("list:", last_);
+  EXPECT_EQ(404u, send("GET", "/b/c")->response->status);
+}
+
 TEST_F(RouterTest, AllowListsEveryMethodOfThePath) {
   router_.add("GET", "/a/{}", note("get"));
   router_.add("DELETE", "/a/{}", note("delete"));
