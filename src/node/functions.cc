@@ -6,20 +6,23 @@
 
 namespace fairlead {
 
-FlowSpec flow_spec(FlowId flow, const FunctionRecord& record) {
+FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants) {
   const auto gpu = gpu_settings(record.config);
   FL_CHECK(gpu.has_value(), "{}: {}", record.name, gpu.error().message);
   FlowSpec spec{.flow = flow, .weight = gpu->weight};
   spec.timeout = std::chrono::seconds(record.config.timeout_seconds);
   if (record.reserved_concurrency) spec.max_concurrency = static_cast<std::size_t>(*record.reserved_concurrency);
   if (gpu->memory_mib) spec.expected_memory = mib(*gpu->memory_mib);
+  spec.tenant = tenants.id_of(gpu->tenant);
+  if (gpu->objective_ms) spec.objective = std::chrono::milliseconds(*gpu->objective_ms);
   return spec;
 }
 
-RegisteredFunction& Functions::add(FunctionRecord record) {
+RegisteredFunction& Functions::add(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
   const std::string name = record.name;
   const FlowId flow(++last_flow_);
-  const auto [it, added] = by_name_.emplace(name, RegisteredFunction{flow, std::move(record), {}});
+  const auto [it, added] =
+      by_name_.emplace(name, RegisteredFunction{flow, std::move(record), {}, std::move(kernel_task)});
   FL_CHECK(added, "function {} is registered already", name);
   it->second.stats.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
   by_flow_[flow] = &it->second;
@@ -61,7 +64,11 @@ Status Functions::begin_change(const std::string& name) {
 
 void count(FunctionStats& stats, const Complete& complete) {
   ++stats.invocations;
-  ++(complete.start == StartKind::kCold ? stats.cold_starts : stats.warm_starts);
+  switch (complete.start) {
+    case StartKind::kDeviceWarm: ++stats.device_warm_starts; break;
+    case StartKind::kHostWarm: ++stats.host_warm_starts; break;
+    case StartKind::kCold: ++stats.cold_starts; break;
+  }
   if (complete.outcome == Outcome::kTimeout) ++stats.timeouts;
   if (complete.outcome == Outcome::kCrashed || complete.outcome == Outcome::kStartFailed) ++stats.crashes;
   if (complete.outcome != Outcome::kSuccess) ++stats.errors;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,8 @@
 #include "core/core.h"
 #include "gateway/node_service.h"
 #include "model/function.h"
+#include "node/kernel_tasks.h"
+#include "node/tenants.h"
 
 namespace fairlead {
 
@@ -20,14 +23,16 @@ struct RegisteredFunction {
   FlowId flow;
   FunctionRecord record;
   FunctionStats stats;
+  std::shared_ptr<const BundledTask> kernel_task;  // when it is one; shared with what is being started
 };
 
 // The scheduling view of a record. REQUIRES: its configuration was validated.
-FlowSpec flow_spec(FlowId flow, const FunctionRecord& record);
+FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants);
 
 class Functions {
  public:
-  RegisteredFunction& add(FunctionRecord record);  // REQUIRES: the name is free
+  // REQUIRES: the name is free
+  RegisteredFunction& add(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
   void remove(const std::string& name);
 
   RegisteredFunction* find(const std::string& name);

@@ -53,8 +53,22 @@ Result<GpuLibrary> software_gpu_library(std::string dir) {
   return GpuLibrary{std::move(dir), {home}};
 }
 
+GpuAccess container_gpu_access(const GpuAccess& access, std::uint64_t index) {
+  GpuAccess result{.binds = access.binds, .environment = access.environment, .cdi = {}};
+  result.environment["CUDA_VISIBLE_DEVICES"] = std::to_string(index);
+  if (!access.cdi) return result;
+  std::optional<CdiEdits> edits = access.cdi->edits_for(std::to_string(index));
+  if (!edits) return result;
+  result.binds = std::move(edits->binds);
+  for (const auto& [name, value] : edits->environment) result.environment[name] = value;
+  result.environment["CUDA_VISIBLE_DEVICES"] = std::to_string(0);  // all it sees is the one
+  return result;
+}
+
 GpuAccess gpu_access(const GpuLibrary& library) {
   GpuAccess access;
+  // The libraries of a folder of its own (the software GPU's) are no machine's driver.
+  if (library.dir.empty()) access.cdi = find_cdi({"/etc/cdi", "/var/run/cdi"}, "nvidia.com/gpu");
   pass_driver_variables(access.environment);
   bind_device_files(access.binds);
   if (!library.dir.empty()) {

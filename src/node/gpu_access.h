@@ -2,10 +2,13 @@
 // system's, the machine's device files, folders that the driver's processes share, and the variables that configure it.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "node/cdi.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {
@@ -25,7 +28,12 @@ Result<GpuLibrary> software_gpu_library(std::string dir);
 struct GpuAccess {
   std::vector<InstanceSpec::Bind> binds;
   std::map<std::string, std::string> environment;
+  std::optional<CdiSpec> cdi;  // what a container gets in place of `binds`, for each GPU; not for the software GPU
 };
+
+// What an image's instance on the GPU of this index gets: its CDI device alone, which it then sees as its first, else what
+// every sandbox gets.
+GpuAccess container_gpu_access(const GpuAccess& access, std::uint64_t index);
 
 // Variables of this process whose names start with a driver's prefix (CUDA_, SOFTGPU_) are passed on.
 GpuAccess gpu_access(const GpuLibrary& library);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,32 +23,42 @@ struct GpuSample {
   GpuId gpu;
   std::string name;
   std::string uuid;
+  std::string gpu_uuid;  // of a MIG slice: of its GPU
   Bytes memory_total{0};
   Bytes memory_used{0};
-  double utilisation = 0;  // 0-1
+  double utilisation = 0;  // 0-1; 0 of slices, whose use NVML does not know
+  std::string failure;     // why it does not answer; "": it does
+
+  bool is_slice() const { return uuid != gpu_uuid; }
+};
+
+struct GpuObservation {
+  std::vector<GpuSample> samples;  // of every device, in device order
+  std::vector<Nvml::Xid> xids;     // since the one before
 };
 
 class GpuMonitor {
  public:
   static constexpr Duration kPeriod = std::chrono::milliseconds(200);
 
-  // library_dir: where libnvidia-ml.so.1 is; empty: the system's. kUnavailable when there is no library or no GPU, with
-  // what to do. Starts no thread yet.
-  static Result<std::unique_ptr<GpuMonitor>> open(const std::string& library_dir);
+  // library_dir: where libnvidia-ml.so.1 is; empty: the system's. slices_only: leaves out GPUs that are not cut into MIG
+  // slices. kUnavailable when there is no library or no device, with what to do. Starts no thread yet.
+  static Result<std::unique_ptr<GpuMonitor>> open(const std::string& library_dir, bool slices_only);
   ~GpuMonitor();
 
-  void start(boost::asio::io_context& io);
+  // `observed` is called on the io_context's thread, once each period.
+  void start(boost::asio::io_context& io, std::function<void(const GpuObservation&)> observed);
 
   // The last sample of every device, in device order. On the io_context's thread.
-  const std::vector<GpuSample>& samples() const { return samples_; }
+  const std::vector<GpuSample>& samples() const { return last_.samples; }
 
  private:
   explicit GpuMonitor(std::unique_ptr<Nvml> nvml) : nvml_(std::move(nvml)) {}
-  Result<std::vector<GpuSample>> sample() const;
-  void watch(boost::asio::io_context& io);
+  void watch(boost::asio::io_context& io, std::vector<GpuSample> devices);
 
   std::unique_ptr<Nvml> nvml_;
-  std::vector<GpuSample> samples_;
+  GpuObservation last_;
+  std::function<void(const GpuObservation&)> observed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with messages that may arrive after our end
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -1,10 +1,14 @@
 #include "node/node.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "model/tenant.h"
+#include "runtime/sandbox_process.h"
 
 namespace fairlead {
 
@@ -12,16 +16,31 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
   if (Status valid = validate(options.core); !valid) return fail(valid.error());
   auto policy = make_policy(options.policy, options.policy_options);
   if (!policy) return fail(policy.error());
+  Tenants(options.tenants).tell(**policy);
   std::unique_ptr<Node> node(new Node(io, std::move(options), *std::move(policy)));
 
   // The spawner is forked before the store's thread starts.
   auto host = InstanceHost::create(io, node->options_.host, node->instance_events());
   if (!host) return fail(host.error());
   node->host_ = *std::move(host);
+  node->make_shims();
   auto store = Store::open(io, node->options_.state_dir);
   if (!store) return fail(store.error());
   node->store_ = *std::move(store);
+  auto objects = ObjectStore::open(io, node->options_.objects);
+  if (!objects) return fail(objects.error());
+  node->objects_ = *std::move(objects);
+  node->object_sockets_ = std::make_unique<ObjectSockets>(io, *node->objects_, node->options_.state_dir + "/run");
+  node->make_device_servers();
   node->worker_ = std::make_unique<Worker>(io);
+  if (const std::uint64_t bytes = node->options_.history_bytes; bytes > 0) {
+    auto history = History::open(io, node->options_.state_dir + "/history", bytes);
+    if (!history) return fail(history.error());
+    node->history_ = *std::move(history);
+  }
+  node->images_ = std::make_unique<ImageStore>(
+      ImageStoreOptions{.state_dir = node->options_.state_dir, .root = geteuid() == 0, .functions_id = kSandboxUid});
+  node->image_worker_ = std::make_unique<Worker>(io);
 
   if (Status recovered = node->recover(); !recovered) return fail(recovered.error());
   return node;
@@ -31,21 +50,40 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Que
     : io_(io),
       options_(std::move(options)),
       started_(monotonic_now()),
+      epoch_(std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
+      tenants_(options_.tenants),
       events_(options_.events),
       core_(options_.core, std::move(policy)),
       timer_(io),
-      event_timer_(io) {}
+      event_timer_(io),
+      memory_timer_(io) {}
 
-Node::~Node() = default;
+Node::~Node() {
+  if (images_) images_->stop();  // else the worker's end would wait for a registry
+}
+
+namespace {
+
+// Of a function that was registered before: what was valid then is now.
+std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
+  if (!is_kernel_task(record.code_path)) return nullptr;
+  auto task = read_kernel_task(record.code_path);
+  if (task) return std::make_shared<const BundledTask>(*std::move(task));
+  spdlog::error("kernel task {} cannot be read any more: {}", record.name, task.error().message);
+  return nullptr;
+}
+
+}  // namespace
 
 Status Node::recover() {
   auto records = store_->load_functions();
   if (!records) return fail(records.error());
   for (FunctionRecord& record : *records) {
-    const RegisteredFunction& function = functions_.add(std::move(record));
-    core_.add_function(flow_spec(function.flow, function.record));
+    const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
+    core_.add_function(flow_spec(function.flow, function.record, tenants_));
   }
   remove_unused_bundles(options_.state_dir, functions_.code_paths());
+  remove_unused_images(options_.state_dir, functions_.code_paths());
 
   auto events = store_->load_events();
   if (!events) return fail(events.error());
@@ -56,11 +94,35 @@ Status Node::recover() {
   return {};
 }
 
-void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor) {
+void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuSharing> sharing) {
   gpus_ = std::move(monitor);
-  for (const GpuSample& gpu : gpus_->samples()) core_.add_gpu({gpu.gpu, gpu.memory_total});
-  gpus_->start(io_);
+  sharing_ = std::move(sharing);
+  sharing_->connect(gpu_control());
+  for (const GpuSample& gpu : gpus_->samples()) {
+    core_.add_gpu({.gpu = gpu.gpu, .memory = gpu.memory_total, .tokens = sharing_->tokens(gpu.gpu)});
+  }
+  gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
   submit_events();
+}
+
+void Node::observe(const GpuObservation& observation) {
+  sharing_->observe(monotonic_now(), observation, core_.gpus(), core_.policy().queued() > 0);
+}
+
+GpuSharing::Control Node::gpu_control() {
+  const auto tell = [this](auto call) {
+    Actions actions;
+    call(actions);
+    carry_out(std::move(actions));
+  };
+  return {
+      .drain = [this, tell](GpuId gpu) { tell([&](Actions& out) { core_.drain_gpu(monotonic_now(), gpu, out); }); },
+      .restore = [this, tell](GpuId gpu) { tell([&](Actions& out) { core_.restore_gpu(monotonic_now(), gpu, out); }); },
+      .set_tokens =
+          [this, tell](GpuId gpu, std::size_t tokens) {
+            tell([&](Actions& out) { core_.set_tokens(monotonic_now(), gpu, tokens, out); });
+          },
+  };
 }
 
 InstanceEvents Node::instance_events() {
@@ -91,12 +153,17 @@ void Node::on_answered(InstanceId instance, Answer answer) {
   if (wants_log_tail(it->second)) it->second.log_tail = host_->stats(instance).log_tail;
   it->second.answer = std::move(answer);
   Actions actions;
-  core_.answered(monotonic_now(), invocation, is_error, std::nullopt, actions);
+  // First, so that what follows from the answer knows what the instance holds.
+  const std::optional<ShimUse> use = report_memory(instance, actions);
+  const Duration gpu_time = use ? use->gpu_time - it->second.gpu_time_before : Duration(0);
+  core_.answered(monotonic_now(), invocation, is_error, gpu_time > Duration(0) ? std::optional(gpu_time) : std::nullopt,
+                 actions);
   carry_out(std::move(actions));
 }
 
 void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
   instances_.erase(instance);
+  if (shims_) shims_->remove(instance);
   Actions actions;
   core_.instance_gone(monotonic_now(), instance, actions);
   for (const Action& action : actions) {
@@ -108,6 +175,7 @@ void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
     if (!exit.init_error_payload.empty()) it->second.answer = Answer{.payload = exit.init_error_payload};
   }
   carry_out(std::move(actions));
+  sharing_->instance_gone(instance);
 }
 
 // An action may cause events whose actions follow from a later state of the core, so they wait until all earlier ones
@@ -130,13 +198,25 @@ void Node::act(const StartInstance& action) {
   const RegisteredFunction* function = functions_.find(action.flow);
   FL_CHECK(function != nullptr, "flow {} has no function", action.flow.value());
   instances_[action.instance] = {action.flow, action.gpu};
-  host_->start(instance_spec(action, *function));
+  sharing_->instance_started(action.instance, action.gpu);
+  if (function->kernel_task) return start_kernel_task(action, *function);
+  InstanceSpec spec = instance_spec(action, *function);
+  spec.shim = shim_access(action, *function);
+  const std::string tenant = tenant_of(function->record.config.tags);
+  if (Status offered = object_sockets_->offer(tenant, spec); !offered) {
+    spdlog::error("function {} runs without objects: {}", spec.function, offered.error().message);
+  }
+  host_->start(std::move(spec));
 }
 
 void Node::act(const StopInstance& action) {
   spdlog::debug("instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));
   instances_.erase(action.instance);
-  host_->kill(action.instance);
+  if (device_servers_->has(action.instance)) {
+    device_servers_->kill(action.instance);
+  } else {
+    host_->kill(action.instance);
+  }
 }
 
 void Node::act(const Deliver& action) {
@@ -145,14 +225,21 @@ void Node::act(const Deliver& action) {
   Live& live = it->second;
   live.instance = action.instance;
   live.gpu = action.gpu;
-  const Duration left = action.deadline - monotonic_now();
+  live.delivered = monotonic_now();
+  const Duration left = action.deadline - live.delivered;
   live.timeout = left;
+  live.gpu_time_before = gpu_time_of(action.instance);
+  watch_memory();
   DeliverRequest request{.invocation = action.invocation, .request_id = live.request_id};
   request.payload = live.event ? live.payload : std::move(live.payload);  // an event may have to be sent again
   request.client_context = live.client_context;
   request.trace_id = live.trace_id;
   request.deadline_epoch_ms = wall_clock_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
-  host_->deliver(action.instance, std::move(request));
+  if (device_servers_->has(action.instance)) {
+    device_servers_->deliver(action.instance, std::move(request));
+  } else {
+    host_->deliver(action.instance, std::move(request));
+  }
 }
 
 void Node::arm_timer() {

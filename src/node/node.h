@@ -21,10 +21,19 @@
 #include "node/functions.h"
 #include "node/gpu_access.h"
 #include "node/gpu_monitor.h"
+#include "node/gpu_sharing.h"
+#include "node/history.h"
+#include "node/kernel_tasks.h"
+#include "node/object_sockets.h"
 #include "node/recent_replies.h"
 #include "node/request_id.h"
+#include "node/tenants.h"
 #include "node/worker.h"
+#include "runtime/device_server/device_servers.h"
 #include "runtime/instance_host.h"
+#include "runtime/shim/shim_host.h"
+#include "store/image_store.h"
+#include "store/object_store.h"
 #include "store/store.h"
 
 namespace fairlead {
@@ -34,9 +43,15 @@ struct NodeOptions {
   CoreOptions core;
   std::string policy = "mqfq-sticky";
   PolicyOptions policy_options;
+  std::vector<TenantEntry> tenants;  // with PolicyOptions::by_tenant
   EventQueueOptions events;
   InstanceHostOptions host;
+  ObjectStoreOptions objects;
   GpuAccess gpu_access;
+  std::uint64_t history_bytes = 0;  // on disk, of invocations that are over; 0: none is kept
+  DeviceServersOptions device_servers;
+  std::optional<ShimHostOptions>
+      shims;  // none: programs run without the shim; socket_dir and background are the node's
 };
 
 class Node final : public NodeService {
@@ -46,8 +61,8 @@ class Node final : public NodeService {
   static Result<std::unique_ptr<Node>> create(boost::asio::io_context& io, NodeOptions options);
   ~Node() override;
 
-  // The devices, and from then on their utilisation. REQUIRES: called once, before the first invocation.
-  void use_gpus(std::unique_ptr<GpuMonitor> monitor);
+  // The devices, and from then on their utilisation and health. REQUIRES: called once, before the first invocation.
+  void use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuSharing> sharing);
 
   // Graceful end: refuses new work, runs what was accepted, then calls `drained`. Events that wait stay on disk.
   void drain(std::function<void()> drained);
@@ -66,9 +81,11 @@ class Node final : public NodeService {
   void delete_function(std::string name, std::function<void(Status)> done) override;
   void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) override;
 
+  ObjectStore& objects() override { return *objects_; }
   NodeStatus status() override;
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
+  void history(std::uint64_t from, Callback<HistoryPage> done) override;
 
  private:
   struct Waiter {
@@ -87,10 +104,13 @@ class Node final : public NodeService {
     std::string repeat_key;  // "" when the client gave no id
     std::vector<Waiter> waiters;
     std::optional<QueuedEvent> event;
+    Instant arrived;
     // From delivery on:
+    Instant delivered;
     InstanceId instance;
     GpuId gpu;
     Duration timeout{0};
+    Duration gpu_time_before{0};  // of its instance, at the delivery
     std::optional<Answer> answer;
     std::string failure;  // why its instance ended
     std::string log_tail;
@@ -101,7 +121,9 @@ class Node final : public NodeService {
   struct LiveInstance {
     FlowId flow;
     GpuId gpu;
-    bool ready = false;  // has asked for its first invocation
+    bool ready = false;    // has asked for its first invocation
+    MemoryUse reported{};  // to the core, last
+    ShimCalls counted{};   // in the function's statistics already
   };
 
   Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<QueuePolicy> policy);
@@ -120,6 +142,9 @@ class Node final : public NodeService {
   void act(const StopInstance& action);
   void act(const Deliver& action);
   void act(const Complete& action);
+  void act(const SwapOutMemory& action);
+  void act(const SwapInMemory& action);
+  void act(const GrantRoom& action);
   void arm_timer();
   void note_drained();
 
@@ -131,15 +156,41 @@ class Node final : public NodeService {
   void finish_unrun_event(Live& live, const Complete& complete);
   void submit_events();
   void arm_event_timer();
+  void note(const Live& live, const Complete& complete);
+  void note_refused(FlowId flow);
+
+  // Device memory: node_memory.cc.
+  void make_shims();
+  std::optional<ShimAccess> shim_access(const StartInstance& action, const RegisteredFunction& function);
+  void on_swapped(InstanceId instance, const SwapOutcome& outcome);
+  std::optional<ShimUse> measure(InstanceId instance);  // of programs by their shim, of kernel tasks by their server
+  std::optional<ShimUse> report_memory(InstanceId instance, Actions& out);
+  void count_calls(LiveInstance& instance, const ShimCalls& calls);
+  Duration gpu_time_of(InstanceId instance);
+  void watch_memory();
+  // Kernel tasks: node_kernel_tasks.cc.
+  void make_device_servers();
+  void start_kernel_task(const StartInstance& action, const RegisteredFunction& function);
+  void put_constants(std::shared_ptr<const BundledTask> task, const std::string& tenant, std::size_t from,
+                     std::function<void(Status)> done);
+  // GPUs.
+  void observe(const GpuObservation& observation);
+  GpuSharing::Control gpu_control();
 
   // Functions.
-  void prepare_code(CodeSource code, std::function<void(Result<CodeBundle>)> done);
-  void save(FunctionRecord record, Callback<FunctionRecord> done);
+  struct PreparedCode {
+    CodeBundle bundle;
+    std::shared_ptr<const BundledTask> kernel_task;
+  };
+  void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
+  void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
   InstanceSpec instance_spec(const StartInstance& action, const RegisteredFunction& function) const;
 
   boost::asio::io_context& io_;
   const NodeOptions options_;
   const Instant started_;
+  const Duration epoch_;  // of started_'s clock, since the epoch
+  Tenants tenants_;
   Functions functions_;
   RecentReplies recent_;
   EventQueue events_;
@@ -158,13 +209,27 @@ class Node final : public NodeService {
   boost::asio::steady_timer timer_;
   Instant armed_at_ = Instant::max();
   boost::asio::steady_timer event_timer_;
+  boost::asio::steady_timer memory_timer_;
+  bool watching_memory_ = false;
+  MoveTimes moves_;
   bool draining_ = false;
   std::function<void()> drained_;
 
+  std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
+
   // Last, so that they go first: their callbacks use everything above.
+  std::unique_ptr<Worker> staging_worker_;
+  std::unique_ptr<ShimHost> shims_;
   std::unique_ptr<InstanceHost> host_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<History> history_;  // none: it is not kept
+  std::unique_ptr<ObjectStore> objects_;
+  std::unique_ptr<ObjectSockets> object_sockets_;
+  std::unique_ptr<StoredObjects> stored_objects_;
+  std::unique_ptr<DeviceServers> device_servers_;
   std::unique_ptr<Worker> worker_;
+  std::unique_ptr<ImageStore> images_;
+  std::unique_ptr<Worker> image_worker_;  // apart, since fetching an image takes minutes
   std::unique_ptr<GpuMonitor> gpus_;
 };
 

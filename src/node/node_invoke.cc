@@ -98,10 +98,12 @@ void Node::cancel_waiter(InvocationId invocation, std::uint64_t ticket) {
 Result<InvocationId> Node::admit(Live live) {
   const InvocationId invocation(++last_invocation_);
   const FlowId flow = live.flow;
+  live.arrived = monotonic_now();
   if (!live.repeat_key.empty()) live_by_repeat_key_[live.repeat_key] = invocation;
   const auto it = live_.emplace(invocation, std::move(live)).first;
   Actions actions;
-  if (Status arrived = core_.arrive(monotonic_now(), invocation, flow, actions); !arrived) {
+  if (Status arrived = core_.arrive(it->second.arrived, invocation, flow, actions); !arrived) {
+    if (arrived.error().code == Errc::kResourceExhausted) note_refused(flow);
     live_by_repeat_key_.erase(it->second.repeat_key);
     live_.erase(it);
     return fail(arrived.error());
@@ -115,6 +117,7 @@ void Node::act(const Complete& complete) {
   FL_CHECK(!node.empty(), "invocation {} is not live", complete.invocation.value());
   Live live = std::move(node.mapped());
   live_by_repeat_key_.erase(live.repeat_key);
+  note(live, complete);
   if (const auto error = api_error(complete.outcome)) {
     if (live.event) finish_unrun_event(live, complete);
     for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
@@ -129,6 +132,34 @@ void Node::act(const Complete& complete) {
   live.waiters.pop_back();
   for (Waiter& waiter : live.waiters) waiter.done(reply);
   last.done(std::move(reply));
+}
+
+// ---- history
+
+void Node::note(const Live& live, const Complete& complete) {
+  const RegisteredFunction* function = history_ ? functions_.find(complete.flow) : nullptr;
+  if (function == nullptr) return;
+  InvocationRecord record{.outcome = complete.outcome, .gpu = live.gpu};
+  record.at_us =
+      std::chrono::duration_cast<std::chrono::microseconds>(live.arrived.time_since_epoch() + epoch_).count();
+  record.set_function(function->record.name);
+  record.queue = complete.queue_time;
+  record.starting = complete.start_time;
+  if (live.gpu) {
+    record.start = complete.start;
+    record.run = monotonic_now() - live.delivered;
+    record.gpu_time = complete.service;
+  }
+  history_->add(record);
+}
+
+void Node::note_refused(FlowId flow) {
+  if (!history_) return;
+  InvocationRecord record;
+  record.at_us =
+      std::chrono::duration_cast<std::chrono::microseconds>(monotonic_now().time_since_epoch() + epoch_).count();
+  record.set_function(functions_.find(flow)->record.name);
+  history_->add(record);
 }
 
 InvokeReply Node::reply_for(Live& live, const Complete& complete) const {

@@ -1,15 +1,18 @@
 #include "node/serve.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
 #include <filesystem>
 #include <memory>
 
 #include "base/log.h"
+#include "cuda/nvml.h"
 #include "gateway/gateway.h"
 #include "net/http_server.h"
 #include "node/event_loop.h"
+#include "node/gpu_sharing.h"
 #include "node/node.h"
 
 namespace fairlead {
@@ -22,19 +25,99 @@ Result<GpuLibrary> gpu_library(const ServeOptions& options) {
   return system_gpu_library(options.gpu_library_dir);
 }
 
+std::optional<ShimHostOptions> shim_options(const ServeOptions& options) {
+  if (options.shim_library.empty()) {
+    spdlog::warn(
+        "libfairlead-shim.so is missing beside this program: functions run without it, their device memory "
+        "stays where it is and their GPU time is taken from the clock");
+    return std::nullopt;
+  }
+  ShimHostOptions shims;
+  shims.library = options.shim_library;
+  shims.backend = kMemoryBackends.at(options.memory_backend);
+  shims.uvm = kUvmModes.at(options.uvm_mode);
+  shims.host_memory = Bytes(static_cast<std::int64_t>(options.host_memory_bytes));
+  return shims;
+}
+
+ObjectStoreOptions object_options(const ServeOptions& options, const std::string& state_dir) {
+  const auto bytes = [](std::uint64_t count) { return Bytes(static_cast<std::int64_t>(count)); };
+  ObjectStoreOptions objects;
+  objects.spill_dir = options.object_spill_dir.empty() ? state_dir + "/objects" : options.object_spill_dir;
+  objects.memory_dir = options.object_memory_dir;
+  if (objects.memory_dir.empty()) {  // without shared memory the page cache has to do
+    objects.memory_dir =
+        ::access("/dev/shm", W_OK) == 0 ? default_object_memory_dir(state_dir) : state_dir + "/object-memory";
+  }
+  objects.memory_limit = bytes(options.object_memory_bytes);
+  objects.spill_limit = bytes(options.object_spill_bytes);
+  objects.tenant_quota = bytes(options.object_quota_bytes);
+  return objects;
+}
+
+DeviceServersOptions device_server_options(const ServeOptions& options) {
+  DeviceServersOptions servers;
+  servers.arguments = {"--memory",      std::to_string(options.task_memory_bytes),
+                       "--host-memory", std::to_string(options.task_host_bytes),
+                       "--eviction",    options.task_eviction};
+  if (!options.gpu_library_dir.empty()) {
+    servers.arguments.insert(servers.arguments.end(), {"--gpu-library", options.gpu_library_dir});
+  }
+  return servers;
+}
+
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
   NodeOptions node;
   node.state_dir = state_dir;
   node.policy = options.policy;
   node.policy_options.over_run = from_seconds(options.over_run_seconds);
   node.policy_options.ttl_factor = options.ttl_factor;
+  node.policy_options.by_tenant = !options.tenants.empty();
+  node.tenants = options.tenants;
   node.core.tokens_per_gpu = static_cast<std::size_t>(options.tokens_per_gpu);
   node.core.instances_per_gpu = static_cast<std::size_t>(options.instances_per_gpu);
+  node.core.memory_policy = memory_policy_named(options.memory_policy).value_or(node.core.memory_policy);
+  node.core.eviction = eviction_named(options.eviction).value_or(node.core.eviction);
+  node.core.starts_per_gpu = static_cast<std::size_t>(options.starts_per_gpu);
+  node.core.no_cold_duplicates = !options.cold_duplicates;
   node.core.queue_limit = static_cast<std::size_t>(options.queue_limit);
   node.host.state_dir = state_dir + "/instances";
   node.host.log_dir = state_dir + "/logs";
+  node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
+  node.device_servers = device_server_options(options);
+  node.shims = shim_options(options);
+  node.history_bytes = options.history_bytes;
   return node;
+}
+
+SharingOptions sharing_options(const ServeOptions& options, SharingMode mode) {
+  SharingOptions sharing;
+  sharing.mode = mode;
+  sharing.state_dir = options.state_dir;
+  sharing.library_dir = options.gpu_library_dir;
+  sharing.dynamic_tokens = options.dynamic_tokens;
+  sharing.tokens_per_gpu = static_cast<std::size_t>(options.tokens_per_gpu);
+  sharing.tokens_per_slice = static_cast<std::size_t>(options.tokens_per_slice);
+  return sharing;
+}
+
+// A daemon refuses clients beyond its limit, so no more instances may be there. Asks NVML, which starts no threads, as
+// the CUDA driver does: the node has yet to fork.
+Status limit_to_mps_clients(const GpuLibrary& library, CoreOptions& core) {
+  const auto nvml = Nvml::load(library.dir);
+  if (!nvml) return fail(nvml.error());
+  const std::size_t clients = mps_client_limit((*nvml)->cuda_version());
+  if (core.instances_per_gpu > clients) {
+    spdlog::warn("an MPS daemon serves {} clients: the pool is {} instances per GPU instead of {}", clients, clients,
+                 core.instances_per_gpu);
+    core.instances_per_gpu = clients;
+  }
+  if (core.tokens_per_gpu > clients) {
+    return fail(Errc::kInvalidArgument, "--tokens is {}, an MPS daemon serves {} clients at most", core.tokens_per_gpu,
+                clients);
+  }
+  return {};
 }
 
 // An instance takes about seven descriptors, a connection one.
@@ -64,15 +147,16 @@ class Server {
     if (Status made = make_state_dir(dir); !made) return made;
     const auto library = gpu_library(options_);
     if (!library) return fail(library.error());
-    auto node = Node::create(io_, node_options(options_, dir, *library));
+    const auto mode = sharing_mode_from(options_.sharing);
+    if (!mode) return fail(mode.error());
+    NodeOptions settings = node_options(options_, dir, *library);
+    if (*mode == SharingMode::kMps) {
+      if (Status limited = limit_to_mps_clients(*library, settings.core); !limited) return limited;
+    }
+    auto node = Node::create(io_, std::move(settings));
     if (!node) return fail(node.error());
     node_ = *std::move(node);
-    auto gpus = GpuMonitor::open(library->dir);
-    if (!gpus) return fail(gpus.error());
-    for (const GpuSample& gpu : (*gpus)->samples()) {
-      spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.gpu.value(), gpu.name, gpu.memory_total.mib());
-    }
-    node_->use_gpus(*std::move(gpus));
+    if (Status used = use_gpus(*library, *mode); !used) return used;
     spdlog::info("state in {}, policy {}", dir, options_.policy);
     return listen();
   }
@@ -83,6 +167,18 @@ class Server {
   }
 
  private:
+  Status use_gpus(const GpuLibrary& library, SharingMode mode) {
+    auto gpus = GpuMonitor::open(library.dir, mode == SharingMode::kMig);
+    if (!gpus) return fail(gpus.error());
+    for (const GpuSample& gpu : (*gpus)->samples()) {
+      spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.gpu.value(), gpu.name, gpu.memory_total.mib());
+    }
+    auto sharing = GpuSharing::create(io_, sharing_options(options_, mode), (*gpus)->samples());
+    if (!sharing) return fail(sharing.error());
+    node_->use_gpus(*std::move(gpus), *std::move(sharing));
+    return {};
+  }
+
   Status listen() {
     gateway_ = std::make_unique<Gateway>(*node_);
     http_ = std::make_unique<net::HttpServer>(

@@ -13,7 +13,10 @@ namespace fairlead {
 class Worker {
  public:
   explicit Worker(boost::asio::io_context& io) : io_(io), thread_(1) {}
-  ~Worker() { thread_.join(); }
+  ~Worker() { finish(); }
+
+  // Runs the jobs that wait, and no more from then on.
+  void finish() { thread_.join(); }
 
   // Runs `job` on the worker thread and `done(result)` on the io_context's thread.
   template <typename Job, typename Done>

@@ -1,0 +1,61 @@
+#include "node/object_sockets.h"
+
+#include <filesystem>
+
+#include "gateway/gateway.h"
+#include "gateway/objects.h"
+#include "gateway/router.h"
+#include "runtime/unix_listener.h"
+
+namespace fairlead {
+namespace {
+
+constexpr const char* kSandboxDir = "/run/fairlead/objects";
+constexpr int kBacklog = 128;
+
+}  // namespace
+
+struct ObjectSockets::Door {
+  std::string socket_path;
+  std::string content_dir;
+  Router router;
+  std::unique_ptr<net::HttpServer> server;
+};
+
+ObjectSockets::ObjectSockets(boost::asio::io_context& io, ObjectStore& objects, std::string dir)
+    : io_(io), objects_(objects), dir_(std::move(dir)) {}
+
+ObjectSockets::~ObjectSockets() = default;
+
+Status ObjectSockets::offer(const std::string& tenant, InstanceSpec& spec) {
+  const Result<Door*> door = door_of(tenant);
+  if (!door) return fail(door.error());
+  spec.binds.push_back({(*door)->socket_path, std::string(kSandboxDir) + "/socket", true});
+  spec.binds.push_back({(*door)->content_dir, std::string(kSandboxDir) + "/content", false});
+  spec.environment["FAIRLEAD_OBJECTS"] = kSandboxDir;
+  return {};
+}
+
+Result<ObjectSockets::Door*> ObjectSockets::door_of(const std::string& tenant) {
+  std::unique_ptr<Door>& known = doors_[tenant];
+  if (known) return known.get();
+  auto door = std::make_unique<Door>();
+  Result<std::string> content_dir = objects_.content_dir(tenant);
+  if (!content_dir) return fail(content_dir.error());
+  door->content_dir = *std::move(content_dir);
+  std::error_code error;
+  std::filesystem::create_directories(dir_, error);
+  if (error) return fail(errno_error(error.value(), "create folder " + dir_));
+  door->socket_path = fmt::format("{}/objects-{}.sock", dir_, tenant);
+  auto listener = listen_on_unix(door->socket_path, SOCK_STREAM, kBacklog);
+  if (!listener) return fail(listener.error());
+  add_object_routes(door->router, objects_, {.tenant = tenant, .content_dir = std::string(kSandboxDir) + "/content"});
+  door->server = std::make_unique<net::HttpServer>(
+      io_, Gateway::http_limits(),
+      [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); });
+  if (Status adopted = door->server->adopt_listener(listener->release()); !adopted) return fail(adopted.error());
+  known = std::move(door);
+  return known.get();
+}
+
+}  // namespace fairlead

@@ -1,0 +1,43 @@
+// The data layer inside sandboxes: for every tenant a Unix socket that speaks the objects' HTTP API for that tenant only,
+// and the folder of its sealed objects, read only, to be mapped without a copy. Both are bound into the sandboxes of the
+// tenant's functions, where $FAIRLEAD_OBJECTS names them:
+//
+//   $FAIRLEAD_OBJECTS/socket             GET, PUT, DELETE, lists: docs/objects.md
+//   $FAIRLEAD_OBJECTS/content/<digest>   what GET ?info names as path
+//
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "net/http_server.h"
+#include "runtime/instance_host.h"
+#include "store/object_store.h"
+
+namespace fairlead {
+
+class ObjectSockets {
+ public:
+  // `io` and `objects` must outlive it. Sockets are made in `dir`.
+  ObjectSockets(boost::asio::io_context& io, ObjectStore& objects, std::string dir);
+  ~ObjectSockets();
+
+  // Adds the binds and the variable to what a sandbox of this tenant gets.
+  Status offer(const std::string& tenant, InstanceSpec& spec);
+
+ private:
+  struct Door;
+
+  Result<Door*> door_of(const std::string& tenant);
+
+  boost::asio::io_context& io_;
+  ObjectStore& objects_;
+  const std::string dir_;
+  std::map<std::string, std::unique_ptr<Door>> doors_;  // by tenant
+};
+
+}  // namespace fairlead
