@@ -20,9 +20,20 @@ Cli::Cli(std::istream& in, std::ostream& out, std::ostream& err)
 }
 
 CLI::App& Cli::add_command(const std::string& name, const std::string& description, std::function<int()> run) {
-  CLI::App* command = app_.add_subcommand(name, description);
+  return add_command(app_, name, description, std::move(run));
+}
+
+CLI::App& Cli::add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                           std::function<int()> run) {
+  CLI::App* command = parent.add_subcommand(name, description);
   commands_[command] = std::move(run);
   return *command;
+}
+
+CLI::App& Cli::add_group(const std::string& name, const std::string& description) {
+  CLI::App* group = app_.add_subcommand(name, description);
+  group->require_subcommand(1);
+  return *group;
 }
 
 int Cli::run(std::vector<std::string> args) {
@@ -32,7 +43,9 @@ int Cli::run(std::vector<std::string> args) {
   } catch (const CLI::ParseError& error) {
     return report_usage(error);
   }
-  return commands_.at(app_.get_subcommands().front())();
+  const CLI::App* chosen = app_.get_subcommands().front();
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return commands_.at(chosen)();
 }
 
 int Cli::report_usage(const CLI::ParseError& error) {

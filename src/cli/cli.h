@@ -27,6 +27,12 @@ class Cli {
 
   // `run` returns the exit status. The options of the command are added to what is returned.
   CLI::App& add_command(const std::string& name, const std::string& description, std::function<int()> run);
+  // One below another: `fairlead sim record`.
+  CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                        std::function<int()> run);
+
+  // One that does nothing without an action below it: `fairlead object put`.
+  CLI::App& add_group(const std::string& name, const std::string& description);
 
   // For commands, while they run.
   std::istream& in() { return in_; }
@@ -36,6 +42,7 @@ class Cli {
   bool out_is_terminal() const { return out_is_terminal_; }
   void set_out_is_terminal(bool value) { out_is_terminal_ = value; }
   NodeClient& node();
+  const std::string& endpoint() const { return endpoint_; }
   int report(const Error& error);  // to stderr; gives the exit status
 
   const CLI::App& app() const { return app_; }

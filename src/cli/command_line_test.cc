@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/command.h"
 #include "cli/places.h"
 #include "cli/test_cli.h"
 
@@ -15,8 +16,9 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"serve", "doctor", "deploy", "list",         "describe", "remove",    "invoke",
-                                         "logs",  "status", "top",    "dead-letters", "version",  "completion"};
+const std::vector<std::string> kCommands{"serve",        "doctor",  "deploy",     "list",   "describe",
+                                         "remove",       "invoke",  "logs",       "status", "top",
+                                         "dead-letters", "version", "completion", "object"};
 
 TEST(CommandLine, HelpNamesEveryCommandAndTheExitStatus) {
   Outcome help = run_cli({"--help"});
@@ -62,12 +64,17 @@ struct ServeCommand : testing::Test {
   ServeOptions options;
 };
 
-TEST_F(ServeCommand, DefaultsAreThePapers) {
+TEST_F(ServeCommand, DefaultsAreWhatMeasuredBest) {
   EXPECT_EQ(serve({}).status, 42);
-  EXPECT_EQ(options.policy, "mqfq-sticky");
+  EXPECT_EQ(options.policy, "mqfq-setup");
   EXPECT_EQ(options.over_run_seconds, 10);
   EXPECT_EQ(options.tokens_per_gpu, 2);
   EXPECT_EQ(options.instances_per_gpu, 32);
+  EXPECT_EQ(options.memory_policy, "prefetch-swap");
+  EXPECT_EQ(options.eviction, "cost");
+  EXPECT_FALSE(options.cold_duplicates);
+  EXPECT_GE(options.starts_per_gpu, 1);
+  EXPECT_LE(options.starts_per_gpu, 4);
   EXPECT_THAT(options.listen, ElementsAre("127.0.0.1:9001"));
   EXPECT_EQ(options.state_dir, default_state_dir());
 }
@@ -92,13 +99,76 @@ TEST_F(ServeCommand, FlagsReachTheNode) {
   EXPECT_EQ(options.gpu_library_dir, "/tmp");
 }
 
+TEST_F(ServeCommand, DeviceMemoryOptionsReachTheNode) {
+  EXPECT_EQ(serve({}).status, 42);
+  EXPECT_EQ(options.memory_backend, "vmm");
+  EXPECT_EQ(options.host_memory_bytes, default_host_memory_bytes());
+  ASSERT_EQ(serve({"--memory-backend", "uvm", "--uvm-mode", "advise", "--host-memory", "3GiB"}).status, 42);
+  EXPECT_EQ(options.memory_backend, "uvm");
+  EXPECT_EQ(options.uvm_mode, "advise");
+  EXPECT_EQ(options.host_memory_bytes, std::uint64_t{3} << 30);
+  EXPECT_THAT(serve({"--memory-backend", "magic"}).err, AllOf(HasSubstr("--memory-backend"), HasSubstr("vmm")));
+  EXPECT_THAT(serve({"--host-memory", "much"}).err, HasSubstr("--host-memory"));
+}
+
+TEST_F(ServeCommand, MemoryFlagsReachTheNode) {
+  ASSERT_EQ(serve({"--memory-policy", "none", "--eviction", "cost"}).status, 42);
+  EXPECT_EQ(options.memory_policy, "none");
+  EXPECT_EQ(options.eviction, "cost");
+}
+
 TEST_F(ServeCommand, BadValuesNameFlagValueAndBound) {
   Outcome outcome = serve({"--tokens", "0"});
   EXPECT_EQ(outcome.status, kUsage);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--tokens"), HasSubstr("0"), HasSubstr("1"), HasSubstr("64")));
   EXPECT_THAT(serve({"--policy", "best"}).err, AllOf(HasSubstr("--policy"), HasSubstr("best"), HasSubstr("fcfs")));
+  EXPECT_THAT(serve({"--memory-policy", "swap"}).err, AllOf(HasSubstr("--memory-policy"), HasSubstr("prefetch-swap")));
+  EXPECT_THAT(serve({"--eviction", "fifo"}).err, AllOf(HasSubstr("--eviction"), HasSubstr("lru"), HasSubstr("cost")));
   EXPECT_THAT(serve({"--over-run", "soon"}).err, AllOf(HasSubstr("--over-run"), HasSubstr("soon")));
   EXPECT_THAT(serve({"--softgpu", "--gpu-library-dir", "/tmp"}).err, HasSubstr("--softgpu"));
+}
+
+TEST_F(ServeCommand, TokensAreANumberOrFollowTheLoad) {
+  EXPECT_EQ(serve({}).status, 42);
+  EXPECT_EQ(options.tokens_per_slice, 1);
+  EXPECT_FALSE(options.dynamic_tokens);
+  EXPECT_EQ(serve({"--tokens", "3"}).status, 42);
+  EXPECT_EQ(options.tokens_per_slice, 3) << "said for every device";
+  EXPECT_EQ(serve({"--tokens", "auto"}).status, 42);
+  EXPECT_TRUE(options.dynamic_tokens);
+  EXPECT_EQ(options.tokens_per_gpu, 8);
+  EXPECT_EQ(options.tokens_per_slice, 1);
+  EXPECT_EQ(serve({"--tokens", "auto:4"}).status, 42);
+  EXPECT_EQ(options.tokens_per_gpu, 4);
+  for (const char* wrong : {"auto:", "auto:0", "auto:65", "auto4", "automatic", "2x", "", "-1"}) {
+    EXPECT_EQ(serve({"--tokens", wrong}).status, kUsage) << wrong;
+  }
+}
+
+TEST_F(ServeCommand, TenantsAreANameAWeightAndPerhapsALimit) {
+  EXPECT_EQ(serve({}).status, 42);
+  EXPECT_TRUE(options.tenants.empty());
+  ASSERT_EQ(serve({"--tenant", "vision:2", "--tenant", "batch:0.5:3"}).status, 42);
+  ASSERT_EQ(options.tenants.size(), 2u);
+  EXPECT_EQ(options.tenants[1].name, "batch");
+  EXPECT_EQ(options.tenants[1].share.max_concurrency, 3u);
+  EXPECT_THAT(serve({"--tenant", "vision"}).err, AllOf(HasSubstr("--tenant"), HasSubstr("between 0.01 and 100")));
+  EXPECT_THAT(serve({"--tenant", "a:1", "--tenant", "a:2"}).err, HasSubstr("'a' is given twice"));
+}
+
+TEST_F(ServeCommand, TheHistoryHasABound) {
+  EXPECT_EQ(serve({}).status, 42);
+  EXPECT_EQ(options.history_bytes, std::uint64_t{64} << 20);
+  EXPECT_EQ(serve({"--history", "1GiB"}).status, 42);
+  EXPECT_EQ(options.history_bytes, std::uint64_t{1} << 30);
+  EXPECT_EQ(serve({"--history", "0"}).status, 42);
+  EXPECT_THAT(serve({"--history", "1MiB"}).err, AllOf(HasSubstr("--history"), HasSubstr("0 or between 8388608 and")));
+}
+
+TEST_F(ServeCommand, SharingIsOneOfItsModes) {
+  EXPECT_EQ(serve({"--sharing", "mps"}).status, 42);
+  EXPECT_EQ(options.sharing, "mps");
+  EXPECT_THAT(serve({"--sharing", "vgpu"}).err, AllOf(HasSubstr("--sharing"), HasSubstr("mps"), HasSubstr("mig")));
 }
 
 class ConfigFile {

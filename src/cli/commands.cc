@@ -5,6 +5,7 @@ namespace fairlead::cli {
 void add_all_commands(Cli& cli, Serve serve) {
   add_serve(cli, std::move(serve));
   add_doctor(cli);
+  add_device_server(cli);
   add_deploy(cli);
   add_list(cli);
   add_describe(cli);
@@ -14,6 +15,11 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_status(cli);
   add_top(cli);
   add_dead_letters(cli);
+  add_object(cli);
+  add_ktask(cli);
+  add_sim(cli);
+  add_replay(cli);
+  add_fence(cli);
   add_version(cli);
   add_completion(cli);
 }

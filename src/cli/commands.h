@@ -12,6 +12,7 @@ namespace fairlead::cli {
 using Serve = std::function<int(const ServeOptions&)>;
 void add_serve(Cli& cli, Serve serve);
 void add_doctor(Cli& cli);
+void add_device_server(Cli& cli);  // hidden: the node starts it
 
 // Functions.
 void add_deploy(Cli& cli);
@@ -25,6 +26,13 @@ void add_logs(Cli& cli);
 void add_status(Cli& cli);
 void add_top(Cli& cli);
 void add_dead_letters(Cli& cli);
+void add_ktask(Cli& cli);
+
+void add_object(Cli& cli);
+
+void add_sim(Cli& cli);
+void add_replay(Cli& cli);
+void add_fence(Cli& cli);
 
 void add_version(Cli& cli);
 void add_completion(Cli& cli);

@@ -12,6 +12,7 @@ struct Command {
   std::string name;  // "" is the program itself
   std::string description;
   std::vector<std::string> options;  // "--json"
+  std::vector<std::string> actions;  // of a command that has some: "put"
 };
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -26,8 +27,12 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::vector<Command> commands_of(const CLI::App& app) {
   const std::vector<std::string> common = option_names(app);
   std::vector<Command> commands;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    Command command{sub->get_name(), sub->get_description(), option_names(*sub)};
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
+    Command command{sub->get_name(), sub->get_description(), option_names(*sub), {}};
+    for (const CLI::App* action : sub->get_subcommands([](const CLI::App*) { return true; })) {
+      command.actions.push_back(action->get_name());
+      for (const std::string& option : option_names(*action)) command.options.push_back(option);
+    }
     for (const std::string& option : common) {
       if (std::find(command.options.begin(), command.options.end(), option) == command.options.end()) {
         command.options.push_back(option);
@@ -56,11 +61,12 @@ constexpr const char* kTakesFunction = "describe|invoke|logs|remove|dead-letters
 std::string bash(const std::vector<Command>& commands) {
   std::string cases;
   for (const Command& command : commands) {
-    cases += fmt::format("    {}) options='{}' ;;\n", command.name, joined(command.options));
+    cases += fmt::format("    {}) options='{}' actions='{}' ;;\n", command.name, joined(command.options),
+                         joined(command.actions));
   }
   return fmt::format(R"sh(# bash completion for fairlead: source <(fairlead completion bash)
 _fairlead() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} command= options= i
+  local word=${{COMP_WORDS[COMP_CWORD]}} command= options= actions= i
   for ((i = 1; i < COMP_CWORD; i++)); do
     [[ ${{COMP_WORDS[i]}} == -* ]] || {{ command=${{COMP_WORDS[i]}}; break; }}
   done
@@ -69,6 +75,10 @@ _fairlead() {{
 {1}  esac
   if [[ $word == -* ]]; then
     COMPREPLY=($(compgen -W "$options" -- "$word"))
+    return
+  fi
+  if [[ -n $actions && ${{COMP_WORDS[COMP_CWORD-1]}} == "$command" ]]; then
+    COMPREPLY=($(compgen -W "$actions" -- "$word"))
     return
   fi
   case $command in
@@ -90,8 +100,12 @@ std::string quoted(const std::string& text) {
 }
 
 std::string zsh(const std::vector<Command>& commands) {
-  std::string list, cases;
+  std::string list, cases, actions;
   for (const Command& command : commands) {
+    if (!command.actions.empty()) {
+      actions += fmt::format("      {}) (( CURRENT == 3 )) && {{ compadd -- {}; return }}; _files; return ;;\n",
+                             command.name, joined(command.actions));
+    }
     list += fmt::format("    '{}:{}'\n", command.name, quoted(command.description));
     cases += fmt::format("    {}) compadd -- {} ;;\n", command.name, joined(command.options));
   }
@@ -107,7 +121,7 @@ _fairlead() {{
   if [[ $words[CURRENT] != -* ]]; then
     case $words[2] in
       {2}) compadd -- ${{(f)"$(fairlead list 2>/dev/null | awk 'NR > 1 {{print $1}}')"}}; return ;;
-      *) _files; return ;;
+{3}      *) _files; return ;;
     esac
   fi
   case $words[2] in
@@ -115,7 +129,7 @@ _fairlead() {{
 }}
 compdef _fairlead fairlead
 )sh",
-                     list, cases, kTakesFunction);
+                     list, cases, kTakesFunction, actions);
 }
 
 std::string fish(const std::vector<Command>& commands) {
@@ -123,6 +137,10 @@ std::string fish(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     out += fmt::format("complete -c fairlead -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
                        quoted(command.description));
+    if (!command.actions.empty()) {
+      out += fmt::format("complete -c fairlead -n '__fish_seen_subcommand_from {}' -a '{}'\n", command.name,
+                         joined(command.actions));
+    }
     for (const std::string& option : command.options) {
       const bool is_long = option.starts_with("--");
       out += fmt::format("complete -c fairlead -n '__fish_seen_subcommand_from {}' -{} {}\n", command.name,

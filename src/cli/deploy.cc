@@ -4,7 +4,6 @@
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/zip_folder.h"
-#include "gateway/base64.h"
 #include "model/function.h"
 
 namespace fairlead::cli {
@@ -12,7 +11,12 @@ namespace {
 
 struct Options {
   std::string name;
-  std::string folder;
+  std::string folder;  // one of the two
+  std::string image;
+  std::vector<std::string> entry_point;
+  std::vector<std::string> command;
+  std::optional<std::string> working_directory;
+  std::optional<std::string> contract;
   std::vector<std::string> environment;  // KEY=VALUE
   std::vector<std::string> tags;         // key=value
   std::optional<int> gpu_memory_mib;
@@ -42,6 +46,7 @@ Result<Json> tags_of(const Options& options) {
   if (!tags) return tags;
   if (options.gpu_memory_mib) (*tags)["gpu:memory-mib"] = std::to_string(*options.gpu_memory_mib);
   if (options.weight) (*tags)["gpu:weight"] = fmt::format("{}", *options.weight);
+  if (options.contract) (*tags)[kContractTag] = *options.contract;
   return tags;
 }
 
@@ -55,28 +60,39 @@ Result<Json> configuration_of(const Options& options) {
   Result<Json> environment = pairs(options.environment, "--env");
   if (!environment) return environment;
   if (!environment->empty()) configuration["Environment"] = {{"Variables", *environment}};
+  Json image = Json::object();
+  if (!options.entry_point.empty()) image["EntryPoint"] = options.entry_point;
+  if (!options.command.empty()) image["Command"] = options.command;
+  if (options.working_directory) image["WorkingDirectory"] = *options.working_directory;
+  if (!image.empty()) configuration["ImageConfig"] = std::move(image);
   return configuration;
 }
 
-// A node on this machine takes the folder as it is; any other gets an archive.
+// A layout's folder as the node is to find it: absolute, however it was written.
+std::string image_uri(const std::string& image) {
+  constexpr std::string_view kLayout = "oci:";
+  if (!image.starts_with(kLayout)) return image;
+  const std::size_t tag = image.find(':', kLayout.size());
+  std::error_code error;
+  const std::string folder = image.substr(kLayout.size(), tag == std::string::npos ? tag : tag - kLayout.size());
+  const std::filesystem::path absolute = std::filesystem::weakly_canonical(folder, error);
+  if (error || folder.empty()) return image;
+  return std::string(kLayout) + absolute.string() + (tag == std::string::npos ? "" : image.substr(tag));
+}
+
 Result<Json> code_of(Cli& cli, const Options& options) {
-  if (cli.node().is_local() && !options.upload) {
-    std::error_code ignored;
-    return Json{{"Folder", std::filesystem::canonical(options.folder, ignored).string()}};
-  }
-  Result<std::string> zip = zip_folder(options.folder);
-  if (!zip) return fail(zip.error());
-  return Json{{"ZipFile", base64_encode(*zip)}};
+  if (!options.image.empty()) return Json{{"ImageUri", image_uri(options.image)}};
+  return folder_as_code(cli.node(), options.folder, options.upload);
 }
 
 Result<Json> create(NodeClient& node, const Options& options, const Json& code, const Json& configuration,
                     const Json& tags) {
-  Json body{{"FunctionName", options.name},
-            {"Runtime", "provided.al2023"},
-            {"Role", ""},
-            {"Handler", "bootstrap"},
-            {"Code", code},
-            {"Tags", tags}};
+  Json body{{"FunctionName", options.name}, {"Role", ""}, {"Code", code}, {"Tags", tags}};
+  if (options.image.empty()) {
+    body.update({{"Runtime", "provided.al2023"}, {"Handler", "bootstrap"}});
+  } else {
+    body["PackageType"] = "Image";
+  }
   body.update(configuration);
   return node.call("POST", "/2015-03-31/functions", body);
 }
@@ -101,14 +117,26 @@ void print_result(Cli& cli, const Options& options, const Json& function, bool c
     cli.out() << function.dump(2) << "\n";
     return;
   }
-  cli.out() << fmt::format("{} {} ({}, sha256 {})\n", created ? "created" : "updated", options.name,
-                           format_bytes(function.value("CodeSize", 0.0)), function.value("CodeSha256", ""));
+  const std::string size = options.image.empty() ? format_bytes(function.value("CodeSize", 0.0)) : "image";
+  cli.out() << fmt::format("{} {} ({}, sha256 {})\n", created ? "created" : "updated", options.name, size,
+                           function.value("CodeSha256", ""));
   cli.err() << fmt::format("next: fairlead invoke {0} -d '{{}}'   fairlead logs {0} -f   fairlead top\n", options.name);
+}
+
+Status check_package(const Options& options) {
+  if (!options.image.empty()) {
+    const auto reference = parse_image_reference("--image", image_uri(options.image));
+    return reference ? Status() : Status(fail(reference.error()));
+  }
+  if (options.folder.empty()) {
+    return fail(Errc::kInvalidArgument, "FOLDER or --image is missing: what is to be deployed?");
+  }
+  return check_function_folder(options.folder);
 }
 
 int run_deploy(Cli& cli, const Options& options) {
   if (Status status = validate_function_name(options.name); !status) return cli.report(status.error());
-  if (Status status = check_function_folder(options.folder); !status) return cli.report(status.error());
+  if (Status status = check_package(options); !status) return cli.report(status.error());
   Result<Json> configuration = configuration_of(options);
   if (!configuration) return cli.report(configuration.error());
   Result<Json> tags = tags_of(options);
@@ -130,15 +158,37 @@ int run_deploy(Cli& cli, const Options& options) {
   return kOk;
 }
 
+void add_image_options(CLI::App& command, Options& options, CLI::Option* folder) {
+  CLI::Option* image =
+      command
+          .add_option("--image", options.image,
+                      "OCI image in place of a folder: oci:DIR:TAG, docker://HOST/NAME:TAG or NAME:TAG")
+          ->excludes(folder);
+  const auto add = [&](auto* option) { option->needs(image)->group("Image"); };
+  add(command
+          .add_option("--entrypoint", options.entry_point, "Word of the entry point, in place of the image's; repeat")
+          ->allow_extra_args(false));
+  add(command.add_option("--command", options.command, "Word of the command, in place of the image's; repeat")
+          ->allow_extra_args(false));
+  add(command.add_option("--workdir", options.working_directory, "Working directory, in place of the image's"));
+  add(command
+          .add_option("--contract", options.contract, "How it takes invocations: lambda (Runtime API) or http ($PORT)")
+          ->check(CLI::IsMember({"lambda", "http"})));
+  image->group("Image");
+}
+
 }  // namespace
 
 void add_deploy(Cli& cli) {
   auto options = std::make_shared<Options>();
-  CLI::App& command =
-      cli.add_command("deploy", "Create a function from a folder, or update it; on update, what is not given stays",
-                      [&cli, options] { return run_deploy(cli, *options); });
+  CLI::App& command = cli.add_command(
+      "deploy", "Create a function from a folder or an image, or update it; on update, what is not given stays",
+      [&cli, options] { return run_deploy(cli, *options); });
   command.add_option("NAME", options->name, "Function: letters, digits, - and _, at most 64")->required();
-  command.add_option("FOLDER", options->folder, "Folder with an executable 'bootstrap' at its top level")->required();
+  CLI::Option* folder = command.add_option(
+      "FOLDER", options->folder,
+      "Folder with an executable 'bootstrap' at its top level, or with a 'task.json' (a kernel task)");
+  add_image_options(command, *options, folder);
   command.add_option("--env", options->environment, "Environment variable KEY=VALUE; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--tag", options->tags, "Tag key=value; may be repeated")->allow_extra_args(false);

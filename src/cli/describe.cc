@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/status_text.h"
 #include "cli/table.h"
 
 namespace fairlead::cli {
@@ -15,7 +16,36 @@ std::string joined(const Json& map) {
   return text.empty() ? "-" : text;
 }
 
-std::string description_of(const Json& function) {
+std::string words(const Json& list) {
+  std::string text;
+  for (const Json& word : list) text += (text.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : "?");
+  return text;
+}
+
+template <typename AddRow>
+void add_image_rows(const Json& function, const Json& configuration, AddRow row) {
+  const Json code = function.value("Code", Json::object());
+  const Json overrides =
+      configuration.value("ImageConfigResponse", Json::object()).value("ImageConfig", Json::object());
+  row("Image", code.value("ImageUri", ""));
+  row("Resolved", code.value("ResolvedImageUri", ""));
+  row("Digest", "sha256:" + configuration.value("CodeSha256", ""));
+  if (overrides.contains("EntryPoint")) row("Entry point", words(overrides["EntryPoint"]));
+  if (overrides.contains("Command")) row("Command", words(overrides["Command"]));
+  if (overrides.contains("WorkingDirectory")) row("Directory", overrides.value("WorkingDirectory", ""));
+}
+
+// The function's entry in the node's status; null when the node has none.
+Json live_state_of(Cli& cli, const std::string& name) {
+  Result<Json> status = cli.node().call("GET", "/fairlead/v1/status");
+  if (!status) return {};
+  for (Json& function : status->value("functions", Json::array())) {
+    if (function.value("name", "") == name) return std::move(function);
+  }
+  return {};
+}
+
+std::string description_of(const Json& function, const Json& live) {
   const Json configuration = function.value("Configuration", Json::object());
   const Json environment = configuration.value("Environment", Json::object()).value("Variables", Json::object());
   const Json concurrency = function.value("Concurrency", Json::object());
@@ -24,7 +54,8 @@ std::string description_of(const Json& function) {
   row("Name", configuration.value("FunctionName", ""));
   row("State", configuration.value("State", "-"));
   row("Description", configuration.value("Description", ""));
-  row("Handler", configuration.value("Handler", ""));
+  const bool is_image = configuration.value("PackageType", "") == "Image";
+  if (!is_image) row("Handler", configuration.value("Handler", ""));
   row("Memory", fmt::format("{} MiB", configuration.value("MemorySize", 0)));
   row("Timeout", fmt::format("{} s", configuration.value("Timeout", 0)));
   row("Environment", joined(environment));
@@ -32,17 +63,26 @@ std::string description_of(const Json& function) {
   row("Reserved", concurrency.contains("ReservedConcurrentExecutions")
                       ? concurrency["ReservedConcurrentExecutions"].dump() + " concurrent executions"
                       : "-");
-  row("Code", format_bytes(configuration.value("CodeSize", 0.0)) + ", sha256 " + configuration.value("CodeSha256", ""));
+  if (is_image) {
+    add_image_rows(function, configuration, row);
+  } else {
+    row("Code",
+        format_bytes(configuration.value("CodeSize", 0.0)) + ", sha256 " + configuration.value("CodeSha256", ""));
+  }
   row("Modified", configuration.value("LastModified", ""));
   row("Revision", configuration.value("RevisionId", ""));
   row("ARN", configuration.value("FunctionArn", ""));
+  if (!live.is_null()) {
+    row("Starts", starts_text(live));
+    row("Device memory", memory_text(live));
+  }
   return table.text().substr(1);  // without the empty heading
 }
 
 int run_describe(Cli& cli, const std::string& name) {
   Result<Json> function = cli.node().call("GET", function_path(name));
   if (!function) return cli.report(function.error());
-  cli.out() << (cli.json() ? function->dump(2) + "\n" : description_of(*function));
+  cli.out() << (cli.json() ? function->dump(2) + "\n" : description_of(*function, live_state_of(cli, name)));
   return kOk;
 }
 
@@ -50,7 +90,8 @@ int run_describe(Cli& cli, const std::string& name) {
 
 void add_describe(Cli& cli) {
   auto name = std::make_shared<std::string>();
-  cli.add_command("describe", "Show one function's configuration", [&cli, name] { return run_describe(cli, *name); })
+  cli.add_command("describe", "Show one function's configuration, starts and device memory",
+                  [&cli, name] { return run_describe(cli, *name); })
       .add_option("NAME", *name, "Function")
       ->required();
 }

@@ -43,7 +43,7 @@ int run_doctor(Cli& cli, Options options) {
     options.gpu_library_dir = *folder;
   }
   std::vector<Check> checks = check_gpu(options.gpu_library_dir);
-  for (const std::vector<Check>& more : {check_host(options.state_dir), check_tools()}) {
+  for (const std::vector<Check>& more : {check_host(options.state_dir), check_device_memory(), check_tools()}) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   cli.out() << (cli.json() ? to_json(checks).dump(2) + "\n" : doctor_report(checks));

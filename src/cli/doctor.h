@@ -18,6 +18,7 @@ struct Check {
 // library_dir: where the GPU libraries are; "": the system's.
 std::vector<Check> check_gpu(const std::string& library_dir);
 std::vector<Check> check_host(const std::string& state_dir);
+std::vector<Check> check_device_memory();
 std::vector<Check> check_tools();
 
 std::string doctor_report(const std::vector<Check>& checks);

@@ -5,6 +5,7 @@
 #include "cli/places.h"
 #include "cuda/driver.h"
 #include "cuda/nvml.h"
+#include "runtime/mps_daemon.h"
 
 namespace fairlead::cli {
 namespace {
@@ -45,6 +46,21 @@ void check_driver(const std::string& library_dir, std::vector<Check>& checks) {
   }
 }
 
+void check_slices(const Nvml& nvml, std::vector<Check>& checks) {
+  const Result<std::vector<Nvml::Device>> devices = nvml.compute_devices();
+  if (!devices) {
+    checks.push_back({Level::kMissing, "MIG slices", devices.error().message, ""});
+    return;
+  }
+  for (const Nvml::Device& device : *devices) {
+    if (device.uuid == device.gpu_uuid) continue;
+    checks.push_back({Level::kOk, "MIG slice",
+                      fmt::format("{}, {}, {}", device.name,
+                                  format_bytes(static_cast<double>(device.memory_total.count())), device.uuid),
+                      ""});
+  }
+}
+
 void check_nvml(const std::string& library_dir, std::vector<Check>& checks) {
   Result<std::unique_ptr<Nvml>> nvml = Nvml::load(library_dir);
   if (!nvml) {
@@ -68,16 +84,22 @@ void check_nvml(const std::string& library_dir, std::vector<Check>& checks) {
                              : "off",
                       ""});
   }
+  check_slices(**nvml, checks);
 }
 
-void check_mps(std::vector<Check>& checks) {
-  const std::string control = find_program("nvidia-cuda-mps-control");
-  if (!control.empty()) {
-    checks.push_back({Level::kOk, "MPS", control, ""});
+// A daemon that already runs at the usual place would take the programs for its own clients.
+void check_mps(const std::string& library_dir, std::vector<Check>& checks) {
+  const Result<std::string> control = find_mps_control(library_dir);
+  if (!control) {
+    checks.push_back({Level::kWarn, "MPS", control.error().message,
+                      "without it functions take turns on the GPU's SMs (Debian: nvidia-cuda-mps)"});
     return;
   }
-  checks.push_back({Level::kWarn, "MPS", "nvidia-cuda-mps-control is not in $PATH",
-                    "without it functions take turns on the GPU's SMs (Debian: nvidia-cuda-mps)"});
+  checks.push_back({Level::kOk, "MPS", fmt::format("{}, for fairlead serve --sharing mps", *control), ""});
+  if (access("/tmp/nvidia-mps/nvidia-cuda-mps-control.pid", F_OK) == 0) {
+    checks.push_back({Level::kWarn, "MPS daemon of others", "one has its pipe in /tmp/nvidia-mps",
+                      "it competes with the node's own for the GPU: echo quit | nvidia-cuda-mps-control"});
+  }
 }
 
 }  // namespace
@@ -86,7 +108,7 @@ std::vector<Check> check_gpu(const std::string& library_dir) {
   std::vector<Check> checks;
   check_driver(library_dir, checks);
   check_nvml(library_dir, checks);
-  if (has_nvidia_device()) check_mps(checks);
+  check_mps(library_dir, checks);
   return checks;
 }
 

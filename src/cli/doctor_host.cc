@@ -15,10 +15,12 @@
 #include <sstream>
 #include <thread>
 
+#include "base/command.h"
 #include "base/result.h"
 #include "cli/doctor.h"
 #include "cli/format.h"
 #include "cli/places.h"
+#include "node/serve_options.h"
 
 namespace fairlead::cli {
 namespace {
@@ -96,6 +98,21 @@ Check check_open_files() {
           fmt::format("many clients at the same time need more: ulimit -Hn {}", kWanted)};
 }
 
+// Swapped device memory is copied fastest into pages that cannot move, and drivers may count them against this limit.
+Check check_pinned_memory() {
+  const double wanted = static_cast<double>(default_host_memory_bytes());
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_max == RLIM_INFINITY) return {Level::kOk, "Pinned memory", "unlimited", ""};
+  const double most = static_cast<double>(limit.rlim_max);
+  const std::string finding = fmt::format("up to {}", format_bytes(most));
+  if (most >= wanted) return {Level::kOk, "Pinned memory", finding, ""};
+  return {Level::kWarn, "Pinned memory", finding,
+          fmt::format("swapping up to {} at full speed needs more: ulimit -Hl unlimited, or LimitMEMLOCK=infinity in "
+                      "the service",
+                      format_bytes(wanted))};
+}
+
 Check check_space(const std::string& subject, std::string folder, double wanted_bytes) {
   std::error_code ignored;
   const std::string asked = folder;
@@ -125,6 +142,19 @@ std::vector<Check> check_host(const std::string& state_dir) {
           check_open_files(),
           check_space("State folder", state_dir, 2 * kGib),
           check_space("Shared memory", "/dev/shm", 1 * kGib)};
+}
+
+std::vector<Check> check_device_memory() {
+  std::vector<Check> checks;
+  const Result<std::string> library = shim_library();
+  if (library) {
+    checks.push_back({Level::kOk, "Shim", *library, ""});
+  } else {
+    checks.push_back({Level::kWarn, "Shim", library.error().message,
+                      "without it device memory stays where it is and GPU time is taken from the clock"});
+  }
+  checks.push_back(check_pinned_memory());
+  return checks;
 }
 
 std::vector<Check> check_tools() {

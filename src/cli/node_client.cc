@@ -1,6 +1,6 @@
 #include "cli/node_client.h"
 
-#include "gateway/base64.h"
+#include "base/base64.h"
 
 namespace fairlead::cli {
 namespace {
@@ -78,7 +78,7 @@ Result<Json> NodeClient::call(const std::string& method, const std::string& path
 }
 
 Result<std::string> NodeClient::get_text(const std::string& path) {
-  Result<net::ClientResponse> response = send({.method = "GET", .target = path});
+  Result<net::ClientResponse> response = get(path);
   if (!response) return fail(response.error());
   return std::move(response->body);
 }

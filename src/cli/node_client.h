@@ -25,7 +25,11 @@ class NodeClient {
   // Whether the endpoint is a Unix socket or a loopback address: the node then sees this machine's folders.
   bool is_local() const;
 
+  // Any request; an answer above 399 is an error.
+  Result<net::ClientResponse> send(net::ClientRequest request);
+
   Result<std::string> get_text(const std::string& path);
+  Result<net::ClientResponse> get(const std::string& path) { return send({.method = "GET", .target = path}); }
 
   struct InvokeOptions {
     bool event = false;  // asynchronous: accepted is all there is to hear
@@ -45,8 +49,6 @@ class NodeClient {
   Result<InvokeAnswer> invoke(const std::string& function, std::string payload, const InvokeOptions& options);
 
  private:
-  Result<net::ClientResponse> send(net::ClientRequest request);
-
   std::string endpoint_;
   net::HttpClient http_;
 };

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/base64.h"
 #include "cli/fake_node.h"
 #include "cli/log_follower.h"
 #include "cli/test_cli.h"
 #include "cli/zip_folder.h"
-#include "gateway/base64.h"
 
 namespace fairlead::cli {
 namespace {
@@ -145,6 +145,18 @@ TEST_F(NodeCommands, DescribeShowsTagsAndReservedConcurrency) {
               AllOf(HasSubstr("K=v"), HasSubstr("gpu:weight=2"), HasSubstr("3 concurrent executions")));
 }
 
+TEST_F(NodeCommands, DescribeShowsStartsAndDeviceMemory) {
+  node.answer("GET", "/2015-03-31/functions/f", {200, {}, R"({"Configuration":{"FunctionName":"f"}})"});
+  EXPECT_THAT(run({"describe", "f"}).out, testing::Not(HasSubstr("Starts"))) << "a node that does not say";
+  node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"functions":[{"name":"e"},{"name":"f",
+                            "stats":{"device_warm_starts":5,"host_warm_starts":2,"cold_starts":1},
+                            "memory":{"expected_bytes":1048576,"held_bytes":3145728,"resident_bytes":1048576,
+                                      "away_bytes":2097152,"fixed_bytes":0}}]})"});
+  EXPECT_THAT(run({"describe", "f"}).out,
+              AllOf(HasSubstr("5 device-warm, 2 host-warm, 1 cold"),
+                    HasSubstr("1.0 MiB expected per instance; 3.0 MiB held: 1.0 MiB on the GPU, 2.0 MiB on the host")));
+}
+
 TEST_F(NodeCommands, RemoveGoesOnAfterAFailureAndReportsIt) {
   node.answer("DELETE", "/2015-03-31/functions/b", {204, {}, ""});
   Outcome outcome = run({"remove", "a", "b"});
@@ -247,29 +259,100 @@ TEST(LogFollower, FindsItsPlaceInALongLog) {
 
 constexpr const char* kStatus = R"({
   "version": "0.1.0", "policy": "mqfq-sticky", "uptime_seconds": 61, "global_virtual_time_seconds": 10, "queued": 4,
-  "counters": {"arrived": 20, "completed": 15, "failed": 1, "cold_starts": 4, "warm_starts": 12, "rejected": 2},
+  "memory_policy": "prefetch-swap",
+  "counters": {"arrived": 20, "completed": 15, "failed": 1, "cold_starts": 4, "device_warm_starts": 4,
+               "host_warm_starts": 8, "rejected": 2, "memory": {"swap_ins": 9, "bytes_in": 1073741824}},
   "functions": [{"name": "resize", "state": "throttled", "queued": 3, "in_flight": 1, "virtual_time_seconds": 12.5,
                  "instances": {"idle": 2, "busy": 1, "starting": 0},
-                 "stats": {"invocations": 10, "errors": 1, "cold_starts": 1, "warm_starts": 9,
+                 "memory": {"resident_bytes": 1048576, "away_bytes": 2097152, "expected_bytes": 3145728},
+                 "stats": {"invocations": 10, "errors": 1, "cold_starts": 1, "device_warm_starts": 6,
+                           "host_warm_starts": 3,
                            "service_seconds": 2.0, "queue_seconds": 5.0}}],
   "gpus": [{"id": 1, "name": "V100", "memory_total_bytes": 17179869184, "memory_used_bytes": 1073741824,
-            "utilisation": 0.755, "tokens_in_use": 2, "instances": 3}]})";
+            "utilisation": 0.755, "tokens_in_use": 2, "tokens": 4, "state": "serving", "instances": 3}]})";
 
 TEST_F(NodeCommands, TopShowsQueuesInstancesAndGpus) {
   node.answer("GET", "/fairlead/v1/status", {200, {}, kStatus});
   Outcome outcome = run({"top", "--once"});
   EXPECT_EQ(outcome.status, kOk);
+  EXPECT_THAT(
+      outcome.out,
+      HasSubstr("mqfq-sticky  up 1m 01s\nqueued 4  invoked 20  done 15  failed 1  refused 2  host-warm 50%  cold 25%"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("1 +V100 +serving +2/4 +3 +1.0 GiB +16.0 GiB +76%"));
   EXPECT_THAT(outcome.out,
-              HasSubstr("mqfq-sticky  up 1m 01s\nqueued 4  invoked 20  done 15  failed 1  refused 2  cold 25%"));
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("1 +V100 +2 +3 +1.0 GiB +16.0 GiB +76%"));
-  EXPECT_THAT(outcome.out,
-              testing::ContainsRegex("resize +throttled +3 +1 +2.5 s +2 +10 +1 +10% +2.0 s +200 ms +500 ms"));
+              testing::ContainsRegex(
+                  "resize +throttled +3 +1 +2.5 s +2 +10 +1 +30% +10% +1.0 MiB +2.0 MiB +2.0 s +200 ms +500 ms"));
 }
 
 TEST_F(NodeCommands, StatusSurvivesAnOlderNode) {
   node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"version":"0.0.1"})"});
   EXPECT_THAT(run({"status"}).out, AllOf(HasSubstr("fairlead 0.0.1"), HasSubstr("no GPU")));
   EXPECT_EQ(Json::parse(run({"status", "--json"}).out)["version"], "0.0.1");
+}
+
+TEST_F(NodeCommands, TopShowsTenantsWhereThereAreAny) {
+  node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"tenants":[
+      {"name":"batch","weight":0.5,"max_in_flight":null,"functions":2,"queued":7,"in_flight":1,"service_seconds":2.0},
+      {"name":"vision","weight":2,"max_in_flight":3,"functions":1,"queued":0,"in_flight":0,"service_seconds":0}]})"});
+  const std::string out = run({"top", "--once"}).out;
+  EXPECT_THAT(out, testing::ContainsRegex("batch +0.5 +- +2 +7 +1 +2.0 s"));
+  EXPECT_THAT(out, testing::ContainsRegex("vision +2 +3 +1 +0 +0 +0 s"));
+}
+
+// sim record
+
+TEST_F(NodeCommands, SimRecordWritesWhatSimReads) {
+  node.answer("GET", "/fairlead/v1/status", {200, {}, R"({
+      "policy": "mqfq-warm", "memory_policy": "prefetch-swap", "move_seconds": {"in": 2.0, "out": 0},
+      "counters": {"memory": {"bytes_in": 16000000000}},
+      "settings": {"over_run_seconds": 5, "ttl_factor": 2, "by_tenant": false, "instances_per_gpu": 7,
+                   "no_cold_duplicates": true, "eviction": "cost", "queue_limit": 100, "queue_limit_per_function": 50},
+      "functions": [{"name": "f", "weight": 2, "tenant": "default", "objective_ms": null,
+                     "memory": {"expected_bytes": 104857600}}],
+      "gpus": [{"tokens": 3, "memory_total_bytes": 1073741824}]})"});
+  const std::string first = "1000000,f,success,cold,1,0,500000,20000,20000\n",
+                    second = "3000000,f,success,device-warm,1,0,0,20000,20000\n";
+  node.answer("GET", "/fairlead/v1/history?from=0", {200, {{"X-Fairlead-Next", "47"}}, first});
+  node.answer("GET", "/fairlead/v1/history?from=47", {200, {{"X-Fairlead-Next", "99"}}, second});
+  node.answer("GET", "/fairlead/v1/history?from=99", {200, {{"X-Fairlead-Next", "99"}}, ""});
+  const auto folder = std::filesystem::temp_directory_path() / "fairlead-sim-record-test";
+  const Outcome outcome = run({"sim", "record", "--out", folder.string()});
+  EXPECT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 invocations of 1 functions in 3 s"));
+  const Outcome run = run_cli({"--json", "sim", (folder / "scenario.toml").string()});
+  std::ifstream file(folder / "scenario.toml");
+  const std::string scenario{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove_all(folder);
+  for (const char* line : {"over_run_s = 5\n", "instances = 7\n", "tokens = 3\n", "memory_mib = 100\n", "weight = 2\n",
+                           "link_gb_per_s = 8.000\n", "cold_start_s = 0.500000\n", "queue_limit_per_function = 50\n"}) {
+    EXPECT_THAT(scenario, HasSubstr(line));
+  }
+  EXPECT_EQ(Json::parse(run.out)[0]["arrived"], 2);
+}
+
+TEST_F(NodeCommands, SimRecordRefusesAnEarlierNodeAndABrokenHistory) {
+  node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"version":"0.0.1"})"});
+  EXPECT_THAT(run({"sim", "record", "--out", "/tmp/x"}).err, HasSubstr("earlier version, 0.0.1"));
+  FakeNode broken;
+  broken.answer("GET", "/fairlead/v1/status", {200, {}, R"({"settings":{}})"});
+  broken.answer("GET", "/fairlead/v1/history?from=0", {200, {{"X-Fairlead-Next", "9"}}, "1,f,lost\n"});
+  EXPECT_THAT(run_cli({"--endpoint", broken.endpoint(), "sim", "record", "--out", "/tmp/x"}).err,
+              HasSubstr("has not the 9 fields"));
+}
+
+// sim chart
+
+TEST(SimChart, DrawsWhatItIsTold) {
+  const std::string chart =
+      R"({"title":"A & B","x":{"label":"s"},"y":{"label":"m"},"series":[{"label":"a","points":[[0,1],[1,2]]}]})";
+  const Outcome drawn = run_cli({"sim", "chart"}, chart);
+  EXPECT_EQ(drawn.status, kOk) << drawn.err;
+  EXPECT_THAT(drawn.out, AllOf(testing::StartsWith("<svg xmlns="), HasSubstr("A &amp; B"), HasSubstr("polyline")));
+  EXPECT_EQ(drawn.out, run_cli({"sim", "chart"}, chart).out);
+  EXPECT_EQ(run_cli({"sim", "chart"}, "{}").status, kUsage);
+  EXPECT_THAT(
+      run_cli({"sim", "chart"}, R"({"title":"t","unit":"%","parts":["p"],"bars":[{"label":"b","parts":[3]}]})").out,
+      HasSubstr("<rect"));
 }
 
 // dead-letters

@@ -1,10 +1,7 @@
 #include "cli/places.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 namespace fairlead::cli {
 namespace {
@@ -12,6 +9,11 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// Beside the folder of this program.
+std::filesystem::path library_folder(std::error_code& error) {
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib";
 }
 
 }  // namespace
@@ -24,8 +26,7 @@ std::string default_state_dir() {
 
 Result<std::string> software_gpu_dir() {
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path folder = program.parent_path().parent_path() / "lib" / "softgpu";
+  const std::filesystem::path folder = library_folder(error) / "softgpu";
   if (error || !std::filesystem::exists(folder / "libcuda.so.1", error)) {
     return fail(Errc::kNotFound,
                 "the software GPU is not at {}: reinstall fairlead, or name its folder with "
@@ -35,13 +36,13 @@ Result<std::string> software_gpu_dir() {
   return folder.string();
 }
 
-std::string find_program(const std::string& name) {
-  std::istringstream folders(variable("PATH"));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    std::string path = folder + "/" + name;
-    if (!folder.empty() && access(path.c_str(), X_OK) == 0) return path;
+Result<std::string> shim_library() {
+  std::error_code error;
+  const std::filesystem::path library = library_folder(error) / "libfairlead-shim.so";
+  if (error || !std::filesystem::exists(library, error)) {
+    return fail(Errc::kNotFound, "the shim is not at {}: reinstall fairlead", library.string());
   }
-  return "";
+  return library.string();
 }
 
 }  // namespace fairlead::cli

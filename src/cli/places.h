@@ -13,7 +13,8 @@ std::string default_state_dir();
 // The software GPU shipped with this program: ../lib/softgpu beside its folder. kNotFound says where it was looked for.
 Result<std::string> software_gpu_dir();
 
-// The first executable of that name in $PATH; "" when there is none.
-std::string find_program(const std::string& name);
+// What is preloaded into functions: ../lib/libfairlead-shim.so beside this program's folder. kNotFound says where it was
+// looked for.
+Result<std::string> shim_library();
 
 }  // namespace fairlead::cli

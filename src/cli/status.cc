@@ -9,7 +9,8 @@ void add_status(Cli& cli) {
   cli.add_command("status", "Show the node: counters and GPUs", [&cli]() -> int {
     Result<Json> status = cli.node().call("GET", "/fairlead/v1/status");
     if (!status) return cli.report(status.error());
-    cli.out() << (cli.json() ? status->dump(2) + "\n" : summary_text(*status) + "\n" + gpus_text(*status));
+    cli.out() << (cli.json() ? status->dump(2) + "\n"
+                             : summary_text(*status) + "\n" + tenants_text(*status) + gpus_text(*status));
     return kOk;
   });
 }

@@ -36,6 +36,15 @@ std::string share(double part, double whole) {
   return whole > 0 ? format_percent(part / whole) : "-";
 }
 
+// An older node counts its warm starts as one.
+double all_starts(const json& counts) {
+  double starts = 0;
+  for (const char* kind : {"device_warm_starts", "host_warm_starts", "cold_starts", "warm_starts"}) {
+    starts += number(counts, kind);
+  }
+  return starts;
+}
+
 std::string mean_seconds(double total_seconds, double calls) {
   return calls > 0 ? format_seconds(total_seconds / calls) : "-";
 }
@@ -44,30 +53,75 @@ std::string mean_seconds(double total_seconds, double calls) {
 
 std::string summary_text(const json& status) {
   const json& counters = child(status, "counters");
-  const double starts = number(counters, "cold_starts") + number(counters, "warm_starts");
+  const json& memory = child(counters, "memory");
+  const double starts = all_starts(counters);
+  const std::string sharing = text(status, "sharing");
   return fmt::format(
-      "fairlead {}  {}  up {}{}\n"
-      "queued {}  invoked {}  done {}  failed {}  refused {}  cold {}  evicted {}\n",
-      text(status, "version"), text(status, "policy"), format_seconds(number(status, "uptime_seconds")),
-      status.value("draining", false) ? "  DRAINING" : "", count(status, "queued"), count(counters, "arrived"),
-      count(counters, "completed"), count(counters, "failed"), count(counters, "rejected"),
-      share(number(counters, "cold_starts"), starts), count(counters, "evictions"));
+      "fairlead {}  {}{}{}  up {}{}\n"
+      "queued {}  invoked {}  done {}  failed {}  refused {}  host-warm {}  cold {}  evicted {}\n"
+      "memory {}  swapped in {} ({})  out {} ({})  prefetched in time {}  late {}  room granted {}  refused {}\n",
+      text(status, "version"), text(status, "policy"), sharing.empty() ? "" : "  sharing ", sharing,
+      format_seconds(number(status, "uptime_seconds")), status.value("draining", false) ? "  DRAINING" : "",
+      count(status, "queued"), count(counters, "arrived"), count(counters, "completed"), count(counters, "failed"),
+      count(counters, "rejected"), share(number(counters, "host_warm_starts"), starts),
+      share(number(counters, "cold_starts"), starts), count(counters, "evictions"), text(status, "memory_policy"),
+      count(memory, "swap_ins"), format_bytes(number(memory, "bytes_in")), count(memory, "swap_outs"),
+      format_bytes(number(memory, "bytes_out")), count(memory, "prefetches_in_time"), count(memory, "prefetches_late"),
+      count(memory, "room_granted"), count(memory, "room_refused"));
 }
 
 std::string gpus_text(const json& status) {
   Table table({{"GPU"},
                {"NAME"},
+               {"STATE"},
                {"TOKENS", kRight},
                {"INSTANCES", kRight},
                {"MEMORY", kRight},
                {"OF", kRight},
                {"UTIL", kRight}});
   for (const json& gpu : child(status, "gpus")) {
-    table.add_row({count(gpu, "id"), text(gpu, "name"), count(gpu, "tokens_in_use"), count(gpu, "instances"),
+    // An older node says neither its state nor D.
+    const std::string tokens =
+        gpu.contains("tokens") ? count(gpu, "tokens_in_use") + "/" + count(gpu, "tokens") : count(gpu, "tokens_in_use");
+    const std::string reason = text(gpu, "reason");
+    const std::string state = reason.empty() ? text(gpu, "state") : text(gpu, "state") + ": " + reason;
+    table.add_row({count(gpu, "id"), text(gpu, "name"), state, tokens, count(gpu, "instances"),
                    format_bytes(number(gpu, "memory_used_bytes")), format_bytes(number(gpu, "memory_total_bytes")),
                    format_percent(number(gpu, "utilisation"))});
   }
   return table.empty() ? "no GPU\n" : table.text();
+}
+
+std::string starts_text(const json& function) {
+  const json& stats = child(function, "stats");
+  return fmt::format("{} device-warm, {} host-warm, {} cold", count(stats, "device_warm_starts"),
+                     count(stats, "host_warm_starts"), count(stats, "cold_starts"));
+}
+
+std::string memory_text(const json& function) {
+  const json& memory = child(function, "memory");
+  const auto bytes = [&](const char* key) { return format_bytes(number(memory, key)); };
+  return fmt::format("{} expected per instance; {} held: {} on the GPU, {} on the host, {} cannot move",
+                     bytes("expected_bytes"), bytes("held_bytes"), bytes("resident_bytes"), bytes("away_bytes"),
+                     bytes("fixed_bytes"));
+}
+
+std::string tenants_text(const json& status) {
+  Table table({{"TENANT"},
+               {"WEIGHT", kRight},
+               {"MOST", kRight},
+               {"FUNCTIONS", kRight},
+               {"QUEUED", kRight},
+               {"RUNNING", kRight},
+               {"GPU TIME", kRight}});
+  for (const json& tenant : child(status, "tenants")) {
+    const bool is_limited = number(tenant, "max_in_flight") > 0;
+    table.add_row({text(tenant, "name"), fmt::format("{:g}", number(tenant, "weight")),
+                   is_limited ? count(tenant, "max_in_flight") : "-", count(tenant, "functions"),
+                   count(tenant, "queued"), count(tenant, "in_flight"),
+                   format_seconds(number(tenant, "service_seconds"))});
+  }
+  return table.empty() ? "" : table.text() + "\n";
 }
 
 std::string functions_text(const json& status) {
@@ -80,22 +134,27 @@ std::string functions_text(const json& status) {
                {"WARM", kRight},
                {"CALLS", kRight},
                {"ERRORS", kRight},
+               {"HOST-WARM", kRight},
                {"COLD", kRight},
+               {"ON GPU", kRight},
+               {"ON HOST", kRight},
                {"GPU TIME", kRight},
                {"MEAN", kRight},
                {"WAIT", kRight}});
   for (const json& function : child(status, "functions")) {
     const json& stats = child(function, "stats");
     const double calls = number(stats, "invocations");
-    const double starts = number(stats, "cold_starts") + number(stats, "warm_starts");
+    const json& memory = child(function, "memory");
+    const double starts = all_starts(stats);
     const double ahead = number(function, "virtual_time_seconds") - global;
     const bool inactive = text(function, "state") == "inactive";
-    table.add_row({text(function, "name"), text(function, "state"), count(function, "queued"),
-                   count(function, "in_flight"), inactive ? "-" : format_seconds(ahead),
-                   count(child(function, "instances"), "idle"), count(stats, "invocations"), count(stats, "errors"),
-                   share(number(stats, "cold_starts"), starts), format_seconds(number(stats, "service_seconds")),
-                   mean_seconds(number(stats, "service_seconds"), calls),
-                   mean_seconds(number(stats, "queue_seconds"), calls)});
+    table.add_row(
+        {text(function, "name"), text(function, "state"), count(function, "queued"), count(function, "in_flight"),
+         inactive ? "-" : format_seconds(ahead), count(child(function, "instances"), "idle"),
+         count(stats, "invocations"), count(stats, "errors"), share(number(stats, "host_warm_starts"), starts),
+         share(number(stats, "cold_starts"), starts), format_bytes(number(memory, "resident_bytes")),
+         format_bytes(number(memory, "away_bytes")), format_seconds(number(stats, "service_seconds")),
+         mean_seconds(number(stats, "service_seconds"), calls), mean_seconds(number(stats, "queue_seconds"), calls)});
   }
   return table.empty() ? "no functions\n" : table.text();
 }

@@ -7,8 +7,14 @@
 
 namespace fairlead::cli {
 
-std::string summary_text(const nlohmann::json& status);    // one or two lines
-std::string gpus_text(const nlohmann::json& status);       // a table, one row per GPU
+std::string summary_text(const nlohmann::json& status);  // three lines
+std::string gpus_text(const nlohmann::json& status);     // a table, one row per GPU
+// One line for each tenant; empty where the policy has none.
+std::string tenants_text(const nlohmann::json& status);
 std::string functions_text(const nlohmann::json& status);  // a table, one row per function: the queues
+
+// Of one entry of its `functions`: "5 device-warm, 2 host-warm, 1 cold" and where its device memory is.
+std::string starts_text(const nlohmann::json& function);
+std::string memory_text(const nlohmann::json& function);
 
 }  // namespace fairlead::cli

@@ -17,7 +17,7 @@ struct Options {
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 std::string screen(const Json& status) {
-  return summary_text(status) + "\n" + gpus_text(status) + "\n" + functions_text(status);
+  return summary_text(status) + "\n" + gpus_text(status) + "\n" + tenants_text(status) + functions_text(status);
 }
 
 int run_top(Cli& cli, const Options& options) {
@@ -46,7 +46,8 @@ void add_top(Cli& cli) {
   command.footer(
       "STATE active, throttled (ahead of the others by more than T, so it waits) or inactive; AHEAD virtual time "
       "beyond\n"
-      "the node's; WARM idle instances; COLD share of cold starts; MEAN and WAIT per call.");
+      "the node's; WARM idle instances; HOST-WARM share of starts whose memory was on the"
+      " host, COLD of those without an instance; MEAN and WAIT per call.");
 }
 
 }  // namespace fairlead::cli

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/base64.h"
 #include "model/function.h"
 
 namespace fairlead::cli {
@@ -100,10 +101,21 @@ Result<std::string> zip_folder(const std::string& folder) {
   return bytes;
 }
 
+Result<Json> folder_as_code(NodeClient& node, const std::string& folder, bool upload) {
+  if (node.is_local() && !upload) {
+    std::error_code ignored;
+    return Json{{"Folder", fs::canonical(folder, ignored).string()}};
+  }
+  Result<std::string> zip = zip_folder(folder);
+  if (!zip) return fail(zip.error());
+  return Json{{"ZipFile", base64_encode(*zip)}};
+}
+
 Status check_function_folder(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) return fail(Errc::kNotFound, "{} is not a folder", folder);
   const std::string bootstrap = folder + "/bootstrap";
+  if (fs::is_regular_file(folder + "/task.json", error) && !fs::exists(bootstrap, error)) return {};  // a kernel task
   if (!fs::is_regular_file(bootstrap, error)) {
     return fail(Errc::kInvalidArgument,
                 "{} has no file 'bootstrap': the program that is started, which asks for invocations at "

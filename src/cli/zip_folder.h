@@ -4,13 +4,17 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/node_client.h"
 
 namespace fairlead::cli {
 
 // kNotFound, kIo; kTooLarge beyond kMaxZippedCodeBytes, with what to do instead.
 Result<std::string> zip_folder(const std::string& folder);
 
-// Whether `folder` can be deployed: it exists and has an executable `bootstrap`. The message explains what that is.
+// The folder as the `Code` of a function: where it is, for a node on this machine, unless `upload`; else as an archive.
+Result<Json> folder_as_code(NodeClient& node, const std::string& folder, bool upload);
+
+// Whether `folder` can be deployed: it exists and has an executable `bootstrap`, or a `task.json`. The message explains what that is.
 Status check_function_folder(const std::string& folder);
 
 }  // namespace fairlead::cli

@@ -1,0 +1,36 @@
+#include "runtime/device_server/device_server.h"
+
+#include <memory>
+
+#include "cli/commands.h"
+
+namespace fairlead::cli {
+namespace {
+
+struct Options {
+  std::string library_dir;
+  std::int64_t device_bytes = 0;
+  std::int64_t host_bytes = std::int64_t{4} << 30;
+  std::string eviction = "cost";
+};
+
+}  // namespace
+
+void add_device_server(Cli& cli) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = cli.add_command("device-server", "Run kernel tasks for the node that started it", [options]() {
+    DeviceServerOptions settings{.library_dir = options->library_dir, .cache = {}};
+    settings.cache.device = Bytes(options->device_bytes);
+    settings.cache.host = Bytes(options->host_bytes);
+    settings.cache.eviction = cache_eviction_named(options->eviction).value_or(CacheEviction::kCost);
+    return device_server(settings);
+  });
+  command.group("");  // not in the help
+  command.add_option("--gpu-library", options->library_dir, "Folder of libcuda.so.1");
+  command.add_option("--memory", options->device_bytes, "Device memory in bytes; 0: what is free at the start");
+  command.add_option("--host-memory", options->host_bytes, "Host tier in bytes");
+  command.add_option("--eviction", options->eviction, "What makes room first")
+      ->check(CLI::IsMember({"single-use", "lru", "cost"}));
+}
+
+}  // namespace fairlead::cli

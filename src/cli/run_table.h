@@ -1,0 +1,18 @@
+// Runs side by side, simulated or real: the table and the JSON that `sim` and `replay` share, so that one can be laid
+// beside the other.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/experiment.h"
+
+namespace fairlead::cli {
+
+std::string run_table(const std::vector<sim::Outcomes>& outcomes);
+nlohmann::ordered_json run_json(const sim::Outcomes& outcome);
+// Adds the first seed over time: GPU seconds served by function at some hundred moments, and the gap of each window.
+void add_samples(const sim::Outcomes& outcome, nlohmann::ordered_json& run);
+
+}  // namespace fairlead::cli
