@@ -12,6 +12,21 @@ function(cuda_find_clang)
   endif()
 endfunction()
 
+# cuda_ptx(output.ptx source.cu ARCHITECTURE sm_70 PTX 63 [OPTIONS ...]): the rule that compiles one file.
+function(cuda_ptx ptx source)
+  cmake_parse_arguments(ARG "" "ARCHITECTURE;PTX" "OPTIONS" ${ARGN})
+  cuda_find_clang()
+  add_custom_command(
+    OUTPUT ${ptx}
+    COMMAND ${CUDA_CLANG} -x cuda --cuda-device-only -S -O2 -std=c++20 -Wall -Wextra -nocudainc -nocudalib
+            --cuda-gpu-arch=${ARG_ARCHITECTURE} --cuda-feature=+ptx${ARG_PTX} -I ${CUDA_KERNELS_ROOT}
+            ${ARG_OPTIONS} -MD -MF ${ptx}.d -MT ${ptx} ${source} -o ${ptx}
+    DEPENDS ${source}
+    DEPFILE ${ptx}.d
+    COMMENT "Compiling ${source} to PTX"
+    VERBATIM)
+endfunction()
+
 function(cuda_kernels target)
   cmake_parse_arguments(ARG "" "ARCHITECTURE;PTX" "OPTIONS;SOURCES" ${ARGN})
   if(NOT ARG_ARCHITECTURE)
@@ -20,7 +35,6 @@ function(cuda_kernels target)
   if(NOT ARG_PTX)
     set(ARG_PTX 63)
   endif()
-  cuda_find_clang()
   set(directory ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels)
   set(embed ${CUDA_KERNELS_ROOT}/cmake/embed_text.cmake)
   file(MAKE_DIRECTORY ${directory})
@@ -30,15 +44,7 @@ function(cuda_kernels target)
     set(ptx ${source})
     if(NOT file MATCHES "\\.ptx$")
       set(ptx ${directory}/${stem}.ptx)
-      add_custom_command(
-        OUTPUT ${ptx}
-        COMMAND ${CUDA_CLANG} -x cuda --cuda-device-only -S -O2 -std=c++20 -Wall -Wextra -nocudainc -nocudalib
-                --cuda-gpu-arch=${ARG_ARCHITECTURE} --cuda-feature=+ptx${ARG_PTX} -I ${CUDA_KERNELS_ROOT}
-                ${ARG_OPTIONS} -MD -MF ${ptx}.d -MT ${ptx} ${source} -o ${ptx}
-        DEPENDS ${source}
-        DEPFILE ${ptx}.d
-        COMMENT "Compiling ${file} to PTX"
-        VERBATIM)
+      cuda_ptx(${ptx} ${source} ARCHITECTURE ${ARG_ARCHITECTURE} PTX ${ARG_PTX} OPTIONS ${ARG_OPTIONS})
     endif()
     set(header ${directory}/${stem}_ptx.h)
     add_custom_command(

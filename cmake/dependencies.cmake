@@ -31,6 +31,7 @@ fl_find_library(fl_sodium sodium)
 fl_find_library(fl_minizip minizip)
 target_link_libraries(fl_minizip INTERFACE ZLIB::ZLIB)
 fl_find_library(fl_seccomp seccomp)
+fl_find_library(fl_yaml yaml-cpp)
 fl_find_library(fl_zstd zstd)
 fl_find_library(fl_lz4 lz4)
 

@@ -1,0 +1,224 @@
+"""A node's HTTP interface (docs/api.md). Standard library only; one connection per client, reopened when it was closed.
+A client belongs to one thread at a time."""
+
+import base64
+import http.client
+import io
+import json
+import pathlib
+import tempfile
+import urllib.parse
+import uuid
+import zipfile
+
+from fairlead.arrays import as_array, checked, to_array
+from fairlead.errors import FunctionError, RequestError
+from fairlead.ktask import wire
+from fairlead.ktask.graph import buffer_bytes, write_json
+from fairlead.types import TaskError
+from fairlead.objects import ObjectRef, Objects
+
+INLINE_LIMIT = 1 << 20        # larger arrays of a call travel as objects; a node takes 4 MiB inline
+BUNDLE_LIMIT = 16 << 20       # constants beyond this are put as objects of their own
+TEMPORARY_LIFETIME_S = 600    # of objects that a call made, should the client die before it deletes them
+
+
+class Client:
+    """url: "http://host:port". tenant: whose objects and quotas these are."""
+
+    def __init__(self, url="http://127.0.0.1:9001", tenant=None, timeout=900):
+        parts = urllib.parse.urlsplit(url if "//" in url else f"http://{url}")
+        if parts.scheme != "http" or not parts.hostname:
+            raise ValueError(f"the URL is {url}, one like http://127.0.0.1:9001 is wanted")
+        self.is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+        self.objects = Objects(self)
+        self._headers = {"X-Fairlead-Tenant": tenant} if tenant else {}
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout)
+        self._tasks = {}  # descriptions of what this client deployed
+
+    # ---- HTTP
+
+    def request(self, method, path, body=None, headers=None):
+        """(headers, body) of a success; RequestError of anything else."""
+        response, data = self._exchange(method, path, body, {**self._headers, **(headers or {})})
+        if response.status >= 300:
+            try:
+                message = json.loads(data).get("Message") or data.decode(errors="replace")
+            except (ValueError, AttributeError):
+                message = data.decode(errors="replace")
+            raise RequestError(response.status, response.headers.get("x-amzn-ErrorType", response.reason), message)
+        return response.headers, data
+
+    def _exchange(self, method, path, body, headers):
+        for attempt in range(2):
+            fresh = self._connection.sock is None
+            try:
+                self._connection.request(method, path, body=body, headers=headers)
+                response = self._connection.getresponse()
+                return response, response.read()
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                # An idle connection that the node has closed: the request did not arrive.
+                self._connection.close()
+                if fresh or attempt:
+                    raise
+        raise AssertionError("unreachable")
+
+    def close(self):
+        self._connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- functions
+
+    def invoke(self, name, payload=b"", event=False, headers=None):
+        """The response's bytes. event=True: accepted and safely stored means done."""
+        more = {"X-Amz-Invocation-Type": "Event"} if event else {}
+        answered, data = self.request("POST", f"{_function(name)}/invocations", payload, {**more, **(headers or {})})
+        if answered.get("X-Amz-Function-Error"):
+            raise FunctionError(data)
+        return data
+
+    def deploy(self, name, folder, upload=None, **configuration):
+        """Creates function `name` from a folder, or replaces its code. upload: send an archive, as is done for a node
+        elsewhere; one on this machine reads the folder itself. `configuration`: fields of CreateFunction."""
+        code = _archive(folder) if (not self.is_local if upload is None else upload) else \
+            {"Folder": str(pathlib.Path(folder).resolve())}
+        self._tasks.pop(name, None)
+        try:
+            self._send("POST", "/2015-03-31/functions", {
+                "FunctionName": name, "Role": "", "Runtime": "provided.al2023", "Handler": "bootstrap", "Code": code,
+                **configuration})
+        except RequestError as error:
+            if error.status != 409:
+                raise
+            if configuration:
+                self._send("PUT", f"{_function(name)}/configuration", configuration)
+            self._send("PUT", f"{_function(name)}/code", code)
+
+    def remove(self, name):
+        self.request("DELETE", _function(name))
+
+    def _send(self, method, path, document):
+        return self.request(method, path, json.dumps(document), {"Content-Type": "application/json"})
+
+    # ---- kernel tasks
+
+    def deploy_task(self, name, task, **options):
+        """Task.deploy: constants travel in the bundle, or where they are large as objects."""
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            large = sum(len(data) for data in task.constants().values()) > BUNDLE_LIMIT
+            description = task.description()
+            for path, data in {**task.modules, **({} if large else task.constants())}.items():
+                file = pathlib.Path(folder) / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+            if large:
+                self._put_constants(name, task, description)
+            (pathlib.Path(folder) / "task.json").write_text(write_json(description))
+            self.deploy(name, folder, **options)
+        self._tasks[name] = description
+
+    def _put_constants(self, name, task, description):
+        files = task.constants()
+        for buffer, spec in description["buffers"].items():
+            if "file" in spec:
+                spec["key"] = f"{name}/{spec['file']}"
+                self.objects.put(spec["key"], files[spec.pop("file")], replace=True)
+
+    def call(self, name, outputs=None, task=None, **inputs):
+        """Calls a kernel task: {output: array}. An input is an array or an ObjectRef; an output that `outputs` gives a
+        key becomes an object, and its ObjectRef is answered. `task`: the description (task.json as a dict) of a task
+        that this client did not deploy; without one, inputs and outputs travel as JSON."""
+        description = task or self._tasks.get(name)
+        if description is None:
+            return self._call_by_json(name, inputs, outputs or {})
+        return _BinaryCall(self, name, description).run(inputs, dict(outputs or {}))
+
+    def _call_by_json(self, name, inputs, outputs):
+        said = {key: {"key": value.key} if isinstance(value, ObjectRef) else
+                {"base64": base64.b64encode(as_array(value).data).decode()} for key, value in inputs.items()}
+        call = {"inputs": said, "outputs": {key: {"key": value} for key, value in outputs.items()}}
+        answer = json.loads(self.invoke(name, json.dumps(call)))
+        return {key: _json_output(self.objects, value) for key, value in answer["outputs"].items()}
+
+
+def _json_output(objects, value):
+    if "key" in value:
+        return objects.ref(value["key"])
+    if "base64" in value:
+        return base64.b64decode(value["base64"])
+    return value["values"]
+
+
+class _BinaryCall:
+    """One call; what is large goes by objects, which are deleted afterwards."""
+
+    def __init__(self, client, name, description):
+        self.client, self.name, self.buffers = client, name, description["buffers"]
+        self.names = wire.buffer_names(description)
+        self.prefix = f"calls/{uuid.uuid4()}"
+        self.made = []
+
+    def run(self, inputs, outputs):
+        self._check(inputs, outputs)
+        borrowed = {}
+        for name, spec in self.buffers.items():
+            if spec["role"] in ("output", "inout") and name not in outputs and buffer_bytes(name, spec) > INLINE_LIMIT:
+                borrowed[name] = f"{self.prefix}/out/{name}"
+        try:
+            given = {name: self._input(name, value) for name, value in inputs.items()}
+            call = wire.encode_call(self.names, given, {**outputs, **borrowed})
+            answer = self.client.invoke(self.name, call, headers={"Content-Type": wire.CONTENT_TYPE})
+            self.made += borrowed.values()
+            results, _ = wire.decode_answer(self.names, answer)
+            return {name: self._output(name, value, borrowed) for name, value in results.items()}
+        finally:
+            for key in self.made:
+                self.client.objects.delete(key, missing_ok=True)
+
+    def _check(self, inputs, outputs):
+        wanted = {name for name, spec in self.buffers.items() if spec["role"] in ("input", "inout")}
+        if set(inputs) != wanted:
+            raise TaskError(f"inputs given: {', '.join(sorted(inputs)) or 'none'}; "
+                            f"wanted: {', '.join(sorted(wanted)) or 'none'}")
+        for name in outputs:
+            if self.buffers.get(name, {}).get("role") not in ("output", "inout"):
+                raise TaskError(f"{name} is no output of the task")
+
+    def _input(self, name, value):
+        if isinstance(value, ObjectRef):
+            return value.key
+        spec = self.buffers[name]
+        shape = spec.get("shape", (buffer_bytes(name, spec),))
+        data = checked(value, spec.get("type", "bytes"), shape, f"input {name}")
+        if data.nbytes <= INLINE_LIMIT:
+            return data
+        key = f"{self.prefix}/in/{name}"
+        self.client.objects.put(key, data, lifetime=TEMPORARY_LIFETIME_S)
+        self.made.append(key)
+        return key
+
+    def _output(self, name, value, borrowed):
+        if isinstance(value, str) and name not in borrowed:
+            return self.client.objects.ref(value)
+        spec = self.buffers[name]
+        data = self.client.objects.get(value) if isinstance(value, str) else value
+        return to_array(data, spec["type"], spec["shape"]) if "type" in spec else bytes(data)
+
+
+def _function(name):
+    return f"/2015-03-31/functions/{urllib.parse.quote(name, safe='')}"
+
+
+def _archive(folder):
+    folder = pathlib.Path(folder)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder))
+    return {"ZipFile": base64.b64encode(packed.getvalue()).decode()}

@@ -1,0 +1,17 @@
+"""What a node answers when it does not do what it was asked."""
+
+
+class RequestError(RuntimeError):
+    """The node refused: `status` and `type` (the exception's name in Lambda's API)."""
+
+    def __init__(self, status, type, message):
+        super().__init__(f"{status} {type}: {message}")
+        self.status, self.type = status, type
+
+
+class FunctionError(RuntimeError):
+    """The function failed; `payload` is what it said, often {"errorType", "errorMessage"}."""
+
+    def __init__(self, payload):
+        super().__init__(payload.decode(errors="replace"))
+        self.payload = payload

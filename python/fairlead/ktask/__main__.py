@@ -1,0 +1,5 @@
+"""`python3 -m fairlead.ktask`: prints docs/kernel-library.md."""
+
+from fairlead.ktask import library
+
+print(library.documentation(), end="")

@@ -1,0 +1,74 @@
+"""Calls and answers of kernel tasks as bytes: the binary form of src/wire/kernel_task_codec.h. A buffer is its index
+among the task's buffers, sorted by name (as bytes)."""
+
+import struct
+
+CONTENT_TYPE = "application/vnd.fairlead.kernel-task"
+_MAGIC, _VERSION, _CALL, _ANSWER = b"FLKT", 1, 2, 3
+PHASES = ("kernel_run", "kernel_init", "device_malloc", "device_copy", "data_layer", "overhead")
+
+
+def buffer_names(description):
+    return sorted(description["buffers"], key=str.encode)
+
+
+def _length(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def encode_call(names, inputs, outputs):
+    """`inputs`, `outputs`: {buffer: key (str) or bytes}. An output without a key is not named: it comes inline."""
+    parts = [_MAGIC, bytes((_VERSION, _CALL))]
+    for bindings in (inputs, outputs):
+        parts.append(_length(len(bindings)))
+        for name, value in bindings.items():
+            key, data = (value.encode(), b"") if isinstance(value, str) else (b"", value)
+            parts += [struct.pack("<I", names.index(name)), _length(len(key)), key, _length(len(data)), data]
+    return b"".join(parts)
+
+
+class _Reader:
+    def __init__(self, data):
+        self.data, self.at = memoryview(data), 0
+
+    def take(self, size):
+        if self.at + size > len(self.data):
+            raise ValueError(f"the answer ends at byte {len(self.data)}, {self.at + size} are wanted")
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def length(self):
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def text(self):
+        return self.take(self.length())
+
+
+def is_binary(data):
+    return data[:4] == _MAGIC
+
+
+def decode_answer(names, data):
+    """({output: key (str) or bytes}, {phase: microseconds})"""
+    reader = _Reader(data)
+    head = bytes(reader.take(6))
+    if head != _MAGIC + bytes((_VERSION, _ANSWER)):
+        raise ValueError(f"the answer begins with {head!r}, which is no answer of version {_VERSION}")
+    outputs = {}
+    for _ in range(reader.length()):
+        name = names[struct.unpack("<I", reader.take(4))[0]]
+        key, contents = bytes(reader.text()).decode(), reader.text()
+        outputs[name] = key or contents
+    phases = struct.unpack("<6q", reader.take(48))
+    return outputs, {name: ns / 1e3 for name, ns in zip(PHASES, phases)}

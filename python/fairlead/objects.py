@@ -1,0 +1,115 @@
+"""Immutable objects of a node, found by tenant and key: what kernel tasks read and write.
+
+A client on the node's own machine maps large objects: it writes a new one straight into the node's shared memory, and
+reads one without a copy. Others, and small ones, travel by HTTP.
+"""
+
+import json
+import mmap
+import urllib.parse
+
+from fairlead.arrays import as_array, to_array
+from fairlead.errors import RequestError
+
+MAPPED_FROM = 1 << 20  # bytes
+
+
+class ObjectRef:
+    """An object by its key, which need not exist yet: an input of a call, or what a call answers for a kept output."""
+
+    def __init__(self, objects, key):
+        self._objects, self.key = objects, key
+
+    def get(self, type=None, shape=None, wait=0):
+        return self._objects.get(self.key, type, shape, wait)
+
+    def delete(self):
+        self._objects.delete(self.key)
+
+    def __repr__(self):
+        return f"ObjectRef({self.key})"
+
+
+class Objects:
+    """client.objects. Written once, then read by anybody of the tenant."""
+
+    def __init__(self, client, mapped_from=MAPPED_FROM):
+        self._client, self._mapped_from = client, mapped_from
+
+    def ref(self, key):
+        return ObjectRef(self, key)
+
+    def put(self, key, value, lifetime=None, replace=False):
+        """A new object from bytes, a buffer, a NumPy array or DLPack. lifetime: seconds until it is deleted.
+        replace: an object of that key is deleted first; else there must be none."""
+        data = as_array(value).data
+        if replace:
+            self.delete(key, missing_ok=True)
+        more = {"lifetime": lifetime} if lifetime else {}
+        if not (self._is_mapped(data.nbytes) and self._put_mapped(key, data, more)):
+            self._client.request("PUT", _path(key, more), data, {"Content-Type": "application/octet-stream"})
+        return self.ref(key)
+
+    def _put_mapped(self, key, data, more):
+        """False where the node's memory is not to be seen from here (another mount namespace, a tunnel)."""
+        made = self._ask("POST", _path(key, {"create": data.nbytes, **more}))
+        try:
+            with open(made["path"], "r+b") as file, mmap.mmap(file.fileno(), data.nbytes) as memory:
+                memory[:] = data
+        except (KeyError, OSError):
+            self.delete(key)
+            return False
+        self._ask("POST", _path(key, {"seal": ""}))
+        return True
+
+    def get(self, key, type=None, shape=None, wait=0):
+        """Its bytes, with a type an array; large ones of a local node are mapped, not copied. wait: seconds to wait for
+        one that is not there yet."""
+        data = self._get_mapped(key)
+        if data is None:
+            _, data = self._client.request("GET", _path(key, {"wait": wait} if wait else {}))
+        return data if type is None else to_array(data, type, (-1,) if shape is None else shape)
+
+    def _get_mapped(self, key):
+        if not self._client.is_local:
+            return None
+        try:
+            info = self.info(key)
+            if not info.get("path") or info.get("state") != "sealed" or not self._is_mapped(info["bytes"]):
+                return None
+            with open(info["path"], "rb") as file:
+                return memoryview(mmap.mmap(file.fileno(), info["bytes"], prot=mmap.PROT_READ))
+        except (RequestError, OSError):  # not there yet, spilled meanwhile, or not to be seen from here
+            return None
+
+    def _is_mapped(self, size):
+        return self._client.is_local and size >= max(self._mapped_from, 1)
+
+    def info(self, key):
+        """What the node says of it: bytes, state, content hash, ..."""
+        return self._ask("GET", _path(key, {"info": ""}))
+
+    def delete(self, key, missing_ok=False):
+        try:
+            self._client.request("DELETE", _path(key))
+        except RequestError as error:
+            if error.status != 404 or not missing_ok:
+                raise
+
+    def list(self, prefix="", limit=1000):
+        """What the node says of each object whose key begins so, by key."""
+        query, found = {"prefix": prefix, "limit": limit}, []
+        while True:
+            page = self._ask("GET", f"/v1/objects?{urllib.parse.urlencode(query)}")
+            found += page["objects"]
+            if "next_after" not in page:
+                return found
+            query["after"] = page["next_after"]
+
+    def _ask(self, method, path):
+        return json.loads(self._client.request(method, path)[1])
+
+
+def _path(key, query=None):
+    path = f"/v1/objects/{urllib.parse.quote(key, safe='/:@')}"
+    return f"{path}?{urllib.parse.urlencode(query)}" if query else path
