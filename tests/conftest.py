@@ -1,6 +1,9 @@
 """Fixtures: real nodes with real processes, each in a folder of its own."""
 
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import time
 
@@ -26,6 +29,19 @@ def eventually(condition, timeout=10.0):
 
 
 @pytest.fixture
+def softgpu(tmp_path):
+    """softgpu(*arguments): the tool, for the GPUs of this test's node, which need not have started."""
+    home = tmp_path / "node/gpu"
+
+    def run(*arguments, **environment):
+        home.mkdir(parents=True, exist_ok=True)
+        return subprocess.run([BUILD / "bin/softgpu", *arguments], check=True, capture_output=True, text=True, timeout=30,
+                              env={**os.environ, "SOFTGPU_HOME": str(home), **environment}).stdout
+
+    return run
+
+
+@pytest.fixture
 def start_node(tmp_path):
     """start_node(*options) -> Node. All nodes of a test share its folder: keep_state=True starts on what was left."""
     nodes = []
@@ -38,6 +54,7 @@ def start_node(tmp_path):
     for node in nodes:
         if node.process.poll() is None:
             node.stop()
+        shutil.rmtree(node.object_memory(), ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

@@ -97,6 +97,7 @@ def test_a_full_queue_says_when_to_come_back(start_node):
     for count, call in enumerate(calls):
         call.start()
         eventually(lambda count=count: node.status()["counters"]["arrived"] == count + 1)
+        eventually(lambda: node.status()["functions"][0]["in_flight"] == 1)  # while its instance starts it is queued
     status, headers, body = node.invoke("misbehave")
     assert status == 429 and headers["x-amzn-ErrorType"] == "TooManyRequestsException"
     assert int(headers["Retry-After"]) >= 1 and "limit" in json.loads(body)["Message"]

@@ -28,7 +28,7 @@ def test_two_functions_take_two_gpus_and_stay_there(start_node):
     assert len(set(first.values())) == 2
     for name in ("left", "right", "left", "right"):
         _, headers, _ = node.invoke(name)
-        assert (headers["X-Gpu-Device"], headers["X-Gpu-Start"]) == (first[name], "warm")
+        assert (headers["X-Gpu-Device"], headers["X-Gpu-Start"]) == (first[name], "device-warm")
 
 
 def test_what_an_instance_allocates_lies_on_its_own_gpu(start_node):
@@ -42,3 +42,48 @@ def test_what_an_instance_allocates_lies_on_its_own_gpu(start_node):
                                if gpu["memory_used_bytes"] >= 1 << 30])
     holder.join()
     assert [str(index) for index in used] == [devices["right"]]
+
+
+# ---- a GPU that fails
+
+
+def device_state(node, index):
+    return node.status()["gpus"][index - 1]["state"]
+
+
+def devices_used(node, names):
+    return set(invoke_together(node, names, '{"do": "sleep", "seconds": 0.5}').values())
+
+
+def test_a_lost_gpu_is_left_out_until_it_is_back(start_node, softgpu):
+    node = start_node("--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
+    names = ["left", "right"]
+    for name in names:
+        node.deploy(name, MISBEHAVE)
+    assert devices_used(node, names) == {"1", "2"}
+    softgpu("fault", "lost", "--gpu", "0")
+    eventually(lambda: device_state(node, 1) != "serving")
+    assert devices_used(node, names) == {"2"}
+    softgpu("fault", "clear", "--gpu", "0")
+    eventually(lambda: device_state(node, 1) == "serving")
+    assert devices_used(node, names) == {"1", "2"}
+
+
+def test_a_critical_xid_replaces_the_instances_of_its_gpu(start_node, softgpu):
+    node = start_node("--tokens", "1")
+    node.deploy("f", MISBEHAVE)
+    running = threading.Thread(target=node.invoke, args=("f", '{"do": "wait", "seconds": 2}'))
+    running.start()
+    eventually(lambda: any(instance["state"] == "busy" for instance in node.status()["instances"]))
+    first, = (instance["id"] for instance in node.status()["instances"])
+    softgpu("fault", "xid", "48")
+    eventually(lambda: device_state(node, 1) == "draining")
+    assert [instance["id"] for instance in node.status()["instances"]] == [first], "drained, not killed"
+    running.join()
+    eventually(lambda: device_state(node, 1) == "serving")
+    status, headers, body = node.invoke("f", '{"do": "wait", "seconds": 0}')
+    assert (status, body, headers["X-Gpu-Start"]) == (200, b'{"code": 0}', "cold")
+    node.invoke("f", "{}")
+    softgpu("fault", "xid", "31")  # of one program: nothing follows
+    status, headers, _ = node.invoke("f", "{}")
+    assert (status, headers["X-Gpu-Start"]) == (200, "device-warm")

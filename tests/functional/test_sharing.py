@@ -1,0 +1,172 @@
+"""How functions share a GPU: MPS shares and what a client's fault does, MIG slices, D that follows the load."""
+
+import json
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import pytest
+from conftest import MISBEHAVE, eventually
+
+A100 = {"SOFTGPU_PROFILE": "a100-40"}
+
+
+def ask(node, name, **event):
+    """What the function answers."""
+    status, headers, body = node.invoke(name, json.dumps(event))
+    assert status == 200 and "X-Amz-Function-Error" not in headers, (status, body)
+    return json.loads(body)
+
+
+class Background:
+    """Calls of one function that run at the same time; answers() waits for all."""
+
+    def __init__(self, node, name, count=1, **event):
+        self.results = []
+        self.threads = [threading.Thread(target=self._call, args=(node, name, event)) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def _call(self, node, name, event):
+        _, headers, body = node.invoke(name, json.dumps(event))
+        self.results.append((headers, json.loads(body)))
+
+    def answers(self):
+        for thread in self.threads:
+            thread.join()
+        return self.results
+
+
+def gpu(node, index=0):
+    return node.status()["gpus"][index]
+
+
+def busy(node):
+    return [instance for instance in node.status()["instances"] if instance["state"] == "busy"]
+
+
+def mps_processes(folder):
+    """Pids of MPS daemons whose pipe directory lies below `folder`."""
+    found = []
+    for process in pathlib.Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and (process / "comm").read_text().startswith("nvidia-cuda-mps"):
+                environment = (process / "environ").read_bytes().split(b"\0")
+                if any(entry.startswith(f"CUDA_MPS_PIPE_DIRECTORY={folder}".encode()) for entry in environment):
+                    found.append(int(process.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+# ---- MPS
+
+
+def test_an_mps_client_gets_its_percentage_of_the_sms_and_its_memory(start_node):
+    node = start_node("--sharing", "mps")
+    tags = {"gpu:compute-percent": "30", "gpu:memory-mib": "512"}
+    greedy = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100", "CUDA_MPS_PIPE_DIRECTORY": "/dev/null"}
+    node.deploy("narrow", MISBEHAVE, environment=greedy, Tags=tags)
+    node.deploy("wide", MISBEHAVE)
+    assert ask(node, "narrow", do="attributes") == {"sms": 24, "mps": 1}, "30 % of a V100's 80"
+    assert ask(node, "wide", do="attributes") == {"sms": 80, "mps": 1}
+    assert ask(node, "narrow", do="allocate", bytes=1 << 30)["code"] == 2, "out of memory"
+    assert ask(node, "wide", do="allocate", bytes=1 << 30)["code"] == 0
+    assert node.status()["sharing"] == "mps"
+
+
+def test_every_gpu_has_a_daemon_of_its_own(start_node):
+    node = start_node("--sharing", "mps", "--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
+    node.deploy("f", MISBEHAVE)
+    assert len(mps_processes(node.state)) == 2
+    calls = Background(node, "f", 2, do="sleep", seconds=1).answers()
+    assert {headers["X-Gpu-Device"] for headers, _ in calls} == {"1", "2"}
+    assert [body for _, body in Background(node, "f", 2, do="attributes").answers()] == [{"sms": 80, "mps": 1}] * 2
+
+
+def test_a_clients_fault_hits_the_others_and_the_daemon_is_restarted(start_node):
+    node = start_node("--sharing", "mps")
+    for name in ("victim", "culprit"):
+        node.deploy(name, MISBEHAVE)
+    before = mps_processes(node.state)
+    waiting = Background(node, "victim", do="wait", seconds=3)
+    eventually(lambda: busy(node))
+    time.sleep(1)  # it has its context
+    assert ask(node, "culprit", do="fault")["code"] != 0
+    eventually(lambda: gpu(node)["state"] == "draining")
+    assert "fault of an MPS client" in gpu(node)["reason"]
+    (headers, body), = waiting.answers()
+    assert body["code"] != 0 and "X-Amz-Function-Error" not in headers, "it answered with the error it got"
+    eventually(lambda: gpu(node)["state"] == "serving" and gpu(node)["mps_restarts"] == 1)
+    assert not set(before) & set(mps_processes(node.state))
+    assert ask(node, "victim", do="wait", seconds=0) == {"code": 0}
+
+
+def test_a_daemon_that_was_killed_is_replaced(start_node):
+    node = start_node("--sharing", "mps")
+    node.deploy("f", MISBEHAVE)
+    ask(node, "f", do="attributes")
+    pid, = mps_processes(node.state)
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: gpu(node)["mps_restarts"] == 1 and gpu(node)["state"] == "serving")
+    assert ask(node, "f", do="attributes")["mps"] == 1
+
+
+def test_a_stopped_node_leaves_no_daemon(start_node):
+    node = start_node("--sharing", "mps")
+    assert mps_processes(node.state)
+    assert node.stop() == 0
+    assert not mps_processes(node.state)
+
+
+@pytest.mark.parametrize("sharing", ["mps", "none"])
+def test_the_next_start_ends_the_daemon_of_a_node_that_crashed(start_node, sharing):
+    node = start_node("--sharing", "mps")
+    left = mps_processes(node.state)
+    node.kill()
+    assert mps_processes(node.state) == left, "that is what is to be cleaned"
+    node = start_node("--sharing", sharing, keep_state=True)
+    after = mps_processes(node.state)
+    assert not set(left) & set(after) and len(after) == (1 if sharing == "mps" else 0)
+
+
+# ---- MIG
+
+
+def test_mig_slices_are_devices_that_run_one_invocation_each(start_node, softgpu):
+    softgpu("mig", "enable", **A100)
+    softgpu("mig", "create", "3g.20gb,3g.20gb", **A100)
+    node = start_node("--sharing", "mig", gpu_environment=A100, keep_state=True)
+    assert [device["tokens"] for device in node.status()["gpus"]] == [1, 1]
+    assert all(device["uuid"].startswith("MIG-") for device in node.status()["gpus"])
+    assert all(19 << 30 < device["memory_total_bytes"] < 20 << 30 for device in node.status()["gpus"])
+    node.deploy("f", MISBEHAVE)
+    calls = Background(node, "f", 3, do="sleep", seconds=1)
+    eventually(lambda: len(busy(node)) == 2)
+    assert sorted(device["tokens_in_use"] for device in node.status()["gpus"]) == [1, 1]
+    assert {headers["X-Gpu-Device"] for headers, _ in calls.answers()} == {"1", "2"}
+    uuids = {ask(node, "f", do="look")["environment"]["CUDA_VISIBLE_DEVICES"] for _ in range(2)}
+    assert uuids <= {device["uuid"] for device in node.status()["gpus"]}
+    assert ask(node, "f", do="attributes")["sms"] == 42
+
+
+def test_without_slices_mig_is_refused_with_advice(start_node):
+    with pytest.raises(RuntimeError, match="no MIG slice: make some"):
+        start_node("--sharing", "mig")
+
+
+# ---- D that follows the load
+
+
+def test_tokens_grow_while_the_gpu_idles_and_shrink_when_it_is_full(start_node):
+    node = start_node("--tokens", "auto:3")
+    node.deploy("f", MISBEHAVE)
+    assert gpu(node)["tokens"] == 1
+    idle = Background(node, "f", 12, do="sleep", seconds=1)
+    eventually(lambda: gpu(node)["tokens"] == 3)
+    idle.answers()
+    full = Background(node, "f", 9, do="burn", seconds=4)
+    eventually(lambda: gpu(node)["tokens"] < 3, timeout=30)
+    full.answers()

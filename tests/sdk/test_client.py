@@ -1,0 +1,128 @@
+"""The client against a node that a test made: what is sent, what is answered, what is left behind."""
+
+import numpy
+import pytest
+from fake_node import FakeNode
+
+import fairlead
+from fairlead import ktask
+from fairlead.client import BUNDLE_LIMIT, INLINE_LIMIT
+from fairlead.objects import MAPPED_FROM
+from fairlead.types import TaskError
+
+
+@pytest.fixture
+def node(tmp_path):
+    node = FakeNode(tmp_path)
+    yield node
+    node.stop()
+
+
+@pytest.fixture
+def client(node):
+    with fairlead.Client(node.url, tenant="ann") as client:
+        yield client
+
+
+def doubling(count=6, constant=None):
+    task = ktask.Task()
+    x = task.input("x", "f32", (count,))
+    factor = task.constant("a", numpy.full(count, 2, numpy.float32) if constant is None else constant)
+    task.output("y", x * factor.part(0, count))
+    return task
+
+
+def ones(count=6):
+    return numpy.ones(count, numpy.float32)
+
+
+@pytest.mark.parametrize("upload", [False, True])
+def test_a_task_is_deployed_called_and_replaced(node, client, upload):
+    doubling().deploy(client, "twice", upload=upload, Timeout=7)
+    numpy.testing.assert_array_equal(client.call("twice", x=ones())["y"], 2 * ones())
+    doubling(constant=3 * ones()).deploy(client, "twice", upload=upload, Timeout=8)
+    numpy.testing.assert_array_equal(client.call("twice", x=ones())["y"], 3 * ones())
+    assert node.configurations["twice"]["Timeout"] == 8
+    assert node.tenants == {"ann"}
+    client.remove("twice")
+    assert node.tasks == {}
+
+
+def test_inputs_and_outputs_by_key(node, client):
+    doubling().deploy(client, "twice")
+    given = client.objects.put("in/x", ones())
+    answer = client.call("twice", outputs={"y": "out/y"}, x=given)["y"]
+    numpy.testing.assert_array_equal(answer.get("f32"), 2 * ones())
+    numpy.testing.assert_array_equal(answer.get("f32", (2, 3)), (2 * ones()).reshape(2, 3))
+    assert [entry["key"] for entry in client.objects.list("out/")] == ["out/y"]
+    answer.delete()
+    assert sorted(node.objects) == ["in/x"]
+
+
+def test_large_arrays_travel_as_objects_which_are_gone_afterwards(node, client):
+    count = INLINE_LIMIT // 4 + 1
+    doubling(count).deploy(client, "twice")
+    numpy.testing.assert_array_equal(client.call("twice", x=ones(count))["y"], 2 * ones(count))
+    assert node.objects == {}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_local_client_maps_what_is_large_if_it_can(node, client, shared):
+    node.memory_is_shared = shared
+    data = numpy.arange(MAPPED_FROM // 8, dtype=numpy.float64)
+    client.objects.put("large", data)
+    client.objects.put("small", b"1")
+    numpy.testing.assert_array_equal(client.objects.get("large", "f64"), data)
+    assert client.objects.get("small") == b"1"
+    assert node.sent == (["small"] if shared else ["large", "small"])
+    assert node.objects["large"] == data.tobytes()
+
+
+def test_a_list_is_whole_though_it_comes_in_pages(node, client):
+    for i in range(5):
+        client.objects.put(f"a/{i}", b"")
+    assert [entry["key"] for entry in client.objects.list("a/")] == [f"a/{i}" for i in range(5)]
+
+
+def test_large_constants_become_objects(node, client):
+    doubling(constant=numpy.full(BUNDLE_LIMIT // 4 + 1, 5, numpy.float32)).deploy(client, "five")
+    assert list(node.objects) == ["five/constants/a.bin"]
+    numpy.testing.assert_array_equal(client.call("five", x=ones())["y"], 5 * ones())
+
+
+def test_a_task_of_somebody_else_is_called_by_json_or_with_its_description(node, client):
+    doubling().deploy(client, "twice")
+    with fairlead.Client(node.url) as other:
+        assert other.call("twice", x=ones())["y"] == [2] * 6
+        assert other.call("twice", outputs={"y": "y"}, x=client.objects.put("x", ones()))["y"].key == "y"
+        answer = other.call("twice", task=doubling().description(), x=ones())["y"]
+        numpy.testing.assert_array_equal(answer, 2 * ones())
+
+
+def test_errors_say_what_the_node_said(node, client):
+    with pytest.raises(fairlead.RequestError, match="404 ResourceNotFoundException: there is no function nothing"):
+        client.invoke("nothing")
+    with pytest.raises(fairlead.RequestError, match="409"):
+        client.objects.put("k", b"1")
+        client.objects.put("k", b"2")
+    assert client.objects.put("k", b"3", replace=True).get() == b"3"
+    client.objects.delete("none", missing_ok=True)
+    doubling().deploy(client, "twice")
+    with pytest.raises(fairlead.FunctionError, match="wanted: x"):
+        client.invoke("twice", b'{"inputs": {}, "outputs": {}}')
+    with pytest.raises(TaskError, match="wanted: x"):
+        client.call("twice", z=ones())
+    with pytest.raises(TaskError, match="w is no output"):
+        client.call("twice", outputs={"w": "k"}, x=ones())
+
+
+def test_an_event_is_accepted_and_a_closed_connection_reopened(node, client):
+    node.close_after_answer = True
+    for _ in range(3):
+        assert client.invoke("anything", b"{}", event=True) == b""
+
+
+def test_a_url_must_be_one_of_http():
+    with pytest.raises(ValueError, match="https://host"):
+        fairlead.Client("https://host")
+    assert fairlead.Client("127.0.0.1:80").is_local and not fairlead.Client("http://10.0.0.9:80").is_local
