@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test demo bench lint format sanitize fuzz third-party portable clean
+.PHONY: help packages build test demo bench lint format sanitize fuzz third-party chaos stress reproduce portable clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,6 +39,18 @@ fuzz: packages ## every reader of foreign bytes on random ones, FUZZ_SECONDS eac
 
 third-party: build ## unmodified programs of others on the software GPU: tinygrad, Triton, cuda-bindings
 	@tools/third-party
+
+SEEDS ?= 1000
+chaos: build ## the node's core under simulated faults, SEEDS runs for each policy (1000), invariants checked at every event
+	@tools/chaos --seeds $(SEEDS)
+
+STRESS_SECONDS ?= 300
+stress: build ## device memory under kills and cut connections, on four software GPUs, STRESS_SECONDS long (300)
+	@FAIRLEAD_STRESS_SECONDS=$(STRESS_SECONDS) build/venv/bin/python -m pytest -q -s tests/functional/test_memory_stress.py
+
+reproduce: build ## the claims of the MQFQ-Sticky paper measured again: docs/reproduction.md, docs/ablation.md
+	@tools/reproduce
+	@tools/ablation
 
 portable: packages ## build-portable: runs on any Linux with glibc 2.36 or newer
 	@tools/build portable

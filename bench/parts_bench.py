@@ -1,15 +1,29 @@
 """Numbers of single parts, from their own benchmark programs, each beside its baseline in the same run."""
 
-from bench.measure import google_benchmark, report
+from bench.measure import BUILD, google_benchmark, report, run_json
 
 
 def policy():
     times = google_benchmark("queueing_bench", "^decision/")
-    for name, label in (("mqfq_sticky", "mqfq-sticky"), ("fcfs", "fcfs")):
+    for name in dict.fromkeys(benchmark.split("/")[1] for benchmark in times):
         small, large = times[f"decision/{name}/10000"], times[f"decision/{name}/100000"]
-        report(f"decision_{label}_10000_flows", small / 1000, "us", bound=0.5,
+        report(f"decision_{name}_10000_flows", small / 1000, "us", bound=0.5,
                note="one choice, its completion and an arrival, all flows backlogged")
-        report(f"decision_{label}_100000_flows", large / 1000, "us", baseline=small / 1000)
+        report(f"decision_{name}_100000_flows", large / 1000, "us", bound=1.0)
+
+
+def simulator():
+    """Rates are of processor time on one core. Memory: of a process that ran nothing else."""
+    def rows(pattern):
+        result = run_json(BUILD / "bin" / "sim_bench", f"--benchmark_filter={pattern}", "--benchmark_format=json")
+        return {row["name"]: row for row in result["benchmarks"]}
+
+    for name, row in rows("^functions_").items():
+        report("simulated_" + name.removeprefix("functions_").replace("/", "_"), row["per_second"], "1/s",
+               bound=300_000 if name.startswith("functions_10000/") else 1_000_000, at_least=True,
+               note=f"functions, settings, pool; {row['invocations']:,.0f} invocations")
+    short, long = (rows(f"^trace_length/{times}$")[f"trace_length/{times}"]["peak_mib"] for times in (1, 8))
+    report("simulated_trace_memory", long, "MiB", baseline=short, bound=1.1, note="peak of a trace 8 times as long")
 
 
 def sandbox():

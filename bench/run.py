@@ -9,14 +9,17 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from bench import node_bench, parts_bench  # noqa: E402
+from bench import ktask_bench, node_bench, parts_bench, shim_bench  # noqa: E402
 
 PARTS = {
     "policy": parts_bench.policy,
+    "simulator": parts_bench.simulator,
     "sandbox": parts_bench.sandbox,
     "ptx": parts_bench.ptx_machine,
     "driver": parts_bench.software_driver,
+    "shim": shim_bench.main,
     "node": node_bench.main,
+    "ktask": ktask_bench.main,
 }
 
 

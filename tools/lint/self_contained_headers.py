@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every header compiles alone, so that no include depends on another before it. Headers of abi/ compile as C too, those
-for device code as CUDA.
+for device code as CUDA. What cmake generates for a folder is looked for in the same folder of build/.
 """
 import concurrent.futures
 import os
@@ -25,7 +25,8 @@ def languages(root, header):
 
 
 def command(root, header, language):
-    roots = [root / "src", root / "functions/runtime", *(root / folder for folder in header.parents)]
+    roots = [root / "src", root / "functions/runtime",
+             *(base / folder for base in (root, root / "build") for folder in header.parents)]
     return [*COMPILERS[language], "-fsyntax-only", *(f"-I{folder}" for folder in roots), "-include", str(root / header),
             os.devnull]
 

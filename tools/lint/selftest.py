@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import doc_links
 import exported_symbols
@@ -175,6 +176,22 @@ class Compilers(Lint):
                    f'[{{"directory": "{self.root}", "command": "g++ -c {self.root}/src/base/a.cc", '
                    f'"file": "{self.root}/src/base/a.cc"}}]')
         self.assert_one(tidy.check, "src/base/a.cc:4", "use-after-move")
+
+    def test_tidy_reads_a_clean_source_once(self):
+        shutil.copy(tree.ROOT / ".clang-tidy", self.root)
+        self.write("src/base/a.h", "inline int one() { return 1; }\n")
+        self.write("src/base/a.cc", '#include "a.h"\nint two() { return 2 * one(); }\n')
+        self.write("build/build.ninja", "rule cxx\n  command = g++ -MD -MF $out.d -o $out -c $in\n  deps = gcc\n"
+                                        f"  depfile = $out.d\nbuild a.o: cxx {self.root}/src/base/a.cc\n")
+        subprocess.run(["ninja", "-C", self.root / "build"], check=True, capture_output=True)
+        self.write("build/compile_commands.json",
+                   f'[{{"directory": "{self.root}/build", "command": "g++ -o a.o -c {self.root}/src/base/a.cc", '
+                   f'"file": "{self.root}/src/base/a.cc"}}]')
+        self.assert_clean(tidy.check)
+        with unittest.mock.patch.object(tidy, "tidy", return_value=["read again"]):
+            self.assert_clean(tidy.check)
+            self.write("src/base/a.h", "inline int one() { return 3; }\n")
+            self.assertEqual(tidy.check(self.root), ["read again"])
 
 
 class Pages(Lint):

@@ -1,0 +1,80 @@
+"""What kernel tasks cost: a launch beside a bare loop of launches, a warm call, a cold task beside a cold process."""
+
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from bench.measure import BUILD, google_benchmark, report  # noqa: E402
+from harness.node import Node  # noqa: E402
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[1] / "examples/ktask/vector-add"
+CALL = json.dumps({"inputs": {"x": [1, 2, 3, 4, 5, 6, 7, 8], "y": [10] * 8}})
+
+
+def launches():
+    times = google_benchmark("device_server_bench", "Launches")
+    for kernels in (1, 64, 512):
+        report(f"ktask_launch_of_{kernels}", times[f"BM_SessionLaunches/{kernels}"] / kernels / 1000, "us",
+               baseline=times[f"BM_BareLaunches/{kernels}"] / kernels / 1000, bound=1.2,
+               note="host time of one kernel; baseline: a bare loop of cuLaunchKernel")
+
+
+def chain(folder, kernels):
+    """The example's kernel so many times in a row."""
+    task = json.loads((EXAMPLE / "task.json").read_text())
+    task["kernels"] *= kernels
+    folder.mkdir()
+    (folder / "task.json").write_text(json.dumps(task))
+    (folder / "kernels.ptx").write_text((EXAMPLE / "kernels.ptx").read_text())
+    return folder
+
+
+def timed(running, name):
+    begin = time.perf_counter()
+    status, headers, body = running.invoke(name, CALL)
+    elapsed = time.perf_counter() - begin
+    if status != 200 or "X-Amz-Function-Error" in headers:
+        sys.exit(f"{name}: {status} {body.decode()}")
+    return elapsed, json.loads(body)
+
+
+def calls(home):
+    with Node(BUILD, home / "node") as running:
+        running.deploy("noop", running.sample("noop"))
+        cold_process = timed_start(running, "noop")
+        running.deploy("first", EXAMPLE)
+        report("ktask_first_call", timed(running, "first")[0] * 1000, "ms", note="starts the device server too")
+        cold = []
+        for index in range(10):
+            running.deploy(f"cold-{index}", chain(home / f"cold-{index}", 1 + index))
+            cold.append(timed(running, f"cold-{index}")[0])
+        for kernels in (1, 64):
+            name = f"warm-{kernels}"
+            running.deploy(name, chain(home / name, kernels))
+            answers = [timed(running, name) for _ in range(300)][50:]
+            overhead = statistics.median(answer["phases_us"]["overhead"] for _, answer in answers)
+            report(f"ktask_overhead_{kernels}_kernels", overhead, "us", bound=150,
+                   note="of a warm call in the device server, beside its kernels and copies")
+            report(f"ktask_warm_call_{kernels}_kernels", statistics.median(t for t, _ in answers) * 1e6, "us")
+        report("ktask_cold_call", statistics.median(cold) * 1000, "ms", baseline=cold_process * 1000, bound=0.02,
+               note="first call of a task whose device server runs; baseline: first call of a sandboxed process")
+
+
+def timed_start(running, name):
+    begin = time.perf_counter()
+    running.invoke(name, "{}")
+    return time.perf_counter() - begin
+
+
+def main():
+    launches()
+    with tempfile.TemporaryDirectory() as home:
+        calls(pathlib.Path(home))
+
+
+if __name__ == "__main__":
+    main()
