@@ -39,8 +39,8 @@ class Convoy {
   }
 
  private:
-  // The next action. A region that has arrived belongs to everyone again when the lock is let go of, so its staging and
-  // its counting are seen to before.
+  // The next action. A region that has arrived belongs to everyone again when the lock is let go of, so its staging is
+  // seen to before.
   RegionAction tell(Region* region, RegionEvent event) {
     Staged unused;
     RegionAction action = RegionAction::kNone;
@@ -49,9 +49,6 @@ class Convoy {
       const RegionStep next = step(region->state, event);
       region->state = next.state;
       action = next.action;
-      if (!next.state.moving()) {
-        Space::count_away(*region, next.state.residency == Residency::kAway && !next.state.empty);
-      }
       if (action == RegionAction::kGiveStaging) {
         unused = region->staged;
         region->staged = {};

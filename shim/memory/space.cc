@@ -351,6 +351,7 @@ void Space::set_mapped(Region& region, bool mapped) {
   const Guard guard(lock_);
   region.state.mapped = mapped;
   mapped ? accounts::add_resident(region.bytes) : accounts::drop_resident(region.bytes);
+  count_away(region, !mapped && region.state.residency != Residency::kGone);
 }
 
 void Space::give_staging(Region& region) {

@@ -55,7 +55,6 @@ class Space {
   CUresult map(Region& region);
   CUresult unmap(Region& region);
   void give_staging(Region& region);
-  static void count_away(Region& region, bool away);
   // Memory, staging and address go back, whichever it has.
   void dispose(Region* region);
 
@@ -86,6 +85,7 @@ class Space {
   void retire_slab(Heap& heap, Slab* slab, Region** goes);
   void dispose_all(Region* regions);
   void set_mapped(Region& region, bool mapped);
+  static void count_away(Region& region, bool away);
   void dispose_dead(Region* region);
   void discard(Region* region);
   static std::size_t held_in(const Region& region);

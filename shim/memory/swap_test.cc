@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "shim/memory/testing/scene.h"
@@ -49,6 +50,20 @@ TEST(Swap, EverythingLeavesAndComesBackUnderItsAddress) {
   EXPECT_EQ(page().away, 0U);
   EXPECT_EQ(program.around.staged, 0U) << "all staging is given back";
   program.expect_whole();
+}
+
+// The node may look at any moment, and plans with what it sees.
+TEST(Swap, NothingIsCountedTwiceOnTheWay) {
+  Program program;
+  std::set<std::uint64_t> away;
+  program.driver.on_call = [&] {
+    EXPECT_EQ(page().resident + page().away, 8 * kMiB);
+    away.insert(page().away);
+  };
+  swap_out(kAll, kSecond);
+  swap_in();
+  program.driver.on_call = nullptr;
+  EXPECT_EQ(away, (std::set<std::uint64_t>{0, 2 * kMiB, 6 * kMiB, 8 * kMiB})) << "all the stages were looked at";
 }
 
 TEST(Swap, ContentsGoToMemoryOfTheProcessWhereThereIsNoArena) {

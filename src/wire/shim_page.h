@@ -33,7 +33,7 @@ struct ShimPage {
   // Written by the shim. Bytes as the program asked for them, unless said otherwise.
   alignas(64) std::atomic<std::uint64_t> held{0};  // allocated and not freed, wherever it is; what the cap counts
   std::atomic<std::uint64_t> resident{0};  // device memory behind it, in whole granules: what the device has given
-  std::atomic<std::uint64_t> away{0};      // contents in host memory
+  std::atomic<std::uint64_t> away{0};      // contents in host memory alone: nothing of `resident` is behind them
   std::atomic<std::uint64_t> fixed{0};     // part of `resident` that cannot move (exported, registered, arrays, pools)
   std::atomic<std::uint64_t> gpu_time_ns{0};  // of the device, as events measured it, since the process started
   std::atomic<std::uint64_t> launches{0};

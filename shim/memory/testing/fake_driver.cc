@@ -27,6 +27,7 @@ std::vector<CUcontext>& FakeDriver::current() {
 }
 
 CUresult FakeDriver::enter(Symbol symbol) {
+  if (on_call) on_call();
   const int call = ++calls_[symbol];
   const auto planned = failures_.find(symbol);
   if (planned == failures_.end()) return CUDA_SUCCESS;

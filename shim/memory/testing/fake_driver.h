@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,6 +72,7 @@ class FakeDriver {
   CUresult destroy_event(CUevent event);
   std::uint64_t next_handle() { return ++last_handle_; }
 
+  std::function<void()> on_call;  // at the begin of every call
   std::mutex mutex;
   std::size_t managed_on_device = 0;
   bool has_v2_prefetch = true;

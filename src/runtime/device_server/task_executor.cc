@@ -46,6 +46,9 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
     if (!lane) return fail(lane.error());
     executor->lanes_.push_back(*std::move(lane));
   }
+  const auto probe = cuda.make_event(false);
+  if (!probe) return fail(probe.error());
+  executor->probe_ = *probe;
   executor->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!executor->wake_) return fail(errno_error(errno, "eventfd"));
   return executor;
@@ -89,6 +92,7 @@ void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> de
   } else {
     sessions_[frame.session] = {*std::move(session), std::move(frame.constants)};
   }
+  if (!ready.error.empty() && context_is_lost()) return;
   ready.init_ns = (monotonic_now() - begin).count();
   send_(ready);
 }
@@ -150,6 +154,7 @@ void TaskExecutor::on(wire::RunCall& frame, std::span<const UniqueFd> descriptor
 void TaskExecutor::on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors) {
   FL_CHECK(!descriptors.empty(), "fetch without a destination");
   const Status fetched = objects_->fetch(ObjectId(frame.object), descriptors[0]);
+  if (!fetched && context_is_lost()) return;
   send_(wire::ObjectFetched{.fetch = frame.fetch, .error = fetched ? "" : fetched.error().message});
 }
 
@@ -168,7 +173,7 @@ bool TaskExecutor::progress() {
       continue;
     }
     if (code != CUDA_SUCCESS) {
-      if (lost(code)) break;
+      if (context_is_lost()) break;
       running_[i]->error = cuda_.describe(code);
     }
     const std::unique_ptr<Call> call = std::move(running_[i]);
@@ -250,6 +255,7 @@ void TaskExecutor::lay_out_scratch(Call& call) {
 }
 
 TaskExecutor::Started TaskExecutor::refuse(Call& call, const Error& why) {
+  if (context_is_lost()) return Started::kYes;  // none of it ran: it is no suspect
   call.error = why.message;
   answer(outcome(call));
   return Started::kEnded;
@@ -296,7 +302,7 @@ TaskExecutor::Started TaskExecutor::start(Call& call) {
   const CUresult code = queue(call, lane);
   if (code != CUDA_SUCCESS) {
     call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
-    if (lost(code, &call)) return Started::kYes;
+    if (context_is_lost(&call)) return Started::kYes;
     // Some of its kernels may run: it ends behind them, as a failure.
     cuda_.record(call.times.done, lane.main());
   }
@@ -456,15 +462,14 @@ wire::ServerCounters TaskExecutor::counters() const {
   return counters;
 }
 
-// Whether an error is of the context and not only of the call that met it.
-bool TaskExecutor::lost(CUresult code, const Call* starting) {
+// In a lost context whatever is asked fails as if it were at fault itself, so every failure is looked at here before it is
+// answered. The first to find the context lost reports what may have done it: what runs, and `starting`. Waits for nothing.
+bool TaskExecutor::context_is_lost(const Call* starting) {
   if (lost_) return true;
-  const Status idle = cuda_.synchronize();
-  if (idle) return false;
+  const CUresult code = cuda_.query(probe_);
+  if (code == CUDA_SUCCESS) return false;
   wire::ServerFault fault{.error = cuda_.describe(code)};
-  for (const auto& call : running_) {
-    fault.calls.push_back(call->order.call);
-  }
+  for (const auto& call : running_) fault.calls.push_back(call->order.call);
   if (starting != nullptr) fault.calls.push_back(starting->order.call);
   send_(fault);
   lost_ = true;

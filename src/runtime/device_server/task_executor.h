@@ -103,7 +103,7 @@ class TaskExecutor {
   void answer(wire::CallDone done);
   wire::CallDone outcome(const Call& call) const;
   wire::ServerCounters counters() const;
-  bool lost(CUresult code, const Call* starting = nullptr);
+  bool context_is_lost(const Call* starting = nullptr);
   void erase_if_dropped(std::uint64_t session);
 
   CudaContext& cuda_;
@@ -120,6 +120,7 @@ class TaskExecutor {
   const Call* last_loading_ = nullptr;          // nothing is on the copy stream behind its loads
   std::uint64_t last_request_ = 0;
   UniqueFd wake_;
+  CUevent probe_ = nullptr;  // never recorded: its state is the context's
   bool lost_ = false;
 };
 
