@@ -28,6 +28,7 @@ function(fl_module name)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE fl_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main
                           fl_rapidcheck)
+    fl_test_program(${name}_tests)
     add_test(NAME ${name} COMMAND ${name}_tests --gtest_brief=1)
   endif()
   if(FAIRLEAD_BENCH AND benches)

@@ -62,20 +62,20 @@ class Follower {
     RC_ASSERT(!at(step.object).device);
     at(step.object).device = true;
   }
-  Where& at(ObjectId id) { return where[id]; }
+  Where& at(ObjectId id) { return places_[id]; }
   Bytes used(bool Where::*tier) const {
     Bytes sum{0};
-    for (const auto& [id, place] : where) {
+    for (const auto& [id, place] : places_) {
       if (place.*tier) sum += size.at(id);
     }
     return sum;
   }
 
-  std::map<ObjectId, Where> where;
   std::map<ObjectId, Bytes> size;
   std::set<ObjectId> pinned, leaving;
 
  private:
+  std::map<ObjectId, Where> places_;
   ObjectCache& cache_;
   const Bytes device_, host_;
 };

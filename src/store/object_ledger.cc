@@ -137,7 +137,7 @@ void ObjectLedger::serve(Actions& out) {
       enter(holding, is_back                            ? State::kReading
                      : holding.writer == Writer::kStore ? State::kWriting
                                                         : State::kHeldByClient);
-      out.push_back(Grant{id});
+      out.emplace_back(Grant{id});
     } else if (spill_for(holding.bytes, out) || passing_ > 0) {
       return;
     } else {
@@ -165,7 +165,7 @@ bool ObjectLedger::spill_for(Bytes needed, Actions& out) {
     Holding& holding = at(id);
     by_use_.erase({holding.last_used, id});
     enter(holding, State::kSpilling);
-    out.push_back(Spill{id});
+    out.emplace_back(Spill{id});
   }
   return suffices;
 }
