@@ -42,9 +42,9 @@ struct GraphNode {
 
 struct Graph {
   std::string name;
-  std::string run;              // id of the run; empty: whoever runs it chooses
+  std::string run;  // id of the run; empty: whoever runs it chooses
   std::vector<GraphNode> nodes;
-  unsigned concurrency = 64;    // nodes that run at a time
+  unsigned concurrency = 64;  // nodes that run at a time
   Duration deadline = std::chrono::seconds(900);
   bool resume = false;
 

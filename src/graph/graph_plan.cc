@@ -109,8 +109,8 @@ class Planner {
         const std::uint32_t writer = plan_.writers.emplace(key, i).first->second;
         if (writer == i) continue;
         return fail(Errc::kInvalidArgument,
-                    "nodes.{}.writes has '{}', which node '{}' writes too; an object is written once", graph_.nodes[i].name,
-                    key, graph_.nodes[writer].name);
+                    "nodes.{}.writes has '{}', which node '{}' writes too; an object is written once",
+                    graph_.nodes[i].name, key, graph_.nodes[writer].name);
       }
     }
     return {};
@@ -124,8 +124,8 @@ class Planner {
       if (writer == plan_.writers.end()) {
         plan_.inputs[key].push_back(i);
       } else if (writer->second == i) {
-        return fail(Errc::kInvalidArgument, "nodes.{}.reads has '{}', which the node itself writes; objects do not change",
-                    node.name, key);
+        return fail(Errc::kInvalidArgument,
+                    "nodes.{}.reads has '{}', which the node itself writes; objects do not change", node.name, key);
       } else {
         needs.push_back(writer->second);
       }

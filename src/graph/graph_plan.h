@@ -18,8 +18,8 @@
 namespace fairlead {
 
 struct GraphPlan {
-  std::vector<std::vector<std::uint32_t>> needs;  // of each node: nodes that must be done first, ascending
-  std::vector<std::vector<std::uint32_t>> feeds;  // the reverse
+  std::vector<std::vector<std::uint32_t>> needs;             // of each node: nodes that must be done first, ascending
+  std::vector<std::vector<std::uint32_t>> feeds;             // the reverse
   std::map<std::string, std::vector<std::uint32_t>> inputs;  // outside inputs: who reads them
   std::map<std::string, std::uint32_t> writers;
 };

@@ -30,8 +30,8 @@ std::string refusal(const Graph& graph) {
 }
 
 TEST(GraphPlan, WhoReadsWhatAnotherWritesRunsAfterIt) {
-  const auto plan =
-      plan_graph(graph_of({node("total", {"sum"}, {}), node("add", {"x", "y"}, {"sum"}), node("make", {"seed"}, {"x"})}));
+  const auto plan = plan_graph(
+      graph_of({node("total", {"sum"}, {}), node("add", {"x", "y"}, {"sum"}), node("make", {"seed"}, {"x"})}));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->needs[0], ElementsAre(1));
   EXPECT_THAT(plan->needs[1], ElementsAre(2));
@@ -51,8 +51,9 @@ TEST(GraphPlan, SeveralReasonsAreOneEdge) {
 }
 
 TEST(GraphPlan, ACycleIsNamedWithoutWhatLeadsToIt) {
-  const std::string message = refusal(graph_of({node("before", {}, {"p"}), node("a", {"p", "z"}, {"x"}),
-                                                node("b", {"x"}, {"y"}), node("c", {"y"}, {"z"}), node("d", {"z"}, {})}));
+  const std::string message =
+      refusal(graph_of({node("before", {}, {"p"}), node("a", {"p", "z"}, {"x"}), node("b", {"x"}, {"y"}),
+                        node("c", {"y"}, {"z"}), node("d", {"z"}, {})}));
   EXPECT_THAT(message, HasSubstr("'a' needs 'c' needs 'b' needs 'a'"));
   EXPECT_THAT(message, testing::Not(HasSubstr("before")));
   EXPECT_THAT(message, testing::Not(HasSubstr("'d'")));

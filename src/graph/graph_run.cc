@@ -123,8 +123,8 @@ void GraphRun::cancel(Instant now, std::string why, Actions& out) {
 void GraphRun::wake(Instant now, Actions& out) {
   if (state_ != GraphRunState::kRunning) return;
   if (now >= deadline_) {
-    return stop(now, GraphRunState::kFailed,
-                fmt::format("the run's deadline of {} s is over", to_seconds(allowed_)), out);
+    return stop(now, GraphRunState::kFailed, fmt::format("the run's deadline of {} s is over", to_seconds(allowed_)),
+                out);
   }
   while (!pauses_.empty() && pauses_.begin()->first <= now) {
     const NodeIndex node = pauses_.begin()->second;

@@ -474,10 +474,12 @@ void FileObjectStore::tell_watchers(const ObjectName& name, const Status& status
 }
 
 void FileObjectStore::call_watcher(WatchId watch, Status status) {
-  answer<void>([this, watch](const Status& told) {
-    const auto node = watchers_.extract(watch);
-    if (!node.empty()) node.mapped().done(told);
-  }, std::move(status));
+  answer<void>(
+      [this, watch](const Status& told) {
+        const auto node = watchers_.extract(watch);
+        if (!node.empty()) node.mapped().done(told);
+      },
+      std::move(status));
 }
 
 void FileObjectStore::set_failed(Entry& entry, Error why) {
@@ -526,10 +528,9 @@ void FileObjectStore::open_kept(Entry& entry, Callback<OpenObject> done) {
 void FileObjectStore::wait(Entry& entry, Duration patience, Callback<OpenObject> done) {
   Waiter waiter{.ticket = ++last_serial_, .done = std::move(done)};
   waiter.patience = std::make_shared<boost::asio::steady_timer>(io_, patience);
-  waiter.patience->async_wait(
-      [this, name = entry.info.name, ticket = waiter.ticket](boost::system::error_code code) {
-        if (!code) on_patience_over(name, ticket);
-      });
+  waiter.patience->async_wait([this, name = entry.info.name, ticket = waiter.ticket](boost::system::error_code code) {
+    if (!code) on_patience_over(name, ticket);
+  });
   entry.waiters.push_back(std::move(waiter));
 }
 

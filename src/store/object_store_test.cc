@@ -521,9 +521,7 @@ TEST_F(ObjectStoreTest, AReaderOfAReservedKeyLosesPatienceEvenAfterAFailedWriter
 
 TEST_F(ObjectStoreTest, AWatcherHearsOnceOfAnObjectThatIsThereOrComes) {
   int sealed = 0, promised = 0, present = 0, unwatched = 0;
-  const auto count = [](int& calls) {
-    return [&calls](const Status& status) { calls += status ? 1 : 100; };
-  };
+  const auto count = [](int& calls) { return [&calls](const Status& status) { calls += status ? 1 : 100; }; };
   store->watch({tenant, "sealed"}, count(sealed));
   store->watch({tenant, "promised"}, count(promised));
   store->unwatch(store->watch({tenant, "sealed"}, count(unwatched)));
@@ -531,7 +529,7 @@ TEST_F(ObjectStoreTest, AWatcherHearsOnceOfAnObjectThatIsThereOrComes) {
   ASSERT_TRUE(store->promise({tenant, "promised"}, Bytes(1), [](UniqueFd, const std::function<void(Status)>&) {}));
   store->watch({tenant, "sealed"}, count(present));
   store->unwatch(store->watch({tenant, "sealed"}, count(unwatched)));  // told already, not yet called
-  EXPECT_EQ(present, 0);  // never from inside a call
+  EXPECT_EQ(present, 0);                                               // never from inside a call
   io.restart();
   io.poll();
   EXPECT_EQ(std::vector({sealed, promised, present, unwatched}), std::vector({1, 1, 1, 0}));
@@ -541,7 +539,8 @@ TEST_F(ObjectStoreTest, AWatcherHearsOfAFailureThatHappensNowAndNotOfAnOldOne) {
   ASSERT_TRUE(store->expect({tenant, "a"}));
   store->abandon({tenant, "a"}, {Errc::kUnavailable, "old"});
   std::vector<std::string> heard;
-  store->watch({tenant, "a"}, [&](const Status& status) { heard.push_back(status ? "there" : status.error().message); });
+  store->watch({tenant, "a"},
+               [&](const Status& status) { heard.push_back(status ? "there" : status.error().message); });
   ASSERT_TRUE(store->expect({tenant, "a"}));
   io.restart();
   io.poll();

@@ -15,7 +15,8 @@ std::string refusal(std::string_view text) {
 }
 
 TEST(GraphJson, EveryFieldIsRead) {
-  const auto graph = graph_from_json(R"({"name": "sum", "run": "r1", "concurrency": 3, "deadline_seconds": 0.5, "resume": true,
+  const auto graph =
+      graph_from_json(R"({"name": "sum", "run": "r1", "concurrency": 3, "deadline_seconds": 0.5, "resume": true,
     "nodes": {"make": {"function": "vectors", "payload": {"n": 8}, "writes": ["x"]},
               "add": {"function": "add", "reads": ["x", "w"], "after": ["make"], "retries": 2}}})");
   ASSERT_TRUE(graph) << graph.error().message;
