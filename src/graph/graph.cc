@@ -7,11 +7,17 @@ namespace {
 
 constexpr std::string_view kRunPlaceholder = "{run}";
 
+// Into a new text: replacing in place would move the rest of a payload of megabytes each time.
 void replace_run(std::string& text, const std::string& run) {
-  for (std::size_t at = text.find(kRunPlaceholder); at != std::string::npos;
-       at = text.find(kRunPlaceholder, at + run.size())) {
-    text.replace(at, kRunPlaceholder.size(), run);
+  std::size_t at = text.find(kRunPlaceholder);
+  if (at == std::string::npos) return;
+  std::string named;
+  std::size_t from = 0;
+  for (; at != std::string::npos; at = text.find(kRunPlaceholder, from)) {
+    named.append(text, from, at - from).append(run);
+    from = at + kRunPlaceholder.size();
   }
+  text = named.append(text, from);
 }
 
 bool is_run_id_character(char c) {

@@ -20,6 +20,7 @@ namespace fairlead {
 inline constexpr std::size_t kMaxGraphNodes = 4096;
 inline constexpr std::size_t kMaxGraphNodeNameLength = 128;
 inline constexpr std::size_t kMaxGraphNodeKeys = 4096;  // that one node reads, and that it writes
+inline constexpr std::size_t kMaxGraphKeys = 32'768;    // of all nodes together, names in `after` among them
 inline constexpr std::size_t kMaxGraphNameLength = 128;
 inline constexpr std::size_t kMaxGraphRunIdLength = 64;
 inline constexpr unsigned kMaxGraphConcurrency = 1024;

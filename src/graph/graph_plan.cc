@@ -61,6 +61,17 @@ class Planner {
       return fail(Errc::kInvalidArgument, "deadline_seconds is {}; it must be between {} and {}",
                   to_seconds(graph_.deadline), to_seconds(kMinGraphDeadline), to_seconds(kMaxGraphDeadline));
     }
+    std::size_t keys = 0;
+    for (const GraphNode& node : graph_.nodes) keys += node.reads.size() + node.writes.size() + node.after.size();
+    if (keys > kMaxGraphKeys) {
+      return fail(Errc::kInvalidArgument,
+                  "nodes: all together have {} elements in reads, writes and after; at most {} are possible", keys,
+                  kMaxGraphKeys);
+    }
+    return check_names();
+  }
+
+  Status check_names() {
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       const std::string& name = graph_.nodes[i].name;
       if (name.empty() || name.size() > kMaxGraphNodeNameLength ||

@@ -79,6 +79,9 @@ TEST(GraphPlan, RefusalsNameNodeFieldAndValue) {
   EXPECT_THAT(refusal(graph_of({node("a", {"k", "a//b"}, {})})), HasSubstr("nodes.a.reads[1]"));
   EXPECT_THAT(refusal(graph_of({node("a", {}, {"../x"})})), HasSubstr("nodes.a.writes[0]"));
   EXPECT_THAT(refusal(graph_of({node("a", {"x"}, {"x"})})), HasSubstr("nodes.a.reads has 'x'"));
+  std::vector<GraphNode> many;
+  for (int i = 0; i < 9; ++i) many.push_back(node(fmt::format("n{}", i), std::vector<std::string>(4096, "k"), {}));
+  EXPECT_THAT(refusal(graph_of(many)), HasSubstr("36864 elements in reads, writes and after; at most 32768"));
   Graph graph = graph_of({node("a", {}, {})});
   graph.nodes[0].after = {"z"};
   EXPECT_THAT(refusal(graph), HasSubstr("nodes.a.after has 'z'"));

@@ -186,7 +186,6 @@ void GraphRun::end(Instant now, NodeIndex index, GraphNodeState state, Actions& 
   Node& node = nodes_[index];
   FL_CHECK(!node.view.ended, "node {} ends twice", node.name);
   if (node.view.state == GraphNodeState::kRunning) --running_;
-  stop_pause(node, index);
   node.view.state = state;
   node.view.ended = now;
   ++ended_;

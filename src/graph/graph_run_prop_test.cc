@@ -33,6 +33,7 @@ Graph random_graph() {
     graph.nodes.push_back(node);
   }
   graph.concurrency = *rc::gen::inRange(1U, 6U);
+  graph.deadline = std::chrono::hours(24);  // longer than all pauses
   return graph;
 }
 
@@ -54,17 +55,19 @@ class World {
       case 2:
         if (up_to(6) == 0) tell([&](auto& out) { run_.cancel(now_, "cancelled", out); });
         return;
-      default: return advance();
+      default:
+        if (pauses() || up_to(20) == 0) advance();
     }
   }
 
-  // Without whims: every input comes, every node that runs is done. No run may stay open then.
+  // Without whims: every input comes, every node that runs is done. No run may wait for its deadline then.
   void finish() {
     for (int key = 0; key < 3; ++key) {
       tell([&](auto& out) { run_.input_there(now_, fmt::format("outside{}", key), out); });
     }
     for (int left = 1000; !over() && left > 0; --left) {
       if (tries_.empty()) {
+        RC_ASSERT(pauses());
         advance();
       } else {
         const auto [node, tried] = *tries_.begin();
@@ -105,6 +108,8 @@ class World {
   void lose_one() {
     if (up_to(4) == 0) tell([&](auto& out) { run_.input_lost(now_, fmt::format("outside{}", up_to(3)), "gone", out); });
   }
+
+  bool pauses() const { return !over() && *run_.next_wakeup() < Instant{} + graph_.deadline; }
 
   void advance() {
     if (const auto wakeup = run_.next_wakeup()) now_ = std::max(now_, *wakeup);

@@ -7,11 +7,13 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kMaxTextBytes = 4096;  // of a key or name, before anybody looks closer
+
 std::vector<std::string> read_texts(const JsonValue& list) {
   std::vector<std::string> texts;
   if (!list.is_list(kMaxGraphNodeKeys)) return texts;
   for (std::size_t i = 0; i < list.json().size() && list.ok(); ++i) {
-    texts.emplace_back(list.at(i).text(kMaxGraphNodeKeys));
+    texts.emplace_back(list.at(i).text(kMaxTextBytes));
   }
   return texts;
 }
@@ -40,7 +42,7 @@ GraphNode read_node(const std::string& name, const JsonValue& value) {
   node.name = name;
   node.payload = "{}";
   if (!value.has_only({"after", "function", "payload", "reads", "retries", "writes"})) return node;
-  if (const auto function = value.require("function")) node.function = function->text(kMaxGraphNodeKeys);
+  if (const auto function = value.require("function")) node.function = function->text(kMaxTextBytes);
   if (const auto payload = value.find("payload")) read_payload(*payload, node);
   if (const auto reads = value.find("reads")) node.reads = read_texts(*reads);
   if (const auto writes = value.find("writes")) node.writes = read_texts(*writes);

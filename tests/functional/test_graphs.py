@@ -338,3 +338,68 @@ def test_the_command_line(fairlead, tmp_path):
     assert json.loads(fairlead("graph", "show", run, "--json").stdout)["state"] == "cancelled"
     wrong = fairlead("graph", "run", "-", stdin='{"nodes": {}}')
     assert wrong.returncode == 2 and "nodes has 0 members" in wrong.stderr
+
+
+def test_a_full_queue_is_a_reason_to_wait(start_node):
+    node = start_node("--queue-limit", "4")
+    node.deploy("step", STEP)
+    run = submit(node, {f"n{i}": step(sleep=0.01) for i in range(100)}, concurrency=16)
+    assert run["state"] == "done", run["counts"]
+    assert all(one["attempts"] == 1 for one in run["nodes"].values())
+    assert metric(node, "fairlead_rejected_total") > 0
+
+
+def test_a_kernel_that_faults_fails_its_node_and_readers_hear_why(start_node, tmp_path):
+    node = start_node()
+    folder = tmp_path / "wild"
+    folder.mkdir()
+    (folder / "kernels.ptx").write_text((ROOT / "src/runtime/device_server/testing/kernels.ptx").read_text())
+    (folder / "task.json").write_text(json.dumps({
+        "buffers": {"y": {"role": "output", "type": "f32", "shape": [256]}},
+        "kernels": [{"module": "kernels.ptx", "kernel": "wild", "grid": [1], "block": [1], "arguments": [{"buffer": "y"}]}]}))
+    node.deploy("wild", folder)
+    node.deploy("total", EXAMPLE / "functions")
+    nodes = {"bad": {"function": "wild", "payload": {"outputs": {"y": {"key": "{run}/y"}}}, "retries": 1},
+             "total": {"function": "total", "payload": {"read": "{run}/y"}, "reads": ["{run}/y"]}}
+    run = submit(node, nodes, wait=0, run="faulty")
+    status, body = get(node, "faulty/y", "?wait=60")
+    assert status == 503 and b"node bad failed" in body and b"(2 attempts)" in body
+    run = ask(node, "GET", "/v1/graphs/faulty?wait=60")[1]
+    assert states(run) == {"bad": "failed", "total": "skipped"}
+
+
+def test_a_killed_device_server_is_survived_by_a_chain_of_kernel_tasks(start_node):
+    """What was on the device is gone: a node that needs it fails and says so, and resuming computes it again."""
+    node = start_node()
+    deploy_example(node)
+    one = {"values": [1] * 8}
+
+    def add(x, out):
+        return {"function": "add", "payload": {"inputs": {"x": x, "y": one}, "outputs": {"sum": {"key": out}}}}
+
+    nodes = {"a": add(one, "{run}/a"), "b": add({"key": "{run}/a"}, "{run}/b"),
+             "c": {**add({"key": "{run}/b"}, "{run}/c"), "reads": ["go"]}}
+    submit(node, nodes, wait=0, run="k")
+    eventually(lambda: states(ask(node, "GET", "/v1/graphs/k")[1])["b"] == "done")
+    for pid in device_servers(node):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: get(node, "k/b")[0] == 503)
+    node.call("PUT", "/v1/objects/go", b"")
+    run = ask(node, "GET", "/v1/graphs/k?wait=60")[1]
+    assert run["nodes"]["c"]["state"] == "failed" and "lost with its device server" in run["nodes"]["c"]["error"]
+    run = submit(node, nodes, run="k", resume=True)
+    assert run["state"] == "done", run
+    assert [run["nodes"][name]["attempts"] for name in "abc"] == [1, 1, 1]
+    assert get(node, "k/c")[1] == bytes.fromhex("00008040") * 8  # 4.0
+
+
+def device_servers(node):
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                if b"device-server" in file.read() and of_node(entry, node.process.pid):
+                    found.append(int(entry))
+        except OSError:
+            pass
+    return found
