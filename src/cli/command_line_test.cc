@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 const std::vector<std::string> kCommands{"serve",        "doctor",  "deploy",     "list",   "describe",
                                          "remove",       "invoke",  "logs",       "status", "top",
-                                         "dead-letters", "version", "completion", "object"};
+                                         "dead-letters", "version", "completion", "object", "graph"};
 
 TEST(CommandLine, HelpNamesEveryCommandAndTheExitStatus) {
   Outcome help = run_cli({"--help"});

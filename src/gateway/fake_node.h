@@ -11,6 +11,46 @@
 
 namespace fairlead {
 
+// Says what it was asked, answers as it is told.
+class FakeGraphs : public GraphService {
+ public:
+  Result<std::string> submitted = std::string("run-1");
+  Result<GraphRunStatus> run = GraphRunStatus{.run = "run-1", .tenant = "default", .name = ""};
+  std::string last_tenant, last_run;
+  Graph last_graph;
+  std::optional<std::size_t> last_ended;
+  Duration last_patience{0};
+
+  Result<GraphCheck> check(const std::string& tenant, Graph graph) override {
+    last_tenant = tenant;
+    last_graph = std::move(graph);
+    return GraphCheck{.nodes = last_graph.nodes.size(), .inputs = {"in"}};
+  }
+  Result<std::string> submit(const std::string& tenant, Graph graph) override {
+    last_tenant = tenant;
+    last_graph = std::move(graph);
+    return submitted;
+  }
+  void wait(const std::string& tenant, const std::string& id, std::optional<std::size_t> ended, Duration patience,
+            Callback<GraphRunStatus> done) override {
+    last_tenant = tenant;
+    last_run = id;
+    last_ended = ended;
+    last_patience = patience;
+    done(run);
+  }
+  std::vector<GraphRunStatus> list(const std::string& tenant) override {
+    last_tenant = tenant;
+    return {*run};
+  }
+  Result<GraphRunStatus> cancel(const std::string& tenant, const std::string& id) override {
+    last_tenant = tenant;
+    last_run = id;
+    return run;
+  }
+  GraphCounters counters() const override { return {}; }
+};
+
 class FakeNode : public NodeService {
  public:
   // What the next invocations get; a pending one is kept until answer().
@@ -22,6 +62,7 @@ class FakeNode : public NodeService {
   store::TestFolder object_folder;
   std::unique_ptr<ObjectStore> object_store =
       ObjectStore::open(io, {.memory_dir = object_folder / "memory", .spill_dir = object_folder / "spill"}).value();
+  FakeGraphs fake_graphs;
   std::string log_text;
   std::vector<DeadLetter> letters;
   std::map<std::uint64_t, HistoryPage> pages;  // by where they begin
@@ -98,6 +139,7 @@ class FakeNode : public NodeService {
   }
 
   ObjectStore& objects() override { return *object_store; }
+  GraphService& graphs() override { return fake_graphs; }
   NodeStatus status() override { return node_status; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     last_limit = tail_bytes;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gateway/admin.h"
+#include "gateway/graphs.h"
 #include "gateway/lambda_functions.h"
 #include "gateway/lambda_invoke.h"
 #include "gateway/metrics.h"
@@ -27,6 +28,7 @@ Gateway::Gateway(NodeService& node, GatewayOptions options) : impl_(std::make_un
   add_invoke_routes(impl_->router, node);
   add_function_routes(impl_->router, node, options);
   add_object_routes(impl_->router, node.objects(), {});
+  add_graph_routes(impl_->router, node.graphs());
   add_admin_routes(impl_->router, node);
   add_metrics_routes(impl_->router, node);
 }

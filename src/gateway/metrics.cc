@@ -327,6 +327,19 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
   out.sample("", status.resident.count());
 }
 
+void write_graphs(MetricWriter& out, const GraphCounters& graphs) {
+  out.begin("fairlead_graph_runs_active", "gauge", "Runs of graphs that go on.");
+  out.sample("", graphs.active);
+  out.begin("fairlead_graph_runs_total", "counter", "Runs of graphs that ended, by outcome.");
+  out.sample("outcome=\"done\"", graphs.runs_done);
+  out.sample("outcome=\"failed\"", graphs.runs_failed);
+  out.sample("outcome=\"cancelled\"", graphs.runs_cancelled);
+  out.begin("fairlead_graph_nodes_total", "counter", "Nodes of graphs that ended, by outcome.");
+  out.sample("outcome=\"done\"", graphs.nodes_done);
+  out.sample("outcome=\"failed\"", graphs.nodes_failed);
+  out.sample("outcome=\"skipped\"", graphs.nodes_skipped);
+}
+
 }  // namespace
 
 std::string render_metrics(const NodeStatus& status) {
@@ -336,6 +349,7 @@ std::string render_metrics(const NodeStatus& status) {
   write_functions(out, status);
   write_memory(out, status);
   write_objects(out, status);
+  write_graphs(out, status.graphs);
   write_device_servers(out, status);
   write_durations(out, status);
   write_instances(out, status);

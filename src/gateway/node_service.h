@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "core/core.h"
+#include "gateway/graph_service.h"
 #include "model/function.h"
 #include "model/kernel_task.h"
 #include "store/object_store.h"
@@ -124,6 +125,7 @@ struct NodeStatus {
   MoveTimes moves;
   NodeSettings settings;
   ObjectStore::Usage objects;
+  GraphCounters graphs;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
 };
 
@@ -163,6 +165,7 @@ class NodeService {
   virtual void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) = 0;
 
   virtual ObjectStore& objects() = 0;
+  virtual GraphService& graphs() = 0;
 
   // Operations.
   virtual NodeStatus status() = 0;

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "gateway/json_body.h"
 #include "gateway/lambda_error.h"
+#include "gateway/query.h"
 #include "model/tenant.h"
 
 namespace fairlead {
@@ -22,26 +22,8 @@ constexpr std::size_t kMaxListed = 10'000;
 constexpr double kMaxWaitSeconds = 900;
 constexpr double kMaxLifetimeSeconds = 10.0 * 365 * 86400;
 
-// A number of the query; `absent` without it.
-template <typename T>
-Result<T> number_of(const RouteCall& call, std::string_view name, T absent, T least, T most) {
-  const std::string_view text = call.target.query_value(name);
-  if (text.empty()) return absent;
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
-  return fail(Errc::kInvalidArgument, "{} is '{}'; it must be between {} and {}", name, text, least, most);
-}
-
-bool has_query(const RouteCall& call, std::string_view name) {
-  for (const auto& [key, value] : call.target.query) {
-    if (key == name) return true;
-  }
-  return false;
-}
-
 Result<std::optional<Duration>> lifetime_of(const RouteCall& call) {
-  const auto seconds = number_of<double>(call, "lifetime", 0, 0, kMaxLifetimeSeconds);
+  const auto seconds = query_number<double>(call.target, "lifetime", 0, 0, kMaxLifetimeSeconds);
   if (!seconds) return fail(seconds.error());
   return *seconds > 0 ? std::optional(from_seconds(*seconds)) : std::nullopt;
 }
@@ -89,8 +71,8 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
 
   void get(RouteCall call) const {
     const bool is_head = call.exchange.request().method() == "HEAD";
-    if (is_head || has_query(call, "info")) return describe(std::move(call), is_head);
-    const auto wait = number_of<double>(call, "wait", 0, 0, kMaxWaitSeconds);
+    if (is_head || has_query(call.target, "info")) return describe(std::move(call), is_head);
+    const auto wait = query_number<double>(call.target, "wait", 0, 0, kMaxWaitSeconds);
     if (!wait) return respond_error(std::move(call.exchange), wait.error());
     const ObjectName name = name_of(call);
     if (const auto info = objects_.info(name); info && info->bytes > Bytes(kMaxHttpObjectBytes)) {
@@ -116,11 +98,11 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
                                  "objects are created by mapping by clients on the node's own "
                                  "machine only, outside of sandboxes: use PUT"});
     }
-    if (has_query(call, "seal")) {
+    if (has_query(call.target, "seal")) {
       const ObjectName name = name_of(call);
       return objects_.seal(name, answer_with_info(std::move(call), 200));
     }
-    const auto bytes = number_of<std::int64_t>(call, "create", -1, 0, std::int64_t{1} << 50);
+    const auto bytes = query_number<std::int64_t>(call.target, "create", -1, 0, std::int64_t{1} << 50);
     const auto lifetime = lifetime_of(call);
     if (!bytes) return respond_error(std::move(call.exchange), bytes.error());
     if (!lifetime) return respond_error(std::move(call.exchange), lifetime.error());
@@ -145,7 +127,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
   }
 
   void list(RouteCall call) const {
-    const auto limit = number_of<std::size_t>(call, "limit", kDefaultListed, 1, kMaxListed);
+    const auto limit = query_number<std::size_t>(call.target, "limit", kDefaultListed, 1, kMaxListed);
     if (!limit) return respond_error(std::move(call.exchange), limit.error());
     const std::string prefix(call.target.query_value("prefix"));
     const std::string after(call.target.query_value("after"));

@@ -31,6 +31,11 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
   if (!objects) return fail(objects.error());
   node->objects_ = *std::move(objects);
   node->object_sockets_ = std::make_unique<ObjectSockets>(io, *node->objects_, node->options_.state_dir + "/run");
+  node->graphs_ =
+      std::make_unique<GraphRuns>(io, *node, *node->objects_, [functions = &node->functions_](const std::string& name) {
+        const RegisteredFunction* function = functions->find(name);
+        return function != nullptr && function->kernel_task != nullptr;
+      });
   node->make_device_servers();
   node->worker_ = std::make_unique<Worker>(io);
   if (const std::uint64_t bytes = node->options_.history_bytes; bytes > 0) {
@@ -257,6 +262,7 @@ void Node::arm_timer() {
 }
 
 void Node::drain(std::function<void()> drained) {
+  graphs_->drain();
   draining_ = true;
   drained_ = std::move(drained);
   Actions actions;

@@ -22,6 +22,7 @@
 #include "node/gpu_access.h"
 #include "node/gpu_monitor.h"
 #include "node/gpu_sharing.h"
+#include "node/graph_runs.h"
 #include "node/history.h"
 #include "node/kernel_tasks.h"
 #include "node/object_sockets.h"
@@ -82,6 +83,7 @@ class Node final : public NodeService {
   void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) override;
 
   ObjectStore& objects() override { return *objects_; }
+  GraphService& graphs() override { return *graphs_; }
   NodeStatus status() override;
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
@@ -225,6 +227,7 @@ class Node final : public NodeService {
   std::unique_ptr<History> history_;  // none: it is not kept
   std::unique_ptr<ObjectStore> objects_;
   std::unique_ptr<ObjectSockets> object_sockets_;
+  std::unique_ptr<GraphRuns> graphs_;
   std::unique_ptr<StoredObjects> stored_objects_;
   std::unique_ptr<DeviceServers> device_servers_;
   std::unique_ptr<Worker> worker_;

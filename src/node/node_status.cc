@@ -73,6 +73,7 @@ NodeStatus Node::status() {
   status.moves = moves_;
   status.settings = {options_.core, options_.policy_options};
   status.objects = objects_->usage();
+  status.graphs = graphs_->counters();
   for (const DeviceServers::View& view : device_servers_->views()) {
     status.device_servers.push_back(device_server_status(view));
   }

@@ -64,6 +64,10 @@ class FileObjectStore final : public ObjectStore {
            Callback<ObjectInfo> done) override;
   Status promise(const ObjectName& name, Bytes bytes, Fetch fetch) override;
   Status expect(const ObjectName& name) override;
+  Status reserve(const ObjectName& name) override;
+  void release(const ObjectName& name, Error why) override;
+  WatchId watch(const ObjectName& name, std::function<void(Status)> done) override;
+  void unwatch(WatchId watch) override;
   void open_object(const ObjectName& name, Duration patience, Callback<OpenObject> done) override;
   Result<ObjectInfo> info(const ObjectName& name) const override;
   std::vector<ObjectInfo> list(const std::string& tenant, const std::string& prefix, const std::string& after,
@@ -95,6 +99,7 @@ class FileObjectStore final : public ObjectStore {
     std::uint64_t serial = 0;  // tells it from another object that had this name
     Phase phase = Phase::kExpected;
     bool expected = false;  // stays as a reference when writing it does not succeed
+    bool reserved = false;  // stays one when it is abandoned, too
     ObjectInfo info;
     ObjectContents::Id bytes = 0;  // has_bytes()
     Fetch fetch;
@@ -136,9 +141,16 @@ class FileObjectStore final : public ObjectStore {
   void put_off_fetch(Entry& entry, const Error& why);
 
   void wait(Entry& entry, Duration patience, Callback<OpenObject> done);
-  void on_patience_over(const Handle& handle, std::uint64_t ticket);
+  void on_patience_over(const ObjectName& name, std::uint64_t ticket);
   void answer_waiters(Entry& entry, const Status& status);
   void open_kept(Entry& entry, Callback<OpenObject> done);
+
+  struct Watcher {
+    ObjectName name;
+    std::function<void(Status)> done;
+  };
+  void tell_watchers(const ObjectName& name, const Status& status);
+  void call_watcher(WatchId watch, Status status);
 
   ObjectInfo info_of(const Entry& entry) const;
   void set_expiry(Entry& entry, std::optional<std::int64_t> at_ms);
@@ -150,6 +162,8 @@ class FileObjectStore final : public ObjectStore {
   const ObjectStoreOptions options_;
   Entries entries_;
   std::uint64_t last_serial_ = 0;
+  std::map<WatchId, Watcher> watchers_;
+  std::map<ObjectName, std::vector<WatchId>> watched_;
   std::deque<Handle> failures_;                             // the oldest first
   std::set<std::pair<std::int64_t, ObjectName>> expiries_;  // ms since 1970
   boost::asio::steady_timer expiry_timer_;
@@ -309,8 +323,10 @@ Status FileObjectStore::keep(Entry& entry, const std::string& digest) {
   }
   entry.phase = Phase::kKept;
   entry.fetch = nullptr;
+  entry.reserved = false;
   info.content = digest;
   set_expiry(entry, info.expires_ms);
+  tell_watchers(info.name, {});
   return {};
 }
 
@@ -319,7 +335,7 @@ void FileObjectStore::give_up(Entry& entry, const Error& why, bool cancel) {
   if (cancel) contents_.cancel(entry.bytes);
   set_expiry(entry, std::nullopt);
   if (entry.fetch) return put_off_fetch(entry, why);
-  if (entry.expected) {
+  if (entry.expected || entry.reserved) {
     entry.phase = Phase::kExpected;
     entry.info.bytes = Bytes(0);
     return;
@@ -345,7 +361,9 @@ Status FileObjectStore::promise(const ObjectName& name, Bytes bytes, Fetch fetch
   entry.phase = Phase::kPromised;
   entry.info.bytes = bytes;
   entry.fetch = std::move(fetch);
+  entry.reserved = false;
   for (Waiter& waiter : entry.waiters) waiter.patience.reset();
+  tell_watchers(name, {});
   if (!entry.waiters.empty()) start_fetch(entry);
   return {};
 }
@@ -396,7 +414,72 @@ void FileObjectStore::abandon(const ObjectName& name, Error why) {
   if (it == entries_.end() || it->second.phase == Phase::kKept || it->second.phase == Phase::kFailed) return;
   Entry& entry = it->second;
   if (has_bytes(entry.phase)) contents_.cancel(entry.bytes);
-  set_failed(entry, about(name, std::move(why)));
+  if (!entry.reserved) return set_failed(entry, about(name, std::move(why)));
+  set_expiry(entry, std::nullopt);
+  entry.serial = ++last_serial_;  // what was begun for it concerns nobody any more
+  entry.phase = Phase::kExpected;
+  entry.expected = false;
+  entry.info.bytes = Bytes(0);
+}
+
+// ---- reservations and watching
+
+Status FileObjectStore::reserve(const ObjectName& name) {
+  const auto entry = claim(name);
+  if (!entry) return fail(entry.error());
+  if ((*entry)->reserved || (*entry)->expected) {
+    return fail(Errc::kAlreadyExists, "{} is about to be written by somebody else", text_of(name));
+  }
+  (*entry)->reserved = true;
+  return {};
+}
+
+void FileObjectStore::release(const ObjectName& name, Error why) {
+  const auto it = entries_.find(name);
+  if (it == entries_.end() || !it->second.reserved) return;
+  it->second.reserved = false;
+  // Somebody writes it at this moment: it is theirs now.
+  if (it->second.phase != Phase::kExpected || it->second.expected) return;
+  set_failed(it->second, about(name, std::move(why)));
+}
+
+ObjectStore::WatchId FileObjectStore::watch(const ObjectName& name, std::function<void(Status)> done) {
+  const WatchId watch = ++last_serial_;
+  watchers_[watch] = {name, std::move(done)};
+  const auto known = info(name);
+  if (known && known->state != ObjectState::kPending && known->state != ObjectState::kFailed) {
+    call_watcher(watch, {});
+  } else {
+    watched_[name].push_back(watch);
+  }
+  return watch;
+}
+
+void FileObjectStore::unwatch(WatchId watch) {
+  const auto watcher = watchers_.find(watch);
+  if (watcher == watchers_.end()) return;
+  if (const auto it = watched_.find(watcher->second.name); it != watched_.end()) {
+    std::erase(it->second, watch);
+    if (it->second.empty()) watched_.erase(it);
+  }
+  watchers_.erase(watcher);
+}
+
+void FileObjectStore::tell_watchers(const ObjectName& name, const Status& status) {
+  const auto it = watched_.find(name);
+  if (it == watched_.end()) return;
+  const std::vector<WatchId> watches = std::move(it->second);
+  watched_.erase(it);
+  for (const WatchId watch : watches) call_watcher(watch, status);
+}
+
+void FileObjectStore::call_watcher(WatchId watch, Status status) {
+  answer<void>(
+      [this, watch](const Status& told) {
+        const auto node = watchers_.extract(watch);
+        if (!node.empty()) node.mapped().done(told);
+      },
+      std::move(status));
 }
 
 void FileObjectStore::set_failed(Entry& entry, Error why) {
@@ -405,7 +488,9 @@ void FileObjectStore::set_failed(Entry& entry, Error why) {
   entry.phase = Phase::kFailed;
   entry.fetch = nullptr;
   entry.failure = why;
+  entry.reserved = false;
   failures_.push_back(handle_of(entry));
+  tell_watchers(entry.info.name, fail(why));
   answer_waiters(entry, fail(std::move(why)));
   if (failures_.size() <= kMaxFailures) return;
   const Entry* oldest = find(failures_.front());
@@ -443,24 +528,24 @@ void FileObjectStore::open_kept(Entry& entry, Callback<OpenObject> done) {
 void FileObjectStore::wait(Entry& entry, Duration patience, Callback<OpenObject> done) {
   Waiter waiter{.ticket = ++last_serial_, .done = std::move(done)};
   waiter.patience = std::make_shared<boost::asio::steady_timer>(io_, patience);
-  waiter.patience->async_wait(
-      [this, handle = handle_of(entry), ticket = waiter.ticket](boost::system::error_code code) {
-        if (!code) on_patience_over(handle, ticket);
-      });
+  waiter.patience->async_wait([this, name = entry.info.name, ticket = waiter.ticket](boost::system::error_code code) {
+    if (!code) on_patience_over(name, ticket);
+  });
   entry.waiters.push_back(std::move(waiter));
 }
 
-void FileObjectStore::on_patience_over(const Handle& handle, std::uint64_t ticket) {
-  Entry* entry = find(handle);
-  if (entry == nullptr) return;
-  const auto it = std::find_if(entry->waiters.begin(), entry->waiters.end(),
+void FileObjectStore::on_patience_over(const ObjectName& name, std::uint64_t ticket) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  const auto it = std::find_if(entry.waiters.begin(), entry.waiters.end(),
                                [ticket](const Waiter& waiter) { return waiter.ticket == ticket; });
   // Sealed or promised a moment ago.
-  if (it == entry->waiters.end() || it->patience == nullptr) return;
+  if (it == entry.waiters.end() || it->patience == nullptr) return;
   const auto done = std::move(it->done);
-  entry->waiters.erase(it);
-  done(fail(Errc::kDeadlineExceeded, "{} is still {}: wait longer, or ask again", text_of(handle.name),
-            object_state_name(info_of(*entry).state)));
+  entry.waiters.erase(it);
+  done(fail(Errc::kDeadlineExceeded, "{} is still {}: wait longer, or ask again", text_of(name),
+            object_state_name(info_of(entry).state)));
 }
 
 void FileObjectStore::answer_waiters(Entry& entry, const Status& status) {

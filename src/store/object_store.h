@@ -100,6 +100,18 @@ class ObjectStore {
   // A reference before anything knows the object's size; `promise`, `create` or `abandon` follow.
   virtual Status expect(const ObjectName& name) = 0;
 
+  // A reference before anybody is about to write the object, for readers to wait for. Any of the calls above may write it,
+  // and one that does not succeed, even an abandoned one, leaves the reservation, until `release`: waiters and later
+  // readers get `why`. It ends by itself when the object is sealed or on a device; release() then does nothing.
+  virtual Status reserve(const ObjectName& name) = 0;
+  virtual void release(const ObjectName& name, Error why) = 0;
+
+  // Calls `done` once: the object is sealed or on a device, now or later, or fails from now on. One that has failed before
+  // does not count: its key is free for another. After unwatch() `done` is not called. Of a deleted object nothing is heard.
+  using WatchId = std::uint64_t;
+  virtual WatchId watch(const ObjectName& name, std::function<void(Status)> done) = 0;
+  virtual void unwatch(WatchId watch) = 0;
+
   // The bytes; fetched or read back first where they are not in memory. A pending object is waited for until `patience`
   // is over: kDeadlineExceeded. kCorrupt names the damaged file.
   virtual void open_object(const ObjectName& name, Duration patience, Callback<OpenObject> done) = 0;

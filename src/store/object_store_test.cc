@@ -476,5 +476,80 @@ TEST_F(ObjectStoreTest, OneNodeAtATime) {
   EXPECT_EQ(Errc::kConflict, second.error().code);
 }
 
+// ---- reservations and watching
+
+TEST_F(ObjectStoreTest, AReservedKeyIsAReferenceThatAnybodyMayWrite) {
+  ASSERT_TRUE(store->reserve({tenant, "out"}));
+  EXPECT_EQ(ObjectState::kPending, store->info({tenant, "out"})->state);
+  EXPECT_EQ(Errc::kAlreadyExists, store->reserve({tenant, "out"}).error().code);
+  std::optional<Result<OpenObject>> waiting;
+  store->open_object({tenant, "out"}, seconds(60), into(waiting));
+  ASSERT_TRUE(put("out", "bytes"));
+  EXPECT_EQ("bytes", contents_of(wait_for(waiting)->memory));
+  store->release({tenant, "out"}, {Errc::kInternal, "late"});
+  EXPECT_EQ("bytes", read("out"));
+  EXPECT_EQ(Errc::kAlreadyExists, store->reserve({tenant, "out"}).error().code);
+}
+
+TEST_F(ObjectStoreTest, AReservationOutlivesWhoeverDidNotSucceed) {
+  ASSERT_TRUE(store->reserve({tenant, "out"}));
+  std::optional<Result<OpenObject>> waiting;
+  store->open_object({tenant, "out"}, seconds(60), into(waiting));
+  ASSERT_TRUE(store->expect({tenant, "out"}));  // as a kernel task does
+  EXPECT_EQ(Errc::kAlreadyExists, store->expect({tenant, "out"}).error().code);
+  store->abandon({tenant, "out"}, {Errc::kUnavailable, "the kernel faulted"});
+  ASSERT_TRUE(create("out", Bytes(5)));
+  store->abandon({tenant, "out"}, {Errc::kUnavailable, "not written"});
+  EXPECT_FALSE(put("out", filled(200 << 10, 'x')));
+  EXPECT_FALSE(waiting);
+  ASSERT_TRUE(store->expect({tenant, "out"}));
+  store->abandon({tenant, "out"}, {Errc::kUnavailable, "again"});
+  store->release({tenant, "out"}, {Errc::kUnavailable, "node a failed"});
+  EXPECT_THAT(wait_for(waiting).error().message, HasSubstr("node a failed"));
+  EXPECT_THAT(read("out"), HasSubstr("node a failed"));
+  EXPECT_TRUE(put("out", "free again"));
+}
+
+TEST_F(ObjectStoreTest, AReaderOfAReservedKeyLosesPatienceEvenAfterAFailedWriter) {
+  ASSERT_TRUE(store->reserve({tenant, "out"}));
+  ASSERT_TRUE(store->expect({tenant, "out"}));
+  std::optional<Result<OpenObject>> waiting;
+  store->open_object({tenant, "out"}, milliseconds(20), into(waiting));
+  store->abandon({tenant, "out"}, {Errc::kUnavailable, "the kernel faulted"});
+  EXPECT_EQ(Errc::kDeadlineExceeded, wait_for(waiting).error().code);
+}
+
+TEST_F(ObjectStoreTest, AWatcherHearsOnceOfAnObjectThatIsThereOrComes) {
+  int sealed = 0, promised = 0, present = 0, unwatched = 0;
+  const auto count = [](int& calls) { return [&calls](const Status& status) { calls += status ? 1 : 100; }; };
+  store->watch({tenant, "sealed"}, count(sealed));
+  store->watch({tenant, "promised"}, count(promised));
+  store->unwatch(store->watch({tenant, "sealed"}, count(unwatched)));
+  ASSERT_TRUE(put("sealed", "x"));
+  ASSERT_TRUE(store->promise({tenant, "promised"}, Bytes(1), [](UniqueFd, const std::function<void(Status)>&) {}));
+  store->watch({tenant, "sealed"}, count(present));
+  store->unwatch(store->watch({tenant, "sealed"}, count(unwatched)));  // told already, not yet called
+  EXPECT_EQ(present, 0);                                               // never from inside a call
+  io.restart();
+  io.poll();
+  EXPECT_EQ(std::vector({sealed, promised, present, unwatched}), std::vector({1, 1, 1, 0}));
+}
+
+TEST_F(ObjectStoreTest, AWatcherHearsOfAFailureThatHappensNowAndNotOfAnOldOne) {
+  ASSERT_TRUE(store->expect({tenant, "a"}));
+  store->abandon({tenant, "a"}, {Errc::kUnavailable, "old"});
+  std::vector<std::string> heard;
+  store->watch({tenant, "a"},
+               [&](const Status& status) { heard.push_back(status ? "there" : status.error().message); });
+  ASSERT_TRUE(store->expect({tenant, "a"}));
+  io.restart();
+  io.poll();
+  EXPECT_TRUE(heard.empty());
+  store->abandon({tenant, "a"}, {Errc::kUnavailable, "new"});
+  io.restart();
+  io.poll();
+  EXPECT_THAT(heard, ElementsAre(HasSubstr("new")));
+}
+
 }  // namespace
 }  // namespace fairlead

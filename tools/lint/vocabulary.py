@@ -8,7 +8,7 @@ import re
 
 import tree
 
-DECISION_LAYERS = ("model", "queueing", "placement", "sharing", "residency", "core")
+DECISION_LAYERS = ("model", "queueing", "placement", "sharing", "residency", "core", "graph")
 
 IMPURE = {
     r"\b(steady|system|high_resolution)_clock\b": "a clock; every entry point is told `now`",
