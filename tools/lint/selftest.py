@@ -164,6 +164,13 @@ class Compilers(Lint):
         self.write("src/base/a.h", "#pragma once\nstd::string a();\n")
         self.assert_one(self_contained_headers.check, "does not compile alone")
 
+    def test_header_that_its_source_includes_first_is_left_to_the_build(self):
+        self.write("src/base/a.h", "#pragma once\nstd::string a();\n")
+        self.write("src/base/a.cc", '// A.\n#include "base/a.h"\n')
+        self.assert_clean(self_contained_headers.check)
+        self.write("src/base/a.cc", '#include <string>\n#include "base/a.h"\n')
+        self.assert_one(self_contained_headers.check, "does not compile alone")
+
     def test_abi_header_that_is_not_c_fails(self):
         self.write("abi/a.h", "#pragma once\nnamespace a {}\n")
         self.assert_one(self_contained_headers.check, "(c)")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -24,6 +25,12 @@ namespace fairlead::fence::testing {
   X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetParamInfo) X(cuLaunchKernel)
 // clang-format on
 
+#ifdef SOFTGPU_FOLDER  // as CMakeLists.txt says
+inline constexpr const char* kSoftwareDriver = SOFTGPU_FOLDER "/libcuda.so.1";
+#else
+inline constexpr const char* kSoftwareDriver = "libcuda.so.1";
+#endif
+
 struct Driver {
 #define FENCE_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
   FENCE_DRIVER_CALLS(FENCE_DRIVER_MEMBER)
@@ -38,7 +45,7 @@ struct Driver {
       std::atexit([] { std::filesystem::remove_all(removed_at_end); });
       ::setenv("SOFTGPU_HOME", home.c_str(), 1);
       ::setenv("SOFTGPU_PROFILE", "a100-40", 1);
-      void* library = ::dlopen(SOFTGPU_FOLDER "/libcuda.so.1", RTLD_NOW);
+      void* library = ::dlopen(kSoftwareDriver, RTLD_NOW);
       if (library == nullptr) throw std::runtime_error(::dlerror());
       Driver out;
 #define FENCE_DRIVER_RESOLVE(name)                                                                   \
