@@ -40,7 +40,7 @@ struct GraphRunsTest : testing::Test {
               [&](const Result<GraphRunStatus>& run) { found = run.value(); });
     return *found;
   }
-  GraphNodeState state(std::size_t node) { return status().nodes.at(node).state; }
+  GraphNodeState state(std::size_t index) { return status().nodes.at(index).state; }
   void put(const std::string& key) {
     bool is_put = false;
     node.object_store->put({"default", key}, "x", {},
