@@ -23,6 +23,10 @@ bool ResidentWindow::at_home_elsewhere(FlowId client, const ReloadCost& reloads)
   return false;
 }
 
+Duration ResidentWindow::patience(Duration reload) const {
+  return Duration(static_cast<Duration::rep>(patience_reloads_ * static_cast<double>(reload.count())));
+}
+
 void ResidentWindow::consider(Instant now, FlowId id, const FairClients::Client& client, const ReloadCost& reloads,
                               std::optional<Rank>& best) {
   const bool outside = client.runtime - clients_.minimum() > over_run_;
@@ -30,7 +34,7 @@ void ResidentWindow::consider(Instant now, FlowId id, const FairClients::Client&
     if (!lanes_.free(i)) continue;
     const GpuId gpu = lanes_.gpu(i);
     const Duration reload = reloads.reload(id, gpu);
-    const Instant may_leave = client.waiting.front() + reload;
+    const Instant may_leave = client.waiting.front() + patience(reload);
     if (now < may_leave && at_home_elsewhere(id, reloads)) {
       next_chance_ = next_chance_ ? std::min(*next_chance_, may_leave) : may_leave;
       continue;

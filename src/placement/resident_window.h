@@ -11,8 +11,10 @@
 //   1. clients within T of the minimum before those that are not (who go only where a GPU would else idle)
 //   2. least loading on that GPU first; then the GPU with fewest requests, then the least served
 //   3. a client whose constants are on another GPU does not leave it before its request has waited as long as loading
-//      them here takes: the reload then costs at most what waiting did (as in the ski rental problem, at most twice the
-//      best that could have been known). Only this holds work back from an idle GPU, and only for so long.
+//      them here takes, four times. Once would be the ski rental rule, if the load were all it costs; but it also fills
+//      the link before others' inputs, and on a full device pushes out somebody who then loads too. Near the edge of
+//      memory that is a sweep again: 24 clients at 80 % of the peak, p90 1.1 s with once, 0.17 s with four times.
+//      Only this holds work back from an idle GPU, and only for so long.
 //
 // Time, threads, determinism: as worker_pool.h.
 #pragma once
@@ -24,7 +26,7 @@ namespace fairlead {
 class ResidentWindow final : public WorkerPool {
  public:
   explicit ResidentWindow(const WorkerPoolOptions& options)
-      : over_run_(options.over_run), lanes_(options.gpus, options.lanes) {}
+      : over_run_(options.over_run), patience_reloads_(options.patience_reloads), lanes_(options.gpus, options.lanes) {}
   std::string_view name() const override { return "resident-window"; }
 
   void add_client(FlowId client) override { clients_.add(client); }
@@ -38,10 +40,12 @@ class ResidentWindow final : public WorkerPool {
  private:
   struct Rank;
   bool at_home_elsewhere(FlowId client, const ReloadCost& reloads) const;
+  Duration patience(Duration reload) const;
   void consider(Instant now, FlowId id, const FairClients::Client& client, const ReloadCost& reloads,
                 std::optional<Rank>& best);
 
   const Duration over_run_;
+  const double patience_reloads_;
   FairClients clients_;
   Lanes lanes_;
   std::optional<Instant> next_chance_;

@@ -37,6 +37,9 @@ Result<std::unique_ptr<WorkerPool>> make_worker_pool(std::string_view name, cons
   if (options.over_run < Duration(0)) {
     return fail(Errc::kInvalidArgument, "over-run T is {} s, it must be 0 or more", to_seconds(options.over_run));
   }
+  if (!(options.patience_reloads >= 0)) {
+    return fail(Errc::kInvalidArgument, "patience is {} reloads, it must be 0 or more", options.patience_reloads);
+  }
   for (const Named& pool : kPools) {
     if (pool.name == name) return pool.make(options);
   }

@@ -28,6 +28,7 @@ struct WorkerPoolOptions {
   double penalty_latencies =
       10;  // cfs-affinity: on a GPU not its own, a client counts with so many mean latencies more
   Duration over_run = std::chrono::milliseconds(500);  // resident-window: T, in GPU time
+  double patience_reloads = 4;  // resident-window: what a request waits for the GPU that has its constants
 };
 
 // What is where.

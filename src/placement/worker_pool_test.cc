@@ -136,7 +136,7 @@ TEST(ResidentWindow, WithinTheWindowTheResidentGoesFirst) {
 }
 
 TEST(ResidentWindow, LeavesItsGpuOnlyWhenWaitingHasCostAReload) {
-  ResidentWindow pool({.gpus = 2});
+  ResidentWindow pool({.gpus = 2, .patience_reloads = 1});
   FakeReloadCost residency(167ms);
   residency.put(kA, kGpu1);
   residency.put(kB, kGpu1);
