@@ -28,6 +28,7 @@ struct Run {
   sim::KtaskSetup setup;
 
   double throughput = 0, spread = 0, gpu_busy = 0, peak = 0, rate = 0;  // means over seeds
+  std::vector<double> throughputs, work;                                // of each seed
   sim::Histogram latency;
   std::uint64_t sent = 0, cold_starts = 0, loads = 0, state_hash = 0;
   std::int64_t loaded_bytes = 0;
@@ -94,6 +95,8 @@ void carry_out(Run& run, const KtaskOptions& options) {
     const double share = 1 / static_cast<double>(options.seeds);
     run.peak += share * done.peak;
     run.rate += share * done.rate;
+    run.throughputs.push_back(done.result.throughput());
+    run.work.push_back(done.result.work(run.setup));
     run.throughput += share * done.result.throughput();
     run.spread += share * done.result.spread();
     run.gpu_busy += share * done.result.gpu_busy;
@@ -115,6 +118,8 @@ Json json_of(const Run& run) {
                {"system", run.system},
                {"replicas", run.replicas},
                {"throughput_per_s", run.throughput},
+               {"throughput_by_seed_per_s", run.throughputs},
+               {"kernel_s_by_seed_per_s", run.work},
                {"p50_s", to_seconds(run.latency.percentile(0.5))},
                {"p90_s", to_seconds(run.latency.percentile(0.9))},
                {"p99_s", to_seconds(run.latency.percentile(0.99))},

@@ -70,6 +70,14 @@ double KtaskResult::throughput() const {
   return static_cast<double>(answered) / seconds;
 }
 
+double KtaskResult::work(const KtaskSetup& setup) const {
+  double work = 0;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    work += static_cast<double>(clients[i].answered) * to_seconds(setup.clients[i].gpu);
+  }
+  return work / seconds;
+}
+
 double KtaskResult::spread() const {
   std::uint64_t least = ~std::uint64_t{0}, most = 0;
   for (const KtaskClientResult& client : clients) {

@@ -42,7 +42,8 @@ struct KtaskResult {
   double gpu_busy = 0;  // share of the whole run in which a GPU had kernels, mean over GPUs
 
   double throughput() const;
-  double spread() const;  // the greatest client's throughput over the least's
+  double work(const KtaskSetup& setup) const;  // answered kernel time, alone on a device, per second
+  double spread() const;                       // the greatest client's throughput over the least's
 };
 
 class KtaskSimulation final : private ReloadCost {
