@@ -197,9 +197,11 @@ void add_sim_ktask(Cli& cli, CLI::App& sim) {
   command.add_option("workload", options->workloads, "micro, resnet50, bert, cgemm, jacobi; a mixture: bert+cgemm")
       ->delimiter(',');
   command.add_option("--system", options->systems, "fairlead, kaas (the paper's), etask (its baseline)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--replicas", options->replicas, "Clients of each workload, each with constants of its own")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 4096));
   command
       .add_option("--online", options->online, "Poisson arrivals at this share of the peak, instead of closed loops")

@@ -1,6 +1,6 @@
-// Kernel tasks on several modelled GPUs, in virtual time. Who is served where is decided by the production worker pools
-// (placement/worker_pool.h), what is on a device by the production cache (residency/object_cache.h); machine, kernels and
-// clients are modelled.
+// Kernel tasks on several modelled GPUs, in virtual time. Who is served where is decided by a worker pool
+// (placement/worker_pool.h), what is on a device by the device server's own cache (residency/object_cache.h); machine,
+// kernels and clients are modelled.
 //
 //   client ──> CPU, half ──> WorkerPool ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
 //                                 └ eTask: another client's process goes, one starts (CPU), and its memory is empty
