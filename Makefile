@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test demo bench lint format sanitize fuzz third-party chaos stress reproduce portable clean
+.PHONY: help packages build test demo bench lint format sanitize fuzz third-party chaos stress reproduce reproduce-kaas portable clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -51,6 +51,10 @@ stress: build ## device memory under kills and cut connections, on four software
 reproduce: build ## the claims of the MQFQ-Sticky paper measured again: docs/reproduction.md, docs/ablation.md
 	@tools/reproduce
 	@tools/ablation
+
+reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/reproduction-kaas.md
+	@tools/python-env tests/requirements.txt build/venv
+	@tools/reproduce-kaas
 
 portable: packages ## build-portable: runs on any Linux with glibc 2.36 or newer
 	@tools/build portable

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/run_table.h"
 #include "cli/sim_chart.h"
+#include "cli/sim_ktask.h"
 #include "cli/sim_record.h"
 #include "cli/table.h"
 #include "queueing/policy.h"
@@ -142,6 +143,7 @@ void add_sim(Cli& cli) {
   command.add_flag("--settings", options->settings, "List the settings and what they mean");
   add_sim_record(cli, command);
   add_sim_chart(cli, command);
+  add_sim_ktask(cli, command);
 }
 
 }  // namespace fairlead::cli

@@ -12,20 +12,26 @@ namespace fairlead::sim {
 
 enum class EventKind : std::uint8_t { kArrival, kReady, kGpuEnds, kIdle, kGone, kSwappedIn, kSwappedOut };
 
-struct Event {
+template <typename Kind>
+struct EventOf {
   Instant at;
   std::uint64_t order = 0;
-  EventKind kind = EventKind::kReady;
+  Kind kind{};
   std::uint64_t subject = 0;  // an instance; for kArrival a function, for kGpuEnds a GPU
   std::uint64_t detail = 0;   // for kGpuEnds its epoch, for a swap the bytes
 };
+using Event = EventOf<EventKind>;
 
-class EventHeap {
+// `Kind`: what can happen; each simulator has its own.
+template <typename Kind>
+class EventHeapOf {
  public:
+  using Event = EventOf<Kind>;
+
   bool empty() const { return heap_.empty(); }
   const Event& first() const { return heap_.front(); }  // REQUIRES: not empty
 
-  void add(Instant at, EventKind kind, std::uint64_t subject, std::uint64_t detail = 0) {
+  void add(Instant at, Kind kind, std::uint64_t subject, std::uint64_t detail = 0) {
     heap_.push_back({at, next_++, kind, subject, detail});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
@@ -43,5 +49,7 @@ class EventHeap {
   std::vector<Event> heap_;
   std::uint64_t next_ = 0;
 };
+
+using EventHeap = EventHeapOf<EventKind>;
 
 }  // namespace fairlead::sim

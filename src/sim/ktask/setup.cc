@@ -1,0 +1,147 @@
+#include "sim/ktask/setup.h"
+
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+namespace fairlead::sim {
+namespace {
+
+// Least and most are part of what the setting means.
+struct Setting {
+  std::string_view key;
+  std::string_view meaning;
+  double least, most;
+  void (*store)(KtaskSetup&, double);
+};
+
+template <typename Change>
+void for_all_clients(KtaskSetup& setup, Change change) {
+  for (KtaskWorkload& client : setup.clients) change(client);
+}
+
+constexpr double kGib = 1 << 30;
+
+constexpr Setting kNumbers[] = {
+    {"gpus", "GPUs", 1, 64, [](KtaskSetup& s, double v) { s.gpus = static_cast<std::size_t>(v); }},
+    {"cores", "CPU cores, of pre- and post-processing and of starting processes", 1, 4096,
+     [](KtaskSetup& s, double v) { s.cores = static_cast<std::size_t>(v); }},
+    {"memory_gib", "device memory of a GPU, for objects", 0.001, 4096,
+     [](KtaskSetup& s, double v) { s.memory = Bytes(static_cast<std::int64_t>(v * kGib)); }},
+    {"link_gb_per_s", "host to device, each way", 0.1, 10'000,
+     [](KtaskSetup& s, double v) { s.link_bytes_per_second = v * 1e9; }},
+    {"copy_streams", "2: a request's input does not queue behind constants", 1, 2,
+     [](KtaskSetup& s, double v) { s.copy_streams = static_cast<std::size_t>(v); }},
+    {"lanes", "requests at once on a GPU; 1: the paper's single stream", 1, 64,
+     [](KtaskSetup& s, double v) { s.lanes = static_cast<std::size_t>(v); }},
+    {"over_run_s", "resident-window: T, in seconds of GPU time", 0, 1000,
+     [](KtaskSetup& s, double v) { s.over_run = from_seconds(v); }},
+    {"patience", "resident-window: reloads that a request waits for the GPU that has its constants", 0, 1e6,
+     [](KtaskSetup& s, double v) { s.patience_reloads = v; }},
+    {"penalty", "cfs-affinity: of another GPU than the client's own, in mean latencies", 0, 1e6,
+     [](KtaskSetup& s, double v) { s.penalty_latencies = v; }},
+    {"dynamic_kept_s", "inputs and outputs are deleted so long after the answer", 0, 3600,
+     [](KtaskSetup& s, double v) { s.dynamic_kept = from_seconds(v); }},
+    {"outstanding", "offline: requests that each client keeps with the service", 1, 1000,
+     [](KtaskSetup& s, double v) { s.outstanding = static_cast<std::size_t>(v); }},
+    {"rate", "online: requests a second over all clients, instead of a share of the peak", 0.001, 1e6,
+     [](KtaskSetup& s, double v) { s.rate = v; }},
+    {"warm_up_s", "what is not measured", 0, 1e5, [](KtaskSetup& s, double v) { s.warm_up = from_seconds(v); }},
+    {"duration_s", "what is", 0.001, 1e5, [](KtaskSetup& s, double v) { s.duration = from_seconds(v); }},
+    {"noise", "kernels, CPU parts and starts take up to so much more or less", 0, 0.9,
+     [](KtaskSetup& s, double v) { s.noise = v; }},
+    {"workload.cold_start_s", "start of an eTask's process", 0, 1000,
+     [](KtaskSetup& s, double v) { for_all_clients(s, [=](auto& client) { client.cold_start = from_seconds(v); }); }},
+    {"workload.at_once", "requests whose kernels run together at full speed", 1, 1000,
+     [](KtaskSetup& s, double v) { for_all_clients(s, [=](auto& client) { client.gpu_share = 1 / v; }); }},
+    {"workload.gpu_ms", "kernels of a request, alone", 0.001, 1e6,
+     [](KtaskSetup& s, double v) { for_all_clients(s, [=](auto& client) { client.gpu = from_seconds(v / 1e3); }); }},
+    {"workload.cpu_ms", "CPU time of a request", 0, 1e6,
+     [](KtaskSetup& s, double v) { for_all_clients(s, [=](auto& client) { client.cpu = from_seconds(v / 1e3); }); }},
+    {"workload.constants_mb", "constants of a client", 0, 1e6,
+     [](KtaskSetup& s, double v) {
+       for_all_clients(s, [=](auto& client) { client.constants = Bytes(static_cast<std::int64_t>(v * 1e6)); });
+     }},
+    {"workload.dynamic_mb", "input and output of a request", 0.001, 1e6,
+     [](KtaskSetup& s, double v) {
+       for_all_clients(s, [=](auto& client) { client.dynamic = Bytes(static_cast<std::int64_t>(v * 1e6)); });
+     }},
+};
+
+Status set_number(KtaskSetup& setup, const Setting& setting, std::string_view value) {
+  double parsed{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+  const bool whole = error == std::errc() && end == value.data() + value.size();
+  if (!whole || !(parsed >= setting.least && parsed <= setting.most)) {
+    return fail(Errc::kInvalidArgument, "{} is \"{}\", it must be a number from {} to {}", setting.key, value,
+                setting.least, setting.most);
+  }
+  setting.store(setup, parsed);
+  return {};
+}
+
+Status set_pool(KtaskSetup& setup, std::string_view value) {
+  if (auto known = make_worker_pool(value, {}); !known) return fail(known.error());
+  setup.pool = value;
+  return {};
+}
+
+Status set_eviction(KtaskSetup& setup, std::string_view value) {
+  const auto eviction = cache_eviction_named(value);
+  if (!eviction) {
+    return fail(Errc::kInvalidArgument, "eviction is \"{}\", it must be one of cost, lru, single-use", value);
+  }
+  setup.eviction = *eviction;
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string_view> ktask_systems() {
+  return {"fairlead", "kaas", "etask"};
+}
+
+Result<KtaskSetup> ktask_system(std::string_view name) {
+  KtaskSetup setup;
+  if (name == "fairlead") return setup;
+  setup.lanes = 1;
+  setup.eviction = CacheEviction::kSingleUse;
+  setup.pool = name == "kaas" ? "cfs-affinity" : "exclusive";
+  if (name == "kaas" || name == "etask") return setup;
+  return fail(Errc::kInvalidArgument, "system \"{}\" is unknown; known are {}", name, fmt::join(ktask_systems(), ", "));
+}
+
+std::vector<KtaskSetting> ktask_settings() {
+  std::vector<KtaskSetting> all = {
+      {"pool", fmt::format("who is served where: {}", fmt::join(worker_pool_names(), ", "))},
+      {"eviction", "what makes room on a device: cost, lru, single-use"}};
+  for (const Setting& setting : kNumbers) all.push_back({std::string(setting.key), std::string(setting.meaning)});
+  return all;
+}
+
+Status set(KtaskSetup& setup, std::string_view key, std::string_view value) {
+  if (key == "pool") return set_pool(setup, value);
+  if (key == "eviction") return set_eviction(setup, value);
+  for (const Setting& setting : kNumbers) {
+    if (setting.key == key) return set_number(setup, setting, value);
+  }
+  std::vector<std::string> known;
+  for (const KtaskSetting& setting : ktask_settings()) known.push_back(setting.key);
+  return fail(Errc::kInvalidArgument, "setting \"{}\" is unknown; known are {}", key, fmt::join(known, ", "));
+}
+
+Status check(const KtaskSetup& setup) {
+  if (setup.clients.empty()) return fail(Errc::kInvalidArgument, "there are no clients: replicas must be 1 or more");
+  for (const KtaskWorkload& client : setup.clients) {
+    const Bytes needs = client.constants + client.dynamic;
+    if (needs > setup.memory) {
+      return fail(Errc::kInvalidArgument,
+                  "a request of {} needs {} bytes of device memory, memory_gib gives {}: raise memory_gib or use a "
+                  "smaller workload",
+                  client.name, needs.count(), setup.memory.count());
+    }
+  }
+  return {};
+}
+
+}  // namespace fairlead::sim

@@ -1,0 +1,393 @@
+#include "sim/ktask/simulation.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace fairlead::sim {
+namespace {
+
+constexpr Duration kCopyLatency = std::chrono::microseconds(20);  // of one copy, however small
+constexpr std::uint64_t kDynamic = std::uint64_t{1} << 40;        // ids below are constants
+constexpr std::size_t kPeakOutstanding = 4;
+
+ObjectId constants_of(std::size_t client) {
+  return ObjectId(client + 1);
+}
+ObjectId input_of(std::uint64_t request) {
+  return ObjectId(kDynamic + 2 * request);
+}
+ObjectId output_of(std::uint64_t request) {
+  return ObjectId(kDynamic + 2 * request + 1);
+}
+
+FlowId flow_of(std::size_t client) {
+  return FlowId(client + 1);
+}
+std::size_t client_of(FlowId flow) {
+  return flow.value() - 1;
+}
+
+void add(ObjectCacheCounters& sum, const ObjectCacheCounters& more) {
+  sum.hits += more.hits;
+  sum.host_hits += more.host_hits;
+  sum.misses += more.misses;
+  sum.evictions += more.evictions;
+  sum.write_backs += more.write_backs;
+  sum.loaded += more.loaded;
+  sum.written_back += more.written_back;
+}
+
+// The same for all clients of one workload.
+std::vector<double> shares_of_peak(const KtaskSetup& setup, const KtaskResult& peak, double load) {
+  std::map<std::string, std::pair<double, double>> answered;  // of a workload: requests, clients
+  for (std::size_t i = 0; i < setup.clients.size(); ++i) {
+    auto& [requests, clients] = answered[setup.clients[i].name];
+    requests += static_cast<double>(peak.clients[i].answered);
+    clients += 1;
+  }
+  std::vector<double> rates;
+  for (const KtaskWorkload& client : setup.clients) {
+    const auto& [requests, clients] = answered[client.name];
+    rates.push_back(load * std::max(1.0, requests) / clients / peak.seconds);
+  }
+  return rates;
+}
+
+std::unique_ptr<ObjectCache> empty_device(const KtaskSetup& setup) {
+  // Host memory holds everything: the paper's machine has 244 GiB for 64 GB of constants.
+  return std::make_unique<ObjectCache>(ObjectCacheOptions{.device = setup.memory,
+                                                          .host = gib(1 << 20),
+                                                          .eviction = setup.eviction,
+                                                          .load_bytes_per_second = setup.link_bytes_per_second});
+}
+
+}  // namespace
+
+double KtaskResult::throughput() const {
+  std::uint64_t answered = 0;
+  for (const KtaskClientResult& client : clients) answered += client.answered;
+  return static_cast<double>(answered) / seconds;
+}
+
+double KtaskResult::work(const KtaskSetup& setup) const {
+  double work = 0;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    work += static_cast<double>(clients[i].answered) * to_seconds(setup.clients[i].gpu);
+  }
+  return work / seconds;
+}
+
+double KtaskResult::spread() const {
+  std::uint64_t least = ~std::uint64_t{0}, most = 0;
+  for (const KtaskClientResult& client : clients) {
+    least = std::min(least, client.answered);
+    most = std::max(most, client.answered);
+  }
+  return static_cast<double>(most) / static_cast<double>(std::max<std::uint64_t>(1, least));
+}
+
+KtaskSimulation::KtaskSimulation(const KtaskSetup& setup)
+    : setup_(setup), begin_(setup.warm_up), end_(begin_ + setup.duration), cores_free_(setup.cores) {
+  auto pool = make_worker_pool(setup.pool, {.gpus = setup.gpus,
+                                            .lanes = setup.lanes,
+                                            .penalty_latencies = setup.penalty_latencies,
+                                            .over_run = setup.over_run,
+                                            .patience_reloads = setup.patience_reloads});
+  FL_CHECK(pool, "the setup was not checked");
+  pool_ = std::move(*pool);
+  gpus_.resize(setup.gpus);
+  for (Gpu& gpu : gpus_) gpu.cache = empty_device(setup_);
+  clients_.resize(setup.clients.size());
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    pool_->add_client(flow_of(i));
+    clients_[i].arrivals = Rng(setup.seed * 1'000'003 + i);
+  }
+  result_.clients.resize(clients_.size());
+  result_.seconds = to_seconds(setup.duration);
+}
+
+KtaskResult KtaskSimulation::run() {
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    if (!setup_.rates.empty()) {
+      expect_due(i);
+    } else {
+      for (std::size_t n = 0; n < setup_.outstanding; ++n) send(i, now_);
+    }
+  }
+  while (!events_.empty()) {
+    const auto event = events_.take();
+    now_ = event.at;
+    handle(event);
+  }
+  FL_CHECK(requests_.empty(), "{} requests were never answered", requests_.size());
+  double busy = 0;
+  for (Gpu& gpu : gpus_) {
+    add(result_.objects, gpu.past);
+    add(result_.objects, gpu.cache->counters());
+    busy += to_seconds(gpu.compute.busy());
+  }
+  result_.gpu_busy = busy / to_seconds(now_.time_since_epoch()) / static_cast<double>(gpus_.size());
+  return std::move(result_);
+}
+
+void KtaskSimulation::handle(const EventOf<Kind>& event) {
+  switch (event.kind) {
+    case Kind::kDue:
+      send(event.subject, now_);
+      expect_due(event.subject);
+      break;
+    case Kind::kCpuEnds:
+      ++cores_free_;
+      start_cpu_work();
+      cpu_ends(event.subject, static_cast<Part>(event.detail));
+      break;
+    case Kind::kLoaded: run_kernels(event.subject); break;
+    case Kind::kKernelsEnd:
+      if (event.detail == gpu(GpuId(event.subject)).compute.epoch()) {
+        kernels_end(gpu(GpuId(event.subject)), GpuId(event.subject));
+      }
+      break;
+    case Kind::kCopiedOut: complete(event.subject); break;
+    case Kind::kForget: forget_oldest(); break;
+    case Kind::kChance:
+      chance_.reset();
+      assign_all();
+      break;
+  }
+}
+
+void KtaskSimulation::expect_due(std::size_t client) {
+  const Instant due = now_ + from_seconds(clients_[client].arrivals.exponential(1 / setup_.rates[client]));
+  if (due < end_) events_.add(due, Kind::kDue, client);
+}
+
+void KtaskSimulation::send(std::size_t client, Instant due) {
+  const std::uint64_t id = next_request_++;
+  Request& request = requests_[id];
+  request = {.client = client, .number = clients_[client].sent++, .due = due};
+  ++result_.sent;
+  use_cpu(id, Part::kBefore, varied(workload(client).cpu / 2, request, 0));
+}
+
+void KtaskSimulation::use_cpu(std::uint64_t request, Part part, Duration takes) {
+  if (takes == Duration(0)) return cpu_ends(request, part);
+  cpu_queue_.push_back({request, part, takes});
+  start_cpu_work();
+}
+
+void KtaskSimulation::start_cpu_work() {
+  for (; cores_free_ > 0 && !cpu_queue_.empty(); --cores_free_) {
+    const CpuWork work = cpu_queue_.front();
+    cpu_queue_.pop_front();
+    events_.add(now_ + work.takes, Kind::kCpuEnds, work.request, static_cast<std::uint64_t>(work.part));
+  }
+}
+
+void KtaskSimulation::cpu_ends(std::uint64_t request, Part part) {
+  switch (part) {
+    case Part::kBefore: return queue(request);
+    case Part::kProcessStart:
+      if (!load(request)) gpu(requests_.at(request).gpu).no_room.push_back(request);
+      return;
+    case Part::kAfter: return answer(request);
+  }
+}
+
+void KtaskSimulation::queue(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  request.queued = now_;
+  clients_[request.client].waiting.push_back(id);
+  pool_->on_arrival(now_, flow_of(request.client));
+  assign_all();
+}
+
+void KtaskSimulation::assign_all() {
+  while (const auto next = pool_->assign(now_, *this)) begin(*next);
+  const auto chance = pool_->next_chance();
+  if (!chance || (chance_ && *chance_ <= *chance)) return;
+  chance_ = chance;
+  events_.add(*chance, Kind::kChance, 0);
+}
+
+void KtaskSimulation::begin(const WorkerPool::Assignment& assignment) {
+  Client& client = clients_[client_of(assignment.client)];
+  const std::uint64_t id = client.waiting.front();
+  client.waiting.pop_front();
+  Request& request = requests_.at(id);
+  request.gpu = assignment.gpu;
+  hash(id);
+  hash(assignment.gpu.value());
+  hash(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
+  if (assignment.new_worker) {
+    replace_process(gpu(request.gpu));
+    ++result_.cold_starts;
+    return use_cpu(id, Part::kProcessStart, varied(workload(request.client).cold_start, request, 1));
+  }
+  if (!load(id)) gpu(request.gpu).no_room.push_back(id);
+}
+
+void KtaskSimulation::replace_process(Gpu& gpu) {
+  add(gpu.past, gpu.cache->counters());
+  gpu.cache = empty_device(setup_);
+  gpu.constants_there.clear();
+  ++gpu.processes;
+}
+
+std::vector<ObjectNeed> KtaskSimulation::needs_of(std::uint64_t id) const {
+  const Request& request = requests_.at(id);
+  const KtaskWorkload& work = workload(request.client);
+  std::vector<ObjectNeed> needs;
+  if (work.constants > Bytes(0)) needs.push_back({constants_of(request.client), work.constants, ObjectKind::kConstant});
+  const Bytes in(work.dynamic.count() / 2);
+  needs.push_back({input_of(id), in, ObjectKind::kInput});
+  needs.push_back({output_of(id), work.dynamic - in, ObjectKind::kOutput});
+  return needs;
+}
+
+// False: others' requests hold the memory; nothing has changed.
+bool KtaskSimulation::load(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  Gpu& on = gpu(request.gpu);
+  const KtaskWorkload& work = workload(request.client);
+  const bool brings_constants = work.constants > Bytes(0) && !on.cache->on_device(constants_of(request.client));
+  CacheActions actions;
+  const Status acquired = on.cache->acquire(now_, RequestId(id), needs_of(id), Bytes(0), actions);
+  if (!acquired) {
+    FL_CHECK(acquired.error().code == Errc::kResourceExhausted, "{}", acquired.error().message);
+    return false;
+  }
+  const Bytes input(work.dynamic.count() / 2);
+  const Bytes bytes = input + (brings_constants ? work.constants : Bytes(0));
+  request.loading = transfer(bytes) + kCopyLatency * (brings_constants ? 2 : 1);
+  Instant there = copy_in(on, request.loading, brings_constants);
+  if (brings_constants) on.constants_there[request.client] = there;
+  if (work.constants > Bytes(0)) there = std::max(there, on.constants_there[request.client]);
+  events_.add(there, Kind::kLoaded, id);
+  return true;
+}
+
+// Copies take turns on their stream. What eviction writes back (outputs that nobody fetched) never waits here: outputs are
+// fetched as soon as they are there.
+Instant KtaskSimulation::copy_in(Gpu& gpu, Duration takes, bool constants) const {
+  Instant& free = setup_.copy_streams > 1 && !constants ? gpu.small_in_free : gpu.in_free;
+  free = std::max(free, now_) + takes;
+  return free;
+}
+
+void KtaskSimulation::run_kernels(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  const KtaskWorkload& work = workload(request.client);
+  request.kernels_began = now_;
+  Gpu& on = gpu(request.gpu);
+  on.compute.start(now_, id, varied(work.gpu, request, 2), work.gpu_share);
+  expect_kernels_end(on, request.gpu);
+}
+
+void KtaskSimulation::expect_kernels_end(Gpu& gpu, GpuId id) {
+  if (const auto end = gpu.compute.next_end()) {
+    events_.add(std::max(*end, now_), Kind::kKernelsEnd, id.value(), gpu.compute.epoch());
+  }
+}
+
+void KtaskSimulation::kernels_end(Gpu& gpu, GpuId gpu_id) {
+  const std::uint64_t id = gpu.compute.finish(now_);
+  expect_kernels_end(gpu, gpu_id);
+  Request& request = requests_.at(id);
+  request.kernels_ended = now_;
+  const Bytes output(workload(request.client).dynamic.count() - workload(request.client).dynamic.count() / 2);
+  gpu.out_free = std::max(gpu.out_free, now_) + transfer(output) + kCopyLatency;
+  events_.add(gpu.out_free, Kind::kCopiedOut, id);
+}
+
+void KtaskSimulation::complete(std::uint64_t id) {
+  const Request request = requests_.at(id);
+  Gpu& on = gpu(request.gpu);
+  CacheActions ignored;
+  on.cache->written_back(output_of(id));
+  on.cache->release(RequestId(id), true, ignored);
+  if (setup_.dynamic_kept == Duration(0)) {
+    forget_objects(on, id);
+  } else {
+    kept_.push_back({now_ + setup_.dynamic_kept, id, request.gpu, on.processes});
+    events_.add(kept_.back().until, Kind::kForget, 0);
+  }
+  std::vector<std::uint64_t> again;
+  std::swap(again, on.no_room);
+  for (const std::uint64_t other : again) {
+    if (!load(other)) on.no_room.push_back(other);
+  }
+  const Duration gpu_time = request.loading + (request.kernels_ended - request.kernels_began);
+  pool_->on_completion(now_, flow_of(request.client), request.gpu,
+                       {.gpu_time = gpu_time, .latency = now_ - request.queued});
+  assign_all();
+  use_cpu(id, Part::kAfter, varied(workload(request.client).cpu / 2, request, 3));
+}
+
+void KtaskSimulation::forget_objects(Gpu& gpu, std::uint64_t request) {
+  CacheActions ignored;
+  gpu.cache->remove(input_of(request), ignored);
+  gpu.cache->remove(output_of(request), ignored);
+}
+
+void KtaskSimulation::forget_oldest() {
+  const Kept oldest = kept_.front();
+  kept_.pop_front();
+  Gpu& on = gpu(oldest.gpu);
+  if (on.processes == oldest.process) forget_objects(on, oldest.request);
+}
+
+void KtaskSimulation::answer(std::uint64_t id) {
+  const Request request = requests_.at(id);
+  requests_.erase(id);
+  ++result_.served;
+  KtaskClientResult& client = result_.clients[request.client];
+  if (measured(now_)) ++client.answered;
+  if (measured(request.due)) {
+    client.latency.add(now_ - request.due);
+    result_.latency.add(now_ - request.due);
+  }
+  if (setup_.rates.empty() && now_ < end_) send(request.client, now_);
+}
+
+Duration KtaskSimulation::reload(FlowId client, GpuId id) const {
+  const Bytes constants = workload(client_of(client)).constants;
+  if (constants == Bytes(0) || gpus_[id.value() - 1].cache->on_device(constants_of(client_of(client)))) {
+    return Duration(0);
+  }
+  return transfer(constants) + kCopyLatency;
+}
+
+// By client, number and part: the same under every system.
+Duration KtaskSimulation::varied(Duration typical, const Request& request, std::uint64_t part) const {
+  Rng rng((setup_.seed * 1'000'003 + request.client) * 1'000'003 + request.number * 4 + part);
+  const double factor = 1 + setup_.noise * (2 * rng.uniform() - 1);
+  return Duration(static_cast<Duration::rep>(static_cast<double>(typical.count()) * factor));
+}
+
+void KtaskSimulation::hash(std::uint64_t value) {
+  result_.state_hash = (result_.state_hash ^ value) * 0x100000001b3u;
+}
+
+KtaskOnline run_online(KtaskSetup setup, double load) {
+  KtaskOnline online;
+  const std::size_t clients = setup.clients.size();
+  if (setup.rate) {
+    setup.rates.assign(clients, *setup.rate / static_cast<double>(clients));
+  } else {
+    KtaskSetup busy = setup;
+    busy.outstanding = kPeakOutstanding;
+    const KtaskResult peak = KtaskSimulation(busy).run();
+    online.peak = peak.throughput();
+    setup.rates = shares_of_peak(busy, peak, load);
+  }
+  for (const double rate : setup.rates) online.rate += rate;
+  online.result = KtaskSimulation(setup).run();
+  return online;
+}
+
+Duration KtaskSimulation::transfer(Bytes bytes) const {
+  return from_seconds(static_cast<double>(bytes.count()) / setup_.link_bytes_per_second);
+}
+
+}  // namespace fairlead::sim

@@ -1,0 +1,149 @@
+// Kernel tasks on several modelled GPUs, in virtual time. Who is served where is decided by a worker pool
+// (placement/worker_pool.h), what is on a device by the device server's own cache (residency/object_cache.h); machine,
+// kernels and clients are modelled.
+//
+//   client ──> CPU, half ──> WorkerPool ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
+//                                 └ eTask: another client's process goes, one starts (CPU), and its memory is empty
+//
+// A lane is held from the assignment until the output is copied. With one lane, copies and kernels therefore take turns, as
+// in the paper's executor; with several, those of one request go on beside another's.
+//
+// Time: its own, from 0. Threads: not thread-safe. Determinism: the same setup gives the same result on every machine;
+// KtaskResult::state_hash shows it. The n-th request of a client varies alike under every system.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "sim/event_heap.h"
+#include "sim/histogram.h"
+#include "sim/ktask/compute_model.h"
+#include "sim/ktask/setup.h"
+
+namespace fairlead::sim {
+
+// Of requests that were due, or answers that came, after the warm-up.
+struct KtaskClientResult {
+  std::uint64_t answered = 0;  // within the measured time
+  Histogram latency;
+};
+
+struct KtaskResult {
+  std::vector<KtaskClientResult> clients;
+  Histogram latency;  // of all
+  double seconds = 0;
+  std::uint64_t sent = 0, served = 0, cold_starts = 0;  // over the whole run; served is sent when it ends
+  std::uint64_t state_hash = 0;
+  ObjectCacheCounters objects;
+  double gpu_busy = 0;  // share of the whole run in which a GPU had kernels, mean over GPUs
+
+  double throughput() const;
+  double work(const KtaskSetup& setup) const;  // answered kernel time, alone on a device, per second
+  double spread() const;                       // the greatest client's throughput over the least's
+};
+
+class KtaskSimulation final : private ReloadCost {
+ public:
+  // REQUIRES: check(setup).
+  explicit KtaskSimulation(const KtaskSetup& setup);
+
+  // To the last answer.
+  KtaskResult run();
+
+ private:
+  enum class Kind : std::uint8_t { kDue, kCpuEnds, kLoaded, kKernelsEnd, kCopiedOut, kForget, kChance };
+  enum class Part : std::uint8_t { kBefore, kProcessStart, kAfter };  // of a request, on a CPU
+
+  struct CpuWork {
+    std::uint64_t request;
+    Part part;
+    Duration takes;
+  };
+  struct Client {
+    std::uint64_t sent = 0;
+    std::deque<std::uint64_t> waiting;  // in the pool
+    Rng arrivals{0};
+  };
+  struct Request {
+    std::size_t client = 0;
+    std::uint64_t number = 0;  // of its client
+    Instant due, queued, kernels_began, kernels_ended;
+    Duration loading{0};
+    GpuId gpu;
+  };
+  struct Gpu {
+    std::unique_ptr<ObjectCache> cache;
+    ObjectCacheCounters past;  // of processes that are gone
+    std::map<std::size_t, Instant> constants_there;
+    std::vector<std::uint64_t> no_room;  // assigned, waiting for memory
+    Instant in_free, small_in_free, out_free;
+    ComputeModel compute;
+    std::size_t processes = 0;
+  };
+
+  struct Kept {  // objects of an answered request
+    Instant until;
+    std::uint64_t request;
+    GpuId gpu;
+    std::size_t process;  // which of the GPU's
+  };
+
+  Duration reload(FlowId client, GpuId gpu) const override;
+
+  void send(std::size_t client, Instant due);
+  void expect_due(std::size_t client);
+  void handle(const EventOf<Kind>& event);
+  void use_cpu(std::uint64_t request, Part part, Duration takes);
+  void start_cpu_work();
+  void cpu_ends(std::uint64_t request, Part part);
+  void queue(std::uint64_t request);
+  void assign_all();
+  void begin(const WorkerPool::Assignment& assignment);
+  void replace_process(Gpu& gpu);
+  bool load(std::uint64_t request);
+  Instant copy_in(Gpu& gpu, Duration takes, bool constants) const;
+  void run_kernels(std::uint64_t request);
+  void kernels_end(Gpu& gpu, GpuId id);
+  void complete(std::uint64_t request);
+  void answer(std::uint64_t request);
+  void expect_kernels_end(Gpu& gpu, GpuId id);
+
+  std::vector<ObjectNeed> needs_of(std::uint64_t request) const;
+  static void forget_objects(Gpu& gpu, std::uint64_t request);
+  void forget_oldest();
+  const KtaskWorkload& workload(std::size_t client) const { return setup_.clients[client]; }
+  Gpu& gpu(GpuId id) { return gpus_[id.value() - 1]; }
+  Duration transfer(Bytes bytes) const;
+  Duration varied(Duration typical, const Request& request, std::uint64_t what) const;
+  bool measured(Instant at) const { return at >= begin_ && at < end_; }
+  void hash(std::uint64_t value);
+
+  const KtaskSetup setup_;
+  const Instant begin_, end_;  // of what is measured
+  std::unique_ptr<WorkerPool> pool_;
+  std::vector<Client> clients_;
+  std::vector<Gpu> gpus_;
+  std::map<std::uint64_t, Request> requests_;  // not answered yet
+  EventHeapOf<Kind> events_;
+  std::size_t cores_free_;
+  std::deque<CpuWork> cpu_queue_;
+  std::deque<Kept> kept_;          // oldest first
+  std::optional<Instant> chance_;  // the kChance that is scheduled
+  Instant now_;
+  std::uint64_t next_request_ = 1;
+  KtaskResult result_;
+};
+
+// Poisson arrivals at KtaskSetup::rate, or at `load` of the peak: what the same setup answers a second when every client
+// keeps four requests with it. Clients of one workload send alike; in a mixture each workload has its part of the peak.
+struct KtaskOnline {
+  double peak = 0, rate = 0;
+  KtaskResult result;
+};
+KtaskOnline run_online(KtaskSetup setup, double load);
+
+}  // namespace fairlead::sim
