@@ -35,7 +35,7 @@ Result<std::vector<InvocationRecord>> read_history(NodeClient& node) {
     if (!page) return fail(page.error());
     if (page->body.empty()) return all;
     const auto records = parse_lines(page->body);
-    if (!records) return records;
+    if (!records) return fail(records.error());
     all.insert(all.end(), records->begin(), records->end());
     const std::string next(page->header("X-Fairlead-Next"));
     if (next.empty() || next == from) return fail(Errc::kCorrupt, "the node's history has no next page after {}", from);
