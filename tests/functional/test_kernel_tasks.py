@@ -6,11 +6,12 @@ import pathlib
 import re
 import signal
 import struct
+import subprocess
 import threading
 
 import pytest
 
-from conftest import ROOT, eventually
+from conftest import BUILD, ROOT, eventually
 
 EXAMPLE = ROOT / "examples/ktask/vector-add"
 N = 256
@@ -109,6 +110,14 @@ def test_the_example_adds(start_node):
     answer = result(reply)
     assert answer["outputs"]["sum"]["values"] == [11, 12, 13, 14, 15, 16, 17, 18]
     assert answer["phases_us"]["kernel_run"] > 0
+
+
+def test_a_task_written_in_cpp_runs(start_node, tmp_path):
+    subprocess.run([BUILD / "examples/ktask-scale", tmp_path / "scale"], check=True)
+    run = subprocess.run([BUILD / "bin/fairlead", "--endpoint", start_node().endpoint, "ktask", "run",
+                          tmp_path / "scale", "-d", '{"inputs": {"x": [1, 2, 3, 4, 5, 6, 7, 8]}}'],
+                         check=True, capture_output=True, timeout=60)
+    assert json.loads(run.stdout)["outputs"]["y"]["values"] == [2, 4, 6, 8, 10, 12, 14, 16]
 
 
 def test_constants_come_with_the_code_or_by_key(start_node, bundle):
