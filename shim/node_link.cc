@@ -18,7 +18,6 @@ namespace fairlead::shim {
 namespace {
 
 constexpr int kAnswerMs = kAnswerSeconds * 1000;
-constexpr int kRoomAnswerMs = (wire::kRoomAnswerSeconds + 2) * 1000;
 constexpr long kFirstRetryMs = 50;
 constexpr long kLongestRetryMs = 5000;
 
@@ -114,12 +113,12 @@ void* run_link(void*) {
 }
 
 // Sends a question that carries its request's number, and waits for the answer.
-bool ask(wire::Frame* frame, std::uint64_t* request_of_frame, int limit_ms) {
+bool ask(wire::Frame* frame, std::uint64_t* request_of_frame) {
   if (!link.connected()) return false;
   const std::uint64_t request = requests.open();
   if (request == 0) return false;
   *request_of_frame = request;
-  if (link.send(*frame)) return requests.wait(request, frame, limit_ms);
+  if (link.send(*frame)) return requests.wait(request, frame, kAnswerMs);
   requests.cancel(request);
   return false;
 }
@@ -129,14 +128,14 @@ bool ask(wire::Frame* frame, std::uint64_t* request_of_frame, int limit_ms) {
 bool ask_for_room(std::uint64_t bytes) {
   wire::Frame frame = {.kind = wire::FrameKind::kNeedRoom};
   frame.body.need_room.bytes = bytes;
-  return ask(&frame, &frame.body.need_room.request, kRoomAnswerMs) && frame.kind == wire::FrameKind::kRoom &&
+  return ask(&frame, &frame.body.need_room.request) && frame.kind == wire::FrameKind::kRoom &&
          frame.body.room.granted != 0;
 }
 
 StagingPart ask_for_staging(std::uint64_t bytes) {
   wire::Frame frame = {.kind = wire::FrameKind::kNeedStaging};
   frame.body.need_staging.bytes = bytes;
-  if (!ask(&frame, &frame.body.need_staging.request, kAnswerMs) || frame.kind != wire::FrameKind::kStaging) return {};
+  if (!ask(&frame, &frame.body.need_staging.request) || frame.kind != wire::FrameKind::kStaging) return {};
   return {frame.body.staging.offset, frame.body.staging.bytes};
 }
 

@@ -1,7 +1,6 @@
 // The connection to the node (wire/shim_frames.h): one socket, one thread that reads it, one that moves memory when told.
 //
-// Threads: any. Requests wait for the node's answer, at most kAnswerSeconds, for room as long as the node may take
-// (wire::kRoomAnswerSeconds); without a node they are refused at once.
+// Threads: any. Requests wait for the node's answer, at most kAnswerSeconds; without a node they are refused at once.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,6 @@
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
 #include "node/node.h"
-#include "wire/shim_frames.h"
 
 namespace fairlead {
 namespace {
@@ -77,7 +76,6 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.tenants = options.tenants;
   node.core.tokens_per_gpu = static_cast<std::size_t>(options.tokens_per_gpu);
   node.core.instances_per_gpu = static_cast<std::size_t>(options.instances_per_gpu);
-  node.core.room_deadline = std::chrono::seconds(wire::kRoomAnswerSeconds);
   node.core.memory_policy = memory_policy_named(options.memory_policy).value_or(node.core.memory_policy);
   node.core.eviction = eviction_named(options.eviction).value_or(node.core.eviction);
   node.core.starts_per_gpu = static_cast<std::size_t>(options.starts_per_gpu);

@@ -22,9 +22,6 @@
 
 namespace fairlead::wire {
 
-// The node answers NeedRoom by then, however it stands; the shim waits a little longer.
-inline constexpr int kRoomAnswerSeconds = 30;
-
 enum class FrameKind : std::uint32_t {
   kHello = 1,
   kWelcome,
