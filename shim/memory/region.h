@@ -77,6 +77,7 @@ struct Heap {
   Slab* empty_slab = nullptr;  // one is kept, so that a program that has one small allocation at a time pays once
   RegionList regions;          // least recently allocated from first
   RegionList cached;           // freed but still mapped, oldest first
+  std::size_t stuck_bytes = 0;  // of freed memory that the driver would not unmap
   std::size_t cached_bytes = 0;
   unsigned cached_count = 0;
   Block* waiting_blocks = nullptr;    // freed while a capture was in progress: given back after the next free that

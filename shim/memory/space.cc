@@ -39,7 +39,7 @@ std::size_t Space::footprint(CUdevice device) {
   std::size_t bytes = 0;
   for (Heap& heap : heaps_) {
     if (heap.device != device) continue;
-    bytes += heap.cached_bytes;
+    bytes += heap.cached_bytes + heap.stuck_bytes;
     for (const Region* region = heap.regions.first(); region != nullptr; region = region->next) bytes += region->bytes;
   }
   return bytes;
@@ -367,8 +367,12 @@ void Space::count_away(Region& region, bool away) {
 
 void Space::dispose(Region* region) {
   // Memory that cannot be unmapped stays counted, and its address is never used again.
-  const bool stuck = region->state.mapped && unmap(*region) != CUDA_SUCCESS;
-  if (!stuck) backing_->release(*region);
+  if (region->state.mapped && unmap(*region) != CUDA_SUCCESS) {
+    const Guard guard(lock_);
+    region->heap->stuck_bytes += region->bytes;
+  } else {
+    backing_->release(*region);
+  }
   discard(region);
 }
 

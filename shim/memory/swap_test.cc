@@ -66,6 +66,21 @@ TEST(Swap, NothingIsCountedTwiceOnTheWay) {
   EXPECT_EQ(away, (std::set<std::uint64_t>{0, 2 * kMiB, 6 * kMiB, 8 * kMiB})) << "all the stages were looked at";
 }
 
+// It still fills the device when everything else returns.
+TEST(Swap, MemoryThatTheDriverWouldNotUnmapLeavesLessForWhatIsAllocatedAway) {
+  Scene scene({.device_bytes = 16 * kMiB});
+  const CUdeviceptr stuck = scene.allocate(6 * kMiB);
+  scene.allocate(6 * kMiB);
+  scene.free(stuck);
+  scene.driver.fail(Symbol::cuMemUnmap, 1, CUDA_ERROR_UNKNOWN);
+  swap_out(kAll, kSecond);
+  CUdeviceptr address = 0;
+  EXPECT_EQ(memory::allocate(&address, 6 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(memory::allocate(&address, 4 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(swap_in().result, MoveResult::kDone);
+  EXPECT_FALSE(scene.around.gate_closed);
+}
+
 TEST(Swap, ContentsGoToMemoryOfTheProcessWhereThereIsNoArena) {
   for (const bool pinned : {true, false}) {
     Program program({.arena_bytes = 0});
