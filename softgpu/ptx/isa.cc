@@ -20,13 +20,20 @@ bool has_v3() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2");
 }
-bool has_v4() {
-  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+
+// Null: this processor, or this build, does not have it.
+const InstructionSet* v4_set() {
+#ifdef SOFTGPU_HAS_V4
+  if (has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return &v4::instruction_set();
+  }
+#endif
+  return nullptr;
 }
 
 const InstructionSet& best() {
-  if (has_v4()) return v4::instruction_set();
+  if (const InstructionSet* widest = v4_set()) return *widest;
   return has_v3() ? v3::instruction_set() : baseline::instruction_set();
 }
 
@@ -55,7 +62,7 @@ const InstructionSet& instruction_set() {
 bool choose_instruction_set(std::string_view name) {
   if (name == "baseline") chosen() = &baseline::instruction_set();
   if (name == "v3" && has_v3()) chosen() = &v3::instruction_set();
-  if (name == "v4" && has_v4()) chosen() = &v4::instruction_set();
+  if (name == "v4" && v4_set() != nullptr) chosen() = v4_set();
   if (name == "interpreter") chosen() = &interpreter();
   return chosen()->name == name;
 }

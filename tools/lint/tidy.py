@@ -16,7 +16,7 @@ import time
 
 import tree
 
-BUDGET_S = 420
+BUDGET_S = 300
 OBJECT = re.compile(r" -o (\S+)")
 FINDING = re.compile(r"^(/\S+?):(\d+):\d+: (?:warning|error): (.*)$", re.MULTILINE)
 
