@@ -168,6 +168,10 @@ def test_tokens_grow_while_the_gpu_idles_and_shrink_when_it_is_full(start_node):
     idle = Background(node, "f", 12, do="sleep", seconds=1)
     eventually(lambda: gpu(node)["tokens"] == 3)
     idle.answers()
-    full = Background(node, "f", 9, do="burn", seconds=4)
+    # One that fills the GPU beside two that do not use it: processes that take turns leave it idle in between where the
+    # processor is busy, too.
+    full = Background(node, "f", 1, do="burn", seconds=12, rounds=20_000_000)
+    others = Background(node, "f", 2, do="sleep", seconds=12)
     eventually(lambda: gpu(node)["tokens"] < 3, timeout=30)
     full.answers()
+    others.answers()
