@@ -74,9 +74,9 @@ struct Heap {
   unsigned access_version = 0;
 
   SlabSpace slabs;
-  Slab* empty_slab = nullptr;  // one is kept, so that a program that has one small allocation at a time pays once
-  RegionList regions;          // least recently allocated from first
-  RegionList cached;           // freed but still mapped, oldest first
+  Slab* empty_slab = nullptr;   // one is kept, so that a program that has one small allocation at a time pays once
+  RegionList regions;           // least recently allocated from first
+  RegionList cached;            // freed but still mapped, oldest first
   std::size_t stuck_bytes = 0;  // of freed memory that the driver would not unmap
   std::size_t cached_bytes = 0;
   unsigned cached_count = 0;
