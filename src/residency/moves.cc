@@ -8,7 +8,7 @@ namespace fairlead {
 
 Bytes Residency::Record::occupied() const {
   if (!reported) return demand;
-  return std::max(granted, moving == MoveDirection::kIn ? use.resident + use.away : use.resident);
+  return moving == MoveDirection::kIn ? use.resident + use.away : use.resident;
 }
 
 Bytes Residency::Record::reserved() const {

@@ -172,7 +172,6 @@ class Residency {
     std::uint64_t tried_at = 0;         // Device::freed when the device was full for it; 0: it was not
 
     std::uint64_t believed_at = 0;  // Device::freed when it was granted room that the books said was free
-    Bytes granted{0};               // `use.resident` with room that it was given and no report shows yet; while it runs
 
     bool prefetched = false;  // brought back, or on its way, for an invocation not yet dispatched
     bool wanted = false;      // a thread of it waits, though nothing is bound to it
