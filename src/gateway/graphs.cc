@@ -7,7 +7,7 @@
 #include "gateway/json_body.h"
 #include "gateway/lambda_error.h"
 #include "gateway/query.h"
-#include "model/tenant.h"
+#include "gateway/tenant_header.h"
 #include "wire/graph_json.h"
 
 namespace fairlead {
@@ -19,8 +19,7 @@ namespace {
 constexpr double kMaxWaitSeconds = 900;
 
 Result<std::string> tenant_from(RouteCall& call) {
-  std::string tenant(call.exchange.request().header("X-Fairlead-Tenant"));
-  if (tenant.empty()) return std::string(kDefaultTenant);
+  std::string tenant = tenant_named_by(call);
   if (Status valid = validate_tenant(tenant); !valid) return fail(valid.error());
   return tenant;
 }

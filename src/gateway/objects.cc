@@ -9,7 +9,7 @@
 #include "gateway/json_body.h"
 #include "gateway/lambda_error.h"
 #include "gateway/query.h"
-#include "model/tenant.h"
+#include "gateway/tenant_header.h"
 
 namespace fairlead {
 
@@ -143,9 +143,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
 
  private:
   ObjectName name_of(RouteCall& call) const {
-    std::string tenant(call.exchange.request().header("X-Fairlead-Tenant"));
-    if (tenant.empty()) tenant = kDefaultTenant;
-    return {access_.tenant.value_or(std::move(tenant)), call.parameter};
+    return {access_.tenant ? *access_.tenant : tenant_named_by(call), call.parameter};
   }
 
   void describe(RouteCall call, bool is_head) const {

@@ -169,7 +169,7 @@ class Planner {
       free.pop_front();
     }
     if (taken == left.size()) return {};
-    return fail(Errc::kInvalidArgument, "nodes: {}: each of them would have to wait for the next; no cycle is possible",
+    return fail(Errc::kInvalidArgument, "nodes: {}: each of them would wait for the next for ever; break the cycle",
                 cycle_among(left));
   }
 
