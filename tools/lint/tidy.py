@@ -18,6 +18,7 @@ import tree
 
 BUDGET_S = 300
 OBJECT = re.compile(r" -o (\S+)")
+PRECOMPILED = re.compile(r" -Winvalid-pch -include \S+")  # g++'s, which clang cannot read
 FINDING = re.compile(r"^(/\S+?):(\d+):\d+: (?:warning|error): (.*)$", re.MULTILINE)
 
 
@@ -29,7 +30,7 @@ def sources(root, build):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"]).relative_to(root)
         if path in own and not tree.is_test(path):
-            found[path] = entry
+            found[path] = entry | {"command": PRECOMPILED.sub("", entry["command"])}
     return found
 
 

@@ -44,6 +44,7 @@ struct Module {
 // One argument of a kernel, in its parameters' order: a buffer's address, or a value of the parameter's size.
 class Argument {
  public:
+  // NOLINTBEGIN(google-explicit-constructor): an argument is written as the value it is.
   Argument(std::int32_t value);
   Argument(std::uint32_t value);
   Argument(std::int64_t value);
@@ -51,6 +52,7 @@ class Argument {
   Argument(float value);
   Argument(double value);
   Argument(Buffer buffer);  // read or written, as its role has it
+  // NOLINTEND(google-explicit-constructor)
   // A struct as the kernel expects it.
   static Argument bytes(std::string_view value);
 
