@@ -113,12 +113,12 @@ void* run_link(void*) {
 }
 
 // Sends a question that carries its request's number, and waits for the answer.
-bool ask(wire::Frame* frame, std::uint64_t* request_of_frame) {
+bool ask(wire::Frame* frame, std::uint64_t* request_of_frame, int seconds) {
   if (!link.connected()) return false;
   const std::uint64_t request = requests.open();
   if (request == 0) return false;
   *request_of_frame = request;
-  if (link.send(*frame)) return requests.wait(request, frame, kAnswerMs);
+  if (link.send(*frame)) return requests.wait(request, frame, seconds * 1000);
   requests.cancel(request);
   return false;
 }
@@ -128,14 +128,15 @@ bool ask(wire::Frame* frame, std::uint64_t* request_of_frame) {
 bool ask_for_room(std::uint64_t bytes) {
   wire::Frame frame = {.kind = wire::FrameKind::kNeedRoom};
   frame.body.need_room.bytes = bytes;
-  return ask(&frame, &frame.body.need_room.request) && frame.kind == wire::FrameKind::kRoom &&
+  return ask(&frame, &frame.body.need_room.request, kRoomSeconds) && frame.kind == wire::FrameKind::kRoom &&
          frame.body.room.granted != 0;
 }
 
 StagingPart ask_for_staging(std::uint64_t bytes) {
   wire::Frame frame = {.kind = wire::FrameKind::kNeedStaging};
   frame.body.need_staging.bytes = bytes;
-  if (!ask(&frame, &frame.body.need_staging.request) || frame.kind != wire::FrameKind::kStaging) return {};
+  if (!ask(&frame, &frame.body.need_staging.request, kAnswerSeconds) || frame.kind != wire::FrameKind::kStaging)
+    return {};
   return {frame.body.staging.offset, frame.body.staging.bytes};
 }
 

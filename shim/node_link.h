@@ -1,6 +1,7 @@
 // The connection to the node (wire/shim_frames.h): one socket, one thread that reads it, one that moves memory when told.
 //
-// Threads: any. Requests wait for the node's answer, at most kAnswerSeconds; without a node they are refused at once.
+// Threads: any. Requests wait for the node's answer, at most kAnswerSeconds; without a node they are refused at once. Room
+// may take others' memory to leave first: it is waited for as long as the node lets it take (ResidencyOptions::room_deadline).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 namespace fairlead::shim {
 
 inline constexpr int kAnswerSeconds = 10;
+inline constexpr int kRoomSeconds = 32;
 
 // Room for `bytes` on the device. True: the node has made some, try again. False: there is none, or no node.
 bool ask_for_room(std::uint64_t bytes);

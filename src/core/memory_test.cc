@@ -211,6 +211,31 @@ TEST_F(CoreMemory, RoomIsMadeOfIdleMemoryAndGrantedWhenItIsThere) {
   EXPECT_EQ(memory().room_granted, 1u);
 }
 
+// Whose memory made the room was chosen meanwhile: it waits, or the allocation would find the device full after all.
+TEST_F(CoreMemory, RoomThatIsGrantedIsNotTakenBackBeforeItIsUsed) {
+  use_gpu({.tokens_per_gpu = 2});
+  add_with(kA, gib(4));
+  add_with(kB, gib(4));
+  warm_up(1, kA, gib(4), 1s);
+  warm_up(2, kB, gib(4), 2s);
+  EXPECT_THAT(arrive(3, kB, 3s), ElementsAre("deliver invocation=3 instance=2"));
+  EXPECT_THAT(needs_room(2, 7, gib(4)), ElementsAre("out instance=1 gib=4"));
+  EXPECT_THAT(arrive(4, kA, 4s), ElementsAre("deliver invocation=4 instance=1"));
+  EXPECT_THAT(moved(1, kOut), ElementsAre("room instance=2 request=7 granted"));
+  report(1, on_host(gib(4)));
+  EXPECT_THAT(report(2, on_device(gib(4))), IsEmpty()) << "seen before it allocated";
+  EXPECT_THAT(report(2, on_device(gib(8))), IsEmpty());
+  EXPECT_THAT(report(2, on_device(gib(4))), ElementsAre("in instance=1")) << "used, and given back";
+}
+
+// Its connection was cut, so it returns by itself and asks like an allocation; the node may have it return as well.
+TEST_F(CoreMemory, RoomThatIsGrantedIsWhereItsOwnMemoryReturns) {
+  three_on_room_for_two();
+  EXPECT_THAT(arrive(4, kA, 4s), ElementsAre("out instance=2 gib=4", "deliver invocation=4 instance=1"));
+  EXPECT_THAT(needs_room(1, 7, gib(4)), IsEmpty());
+  EXPECT_THAT(moved(2, kOut), ElementsAre("room instance=1 request=7 granted", "in instance=1"));
+}
+
 TEST_F(CoreMemory, RoomThatNothingCanMakeIsRefusedAtOnceAndNothingMoves) {
   use_gpu({.tokens_per_gpu = 2});
   add_with(kA, gib(4));

@@ -8,7 +8,12 @@ namespace fairlead {
 
 Bytes Residency::Record::occupied() const {
   if (!reported) return demand;
-  return moving == MoveDirection::kIn ? use.resident + use.away : use.resident;
+  return std::max(granted, moving == MoveDirection::kIn ? use.resident + use.away : use.resident);
+}
+
+// Into room that it was granted before any other.
+Bytes Residency::Record::returning() const {
+  return std::max(Bytes(0), use.resident + use.away - occupied());
 }
 
 Bytes Residency::Record::reserved() const {
@@ -56,7 +61,7 @@ void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisio
   if (device.books.absent_runs == 0) return;
   Bytes waited_for{0};
   for (const Record* record : device.absent) {
-    if (record->runs && may_return(device, *record)) waited_for += record->use.away;
+    if (record->runs && may_return(device, *record)) waited_for += record->returning();
   }
   if (waited_for == Bytes(0)) return;
   const Bytes blocked = device.books.occupied + waited_for - device.memory - device.books.outgoing;
@@ -79,8 +84,8 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
                    [](const Record* a, const Record* b) { return a->last_used < b->last_used; });
   Bytes occupied = device.books.occupied;
   for (Record* record : waiting) {
-    if (device.memory != Bytes(0) && occupied + record->use.away > device.memory) continue;
-    occupied += record->use.away;
+    if (device.memory != Bytes(0) && occupied + record->returning() > device.memory) continue;
+    occupied += record->returning();
     start_move(now, device, *record, MoveDirection::kIn, record->use.away, out);
   }
 }

@@ -100,6 +100,7 @@ void Residency::rest(Instant now, InstanceId id) {
   Record* record = find(id);
   if (record == nullptr || !record->runs) return;
   record->runs = false;
+  record->granted = Bytes(0);
   record->sample_due = true;
   record->last_used = now;
   ++record->device->freed;
@@ -115,6 +116,7 @@ void Residency::stopping(Instant now, InstanceId id) {
 void Residency::begin_stop(Instant now, Record& record) {
   record.moving.reset();
   record.runs = false;
+  record.granted = Bytes(0);
   record.stopping = true;
   set_deadline(record, now + options_.move_deadline);
   recount(record);
@@ -145,6 +147,7 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
   if (!std::exchange(record->reported, true)) ++device.reporting;
   if (use.resident < record->use.resident) ++device.freed;
   record->use = use;
+  if (use.resident >= record->granted) record->granted = Bytes(0);
   record->stuck_in = false;
   record->peak = std::max(record->peak, use.needed());
   if (record->sample_due) {

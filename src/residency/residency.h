@@ -172,6 +172,7 @@ class Residency {
     std::uint64_t tried_at = 0;         // Device::freed when the device was full for it; 0: it was not
 
     std::uint64_t believed_at = 0;  // Device::freed when it was granted room that the books said was free
+    Bytes granted{0};               // `use.resident` with room that it was given and no report shows yet; while it runs
 
     bool prefetched = false;  // brought back, or on its way, for an invocation not yet dispatched
     bool wanted = false;      // a thread of it waits, though nothing is bound to it
@@ -183,6 +184,7 @@ class Residency {
     bool idle() const { return !runs && !stopping; }
     bool absent() const { return (use.away > Bytes(0) || asked) && !moving && !stopping; }
     Bytes occupied() const;
+    Bytes returning() const;  // what its memory adds to `occupied` when all of it is back
     Bytes reserved() const;
     Bytes outgoing() const;
     Bytes movable() const;  // could leave if it were asked now

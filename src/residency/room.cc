@@ -87,7 +87,10 @@ void Residency::answer(const RoomRequest& request, Device& device, bool granted,
   if (!request.request) return;  // freed: may_return() sees it; not: it waits for the next thing that frees
   ++(granted ? counters_.room_granted : counters_.room_refused);
   const Bytes wanted = needed_with(asker.use, request.bytes);
-  if (granted && asker.runs) asker.demand = std::max(asker.demand, wanted);
+  if (granted && asker.runs) {
+    asker.demand = std::max(asker.demand, wanted);
+    asker.granted = asker.use.resident + request.bytes;  // nobody's memory returns into it
+  }
   recount(asker);
   // Refused beside others; next time it is admitted only where it fits.
   const bool fits_alone = device.memory == Bytes(0) || wanted <= device.memory;
