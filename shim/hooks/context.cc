@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shim/hooks/counted.h"
+#include "shim/room.h"
 
 namespace fairlead::shim {
 namespace {
@@ -31,10 +32,9 @@ std::uint64_t context_bytes(CUdevice device) {
 // On a full device a context needs room like any allocation.
 template <typename Create>
 CUresult make_context(CUdevice device, Create create) {
-  const CUresult result = create();
-  if (result != CUDA_ERROR_OUT_OF_MEMORY || bypassed()) return result;
+  if (bypassed()) return create();
   const Bypass own_work;
-  return ask_for_room(context_bytes(device)) ? create() : result;
+  return making_room(context_bytes(device), create);
 }
 
 template <typename Create>

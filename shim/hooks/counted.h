@@ -5,7 +5,7 @@
 #include "shim/hooks/hook.h"
 #include "shim/hooks/keys.h"
 #include "shim/memory/memory.h"
-#include "shim/node_link.h"
+#include "shim/room.h"
 
 namespace fairlead::shim {
 
@@ -22,8 +22,7 @@ CUresult count_new(std::size_t bytes, Allocate allocate, Key key) {
   pass_gate();
   const Bypass own_work;
   if (!memory::reserve(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult result = allocate();
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && ask_for_room(bytes)) result = allocate();
+  const CUresult result = making_room(bytes, allocate);
   if (result == CUDA_SUCCESS) {
     memory::record(key(), bytes);
   } else {

@@ -6,7 +6,7 @@
 #include "shim/memory/accounts.h"
 #include "shim/memory/ledger.h"
 #include "shim/memory/space.h"
-#include "shim/node_link.h"
+#include "shim/room.h"
 
 namespace fairlead::shim::memory {
 namespace {
@@ -32,9 +32,10 @@ void uncount_fixed(std::size_t bytes) {
 // The driver's own memory, counted as fixed.
 CUresult allocate_by_driver(CUdeviceptr* address, std::size_t bytes, CUcontext context) {
   CUresult result = FAIRLEAD_REAL(cuMemAlloc_v2)(address, bytes);
-  const bool full = result == CUDA_ERROR_OUT_OF_MEMORY;
-  if (full && (the_space.drop_cached() > 0 || ask_for_room(bytes)))
-    result = FAIRLEAD_REAL(cuMemAlloc_v2)(address, bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    the_space.drop_cached();
+    result = making_room(bytes, [&] { return FAIRLEAD_REAL(cuMemAlloc_v2)(address, bytes); });
+  }
   if (result != CUDA_SUCCESS) return result;
   Ledger::Entry replaced;
   if (!the_ledger.insert({*address, bytes, context, Ledger::Kind::kOurs}, &replaced)) {

@@ -102,6 +102,27 @@ TEST(Memory, AFullDeviceGetsBackWhatWasFreedBeforeTheNodeIsAsked) {
   EXPECT_EQ(scene.driver.reserved(), 1U) << "nothing is left of what was refused";
 }
 
+TEST(Memory, RoomThatIsTooLittleIsAskedForAgain) {
+  Scene scene({.backend = wire::MemoryBackend::kVmm, .device_bytes = 8 * kMiB});
+  std::vector<CUdeviceptr> others(2);
+  for (CUdeviceptr& one : others) ASSERT_EQ(scene.driver.allocate(&one, 3 * kMiB, false), CUDA_SUCCESS);
+  scene.around.make_room = [&](std::uint64_t) {
+    const bool freed = scene.driver.free_plain(others.back()) == CUDA_SUCCESS;
+    others.pop_back();
+    return freed;
+  };
+  scene.allocate(6 * kMiB);
+  EXPECT_EQ(scene.around.asked_for_room, 2);
+}
+
+TEST(Memory, ANodeThatPromisesForEverIsNotBelievedForEver) {
+  Scene scene({.backend = wire::MemoryBackend::kVmm, .device_bytes = 8 * kMiB});
+  scene.around.make_room = [](std::uint64_t) { return true; };
+  CUdeviceptr address = 0;
+  EXPECT_EQ(allocate(&address, 10 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(scene.around.asked_for_room, 8);
+}
+
 TEST(Memory, TheNodeMakesRoom) {
   Scene scene({.backend = wire::MemoryBackend::kVmm, .device_bytes = 8 * kMiB});
   CUdeviceptr others = 0;

@@ -3,7 +3,7 @@
 #include "shim/capture.h"
 #include "shim/driver.h"
 #include "shim/memory/accounts.h"
-#include "shim/node_link.h"
+#include "shim/room.h"
 
 namespace fairlead::shim::memory {
 namespace {
@@ -82,10 +82,10 @@ CUresult Space::make_region(Heap& heap, std::size_t bytes, Region** made) {
 }
 
 CUresult Space::map_making_room(Region& region) {
-  CUresult result = map(region);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && drop_cached() > 0) result = map(region);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && ask_for_room(region.bytes)) result = map(region);
-  return result;
+  const CUresult result = map(region);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  drop_cached();
+  return making_room(region.bytes, [&] { return map(region); });
 }
 
 CUresult Space::map(Region& region) {
