@@ -228,6 +228,8 @@ class Core {
   // An allocation of `bytes`, or memory that must return, found the device full. Exactly one GrantRoom follows, at once
   // or within room_deadline, unless the instance goes first; a repeated number is the same request.
   void needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes, Actions& out);
+  // What the device itself says is used, every monitor period. Optional: without it contexts are not counted.
+  void device_memory_used(Instant now, GpuId gpu, Bytes used, Actions& out);
   // A thread waits for memory that is away. It comes back as soon as there is room that nothing else has a claim on.
   void wants_memory(Instant now, InstanceId instance, Actions& out);
 

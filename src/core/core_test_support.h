@@ -88,6 +88,9 @@ class CoreTest : public ::testing::Test {
   Lines needs_room(std::uint64_t instance, std::uint64_t request, Bytes bytes, std::optional<Duration> at = {}) {
     return lines(at, [&](Actions& out) { core_->needs_room(now_, InstanceId(instance), request, bytes, out); });
   }
+  Lines device_used(std::uint64_t gpu, Bytes used) {
+    return lines({}, [&](Actions& out) { core_->device_memory_used(now_, GpuId(gpu), used, out); });
+  }
   Lines wants_memory(std::uint64_t instance, std::optional<Duration> at = {}) {
     return lines(at, [&](Actions& out) { core_->wants_memory(now_, InstanceId(instance), out); });
   }

@@ -23,6 +23,12 @@ void Core::needs_room(Instant now, InstanceId instance, std::uint64_t request, B
   if (state_->residency.needs_room(now, instance, request, bytes)) state_->dispatch(now, out);
 }
 
+void Core::device_memory_used(Instant now, GpuId gpu, Bytes used, Actions& out) {
+  if (!state_->residency.device_used(gpu, used)) return;
+  state_->pool.set_unreported(gpu, state_->residency.unreported(gpu));
+  state_->dispatch(now, out);
+}
+
 void Core::wants_memory(Instant now, InstanceId instance, Actions& out) {
   if (state_->residency.wants_memory(instance)) state_->dispatch(now, out);
 }

@@ -112,6 +112,8 @@ class Scenario {
       if (event < 92) return core.wants_memory(node_.now(), id, out);
       if (!faults_) return;  // what follows is not the truth
       if (event < 94) return core.memory_moved(node_.now(), id, MoveDirection::kOut, MoveOutcome::kDone, out);
+      if (event < 95)
+        return core.device_memory_used(node_.now(), GpuId(1), mib(static_cast<std::int64_t>(rng_.below(40'000))), out);
       if (event < 96) return core.memory_report(node_.now(), InstanceId(id.value() + 1000), {}, out);
       const std::uint64_t request = 1'000'000 + next_request_++;
       asked_.emplace(id, request);

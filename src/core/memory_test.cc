@@ -236,6 +236,51 @@ TEST_F(CoreMemory, RoomThatIsGrantedIsWhereItsOwnMemoryReturns) {
   EXPECT_THAT(moved(2, kOut), ElementsAre("room instance=1 request=7 granted", "in instance=1"));
 }
 
+// A GiB of contexts, say.
+TEST_F(CoreMemory, WhatNoInstanceReportsLeavesLessRoom) {
+  for (const bool seen : {false, true}) {
+    use_gpu({.tokens_per_gpu = 2});
+    add_with(kA, gib(3));
+    add_with(kB, gib(3));
+    add_with(kC, gib(2));
+    warm_up(1, kA, gib(3), 1s);
+    warm_up(2, kB, gib(3), 2s);
+    for (int i = 0; seen && i < 5; ++i) EXPECT_THAT(device_used(1, gib(7)), IsEmpty());
+    if (seen) {
+      EXPECT_THAT(arrive(3, kC, 3s), ElementsAre("start instance=3 flow=3 gpu=1", "out instance=1 gib=1"));
+    } else {
+      EXPECT_THAT(arrive(3, kC, 3s), ElementsAre("start instance=3 flow=3 gpu=1"));
+    }
+  }
+}
+
+// 2 GiB beside 5 would fit on 8, but not beside 2 GiB of contexts; 7 GiB would fit nowhere, so they run alone.
+TEST_F(CoreMemory, WhatNoInstanceReportsIsNotAdmittedBeside) {
+  use_gpu({.tokens_per_gpu = 2});
+  add_with(kA, gib(5));
+  add_with(kB, gib(2));
+  add_with(kC, gib(7));
+  for (int i = 0; i < 5; ++i) device_used(1, gib(2));
+  EXPECT_THAT(arrive(1, kA, 1s), ElementsAre("start instance=1 flow=1 gpu=1"));
+  EXPECT_THAT(arrive(2, kB), IsEmpty());
+  ready(1);
+  EXPECT_THAT(answered(1, 2s),
+              ElementsAre("complete invocation=1 success", "stop instance=1 evicted", "start instance=2 flow=2 gpu=1"));
+  ready(2);
+  EXPECT_THAT(arrive(3, kC, 3s), IsEmpty());
+  EXPECT_THAT(answered(2),
+              ElementsAre("complete invocation=2 success", "stop instance=2 evicted", "start instance=3 flow=3 gpu=1"));
+}
+
+TEST_F(CoreMemory, MemoryReturnsWhenWhatNobodyReportedIsGone) {
+  three_on_room_for_two();
+  EXPECT_THAT(arrive(4, kA, 4s), ElementsAre("out instance=2 gib=4", "deliver invocation=4 instance=1"));
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(device_used(1, gib(10)), IsEmpty()) << "it is not known how much has left";
+  EXPECT_THAT(moved(2, kOut, MoveOutcome::kBusy), ElementsAre("out instance=3 gib=4"));
+  EXPECT_THAT(moved(3, kOut, MoveOutcome::kBusy), ElementsAre("stop instance=2 evicted")) << "nothing else helps";
+  EXPECT_THAT(gone(2), ElementsAre("in instance=1"));
+}
+
 TEST_F(CoreMemory, RoomThatNothingCanMakeIsRefusedAtOnceAndNothingMoves) {
   use_gpu({.tokens_per_gpu = 2});
   add_with(kA, gib(4));

@@ -112,6 +112,11 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
 
 void Node::observe(const GpuObservation& observation) {
   sharing_->observe(monotonic_now(), observation, core_.gpus(), core_.policy().queued() > 0);
+  Actions actions;
+  for (const GpuSample& gpu : observation.samples) {
+    if (gpu.failure.empty()) core_.device_memory_used(monotonic_now(), gpu.gpu, gpu.memory_used, actions);
+  }
+  carry_out(std::move(actions));
 }
 
 GpuSharing::Control Node::gpu_control() {

@@ -50,6 +50,7 @@ struct Instance {
 struct Gpu {
   GpuId id;
   Bytes memory{0};                   // 0: not known, not counted
+  Bytes unreported{0};               // of it, taken by what no instance reports: contexts, other programs
   std::size_t tokens = 0;            // D
   bool serves = true;                // false: no invocation is bound to an instance of it
   std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered
@@ -71,6 +72,7 @@ class InstancePool {
   void add_gpu(GpuId gpu, Bytes memory, std::size_t tokens);
   // D from now on; what holds a token keeps it. REQUIRES: as add_gpu.
   void set_tokens(GpuId gpu, std::size_t tokens);
+  void set_unreported(GpuId gpu, Bytes unreported) { mutable_gpu(gpu).unreported = unreported; }
   // Whether the GPU has tokens to give at all.
   void set_serves(GpuId gpu, bool serves);
 
@@ -105,12 +107,16 @@ class InstancePool {
 
   // Whether one more that runs fits beside those that hold a token; and how it would look with fewer: `fits` with
   // `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
-  bool has_room(const Gpu& gpu, Bytes memory) const { return gpu.memory_in_use + memory <= gpu.memory; }
+  bool has_room(const Gpu& gpu, Bytes memory) const { return fits_beside(gpu, memory, gpu.memory_in_use); }
   bool fits(const Gpu& gpu, Bytes memory, std::size_t instances, Bytes committed) const {
-    return instances < instances_per_gpu_ && committed + memory <= gpu.memory;
+    return instances < instances_per_gpu_ && fits_beside(gpu, memory, committed);
   }
 
  private:
+  // Alone it fits whatever nobody reports: it runs at the price of what is there, rather than never.
+  static bool fits_beside(const Gpu& gpu, Bytes memory, Bytes others) {
+    return others + memory <= (others == Bytes(0) ? gpu.memory : gpu.memory - gpu.unreported);
+  }
   Gpu& mutable_gpu(GpuId gpu);
   void count(Gpu& gpu, const Instance& instance);
   void uncount(Gpu& gpu, const Instance& instance);

@@ -54,7 +54,7 @@ void Residency::settle(Instant now, ResidencyDecisions& out) {
 // Memory of unknown size is never short by the books; instances say when it is.
 void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.memory == Bytes(0)) return;
-  const Bytes short_of = device.books.reserved - device.memory - device.books.outgoing;
+  const Bytes short_of = device.books.reserved - device.room() - device.books.outgoing;
   if (short_of > Bytes(0)) swap_out(now, device, short_of, Displace::kAnyIdle, InstanceId(), out);
 
   // What could not leave blocks a running invocation: its instance goes.
@@ -64,7 +64,7 @@ void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisio
     if (record->runs && may_return(device, *record)) waited_for += record->returning();
   }
   if (waited_for == Bytes(0)) return;
-  const Bytes blocked = device.books.occupied + waited_for - device.memory - device.books.outgoing;
+  const Bytes blocked = device.books.occupied + waited_for - device.room() - device.books.outgoing;
   if (blocked > Bytes(0)) stop_idle(now, device, blocked, InstanceId(), out);
 }
 
@@ -84,7 +84,9 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
                    [](const Record* a, const Record* b) { return a->last_used < b->last_used; });
   Bytes occupied = device.books.occupied;
   for (Record* record : waiting) {
-    if (device.memory != Bytes(0) && occupied + record->returning() > device.memory) continue;
+    // Alone it is tried whatever else the device says.
+    const Bytes room = occupied == record->occupied() ? device.memory : device.room();
+    if (device.memory != Bytes(0) && occupied + record->returning() > room) continue;
     occupied += record->returning();
     start_move(now, device, *record, MoveDirection::kIn, record->use.away, out);
   }
@@ -137,7 +139,7 @@ void Residency::bring_back_wanted(Instant now, Device& device, ResidencyDecision
 // once it is free.
 bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
                                 ResidencyDecisions& out) {
-  const Bytes over = device.books.reserved + promised + record.use.away - device.memory;
+  const Bytes over = device.books.reserved + promised + record.use.away - device.room();
   if (device.memory == Bytes(0) || over <= Bytes(0)) {
     start_move(now, device, record, MoveDirection::kIn, record.use.away, out);
     return true;

@@ -239,6 +239,17 @@ bool Residency::wants_memory(InstanceId id) {
   return true;
 }
 
+bool Residency::device_used(GpuId gpu, Bytes used) {
+  Device& device = devices_.at(gpu);
+  const bool moves = device.books.on_the_link > Bytes(0) || device.books.outgoing > Bytes(0);
+  if (device.memory == Bytes(0) || moves) return false;
+  const Bytes before = device.unreported.bytes();
+  device.unreported.sample(used, device.books.occupied);
+  const Bytes after = device.unreported.bytes();
+  if (after < before) ++device.freed;
+  return after != before;
+}
+
 std::vector<InstanceId> Residency::expire(Instant now) {
   std::vector<InstanceId> given_up;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {

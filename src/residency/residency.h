@@ -13,7 +13,8 @@
 // instance was stopped.
 //
 // The books count, per device: what reports say is there; for what runs at least what its function is expected to need;
-// for an instance that never reports, the expectation. An instance that never reports is never moved.
+// for an instance that never reports, the expectation. An instance that never reports is never moved. What the device has
+// given beyond that is not in the books, but leaves less room for what is (unreported.h).
 //
 // Nothing waits for ever. Every move has a deadline; one that passes it, and one that failed, makes its instance
 // unmovable until it runs again, and if a running invocation waits for that room, idle instances are stopped instead.
@@ -43,6 +44,7 @@
 #include "residency/footprint.h"
 #include "residency/memory_use.h"
 #include "residency/swap_policy.h"
+#include "residency/unreported.h"
 
 namespace fairlead {
 
@@ -120,6 +122,7 @@ class Residency {
   bool moved(InstanceId instance, MoveDirection direction, MoveOutcome outcome);
   bool needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes);
   bool wants_memory(InstanceId instance);
+  bool device_used(GpuId gpu, Bytes used);  // as the device says; true: another part of it is unreported than before
   std::vector<InstanceId> expire(Instant now);  // whose moves were given up: they count otherwise now
   std::optional<Instant> next_deadline() const;
 
@@ -129,6 +132,7 @@ class Residency {
   // Bytes that stay on the device while it does not run; what it needs when it runs, as far as its own reports say.
   Bytes pinned(InstanceId instance) const;
   Bytes needed(InstanceId instance) const;
+  Bytes unreported(GpuId gpu) const { return devices_.at(gpu).unreported.bytes(); }
   const MemoryUse* use(InstanceId instance) const;  // null: it has never reported
   const MemoryCounters& counters() const { return counters_; }
 
@@ -201,12 +205,15 @@ class Residency {
   struct Device {
     GpuId id;
     Bytes memory{0};
+    Unreported unreported;
     std::map<InstanceId, Record> records;
     Books books;
     std::vector<Record*> absent;  // ordered by id
     std::deque<RoomRequest> requests;
     std::size_t reporting = 0;  // records that have reported
     std::uint64_t freed = 1;    // counts up whenever memory may have come free
+
+    Bytes room() const { return memory - unreported.bytes(); }  // for what is reported
   };
   struct Learnt {
     Bytes seed;
