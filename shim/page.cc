@@ -1,20 +1,18 @@
-// How a page is changed while other threads count. The new page starts with a copy of the counters, then becomes the
-// current one, and then gets what was still added to the old one after the copy: a thread that had read the old pointer
-// is through with its one instruction when the barrier returns. So no counter is ever too small on the way, and none is
-// wrong at the end.
+// How a page is changed while other threads count. The new page starts with a copy of the counters, then takes the old
+// one's place in the address space, which the kernel does between two instructions of any thread, and then gets what was
+// still added to the old one after the copy; that one is seen at a second address meanwhile. So no counter is ever too
+// small on the way, and none is wrong at the end.
+//
+// A pointer to the current page would be simpler, and loses what a thread adds that was interrupted between reading the
+// pointer and adding.
 #include "shim/page.h"
 
 #include <sys/mman.h>
 
-#include "shim/barrier.h"
 #include "shim/futex.h"
 
 namespace fairlead::shim {
 namespace {
-
-constexpr std::size_t kPageBytes = 4096;
-
-constinit wire::ShimPage own_page;
 
 using Counter = std::atomic<std::uint64_t> wire::ShimPage::*;
 constexpr Counter kCounters[] = {
@@ -33,39 +31,53 @@ wire::ShimPage* map(int descriptor) {
   return nullptr;
 }
 
+// The page that is there now, at another address too. Null: the system has no room for it.
+wire::ShimPage* second_view() {
+  void* const address = ::mremap(&page_detail::frame, 0, kPageBytes, MREMAP_MAYMOVE);
+  return address == MAP_FAILED ? nullptr : static_cast<wire::ShimPage*>(address);
+}
+
+bool put_in_place(int flags, int descriptor) {
+  void* const place = &page_detail::frame;
+  return ::mmap(place, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | flags, descriptor, 0) == place;
+}
+
+void move_counters(wire::ShimPage& before, wire::ShimPage& next, int descriptor, bool* moved) {
+  std::uint64_t copied[kCounterCount];
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    copied[i] = (before.*kCounters[i]).load(std::memory_order_relaxed);
+    (next.*kCounters[i]).store(copied[i], std::memory_order_relaxed);
+  }
+  next.gate.fetch_or(before.gate.load() & wire::kGateMemory);
+  *moved = put_in_place(0, descriptor);
+  if (!*moved) return;
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    const std::uint64_t late = (before.*kCounters[i]).load(std::memory_order_relaxed) - copied[i];
+    (next.*kCounters[i]).fetch_add(late, std::memory_order_relaxed);
+  }
+  // Whoever waits at the old page's gate looks at the new one.
+  before.gate.store(0);
+  futex_wake_all(before.gate);
+}
+
 }  // namespace
 
 namespace page_detail {
-constinit std::atomic<wire::ShimPage*> current{&own_page};
+constinit Frame frame;
+}
+
+void begin_page() {
+  put_in_place(MAP_ANONYMOUS, -1);
 }
 
 bool adopt_page(int descriptor) {
   wire::ShimPage* const next = map(descriptor);
-  if (next == nullptr) return false;
-  wire::ShimPage& before = page();
-  std::uint64_t copied[kCounterCount];
-  for (std::size_t i = 0; i < kCounterCount; ++i) {
-    copied[i] = (before.*kCounters[i]).load(std::memory_order_relaxed);
-    (next->*kCounters[i]).store(copied[i], std::memory_order_relaxed);
-  }
-  next->gate.fetch_or(before.gate.load() & wire::kGateMemory);
-  page_detail::current.store(next, std::memory_order_release);
-  order_all_threads();
-  for (std::size_t i = 0; i < kCounterCount; ++i) {
-    const std::uint64_t late = (before.*kCounters[i]).load(std::memory_order_relaxed) - copied[i];
-    (next->*kCounters[i]).fetch_add(late, std::memory_order_relaxed);
-  }
-  // Whoever waits at the old page's gate looks at the new one; the old page stays mapped for them.
-  before.gate.store(0);
-  futex_wake_all(before.gate);
-  return true;
-}
-
-void leave_page() {
-  for (const Counter counter : kCounters) (own_page.*counter).store(0, std::memory_order_relaxed);
-  own_page.gate.store(0);
-  own_page.memory_cap.store(0);
-  page_detail::current.store(&own_page, std::memory_order_release);
+  wire::ShimPage* const before = next != nullptr ? second_view() : nullptr;
+  bool moved = false;
+  if (before != nullptr) move_counters(*before, *next, descriptor, &moved);
+  if (before != nullptr) ::munmap(before, kPageBytes);
+  if (next != nullptr) ::munmap(next, kPageBytes);
+  return moved;
 }
 
 }  // namespace fairlead::shim

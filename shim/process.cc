@@ -33,7 +33,7 @@ void complain(const char* line) {
 
 void start_child() {
   leave_node();
-  leave_page();
+  begin_page();
   forget_threads();
   forget_captures();
   forget_all_work();
@@ -45,6 +45,7 @@ void start_child() {
 void start() {
   if (!watches_forks) watches_forks = ::pthread_atfork(nullptr, nullptr, start_child) == 0;
   prepare_barrier();
+  begin_page();
   const Settings settings = read_settings(environment, complain);
   if (settings.socket != nullptr && join_node(settings.socket, settings.token)) return;
   page().memory_cap.store(settings.memory_cap, std::memory_order_relaxed);

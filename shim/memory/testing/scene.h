@@ -21,14 +21,14 @@ struct Scene {
   };
 
   explicit Scene(const Options& options) : driver(options.device_bytes) {
-    leave_page();
+    begin_page();
     if (options.arena_bytes != 0) around.make_arena(options.arena_bytes);
     memory::set_up({options.backend, options.uvm, around.take_arena(), around.arena_bytes});
   }
   ~Scene() {
     for (const std::string& violation : driver.violations()) ADD_FAILURE() << violation;
     if (!abandoned_) memory::forget_all();
-    leave_page();
+    begin_page();
   }
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
