@@ -153,15 +153,14 @@ Status Core::State::admit(FlowId flow) const {
   if (function->second.max_concurrency == 0u) {
     return fail(Errc::kResourceExhausted, "reserved concurrency of flow {} is 0; raise it to invoke", flow.value());
   }
-  if (policy->queued() >= options.queue_limit) {
+  if (queued() >= options.queue_limit) {
     return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
-                policy->queued(), options.queue_limit);
+                queued(), options.queue_limit);
   }
-  const std::size_t queued = policy->view(flow).queued;
-  if (queued >= options.queue_limit_per_flow) {
+  if (queued(flow) >= options.queue_limit_per_flow) {
     return fail(Errc::kResourceExhausted,
-                "{} invocations of flow {} are queued, queue_limit_per_flow is {}; retry later", queued, flow.value(),
-                options.queue_limit_per_flow);
+                "{} invocations of flow {} are queued, queue_limit_per_flow is {}; retry later", queued(flow),
+                flow.value(), options.queue_limit_per_flow);
   }
   return {};
 }

@@ -74,7 +74,6 @@ FlowDemand Core::State::demand_of(Instant at, FlowId flow) const {
   if (!functions.contains(flow)) return demand;
   const FlowView view = policy->view(flow);
   if (view.state == FlowState::kActive) demand.claim = view.queued > 0 ? Claim::kQueued : Claim::kKept;
-  demand.queued = view.queued;
   demand.expected_gap = gap(at, view);
   return demand;
 }

@@ -71,7 +71,7 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each
 // other's place for ever.
 bool Core::State::may_go_for_a_start(const Instance& instance) const {
-  return !instance.fresh || policy->view(instance.flow).queued == 0;
+  return !instance.fresh || queued(instance.flow) == 0;
 }
 
 InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out) {

@@ -93,7 +93,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void count_memory(Instance& instance);
 
   FlowDemand demand_of(Instant at, FlowId flow) const override;
-  bool anything_queued() const override { return policy->queued() > 0; }
+  std::size_t queued(FlowId flow) const override { return policy->queued(flow); }
+  std::size_t queued() const override { return policy->queued(); }
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override;
   Duration cold_start(FlowId flow) const override;
   Duration expected_gap(FlowId flow) const override;

@@ -119,18 +119,21 @@ void FlowTable::expire(Instant now) {
   }
 }
 
+std::size_t FlowTable::queued(FlowId flow) const {
+  const auto found = slots_.find(flow);
+  return found == slots_.end() ? 0 : flows_[found->second].queue.size();
+}
+
 FlowView FlowTable::view(Slot slot, bool throttled) const {
   const Flow& flow = flows_[slot];
-  FlowView view;
-  view.flow = flow.id;
-  view.state = throttled ? FlowState::kThrottled : flow.inactive ? FlowState::kInactive : FlowState::kActive;
-  view.queued = flow.queue.size();
-  view.in_flight = flow.in_flight.size();
-  view.virtual_time = flow.virtual_time;
-  view.service_estimate = flow.service.value_or(Duration(0));
-  view.inter_arrival = flow.inter_arrival;
-  view.last_arrival = flow.last_arrival;
-  return view;
+  return {.flow = flow.id,
+          .state = throttled ? FlowState::kThrottled : flow.inactive ? FlowState::kInactive : FlowState::kActive,
+          .queued = flow.queue.size(),
+          .in_flight = flow.in_flight.size(),
+          .virtual_time = flow.virtual_time,
+          .service_estimate = flow.service.value_or(Duration(0)),
+          .inter_arrival = flow.inter_arrival,
+          .last_arrival = flow.last_arrival};
 }
 
 InFlight FlowTable::take_in_flight(Slot slot, InvocationId invocation) {

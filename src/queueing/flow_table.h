@@ -94,6 +94,7 @@ class FlowTable {
   void expire(Instant now);
 
   std::size_t queued() const { return queued_; }
+  std::size_t queued(FlowId flow) const;
 
   // `throttled` is the policy's word; the rest of the state is known here.
   FlowView view(Slot slot, bool throttled) const;

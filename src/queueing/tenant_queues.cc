@@ -142,6 +142,10 @@ void TenantQueues::expire(Instant now) {
   for (Tenant& tenant : tenants_) tenant.flows->expire(now);
 }
 
+std::size_t TenantQueues::queued(FlowId flow) const {
+  return tenant_of_.contains(flow) ? policy_of(flow).queued(flow) : 0;
+}
+
 FlowView TenantQueues::view(FlowId flow) const {
   const QueuePolicy& flows = policy_of(flow);
   FlowView view = flows.view(flow);

@@ -46,6 +46,7 @@ class TenantQueues final : public QueuePolicy {
   std::optional<Instant> next_expiry() const override;
   void expire(Instant now) override;
   std::size_t queued() const override { return queued_; }
+  std::size_t queued(FlowId flow) const override;
   FlowView view(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
 

@@ -50,7 +50,9 @@ void Residency::settle(Instant now, ResidencyDecisions& out) {
 void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.memory == Bytes(0)) return;
   const Bytes short_of = device.books.reserved - device.memory - device.books.outgoing;
-  if (short_of > Bytes(0)) swap_out(now, device, short_of, Displace::kAnyIdle, InstanceId(), out);
+  if (short_of > Bytes(0)) {
+    swap_out(now, device, short_of, candidates(now, device, Displace::kAnyIdle, InstanceId()), out);
+  }
 
   // What could not leave blocks a running invocation: its instance goes.
   if (device.books.absent_runs == 0) return;
@@ -100,12 +102,13 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
     Record* record;
     std::size_t queued;
   };
-  if (device.books.absent == device.books.absent_runs || !context_.anything_queued()) return;
+  if (device.books.absent == device.books.absent_runs || context_.queued() == 0) return;
   std::vector<Ahead> ahead;
   for (Record* record : device.absent) {
     if (!record->idle() || !may_return(device, *record)) continue;
-    const FlowDemand demand = context_.demand_of(now, record->flow);
-    if (demand.claim == Claim::kQueued && is_latest(device, *record)) ahead.push_back({record, demand.queued});
+    const std::size_t queued = context_.queued(record->flow);
+    if (queued == 0 || context_.demand_of(now, record->flow).claim != Claim::kQueued) continue;
+    if (is_latest(device, *record)) ahead.push_back({record, queued});
   }
   std::stable_sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) { return a.queued > b.queued; });
   Bytes promised{0};
@@ -140,9 +143,10 @@ bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Dis
   const Bytes short_of = over - device.books.outgoing;
   if (short_of > Bytes(0)) {
     Bytes available{0};
-    for (const SwapCandidate& c : candidates(now, device, displace, record.id)) available += c.movable;
+    std::vector<SwapCandidate> leaving = candidates(now, device, displace, record.id);
+    for (const SwapCandidate& candidate : leaving) available += candidate.movable;
     if (available < short_of) return false;
-    swap_out(now, device, short_of, displace, record.id, out);
+    swap_out(now, device, short_of, std::move(leaving), out);
   }
   promised += record.use.away;
   return false;
@@ -164,9 +168,8 @@ std::vector<SwapCandidate> Residency::candidates(Instant now, const Device& devi
   return all;
 }
 
-Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, Displace displace, InstanceId except,
+Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, std::vector<SwapCandidate> left,
                           ResidencyDecisions& out, std::set<InstanceId>* chosen) {
-  std::vector<SwapCandidate> left = candidates(now, device, displace, except);
   Bytes leaving{0};
   while (leaving < bytes && !left.empty()) {
     const std::size_t victim = swap_->victim(left);

@@ -73,14 +73,14 @@ using ResidencyDecisions = std::vector<ResidencyDecision>;
 // ---- what it asks of the layers beside it
 struct FlowDemand {
   Claim claim = Claim::kLeaving;
-  std::size_t queued = 0;
   Duration expected_gap{0};  // as SwapCandidate
 };
 class ResidencyContext {
  public:
   virtual ~ResidencyContext() = default;
   virtual FlowDemand demand_of(Instant now, FlowId flow) const = 0;
-  virtual bool anything_queued() const = 0;  // false: no demand has anything queued
+  virtual std::size_t queued(FlowId flow) const = 0;
+  virtual std::size_t queued() const = 0;  // over all flows
   // One of `idle`, which is not empty: the instance that is missed least.
   virtual InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const = 0;
 };
@@ -236,7 +236,7 @@ class Residency {
   static bool is_latest(const Device& device, const Record& record);
   bool may_return(const Device& device, const Record& record) const;
   std::vector<SwapCandidate> candidates(Instant now, const Device& device, Displace displace, InstanceId except) const;
-  Bytes swap_out(Instant now, Device& device, Bytes bytes, Displace displace, InstanceId except,
+  Bytes swap_out(Instant now, Device& device, Bytes bytes, std::vector<SwapCandidate> candidates,
                  ResidencyDecisions& out, std::set<InstanceId>* chosen = nullptr);
   Bytes stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
                   std::set<InstanceId>* chosen = nullptr);

@@ -70,7 +70,8 @@ void Residency::plan(Instant now, Device& device, const Record& asker, RoomReque
     request.awaited.insert(id);
   }
   if (found < request.bytes) {
-    found += swap_out(now, device, request.bytes - found, Displace::kAnyIdle, asker.id, out, &request.awaited);
+    found += swap_out(now, device, request.bytes - found, candidates(now, device, Displace::kAnyIdle, asker.id), out,
+                      &request.awaited);
   }
   if (found < request.bytes && asker.runs) {
     stop_idle(now, device, request.bytes - found, asker.id, out, &request.awaited);
