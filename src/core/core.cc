@@ -83,16 +83,16 @@ void Core::add_gpu(const GpuSpec& gpu) {
 }
 
 void Core::add_function(const FlowSpec& spec) {
-  FL_CHECK(state_->functions.emplace(spec.flow, spec).second, "flow {} is there already", spec.flow.value());
+  FL_CHECK(state_->functions.try_emplace(spec.flow, spec).second, "flow {} is there already", spec.flow.value());
   state_->residency.add_function(spec.flow, spec.expected_memory);
   state_->policy->add_flow(spec.flow, share_of(spec));
   state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
 }
 
 void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
-  const auto function = state_->functions.find(spec.flow);
-  if (function == state_->functions.end()) return;
-  function->second = spec;
+  FlowSpec* function = state_->functions.find(spec.flow);
+  if (function == nullptr) return;
+  *function = spec;
   state_->residency.update_function(spec.flow, spec.expected_memory);
   state_->policy->set_share(spec.flow, share_of(spec));
   state_->retire_instances(now, spec.flow, out);
@@ -101,9 +101,9 @@ void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
 }
 
 void Core::set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out) {
-  const auto function = state_->functions.find(flow);
-  if (function == state_->functions.end()) return;
-  function->second.max_concurrency = limit;
+  FlowSpec* function = state_->functions.find(flow);
+  if (function == nullptr) return;
+  function->max_concurrency = limit;
   state_->limit_concurrency(now, flow, out);
   state_->dispatch(now, out);
 }
@@ -139,7 +139,7 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
   State::Invocation accepted;
   accepted.flow = flow;
   accepted.arrived = now;
-  FL_CHECK(state_->invocations.emplace(invocation, accepted).second, "invocation {} arrived twice", invocation.value());
+  FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice", invocation.value());
   ++state_->counters.arrived;
   state_->policy->on_arrival(now, flow, invocation);
   state_->dispatch(now, out);
@@ -148,9 +148,9 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
 
 Status Core::State::admit(FlowId flow) const {
   if (draining) return fail(Errc::kUnavailable, "the node is draining and accepts no invocations");
-  const auto function = functions.find(flow);
-  if (function == functions.end()) return fail(Errc::kNotFound, "flow {} is no function of this node", flow.value());
-  if (function->second.max_concurrency == 0u) {
+  const FlowSpec* function = functions.find(flow);
+  if (function == nullptr) return fail(Errc::kNotFound, "flow {} is no function of this node", flow.value());
+  if (function->max_concurrency == 0u) {
     return fail(Errc::kResourceExhausted, "reserved concurrency of flow {} is 0; raise it to invoke", flow.value());
   }
   if (queued() >= options.queue_limit) {
@@ -166,10 +166,10 @@ Status Core::State::admit(FlowId flow) const {
 }
 
 void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
-  const auto found = state_->invocations.find(invocation);
-  if (found == state_->invocations.end() || found->second.instance) return;
-  FL_CHECK(state_->policy->cancel(now, found->second.flow, invocation), "invocation {}", invocation.value());
-  state_->complete(now, found, Outcome::kCancelled, Duration(0), out);
+  const State::Invocation* found = state_->invocations.find(invocation);
+  if (found == nullptr || found->instance) return;
+  FL_CHECK(state_->policy->cancel(now, found->flow, invocation), "invocation {}", invocation.value());
+  state_->complete(now, invocation, Outcome::kCancelled, Duration(0), out);
   state_->dispatch(now, out);
 }
 

@@ -28,14 +28,13 @@ void Core::restore_gpu(Instant now, GpuId gpu, Actions& out) {
 // Queued again only after the instance has gone: what is requeued may be cancelled at once, and then nothing may be
 // bound to it.
 void Core::State::drain_instance(Instant now, Instance& instance, Actions& out) {
-  const auto bound = instance.bound ? invocations.find(instance.bound) : invocations.end();
-  FL_CHECK(!instance.bound || bound != invocations.end(), "invocation {}", instance.bound.value());
-  if (bound != invocations.end() && bound->second.running) {
+  const InvocationId bound = instance.bound;
+  if (bound && invocations.at(bound).running) {
     instance.retiring = true;
     return;
   }
   stop(now, instance.id, StopReason::kGpuDrained, out);
-  if (bound != invocations.end()) requeue(now, bound, out);
+  if (bound) requeue(now, bound, out);
 }
 
 }  // namespace fairlead

@@ -88,7 +88,7 @@ InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placeme
 void Core::State::fail_start(Instant now, const Instance& instance, Actions& out) {
   if (!instance.starts_ahead() || !functions.contains(instance.flow)) return;
   const auto head = policy->fail_head(now, instance.flow, now - instance.last_used);
-  if (head) complete(now, invocations.find(*head), Outcome::kStartFailed, Duration(0), out);
+  if (head) complete(now, *head, Outcome::kStartFailed, Duration(0), out);
 }
 
 }  // namespace fairlead

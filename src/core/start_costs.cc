@@ -8,18 +8,17 @@ namespace fairlead {
 
 void Core::State::learn_cold_start(FlowId flow, Duration took) {
   const auto [mean, is_first] = cold_starts.try_emplace(flow, took);
-  if (!is_first) mean->second += (took - mean->second) / 10;
+  if (!is_first) *mean += (took - *mean) / 10;
 }
 
 Duration Core::State::cold_start(FlowId flow) const {
-  const auto found = cold_starts.find(flow);
-  return found == cold_starts.end() ? Duration(0) : found->second;
+  const Duration* known = cold_starts.find(flow);
+  return known == nullptr ? Duration(0) : *known;
 }
 
 // Tells the policy when it changes. Called where an instance of the flow comes, goes, or takes or gives back its token.
 void Core::State::note_setup(FlowId flow) {
-  const auto known = functions.find(flow);
-  if (known == functions.end()) return;
+  if (!functions.contains(flow)) return;
   const std::vector<Instance*>& instances = pool.of_flow(flow);
   const bool is_warm = std::any_of(instances.begin(), instances.end(),
                                    [](const Instance* instance) { return instance->spare() && !instance->retiring; });

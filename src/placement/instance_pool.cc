@@ -71,9 +71,9 @@ void InstancePool::remove(InstanceId id) {
   Gpu& gpu = mutable_gpu(instance.gpu);
   uncount(gpu, instance);
   erase_pointer(gpu.instances, &instance);
-  const auto siblings = by_flow_.find(instance.flow);
-  erase_pointer(siblings->second, &instance);
-  if (siblings->second.empty()) by_flow_.erase(siblings);
+  std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
+  erase_pointer(siblings, &instance);
+  if (siblings.empty()) by_flow_.erase(instance.flow);
   instances_.erase(found);
 }
 
@@ -126,8 +126,8 @@ Instance* InstancePool::find(InstanceId instance) {
 
 const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
   static const std::vector<Instance*> none;
-  const auto found = by_flow_.find(flow);
-  return found == by_flow_.end() ? none : found->second;
+  const std::vector<Instance*>* found = by_flow_.find(flow);
+  return found == nullptr ? none : *found;
 }
 
 const Gpu& InstancePool::gpu(GpuId gpu) const {

@@ -15,9 +15,9 @@
 
 #include <cstddef>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
 
@@ -118,7 +118,7 @@ class InstancePool {
   const std::size_t instances_per_gpu_;
   std::map<GpuId, Gpu> gpus_;
   std::map<InstanceId, Instance> instances_;
-  std::unordered_map<FlowId, std::vector<Instance*>> by_flow_;
+  IdMap<FlowId, std::vector<Instance*>> by_flow_;
   std::size_t tokens_in_use_ = 0;
   std::uint64_t next_instance_ = 1;
 };

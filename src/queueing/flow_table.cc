@@ -29,7 +29,7 @@ FlowTable::Slot FlowTable::add(FlowId flow, const FlowShare& share) {
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  FL_CHECK(slots_.emplace(flow, slot).second, "flow {} is there already", flow.value());
+  FL_CHECK(slots_.try_emplace(flow, slot).second, "flow {} is there already", flow.value());
   flows_[slot].id = flow;
   flows_[slot].tenant = share.tenant;
   set_share(slot, share);
@@ -46,9 +46,9 @@ void FlowTable::remove(FlowId flow) {
 }
 
 FlowTable::Slot FlowTable::slot_of(FlowId flow) const {
-  const auto found = slots_.find(flow);
-  FL_CHECK(found != slots_.end(), "flow {} was not added", flow.value());
-  return found->second;
+  const Slot* found = slots_.find(flow);
+  FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
+  return *found;
 }
 
 void FlowTable::set_share(Slot slot, const FlowShare& share) {
@@ -120,8 +120,8 @@ void FlowTable::expire(Instant now) {
 }
 
 std::size_t FlowTable::queued(FlowId flow) const {
-  const auto found = slots_.find(flow);
-  return found == slots_.end() ? 0 : flows_[found->second].queue.size();
+  const Slot* found = slots_.find(flow);
+  return found == nullptr ? 0 : flows_[*found].queue.size();
 }
 
 FlowView FlowTable::view(Slot slot, bool throttled) const {

@@ -37,12 +37,12 @@ void Residency::add_gpu(GpuId gpu, Bytes memory) {
 // ---- functions
 
 void Residency::add_function(FlowId flow, Bytes seed) {
-  functions_.insert_or_assign(flow, Learnt{seed, Footprint(seed)});
+  functions_[flow] = Learnt{seed, Footprint(seed)};
 }
 
 void Residency::update_function(FlowId flow, Bytes seed) {
-  const auto found = functions_.find(flow);
-  if (found != functions_.end() && found->second.seed != seed) found->second = Learnt{seed, Footprint(seed)};
+  Learnt* learnt = functions_.find(flow);
+  if (learnt != nullptr && learnt->seed != seed) *learnt = Learnt{seed, Footprint(seed)};
 }
 
 void Residency::remove_function(FlowId flow) {
@@ -50,14 +50,13 @@ void Residency::remove_function(FlowId flow) {
 }
 
 Bytes Residency::expected(FlowId flow) const {
-  const auto found = functions_.find(flow);
-  return found == functions_.end() ? Bytes(0) : found->second.footprint.estimate();
+  const Learnt* learnt = functions_.find(flow);
+  return learnt == nullptr ? Bytes(0) : learnt->footprint.estimate();
 }
 
 // One invocation is over and its peak is known.
 void Residency::learn(Record& record) {
-  const auto function = functions_.find(record.flow);
-  if (function != functions_.end()) function->second.footprint.sample(record.peak);
+  if (Learnt* learnt = functions_.find(record.flow)) learnt->footprint.sample(record.peak);
   record.sample_due = false;
   record.peak = Bytes(0);
 }
@@ -151,8 +150,7 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
     learn(*record);
   } else if (record->runs) {
     record->demand = std::max(record->demand, use.needed());
-    const auto function = functions_.find(record->flow);
-    if (function != functions_.end()) function->second.footprint.raise(use.needed());
+    if (Learnt* learnt = functions_.find(record->flow)) learnt->footprint.raise(use.needed());
   }
   recount(*record);
   return true;
@@ -327,13 +325,13 @@ void Residency::check_books() const {
 // ---- what is known of one instance
 
 Residency::Record* Residency::find(InstanceId id) {
-  const auto found = records_.find(id);
-  return found == records_.end() ? nullptr : found->second;
+  Record* const* found = records_.find(id);
+  return found == nullptr ? nullptr : *found;
 }
 
 const Residency::Record* Residency::find(InstanceId id) const {
-  const auto found = records_.find(id);
-  return found == records_.end() ? nullptr : found->second;
+  Record* const* found = records_.find(id);
+  return found == nullptr ? nullptr : *found;
 }
 
 Bytes Residency::pinned(InstanceId id) const {

@@ -33,11 +33,11 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "residency/footprint.h"
@@ -207,8 +207,8 @@ class Residency {
     std::uint64_t freed = 1;    // counts up whenever memory may have come free
   };
   struct Learnt {
-    Bytes seed;
-    Footprint footprint;
+    Bytes seed{0};
+    Footprint footprint{Bytes(0)};
   };
   // Whose memory may leave for another's: that of idle instances, or only of those whose flows are throttled or inactive.
   enum class Displace { kAnyIdle, kLeaving, kLeavingUnlessCameBack, kNobody };
@@ -254,8 +254,8 @@ class Residency {
   const std::unique_ptr<SwapPolicy> swap_;
   const ResidencyContext& context_;
   std::map<GpuId, Device> devices_;
-  std::unordered_map<InstanceId, Record*> records_;  // of all devices
-  std::unordered_map<FlowId, Learnt> functions_;
+  IdMap<InstanceId, Record*> records_;  // of all devices
+  IdMap<FlowId, Learnt> functions_;
   std::set<std::pair<Instant, InstanceId>> deadlines_;  // of moves and stops
   MemoryCounters counters_;
 };

@@ -92,8 +92,8 @@ void Residency::answer(const RoomRequest& request, Device& device, bool granted,
   recount(asker);
   // Refused beside others; next time it is admitted only where it fits.
   const bool fits_alone = device.memory == Bytes(0) || wanted <= device.memory;
-  const auto function = functions_.find(asker.flow);
-  if (!granted && fits_alone && function != functions_.end()) function->second.footprint.sample(wanted);
+  Learnt* learnt = functions_.find(asker.flow);
+  if (!granted && fits_alone && learnt != nullptr) learnt->footprint.sample(wanted);
   out.push_back(RoomAnswer{request.instance, *request.request, granted});
 }
 
