@@ -253,8 +253,10 @@ std::vector<GpuView> Core::gpus() const {
   return views;
 }
 
-const CoreCounters& Core::counters() const {
-  return state_->counters;
+CoreCounters Core::counters() const {
+  CoreCounters counters = state_->counters;
+  counters.memory = state_->residency.counters();
+  return counters;
 }
 
 const QueuePolicy& Core::policy() const {

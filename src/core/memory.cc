@@ -46,7 +46,6 @@ void Core::State::settle_memory(Instant now, Actions& out) {
       evict(now, std::get<StopIdle>(decision).instance, out);
     }
   }
-  counters.memory = residency.counters();
 }
 
 // Placement counts what residency knows.

@@ -113,7 +113,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   IdMap<FlowId, Duration> told_setups;  // QueuePolicy::set_setup, as told last
   Instant latest{};                     // of the event that is being handled
 
-  CoreCounters counters;
+  CoreCounters counters;  // but those of memory
   bool draining = false;
 };
 

@@ -72,16 +72,19 @@ bool Residency::may_return(const Device& device, const Record& record) const {
 
 void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.books.absent_runs == 0) return;
+  Bytes occupied = device.books.occupied;
+  const auto fits = [&](const Record* record) {
+    return device.memory == Bytes(0) || occupied + record->use.away <= device.memory;
+  };
   std::vector<Record*> waiting;
   for (Record* record : device.absent) {
-    if (record->runs && may_return(device, *record)) waiting.push_back(record);
+    if (record->runs && may_return(device, *record) && fits(record)) waiting.push_back(record);
   }
-  if (waiting.empty()) return;
-  std::stable_sort(waiting.begin(), waiting.end(),
-                   [](const Record* a, const Record* b) { return a->last_used < b->last_used; });
-  Bytes occupied = device.books.occupied;
+  std::sort(waiting.begin(), waiting.end(), [](const Record* a, const Record* b) {
+    return std::pair(a->last_used, a->id) < std::pair(b->last_used, b->id);
+  });
   for (Record* record : waiting) {
-    if (device.memory != Bytes(0) && occupied + record->use.away > device.memory) continue;
+    if (!fits(record)) continue;
     occupied += record->use.away;
     start_move(now, device, *record, MoveDirection::kIn, record->use.away, out);
   }
@@ -89,10 +92,9 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
 
 // Of the idle instances of its flow here.
 bool Residency::is_latest(const Device& device, const Record& record) {
-  return std::none_of(device.records.begin(), device.records.end(), [&](const auto& entry) {
-    const Record& other = entry.second;
-    return other.flow == record.flow && other.idle() &&
-           std::pair(other.last_used, other.id) > std::pair(record.last_used, record.id);
+  return std::none_of(device.records.begin(), device.records.end(), [&](const Record* other) {
+    return other->flow == record.flow && other->idle() &&
+           std::pair(other->last_used, other->id) > std::pair(record.last_used, record.id);
   });
 }
 
@@ -110,7 +112,9 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
     if (queued == 0 || context_.demand_of(now, record->flow).claim != Claim::kQueued) continue;
     if (is_latest(device, *record)) ahead.push_back({record, queued});
   }
-  std::stable_sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) { return a.queued > b.queued; });
+  std::sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) {
+    return std::pair(b.queued, a.record->id) < std::pair(a.queued, b.record->id);
+  });
   Bytes promised{0};
   const Displace displace = options_.policy == MemoryPolicy::kPrefetchSwap ? Displace::kLeaving : Displace::kNobody;
   for (const Ahead& next : ahead) {
@@ -121,13 +125,13 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
 void Residency::bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.books.wanted == 0) return;
   Bytes promised{0};
-  for (auto& [id, record] : device.records) {
-    if (record.wanted && record.use.away == Bytes(0) && !record.asked && !record.moving) {
-      record.wanted = false;
-      recount(record);
+  for (Record* record : device.records) {
+    if (record->wanted && record->use.away == Bytes(0) && !record->asked && !record->moving) {
+      record->wanted = false;
+      recount(*record);
     }
-    if (!record.wanted || !record.idle() || !may_return(device, record)) continue;
-    bring_back_idle(now, device, record, Displace::kLeavingUnlessCameBack, promised, out);
+    if (!record->wanted || !record->idle() || !may_return(device, *record)) continue;
+    bring_back_idle(now, device, *record, Displace::kLeavingUnlessCameBack, promised, out);
   }
 }
 
@@ -158,12 +162,13 @@ std::vector<SwapCandidate> Residency::candidates(Instant now, const Device& devi
                                                  InstanceId except) const {
   std::vector<SwapCandidate> all;
   if (options_.policy == MemoryPolicy::kNone || displace == Displace::kNobody) return all;
-  for (const auto& [id, record] : device.records) {
-    if (id == except || record.movable() == Bytes(0)) continue;
-    const FlowDemand demand = context_.demand_of(now, record.flow);
+  for (const Record* record : device.records) {
+    const Bytes movable = record->movable();
+    if (record->id == except || movable == Bytes(0)) continue;
+    if (displace == Displace::kLeavingUnlessCameBack && record->came_back) continue;
+    const FlowDemand demand = context_.demand_of(now, record->flow);
     if (displace != Displace::kAnyIdle && demand.claim != Claim::kLeaving) continue;
-    if (displace == Displace::kLeavingUnlessCameBack && record.came_back) continue;
-    all.push_back({id, demand.claim, record.last_used, demand.expected_gap, record.movable()});
+    all.push_back({record->id, demand.claim, record->last_used, demand.expected_gap, movable});
   }
   return all;
 }
@@ -173,7 +178,7 @@ Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, std::vector<
   Bytes leaving{0};
   while (leaving < bytes && !left.empty()) {
     const std::size_t victim = swap_->victim(left);
-    Record& record = device.records.at(left[victim].instance);
+    Record& record = records_.at(left[victim].instance);
     const Bytes part = std::min(bytes - leaving, left[victim].movable);
     start_move(now, device, record, MoveDirection::kOut, part, out);
     if (chosen != nullptr) chosen->insert(record.id);
@@ -186,14 +191,15 @@ Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, std::vector<
 Bytes Residency::stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
                            std::set<InstanceId>* chosen) {
   std::vector<InstanceId> idle;
-  for (const auto& [id, record] : device.records) {
-    if (record.idle() && !record.moving && record.occupied() > Bytes(0) && id != except) idle.push_back(id);
+  for (const Record* record : device.records) {
+    const bool holds = record->idle() && !record->moving && record->occupied() > Bytes(0);
+    if (holds && record->id != except) idle.push_back(record->id);
   }
   Bytes leaving{0};
   while (leaving < bytes && !idle.empty()) {
     const InstanceId victim = context_.cheapest_to_stop(idle);
     std::erase(idle, victim);
-    Record& record = device.records.at(victim);
+    Record& record = records_.at(victim);
     leaving += record.occupied();
     begin_stop(now, record);
     if (chosen != nullptr) chosen->insert(victim);

@@ -65,18 +65,27 @@ void Residency::learn(Record& record) {
 
 void Residency::add(Instant now, InstanceId id, FlowId flow, GpuId gpu, Bytes demand) {
   Device& device = devices_.at(gpu);
-  Record& record = device.records[id];
+  Record& record = records_[id];
   record.id = id;
   record.flow = flow;
   record.device = &device;
   record.demand = demand;
   record.last_used = now;
-  records_[id] = &record;
+  enter(device.records, record);
   recount(record);
 }
 
+void Residency::enter(std::vector<Record*>& list, Record& record) {
+  const auto by_id = [](const Record* listed, InstanceId id) { return listed->id < id; };
+  list.insert(std::lower_bound(list.begin(), list.end(), record.id, by_id), &record);
+}
+
+void Residency::leave(std::vector<Record*>& list, const Record& record) {
+  list.erase(std::find(list.begin(), list.end(), &record));
+}
+
 bool Residency::run(Instant now, InstanceId id, Bytes demand) {
-  Record& record = *find(id);
+  Record& record = records_.at(id);
   if (record.sample_due && record.peak > Bytes(0)) learn(record);
   record.runs = true;
   record.sample_due = false;
@@ -92,11 +101,11 @@ bool Residency::run(Instant now, InstanceId id, Bytes demand) {
 // It ran nothing, so what it holds is no sample of what an invocation needs.
 void Residency::started(Instant now, InstanceId id) {
   rest(now, id);
-  find(id)->sample_due = false;
+  records_.at(id).sample_due = false;
 }
 
 void Residency::rest(Instant now, InstanceId id) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || !record->runs) return;
   record->runs = false;
   record->sample_due = true;
@@ -106,7 +115,7 @@ void Residency::rest(Instant now, InstanceId id) {
 }
 
 void Residency::stopping(Instant now, InstanceId id) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return;
   begin_stop(now, *record);
 }
@@ -120,7 +129,7 @@ void Residency::begin_stop(Instant now, Record& record) {
 }
 
 void Residency::gone(InstanceId id) {
-  if (Record* record = find(id)) erase(*record);
+  if (Record* record = records_.find(id)) erase(*record);
 }
 
 void Residency::erase(Record& record) {
@@ -129,7 +138,7 @@ void Residency::erase(Record& record) {
   clear_deadline(record);
   count_as(record, Books());
   if (record.reported) --device.reporting;
-  device.records.erase(id);
+  leave(device.records, record);
   records_.erase(id);
   std::erase_if(device.requests, [&](const RoomRequest& r) { return r.instance == id; });
   tell_requests(device, id, true);
@@ -138,7 +147,7 @@ void Residency::erase(Record& record) {
 // ---- events
 
 bool Residency::report(InstanceId id, const MemoryUse& use) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
   Device& device = *record->device;
   if (!std::exchange(record->reported, true)) ++device.reporting;
@@ -157,7 +166,7 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
 }
 
 bool Residency::moved(InstanceId id, MoveDirection direction, MoveOutcome outcome) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->moving != direction) return false;
   Device& device = *record->device;
   clear_deadline(*record);
@@ -213,7 +222,7 @@ void Residency::tell_requests(Device& device, InstanceId id, bool freed) {
 }
 
 bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Bytes bytes) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
   std::deque<RoomRequest>& requests = record->device->requests;
   const bool is_repeated = std::any_of(requests.begin(), requests.end(),
@@ -224,7 +233,7 @@ bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Byt
 }
 
 bool Residency::wants_memory(InstanceId id) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
   record->stuck_in = false;
   record->tried_at = 0;
@@ -238,7 +247,7 @@ std::vector<InstanceId> Residency::expire(Instant now) {
   std::vector<InstanceId> given_up;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const InstanceId id = deadlines_.begin()->second;
-    Record& record = *find(id);
+    Record& record = records_.at(id);
     if (record.stopping) {
       gone(id);
       continue;
@@ -298,12 +307,10 @@ void Residency::count_as(Record& record, const Books& books) {
   device.books += books;
   record.counted = books;
   if (is_absent == was_absent) return;
-  const auto place = std::lower_bound(device.absent.begin(), device.absent.end(), record.id,
-                                      [](const Record* listed, InstanceId id) { return listed->id < id; });
   if (is_absent) {
-    device.absent.insert(place, &record);
+    enter(device.absent, record);
   } else {
-    device.absent.erase(place);
+    leave(device.absent, record);
   }
 }
 
@@ -311,9 +318,9 @@ void Residency::check_books() const {
   for (const auto& [gpu, device] : devices_) {
     Books sum;
     std::vector<const Record*> absent;
-    for (const auto& [id, record] : device.records) {
-      sum += record.books();
-      if (record.absent()) absent.push_back(&record);
+    for (const Record* record : device.records) {
+      sum += record->books();
+      if (record->absent()) absent.push_back(record);
     }
     FL_CHECK(sum == device.books, "GPU {}: occupied {} reserved {} outgoing {}", gpu.value(),
              device.books.occupied.count(), device.books.reserved.count(), device.books.outgoing.count());
@@ -324,29 +331,19 @@ void Residency::check_books() const {
 
 // ---- what is known of one instance
 
-Residency::Record* Residency::find(InstanceId id) {
-  Record* const* found = records_.find(id);
-  return found == nullptr ? nullptr : *found;
-}
-
-const Residency::Record* Residency::find(InstanceId id) const {
-  Record* const* found = records_.find(id);
-  return found == nullptr ? nullptr : *found;
-}
-
 Bytes Residency::pinned(InstanceId id) const {
-  const Record& record = *find(id);
+  const Record& record = records_.at(id);
   if (!record.reported) return record.demand;
   if (options_.policy == MemoryPolicy::kNone) return record.use.needed();
   return record.stuck_out ? record.use.resident : record.use.fixed;
 }
 
 Bytes Residency::needed(InstanceId id) const {
-  return find(id)->use.needed();
+  return records_.at(id).use.needed();
 }
 
 const MemoryUse* Residency::use(InstanceId id) const {
-  const Record* record = find(id);
+  const Record* record = records_.find(id);
   return record == nullptr || !record->reported ? nullptr : &record->use;
 }
 

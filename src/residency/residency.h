@@ -199,9 +199,9 @@ class Residency {
   struct Device {
     GpuId id;
     Bytes memory{0};
-    std::map<InstanceId, Record> records;
+    std::vector<Record*> records;  // ordered by id, like every list of records
+    std::vector<Record*> absent;   // of them
     Books books;
-    std::vector<Record*> absent;  // ordered by id
     std::deque<RoomRequest> requests;
     std::size_t reporting = 0;  // records that have reported
     std::uint64_t freed = 1;    // counts up whenever memory may have come free
@@ -214,8 +214,8 @@ class Residency {
   enum class Displace { kAnyIdle, kLeaving, kLeavingUnlessCameBack, kNobody };
 
   // ---- residency.cc
-  Record* find(InstanceId instance);
-  const Record* find(InstanceId instance) const;
+  static void enter(std::vector<Record*>& list, Record& record);
+  static void leave(std::vector<Record*>& list, const Record& record);
   void erase(Record& record);
   static void recount(Record& record);
   static void count_as(Record& record, const Books& books);
@@ -254,7 +254,7 @@ class Residency {
   const std::unique_ptr<SwapPolicy> swap_;
   const ResidencyContext& context_;
   std::map<GpuId, Device> devices_;
-  IdMap<InstanceId, Record*> records_;  // of all devices
+  IdMap<InstanceId, Record> records_;  // of all devices
   IdMap<FlowId, Learnt> functions_;
   std::set<std::pair<Instant, InstanceId>> deadlines_;  // of moves and stops
   MemoryCounters counters_;
