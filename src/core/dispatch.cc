@@ -55,7 +55,7 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.state = InstanceState::kBusy;
   instance.answered = false;
   instance.last_used = now;
-  const Instant deadline = now + functions.at(instance.flow).timeout;
+  const Instant deadline = now + functions.at(instance.flow).spec.timeout;
   deadlines.set(instance.id, deadline);
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
   if (invocation.start == StartKind::kHostWarm) ++counters.host_warm_starts;

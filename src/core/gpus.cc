@@ -12,11 +12,10 @@ void Core::set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out) 
 
 void Core::drain_gpu(Instant now, GpuId gpu, Actions& out) {
   state_->pool.set_serves(gpu, false);
-  std::vector<InstanceId> ids;  // a copy: stopping changes the GPU's list, whose order is nobody's
-  for (const auto& [id, instance] : state_->pool.instances()) {
-    if (instance.gpu == gpu) ids.push_back(id);
+  for (const InstanceId id : state_->pool.ids()) {
+    Instance& instance = *state_->pool.find(id);
+    if (instance.gpu == gpu) state_->drain_instance(now, instance, out);
   }
-  for (const InstanceId id : ids) state_->drain_instance(now, *state_->pool.find(id), out);
   state_->dispatch(now, out);
 }
 

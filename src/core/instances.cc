@@ -115,7 +115,7 @@ void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
 
 // A function that may not run at all keeps nothing waiting.
 void Core::State::limit_concurrency(Instant now, FlowId flow, Actions& out) {
-  const auto& limit = functions.at(flow).max_concurrency;
+  const auto& limit = functions.at(flow).spec.max_concurrency;
   policy->set_max_concurrency(flow, limit);
   if (limit == 0u) complete_queued(now, flow, Outcome::kCancelled, out);
 }

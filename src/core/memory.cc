@@ -79,7 +79,7 @@ FlowDemand Core::State::demand_of(Instant at, FlowId flow) const {
 
 InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) const {
   std::vector<const Instance*> candidates;
-  for (const InstanceId id : idle) candidates.push_back(&pool.instances().at(id));
+  for (const InstanceId id : idle) candidates.push_back(pool.find(id));
   return eviction->victim(candidates).id;
 }
 

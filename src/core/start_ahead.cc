@@ -64,7 +64,7 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
       std::count_if(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); }));
   const FlowView view = policy->view(flow);
   if (coming >= std::min(pool.free_tokens(), view.queued)) return false;
-  const auto limit = functions.at(flow).max_concurrency;
+  const auto limit = functions.at(flow).spec.max_concurrency;
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
 }
 

@@ -21,6 +21,11 @@ namespace fairlead {
 struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts {
   State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
 
+  struct Function {
+    FlowSpec spec;
+    std::optional<Duration> cold_start = {};  // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
+    Duration told_setup{0};                   // QueuePolicy::set_setup, as told last
+  };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
     FlowId flow;
@@ -103,15 +108,13 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   const std::unique_ptr<const EvictionPolicy> eviction;
   const Placer placer{*eviction};
   Residency residency;
-  IdMap<FlowId, FlowSpec> functions;
+  IdMap<FlowId, Function> functions;
   InstancePool pool;
   IdMap<InvocationId, Invocation> invocations;
 
   Deadlines deadlines;  // idle instances have none
 
-  IdMap<FlowId, Duration> cold_starts;  // from StartInstance to ready: 0.9 old + 0.1 new
-  IdMap<FlowId, Duration> told_setups;  // QueuePolicy::set_setup, as told last
-  Instant latest{};                     // of the event that is being handled
+  Instant latest{};  // of the event that is being handled
 
   CoreCounters counters;  // but those of memory
   bool draining = false;

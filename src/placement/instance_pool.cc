@@ -64,9 +64,7 @@ void InstancePool::end_start(Instance& instance) {
 }
 
 void InstancePool::remove(InstanceId id) {
-  const auto found = instances_.find(id);
-  FL_CHECK(found != instances_.end(), "instance {}", id.value());
-  Instance& instance = found->second;
+  Instance& instance = instances_.at(id);
   release(instance);
   Gpu& gpu = mutable_gpu(instance.gpu);
   uncount(gpu, instance);
@@ -74,7 +72,7 @@ void InstancePool::remove(InstanceId id) {
   std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
   erase_pointer(siblings, &instance);
   if (siblings.empty()) by_flow_.erase(instance.flow);
-  instances_.erase(found);
+  instances_.erase(id);
 }
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
@@ -117,11 +115,6 @@ void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
   if (instance.starts_ahead()) --gpu.starting_ahead;
   if (!instance.spare()) gpu.memory_in_use -= instance.memory;
   gpu.memory_committed -= instance.spare() ? instance.pinned : instance.memory;
-}
-
-Instance* InstancePool::find(InstanceId instance) {
-  const auto found = instances_.find(instance);
-  return found == instances_.end() ? nullptr : &found->second;
 }
 
 const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
