@@ -6,7 +6,7 @@
 // until it is found or an entry is empty. The values lie beside the table and do not move, so that a reference holds until
 // its own entry is erased. The place of an erased value is given to the next.
 //
-// Example: 10,000 functions take a table of 32,768 entries of 16 bytes, and a search looks at 1.2 of them.
+// Example: 10,000 functions, ids 1 to 10,000, take a table of 32,768 entries of 16 bytes; every search ends at the first.
 //
 // Has no order and cannot be walked, so no decision can depend on one: ids() gives them sorted.
 // Threads: not thread-safe.

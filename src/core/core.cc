@@ -137,7 +137,8 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
   State::Invocation accepted;
   accepted.flow = flow;
   accepted.arrived = now;
-  FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice", invocation.value());
+  FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice",
+           invocation.value());
   ++state_->counters.arrived;
   state_->policy->on_arrival(now, flow, invocation);
   state_->dispatch(now, out);

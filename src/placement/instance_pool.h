@@ -91,7 +91,7 @@ class InstancePool {
   Instance* find(InstanceId instance) { return instances_.find(instance); }  // null: not (or no longer) there
   const Instance* find(InstanceId instance) const { return instances_.find(instance); }
   std::vector<InstanceId> ids() const { return instances_.ids(); }  // sorted
-  const std::vector<Instance*>& of_flow(FlowId flow) const;  // in no particular order
+  const std::vector<Instance*>& of_flow(FlowId flow) const;         // in no particular order
   const std::map<GpuId, Gpu>& gpus() const { return gpus_; }
 
   const Gpu& gpu(GpuId gpu) const;

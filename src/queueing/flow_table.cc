@@ -127,7 +127,9 @@ std::size_t FlowTable::queued(FlowId flow) const {
 FlowView FlowTable::view(Slot slot, bool throttled) const {
   const Flow& flow = flows_[slot];
   return {.flow = flow.id,
-          .state = throttled ? FlowState::kThrottled : flow.inactive ? FlowState::kInactive : FlowState::kActive,
+          .state = throttled       ? FlowState::kThrottled
+                   : flow.inactive ? FlowState::kInactive
+                                   : FlowState::kActive,
           .queued = flow.queue.size(),
           .in_flight = flow.in_flight.size(),
           .virtual_time = flow.virtual_time,

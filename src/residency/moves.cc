@@ -162,6 +162,7 @@ std::vector<SwapCandidate> Residency::candidates(Instant now, const Device& devi
                                                  InstanceId except) const {
   std::vector<SwapCandidate> all;
   if (options_.policy == MemoryPolicy::kNone || displace == Displace::kNobody) return all;
+  all.reserve(device.records.size());
   for (const Record* record : device.records) {
     const Bytes movable = record->movable();
     if (record->id == except || movable == Bytes(0)) continue;

@@ -224,7 +224,7 @@ void Residency::tell_requests(Device& device, InstanceId id, bool freed) {
 bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Bytes bytes) {
   Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
-  std::deque<RoomRequest>& requests = record->device->requests;
+  std::vector<RoomRequest>& requests = record->device->requests;
   const bool is_repeated = std::any_of(requests.begin(), requests.end(),
                                        [&](const RoomRequest& r) { return r.instance == id && r.request == number; });
   if (is_repeated) return false;

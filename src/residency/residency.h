@@ -28,7 +28,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -202,9 +201,9 @@ class Residency {
     std::vector<Record*> records;  // ordered by id, like every list of records
     std::vector<Record*> absent;   // of them
     Books books;
-    std::deque<RoomRequest> requests;
-    std::size_t reporting = 0;  // records that have reported
-    std::uint64_t freed = 1;    // counts up whenever memory may have come free
+    std::vector<RoomRequest> requests;  // oldest first
+    std::size_t reporting = 0;          // records that have reported
+    std::uint64_t freed = 1;            // counts up whenever memory may have come free
   };
   struct Learnt {
     Bytes seed{0};

@@ -1,6 +1,7 @@
 // Requests for room: an instance found the device full in the middle of its work. The bytes it asks for are freed whatever
 // the books say is free: the device has just said otherwise (contexts, other programs, fragments).
 #include <algorithm>
+#include <utility>
 
 #include "residency/residency.h"
 
@@ -8,11 +9,9 @@ namespace fairlead {
 
 // Oldest first. One that waits is left alone until its moves are over or its time is up.
 void Residency::answer_requests(Instant now, Device& device, ResidencyDecisions& out) {
-  std::deque<RoomRequest> open;
+  std::vector<RoomRequest> open;
   open.swap(device.requests);
-  while (!open.empty()) {
-    RoomRequest request = std::move(open.front());
-    open.pop_front();
+  for (RoomRequest& request : open) {
     Record& asker = records_.at(request.instance);
     if (asker.stopping) continue;
     const bool is_late = request.deadline <= now;

@@ -304,6 +304,7 @@ Duration Simulation::varied(Duration typical, std::size_t function, std::uint64_
 void Simulation::sample() {
   next_sample_ = now_ + scenario_.duration / kSamples;
   Sample sample{to_seconds(now_ - Instant{}), queued_, {}};
+  sample.served.reserve(result_.functions.size());
   for (const FunctionResult& function : result_.functions)
     sample.served.push_back(static_cast<float>(function.service_seconds));
   result_.samples.push_back(std::move(sample));
