@@ -83,16 +83,16 @@ void Core::add_gpu(const GpuSpec& gpu) {
 }
 
 void Core::add_function(const FlowSpec& spec) {
-  FL_CHECK(state_->functions.emplace(spec.flow, spec).second, "flow {} is there already", spec.flow.value());
+  FL_CHECK(state_->functions.try_emplace(spec.flow, {spec}).second, "flow {} is there already", spec.flow.value());
   state_->residency.add_function(spec.flow, spec.expected_memory);
   state_->policy->add_flow(spec.flow, share_of(spec));
   state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
 }
 
 void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
-  const auto function = state_->functions.find(spec.flow);
-  if (function == state_->functions.end()) return;
-  function->second = spec;
+  State::Function* function = state_->functions.find(spec.flow);
+  if (function == nullptr) return;
+  function->spec = spec;
   state_->residency.update_function(spec.flow, spec.expected_memory);
   state_->policy->set_share(spec.flow, share_of(spec));
   state_->retire_instances(now, spec.flow, out);
@@ -101,9 +101,9 @@ void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
 }
 
 void Core::set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out) {
-  const auto function = state_->functions.find(flow);
-  if (function == state_->functions.end()) return;
-  function->second.max_concurrency = limit;
+  State::Function* function = state_->functions.find(flow);
+  if (function == nullptr) return;
+  function->spec.max_concurrency = limit;
   state_->limit_concurrency(now, flow, out);
   state_->dispatch(now, out);
 }
@@ -123,8 +123,6 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
   state_->policy->remove_flow(flow);
   state_->functions.erase(flow);
   state_->residency.remove_function(flow);
-  state_->cold_starts.erase(flow);
-  state_->told_setups.erase(flow);
   state_->dispatch(now, out);
 }
 
@@ -139,7 +137,8 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
   State::Invocation accepted;
   accepted.flow = flow;
   accepted.arrived = now;
-  FL_CHECK(state_->invocations.emplace(invocation, accepted).second, "invocation {} arrived twice", invocation.value());
+  FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice",
+           invocation.value());
   ++state_->counters.arrived;
   state_->policy->on_arrival(now, flow, invocation);
   state_->dispatch(now, out);
@@ -148,29 +147,28 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
 
 Status Core::State::admit(FlowId flow) const {
   if (draining) return fail(Errc::kUnavailable, "the node is draining and accepts no invocations");
-  const auto function = functions.find(flow);
-  if (function == functions.end()) return fail(Errc::kNotFound, "flow {} is no function of this node", flow.value());
-  if (function->second.max_concurrency == 0u) {
+  const Function* function = functions.find(flow);
+  if (function == nullptr) return fail(Errc::kNotFound, "flow {} is no function of this node", flow.value());
+  if (function->spec.max_concurrency == 0u) {
     return fail(Errc::kResourceExhausted, "reserved concurrency of flow {} is 0; raise it to invoke", flow.value());
   }
-  if (policy->queued() >= options.queue_limit) {
+  if (queued() >= options.queue_limit) {
     return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
-                policy->queued(), options.queue_limit);
+                queued(), options.queue_limit);
   }
-  const std::size_t queued = policy->view(flow).queued;
-  if (queued >= options.queue_limit_per_flow) {
+  if (queued(flow) >= options.queue_limit_per_flow) {
     return fail(Errc::kResourceExhausted,
-                "{} invocations of flow {} are queued, queue_limit_per_flow is {}; retry later", queued, flow.value(),
-                options.queue_limit_per_flow);
+                "{} invocations of flow {} are queued, queue_limit_per_flow is {}; retry later", queued(flow),
+                flow.value(), options.queue_limit_per_flow);
   }
   return {};
 }
 
 void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
-  const auto found = state_->invocations.find(invocation);
-  if (found == state_->invocations.end() || found->second.instance) return;
-  FL_CHECK(state_->policy->cancel(now, found->second.flow, invocation), "invocation {}", invocation.value());
-  state_->complete(now, found, Outcome::kCancelled, Duration(0), out);
+  const State::Invocation* found = state_->invocations.find(invocation);
+  if (found == nullptr || found->instance) return;
+  FL_CHECK(state_->policy->cancel(now, found->flow, invocation), "invocation {}", invocation.value());
+  state_->complete(now, invocation, Outcome::kCancelled, Duration(0), out);
   state_->dispatch(now, out);
 }
 
@@ -202,10 +200,9 @@ bool Core::drained() const {
 
 void Core::shut_down(Instant now, Actions& out) {
   state_->draining = true;
-  while (!state_->pool.instances().empty()) {
-    const Instance& instance = state_->pool.instances().begin()->second;
-    state_->end_bound(now, instance, Outcome::kShutdown, Outcome::kShutdown, out);
-    state_->stop(now, instance.id, StopReason::kShutdown, out);
+  for (const InstanceId id : state_->pool.ids()) {
+    state_->end_bound(now, *state_->pool.find(id), Outcome::kShutdown, Outcome::kShutdown, out);
+    state_->stop(now, id, StopReason::kShutdown, out);
   }
   state_->complete_queued(now, FlowId(), Outcome::kShutdown, out);
 }
@@ -234,7 +231,8 @@ FlowView Core::flow(FlowId flow) const {
 
 std::vector<InstanceView> Core::instances() const {
   std::vector<InstanceView> views;
-  for (const auto& [id, i] : state_->pool.instances()) {
+  for (const InstanceId id : state_->pool.ids()) {
+    const Instance& i = *state_->pool.find(id);
     views.push_back({id, i.flow, i.gpu, i.state, i.last_used});
     if (const MemoryUse* use = state_->residency.use(id)) views.back().memory = *use;
   }
@@ -254,8 +252,10 @@ std::vector<GpuView> Core::gpus() const {
   return views;
 }
 
-const CoreCounters& Core::counters() const {
-  return state_->counters;
+CoreCounters Core::counters() const {
+  CoreCounters counters = state_->counters;
+  counters.memory = state_->residency.counters();
+  return counters;
 }
 
 const QueuePolicy& Core::policy() const {

@@ -253,7 +253,7 @@ class Core {
   std::vector<InstanceView> instances() const;
   Bytes expected_memory(FlowId flow) const;  // of the next invocation; 0: not known
   std::vector<GpuView> gpus() const;
-  const CoreCounters& counters() const;
+  CoreCounters counters() const;
   const QueuePolicy& policy() const;
 
  private:

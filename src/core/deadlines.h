@@ -5,10 +5,10 @@
 // Threads: not thread-safe. Determinism: at one instant the lower id is first.
 #pragma once
 
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "queueing/indexed_heap.h"
@@ -24,31 +24,31 @@ class Deadlines {
 
   void set(InstanceId id, Instant at) { heap_.set(slot_of(id), {at, id}); }  // instead of the one it had
   void clear(InstanceId id) {                                                // none: no effect
-    if (const auto found = slots_.find(id); found != slots_.end()) heap_.erase(found->second);
+    if (const Heap::Slot* slot = slots_.find(id)) heap_.erase(*slot);
   }
   // The instance is gone; its slot is another's.
   void forget(InstanceId id) {
-    const auto found = slots_.find(id);
-    if (found == slots_.end()) return;
-    heap_.erase(found->second);
-    free_.push_back(found->second);
-    slots_.erase(found);
+    const Heap::Slot* slot = slots_.find(id);
+    if (slot == nullptr) return;
+    heap_.erase(*slot);
+    free_.push_back(*slot);
+    slots_.erase(id);
   }
 
  private:
   using Heap = IndexedHeap<std::pair<Instant, InstanceId>>;
 
   Heap::Slot slot_of(InstanceId id) {
-    const auto [place, is_new] = slots_.try_emplace(id, static_cast<Heap::Slot>(slots_.size()));
+    const auto [slot, is_new] = slots_.try_emplace(id, static_cast<Heap::Slot>(slots_.size()));
     if (is_new && !free_.empty()) {
-      place->second = free_.back();
+      *slot = free_.back();
       free_.pop_back();
     }
-    return place->second;
+    return *slot;
   }
 
   Heap heap_;
-  std::unordered_map<InstanceId, Heap::Slot> slots_;  // looked up in, never walked
+  IdMap<InstanceId, Heap::Slot> slots_;
   std::vector<Heap::Slot> free_;
 };
 

@@ -55,19 +55,17 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.state = InstanceState::kBusy;
   instance.answered = false;
   instance.last_used = now;
-  const auto function = functions.find(instance.flow);
-  FL_CHECK(function != functions.end(), "flow {} was removed", instance.flow.value());
-  const Instant deadline = now + function->second.timeout;
+  const Instant deadline = now + functions.at(instance.flow).spec.timeout;
   deadlines.set(instance.id, deadline);
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
   if (invocation.start == StartKind::kHostWarm) ++counters.host_warm_starts;
   out.push_back(Deliver{instance.bound, instance.id, instance.gpu, invocation.start, deadline});
 }
 
-void Core::State::complete(Instant now, Invocations::iterator it, Outcome outcome, Duration service, Actions& out) {
-  const Invocation& invocation = it->second;
+void Core::State::complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out) {
+  const Invocation& invocation = invocations.at(id);
   const bool dispatched = static_cast<bool>(invocation.instance);
-  Complete done{it->first, invocation.flow, outcome, invocation.start, now - invocation.arrived, Duration(0), service};
+  Complete done{id, invocation.flow, outcome, invocation.start, now - invocation.arrived, Duration(0), service};
   if (dispatched) {
     done.queue_time = invocation.dispatched - invocation.arrived;
     done.start_time = (invocation.running ? invocation.delivered : now) - invocation.dispatched;
@@ -75,28 +73,24 @@ void Core::State::complete(Instant now, Invocations::iterator it, Outcome outcom
   const bool answered = outcome == Outcome::kSuccess || outcome == Outcome::kFunctionError;
   ++(answered ? counters.completed : counters.failed);
   out.push_back(done);
-  invocations.erase(it);
+  invocations.erase(id);
 }
 
-void Core::State::complete_run(Instant now, Invocations::iterator it, Outcome outcome, std::optional<Duration> gpu_time,
+void Core::State::complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time,
                                Actions& out) {
-  const Duration wall = now - it->second.delivered;
+  const Invocation& invocation = invocations.at(id);
+  const Duration wall = now - invocation.delivered;
   const Duration service = gpu_time ? std::max(*gpu_time, wall / kMinChargeDivisor) : wall;
-  const FlowId flow = it->second.flow;
-  if (functions.contains(flow)) policy->on_completion(now, flow, it->first, service);
-  complete(now, it, outcome, service, out);
+  if (functions.contains(invocation.flow)) policy->on_completion(now, invocation.flow, id, service);
+  complete(now, id, outcome, service, out);
 }
 
 void Core::State::complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out) {
-  std::vector<InvocationId> queued;
-  for (const auto& [id, invocation] : invocations) {
-    if (!invocation.instance && (!flow || invocation.flow == flow)) queued.push_back(id);
-  }
-  std::sort(queued.begin(), queued.end());
-  for (const InvocationId id : queued) {
-    const auto it = invocations.find(id);
-    policy->cancel(now, it->second.flow, id);
-    complete(now, it, outcome, Duration(0), out);
+  for (const InvocationId id : invocations.ids()) {
+    const Invocation& invocation = invocations.at(id);
+    if (invocation.instance || (flow && invocation.flow != flow)) continue;
+    policy->cancel(now, invocation.flow, id);
+    complete(now, id, outcome, Duration(0), out);
   }
 }
 

@@ -12,11 +12,10 @@ void Core::set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out) 
 
 void Core::drain_gpu(Instant now, GpuId gpu, Actions& out) {
   state_->pool.set_serves(gpu, false);
-  std::vector<InstanceId> ids;  // a copy: stopping changes the GPU's list, whose order is nobody's
-  for (const auto& [id, instance] : state_->pool.instances()) {
-    if (instance.gpu == gpu) ids.push_back(id);
+  for (const InstanceId id : state_->pool.ids()) {
+    Instance& instance = *state_->pool.find(id);
+    if (instance.gpu == gpu) state_->drain_instance(now, instance, out);
   }
-  for (const InstanceId id : ids) state_->drain_instance(now, *state_->pool.find(id), out);
   state_->dispatch(now, out);
 }
 
@@ -28,14 +27,13 @@ void Core::restore_gpu(Instant now, GpuId gpu, Actions& out) {
 // Queued again only after the instance has gone: what is requeued may be cancelled at once, and then nothing may be
 // bound to it.
 void Core::State::drain_instance(Instant now, Instance& instance, Actions& out) {
-  const auto bound = instance.bound ? invocations.find(instance.bound) : invocations.end();
-  FL_CHECK(!instance.bound || bound != invocations.end(), "invocation {}", instance.bound.value());
-  if (bound != invocations.end() && bound->second.running) {
+  const InvocationId bound = instance.bound;
+  if (bound && invocations.at(bound).running) {
     instance.retiring = true;
     return;
   }
   stop(now, instance.id, StopReason::kGpuDrained, out);
-  if (bound != invocations.end()) requeue(now, bound, out);
+  if (bound) requeue(now, bound, out);
 }
 
 }  // namespace fairlead

@@ -33,11 +33,11 @@ void Core::State::gone(Instant now, InstanceId id, Actions& out) {
 
 void Core::State::answered(Instant now, InvocationId id, bool is_error, std::optional<Duration> gpu_time,
                            Actions& out) {
-  const auto invocation = invocations.find(id);
-  if (invocation == invocations.end() || !invocation->second.running) return;
-  Instance* instance = pool.find(invocation->second.instance);
+  const Invocation* invocation = invocations.find(id);
+  if (invocation == nullptr || !invocation->running) return;
+  Instance* instance = pool.find(invocation->instance);
   FL_CHECK(instance != nullptr && instance->bound == id, "invocation {}", id.value());
-  complete_run(now, invocation, is_error ? Outcome::kFunctionError : Outcome::kSuccess, gpu_time, out);
+  complete_run(now, id, is_error ? Outcome::kFunctionError : Outcome::kSuccess, gpu_time, out);
   if (instance->retiring) {
     const bool serves = pool.gpu(instance->gpu).serves;
     stop(now, instance->id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
@@ -82,22 +82,21 @@ void Core::State::expire_deadlines(Instant now, Actions& out) {
 void Core::State::end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running,
                             Actions& out) {
   if (!instance.bound) return;
-  const auto it = invocations.find(instance.bound);
-  FL_CHECK(it != invocations.end(), "invocation {}", instance.bound.value());
-  Invocation& invocation = it->second;
+  const InvocationId id = instance.bound;
+  const Invocation& invocation = invocations.at(id);
   if (invocation.running) {
-    complete_run(now, it, if_running, std::nullopt, out);
+    complete_run(now, id, if_running, std::nullopt, out);
   } else if (instance.returning()) {
-    requeue(now, it, out);
+    requeue(now, id, out);
   } else {
-    policy->on_failed_start(now, invocation.flow, it->first, now - invocation.dispatched);
-    complete(now, it, if_starting, Duration(0), out);
+    policy->on_failed_start(now, invocation.flow, id, now - invocation.dispatched);
+    complete(now, id, if_starting, Duration(0), out);
   }
 }
 
-void Core::State::requeue(Instant now, Invocations::iterator it, Actions& out) {
-  Invocation& invocation = it->second;
-  policy->on_requeue(now, invocation.flow, it->first);
+void Core::State::requeue(Instant now, InvocationId id, Actions& out) {
+  Invocation& invocation = invocations.at(id);
+  policy->on_requeue(now, invocation.flow, id);
   invocation.instance = InstanceId();
   invocation.start = StartKind::kCold;
   limit_concurrency(now, invocation.flow, out);
@@ -116,7 +115,7 @@ void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
 
 // A function that may not run at all keeps nothing waiting.
 void Core::State::limit_concurrency(Instant now, FlowId flow, Actions& out) {
-  const auto& limit = functions.at(flow).max_concurrency;
+  const auto& limit = functions.at(flow).spec.max_concurrency;
   policy->set_max_concurrency(flow, limit);
   if (limit == 0u) complete_queued(now, flow, Outcome::kCancelled, out);
 }

@@ -52,7 +52,6 @@ void Core::State::settle_memory(Instant now, Actions& out) {
       evict(now, std::get<StopIdle>(decision).instance, out);
     }
   }
-  counters.memory = residency.counters();
 }
 
 // Placement counts what residency knows.
@@ -80,14 +79,13 @@ FlowDemand Core::State::demand_of(Instant at, FlowId flow) const {
   if (!functions.contains(flow)) return demand;
   const FlowView view = policy->view(flow);
   if (view.state == FlowState::kActive) demand.claim = view.queued > 0 ? Claim::kQueued : Claim::kKept;
-  demand.queued = view.queued;
   demand.expected_gap = gap(at, view);
   return demand;
 }
 
 InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) const {
   std::vector<const Instance*> candidates;
-  for (const InstanceId id : idle) candidates.push_back(&pool.instances().at(id));
+  for (const InstanceId id : idle) candidates.push_back(pool.find(id));
   return eviction->victim(candidates).id;
 }
 

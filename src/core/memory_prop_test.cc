@@ -94,7 +94,7 @@ class Scenario {
   }
 
   const std::string& trace() const { return trace_; }
-  const CoreCounters& counters() const { return node_.core().counters(); }
+  CoreCounters counters() const { return node_.core().counters(); }
 
  private:
   void random_event() {

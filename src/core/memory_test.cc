@@ -55,7 +55,7 @@ class CoreMemory : public CoreTest {
     idle(3);
   }
 
-  const MemoryCounters& memory() const { return core_->counters().memory; }
+  MemoryCounters memory() const { return core_->counters().memory; }
 };
 
 // ---- the basic way

@@ -64,14 +64,14 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
       std::count_if(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); }));
   const FlowView view = policy->view(flow);
   if (coming >= std::min(pool.free_tokens(), view.queued)) return false;
-  const auto limit = functions.at(flow).max_concurrency;
+  const auto limit = functions.at(flow).spec.max_concurrency;
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
 }
 
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each
 // other's place for ever.
 bool Core::State::may_go_for_a_start(const Instance& instance) const {
-  return !instance.fresh || policy->view(instance.flow).queued == 0;
+  return !instance.fresh || queued(instance.flow) == 0;
 }
 
 InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out) {
@@ -88,7 +88,7 @@ InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placeme
 void Core::State::fail_start(Instant now, const Instance& instance, Actions& out) {
   if (!instance.starts_ahead() || !functions.contains(instance.flow)) return;
   const auto head = policy->fail_head(now, instance.flow, now - instance.last_used);
-  if (head) complete(now, invocations.find(*head), Outcome::kStartFailed, Duration(0), out);
+  if (head) complete(now, *head, Outcome::kStartFailed, Duration(0), out);
 }
 
 }  // namespace fairlead

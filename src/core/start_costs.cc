@@ -7,26 +7,27 @@
 namespace fairlead {
 
 void Core::State::learn_cold_start(FlowId flow, Duration took) {
-  const auto [mean, is_first] = cold_starts.try_emplace(flow, took);
-  if (!is_first) mean->second += (took - mean->second) / 10;
+  Function* function = functions.find(flow);
+  if (function == nullptr) return;
+  const Duration mean = function->cold_start.value_or(took);
+  function->cold_start = mean + (took - mean) / 10;
 }
 
 Duration Core::State::cold_start(FlowId flow) const {
-  const auto found = cold_starts.find(flow);
-  return found == cold_starts.end() ? Duration(0) : found->second;
+  const Function* function = functions.find(flow);
+  return function == nullptr ? Duration(0) : function->cold_start.value_or(Duration(0));
 }
 
 // Tells the policy when it changes. Called where an instance of the flow comes, goes, or takes or gives back its token.
 void Core::State::note_setup(FlowId flow) {
-  const auto known = functions.find(flow);
-  if (known == functions.end()) return;
+  Function* function = functions.find(flow);
+  if (function == nullptr) return;
   const std::vector<Instance*>& instances = pool.of_flow(flow);
   const bool is_warm = std::any_of(instances.begin(), instances.end(),
                                    [](const Instance* instance) { return instance->spare() && !instance->retiring; });
-  const Duration setup = is_warm ? Duration(0) : cold_start(flow);
-  Duration& told = told_setups[flow];
-  if (setup == told) return;
-  told = setup;
+  const Duration setup = is_warm ? Duration(0) : function->cold_start.value_or(Duration(0));
+  if (setup == function->told_setup) return;
+  function->told_setup = setup;
   policy->set_setup(flow, setup);
 }
 

@@ -1,5 +1,4 @@
-// Inside of Core, shared by its .cc files; nobody else includes it. The hash maps are looked up in, never walked, but for
-// complete_queued(), which sorts what it finds. Which file has what:
+// Inside of Core, shared by its .cc files; nobody else includes it. Which file has what:
 //   core.cc       arrivals, configuration, drain and shutdown, views
 //   gpus.cc       GPUs: how many tokens, whether they serve
 //   dispatch.cc   invocations: chosen, delivered, completed
@@ -9,8 +8,7 @@
 //   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
 
-#include <unordered_map>
-
+#include "base/id_map.h"
 #include "core/core.h"
 #include "core/deadlines.h"
 #include "placement/eviction.h"
@@ -23,6 +21,11 @@ namespace fairlead {
 struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts {
   State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
 
+  struct Function {
+    FlowSpec spec;
+    std::optional<Duration> cold_start = {};  // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
+    Duration told_setup{0};                   // QueuePolicy::set_setup, as told last
+  };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
     FlowId flow;
@@ -35,7 +38,6 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
     Instant since() const { return running ? delivered : dispatched; }
   };
-  using Invocations = std::unordered_map<InvocationId, Invocation>;
 
   // ---- core.cc
   Status admit(FlowId flow) const;
@@ -45,10 +47,9 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void offer_tokens(Instant now, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
-  void complete(Instant now, Invocations::iterator invocation, Outcome outcome, Duration service, Actions& out);
+  void complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
   // The same, for one that ran: its flow is charged.
-  void complete_run(Instant now, Invocations::iterator invocation, Outcome outcome, std::optional<Duration> gpu_time,
-                    Actions& out);
+  void complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time, Actions& out);
   // Completes what is queued, of one flow or (FlowId()) of all, in order of id.
   void complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out);
 
@@ -73,7 +74,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   // ran. What waited for a warm instance to return is queued again: nothing is known against it.
   void end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running, Actions& out);
   // An invocation that was not delivered yet goes back to the head of its queue, as if it had not been chosen.
-  void requeue(Instant now, Invocations::iterator invocation, Actions& out);
+  void requeue(Instant now, InvocationId id, Actions& out);
   void retire_instances(Instant now, FlowId flow, Actions& out);
   void limit_concurrency(Instant now, FlowId flow, Actions& out);
   void evict(Instant now, InstanceId id, Actions& out);
@@ -93,7 +94,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void count_memory(Instance& instance);
 
   FlowDemand demand_of(Instant at, FlowId flow) const override;
-  bool anything_queued() const override { return policy->queued() > 0; }
+  std::size_t queued(FlowId flow) const override { return policy->queued(flow); }
+  std::size_t queued() const override { return policy->queued(); }
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override;
   Duration cold_start(FlowId flow) const override;
   Duration expected_gap(FlowId flow) const override;
@@ -106,17 +108,15 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   const std::unique_ptr<const EvictionPolicy> eviction;
   const Placer placer{*eviction};
   Residency residency;
-  std::unordered_map<FlowId, FlowSpec> functions;
+  IdMap<FlowId, Function> functions;
   InstancePool pool;
-  Invocations invocations;
+  IdMap<InvocationId, Invocation> invocations;
 
   Deadlines deadlines;  // idle instances have none
 
-  std::unordered_map<FlowId, Duration> cold_starts;  // from StartInstance to ready: 0.9 old + 0.1 new
-  std::unordered_map<FlowId, Duration> told_setups;  // QueuePolicy::set_setup, as told last
-  Instant latest{};                                  // of the event that is being handled
+  Instant latest{};  // of the event that is being handled
 
-  CoreCounters counters;
+  CoreCounters counters;  // but those of memory
   bool draining = false;
 };
 

@@ -64,17 +64,15 @@ void InstancePool::end_start(Instance& instance) {
 }
 
 void InstancePool::remove(InstanceId id) {
-  const auto found = instances_.find(id);
-  FL_CHECK(found != instances_.end(), "instance {}", id.value());
-  Instance& instance = found->second;
+  Instance& instance = instances_.at(id);
   release(instance);
   Gpu& gpu = mutable_gpu(instance.gpu);
   uncount(gpu, instance);
   erase_pointer(gpu.instances, &instance);
-  const auto siblings = by_flow_.find(instance.flow);
-  erase_pointer(siblings->second, &instance);
-  if (siblings->second.empty()) by_flow_.erase(siblings);
-  instances_.erase(found);
+  std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
+  erase_pointer(siblings, &instance);
+  if (siblings.empty()) by_flow_.erase(instance.flow);
+  instances_.erase(id);
 }
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
@@ -119,15 +117,10 @@ void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
   gpu.memory_committed -= instance.spare() ? instance.pinned : instance.memory;
 }
 
-Instance* InstancePool::find(InstanceId instance) {
-  const auto found = instances_.find(instance);
-  return found == instances_.end() ? nullptr : &found->second;
-}
-
 const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
   static const std::vector<Instance*> none;
-  const auto found = by_flow_.find(flow);
-  return found == by_flow_.end() ? none : found->second;
+  const std::vector<Instance*>* found = by_flow_.find(flow);
+  return found == nullptr ? none : *found;
 }
 
 const Gpu& InstancePool::gpu(GpuId gpu) const {

@@ -15,9 +15,9 @@
 
 #include <cstddef>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
 
@@ -90,10 +90,11 @@ class InstancePool {
   void bind(Instance& instance, InvocationId invocation);
   void release(Instance& instance);  // nothing bound: no effect
 
-  Instance* find(InstanceId instance);                       // null: not (or no longer) there
-  const std::vector<Instance*>& of_flow(FlowId flow) const;  // in no particular order
+  Instance* find(InstanceId instance) { return instances_.find(instance); }  // null: not (or no longer) there
+  const Instance* find(InstanceId instance) const { return instances_.find(instance); }
+  std::vector<InstanceId> ids() const { return instances_.ids(); }  // sorted
+  const std::vector<Instance*>& of_flow(FlowId flow) const;         // in no particular order
   const std::map<GpuId, Gpu>& gpus() const { return gpus_; }
-  const std::map<InstanceId, Instance>& instances() const { return instances_; }
 
   const Gpu& gpu(GpuId gpu) const;
   bool has_free_token(const Gpu& gpu) const { return gpu.serves && gpu.tokens_in_use < gpu.tokens; }
@@ -123,8 +124,8 @@ class InstancePool {
 
   const std::size_t instances_per_gpu_;
   std::map<GpuId, Gpu> gpus_;
-  std::map<InstanceId, Instance> instances_;
-  std::unordered_map<FlowId, std::vector<Instance*>> by_flow_;
+  IdMap<InstanceId, Instance> instances_;
+  IdMap<FlowId, std::vector<Instance*>> by_flow_;
   std::size_t tokens_in_use_ = 0;
   std::uint64_t next_instance_ = 1;
 };

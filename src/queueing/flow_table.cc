@@ -29,7 +29,7 @@ FlowTable::Slot FlowTable::add(FlowId flow, const FlowShare& share) {
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  FL_CHECK(slots_.emplace(flow, slot).second, "flow {} is there already", flow.value());
+  FL_CHECK(slots_.try_emplace(flow, slot).second, "flow {} is there already", flow.value());
   flows_[slot].id = flow;
   flows_[slot].tenant = share.tenant;
   set_share(slot, share);
@@ -46,9 +46,9 @@ void FlowTable::remove(FlowId flow) {
 }
 
 FlowTable::Slot FlowTable::slot_of(FlowId flow) const {
-  const auto found = slots_.find(flow);
-  FL_CHECK(found != slots_.end(), "flow {} was not added", flow.value());
-  return found->second;
+  const Slot* found = slots_.find(flow);
+  FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
+  return *found;
 }
 
 void FlowTable::set_share(Slot slot, const FlowShare& share) {
@@ -119,18 +119,23 @@ void FlowTable::expire(Instant now) {
   }
 }
 
+std::size_t FlowTable::queued(FlowId flow) const {
+  const Slot* found = slots_.find(flow);
+  return found == nullptr ? 0 : flows_[*found].queue.size();
+}
+
 FlowView FlowTable::view(Slot slot, bool throttled) const {
   const Flow& flow = flows_[slot];
-  FlowView view;
-  view.flow = flow.id;
-  view.state = throttled ? FlowState::kThrottled : flow.inactive ? FlowState::kInactive : FlowState::kActive;
-  view.queued = flow.queue.size();
-  view.in_flight = flow.in_flight.size();
-  view.virtual_time = flow.virtual_time;
-  view.service_estimate = flow.service.value_or(Duration(0));
-  view.inter_arrival = flow.inter_arrival;
-  view.last_arrival = flow.last_arrival;
-  return view;
+  return {.flow = flow.id,
+          .state = throttled       ? FlowState::kThrottled
+                   : flow.inactive ? FlowState::kInactive
+                                   : FlowState::kActive,
+          .queued = flow.queue.size(),
+          .in_flight = flow.in_flight.size(),
+          .virtual_time = flow.virtual_time,
+          .service_estimate = flow.service.value_or(Duration(0)),
+          .inter_arrival = flow.inter_arrival,
+          .last_arrival = flow.last_arrival};
 }
 
 InFlight FlowTable::take_in_flight(Slot slot, InvocationId invocation) {

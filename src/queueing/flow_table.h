@@ -4,16 +4,16 @@
 // Estimates (MQFQ-Sticky section 4): inter-arrival time and service are moving averages, 0.9 old + 0.1 new. Arrivals 10 s
 // apart and alpha = 2 keep an empty flow active for 20 s after its last invocation (anticipation).
 //
-// Threads: not thread-safe. Determinism: integer arithmetic; the hash map is only looked up in, never walked.
+// Threads: not thread-safe. Determinism: integer arithmetic.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "model/policy_options.h"
@@ -94,6 +94,7 @@ class FlowTable {
   void expire(Instant now);
 
   std::size_t queued() const { return queued_; }
+  std::size_t queued(FlowId flow) const;
 
   // `throttled` is the policy's word; the rest of the state is known here.
   FlowView view(Slot slot, bool throttled) const;
@@ -112,7 +113,7 @@ class FlowTable {
   const PolicyOptions options_;
   std::vector<Flow> flows_;
   std::vector<Slot> free_slots_;
-  std::unordered_map<FlowId, Slot> slots_;
+  IdMap<FlowId, Slot> slots_;
   IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
   std::size_t queued_ = 0;
   std::uint64_t next_sequence_ = 0;

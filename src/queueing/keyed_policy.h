@@ -117,6 +117,7 @@ class KeyedPolicy : public QueuePolicy {
   std::optional<Instant> next_expiry() const override { return flows_.next_expiry(); }
   void expire(Instant now) override { flows_.expire(now); }
   std::size_t queued() const override { return flows_.queued(); }
+  std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
   FlowView view(FlowId flow) const override { return flows_.view(flows_.slot_of(flow), false); }
   Duration global_virtual_time() const override { return Duration(0); }
 

@@ -116,7 +116,8 @@ class QueuePolicy {
   virtual std::optional<Instant> next_expiry() const = 0;
   virtual void expire(Instant now) = 0;
 
-  virtual std::size_t queued() const = 0;  // over all flows
+  virtual std::size_t queued() const = 0;             // over all flows
+  virtual std::size_t queued(FlowId flow) const = 0;  // 0 also: the flow is not there
   virtual FlowView view(FlowId flow) const = 0;
   virtual Duration global_virtual_time() const = 0;
 };

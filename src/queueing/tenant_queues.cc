@@ -19,14 +19,14 @@ TenantQueues::Slot TenantQueues::slot_of(TenantId tenant) {
 }
 
 TenantQueues::Slot TenantQueues::slot_of(FlowId flow) const {
-  const auto found = tenant_of_.find(flow);
-  FL_CHECK(found != tenant_of_.end(), "flow {} was not added", flow.value());
-  return found->second;
+  const Slot* found = tenant_of_.find(flow);
+  FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
+  return *found;
 }
 
 void TenantQueues::add_flow(FlowId flow, const FlowShare& share) {
   const Slot slot = slot_of(share.tenant);
-  FL_CHECK(tenant_of_.emplace(flow, slot).second, "flow {} is there already", flow.value());
+  FL_CHECK(tenant_of_.try_emplace(flow, slot).second, "flow {} is there already", flow.value());
   tenants_[slot].flows->add_flow(flow, share);
 }
 
@@ -142,6 +142,10 @@ void TenantQueues::expire(Instant now) {
   for (Tenant& tenant : tenants_) tenant.flows->expire(now);
 }
 
+std::size_t TenantQueues::queued(FlowId flow) const {
+  return tenant_of_.contains(flow) ? policy_of(flow).queued(flow) : 0;
+}
+
 FlowView TenantQueues::view(FlowId flow) const {
   const QueuePolicy& flows = policy_of(flow);
   FlowView view = flows.view(flow);
@@ -156,10 +160,10 @@ Duration TenantQueues::cost(const Tenant& tenant, Duration service) {
 // The charge of an invocation that is over, replaced by what it really took.
 void TenantQueues::take_back(Slot slot, InvocationId invocation, Duration instead) {
   Tenant& tenant = tenants_[slot];
-  const auto charged = charged_.find(invocation);
-  FL_CHECK(charged != charged_.end(), "invocation {} is not in flight", invocation.value());
-  tenant.virtual_time += cost(tenant, instead) - charged->second;
-  charged_.erase(charged);
+  const Duration* charged = charged_.find(invocation);
+  FL_CHECK(charged != nullptr, "invocation {} is not in flight", invocation.value());
+  tenant.virtual_time += cost(tenant, instead) - *charged;
+  charged_.erase(invocation);
   --tenant.in_flight;
   settle(slot);
 }

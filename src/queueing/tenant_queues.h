@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/id_map.h"
 #include "queueing/indexed_heap.h"
 #include "queueing/keyed_policy.h"
 #include "queueing/policy.h"
@@ -46,6 +47,7 @@ class TenantQueues final : public QueuePolicy {
   std::optional<Instant> next_expiry() const override;
   void expire(Instant now) override;
   std::size_t queued() const override { return queued_; }
+  std::size_t queued(FlowId flow) const override;
   FlowView view(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
 
@@ -74,10 +76,10 @@ class TenantQueues final : public QueuePolicy {
   const MakePolicy make_;
   const std::unique_ptr<QueuePolicy> prototype_;
   std::vector<Tenant> tenants_;
-  std::unordered_map<TenantId, Slot> slots_;
-  std::unordered_map<FlowId, Slot> tenant_of_;
-  std::unordered_map<InvocationId, Duration> charged_;  // of what is in flight
-  IndexedHeap<ByVirtualTime> least_served_;             // tenants with something queued, below their limit
+  std::unordered_map<TenantId, Slot> slots_;  // tenant 0 too
+  IdMap<FlowId, Slot> tenant_of_;
+  IdMap<InvocationId, Duration> charged_;    // of what is in flight
+  IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
   Duration global_{0};
   std::size_t queued_ = 0;
 };

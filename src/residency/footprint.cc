@@ -1,20 +1,18 @@
 #include "residency/footprint.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fairlead {
-
-Bytes Footprint::estimate() const {
-  return std::max(running_, *std::max_element(peaks_.begin(), peaks_.end()));
-}
 
 void Footprint::raise(Bytes seen) {
   running_ = std::max(running_, seen);
 }
 
 void Footprint::sample(Bytes peak) {
-  peaks_[next_] = peak;
+  const Bytes forgotten = std::exchange(peaks_[next_], peak);
   next_ = (next_ + 1) % kWindow;
+  greatest_ = forgotten < greatest_ ? std::max(greatest_, peak) : *std::max_element(peaks_.begin(), peaks_.end());
   running_ = Bytes(0);
 }
 

@@ -8,6 +8,7 @@
 // Threads: not thread-safe. Determinism: integers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -22,14 +23,15 @@ class Footprint {
   // `seed` counts as one invocation; 0: not known.
   explicit Footprint(Bytes seed) { sample(seed); }
 
-  Bytes estimate() const;
+  Bytes estimate() const { return std::max(running_, greatest_); }
   void raise(Bytes seen);   // in the middle of a run: it needs so much at least
   void sample(Bytes peak);  // one invocation is over, and this was the most it needed
 
  private:
   std::array<Bytes, kWindow> peaks_{};
   std::size_t next_ = 0;
-  Bytes running_{0};  // seen since the last sample
+  Bytes greatest_{0};  // of peaks_
+  Bytes running_{0};   // seen since the last sample
 };
 
 }  // namespace fairlead

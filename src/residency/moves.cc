@@ -55,7 +55,9 @@ void Residency::settle(Instant now, ResidencyDecisions& out) {
 void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.memory == Bytes(0)) return;
   const Bytes short_of = device.books.reserved - device.room() - device.books.outgoing;
-  if (short_of > Bytes(0)) swap_out(now, device, short_of, Displace::kAnyIdle, InstanceId(), out);
+  if (short_of > Bytes(0)) {
+    swap_out(now, device, short_of, candidates(now, device, Displace::kAnyIdle, InstanceId()), out);
+  }
 
   // What could not leave blocks a running invocation: its instance goes.
   if (device.books.absent_runs == 0) return;
@@ -75,18 +77,21 @@ bool Residency::may_return(const Device& device, const Record& record) const {
 
 void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.books.absent_runs == 0) return;
+  Bytes occupied = device.books.occupied;
+  const auto fits = [&](const Record* record) {
+    if (device.memory == Bytes(0)) return true;
+    const bool is_alone = occupied == record->occupied();  // then it is tried whatever else the device says
+    return occupied + record->returning() <= (is_alone ? device.memory : device.room());
+  };
   std::vector<Record*> waiting;
   for (Record* record : device.absent) {
-    if (record->runs && may_return(device, *record)) waiting.push_back(record);
+    if (record->runs && may_return(device, *record) && fits(record)) waiting.push_back(record);
   }
-  if (waiting.empty()) return;
-  std::stable_sort(waiting.begin(), waiting.end(),
-                   [](const Record* a, const Record* b) { return a->last_used < b->last_used; });
-  Bytes occupied = device.books.occupied;
+  std::sort(waiting.begin(), waiting.end(), [](const Record* a, const Record* b) {
+    return std::pair(a->last_used, a->id) < std::pair(b->last_used, b->id);
+  });
   for (Record* record : waiting) {
-    // Alone it is tried whatever else the device says.
-    const Bytes room = occupied == record->occupied() ? device.memory : device.room();
-    if (device.memory != Bytes(0) && occupied + record->returning() > room) continue;
+    if (!fits(record)) continue;
     occupied += record->returning();
     start_move(now, device, *record, MoveDirection::kIn, record->use.away, out);
   }
@@ -94,10 +99,9 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
 
 // Of the idle instances of its flow here.
 bool Residency::is_latest(const Device& device, const Record& record) {
-  return std::none_of(device.records.begin(), device.records.end(), [&](const auto& entry) {
-    const Record& other = entry.second;
-    return other.flow == record.flow && other.idle() &&
-           std::pair(other.last_used, other.id) > std::pair(record.last_used, record.id);
+  return std::none_of(device.records.begin(), device.records.end(), [&](const Record* other) {
+    return other->flow == record.flow && other->idle() &&
+           std::pair(other->last_used, other->id) > std::pair(record.last_used, record.id);
   });
 }
 
@@ -107,14 +111,17 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
     Record* record;
     std::size_t queued;
   };
-  if (device.books.absent == device.books.absent_runs || !context_.anything_queued()) return;
+  if (device.books.absent == device.books.absent_runs || context_.queued() == 0) return;
   std::vector<Ahead> ahead;
   for (Record* record : device.absent) {
     if (!record->idle() || !may_return(device, *record)) continue;
-    const FlowDemand demand = context_.demand_of(now, record->flow);
-    if (demand.claim == Claim::kQueued && is_latest(device, *record)) ahead.push_back({record, demand.queued});
+    const std::size_t queued = context_.queued(record->flow);
+    if (queued == 0 || context_.demand_of(now, record->flow).claim != Claim::kQueued) continue;
+    if (is_latest(device, *record)) ahead.push_back({record, queued});
   }
-  std::stable_sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) { return a.queued > b.queued; });
+  std::sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) {
+    return std::pair(b.queued, a.record->id) < std::pair(a.queued, b.record->id);
+  });
   Bytes promised{0};
   const Displace displace = options_.policy == MemoryPolicy::kPrefetchSwap ? Displace::kLeaving : Displace::kNobody;
   for (const Ahead& next : ahead) {
@@ -125,13 +132,13 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
 void Residency::bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out) {
   if (device.books.wanted == 0) return;
   Bytes promised{0};
-  for (auto& [id, record] : device.records) {
-    if (record.wanted && record.use.away == Bytes(0) && !record.asked && !record.moving) {
-      record.wanted = false;
-      recount(record);
+  for (Record* record : device.records) {
+    if (record->wanted && record->use.away == Bytes(0) && !record->asked && !record->moving) {
+      record->wanted = false;
+      recount(*record);
     }
-    if (!record.wanted || !record.idle() || !may_return(device, record)) continue;
-    bring_back_idle(now, device, record, Displace::kLeavingUnlessCameBack, promised, out);
+    if (!record->wanted || !record->idle() || !may_return(device, *record)) continue;
+    bring_back_idle(now, device, *record, Displace::kLeavingUnlessCameBack, promised, out);
   }
 }
 
@@ -147,9 +154,10 @@ bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Dis
   const Bytes short_of = over - device.books.outgoing;
   if (short_of > Bytes(0)) {
     Bytes available{0};
-    for (const SwapCandidate& c : candidates(now, device, displace, record.id)) available += c.movable;
+    std::vector<SwapCandidate> leaving = candidates(now, device, displace, record.id);
+    for (const SwapCandidate& candidate : leaving) available += candidate.movable;
     if (available < short_of) return false;
-    swap_out(now, device, short_of, displace, record.id, out);
+    swap_out(now, device, short_of, std::move(leaving), out);
   }
   promised += record.use.away;
   return false;
@@ -161,23 +169,24 @@ std::vector<SwapCandidate> Residency::candidates(Instant now, const Device& devi
                                                  InstanceId except) const {
   std::vector<SwapCandidate> all;
   if (options_.policy == MemoryPolicy::kNone || displace == Displace::kNobody) return all;
-  for (const auto& [id, record] : device.records) {
-    if (id == except || record.movable() == Bytes(0)) continue;
-    const FlowDemand demand = context_.demand_of(now, record.flow);
+  all.reserve(device.records.size());
+  for (const Record* record : device.records) {
+    const Bytes movable = record->movable();
+    if (record->id == except || movable == Bytes(0)) continue;
+    if (displace == Displace::kLeavingUnlessCameBack && record->came_back) continue;
+    const FlowDemand demand = context_.demand_of(now, record->flow);
     if (displace != Displace::kAnyIdle && demand.claim != Claim::kLeaving) continue;
-    if (displace == Displace::kLeavingUnlessCameBack && record.came_back) continue;
-    all.push_back({id, demand.claim, record.last_used, demand.expected_gap, record.movable()});
+    all.push_back({record->id, demand.claim, record->last_used, demand.expected_gap, movable});
   }
   return all;
 }
 
-Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, Displace displace, InstanceId except,
+Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, std::vector<SwapCandidate> left,
                           ResidencyDecisions& out, std::set<InstanceId>* chosen) {
-  std::vector<SwapCandidate> left = candidates(now, device, displace, except);
   Bytes leaving{0};
   while (leaving < bytes && !left.empty()) {
     const std::size_t victim = swap_->victim(left);
-    Record& record = device.records.at(left[victim].instance);
+    Record& record = records_.at(left[victim].instance);
     const Bytes part = std::min(bytes - leaving, left[victim].movable);
     start_move(now, device, record, MoveDirection::kOut, part, out);
     if (chosen != nullptr) chosen->insert(record.id);
@@ -190,14 +199,15 @@ Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, Displace dis
 Bytes Residency::stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
                            std::set<InstanceId>* chosen) {
   std::vector<InstanceId> idle;
-  for (const auto& [id, record] : device.records) {
-    if (record.idle() && !record.moving && record.occupied() > Bytes(0) && id != except) idle.push_back(id);
+  for (const Record* record : device.records) {
+    const bool holds = record->idle() && !record->moving && record->occupied() > Bytes(0);
+    if (holds && record->id != except) idle.push_back(record->id);
   }
   Bytes leaving{0};
   while (leaving < bytes && !idle.empty()) {
     const InstanceId victim = context_.cheapest_to_stop(idle);
     std::erase(idle, victim);
-    Record& record = device.records.at(victim);
+    Record& record = records_.at(victim);
     leaving += record.occupied();
     begin_stop(now, record);
     if (chosen != nullptr) chosen->insert(victim);

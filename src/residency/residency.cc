@@ -37,12 +37,12 @@ void Residency::add_gpu(GpuId gpu, Bytes memory) {
 // ---- functions
 
 void Residency::add_function(FlowId flow, Bytes seed) {
-  functions_.insert_or_assign(flow, Learnt{seed, Footprint(seed)});
+  functions_[flow] = Learnt{seed, Footprint(seed)};
 }
 
 void Residency::update_function(FlowId flow, Bytes seed) {
-  const auto found = functions_.find(flow);
-  if (found != functions_.end() && found->second.seed != seed) found->second = Learnt{seed, Footprint(seed)};
+  Learnt* learnt = functions_.find(flow);
+  if (learnt != nullptr && learnt->seed != seed) *learnt = Learnt{seed, Footprint(seed)};
 }
 
 void Residency::remove_function(FlowId flow) {
@@ -50,14 +50,13 @@ void Residency::remove_function(FlowId flow) {
 }
 
 Bytes Residency::expected(FlowId flow) const {
-  const auto found = functions_.find(flow);
-  return found == functions_.end() ? Bytes(0) : found->second.footprint.estimate();
+  const Learnt* learnt = functions_.find(flow);
+  return learnt == nullptr ? Bytes(0) : learnt->footprint.estimate();
 }
 
 // One invocation is over and its peak is known.
 void Residency::learn(Record& record) {
-  const auto function = functions_.find(record.flow);
-  if (function != functions_.end()) function->second.footprint.sample(record.peak);
+  if (Learnt* learnt = functions_.find(record.flow)) learnt->footprint.sample(record.peak);
   record.sample_due = false;
   record.peak = Bytes(0);
 }
@@ -66,18 +65,27 @@ void Residency::learn(Record& record) {
 
 void Residency::add(Instant now, InstanceId id, FlowId flow, GpuId gpu, Bytes demand) {
   Device& device = devices_.at(gpu);
-  Record& record = device.records[id];
+  Record& record = records_[id];
   record.id = id;
   record.flow = flow;
   record.device = &device;
   record.demand = demand;
   record.last_used = now;
-  records_[id] = &record;
+  enter(device.records, record);
   recount(record);
 }
 
+void Residency::enter(std::vector<Record*>& list, Record& record) {
+  const auto by_id = [](const Record* listed, InstanceId id) { return listed->id < id; };
+  list.insert(std::lower_bound(list.begin(), list.end(), record.id, by_id), &record);
+}
+
+void Residency::leave(std::vector<Record*>& list, const Record& record) {
+  list.erase(std::find(list.begin(), list.end(), &record));
+}
+
 bool Residency::run(Instant now, InstanceId id, Bytes demand) {
-  Record& record = *find(id);
+  Record& record = records_.at(id);
   if (record.sample_due && record.peak > Bytes(0)) learn(record);
   record.runs = true;
   record.sample_due = false;
@@ -93,11 +101,11 @@ bool Residency::run(Instant now, InstanceId id, Bytes demand) {
 // It ran nothing, so what it holds is no sample of what an invocation needs.
 void Residency::started(Instant now, InstanceId id) {
   rest(now, id);
-  find(id)->sample_due = false;
+  records_.at(id).sample_due = false;
 }
 
 void Residency::rest(Instant now, InstanceId id) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || !record->runs) return;
   record->runs = false;
   record->granted = Bytes(0);
@@ -108,7 +116,7 @@ void Residency::rest(Instant now, InstanceId id) {
 }
 
 void Residency::stopping(Instant now, InstanceId id) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return;
   begin_stop(now, *record);
 }
@@ -123,7 +131,7 @@ void Residency::begin_stop(Instant now, Record& record) {
 }
 
 void Residency::gone(InstanceId id) {
-  if (Record* record = find(id)) erase(*record);
+  if (Record* record = records_.find(id)) erase(*record);
 }
 
 void Residency::erase(Record& record) {
@@ -132,7 +140,7 @@ void Residency::erase(Record& record) {
   clear_deadline(record);
   count_as(record, Books());
   if (record.reported) --device.reporting;
-  device.records.erase(id);
+  leave(device.records, record);
   records_.erase(id);
   std::erase_if(device.requests, [&](const RoomRequest& r) { return r.instance == id; });
   tell_requests(device, id, true);
@@ -141,7 +149,7 @@ void Residency::erase(Record& record) {
 // ---- events
 
 bool Residency::report(InstanceId id, const MemoryUse& use) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
   Device& device = *record->device;
   if (!std::exchange(record->reported, true)) ++device.reporting;
@@ -154,15 +162,14 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
     learn(*record);
   } else if (record->runs) {
     record->demand = std::max(record->demand, use.needed());
-    const auto function = functions_.find(record->flow);
-    if (function != functions_.end()) function->second.footprint.raise(use.needed());
+    if (Learnt* learnt = functions_.find(record->flow)) learnt->footprint.raise(use.needed());
   }
   recount(*record);
   return true;
 }
 
 bool Residency::moved(InstanceId id, MoveDirection direction, MoveOutcome outcome) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->moving != direction) return false;
   Device& device = *record->device;
   clear_deadline(*record);
@@ -218,9 +225,9 @@ void Residency::tell_requests(Device& device, InstanceId id, bool freed) {
 }
 
 bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Bytes bytes) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
-  std::deque<RoomRequest>& requests = record->device->requests;
+  std::vector<RoomRequest>& requests = record->device->requests;
   const bool is_repeated = std::any_of(requests.begin(), requests.end(),
                                        [&](const RoomRequest& r) { return r.instance == id && r.request == number; });
   if (is_repeated) return false;
@@ -229,7 +236,7 @@ bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Byt
 }
 
 bool Residency::wants_memory(InstanceId id) {
-  Record* record = find(id);
+  Record* record = records_.find(id);
   if (record == nullptr || record->stopping) return false;
   record->stuck_in = false;
   record->tried_at = 0;
@@ -254,7 +261,7 @@ std::vector<InstanceId> Residency::expire(Instant now) {
   std::vector<InstanceId> given_up;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const InstanceId id = deadlines_.begin()->second;
-    Record& record = *find(id);
+    Record& record = records_.at(id);
     if (record.stopping) {
       gone(id);
       continue;
@@ -314,12 +321,10 @@ void Residency::count_as(Record& record, const Books& books) {
   device.books += books;
   record.counted = books;
   if (is_absent == was_absent) return;
-  const auto place = std::lower_bound(device.absent.begin(), device.absent.end(), record.id,
-                                      [](const Record* listed, InstanceId id) { return listed->id < id; });
   if (is_absent) {
-    device.absent.insert(place, &record);
+    enter(device.absent, record);
   } else {
-    device.absent.erase(place);
+    leave(device.absent, record);
   }
 }
 
@@ -327,9 +332,9 @@ void Residency::check_books() const {
   for (const auto& [gpu, device] : devices_) {
     Books sum;
     std::vector<const Record*> absent;
-    for (const auto& [id, record] : device.records) {
-      sum += record.books();
-      if (record.absent()) absent.push_back(&record);
+    for (const Record* record : device.records) {
+      sum += record->books();
+      if (record->absent()) absent.push_back(record);
     }
     FL_CHECK(sum == device.books, "GPU {}: occupied {} reserved {} outgoing {}", gpu.value(),
              device.books.occupied.count(), device.books.reserved.count(), device.books.outgoing.count());
@@ -340,29 +345,19 @@ void Residency::check_books() const {
 
 // ---- what is known of one instance
 
-Residency::Record* Residency::find(InstanceId id) {
-  const auto found = records_.find(id);
-  return found == records_.end() ? nullptr : found->second;
-}
-
-const Residency::Record* Residency::find(InstanceId id) const {
-  const auto found = records_.find(id);
-  return found == records_.end() ? nullptr : found->second;
-}
-
 Bytes Residency::pinned(InstanceId id) const {
-  const Record& record = *find(id);
+  const Record& record = records_.at(id);
   if (!record.reported) return record.demand;
   if (options_.policy == MemoryPolicy::kNone) return record.use.needed();
   return record.stuck_out ? record.use.resident : record.use.fixed;
 }
 
 Bytes Residency::needed(InstanceId id) const {
-  return find(id)->use.needed();
+  return records_.at(id).use.needed();
 }
 
 const MemoryUse* Residency::use(InstanceId id) const {
-  const Record* record = find(id);
+  const Record* record = records_.find(id);
   return record == nullptr || !record->reported ? nullptr : &record->use;
 }
 

@@ -29,16 +29,15 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "residency/footprint.h"
@@ -75,14 +74,14 @@ using ResidencyDecisions = std::vector<ResidencyDecision>;
 // ---- what it asks of the layers beside it
 struct FlowDemand {
   Claim claim = Claim::kLeaving;
-  std::size_t queued = 0;
   Duration expected_gap{0};  // as SwapCandidate
 };
 class ResidencyContext {
  public:
   virtual ~ResidencyContext() = default;
   virtual FlowDemand demand_of(Instant now, FlowId flow) const = 0;
-  virtual bool anything_queued() const = 0;  // false: no demand has anything queued
+  virtual std::size_t queued(FlowId flow) const = 0;
+  virtual std::size_t queued() const = 0;  // over all flows
   // One of `idle`, which is not empty: the instance that is missed least.
   virtual InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const = 0;
 };
@@ -206,25 +205,25 @@ class Residency {
     GpuId id;
     Bytes memory{0};
     Unreported unreported;
-    std::map<InstanceId, Record> records;
+    std::vector<Record*> records;  // ordered by id, like every list of records
+    std::vector<Record*> absent;   // of them
     Books books;
-    std::vector<Record*> absent;  // ordered by id
-    std::deque<RoomRequest> requests;
-    std::size_t reporting = 0;  // records that have reported
-    std::uint64_t freed = 1;    // counts up whenever memory may have come free
+    std::vector<RoomRequest> requests;  // oldest first
+    std::size_t reporting = 0;          // records that have reported
+    std::uint64_t freed = 1;            // counts up whenever memory may have come free
 
     Bytes room() const { return memory - unreported.bytes(); }  // for what is reported
   };
   struct Learnt {
-    Bytes seed;
-    Footprint footprint;
+    Bytes seed{0};
+    Footprint footprint{Bytes(0)};
   };
   // Whose memory may leave for another's: that of idle instances, or only of those whose flows are throttled or inactive.
   enum class Displace { kAnyIdle, kLeaving, kLeavingUnlessCameBack, kNobody };
 
   // ---- residency.cc
-  Record* find(InstanceId instance);
-  const Record* find(InstanceId instance) const;
+  static void enter(std::vector<Record*>& list, Record& record);
+  static void leave(std::vector<Record*>& list, const Record& record);
   void erase(Record& record);
   static void recount(Record& record);
   static void count_as(Record& record, const Books& books);
@@ -245,7 +244,7 @@ class Residency {
   static bool is_latest(const Device& device, const Record& record);
   bool may_return(const Device& device, const Record& record) const;
   std::vector<SwapCandidate> candidates(Instant now, const Device& device, Displace displace, InstanceId except) const;
-  Bytes swap_out(Instant now, Device& device, Bytes bytes, Displace displace, InstanceId except,
+  Bytes swap_out(Instant now, Device& device, Bytes bytes, std::vector<SwapCandidate> candidates,
                  ResidencyDecisions& out, std::set<InstanceId>* chosen = nullptr);
   Bytes stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
                   std::set<InstanceId>* chosen = nullptr);
@@ -263,8 +262,8 @@ class Residency {
   const std::unique_ptr<SwapPolicy> swap_;
   const ResidencyContext& context_;
   std::map<GpuId, Device> devices_;
-  std::unordered_map<InstanceId, Record*> records_;  // of all devices
-  std::unordered_map<FlowId, Learnt> functions_;
+  IdMap<InstanceId, Record> records_;  // of all devices
+  IdMap<FlowId, Learnt> functions_;
   std::set<std::pair<Instant, InstanceId>> deadlines_;  // of moves and stops
   MemoryCounters counters_;
 };

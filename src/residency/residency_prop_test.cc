@@ -20,10 +20,10 @@ class RandomDemand final : public ResidencyContext {
  public:
   explicit RandomDemand(Rng& rng) : rng_(rng) {}
   FlowDemand demand_of(Instant, FlowId) const override {
-    const auto claim = static_cast<Claim>(rng_.below(3));
-    return {.claim = claim, .queued = claim == Claim::kQueued ? 1 + rng_.below(3) : 0, .expected_gap = 1s};
+    return {.claim = static_cast<Claim>(rng_.below(3)), .expected_gap = 1s};
   }
-  bool anything_queued() const override { return true; }
+  std::size_t queued(FlowId) const override { return rng_.below(4); }
+  std::size_t queued() const override { return 1; }
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override {
     return idle[rng_.below(idle.size())];
   }

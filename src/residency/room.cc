@@ -1,6 +1,7 @@
 // Requests for room: an instance found the device full in the middle of its work. The bytes it asks for are freed whatever
 // the books say is free: the device has just said otherwise (contexts, other programs, fragments).
 #include <algorithm>
+#include <utility>
 
 #include "residency/residency.h"
 
@@ -8,12 +9,10 @@ namespace fairlead {
 
 // Oldest first. One that waits is left alone until its moves are over or its time is up.
 void Residency::answer_requests(Instant now, Device& device, ResidencyDecisions& out) {
-  std::deque<RoomRequest> open;
+  std::vector<RoomRequest> open;
   open.swap(device.requests);
-  while (!open.empty()) {
-    RoomRequest request = std::move(open.front());
-    open.pop_front();
-    Record& asker = device.records.at(request.instance);
+  for (RoomRequest& request : open) {
+    Record& asker = records_.at(request.instance);
     if (asker.stopping) continue;
     const bool is_late = request.deadline <= now;
     if (!is_late && request.awaited.empty() && !request.freed && is_possible(device, asker, request)) {
@@ -41,8 +40,8 @@ Bytes needed_with(const MemoryUse& use, Bytes asked) {
 bool Residency::is_possible(const Device& device, const Record& asker, const RoomRequest& request) const {
   if (device.memory == Bytes(0)) return true;
   Bytes least = needed_with(asker.use, request.bytes);
-  for (const auto& [id, record] : device.records) {
-    if (record.runs && id != asker.id) least += record.occupied();
+  for (const Record* record : device.records) {
+    if (record->runs && record != &asker) least += record->occupied();
   }
   return least <= device.memory;
 }
@@ -62,28 +61,30 @@ void Residency::plan(Instant now, Device& device, const Record& asker, RoomReque
   Bytes taken{0};
   for (const RoomRequest& earlier : device.requests) taken += earlier.bytes;
   Bytes found{0};
-  for (const auto& [id, record] : device.records) {
-    const Bytes left = std::max(Bytes(0), record.outgoing() - taken);
-    taken = std::max(Bytes(0), taken - record.outgoing());
-    if (found >= request.bytes || id == asker.id || left == Bytes(0)) continue;
+  for (const Record* record : device.records) {
+    const Bytes left = std::max(Bytes(0), record->outgoing() - taken);
+    taken = std::max(Bytes(0), taken - record->outgoing());
+    if (found >= request.bytes || record == &asker || left == Bytes(0)) continue;
     found += left;
-    request.awaited.insert(id);
+    request.awaited.insert(record->id);
   }
   if (found < request.bytes) {
-    found += swap_out(now, device, request.bytes - found, Displace::kAnyIdle, asker.id, out, &request.awaited);
+    found += swap_out(now, device, request.bytes - found, candidates(now, device, Displace::kAnyIdle, asker.id), out,
+                      &request.awaited);
   }
   if (found < request.bytes && asker.runs) {
     stop_idle(now, device, request.bytes - found, asker.id, out, &request.awaited);
   }
   if (!request.awaited.empty()) return;
   // Better late than refused: what leaves for others, and what returns ahead of use and can leave again.
-  for (const auto& [id, record] : device.records) {
-    if (id != asker.id && !record.runs && (record.moving || record.stopping)) request.awaited.insert(id);
+  for (const Record* record : device.records) {
+    const bool leaves = !record->runs && (record->moving || record->stopping);
+    if (leaves && record != &asker) request.awaited.insert(record->id);
   }
 }
 
 void Residency::answer(const RoomRequest& request, Device& device, bool granted, ResidencyDecisions& out) {
-  Record& asker = device.records.at(request.instance);
+  Record& asker = records_.at(request.instance);
   if (!request.request) return;  // freed: may_return() sees it; not: it waits for the next thing that frees
   ++(granted ? counters_.room_granted : counters_.room_refused);
   const Bytes wanted = needed_with(asker.use, request.bytes);
@@ -94,8 +95,8 @@ void Residency::answer(const RoomRequest& request, Device& device, bool granted,
   recount(asker);
   // Refused beside others; next time it is admitted only where it fits.
   const bool fits_alone = device.memory == Bytes(0) || wanted <= device.memory;
-  const auto function = functions_.find(asker.flow);
-  if (!granted && fits_alone && function != functions_.end()) function->second.footprint.sample(wanted);
+  Learnt* learnt = functions_.find(asker.flow);
+  if (!granted && fits_alone && learnt != nullptr) learnt->footprint.sample(wanted);
   out.push_back(RoomAnswer{request.instance, *request.request, granted});
 }
 

@@ -24,12 +24,16 @@ class Unreported {
  public:
   static constexpr std::size_t kWindow = 5;
 
-  void sample(Bytes used, Bytes reported) { samples_[next_++ % kWindow] = std::max(Bytes(0), used - reported); }
-  Bytes bytes() const { return *std::min_element(samples_.begin(), samples_.end()); }
+  void sample(Bytes used, Bytes reported) {
+    samples_[next_++ % kWindow] = std::max(Bytes(0), used - reported);
+    least_ = *std::min_element(samples_.begin(), samples_.end());
+  }
+  Bytes bytes() const { return least_; }
 
  private:
   std::array<Bytes, kWindow> samples_{};
   std::size_t next_ = 0;
+  Bytes least_{0};
 };
 
 }  // namespace fairlead

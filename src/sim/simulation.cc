@@ -187,11 +187,11 @@ void Simulation::end_on_gpu(const Event& event) {
 
 // Empty: all of its run.
 std::optional<Duration> Simulation::gpu_time(InvocationId id) const {
-  const auto found = invocations_.find(id);
-  if (found == invocations_.end()) return std::nullopt;
-  const double share = scenario_.functions[found->second.function].gpu_share;
+  const Invocation* invocation = invocations_.find(id);
+  if (invocation == nullptr) return std::nullopt;
+  const double share = scenario_.functions[invocation->function].gpu_share;
   if (share >= 1) return std::nullopt;
-  return from_seconds(to_seconds(now_ - found->second.delivered) * share);
+  return from_seconds(to_seconds(now_ - invocation->delivered) * share);
 }
 
 Actions Simulation::take_list() {
@@ -245,20 +245,20 @@ void Simulation::perform(const Deliver& action) {
   }
 }
 
-void Simulation::begin_run(InstanceId instance, InvocationId invocation) {
-  if (!invocations_.contains(invocation) || run_goes_wrong(instance, invocation)) return;  // it timed out, waiting
-  const GpuId id = instances_.at(instance).gpu;
-  gpu(id).start(now_, invocation, instance, invocations_.at(invocation).work);
-  schedule_end(id);
+void Simulation::begin_run(InstanceId instance, InvocationId id) {
+  const Invocation* invocation = invocations_.find(id);
+  if (invocation == nullptr || run_goes_wrong(instance, id)) return;  // it timed out, waiting
+  const GpuId on = instances_.at(instance).gpu;
+  gpu(on).start(now_, id, instance, invocation->work);
+  schedule_end(on);
 }
 
 void Simulation::perform(const Complete& action) {
   hash(action.invocation.value());
-  const auto found = invocations_.find(action.invocation);
-  FL_CHECK(found != invocations_.end());
-  const std::size_t function = found->second.function;
+  const Invocation& invocation = invocations_.at(action.invocation);
+  const std::size_t function = invocation.function;
   FunctionResult& result = result_of(function);
-  if (found->second.gpu) {
+  if (invocation.gpu) {
     gaps_.ended(now_, function);
   } else {
     gaps_.unqueued(now_, function);
@@ -267,18 +267,18 @@ void Simulation::perform(const Complete& action) {
   if (action.outcome == Outcome::kSuccess) {
     ++result.answered;
     count_start(result, action.start);
-    const Duration latency = now_ - found->second.arrived;
+    const Duration latency = now_ - invocation.arrived;
     result.latency.add(latency);
     result_.latency.add(latency);
     result.service_seconds += to_seconds(action.service);
     if (result_.timeline.size() < kTimeline) {
-      result_.timeline.push_back({found->second.gpu.value(), function, to_seconds(found->second.delivered - Instant{}),
+      result_.timeline.push_back({invocation.gpu.value(), function, to_seconds(invocation.delivered - Instant{}),
                                   to_seconds(now_ - Instant{}), action.start == StartKind::kCold});
     }
   } else {
     ++result.failed;
   }
-  invocations_.erase(found);
+  invocations_.erase(action.invocation);
   expect_after_answer(function);
 }
 
@@ -304,6 +304,7 @@ Duration Simulation::varied(Duration typical, std::size_t function, std::uint64_
 void Simulation::sample() {
   next_sample_ = now_ + scenario_.duration / kSamples;
   Sample sample{to_seconds(now_ - Instant{}), queued_, {}};
+  sample.served.reserve(result_.functions.size());
   for (const FunctionResult& function : result_.functions)
     sample.served.push_back(static_cast<float>(function.service_seconds));
   result_.samples.push_back(std::move(sample));

@@ -20,9 +20,9 @@
 
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id_map.h"
 #include "core/core.h"
 #include "sim/arrivals.h"
 #include "sim/event_heap.h"
@@ -130,8 +130,8 @@ class Simulation {
   std::vector<Bytes> memory_used_;
   EventHeap events_;
   Instant now_{};
-  std::unordered_map<InvocationId, Invocation> invocations_;
-  std::unordered_map<InstanceId, LiveInstance> instances_;
+  IdMap<InvocationId, Invocation> invocations_;
+  IdMap<InstanceId, LiveInstance> instances_;
   std::vector<std::uint64_t> runs_, starts_;  // by function, so far
   std::size_t queued_ = 0;
   Instant next_sample_{};

@@ -36,12 +36,9 @@ void Simulation::strike_at_any_time() {
 
 void Simulation::lose_device() {
   const GpuId lost(1 + faults_->below(scenario_.devices));
-  std::vector<InstanceId> ended;
-  for (const auto& [id, instance] : instances_) {
-    if (instance.gpu == lost) ended.push_back(id);
+  for (const InstanceId id : instances_.ids()) {
+    if (instances_.at(id).gpu == lost) events_.add(now_, EventKind::kGone, id.value());
   }
-  std::sort(ended.begin(), ended.end());
-  for (const InstanceId id : ended) events_.add(now_, EventKind::kGone, id.value());
 }
 
 void Simulation::cancel_one() {
@@ -64,10 +61,10 @@ void Simulation::update_one() {
 
 // The process is gone and with it everything but the disk: functions and asynchronous invocations.
 void Simulation::restart_node() {
-  std::vector<std::pair<InvocationId, Invocation>> live(invocations_.begin(), invocations_.end());
-  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  invocations_.clear();
-  for (const auto& [id, invocation] : live) {
+  std::vector<Invocation> live;
+  for (const InvocationId id : invocations_.ids()) {
+    const Invocation& invocation = live.emplace_back(invocations_.at(id));
+    invocations_.erase(id);
     if (invocation.gpu) {
       gaps_.ended(now_, invocation.function);
     } else {
@@ -75,13 +72,11 @@ void Simulation::restart_node() {
       --queued_;
     }
   }
-  std::vector<InstanceId> ended;
-  for (const auto& [id, instance] : instances_) ended.push_back(id);
-  for (const InstanceId id : ended) release(id);
+  for (const InstanceId id : instances_.ids()) release(id);
 
   core_ = make_core();
   global_virtual_time_ = Duration(0);
-  for (const auto& [id, invocation] : live) {
+  for (const Invocation& invocation : live) {
     FunctionResult& result = result_of(invocation.function);
     if (!invocation.asynchronous) {
       ++result.failed;  // its client saw the connection close
@@ -91,9 +86,7 @@ void Simulation::restart_node() {
     --result.arrived;
     ++result_.restarts_survived;
     arrive({now_, invocation.function, invocation.work});
-    if (const auto again = invocations_.find(InvocationId(next_invocation_ - 1)); again != invocations_.end()) {
-      again->second.asynchronous = true;
-    }
+    if (Invocation* again = invocations_.find(InvocationId(next_invocation_ - 1))) again->asynchronous = true;
   }
 }
 

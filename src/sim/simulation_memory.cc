@@ -13,12 +13,12 @@ constexpr int kRoomRequests = 3;  // then an instance that cannot have its memor
 
 // The instance has started and wants its function's memory; once it has it, it asks for work.
 void Simulation::allocate(InstanceId id) {
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) {  // stopped meanwhile; a real one would still say that it is ready
+  LiveInstance* found = instances_.find(id);
+  if (found == nullptr) {  // stopped meanwhile; a real one would still say that it is ready
     report([&](Actions& out) { core_->instance_ready(now_, id, out); });
     return;
   }
-  LiveInstance& instance = found->second;
+  LiveInstance& instance = *found;
   Bytes& used = memory_used_[instance.gpu.value() - 1];
   const Bytes wanted = std::min(scenario_.functions[instance.function].memory, scenario_.device.memory);
   if (used + wanted > scenario_.device.memory || strikes(Fault::kNoMemory)) {
@@ -40,8 +40,8 @@ void Simulation::allocate(InstanceId id) {
 
 void Simulation::perform(const GrantRoom& action) {
   hash(action.instance.value());
-  const auto found = instances_.find(action.instance);
-  if (found == instances_.end() || !std::exchange(found->second.waits_for_room, false)) return;  // answered before
+  LiveInstance* instance = instances_.find(action.instance);
+  if (instance == nullptr || !std::exchange(instance->waits_for_room, false)) return;  // answered before
   events_.add(now_, action.granted ? EventKind::kReady : EventKind::kGone, action.instance.value());
 }
 
@@ -63,12 +63,12 @@ void Simulation::perform(const SwapOutMemory& action) {
 
 void Simulation::end_swap_out(const Event& event) {
   const InstanceId id(event.subject);
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return;
-  const Bytes bytes = std::min(Bytes(static_cast<std::int64_t>(event.detail)), found->second.resident);
-  found->second.resident -= bytes;
-  found->second.away += bytes;
-  memory_used_[found->second.gpu.value() - 1] -= bytes;
+  LiveInstance* instance = instances_.find(id);
+  if (instance == nullptr) return;
+  const Bytes bytes = std::min(Bytes(static_cast<std::int64_t>(event.detail)), instance->resident);
+  instance->resident -= bytes;
+  instance->away += bytes;
+  memory_used_[instance->gpu.value() - 1] -= bytes;
   report_memory(id);
   if (strikes(Fault::kMoveLost)) return;
   report([&](Actions& out) { core_->memory_moved(now_, id, MoveDirection::kOut, MoveOutcome::kDone, out); });
@@ -91,9 +91,9 @@ void Simulation::perform(const SwapInMemory& action) {
 
 void Simulation::end_swap_in(const Event& event) {
   const InstanceId id(event.subject);
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return;
-  LiveInstance& instance = found->second;
+  LiveInstance* found = instances_.find(id);
+  if (found == nullptr) return;
+  LiveInstance& instance = *found;
   const bool moved = instance.incoming > Bytes(0);
   instance.resident += instance.incoming;
   instance.away -= instance.incoming;
@@ -107,22 +107,22 @@ void Simulation::end_swap_in(const Event& event) {
 
 void Simulation::report_memory(InstanceId id) {
   if (strikes(Fault::kReportLost)) return;
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return;
-  const LiveInstance& instance = found->second;
-  const MemoryUse use{.held = instance.resident + instance.away, .resident = instance.resident, .away = instance.away};
+  const LiveInstance* instance = instances_.find(id);
+  if (instance == nullptr) return;
+  const Bytes resident = instance->resident, away = instance->away;
+  const MemoryUse use{.held = resident + away, .resident = resident, .away = away};
   report([&](Actions& out) { core_->memory_report(now_, id, use, out); });
 }
 
 // Its process is gone: it runs no more, and the device takes its memory back.
 void Simulation::release(InstanceId id) {
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return;
-  const GpuId on = found->second.gpu;
+  const LiveInstance* instance = instances_.find(id);
+  if (instance == nullptr) return;
+  const GpuId on = instance->gpu;
   gpu(on).stop(now_, id);
   schedule_end(on);
-  memory_used_[on.value() - 1] -= found->second.resident + found->second.incoming;
-  instances_.erase(found);
+  memory_used_[on.value() - 1] -= instance->resident + instance->incoming;
+  instances_.erase(id);
 }
 
 Duration Simulation::move_time(Bytes bytes) const {
