@@ -125,3 +125,22 @@ def test_kill_while_checkpointed(node):
     for name in pids:
         checked, start = ask(node, name, do="check")
         assert (checked["lost"], checked["blocks"], start) == ([], 1, "host-warm")
+
+
+def test_memory_that_is_shared_stays_and_its_instance_makes_room(node):
+    """The driver does not checkpoint who shares memory; nobody waits for it."""
+    fill(node, 1)
+    ask(node, "f0", do="export")
+    node.deploy("other", HOARD, MemorySize=1024, Tags={"gpu:memory-mib": str(MIB_EACH)})
+    ask(node, "other", do="hold", mib=MIB_EACH)
+    assert memory(node)["swap_failures"] >= 1
+    checked, start = ask(node, "other", do="check")
+    assert (checked["lost"], checked["blocks"], start) == ([], 1, "device-warm")
+    assert ask(node, "f0", do="check")[1] == "cold"
+
+
+def test_a_call_of_the_driver_waits_for_what_is_away(node):
+    """cuMemGetInfo, which no shim holds back: the process stands still, and goes on with its invocation."""
+    fill(node, 2)
+    assert ask(node, "f0", do="info")[0]["total"] > 0
+    assert ask(node, "f0", do="check")[0]["lost"] == []
