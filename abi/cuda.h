@@ -5,6 +5,7 @@
  * Define CUDA_ABI_EXACT_NAMES before the include to leave the names alone; an implementation of the ABI does. */
 #pragma once
 
+#include "abi/cuda_checkpoint.h"
 #include "abi/cuda_code.h"
 #include "abi/cuda_graph.h"
 #include "abi/cuda_memory.h"

@@ -8,7 +8,8 @@
   X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxGetState) X(cuCtxCreate_v2) \
   X(cuCtxDestroy) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxGetDevice) \
   X(cuCtxSynchronize) X(cuCtxSetLimit) X(cuCtxGetLimit) X(cuCtxGetStreamPriorityRange) X(cuCtxEnablePeerAccess) \
-  X(cuCtxDisablePeerAccess)
+  X(cuCtxDisablePeerAccess) X(cuCheckpointProcessLock) X(cuCheckpointProcessCheckpoint) \
+  X(cuCheckpointProcessRestore) X(cuCheckpointProcessUnlock) X(cuCheckpointProcessGetState)
 
 #define CONFORMANCE_CODE_ENTRY_POINTS(X) \
   X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoad) X(cuModuleLoadFatBinary) X(cuModuleUnload) \

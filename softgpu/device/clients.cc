@@ -7,12 +7,15 @@
 #include <string>
 
 #include "softgpu/device/files.h"
+#include "softgpu/device/futex.h"
 #include "softgpu/device/private_descriptors.h"
 
 namespace softgpu {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31746E65696C6373;  // "sclient1"
+constexpr std::uint64_t kMagic = 0x32746E65696C6373;  // "sclient2"
+
+constexpr int kHoldPatienceMs = 20;
 
 struct flock byte_lock(std::uint32_t byte) {
   struct flock lock = {};
@@ -37,7 +40,8 @@ bool keep_by_mapping(int descriptor) {
 
 struct Clients::Table {
   std::uint64_t magic;
-  std::atomic<std::uint32_t> generations[kMaxClients];
+  std::atomic<std::uint32_t> ever_checkpointed;
+  ClientRow rows[kMaxClients];
 };
 
 Result<Clients> Clients::open(const Machine& machine) {
@@ -66,11 +70,15 @@ Result<Owner> Clients::join() {
   if (!kept) return failure("cannot map " + path_ + ": the process has too many mappings (vm.max_map_count)");
   struct flock pid = byte_lock(kMaxClients + slot);  // after close(), which would drop it
   ::fcntl(slots_, F_SETLK, &pid);
-  auto& generation = table_->generations[slot];
-  std::uint32_t next = (generation.load() + 1) & Owner::kGenerationMask;
+  ClientRow& row = table_->rows[slot];
+  std::uint32_t next = (row.generation.load() + 1) & Owner::kGenerationMask;
   if (next == 0) next = 1;
-  generation.store(next);
-  return Owner{slot, next};
+  const Owner self{slot, next};
+  row.under_way.store(0);
+  row.shares.store(0);
+  row.hold.store(ClientRow::hold_word(self, HoldState::kRunning));
+  row.generation.store(next);  // last: who finds it finds the rest
+  return self;
 }
 
 // Open-file-description requests also see the locks of their own process.
@@ -83,12 +91,39 @@ Clients::Holder Clients::holder_of_byte(std::uint32_t byte) const {
 bool Clients::alive(Owner owner) const {
   if (owner.slot >= kMaxClients) return false;  // a damaged word
   // The generation is read after the lock: a new owner locks first and raises the generation afterwards.
-  return holder_of_byte(owner.slot).alive && table_->generations[owner.slot].load() == owner.generation;
+  return holder_of_byte(owner.slot).alive && table_->rows[owner.slot].generation.load() == owner.generation;
+}
+
+ClientRow& Clients::row(Owner owner) const {
+  return table_->rows[owner.slot];
+}
+
+HoldState Clients::held(Owner owner) const {
+  if (owner.slot >= kMaxClients) return HoldState::kRunning;  // a damaged word
+  const std::uint32_t word = row(owner).hold.load();
+  for (const HoldState state : {HoldState::kLocked, HoldState::kCheckpointed}) {
+    if (word == ClientRow::hold_word(owner, state)) return state;
+  }
+  return HoldState::kRunning;
+}
+
+bool Clients::ever_checkpointed() const {
+  return table_->ever_checkpointed.load(std::memory_order_relaxed) != 0;
+}
+
+void Clients::note_checkpoint() const {
+  table_->ever_checkpointed.store(1);
+}
+
+void Clients::wait_while_checkpointed(Owner owner) const {
+  while (held(owner) == HoldState::kCheckpointed) {
+    futex_wait(row(owner).hold, ClientRow::hold_word(owner, HoldState::kCheckpointed), kHoldPatienceMs);
+  }
 }
 
 std::optional<Clients::Live> Clients::live(std::uint32_t slot) const {
   if (!holder_of_byte(slot).alive) return std::nullopt;
-  const std::uint32_t generation = table_->generations[slot].load();
+  const std::uint32_t generation = table_->rows[slot].generation.load();
   if (generation == 0) return std::nullopt;
   return Live{{slot, generation}, holder_of_byte(kMaxClients + slot).pid};
 }

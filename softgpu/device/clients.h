@@ -21,6 +21,21 @@
 
 namespace softgpu {
 
+// What others have done to a client (hold.h).
+enum class HoldState : std::uint32_t { kRunning, kLocked, kCheckpointed };
+
+// What is shared about a slot's process. All words but `hold` are written by that process only.
+struct ClientRow {
+  alignas(64) std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint32_t> hold;       // hold_word(): says something of that generation only
+  std::atomic<std::uint32_t> under_way;  // calls and operations that have begun and not ended
+  std::atomic<std::uint32_t> shares;     // 1: other processes have had its memory, or it theirs
+
+  static std::uint32_t hold_word(Owner owner, HoldState state) {
+    return owner.generation << 2 | static_cast<std::uint32_t>(state);
+  }
+};
+
 class Clients {
  public:
   // Opens the client table of `machine`, creating it when absent.
@@ -40,6 +55,16 @@ class Clients {
     int pid = 0;
   };
   std::optional<Live> live(std::uint32_t slot) const;
+
+  // REQUIRES: a slot below kMaxClients.
+  ClientRow& row(Owner owner) const;
+  // What others have done to a process; kRunning when it is gone. Thread-safe; no system call.
+  HoldState held(Owner owner) const;
+  // Whether any process of the machine was ever checkpointed: one load, for those who would have to look.
+  bool ever_checkpointed() const;
+  void note_checkpoint() const;
+  // Returns when the process is not checkpointed, or not any more. Thread-safe.
+  void wait_while_checkpointed(Owner owner) const;
 
   // Memory that outlives the process that made it.
   const Shares& shares() const { return shares_; }

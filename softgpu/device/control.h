@@ -12,6 +12,8 @@ namespace softgpu {
 
 inline constexpr std::uint64_t kPageBytes = 2ULL << 20;
 inline constexpr unsigned kBusyBuckets = 64;
+// Places in the device's file for each page that it has: those of checkpointed processes take a place, and no capacity.
+inline constexpr std::uint64_t kPlacesPerPage = 8;
 
 // Free, or claimed: by whom and as which page.
 //   kPrivate    a process's memory, at page `page` of its window
@@ -76,10 +78,10 @@ struct User {
 };
 
 struct Control {
-  static constexpr std::uint64_t kMagic = 0x336C7274636F6773;  // "sgoctrl3"
+  static constexpr std::uint64_t kMagic = 0x346C7274636F6773;  // "sgoctrl4"
 
   std::uint64_t magic;
-  std::uint64_t page_count;
+  std::uint64_t page_count;  // how many can be in use
 
   alignas(64) std::atomic<std::uint32_t> lock;  // DeviceLock
 
@@ -111,9 +113,14 @@ struct Control {
   alignas(64) std::atomic<std::uint64_t> migrations;
   std::atomic<std::uint64_t> evictions;
 
-  alignas(64) std::atomic<std::uint64_t> pages[];  // page_count of them; PageEntry::pack, 0 when free
+  std::atomic<std::uint64_t> places_used;  // beyond page_count: entries from here on were never used
 
-  static std::size_t bytes(std::uint64_t pages) { return sizeof(Control) + pages * sizeof(std::uint64_t); }
+  // page_count x kPlacesPerPage; PageEntry::pack, 0 when free.
+  alignas(64) std::atomic<std::uint64_t> pages[];
+
+  static std::size_t bytes(std::uint64_t pages) {
+    return sizeof(Control) + pages * kPlacesPerPage * sizeof(std::uint64_t);
+  }
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -81,8 +81,9 @@ Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clien
   const auto memory_file = open_file(path);
   if (!memory_file) return failure(memory_file.error());
   const std::uint64_t capacity = part.page_count() * kPageBytes;
-  if (::ftruncate(*memory_file, static_cast<off_t>(capacity)) != 0) {
-    return failure("cannot size " + path + " to " + std::to_string(capacity >> 20) + " MiB: " + std::strerror(errno));
+  const std::uint64_t size = capacity * kPlacesPerPage;  // sparse
+  if (::ftruncate(*memory_file, static_cast<off_t>(size)) != 0) {
+    return failure("cannot size " + path + " to " + std::to_string(size >> 20) + " MiB: " + std::strerror(errno));
   }
   auto window = Window::reserve(capacity, *memory_file);
   if (!window) return failure(window.error());

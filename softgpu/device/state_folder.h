@@ -16,7 +16,7 @@
 namespace softgpu {
 
 // Raise it when the layout or the meaning of any file changes.
-inline constexpr std::uint64_t kStateVersion = 4;
+inline constexpr std::uint64_t kStateVersion = 5;
 
 // What the description in the folder says; none when there is no description, or one that does not say.
 std::optional<std::string> state_version(const std::string& home);

@@ -11,6 +11,7 @@
 #include "softgpu/device/key_value.h"
 #include "softgpu/device/time/mps.h"
 #include "softgpu/device/time/trace.h"
+#include "softgpu/driver/stream/stream.h"
 #include "softgpu/driver/visible_devices.h"
 
 namespace softgpu {
@@ -63,6 +64,8 @@ Result<Process*> Process::open() {
   }
   const auto self = process->clients_.join();
   if (!self) return failure(self.error());
+  process->gate_.emplace(process->clients_, *self);
+  process->holder_.emplace(process->machine_, process->clients_, *self);
   for (const Part& part : *visible) {
     const auto ordinal = static_cast<unsigned>(process->devices_.size());
     const auto share = client_share(process->machine_, *mps, mps_environment(), part.gpu, ordinal);
@@ -136,6 +139,22 @@ void Process::remove_host(std::uint64_t address) {
 
 Extent Process::find_host(std::uint64_t address) const {
   return devices_.empty() ? Extent{} : devices_.front()->device->window().find_host(address);
+}
+
+void CallPass::wait_for_gate() {
+  if (Stream::runs_operation()) return;
+  gate_.leave();
+  gate_.enter();
+}
+
+void wait_while_locked() {
+  const CallGate& gate = Process::get()->gate();
+  if (!gate.open() && !Stream::runs_operation()) gate.wait();
+}
+
+void note_shared_memory() {
+  const CallPass pass;
+  Process::get()->gate().note_sharing();
 }
 
 CUresult get_device(int ordinal, DriverDevice*& device) {

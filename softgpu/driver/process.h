@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "softgpu/device/device.h"
+#include "softgpu/device/hold.h"
 #include "softgpu/driver/api.h"
 
 namespace softgpu {
@@ -42,6 +44,10 @@ class Process {
   const Clients& clients() const { return clients_; }
   const Shares& shares() const { return clients_.shares(); }
   const Settings& settings() const { return settings_; }
+  // What others may stop: waits and work of this process pass it.
+  CallGate& gate() { return *gate_; }
+  // For stopping others.
+  Holder& holder() { return *holder_; }
   // The device whose window contains `address`, or null.
   DriverDevice* owner_of(std::uint64_t address);
   // Host memory that all devices may access.
@@ -56,8 +62,33 @@ class Process {
   Machine machine_;
   Clients clients_;
   Settings settings_;
+  std::optional<CallGate> gate_;
+  std::optional<Holder> holder_;
   std::vector<std::unique_ptr<DriverDevice>> devices_;
 };
+
+// A call that starts work, or hands memory to others: while it lives, who locks the process waits for it; while the
+// process is locked it waits itself. Nothing for operations of a stream, for which the lock waits already.
+class CallPass {
+ public:
+  CallPass() : gate_(Process::get()->gate()) {
+    gate_.add();
+    if (!gate_.open()) wait_for_gate();
+  }
+  ~CallPass() { gate_.leave(); }
+  CallPass(const CallPass&) = delete;
+  CallPass& operator=(const CallPass&) = delete;
+
+ private:
+  void wait_for_gate();
+
+  CallGate& gate_;
+};
+
+// Waits while the process is locked, as calls do that need neither.
+void wait_while_locked();
+// To be called before memory is given to another process or taken from one: neither can be checkpointed any more.
+void note_shared_memory();
 
 // Process::get() or NOT_INITIALIZED; the device or INVALID_DEVICE.
 CUresult get_device(int ordinal, DriverDevice*& device);

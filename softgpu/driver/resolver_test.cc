@@ -167,7 +167,7 @@ TEST(Resolver, RefusesWhatDoesNotExist) {
 
 TEST(Resolver, WhatIsNotImplementedSaysSo) {
   void* function = nullptr;
-  ASSERT_EQ(cuGetProcAddress_v2("cuCheckpointProcessLock", &function, 13000, 0, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuGetProcAddress_v2("cuCoredumpGetAttribute", &function, 13000, 0, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(reinterpret_cast<CUresult (*)(int, void*)>(function)(0, nullptr), CUDA_ERROR_NOT_SUPPORTED);
 }
 

@@ -36,6 +36,7 @@ DRIVER_GROUPS = (
     ("Streams", r"^cuStream|^cuThreadExchange"),
     ("Events", r"^cuEvent"),
     ("Launches", r"^cuLaunch"),
+    ("Checkpoints of processes", r"^cuCheckpoint"),
     ("Other", r""),
 )
 RUNTIME_GROUPS = (

@@ -107,7 +107,10 @@ TEST_F(ServeCommand, DeviceMemoryOptionsReachTheNode) {
   EXPECT_EQ(options.memory_backend, "uvm");
   EXPECT_EQ(options.uvm_mode, "advise");
   EXPECT_EQ(options.host_memory_bytes, std::uint64_t{3} << 30);
-  EXPECT_THAT(serve({"--memory-backend", "magic"}).err, AllOf(HasSubstr("--memory-backend"), HasSubstr("vmm")));
+  ASSERT_EQ(serve({"--memory-backend", "checkpoint"}).status, 42);
+  EXPECT_EQ(options.memory_backend, "checkpoint");
+  EXPECT_THAT(serve({"--memory-backend", "magic"}).err,
+              AllOf(HasSubstr("--memory-backend"), HasSubstr("vmm"), HasSubstr("checkpoint")));
   EXPECT_THAT(serve({"--host-memory", "much"}).err, HasSubstr("--host-memory"));
 }
 

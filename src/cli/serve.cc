@@ -152,7 +152,8 @@ void add_device_memory_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option(
           "--memory-backend", options.memory_backend,
-          "How device memory leaves and comes back: unmapped under its address (vmm), managed (uvm), never (none)")
+          "How device memory leaves and comes back: unmapped under its address (vmm), managed (uvm), with the whole "
+          "process by the driver (checkpoint: needs NVIDIA's driver 570), never (none)")
       ->check(CLI::IsMember(keys_of(kMemoryBackends)))
       ->group("Device memory");
   command.add_option("--uvm-mode", options.uvm_mode, "With --memory-backend uvm: what is done beside managing it")

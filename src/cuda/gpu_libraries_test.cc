@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "cuda/checkpoint.h"
 #include "cuda/driver.h"
 #include "cuda/nvml.h"
 
@@ -83,6 +84,16 @@ TEST(GpuLibraries, WrongLibraryIsNamedWithTheMissingSymbol) {
   EXPECT_THAT(nvml.error().message, HasSubstr("nvmlInit_v2"));
 }
 
+TEST(ProcessCheckpoints, AnOldDriverIsRefusedWithWhatIsNeeded) {
+  LibraryFolder folder("libcuda.so.1", FAKE_GPU_LIBRARIES);
+  const auto checkpoints = ProcessCheckpoints::load(folder.path());
+  ASSERT_FALSE(checkpoints);
+  EXPECT_EQ(checkpoints.error().code, Errc::kUnavailable);
+  EXPECT_THAT(checkpoints.error().message, HasSubstr("the driver /tmp/fairlead-libs-"));
+  EXPECT_THAT(checkpoints.error().message, HasSubstr("CUDA 12.4"));
+  EXPECT_THAT(checkpoints.error().message, HasSubstr("driver 570"));
+}
+
 // The libraries of softgpu/, where they were built.
 TEST(GpuLibraries, SoftwareGpuAnswersBothViews) {
   if (!std::filesystem::exists(SOFTGPU_FOLDER "/libnvidia-ml.so.1")) GTEST_SKIP() << "softgpu is not built";
@@ -100,6 +111,20 @@ TEST(GpuLibraries, SoftwareGpuAnswersBothViews) {
   EXPECT_EQ(seen_by_nvml[0].name, seen_by_driver[0].name);
   EXPECT_GT(seen_by_nvml[0].memory_total, gib(1));
   EXPECT_LE(seen_by_nvml[0].memory_used, seen_by_nvml[0].memory_total);
+  auto checkpoints = ProcessCheckpoints::load(SOFTGPU_FOLDER);
+  ASSERT_TRUE(checkpoints) << checkpoints.error().message;
+  ASSERT_TRUE((*checkpoints)->start());
+  using State = ProcessCheckpoints::State;
+  using Outcome = ProcessCheckpoints::Outcome;
+  EXPECT_EQ((*checkpoints)->state(getppid()), std::nullopt);
+  EXPECT_EQ((*checkpoints)->restore(getpid()).outcome, Outcome::kWrongState);
+  EXPECT_EQ((*checkpoints)->lock(getpid(), std::chrono::milliseconds(100)).outcome, Outcome::kDone);
+  EXPECT_EQ((*checkpoints)->checkpoint(getpid()).outcome, Outcome::kDone);
+  EXPECT_EQ((*checkpoints)->state(getpid()), State::kCheckpointed);
+  EXPECT_EQ((*checkpoints)->restore(getpid()).outcome, Outcome::kDone);
+  EXPECT_EQ((*checkpoints)->unlock(getpid()).outcome, Outcome::kDone);
+  EXPECT_EQ((*checkpoints)->state(getpid()), State::kRunning);
+  EXPECT_EQ((*checkpoints)->lock(getppid(), std::chrono::milliseconds(100)).outcome, Outcome::kRefused);
   unsetenv("SOFTGPU_HOME");
   std::filesystem::remove_all(state);
 }

@@ -221,6 +221,7 @@ class Node final : public NodeService {
 
   // Last, so that they go first: their callbacks use everything above.
   std::unique_ptr<Worker> staging_worker_;
+  std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
   std::unique_ptr<ShimHost> shims_;
   std::unique_ptr<InstanceHost> host_;
   std::unique_ptr<Store> store_;

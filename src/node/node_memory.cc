@@ -28,6 +28,7 @@ MoveOutcome outcome_of(wire::MoveResult result) {
     case wire::MoveResult::kBusy: return MoveOutcome::kBusy;
     case wire::MoveResult::kNoRoom: return MoveOutcome::kNoRoom;
     case wire::MoveResult::kNothing: return MoveOutcome::kNothing;
+    case wire::MoveResult::kFailed: return MoveOutcome::kFailed;
   }
   return MoveOutcome::kFailed;
 }
@@ -41,6 +42,12 @@ void Node::make_shims() {
   options.socket_dir = options_.host.state_dir + "/run";
   options.background = [this](std::function<bool()> job, std::function<void(bool)> done) {
     staging_worker_->run(std::move(job), std::move(done));
+  };
+  options.run_move = [this](GpuId gpu, std::function<void()> job, std::function<void()> done) {
+    std::unique_ptr<Worker>& mover = movers_[gpu];
+    if (!mover) mover = std::make_unique<Worker>(io_);
+    auto run = [job = std::move(job)] { return job(), true; };
+    mover->run(std::move(run), [done = std::move(done)](bool) { done(); });
   };
   ShimEvents events;
   events.moved = [this](InstanceId instance, const SwapOutcome& outcome) { on_swapped(instance, outcome); };
@@ -66,7 +73,7 @@ void Node::make_shims() {
 // An instance without a shim runs all the same: it is counted as its function is expected to need, and never moved.
 std::optional<ShimAccess> Node::shim_access(const StartInstance& action, const RegisteredFunction& function) {
   if (!shims_) return std::nullopt;
-  ShimTerms terms{.instance = action.instance, .function = function.record.name};
+  ShimTerms terms{.instance = action.instance, .gpu = action.gpu, .function = function.record.name};
   const auto settings = gpu_settings(function.record.config);
   if (settings && settings->memory_mib) terms.cap = mib(*settings->memory_mib);
   if (gpus_) terms.device_memory = gpus_->samples().at(action.gpu.value() - 1).memory_total;

@@ -11,6 +11,7 @@
 #include "cuda/nvml.h"
 #include "gateway/gateway.h"
 #include "net/http_server.h"
+#include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
 #include "node/node.h"
@@ -37,6 +38,7 @@ std::optional<ShimHostOptions> shim_options(const ServeOptions& options) {
   shims.backend = kMemoryBackends.at(options.memory_backend);
   shims.uvm = kUvmModes.at(options.uvm_mode);
   shims.host_memory = Bytes(static_cast<std::int64_t>(options.host_memory_bytes));
+  if (shims.backend == wire::MemoryBackend::kCheckpoint) shims.host_memory = Bytes(0);  // the driver keeps the contents
   return shims;
 }
 
@@ -153,6 +155,7 @@ class Server {
     if (*mode == SharingMode::kMps) {
       if (Status limited = limit_to_mps_clients(*library, settings.core); !limited) return limited;
     }
+    if (Status loaded = load_checkpoints(*library, settings); !loaded) return loaded;
     auto node = Node::create(io_, std::move(settings));
     if (!node) return fail(node.error());
     node_ = *std::move(node);
@@ -167,11 +170,23 @@ class Server {
   }
 
  private:
+  Status load_checkpoints(const GpuLibrary& library, NodeOptions& settings) {
+    if (!settings.shims || settings.shims->backend != wire::MemoryBackend::kCheckpoint) return {};
+    auto backend = CheckpointBackend::load(library.dir);
+    if (!backend) return fail(backend.error());
+    checkpoints_ = *std::move(backend);
+    settings.shims->mover = checkpoints_->mover();
+    return {};
+  }
+
   Status use_gpus(const GpuLibrary& library, SharingMode mode) {
     auto gpus = GpuMonitor::open(library.dir, mode == SharingMode::kMig);
     if (!gpus) return fail(gpus.error());
     for (const GpuSample& gpu : (*gpus)->samples()) {
       spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.gpu.value(), gpu.name, gpu.memory_total.mib());
+    }
+    if (checkpoints_) {
+      if (Status started = checkpoints_->start((*gpus)->samples()); !started) return started;
     }
     auto sharing = GpuSharing::create(io_, sharing_options(options_, mode), (*gpus)->samples());
     if (!sharing) return fail(sharing.error());
@@ -219,6 +234,7 @@ class Server {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer drain_deadline_;
   bool stopping_ = false;
+  std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
   std::unique_ptr<Node> node_;
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<net::HttpServer> http_;

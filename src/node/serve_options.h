@@ -16,7 +16,10 @@ namespace fairlead {
 
 // How device memory can move (wire::MemoryBackend), as an operator writes it.
 inline const std::map<std::string, wire::MemoryBackend> kMemoryBackends{
-    {"none", wire::MemoryBackend::kNone}, {"vmm", wire::MemoryBackend::kVmm}, {"uvm", wire::MemoryBackend::kUvm}};
+    {"none", wire::MemoryBackend::kNone},
+    {"vmm", wire::MemoryBackend::kVmm},
+    {"uvm", wire::MemoryBackend::kUvm},
+    {"checkpoint", wire::MemoryBackend::kCheckpoint}};
 inline const std::map<std::string, wire::UvmMode> kUvmModes{{"plain", wire::UvmMode::kPlain},
                                                             {"advise", wire::UvmMode::kAdvise},
                                                             {"prefetch", wire::UvmMode::kPrefetch},

@@ -99,6 +99,7 @@ std::string_view move_result_name(MoveResult result) {
     case MoveResult::kBusy: return "busy";
     case MoveResult::kNoRoom: return "no room";
     case MoveResult::kNothing: return "nothing";
+    case MoveResult::kFailed: return "failed";
   }
   return "?";
 }

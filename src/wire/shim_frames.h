@@ -41,6 +41,8 @@ enum class MemoryBackend : std::uint32_t {
   kNone,  // not at all; counted only
   kVmm,   // unmapped under its address
   kUvm,   // managed memory, prefetched
+  // Whole processes, by the node with the driver's checkpoints. No shim is told so: to it, it is kNone.
+  kCheckpoint,
 };
 // Managed memory only: what is done beside allocating it (figure 4 of the paper).
 enum class UvmMode : std::uint32_t { kPlain, kAdvise, kPrefetch, kPrefetchSwap };
@@ -51,6 +53,7 @@ enum class MoveResult : std::uint32_t {
   kBusy,     // work did not end before the deadline (capture, a kernel that waits for the host): nothing was moved
   kNoRoom,   // in: the device is full; out: no staging
   kNothing,  // nothing to move
+  kFailed,   // no shim says so: the driver refused to move the process
 };
 
 struct Hello {

@@ -106,10 +106,11 @@ def host_pids(folder):
     return found
 
 
-def test_memory_survives_kills_and_cut_connections(start_node, tmp_path):
+@pytest.mark.parametrize("backend", ["vmm", "checkpoint"])
+def test_memory_survives_kills_and_cut_connections(start_node, tmp_path, backend):
     profile = (ROOT / "softgpu/profiles/v100-16.profile").read_text().replace(*CONTEXT_MIB)
     (tmp_path / "small.profile").write_text(profile)
-    node = start_node("--tokens", "2", "--pool", "16", gpu_environment={
+    node = start_node("--tokens", "2", "--pool", "16", "--memory-backend", backend, gpu_environment={
         "SOFTGPU_PROFILE": str(tmp_path / "small.profile"), "SOFTGPU_MEMORY_SCALE": "64", "SOFTGPU_DEVICES": str(DEVICES)})
     names = [f"f{number:02}" for number in range(FUNCTIONS)]
     for name in names:

@@ -240,9 +240,80 @@ void second_context(Test& test) {
   test.expect_code("the first stays lost", driver().cuMemAlloc(&address, 4096), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+// ---- cuCheckpointProcess*
+
+// Holds memory while it is checkpointed, and uses it before and after.
+void be_checkpointed(Test& test, Socket& parent) {
+  const auto held = test.upload(words(kCount, 1));
+  parent.send(::getpid());
+  parent.receive<int>();
+  test.equal("what it held", test.download(held), words(kCount, 1));
+  test.launch("store_index", {4, 256}, kCount, held);
+  test.equal("what its kernel wrote", test.download(held), indices());
+}
+
+struct Checkpointed {
+  explicit Checkpointed(Test& test) : child(test, "be_checkpointed"), pid(child.socket().receive<int>()) {}
+  CUprocessState state() const {
+    CUprocessState now = CU_PROCESS_STATE_FAILED;
+    driver().cuCheckpointProcessGetState(pid, &now);
+    return now;
+  }
+  void expect_state(Test& test, const char* what, CUprocessState want) const { test.expect_value(what, state(), want); }
+  void finish() {
+    child.socket().send(1);
+    child.finish();
+  }
+  Child child;
+  const int pid;
+};
+
+// False, and the case is skipped, where the driver has no checkpoints, or not for us.
+bool can_checkpoint(Test& test, const Checkpointed& process) {
+  CUprocessState state = CU_PROCESS_STATE_FAILED;
+  const CUresult asked = driver().cuCheckpointProcessGetState(process.pid, &state);
+  if (asked != CUDA_SUCCESS) test.skip("no checkpoints of processes: " + name_of(asked));
+  return asked == CUDA_SUCCESS;
+}
+
+void checkpoint(Test& test) {
+  Checkpointed process(test);
+  if (!can_checkpoint(test, process)) return process.finish();
+  const int pid = process.pid;
+  CUcheckpointLockArgs patience{};
+  patience.timeoutMs = 10'000;
+  process.expect_state(test, "before", CU_PROCESS_STATE_RUNNING);
+  test.expect_code("cuCheckpointProcessLock", driver().cuCheckpointProcessLock(pid, &patience), CUDA_SUCCESS);
+  process.expect_state(test, "locked", CU_PROCESS_STATE_LOCKED);
+  test.expect_code("cuCheckpointProcessCheckpoint", driver().cuCheckpointProcessCheckpoint(pid, nullptr), CUDA_SUCCESS);
+  process.expect_state(test, "checkpointed", CU_PROCESS_STATE_CHECKPOINTED);
+  test.expect_code("cuCheckpointProcessRestore", driver().cuCheckpointProcessRestore(pid, nullptr), CUDA_SUCCESS);
+  process.expect_state(test, "restored", CU_PROCESS_STATE_LOCKED);
+  test.expect_code("cuCheckpointProcessUnlock", driver().cuCheckpointProcessUnlock(pid, nullptr), CUDA_SUCCESS);
+  process.expect_state(test, "after", CU_PROCESS_STATE_RUNNING);
+  process.finish();
+}
+
+// Each call wants one state, and does nothing in another.
+void checkpoint_order(Test& test) {
+  Checkpointed process(test);
+  if (!can_checkpoint(test, process)) return process.finish();
+  const int pid = process.pid;
+  const auto refused = [&](const char* what, CUresult got) { test.expect_code(what, got, CUDA_ERROR_ILLEGAL_STATE); };
+  refused("running: checkpoint", driver().cuCheckpointProcessCheckpoint(pid, nullptr));
+  refused("running: restore", driver().cuCheckpointProcessRestore(pid, nullptr));
+  refused("running: unlock", driver().cuCheckpointProcessUnlock(pid, nullptr));
+  test.expect_code("lock", driver().cuCheckpointProcessLock(pid, nullptr), CUDA_SUCCESS);
+  refused("locked: lock", driver().cuCheckpointProcessLock(pid, nullptr));
+  refused("locked: restore", driver().cuCheckpointProcessRestore(pid, nullptr));
+  test.expect_code("unlock", driver().cuCheckpointProcessUnlock(pid, nullptr), CUDA_SUCCESS);
+  test.observe("a process without the driver", name_of(driver().cuCheckpointProcessLock(1, nullptr)));
+  process.finish();
+}
+
 constexpr Role kRoles[] = {
     {"open_memory", open_memory}, {"wait_for_event", wait_for_event}, {"import_memory", import_memory},
-    {"import_pool", import_pool}, {"write_nowhere", write_nowhere},
+    {"import_pool", import_pool}, {"write_nowhere", write_nowhere},   {"be_checkpointed", be_checkpointed},
 };
 
 constexpr Case kCases[] = {
@@ -252,6 +323,8 @@ constexpr Case kCases[] = {
     {"no_export", nullptr, no_export},
     {"pool", nullptr, pool},
     {"fault_elsewhere", "driver", fault_elsewhere},
+    {"checkpoint", nullptr, checkpoint},
+    {"checkpoint_order", nullptr, checkpoint_order},
     {.name = "second_context", .kernels = "driver", .run = second_context, .isolated = true},
 };
 

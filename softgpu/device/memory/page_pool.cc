@@ -53,17 +53,26 @@ void append(std::vector<PageRun>& runs, std::uint64_t page) {
 PagePool::PagePool(Control& control, const Clients& clients, int memory_file, std::uint64_t most_pages)
     : control_(control), clients_(clients), memory_file_(memory_file), most_pages_(most_pages) {}
 
+// A checkpointed process has no pages, and cannot have new ones until it is restored.
 std::vector<PageRun> PagePool::claim(DeviceLock& lock, PageEntry first, std::uint64_t count) {
-  const std::lock_guard guard(lock);
+  const Owner owner = charged_to(first);
+  while (true) {
+    clients_.wait_while_checkpointed(owner);
+    const std::lock_guard guard(lock);
+    if (clients_.held(owner) != HoldState::kCheckpointed) return claim_locked(first, count);
+  }
+}
+
+std::vector<PageRun> PagePool::claim_locked(PageEntry first, std::uint64_t count) {
   if (most_pages_ != 0 && owned_by(charged_to(first)) + count > most_pages_) return {};
-  std::vector<PageRun> runs = find_free(count);
+  std::vector<PageRun> runs = find_room(count);
   if (runs.empty()) {
     reap();
-    runs = find_free(count);
+    runs = find_room(count);
   }
   if (runs.empty()) {
     evict(count);
-    runs = find_free(count);
+    runs = find_room(count);
   }
   for (const PageRun& run : runs) {
     for (std::uint64_t page = run.first; page < run.first + run.count; ++page, ++first.page) {
@@ -94,7 +103,7 @@ void PagePool::release(const std::vector<PageRun>& runs) {
 std::vector<PageRun> PagePool::find(const PageEntry& first, std::uint64_t count) const {
   std::vector<std::uint64_t> pages(count, UINT64_MAX);
   std::uint64_t missing = count;
-  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
     const std::uint64_t word = control_.pages[page].load(std::memory_order_relaxed);
     if (word == 0) continue;
     const PageEntry entry = PageEntry::unpack(word);
@@ -112,13 +121,13 @@ std::vector<PageRun> PagePool::find(const PageEntry& first, std::uint64_t count)
 PageUse PagePool::use() const {
   LivenessCache liveness(clients_);
   PageUse use{0, std::vector<std::uint64_t>(kMaxClients)};
-  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
     const std::uint64_t word = control_.pages[page].load(std::memory_order_relaxed);
     if (word == 0) continue;
     const PageEntry entry = PageEntry::unpack(word);
-    if (!liveness.alive(entry)) continue;
-    ++use.total;
     const Owner owner = charged_to(entry);
+    if (!liveness.alive(entry) || clients_.held(owner) == HoldState::kCheckpointed) continue;
+    ++use.total;
     if (liveness.alive(owner)) ++use.by_slot[owner.slot];
   }
   return use;
@@ -126,7 +135,7 @@ PageUse PagePool::use() const {
 
 std::uint64_t PagePool::owned_by(Owner owner) const {
   std::uint64_t count = 0;
-  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
     const std::uint64_t word = control_.pages[page].load(std::memory_order_relaxed);
     if (word != 0 && charged_to(PageEntry::unpack(word)) == owner) ++count;
   }
@@ -137,11 +146,32 @@ Owner PagePool::charged_to(const PageEntry& entry) const {
   return entry.kind == PageEntry::Kind::kShared ? clients_.shares().creator(entry.share) : entry.owner;
 }
 
+std::uint64_t PagePool::place_count() const {
+  return std::clamp(control_.places_used.load(), control_.page_count, control_.page_count * kPlacesPerPage);
+}
+
+std::uint64_t PagePool::room() const {
+  return control_.page_count - std::min(control_.page_count, use().total);
+}
+
+// REQUIRES: the device lock. While no place beyond the device's pages is used, whatever is free there is room: what is
+// not free is at least what is in use.
+std::vector<PageRun> PagePool::find_room(std::uint64_t count) {
+  if (!clients_.ever_checkpointed()) return find_free(count);
+  const std::uint64_t places = place_count();
+  const bool spread = places > control_.page_count;
+  if (spread && room() < count) return {};
+  std::vector<PageRun> runs = find_free(count);
+  if (!runs.empty() || (!spread && room() < count)) return runs;
+  control_.places_used.store(std::min(places + count, control_.page_count * kPlacesPerPage));
+  return find_free(count);
+}
+
 // The first run of `count` free pages, else the first free pages anywhere.
 std::vector<PageRun> PagePool::find_free(std::uint64_t count) const {
   std::vector<PageRun> runs;
   std::uint64_t found = 0;
-  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
     if (control_.pages[page].load(std::memory_order_relaxed) != 0) continue;
     append(runs, page);
     ++found;
@@ -159,7 +189,27 @@ std::vector<PageRun> PagePool::find_free(std::uint64_t count) const {
   return runs;
 }
 
-// Takes evictable pages, the oldest first, until `count` pages are free; none when that cannot be reached.
+std::uint64_t PagePool::evictable() const {
+  std::uint64_t count = 0;
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
+    const std::uint64_t word = control_.pages[page].load(std::memory_order_relaxed);
+    if (word != 0 && PageEntry::unpack(word).kind == PageEntry::Kind::kEvictable) ++count;
+  }
+  return count;
+}
+
+bool PagePool::can_make_room(std::uint64_t count) const {
+  return room() + evictable() >= count;
+}
+
+void PagePool::drop_evictable(Owner owner) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
+    const PageEntry entry = PageEntry::unpack(control_.pages[page].load());
+    if (entry.kind == PageEntry::Kind::kEvictable && entry.owner == owner) drop(page, entry);
+  }
+}
+
+// Takes evictable pages, the oldest first, until there is room for `count`; none when that cannot be reached.
 // REQUIRES: the device lock.
 void PagePool::evict(std::uint64_t count) {
   struct Candidate {
@@ -169,13 +219,14 @@ void PagePool::evict(std::uint64_t count) {
   };
   std::vector<Candidate> candidates;
   std::uint64_t free = 0;
-  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
     const std::uint64_t word = control_.pages[page].load();
     const PageEntry entry = PageEntry::unpack(word);
     if (word == 0) ++free;
     if (entry.kind == PageEntry::Kind::kEvictable) candidates.push_back({entry.page, page, word});
   }
-  if (free + candidates.size() < count) return;
+  if (clients_.ever_checkpointed()) free = room();
+  if (free >= count || free + candidates.size() < count) return;
   const auto missing = static_cast<std::ptrdiff_t>(count - free);
   std::nth_element(candidates.begin(), candidates.begin() + missing - 1, candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.claimed < b.claimed; });
@@ -188,7 +239,7 @@ void PagePool::evict(std::uint64_t count) {
 // generation.
 void PagePool::reap() {
   LivenessCache liveness(clients_);
-  for (std::uint64_t page = 0; page < control_.page_count; ++page) {
+  for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
     const std::uint64_t word = control_.pages[page].load();
     if (word == 0) continue;
     if (liveness.alive(PageEntry::unpack(word))) continue;

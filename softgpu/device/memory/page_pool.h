@@ -3,6 +3,13 @@
 // The page table is the only truth: one word per page names the owner. A claim marks pages under the device lock, a
 // release clears them without it, and who finds the device full first clears the pages of the dead. There is no count
 // of used pages to drift: it is counted from the table when asked for.
+//
+// The table has more places than the device has pages (kPlacesPerPage). The pages of a checkpointed process (hold.h)
+// keep their places, their content and their mappings, and count as nobody's: so a checkpoint is one store. What others
+// claim meanwhile lies in places further back.
+//
+// Example: of 100 pages A has 60, in places 0 to 59, and is checkpointed. B claims 80, places 60 to 139. A's restore
+// needs 60 and finds 20: refused, until B frees 40.
 #pragma once
 
 #include <cstdint>
@@ -59,11 +66,25 @@ class PagePool {
     return find({PageEntry::Kind::kPrivate, owner, {}, window_page}, count);
   }
 
+  // Of processes that are not checkpointed.
   PageUse use() const;
   std::uint64_t page_count() const { return control_.page_count; }
 
- private:
+  // For a checkpoint and its end. All REQUIRE the device lock.
   std::uint64_t owned_by(Owner owner) const;
+  void drop_evictable(Owner owner);
+  // Whether `count` pages can be had, evictable ones included; takes of those as many as it needs.
+  bool can_make_room(std::uint64_t count) const;
+  void make_room(std::uint64_t count) { evict(count); }
+
+ private:
+  // Entries of the table that may be in use.
+  std::uint64_t place_count() const;
+  // Pages that could be claimed now.
+  std::uint64_t room() const;
+  std::uint64_t evictable() const;
+  std::vector<PageRun> claim_locked(PageEntry first, std::uint64_t count);
+  std::vector<PageRun> find_room(std::uint64_t count);
   // Whose use a page counts as: a share's is its creator's.
   Owner charged_to(const PageEntry& entry) const;
   std::vector<PageRun> find_free(std::uint64_t count) const;

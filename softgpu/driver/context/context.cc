@@ -83,6 +83,7 @@ CUresult current_context(CUcontext& context) {
 
 CUresult healthy_context(CUcontext& context) {
   SOFTGPU_TRY(current_context(context));
+  wait_while_locked();
   return context->fault();
 }
 
@@ -292,6 +293,7 @@ std::vector<Point> CUctx_st::legacy_order(const Stream& stream) {
 }
 
 Point CUctx_st::submit(Stream& stream, std::function<void()> run, std::vector<Point> after) {
+  const softgpu::CallPass pass;  // before mutex_, which operations that are under way may need
   const std::lock_guard guard(mutex_);
   std::vector<Point> order = idle() ? std::vector<Point>() : legacy_order(stream);
   order.insert(order.end(), std::make_move_iterator(after.begin()), std::make_move_iterator(after.end()));
@@ -300,6 +302,7 @@ Point CUctx_st::submit(Stream& stream, std::function<void()> run, std::vector<Po
 }
 
 void CUctx_st::run_now(Stream& stream, const std::function<void()>& run) {
+  const softgpu::CallPass pass;
   if (idle()) {
     run();
   } else {
@@ -331,6 +334,7 @@ CUresult CUctx_st::synchronise() {
 }
 
 Point CUctx_st::submit_after_all(std::function<void()> run) {
+  const softgpu::CallPass pass;
   const std::lock_guard guard(mutex_);
   std::vector<Point> all = {legacy_->last()};
   for (const auto* streams : {&streams_, &closed_streams_}) {
@@ -344,6 +348,7 @@ Point CUctx_st::submit_after_all(std::function<void()> run) {
 }
 
 void CUctx_st::hold_all(const Point& point) {
+  const softgpu::CallPass pass;
   const std::lock_guard guard(mutex_);
   if (point.reached()) return;
   legacy_->submit({[] {}, {point}});

@@ -34,6 +34,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const softgpu::Extent extent = softgpu::find_extent(address);
   if (device == nullptr || extent.end == 0 || extent.begin != address) return CUDA_ERROR_INVALID_VALUE;
   if (softgpu::Pools::instance().find(address) != nullptr) return CUDA_ERROR_INVALID_VALUE;  // exported by their pool
+  softgpu::note_shared_memory();
   const std::uint64_t window_page = device->device->window().window_page(address);
   const std::uint64_t offset = address % kPageBytes;
   const std::uint64_t bytes = extent.end - extent.begin;
@@ -64,6 +65,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (content.owner == device.self().pack()) return CUDA_ERROR_INVALID_CONTEXT;  // not in the exporting process
+  softgpu::note_shared_memory();
   const auto runs = device.find_pages(softgpu::Owner::unpack(content.owner), content.window_page, content.page_count);
   if (runs.empty()) return CUDA_ERROR_INVALID_HANDLE;
   const std::uint64_t mapped = context->heap().adopt(runs, content.offset, content.bytes);

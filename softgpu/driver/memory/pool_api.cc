@@ -228,6 +228,7 @@ CUresult cuMemPoolExportToShareableHandle(void* handle, CUmemoryPool pool, CUmem
   if (handle == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !exportable) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  softgpu::note_shared_memory();
   const int descriptor = pool->pool->share.duplicate();
   if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(handle) = descriptor;
@@ -244,6 +245,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle, CU
   if (!share || share->content().kind != softgpu::ShareContent::Kind::kPool) return CUDA_ERROR_INVALID_VALUE;
   DriverDevice* device = Process::get()->device_of_memory(share->content().memory);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  softgpu::note_shared_memory();
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

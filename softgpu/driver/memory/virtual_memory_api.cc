@@ -180,6 +180,7 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
   const auto memory = MemoryHandles::instance().find(handle);
   if (shareable == nullptr || flags != 0 || memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !memory->share.valid()) return CUDA_ERROR_INVALID_VALUE;
+  softgpu::note_shared_memory();
   const int descriptor = memory->share.duplicate();
   if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(shareable) = descriptor;
@@ -196,6 +197,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   if (!share || share->content().kind != softgpu::ShareContent::Kind::kAllocation) return CUDA_ERROR_INVALID_VALUE;
   DriverDevice* device = Process::get()->device_of_memory(share->content().memory);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  softgpu::note_shared_memory();
   const softgpu::PageEntry first = {softgpu::PageEntry::Kind::kShared, {}, share->name(), 0};
   auto runs = device->device->find_pages(first, share->content().page_count);
   if (runs.empty()) return CUDA_ERROR_INVALID_VALUE;

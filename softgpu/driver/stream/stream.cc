@@ -1,8 +1,10 @@
 #include "softgpu/driver/stream/stream.h"
 
 #include <thread>
+#include <utility>
 
 #include "softgpu/device/time/busy_meter.h"
+#include "softgpu/driver/process.h"
 
 namespace softgpu {
 namespace {
@@ -10,7 +12,21 @@ namespace {
 // A thread that ran out of work looks for more this long before it sleeps, so that a burst of launches wakes it once.
 constexpr std::uint64_t kSpinNs = 20'000;
 
+thread_local bool t_runs_operation = false;
+
+// An operation is under way from its submission to its end.
+void note_begin() {
+  if (Process* process = Process::get()) process->gate().add();
+}
+void note_end() {
+  if (Process* process = Process::get()) process->gate().leave();
+}
+
 }  // namespace
+
+bool Stream::runs_operation() {
+  return t_runs_operation;
+}
 
 bool Point::reached() const {
   return stream == nullptr || stream->completed() >= sequence;
@@ -22,6 +38,7 @@ void Point::wait() const {
 
 std::uint64_t Stream::submit(Operation operation) {
   pending_.fetch_add(1);
+  note_begin();
   const std::lock_guard guard(mutex_);
   queue_.push_back(std::move(operation));
   const std::uint64_t sequence = submitted_.fetch_add(1, std::memory_order_release) + 1;
@@ -105,8 +122,11 @@ void Stream::drain(std::unique_lock<std::mutex>& guard, std::uint64_t until) {
     queue_.pop_front();
     guard.unlock();
     for (const Point& point : operation.after) point.wait();
+    const bool nested = std::exchange(t_runs_operation, true);
     operation.run();
     operation = {};  // what it held may be released before anyone sees it completed
+    t_runs_operation = nested;
+    note_end();
     guard.lock();
     pending_.fetch_sub(1);  // first: who sees the operation completed may rely on an idle context
     completed_.fetch_add(1, std::memory_order_release);

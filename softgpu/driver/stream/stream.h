@@ -65,6 +65,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void wait(std::uint64_t sequence);
   void wait_helping(std::uint64_t sequence);
 
+  // Whether the calling thread is within an operation of some stream.
+  static bool runs_operation();
+
   // No more operations are expected; the thread ends after those submitted. One that comes nevertheless, from a thread
   // that knew the stream, is executed as any other.
   void close();

@@ -10,10 +10,11 @@ using wire::MoveResult;
 // Of several answers: done when enough moved, or nobody had a reason; else what kept the others back.
 MoveResult join(const std::map<MoveResult, int>& results, std::uint64_t moved, std::uint64_t asked) {
   const bool kept_back = results.contains(MoveResult::kPartly) || results.contains(MoveResult::kBusy) ||
-                         results.contains(MoveResult::kNoRoom);
+                         results.contains(MoveResult::kNoRoom) || results.contains(MoveResult::kFailed);
   if (kept_back && moved < asked) {
     if (moved > 0 || results.contains(MoveResult::kPartly)) return MoveResult::kPartly;
-    return results.contains(MoveResult::kBusy) ? MoveResult::kBusy : MoveResult::kNoRoom;
+    if (results.contains(MoveResult::kBusy)) return MoveResult::kBusy;
+    return results.contains(MoveResult::kNoRoom) ? MoveResult::kNoRoom : MoveResult::kFailed;
   }
   return results.contains(MoveResult::kDone) || moved > 0 ? MoveResult::kDone : MoveResult::kNothing;
 }

@@ -60,6 +60,9 @@ TEST(MoveJoin, WhatKeptAPartBackIsSaid) {
       {out(MoveResult::kBusy, 0), out(MoveResult::kNoRoom, 0), MoveResult::kBusy},
       {out(MoveResult::kNoRoom, 0), out(MoveResult::kNothing, 0), MoveResult::kNoRoom},
       {out(MoveResult::kNothing, 0), out(MoveResult::kNothing, 0), MoveResult::kNothing},
+      {out(MoveResult::kFailed, 0), out(MoveResult::kNoRoom, 0), MoveResult::kNoRoom},
+      {out(MoveResult::kFailed, 0), out(MoveResult::kNothing, 0), MoveResult::kFailed},
+      {out(MoveResult::kFailed, 0), out(MoveResult::kDone, 8), MoveResult::kPartly},
       {out(MoveResult::kDone, 8), out(MoveResult::kNothing, 0), MoveResult::kDone},
       {out(MoveResult::kPartly, 9), out(MoveResult::kDone, 8), MoveResult::kDone},  // more than asked together
   };

@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "runtime/instance_host.h"
 #include "runtime/shim/move_join.h"
+#include "runtime/shim/process_mover.h"
 #include "runtime/shim/staging_arenas.h"
 #include "wire/shim_frames.h"
 
@@ -32,6 +33,10 @@ struct ShimHostOptions {
   wire::UvmMode uvm = wire::UvmMode::kPrefetchSwap;
   Bytes host_memory{0};  // for staging, on the whole node; 0: none, contents go to memory of the functions
   Background background;
+
+  // With kCheckpoint: who moves processes, and where its calls run, which block; those of one GPU in order.
+  std::shared_ptr<const ProcessMover> mover;
+  std::function<void(GpuId, std::function<void()> job, std::function<void()> done)> run_move;
 };
 
 struct ShimEvents {
@@ -65,6 +70,7 @@ struct ShimUse {
 // What is special about an instance.
 struct ShimTerms {
   InstanceId instance;
+  GpuId gpu;
   std::string function;    // for the log
   Bytes cap{0};            // device memory it may hold; 0: none
   Bytes device_memory{0};  // of its GPU; bounds what it can claim

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/log.h"
+#include "runtime/shim/fake_checkpoints.h"
 #include "runtime/shim/fake_shim.h"
 #include "runtime/shim/shim_connection.h"
 
@@ -549,6 +550,141 @@ TEST_F(ShimHostTest, AShimThatDoesNotReadIsCutOff) {
   for (int i = 0; i < 3000; ++i) host_->swap_out(kId, 1, std::chrono::seconds(1));
   EXPECT_TRUE(until([&] { return outcomes_.size() == 3000; })) << outcomes_.size();
   EXPECT_EQ(outcomes_[0].result, MoveResult::kBusy);
+}
+
+// ---- whole processes, moved by the node
+
+class CheckpointHostTest : public ShimHostTest {
+ protected:
+  void SetUp() override {
+    ShimHostTest::SetUp();
+    options_.backend = wire::MemoryBackend::kCheckpoint;
+    options_.host_memory = Bytes(0);
+    ProcessMover::Devices devices{.free = [](GpuId) { return gib(4); }, .used_by = [](GpuId, pid_t) { return mib(3); }};
+    options_.mover = std::make_shared<const ProcessMover>(driver_, std::move(devices));
+    options_.run_move = [this](GpuId, std::function<void()> job, std::function<void()> done) {
+      orders_.emplace_back(std::move(job), std::move(done));
+    };
+  }
+  // The oldest move that was ordered runs.
+  void run_move() {
+    ASSERT_FALSE(orders_.empty());
+    const auto [job, done] = std::move(orders_.front());
+    orders_.erase(orders_.begin());
+    job();
+    done();
+  }
+  std::unique_ptr<FakeShim> holding(std::uint64_t bytes) {
+    auto shim = greeted();
+    driver_->states[::getpid()] = ProcessCheckpoints::State::kRunning;
+    shim->page()->held = bytes;
+    shim->page()->resident = bytes;
+    shim->page()->fixed = bytes;  // as the shim sees it
+    return shim;
+  }
+
+  std::shared_ptr<FakeCheckpoints> driver_ = std::make_shared<FakeCheckpoints>();
+  std::vector<std::pair<std::function<void()>, std::function<void()>>> orders_;
+};
+
+TEST_F(CheckpointHostTest, ProcessesMoveWithoutTheirShims) {
+  start();
+  FakeShim shim(access_.socket);
+  shim.hello(access_.token);
+  EXPECT_EQ(receive(shim)->body.welcome.backend, wire::MemoryBackend::kNone);
+  const auto same = holding(2u << 20);
+  EXPECT_EQ(host_->measure(kId)->fixed, Bytes(0)) << "all of it can leave";
+  host_->swap_out(kId, 1, std::chrono::seconds(1));
+  EXPECT_EQ(host_->measure(kId)->resident, mib(2)) << "not yet";
+  run_move();
+  ASSERT_EQ(outcomes_.size(), 1u);
+  EXPECT_EQ(outcomes_[0].result, MoveResult::kDone);
+  EXPECT_EQ(outcomes_[0].bytes, mib(2));
+  EXPECT_EQ(host_->measure(kId)->held, mib(2));
+  EXPECT_EQ(host_->measure(kId)->resident, Bytes(0));
+  EXPECT_EQ(host_->measure(kId)->away, mib(3)) << "its context, too";
+
+  host_->swap_in(kId);
+  run_move();
+  EXPECT_EQ(outcomes_[1].direction, SwapDirection::kIn);
+  EXPECT_EQ(outcomes_[1].result, MoveResult::kDone);
+  EXPECT_EQ(host_->measure(kId)->resident, mib(2));
+  EXPECT_EQ(host_->measure(kId)->away, Bytes(0));
+  EXPECT_FALSE(same->receive()) << "no order is for the shim";
+}
+
+TEST_F(CheckpointHostTest, AMoveThatFailsChangesNothing) {
+  start();
+  const auto shim = holding(2u << 20);
+  driver_->answers["checkpoint"] = ProcessCheckpoints::Outcome::kRefused;
+  host_->swap_out(kId, ShimHost::kEverything, std::chrono::seconds(1));
+  run_move();
+  EXPECT_EQ(outcomes_[0].result, MoveResult::kFailed);
+  EXPECT_EQ(host_->measure(kId)->resident, mib(2));
+}
+
+TEST_F(CheckpointHostTest, ACutProcessMovesAndOneThatConnectsAgainIsStillAway) {
+  start();
+  auto shim = holding(2u << 20);
+  shim.reset();
+  EXPECT_TRUE(until([&] { return io_.poll() == 0; }));
+  host_->swap_out(kId, ShimHost::kEverything, std::chrono::seconds(1));
+  run_move();
+  EXPECT_EQ(outcomes_[0].result, MoveResult::kDone);
+  const auto again = greeted();
+  EXPECT_EQ(host_->measure(kId)->resident, Bytes(0));
+  EXPECT_EQ(host_->measure(kId)->away, mib(3));
+  host_->swap_in(kId);
+  run_move();
+  EXPECT_EQ(host_->measure(kId)->resident, mib(2));
+}
+
+TEST_F(CheckpointHostTest, AProcessMayConnectAgainWhileItMoves) {
+  start();
+  const auto shim = holding(2u << 20);
+  host_->swap_out(kId, ShimHost::kEverything, std::chrono::seconds(1));
+  const auto again = greeted();
+  const int changes = usage_changes_;
+  run_move();
+  EXPECT_EQ(host_->measure(kId)->away, mib(3));
+  EXPECT_EQ(outcomes_.size() + static_cast<std::size_t>(usage_changes_ - changes), 2u) << "the core hears of it";
+}
+
+TEST_F(CheckpointHostTest, WhoDiesWhileAwayOrOnTheWayIsGone) {
+  start();
+  const pid_t pid = fork_shim(2u << 20);
+  driver_->states[pid] = ProcessCheckpoints::State::kRunning;
+  host_->swap_out(kId, ShimHost::kEverything, std::chrono::seconds(1));
+  run_move();
+  EXPECT_EQ(host_->measure(kId)->away, mib(3));
+  host_->swap_in(kId);
+  kill_child(pid);
+  driver_->states.clear();
+  EXPECT_TRUE(until([&] { return outcomes_.size() == 2; }));
+  EXPECT_EQ(outcomes_[1].result, MoveResult::kNothing);
+  run_move();
+  EXPECT_EQ(outcomes_.size(), 2u);
+  EXPECT_EQ(host_->measure(kId)->away, Bytes(0));
+}
+
+TEST_F(CheckpointHostTest, AShimCannotAnswerForTheNode) {
+  start();
+  const auto shim = holding(2u << 20);
+  host_->swap_out(kId, ShimHost::kEverything, std::chrono::seconds(1));
+  shim->moved(FrameKind::kSwapOut, MoveResult::kDone, 2u << 20);
+  EXPECT_TRUE(closes(*shim));
+  EXPECT_TRUE(outcomes_.empty());
+  run_move();
+  EXPECT_EQ(outcomes_[0].result, MoveResult::kDone);
+}
+
+TEST_F(CheckpointHostTest, AnInstanceThatIsRemovedLeavesItsMoveBehind) {
+  start();
+  const auto shim = holding(2u << 20);
+  host_->swap_out(kId, ShimHost::kEverything, std::chrono::seconds(1));
+  host_->remove(kId);
+  run_move();
+  EXPECT_TRUE(outcomes_.empty());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "runtime/shim/shim_instance.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,6 +42,12 @@ Result<Peer> peer_of(int socket) {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0)));
   if (!pidfd) return fail(errno_error(errno, fmt::format("pidfd_open {}", credentials.pid)));
   return Peer{credentials.pid, std::move(pidfd)};
+}
+
+// By its pidfd, which is readable once it is dead.
+bool is_alive(int pidfd) {
+  pollfd dead{pidfd, POLLIN, 0};
+  return pidfd >= 0 && ::poll(&dead, 1, 0) == 0;
 }
 
 Duration bounded_time(const wire::ShimPage& page) {
@@ -150,7 +158,7 @@ void ShimInstance::cut(ProcessId id, const std::string& why) {
   // It may be in the middle of a call to us.
   boost::asio::post(context_.io, [connection = std::move(connection)] {});
   std::erase_if(room_requests_, [id](const auto& entry) { return entry.second.process == id; });
-  moves_.lost(id, wire::MoveResult::kBusy);
+  if (!moves_processes()) moves_.lost(id, wire::MoveResult::kBusy);
   if (!found->second.greeted) processes_.erase(found);
 }
 
@@ -211,6 +219,7 @@ void ShimInstance::on_hello(ProcessId id, const wire::Hello& hello) {
     return cut(id, fmt::format("{} processes of the instance use a GPU, at most {} may", greeted + 1, kMaxProcesses));
   }
   if (Status status = greet(id, processes_.at(id)); !status) return cut(id, status.error().message);
+  report_moves();  // of the process under its earlier number
   context_.events.usage_changed(terms_.instance);
 }
 
@@ -226,9 +235,10 @@ Status ShimInstance::greet(ProcessId id, Process& process) {
     if (!arena) return fail(arena.error());
     fds[1] = *arena;
   }
-  replace_earlier(id, peer->pid, **page);
-  process.greeted = std::make_unique<Greeted>(std::move(*page), Descriptor(context_.io, peer->pidfd.release()));
-  process.greeted->pid = peer->pid;
+  auto greeted = std::make_unique<Greeted>(std::move(*page), Descriptor(context_.io, peer->pidfd.release()));
+  greeted->pid = peer->pid;
+  replace_earlier(id, *greeted);
+  process.greeted = std::move(greeted);
   process.greeted->pidfd.async_wait(
       Descriptor::wait_read, [this, id, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
         if (!error && !alive.expired()) on_dead(id);
@@ -237,22 +247,25 @@ Status ShimInstance::greet(ProcessId id, Process& process) {
   share_cap();
 
   Frame welcome = wire::make_frame(FrameKind::kWelcome);
-  welcome.body.welcome = {arena_bytes, context_.options.backend, context_.options.uvm};
+  const wire::MemoryBackend told = moves_processes() ? wire::MemoryBackend::kNone : context_.options.backend;
+  welcome.body.welcome = {arena_bytes, told, context_.options.uvm};
   send(id, welcome, std::span(fds, arena_bytes > 0 ? 2 : 1));
   return {};
 }
 
 // A process connects again after its socket was cut, or after an exec. Its new page says what the old one did until the
 // process has written there itself: what it holds is never out of sight.
-void ShimInstance::replace_earlier(ProcessId id, pid_t pid, wire::ShimPage& page) {
+void ShimInstance::replace_earlier(ProcessId id, Greeted& by) {
   for (const auto& [earlier, process] : processes_) {
-    if (earlier == id || !process.greeted || process.greeted->pid != pid || process.greeted->replaced) continue;
+    if (earlier == id || !process.greeted || process.greeted->pid != by.pid || process.greeted->replaced) continue;
     for (const auto counter :
          {&wire::ShimPage::held, &wire::ShimPage::resident, &wire::ShimPage::away, &wire::ShimPage::fixed,
           &wire::ShimPage::gpu_time_ns, &wire::ShimPage::launches, &wire::ShimPage::gate_waits,
           &wire::ShimPage::passed_through, &wire::ShimPage::unhooked_functions}) {
-      (page.*counter).store(((*process.greeted->page).*counter).load());
+      ((*by.page).*counter).store(((*process.greeted->page).*counter).load());
     }
+    by.checkpointed = process.greeted->checkpointed;
+    by.footprint = process.greeted->footprint;
     cut(earlier, {});
     if (context_.arenas.budget().granted(earlier) == Bytes(0)) return forget(earlier);
     process.greeted->replaced = true;
@@ -261,7 +274,7 @@ void ShimInstance::replace_earlier(ProcessId id, pid_t pid, wire::ShimPage& page
 }
 
 void ShimInstance::on_moved(ProcessId id, const wire::Moved& moved) {
-  if (!moves_.answered(id, moved)) cut(id, "shim frame Moved: it answers no order");
+  if (moves_processes() || !moves_.answered(id, moved)) cut(id, "shim frame Moved: it answers no order");
   report_moves();
 }
 
@@ -313,6 +326,10 @@ void ShimInstance::swap_in() {
 
 void ShimInstance::send_orders(const std::vector<MoveJoin::Order>& orders, Duration deadline) {
   for (const MoveJoin::Order& order : orders) {
+    if (moves_processes()) {
+      move_process(order, deadline);
+      continue;
+    }
     const bool out = order.direction == SwapDirection::kOut;
     Frame frame = wire::make_frame(out ? FrameKind::kSwapOut : FrameKind::kSwapIn);
     if (out) frame.body.swap_out = {order.bytes, static_cast<std::uint64_t>(deadline.count())};
@@ -322,6 +339,43 @@ void ShimInstance::send_orders(const std::vector<MoveJoin::Order>& orders, Durat
   boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
     if (!alive.expired()) report_moves();
   });
+}
+
+// On a thread of the GPU's, after what was ordered before. Whoever is moved may die, or connect again, meanwhile.
+void ShimInstance::move_process(const MoveJoin::Order& order, Duration patience) {
+  Greeted& greeted = *processes_.at(order.process).greeted;
+  const auto pidfd = std::make_shared<UniqueFd>(::fcntl(greeted.pidfd.native_handle(), F_DUPFD_CLOEXEC, 0));
+  ProcessMover::Process process{greeted.pid, terms_.gpu, [pidfd] { return is_alive(pidfd->get()); }};
+  const bool out = order.direction == SwapDirection::kOut;
+  const auto moved = std::make_shared<wire::Moved>();
+  moved->answered = out ? FrameKind::kSwapOut : FrameKind::kSwapIn;
+  const Bytes resident = to_bytes(claimed(greeted.page->resident));
+  auto job = [moved, mover = context_.options.mover, footprint = greeted.footprint, process, out, patience, resident] {
+    const Instant begin = monotonic_now();
+    const Bytes needed = std::max(resident, Bytes(footprint->load()));
+    const ProcessMover::Outcome outcome = out ? mover->out(process, patience) : mover->in(process, needed);
+    const bool done = outcome.result == wire::MoveResult::kDone;
+    if (out && done) footprint->store(std::max(resident, outcome.used).count());
+    moved->result = outcome.result;
+    moved->bytes = done ? static_cast<std::uint64_t>(resident.count()) : 0;
+    moved->move_ns = moved->total_ns = static_cast<std::uint64_t>((monotonic_now() - begin).count());
+  };
+  auto done = [this, id = order.process, pid = greeted.pid, moved, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) on_process_moved(id, pid, *moved);
+  };
+  context_.options.run_move(terms_.gpu, std::move(job), std::move(done));
+}
+
+void ShimInstance::on_process_moved(ProcessId id, pid_t pid, const wire::Moved& moved) {
+  const bool done = moved.result == wire::MoveResult::kDone;
+  for (auto& [other, process] : processes_) {  // under the number it has now
+    if (!process.greeted || process.greeted->pid != pid || process.greeted->replaced) continue;
+    if (moved.answered == FrameKind::kSwapOut && done) process.greeted->checkpointed = true;
+    const bool back = done || moved.result == wire::MoveResult::kNothing;
+    if (moved.answered == FrameKind::kSwapIn && back) process.greeted->checkpointed = false;
+  }
+  if (moves_.answered(id, moved)) return report_moves();
+  context_.events.usage_changed(terms_.instance);  // its order was given up when it connected again, or died
 }
 
 void ShimInstance::report_moves() {
@@ -336,9 +390,15 @@ void ShimInstance::report_moves() {
 std::vector<MoveJoin::Candidate> ShimInstance::candidates() const {
   std::vector<MoveJoin::Candidate> all;
   for (const auto& [id, process] : processes_) {
-    if (!process.connection || !process.greeted) continue;
+    if (!process.greeted || process.greeted->replaced) continue;
     const wire::ShimPage& page = *process.greeted->page;
     const std::uint64_t resident = claimed(page.resident);
+    if (moves_processes()) {
+      const bool away = process.greeted->checkpointed;
+      all.push_back({id, away ? 0 : resident, away ? std::max<std::uint64_t>(resident, 1) : 0});
+      continue;
+    }
+    if (!process.connection) continue;
     all.push_back({id, resident - std::min(resident, claimed(page.fixed)), claimed(page.away)});
   }
   return all;
@@ -375,11 +435,17 @@ std::optional<ShimUse> ShimInstance::measure() {
   ShimUse use;
   Duration gpu_time = ended_gpu_time_;
   ShimCalls calls = ended_calls_;
-  for (const wire::ShimPage* page : pages()) {
+  for (const auto& [id, process] : processes_) {
+    if (!process.greeted || process.greeted->replaced) continue;
+    const wire::ShimPage* page = &*process.greeted->page;
     use.held += to_bytes(claimed(page->held));
-    use.resident += to_bytes(claimed(page->resident));
-    use.away += to_bytes(claimed(page->away));
-    use.fixed += to_bytes(claimed(page->fixed));
+    if (process.greeted->checkpointed) {
+      use.away += Bytes(process.greeted->footprint->load());
+    } else {
+      use.resident += to_bytes(claimed(page->resident));
+      use.away += to_bytes(claimed(page->away));
+      if (!moves_processes()) use.fixed += to_bytes(claimed(page->fixed));
+    }
     gpu_time += bounded_time(*page);
     calls += *page;
     ++use.processes;

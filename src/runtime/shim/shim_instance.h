@@ -2,12 +2,16 @@
 //
 //   connected ──Hello──> greeted ──socket closed──> cut ──pid dead──> forgotten
 //
+// With checkpoints the node moves the processes itself (ProcessMover), whether they are cut or not; their shims only count,
+// and do not know that what they count is away.
+//
 // A cut process still holds its memory, and is counted, until its pid is dead. One that connects again replaces itself;
 // what it had staged before stays where it is, because it may not have taken it back yet.
 //
 // Threads: everything on the io_context's thread.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -64,7 +68,10 @@ class ShimInstance {
     SharedPage page;
     boost::asio::posix::stream_descriptor pidfd;  // readable when it is dead
     std::size_t room_requests = 0;
-    bool replaced = false;  // its process has connected again: only its arena still counts
+    bool replaced = false;      // its process has connected again: only its arena still counts
+    bool checkpointed = false;  // away as a whole
+    // What it took on the device when it left last, contexts too; written by the thread that moves it.
+    std::shared_ptr<std::atomic<std::int64_t>> footprint = std::make_shared<std::atomic<std::int64_t>>(0);
   };
   struct Process {
     std::unique_ptr<ShimConnection> connection;  // null: cut
@@ -92,9 +99,12 @@ class ShimInstance {
 
   void cut(ProcessId id, const std::string& why);
   void forget(ProcessId id);
-  void replace_earlier(ProcessId id, pid_t pid, wire::ShimPage& page);
+  void replace_earlier(ProcessId id, Greeted& by);
   void send(ProcessId id, const wire::Frame& frame, std::span<const int> fds = {});
   void send_orders(const std::vector<MoveJoin::Order>& orders, Duration deadline);
+  bool moves_processes() const { return context_.options.backend == wire::MemoryBackend::kCheckpoint; }
+  void move_process(const MoveJoin::Order& order, Duration patience);
+  void on_process_moved(ProcessId id, pid_t pid, const wire::Moved& moved);
   void report_moves();
   std::vector<MoveJoin::Candidate> candidates() const;
   std::uint64_t claimed(const std::atomic<std::uint64_t>& word) const;
