@@ -17,7 +17,7 @@ SAME = {"hello-cpp": {"n": 8}, "hello-python": {"a": [1, 2, 3, 4, 5, 6, 7, 8], "
 
 
 def launches():
-    times = google_benchmark("device_server_bench", "Launches")
+    times = google_benchmark("device_server_bench", "Launches", repeated=9)
     for kernels in (1, 64, 512):
         report(f"ktask_launch_of_{kernels}", times[f"BM_SessionLaunches/{kernels}"] / kernels / 1000, "us",
                baseline=times[f"BM_BareLaunches/{kernels}"] / kernels / 1000, bound=1.2,

@@ -35,9 +35,11 @@ def run_json(*command, timeout=300):
     return json.loads(done.stdout)
 
 
-def google_benchmark(program, pattern):
-    """{name: real time in ns} (medians where repeated) of a Google Benchmark program."""
-    result = run_json(BUILD / "bin" / program, f"--benchmark_filter={pattern}", "--benchmark_format=json", timeout=600)
+def google_benchmark(program, pattern, repeated=1):
+    """{name: real time in ns} of a Google Benchmark program; the medians of what is `repeated`, in random order."""
+    result = run_json(BUILD / "bin" / program, f"--benchmark_filter={pattern}", "--benchmark_format=json",
+                      f"--benchmark_repetitions={repeated}", f"--benchmark_enable_random_interleaving={repeated > 1}",
+                      timeout=600)
     scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-    return {row["name"]: row["real_time"] * scale[row["time_unit"]] for row in result["benchmarks"]
-            if row.get("aggregate_name", "median") == "median" and not row.get("error_occurred")}
+    return {row["run_name"]: row["real_time"] * scale[row["time_unit"]] for row in result["benchmarks"]
+            if row.get("aggregate_name", "median" if repeated == 1 else "") == "median" and not row.get("error_occurred")}

@@ -29,7 +29,7 @@ POLICIES = list(SETTINGS)
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", type=pathlib.Path, help="build folder (default: build)")
-    parser.add_argument("--seconds", default=60, type=float, help="length of the workload per policy (default: 60)")
+    parser.add_argument("--seconds", default=50, type=float, help="length of the workload per policy (default: 50)")
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--load", default=0.4, type=float,
                         help="offered warm service, as a share of what the node can serve at once (default: 0.4)")
