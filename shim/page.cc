@@ -42,15 +42,15 @@ bool put_in_place(int flags, int descriptor) {
   return ::mmap(place, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | flags, descriptor, 0) == place;
 }
 
-void move_counters(wire::ShimPage& before, wire::ShimPage& next, int descriptor, bool* moved) {
+// False: `next`, which `descriptor` is of, could not be put in place; nothing has changed.
+bool exchange(wire::ShimPage& before, wire::ShimPage& next, int descriptor) {
   std::uint64_t copied[kCounterCount];
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     copied[i] = (before.*kCounters[i]).load(std::memory_order_relaxed);
     (next.*kCounters[i]).store(copied[i], std::memory_order_relaxed);
   }
   next.gate.fetch_or(before.gate.load() & wire::kGateMemory);
-  *moved = put_in_place(0, descriptor);
-  if (!*moved) return;
+  if (!put_in_place(0, descriptor)) return false;
   for (std::size_t i = 0; i < kCounterCount; ++i) {
     const std::uint64_t late = (before.*kCounters[i]).load(std::memory_order_relaxed) - copied[i];
     (next.*kCounters[i]).fetch_add(late, std::memory_order_relaxed);
@@ -58,6 +58,7 @@ void move_counters(wire::ShimPage& before, wire::ShimPage& next, int descriptor,
   // Whoever waits at the old page's gate looks at the new one.
   before.gate.store(0);
   futex_wake_all(before.gate);
+  return true;
 }
 
 }  // namespace
@@ -73,11 +74,10 @@ void begin_page() {
 bool adopt_page(int descriptor) {
   wire::ShimPage* const next = map(descriptor);
   wire::ShimPage* const before = next != nullptr ? second_view() : nullptr;
-  bool moved = false;
-  if (before != nullptr) move_counters(*before, *next, descriptor, &moved);
+  const bool adopted = before != nullptr && exchange(*before, *next, descriptor);
   if (before != nullptr) ::munmap(before, kPageBytes);
   if (next != nullptr) ::munmap(next, kPageBytes);
-  return moved;
+  return adopted;
 }
 
 }  // namespace fairlead::shim

@@ -1,7 +1,6 @@
 """Device memory that follows the queues: functions that know nothing of it keep their memory between invocations, lose
 none of it when it leaves the device, and hold no more than they may."""
 
-import json
 import os
 import pathlib
 import signal
@@ -10,8 +9,8 @@ import threading
 import pytest
 
 from conftest import BUILD, ROOT, eventually
+from hoard import HOARD, ask, function
 
-HOARD = ROOT / "tests/functions/hoard"
 MIB = 1 << 20
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 SMALL_GPU = {"SOFTGPU_PROFILE": "v100-16", "SOFTGPU_MEMORY_SCALE": "16"}  # 1 GiB
@@ -19,21 +18,8 @@ SMALL_GPU = {"SOFTGPU_PROFILE": "v100-16", "SOFTGPU_MEMORY_SCALE": "16"}  # 1 Gi
 pytestmark = pytest.mark.skipif(not (BUILD / "lib/libfairlead-shim.so").exists(), reason="the shim is not built")
 
 
-def ask(node, name, **event):
-    """(answer, kind of start) of one invocation."""
-    status, headers, body = node.invoke(name, json.dumps(event))
-    assert status == 200 and "X-Amz-Function-Error" not in headers, body
-    answer = json.loads(body)
-    assert "error" not in answer, answer
-    return answer, headers["X-Gpu-Start"]
-
-
 def gpu_used(node):
     return node.status()["gpus"][0]["memory_used_bytes"]
-
-
-def function(node, name):
-    return next(entry for entry in node.status()["functions"] if entry["name"] == name)
 
 
 def counters(node):

@@ -1,7 +1,6 @@
 """Device memory that leaves with the whole process, by the driver's checkpoints: functions lose nothing, start cold once, and
 their contexts leave, too."""
 
-import json
 import os
 import pathlib
 import signal
@@ -9,9 +8,9 @@ import threading
 
 import pytest
 
-from conftest import BUILD, ROOT, eventually
+from conftest import BUILD, eventually
+from hoard import HOARD, ask, function
 
-HOARD = ROOT / "tests/functions/hoard"
 MIB = 1 << 20
 GPU = {"SOFTGPU_PROFILE": "v100-16", "SOFTGPU_MEMORY_SCALE": "32"}  # 512 MiB, a context is 10
 FUNCTIONS, MIB_EACH = 4, 384  # three times the device
@@ -22,19 +21,6 @@ pytestmark = pytest.mark.skipif(not (BUILD / "lib/libfairlead-shim.so").exists()
 @pytest.fixture
 def node(start_node):
     return start_node("--tokens", "1", "--memory-backend", "checkpoint", gpu_environment=GPU)
-
-
-def ask(node, name, **event):
-    """(answer, kind of start) of one invocation."""
-    status, headers, body = node.invoke(name, json.dumps(event))
-    assert status == 200 and "X-Amz-Function-Error" not in headers, body
-    answer = json.loads(body)
-    assert "error" not in answer, answer
-    return answer, headers["X-Gpu-Start"]
-
-
-def function(node, name):
-    return next(entry for entry in node.status()["functions"] if entry["name"] == name)
 
 
 def memory(node):

@@ -16,8 +16,8 @@ import time
 import pytest
 
 from conftest import BUILD, ROOT, eventually
+from hoard import HOARD
 
-HOARD = ROOT / "tests/functions/hoard"
 SECONDS = float(os.environ.get("FAIRLEAD_STRESS_SECONDS", "6"))
 DEVICES, FUNCTIONS, MIB_EACH, CALLERS = 4, 32, 96, 8
 MIB = 1 << 20
