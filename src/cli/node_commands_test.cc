@@ -304,14 +304,15 @@ TEST_F(NodeCommands, TopShowsTenantsWhereThereAreAny) {
 TEST_F(NodeCommands, SimRecordWritesWhatSimReads) {
   node.answer("GET", "/fairlead/v1/status", {200, {}, R"({
       "policy": "mqfq-warm", "memory_policy": "prefetch-swap", "move_seconds": {"in": 2.0, "out": 0},
-      "counters": {"memory": {"bytes_in": 16000000000}},
-      "settings": {"over_run_seconds": 5, "ttl_factor": 2, "by_tenant": false, "instances_per_gpu": 7,
+      "counters": {"memory": {"bytes_in": 16000000000, "swap_outs": 5, "swap_failures": 1,
+                              "bytes_out": 125829120, "bytes_asked_out": 83886080}},
+      "settings": {"over_run_seconds": 5, "ttl_factor": 2, "by_tenant": false, "instances_per_gpu": 7, "starts_per_gpu": 4,
                    "no_cold_duplicates": true, "eviction": "cost", "queue_limit": 100, "queue_limit_per_function": 50},
       "functions": [{"name": "f", "weight": 2, "tenant": "default", "objective_ms": null,
                      "memory": {"expected_bytes": 104857600}}],
-      "gpus": [{"tokens": 3, "memory_total_bytes": 1073741824}]})"});
-  const std::string first = "1000000,f,success,cold,1,0,500000,20000,20000\n",
-                    second = "3000000,f,success,device-warm,1,0,0,20000,20000\n";
+      "gpus": [{"tokens": 3, "memory_total_bytes": 1610612736, "memory_unreported_bytes": 536870912}]})"});
+  const std::string first = "1000000,f,success,cold,1,510000,0,20000,20000,500000\n",
+                    second = "3000000,f,success,device-warm,1,0,0,20000,20000,0\n";
   node.answer("GET", "/fairlead/v1/history?from=0", {200, {{"X-Fairlead-Next", "47"}}, first});
   node.answer("GET", "/fairlead/v1/history?from=47", {200, {{"X-Fairlead-Next", "99"}}, second});
   node.answer("GET", "/fairlead/v1/history?from=99", {200, {{"X-Fairlead-Next", "99"}}, ""});
@@ -323,8 +324,9 @@ TEST_F(NodeCommands, SimRecordWritesWhatSimReads) {
   std::ifstream file(folder / "scenario.toml");
   const std::string scenario{std::istreambuf_iterator<char>(file), {}};
   std::filesystem::remove_all(folder);
-  for (const char* line : {"over_run_s = 5\n", "instances = 7\n", "tokens = 3\n", "memory_mib = 100\n", "weight = 2\n",
-                           "link_gb_per_s = 8.000\n", "cold_start_s = 0.500000\n", "queue_limit_per_function = 50\n"}) {
+  for (const char* line : {"over_run_s = 5\n", "instances = 7\n", "tokens = 3\n", "starts = 4\n", "memory_mib = 100\n",
+                           "weight = 2\n", "link_gb_per_s = 8.000\n", "region_mib = 20\n", "memory_gib = 1.000000\n",
+                           "cold_start_s = 0.500000\n", "queue_limit_per_function = 50\n"}) {
     EXPECT_THAT(scenario, HasSubstr(line));
   }
   EXPECT_EQ(Json::parse(run.out)[0]["arrived"], 2);
@@ -337,7 +339,7 @@ TEST_F(NodeCommands, SimRecordRefusesAnEarlierNodeAndABrokenHistory) {
   broken.answer("GET", "/fairlead/v1/status", {200, {}, R"({"settings":{}})"});
   broken.answer("GET", "/fairlead/v1/history?from=0", {200, {{"X-Fairlead-Next", "9"}}, "1,f,lost\n"});
   EXPECT_THAT(run_cli({"--endpoint", broken.endpoint(), "sim", "record", "--out", "/tmp/x"}).err,
-              HasSubstr("has not the 9 fields"));
+              HasSubstr("has not the 10 fields"));
 }
 
 // sim chart

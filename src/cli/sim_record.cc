@@ -75,17 +75,26 @@ Bytes held_by_one(const Json& status, const std::string& function) {
   return most;
 }
 
+// More leaves than is asked for, half a region in the mean.
+Bytes region_of(const Json& counters) {
+  const double moves = number(counters, "swap_outs", 0) - number(counters, "swap_failures", 0);
+  const double more = number(counters, "bytes_out", 0) - number(counters, "bytes_asked_out", 0);
+  return moves < 1 ? Bytes(0) : Bytes(static_cast<std::int64_t>(2 * std::max(0.0, more) / moves));
+}
+
 void set_devices(const Json& status, sim::Scenario& scenario) {
   const Json gpus = status.value("gpus", Json::array());
   scenario.devices = std::max<std::size_t>(1, gpus.size());
   if (!gpus.empty()) {
-    scenario.device.memory = bytes(gpus[0], "memory_total_bytes");
+    // What no instance reports, contexts and other programs, is not to be had by a simulated one.
+    scenario.device.memory = bytes(gpus[0], "memory_total_bytes") - bytes(gpus[0], "memory_unreported_bytes");
     scenario.core.tokens_per_gpu = static_cast<std::size_t>(std::max(1.0, number(gpus[0], "tokens", 2)));
   }
   const Json counters = status.value("counters", Json::object()).value("memory", Json::object());
   const Json seconds = status.value("move_seconds", Json::object());
   const double moved = number(counters, "bytes_in", 0), took = number(seconds, "in", 0);
   if (moved > 0 && took > 0) scenario.device.link_bytes_per_second = std::max(1e7, moved / took);
+  scenario.device.region = region_of(counters);
 }
 
 Result<sim::Scenario> settings_of(const Json& status) {
@@ -101,6 +110,7 @@ Result<sim::Scenario> settings_of(const Json& status) {
   scenario.policy_options.ttl_factor = number(settings, "ttl_factor", 2);
   scenario.policy_options.by_tenant = settings.value("by_tenant", false);
   scenario.core.instances_per_gpu = static_cast<std::size_t>(number(settings, "instances_per_gpu", 32));
+  scenario.core.starts_per_gpu = static_cast<std::size_t>(number(settings, "starts_per_gpu", 0));
   scenario.core.no_cold_duplicates = settings.value("no_cold_duplicates", false);
   scenario.core.queue_limit = static_cast<std::size_t>(number(settings, "queue_limit", 10'000));
   scenario.core.queue_limit_per_flow = static_cast<std::size_t>(number(settings, "queue_limit_per_function", 1'000));

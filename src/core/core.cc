@@ -246,8 +246,8 @@ Bytes Core::expected_memory(FlowId flow) const {
 std::vector<GpuView> Core::gpus() const {
   std::vector<GpuView> views;
   for (const auto& [id, gpu] : state_->pool.gpus()) {
-    views.push_back(
-        {id, gpu.tokens_in_use, gpu.instances.size(), gpu.memory_in_use, gpu.tokens, gpu.serves, gpu.starting_ahead});
+    views.push_back({id, gpu.tokens_in_use, gpu.instances.size(), gpu.memory_in_use, gpu.tokens, gpu.serves,
+                     gpu.starting_ahead, gpu.unreported});
   }
   return views;
 }

@@ -119,15 +119,17 @@ struct Deliver {
   Instant deadline;
   bool operator==(const Deliver&) const = default;
 };
-struct
-    Complete {  // the invocation is over; exactly one per accepted invocation. kSuccess and kFunctionError follow the
-  InvocationId invocation;  // function's own answer, which the node already holds
+// The invocation is over; exactly one per accepted invocation. kSuccess and kFunctionError follow the function's own
+// answer, which the node already holds.
+struct Complete {
+  InvocationId invocation;
   FlowId flow;
   Outcome outcome;
   StartKind start;
-  Duration queue_time;  // arrival to dispatch; a start ahead lies in it
-  Duration start_time;  // dispatch to delivery
-  Duration service;     // GPU time charged
+  Duration queue_time;         // arrival to dispatch; a start ahead lies in it
+  Duration start_time;         // dispatch to delivery
+  Duration service;            // GPU time charged
+  Duration instance_start{0};  // of a cold one that was delivered: how long its instance took to be ready
   bool operator==(const Complete&) const = default;
 };
 
@@ -174,6 +176,7 @@ struct GpuView {
   std::size_t tokens = 0;          // D
   bool serves = true;              // false: drained
   std::size_t starting_ahead = 0;  // instances that start without a token
+  Bytes memory_unreported{0};      // on the device, and in no instance's report: contexts, other programs
 };
 // arrived = completed + failed + what is queued or dispatched now.
 struct CoreCounters {

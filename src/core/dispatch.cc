@@ -57,6 +57,7 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.last_used = now;
   const Instant deadline = now + functions.at(instance.flow).spec.timeout;
   deadlines.set(instance.id, deadline);
+  if (invocation.start == StartKind::kCold) invocation.instance_start = instance.start_took;
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
   if (invocation.start == StartKind::kHostWarm) ++counters.host_warm_starts;
   out.push_back(Deliver{instance.bound, instance.id, instance.gpu, invocation.start, deadline});
@@ -69,6 +70,7 @@ void Core::State::complete(Instant now, InvocationId id, Outcome outcome, Durati
   if (dispatched) {
     done.queue_time = invocation.dispatched - invocation.arrived;
     done.start_time = (invocation.running ? invocation.delivered : now) - invocation.dispatched;
+    done.instance_start = invocation.instance_start;
   }
   const bool answered = outcome == Outcome::kSuccess || outcome == Outcome::kFunctionError;
   ++(answered ? counters.completed : counters.failed);

@@ -8,7 +8,8 @@ namespace fairlead {
 void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   Instance* instance = pool.find(id);
   if (instance == nullptr || instance->state != InstanceState::kStarting) return;
-  learn_cold_start(instance->flow, now - instance->last_used);
+  instance->start_took = now - instance->last_used;
+  learn_cold_start(instance->flow, instance->start_took);
   if (instance->bound) {
     deliver(now, *instance, out);
     return;

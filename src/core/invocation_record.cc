@@ -10,7 +10,7 @@ namespace fairlead {
 namespace {
 
 constexpr std::string_view kRefused = "refused";
-constexpr std::size_t kFields = 9;
+constexpr std::size_t kFields = 10;
 constexpr std::int64_t kMostUs = std::numeric_limits<std::int64_t>::max() / 1000;  // as nanoseconds still a Duration
 
 constexpr StartKind kStarts[] = {StartKind::kDeviceWarm, StartKind::kHostWarm, StartKind::kCold};
@@ -42,7 +42,8 @@ class Fields {
 
   Status times(InvocationRecord& record) {
     for (const auto& [name, into] : {std::pair("queue_us", &record.queue), std::pair("start_us", &record.starting),
-                                     std::pair("run_us", &record.run), std::pair("gpu_us", &record.gpu_time)}) {
+                                     std::pair("run_us", &record.run), std::pair("gpu_us", &record.gpu_time),
+                                     std::pair("instance_start_us", &record.instance_start)}) {
       const auto value = number(name);
       if (!value) return fail(value.error());
       *into = std::chrono::microseconds(*value);
@@ -62,10 +63,11 @@ void InvocationRecord::set_function(std::string_view function) {
 }
 
 std::string to_line(const InvocationRecord& record) {
-  return fmt::format("{},{},{},{},{},{},{},{},{}", record.at_us, record.function(),
+  return fmt::format("{},{},{},{},{},{},{},{},{},{}", record.at_us, record.function(),
                      record.outcome ? outcome_name(*record.outcome) : kRefused,
                      record.start ? start_kind_name(*record.start) : "", record.gpu.value(), microseconds(record.queue),
-                     microseconds(record.starting), microseconds(record.run), microseconds(record.gpu_time));
+                     microseconds(record.starting), microseconds(record.run), microseconds(record.gpu_time),
+                     microseconds(record.instance_start));
 }
 
 Result<InvocationRecord> record_of(std::string_view line) {

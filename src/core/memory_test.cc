@@ -71,6 +71,18 @@ TEST_F(CoreMemory, LeastRecentlyUsedMakesRoomAndNoInstanceIsStopped) {
   EXPECT_EQ(core_->counters().cold_starts, 3u);
 }
 
+TEST_F(CoreMemory, WhatLeftIsCountedAndWhatWasAskedFor) {
+  use_gpu({.tokens_per_gpu = 2});
+  add_with(kA, gib(4));
+  add_with(kB, gib(5));
+  warm_up(1, kA, gib(4), 1s);
+  EXPECT_THAT(arrive(2, kB, 2s), ElementsAre("start instance=2 flow=2 gpu=1", "out instance=1 gib=1"));
+  report(1, on_host(gib(4)));  // one allocation, so all of it left
+  moved(1, kOut);
+  EXPECT_EQ(memory().bytes_out, std::uint64_t{4} << 30);
+  EXPECT_EQ(memory().bytes_asked_out, std::uint64_t{1} << 30);
+}
+
 TEST_F(CoreMemory, SwapInIsOrderedBeforeTheDeliveryWhenThereIsRoom) {
   three_on_room_for_two();
   gone(2, 4s);

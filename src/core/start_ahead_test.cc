@@ -47,6 +47,7 @@ TEST_F(StartAhead, AStartHoldsNoTokenAndWarmWorkRunsMeanwhile) {
   EXPECT_THAT(answered(2, 13s), ElementsAre("complete invocation=2 success"));
   EXPECT_THAT(in_full(), ElementsAre("complete invocation=2 flow=2 outcome=success start=cold queue_ns=10000000000 "
                                      "start_ns=0 service_ns=1000000000"));
+  EXPECT_EQ(std::get<Complete>(last_.front()).instance_start, 9s) << "ahead of its dispatch";
   EXPECT_EQ(core_->counters().cold_starts, 2u);
 }
 

@@ -34,7 +34,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     Instant delivered;
     InstanceId instance;
     StartKind start = StartKind::kCold;
-    bool running = false;  // delivered
+    bool running = false;        // delivered
+    Duration instance_start{0};  // of a cold one, once it is delivered
 
     Instant since() const { return running ? delivered : dispatched; }
   };

@@ -145,6 +145,7 @@ void Node::note(const Live& live, const Complete& complete) {
   record.set_function(function->record.name);
   record.queue = complete.queue_time;
   record.starting = complete.start_time;
+  record.instance_start = complete.instance_start;
   if (live.gpu) {
     record.start = complete.start;
     record.run = monotonic_now() - live.delivered;

@@ -38,6 +38,7 @@ struct Instance {
   bool retiring = false;  // goes after its answer: its function changed, or its GPU is drained
   bool fresh = true;      // nothing was bound to it, ever
   Instant last_used;
+  Duration start_took{0};  // from StartInstance to ready; 0 until then
 
   bool holds_token() const { return static_cast<bool>(bound); }
   // Started ahead: not ready, and nothing is bound to it.

@@ -201,7 +201,8 @@ void Residency::finish_move(Record& record, MoveDirection direction, MoveOutcome
     }
     use.resident = std::min(use.resident, std::max(before.fixed, before.resident - record.moving_bytes));
     use.away = std::max(use.away, before.away + record.moving_bytes);
-    counters_.bytes_out += static_cast<std::uint64_t>(record.moving_bytes.count());
+    counters_.bytes_out += static_cast<std::uint64_t>((use.away - before.away).count());
+    counters_.bytes_asked_out += static_cast<std::uint64_t>(record.moving_bytes.count());
     return;
   }
   if (outcome == MoveOutcome::kDone) {

@@ -90,6 +90,7 @@ struct MemoryCounters {
   std::uint64_t swap_ins = 0, swap_outs = 0;         // asked for
   std::uint64_t swap_failures = 0;                   // answered otherwise than done, or not at all
   std::uint64_t bytes_in = 0, bytes_out = 0;         // of moves that were done
+  std::uint64_t bytes_asked_out = 0;                 // of those: more leaves where it lies in large pieces
   std::uint64_t prefetches_in_time = 0;              // back before the invocation was dispatched
   std::uint64_t prefetches_late = 0;                 // on the way when it was dispatched
   std::uint64_t room_granted = 0, room_refused = 0;  // requests of instances

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 #include "sim/company.h"
@@ -15,30 +16,31 @@ namespace {
 constexpr double kMostNoise = 0.5;
 constexpr Duration kLeastWarm = std::chrono::microseconds(1);
 
-// Mean and deviation of some durations.
+// The greater of the two in the middle; 0 of none.
+template <typename T>
+T median(std::vector<T> values) {
+  if (values.empty()) return T(0);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 class Spread {
  public:
-  void add(Duration value) {
-    const double seconds = to_seconds(value);
-    sum_ += seconds;
-    squares_ += seconds * seconds;
-    ++count_;
-  }
-  std::size_t count() const { return count_; }
-  Duration mean() const { return from_seconds(count_ == 0 ? 0 : sum_ / static_cast<double>(count_)); }
-  // Sum over the values of (value / mean - 1)^2.
-  double relative_squares() const {
-    const double mean = count_ == 0 ? 0 : sum_ / static_cast<double>(count_);
-    return mean <= 0 ? 0 : std::max(0.0, squares_ / (mean * mean) - static_cast<double>(count_));
+  void add(Duration value) { values_.push_back(value); }
+  std::size_t count() const { return values_.size(); }
+  const std::vector<Duration>& values() const { return values_; }
+  Duration mean() const {
+    const auto sum = std::accumulate(values_.begin(), values_.end(), Duration(0));
+    return values_.empty() ? sum : sum / static_cast<Duration::rep>(values_.size());
   }
 
  private:
-  double sum_ = 0, squares_ = 0;
-  std::size_t count_ = 0;
+  std::vector<Duration> values_;
 };
 
 struct Measured {
-  Spread warm, cold, other;  // work, by how it began
+  Spread warm, cold;  // work, by how it began
   Spread starts;
   Duration run{0}, gpu_time{0};
 };
@@ -70,14 +72,20 @@ class Names {
   std::unordered_map<std::string, std::size_t> indices_;
 };
 
+// When it was on the GPU. A host-warm one waits for its memory first, which costs others nothing.
+Instant begin_of(const InvocationRecord& record) {
+  const Instant delivered = record.arrived() + record.queue + record.starting;
+  const bool waited = record.start == StartKind::kHostWarm && record.gpu_time > Duration(0);
+  return waited ? delivered + record.run - std::min(record.run, record.gpu_time) : delivered;
+}
+
 std::vector<TimedRun> runs_of(const std::vector<InvocationRecord>& records, const std::vector<std::size_t>& functions) {
   std::vector<TimedRun> runs;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const InvocationRecord& record = records[i];
-    const Instant begin = record.arrived() + record.queue + record.starting;
-    const bool is_typical = record.start == StartKind::kDeviceWarm && record.outcome == Outcome::kSuccess;
-    runs.push_back(
-        {functions[i], record.gpu.value(), begin, begin + (record.start ? record.run : Duration(0)), is_typical, {}});
+    const Instant begin = begin_of(record), end = record.arrived() + record.queue + record.starting + record.run;
+    const bool is_typical = record.start && record.start != StartKind::kCold && record.outcome == Outcome::kSuccess;
+    runs.push_back({functions[i], record.gpu.value(), begin, record.start ? end : begin, is_typical, {}});
   }
   return runs;
 }
@@ -91,9 +99,9 @@ std::vector<Measured> measure(const std::vector<InvocationRecord>& records, cons
     if (!record.start) continue;
     Measured& function = measured[runs[i].function];
     const bool is_cold = record.start == StartKind::kCold;
-    if (is_cold) function.starts.add(record.starting);
+    if (is_cold && record.instance_start > Duration(0)) function.starts.add(record.instance_start);
     if (record.outcome != Outcome::kSuccess) continue;
-    (runs[i].is_typical ? function.warm : is_cold ? function.cold : function.other).add(works.back());
+    (is_cold ? function.cold : function.warm).add(works.back());
     if (record.start == StartKind::kHostWarm) continue;  // most of its time it waited for its memory
     function.run += record.run;
     function.gpu_time += record.gpu_time;
@@ -101,31 +109,32 @@ std::vector<Measured> measure(const std::vector<InvocationRecord>& records, cons
   return measured;
 }
 
-// The first of its kinds of run that was seen.
 Duration warm_of(const Measured& measured) {
-  for (const Spread* spread : {&measured.warm, &measured.other, &measured.cold}) {
-    if (spread->count() > 0) return std::max(kLeastWarm, spread->mean());
-  }
-  return Duration(0);
+  const Spread& seen = measured.warm.count() > 0 ? measured.warm : measured.cold;
+  return seen.count() == 0 ? Duration(0) : std::max(kLeastWarm, seen.mean());
 }
 
-// A first run is longer than others where something is made at first use.
+// A first run is longer than others where something is made at first use. Medians, because some starts and first runs also
+// waited for device memory, which the simulator lets them do again.
 Duration cold_start_of(const Measured& measured) {
   const bool knows_both = measured.warm.count() > 0 && measured.cold.count() > 0;
-  const Duration longer = knows_both ? measured.cold.mean() - measured.warm.mean() : Duration(0);
-  return measured.starts.mean() + std::max(Duration(0), longer);
+  const Duration longer = knows_both ? median(measured.cold.values()) - median(measured.warm.values()) : Duration(0);
+  return median(measured.starts.values()) + std::max(Duration(0), longer);
 }
 
+// Of starts, as runs have their own times in the trace. A standard deviation by the median of the deviations: a few starts
+// that waited for memory change nothing.
 double noise_of(const std::vector<Measured>& measured) {
-  double squares = 0, count = 0;
+  constexpr double kDeviationOfNormal = 1.4826;  // standard deviation over median absolute deviation
+  std::vector<double> deviations;
   for (const Measured& function : measured) {
-    for (const Spread* spread : {&function.warm, &function.starts}) {
-      if (spread->count() < 2) continue;
-      squares += spread->relative_squares();
-      count += static_cast<double>(spread->count());
+    const Duration typical = median(function.starts.values());
+    if (function.starts.count() < 2) continue;
+    for (const Duration start : function.starts.values()) {
+      deviations.push_back(std::abs(to_seconds(start) / to_seconds(typical) - 1));
     }
   }
-  return count == 0 ? 0 : std::min(kMostNoise, std::sqrt(squares / count));
+  return std::min(kMostNoise, kDeviationOfNormal * median(std::move(deviations)));
 }
 
 // What was never seen is taken from the functions of which it was.
@@ -188,6 +197,7 @@ Result<Recording> make_recording(const std::vector<InvocationRecord>& records, S
   for (const InvocationRecord& record : played) functions.push_back(names.index(record.function()));
   recording.scenario = std::move(node);
   recording.scenario.functions = std::move(names.functions);
+  recording.scenario.device.start_slowdown = 1;  // what starts and runs cost each other is in the times measured
 
   std::vector<TimedRun> runs = runs_of(played, functions);
   find_company(runs);
@@ -228,15 +238,17 @@ std::string scenario_toml(const Scenario& scenario, const std::string& trace) {
   line(fmt::format("\n[policy]\nname = \"{}\"\nover_run_s = {}\nttl_factor = {}\nby_tenant = {}", scenario.policy,
                    to_seconds(policy.over_run), policy.ttl_factor, policy.by_tenant));
   line(
-      fmt::format("\n[pool]\ninstances = {}\ntokens = {}\nno_cold_duplicates = {}\nqueue_limit = {}\n"
+      fmt::format("\n[pool]\ninstances = {}\ntokens = {}\nstarts = {}\nno_cold_duplicates = {}\nqueue_limit = {}\n"
                   "queue_limit_per_function = {}",
-                  core.instances_per_gpu, core.tokens_per_gpu, core.no_cold_duplicates, core.queue_limit,
-                  core.queue_limit_per_flow));
+                  core.instances_per_gpu, core.tokens_per_gpu, core.starts_per_gpu, core.no_cold_duplicates,
+                  core.queue_limit, core.queue_limit_per_flow));
   line(fmt::format("\n[memory]\npolicy = \"{}\"\neviction = \"{}\"", memory_policy_name(core.memory_policy),
                    eviction_name(core.eviction)));
-  line(fmt::format("\n[device]\nmemory_gib = {:.6f}\nlink_gb_per_s = {:.3f}\nslowdown = [{:.3f}]",
-                   static_cast<double>(device.memory.count()) / (1 << 30), device.link_bytes_per_second / 1e9,
-                   fmt::join(device.slowdown, ", ")));
+  line(
+      fmt::format("\n[device]\nmemory_gib = {:.6f}\nlink_gb_per_s = {:.3f}\nregion_mib = {}\nstart_slowdown = "
+                  "{:.3f}\nslowdown = [{:.3f}]",
+                  static_cast<double>(device.memory.count()) / (1 << 30), device.link_bytes_per_second / 1e9,
+                  device.region.count() >> 20, device.start_slowdown, fmt::join(device.slowdown, ", ")));
   for (const auto& [name, share] : scenario.tenants) {
     line(fmt::format("\n[[tenant]]\nname = \"{}\"\nweight = {}", name, share.weight));
     if (share.max_concurrency) line(fmt::format("max_in_flight = {}", *share.max_concurrency));

@@ -2,12 +2,13 @@
 // were measured, the node's own settings.
 //
 // What is learnt, and from what:
-//   run time of an invocation   its time from delivery to answer, without what company cost it (company.h); only where it
-//                               began device-warm, else the function's mean stands for it
-//   cold start of a function    mean time from dispatch to delivery, and by how much a first run is longer than others
+//   run time of an invocation   its time from delivery to answer, without what company cost it (company.h), of a host-warm
+//                               one its GPU time; for a cold one the function's mean stands
+//   cold start of a function    the time its instances took to start, and by how much a first run is longer than others:
+//                               medians
 //   share charged as GPU time   GPU time over run time
 //   slowdown of the device      from the runs (company.h)
-//   noise                       relative deviation of runs and starts from their function's mean
+//   noise                       relative deviation of starts from their function's median; runs have their own times
 //
 // Time: given. Determinism: the same history gives the same files, byte for byte.
 #pragma once

@@ -30,7 +30,7 @@ InvocationRecord record(const char* function, int at_ms, int run_ms) {
 InvocationRecord cold(const char* function, int at_ms, int start_ms, int run_ms) {
   InvocationRecord cold = record(function, at_ms, run_ms);
   cold.start = StartKind::kCold;
-  cold.starting = milliseconds(start_ms);
+  cold.instance_start = milliseconds(start_ms);
   return cold;
 }
 
@@ -60,6 +60,32 @@ TEST(Recording, CompanyIsTakenOutOfRunTimes) {
   EXPECT_THAT(made->notes, ElementsAre(HasSubstr("no cold start of g was seen")));
 }
 
+// It waited 80 ms for its memory, while another ran alone.
+TEST(Recording, WaitingForMemoryIsNoCompanyAndNoWork) {
+  InvocationRecord waited = record("g", 1000, 100);
+  waited.start = StartKind::kHostWarm;
+  waited.gpu_time = milliseconds(20);
+  std::vector<InvocationRecord> records = {waited};
+  for (int i = 0; i < 20; ++i) records.push_back(record("f", i * 100, 40));
+  const auto made = make_recording(records, {});
+  ASSERT_TRUE(made);
+  const FunctionModel& g = made->scenario.functions[1];
+  EXPECT_EQ("g", g.name);
+  EXPECT_EQ(milliseconds(20), g.warm);
+  EXPECT_THAT(made->scenario.device.slowdown, ElementsAre(1));
+  EXPECT_THAT(trace_csv(*made), HasSubstr("1.000000,g,0.020000\n"));
+}
+
+TEST(Recording, AFewStartsThatWaitedChangeNothing) {
+  std::vector<InvocationRecord> records = {record("f", 9000, 20)};
+  for (int i = 0; i < 9; ++i) records.push_back(cold("f", i * 1000, i < 2 ? 900 : 300 + i, 20));
+  const auto made = make_recording(records, {});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(milliseconds(306), made->scenario.functions[0].cold_start);
+  EXPECT_GT(made->scenario.noise, 0);
+  EXPECT_LT(made->scenario.noise, 0.02);
+}
+
 TEST(Recording, TheRefusedArriveAgainAndTheCancelledDoNot) {
   InvocationRecord refused = record("f", 50, 0), cancelled = record("f", 60, 0);
   refused.outcome.reset();
@@ -81,12 +107,14 @@ TEST(Recording, ItsFilesRunAsTheyAre) {
   node.policy_options.by_tenant = true;
   node.core.instances_per_gpu = 7;
   node.core.tokens_per_gpu = 2;
+  node.core.starts_per_gpu = 3;
   node.core.eviction = EvictionKind::kCost;
   node.core.no_cold_duplicates = true;
   node.core.queue_limit = 55;
   node.core.queue_limit_per_flow = 44;
   node.core.memory_policy = MemoryPolicy::kPrefetch;
   node.device.memory = mib(1536);
+  node.device.region = mib(20);
   node.tenants["vision"] = {.weight = 2, .max_concurrency = 3};
   node.functions = {{.name = "f", .memory = mib(300), .weight = 2, .tenant = "vision", .objective = milliseconds(250)}};
   const auto made = make_recording({cold("f", 0, 300, 25), record("f", 1000, 20), record("g", 1500, 30)}, node);
@@ -106,12 +134,15 @@ TEST(Recording, ItsFilesRunAsTheyAre) {
   EXPECT_EQ(milliseconds(250), scenario.policy_options.over_run);
   EXPECT_TRUE(scenario.policy_options.by_tenant);
   EXPECT_EQ(7u, scenario.core.instances_per_gpu);
+  EXPECT_EQ(3u, scenario.core.starts_per_gpu);
   EXPECT_EQ(EvictionKind::kCost, scenario.core.eviction);
   EXPECT_TRUE(scenario.core.no_cold_duplicates);
   EXPECT_EQ(55u, scenario.core.queue_limit);
   EXPECT_EQ(44u, scenario.core.queue_limit_per_flow);
   EXPECT_EQ(MemoryPolicy::kPrefetch, scenario.core.memory_policy);
   EXPECT_EQ(mib(1536), scenario.device.memory);
+  EXPECT_EQ(1, scenario.device.start_slowdown);
+  EXPECT_EQ(mib(20), scenario.device.region);
   EXPECT_EQ(3u, scenario.tenants.at("vision").max_concurrency);
   ASSERT_EQ(2u, scenario.functions.size());
   EXPECT_EQ(mib(300), scenario.functions[0].memory);

@@ -21,6 +21,7 @@ struct DeviceModel {
   std::string name = "v100-16";
   Bytes memory = gib(16);
   double link_bytes_per_second = 12e9;             // each way, shared by what moves at one time
+  Bytes region{0};                                 // memory leaves in whole regions of so much; 0: any amount
   std::vector<double> slowdown = {1.0, 1.3, 2.1};  // of each invocation at 1, 2, 3, ... in flight; then in proportion
 
   // Of what runs, for each instance that starts beside it; and of a start, for each run or start beside it.

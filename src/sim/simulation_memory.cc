@@ -9,6 +9,12 @@ namespace {
 
 constexpr int kRoomRequests = 3;  // then an instance that cannot have its memory gives up
 
+Bytes whole_regions(Bytes bytes, Bytes region) {
+  if (region == Bytes(0)) return bytes;
+  const std::int64_t regions = (bytes.count() + region.count() - 1) / region.count();
+  return Bytes(regions * region.count());
+}
+
 }  // namespace
 
 // The instance has started and wants its function's memory; once it has it, it asks for work.
@@ -54,7 +60,7 @@ void Simulation::perform(const SwapOutMemory& action) {
     });
     return;
   }
-  const Bytes bytes = std::min(action.bytes, instance.resident);
+  const Bytes bytes = std::min(whole_regions(action.bytes, scenario_.device.region), instance.resident);
   Instant& free = links_[action.gpu.value() - 1].out_free;
   free = std::max(free, now_) + move_time(bytes);
   if (strikes(Fault::kMoveSlow)) free += faults_->up_to(std::chrono::seconds(30));

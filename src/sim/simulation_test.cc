@@ -94,6 +94,18 @@ TEST(Simulation, ATenantsFloodDoesNotDrownTheOther) {
   EXPECT_LE(p99_of_light(fair), 0.1 * p99_of_light(flat));
 }
 
+TEST(Simulation, MemoryLeavesInWholeRegionsWhereSoSet) {
+  Scenario s = scenario("b");
+  for (FunctionModel& function : s.functions) function.memory = gib(3);
+  const auto gib_per_move = [&] {
+    const RunResult result = run(s);
+    return result.swapped_gib / static_cast<double>(result.swap_ins + result.swap_outs);
+  };
+  EXPECT_LT(gib_per_move(), 2.9);
+  s.device.region = gib(4);
+  EXPECT_GT(gib_per_move(), 2.95);  // but for moves of instances that end meanwhile
+}
+
 // What strikes is checked after every event inside of the run; here that it strikes, and that it can be shown again.
 TEST(Simulation, StartingAheadServesWarmWorkDuringStarts) {
   Scenario s = scenario("b");

@@ -27,7 +27,7 @@ def history(node):
         if not body:
             return lines
         start = headers["X-Fairlead-Next"]
-        fields = "at_us,function,outcome,start,gpu,queue_us,start_us,run_us,gpu_us".split(",")
+        fields = "at_us,function,outcome,start,gpu,queue_us,start_us,run_us,gpu_us,instance_start_us".split(",")
         lines += [dict(zip(fields, row)) for row in csv.reader(body.decode().splitlines())]
 
 
@@ -42,7 +42,8 @@ def test_every_invocation_is_remembered_with_what_became_of_it(start_node):
     assert [entry["outcome"] for entry in seen][:2] == ["success", "success"]
     assert seen[2]["outcome"] == "crashed"
     assert int(seen[1]["run_us"]) > 0
-    assert int(seen[0]["queue_us"]) > int(seen[1]["queue_us"])  # the first was queued while its instance started
+    assert int(seen[0]["queue_us"]) >= int(seen[0]["instance_start_us"]) > 0  # the first was queued while its instance started
+    assert int(seen[1]["instance_start_us"]) == 0
     assert all(int(entry["at_us"]) > 1e15 and entry["gpu"] == "1" for entry in seen)
 
 
