@@ -126,7 +126,8 @@ void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constan
   one_less(nullptr, {});
 }
 
-// In their order, those whose objects and sessions are there.
+// In their order, those whose objects and sessions are there. Nothing overtakes a call that waits to be alone: with many
+// callers it would wait for ever.
 void DeviceServers::send_calls(Server& server) {
   if (!server.ready) return;
   const auto is_alone = [this](InvocationId id) { return calls_.at(id).alone; };
@@ -137,6 +138,7 @@ void DeviceServers::send_calls(Server& server) {
     const bool can = call.opening == 0 && session != sessions_.end() && session->second.state == SessionState::kReady;
     const bool must_wait =
         !server.sent.empty() && (call.alone || std::any_of(server.sent.begin(), server.sent.end(), is_alone));
+    if (can && call.alone && must_wait) return;
     if (!can || must_wait) {
       ++i;
       continue;
@@ -300,6 +302,7 @@ void DeviceServers::arm_deadline(Call& call) {
     if (found == servers_.end() || !found->second.sent.contains(invocation)) return;
     spdlog::warn("a kernel of tenant {} on GPU {} runs past its deadline: its device server is ended", tenant,
                  place.gpu.value());
+    found->second.fault = {.error = "a kernel ran past its deadline", .calls = {invocation.value()}};
     if (found->second.process) found->second.process->kill();
   });
 }

@@ -177,7 +177,11 @@ class DeviceServersTest : public testing::Test {
     servers_ = std::make_unique<DeviceServers>(
         io_, options, objects_,
         InstanceEvents{
-            .next = [this](InstanceId instance) { ++nexts_[instance]; },
+            .next =
+                [this](InstanceId instance) {
+                  ++nexts_[instance];
+                  if (busy_.contains(instance)) send(instance, with_x(floats(1)));
+                },
             .answered = [this](InstanceId, Answer answer) { answers_[answer.invocation] = std::move(answer); },
             .gone = [this](InstanceId instance, const ExitInfo& exit) { gone_[instance] = exit; },
         });
@@ -255,6 +259,7 @@ class DeviceServersTest : public testing::Test {
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
   std::map<InstanceId, int> nexts_;
+  std::set<InstanceId> busy_;  // they send a call as soon as they may
   std::map<InvocationId, Answer> answers_;
   std::map<InstanceId, ExitInfo> gone_;
   std::unique_ptr<DeviceServers> servers_;
@@ -363,6 +368,32 @@ TEST_F(DeviceServersTest, AKernelThatDoesNotEndIsKilledAtItsDeadline) {
   run_until([&] { return view().restarts == 1; });
   EXPECT_EQ(output(answer(fine)), floats(1, 2));
   EXPECT_EQ(output(run(good, with_x(floats(3)))), floats(3, 2));
+}
+
+TEST_F(DeviceServersTest, ACallThatRunsAloneIsNotOvertakenForEver) {
+  objects_.put("w", floats(0));
+  const InstanceId first = ready(affine(1));
+  const InstanceId second = ready(affine(1));
+  const InstanceId last = ready(affine(1));  // registered again behind the others
+  const InvocationId suspect = send(last, with_x(floats(1)));
+  ::kill(static_cast<pid_t>(view().pid), SIGKILL);
+  run_until([&] { return view().restarts == 1; });
+  busy_ = {first, second};
+  for (const InstanceId instance : busy_) send(instance, with_x(floats(1)));
+  EXPECT_EQ(output(answer(suspect)), floats(1, 2));
+}
+
+TEST_F(DeviceServersTest, ADeadlineThatEndsAServerMakesNobodyElseASuspect) {
+  objects_.put("w", floats(0));
+  const InstanceId endless = ready(only("spin"));
+  const InstanceId good = ready(affine(1));
+  const InstanceId late = ready(only("spin"));
+  send(endless, {});
+  const InvocationId fine = send(good, with_x(floats(1)));
+  send(late, {}, 0ms);
+  servers_->kill(late);
+  run_until([&] { return view().restarts == 1; });
+  EXPECT_EQ(output(answer(fine)), floats(1, 2));  // beside the one that does not end, not behind it
 }
 
 class Evictions : public DeviceServersTest, public testing::WithParamInterface<const char*> {};
