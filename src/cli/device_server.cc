@@ -12,6 +12,7 @@ struct Options {
   std::int64_t device_bytes = 0;
   std::int64_t host_bytes = std::int64_t{4} << 30;
   std::string eviction = "cost";
+  std::string isolation = "process";
 };
 
 }  // namespace
@@ -23,6 +24,7 @@ void add_device_server(Cli& cli) {
     settings.cache.device = Bytes(options->device_bytes);
     settings.cache.host = Bytes(options->host_bytes);
     settings.cache.eviction = cache_eviction_named(options->eviction).value_or(CacheEviction::kCost);
+    if (options->isolation == "fence") settings.spaces = AddressSpaces::kPerTenant;
     return device_server(settings);
   });
   command.group("");  // not in the help
@@ -31,6 +33,8 @@ void add_device_server(Cli& cli) {
   command.add_option("--host-memory", options->host_bytes, "Host tier in bytes");
   command.add_option("--eviction", options->eviction, "What makes room first")
       ->check(CLI::IsMember({"single-use", "lru", "cost"}));
+  command.add_option("--isolation", options->isolation, "What keeps tenants apart")
+      ->check(CLI::IsMember({"process", "fence"}));
 }
 
 }  // namespace fairlead::cli

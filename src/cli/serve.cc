@@ -205,8 +205,8 @@ void add_object_options(CLI::App& command, ServeOptions& options) {
 void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--task-memory", options.task_memory_bytes,
-                  "Device memory that the kernel tasks of one tenant may take on a GPU; 0: what is free when the first "
-                  "of them starts")
+                  "Device memory that the kernel tasks of one tenant may take on a GPU, or of all tenants with "
+                  "--task-isolation fence; 0: what is free when the first of them starts")
       ->transform(CLI::AsSizeValue(false))
       ->group("Kernel tasks");
   command
@@ -218,6 +218,12 @@ void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
                   "Which object leaves the device first: single-use those used once, lru the least recently used, cost "
                   "the one that is cheapest to bring back for what it is used")
       ->check(CLI::IsMember({"single-use", "lru", "cost"}))
+      ->group("Kernel tasks");
+  command
+      .add_option("--task-isolation", options.task_isolation,
+                  "What keeps kernel tasks of different tenants apart: process a device server for each tenant, fence "
+                  "one for all, with each module rewritten so that it reaches its tenant's memory only")
+      ->check(CLI::IsMember({"process", "fence"}))
       ->group("Kernel tasks");
 }
 

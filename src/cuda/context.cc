@@ -33,6 +33,7 @@ struct CudaContext::Library {
   CUdevice device = 0;
   std::string name;
   DeviceLimits limits;
+  std::uint32_t architecture = 0;
   std::size_t granularity = 0;
 
   decltype(cuInit)* init = nullptr;
@@ -51,6 +52,7 @@ struct CudaContext::Library {
   decltype(cuMemCreate)* create = nullptr;
   decltype(cuMemRelease)* release = nullptr;
   decltype(cuMemMap)* map = nullptr;
+  decltype(cuMemUnmap)* unmap = nullptr;
   decltype(cuMemSetAccess)* set_access = nullptr;
   decltype(cuMemHostAlloc)* host_alloc = nullptr;
   decltype(cuMemFreeHost)* host_free = nullptr;
@@ -62,6 +64,7 @@ struct CudaContext::Library {
   decltype(cuFuncGetAttribute)* function_attribute = nullptr;
   decltype(cuFuncSetAttribute)* set_function_attribute = nullptr;
   decltype(cuStreamCreate)* stream_create = nullptr;
+  decltype(cuStreamSynchronize)* stream_synchronize = nullptr;
   decltype(cuEventCreate)* event_create = nullptr;
   decltype(cuEventDestroy_v2)* event_destroy = nullptr;
   decltype(cuEventElapsedTime)* event_elapsed = nullptr;
@@ -84,6 +87,7 @@ Status CudaContext::Library::bind() {
                                shared.bind(create, "cuMemCreate"),
                                shared.bind(release, "cuMemRelease"),
                                shared.bind(map, "cuMemMap"),
+                               shared.bind(unmap, "cuMemUnmap"),
                                shared.bind(set_access, "cuMemSetAccess"),
                                shared.bind(host_alloc, "cuMemHostAlloc"),
                                shared.bind(host_free, "cuMemFreeHost"),
@@ -95,6 +99,7 @@ Status CudaContext::Library::bind() {
                                shared.bind(function_attribute, "cuFuncGetAttribute"),
                                shared.bind(set_function_attribute, "cuFuncSetAttribute"),
                                shared.bind(stream_create, "cuStreamCreate"),
+                               shared.bind(stream_synchronize, "cuStreamSynchronize"),
                                shared.bind(event_create, "cuEventCreate"),
                                shared.bind(event_destroy, "cuEventDestroy_v2"),
                                shared.bind(event_elapsed, "cuEventElapsedTime")}) {
@@ -164,6 +169,8 @@ Status CudaContext::read_limits() {
                       read(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
   limits.max_threads_per_block = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   limits.max_shared_bytes = read(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  library_->architecture =
+      10 * read(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + read(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   return check(code, "limits of the device");
 }
 
@@ -172,6 +179,10 @@ const std::string& CudaContext::device_name() const {
 }
 const DeviceLimits& CudaContext::limits() const {
   return library_->limits;
+}
+
+std::uint32_t CudaContext::architecture() const {
+  return library_->architecture;
 }
 
 std::string CudaContext::describe(CUresult code) const {
@@ -216,16 +227,38 @@ Bytes CudaContext::mapping_granularity() const {
 }
 
 Status CudaContext::map_memory(CUdeviceptr address, Bytes bytes) {
+  const auto memory = create_memory(bytes);
+  if (!memory) return fail(memory.error());
+  Status mapped = map(address, bytes, *memory);
+  release_memory(*memory);  // the mapping keeps it
+  return mapped;
+}
+
+Result<CUmemGenericAllocationHandle> CudaContext::create_memory(Bytes bytes) {
   const Library& driver = *library_;
   const CUmemAllocationProp properties = driver.allocation();
-  const std::string what = fmt::format("map {} bytes of device memory", bytes.count());
-  CUmemGenericAllocationHandle handle = 0;
-  if (Status made = check(driver.create(&handle, size_of(bytes), &properties, 0), what); !made) return made;
-  CUresult code = driver.map(address, size_of(bytes), 0, handle, 0);
-  driver.release(handle);  // the mapping keeps it
-  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle memory = 0;
+  const CUresult code = driver.create(&memory, size_of(bytes), &properties, 0);
+  if (Status made = check(code, fmt::format("take {} bytes of device memory", bytes.count())); !made) {
+    return fail(made.error());
+  }
+  return memory;
+}
+
+Status CudaContext::map(CUdeviceptr address, Bytes bytes, CUmemGenericAllocationHandle memory) {
+  const Library& driver = *library_;
+  const CUmemAccessDesc access{driver.allocation().location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUresult code = driver.map(address, size_of(bytes), 0, memory, 0);
   if (code == CUDA_SUCCESS) code = driver.set_access(address, size_of(bytes), &access, 1);
-  return check(code, what);
+  return check(code, fmt::format("map {} bytes of device memory", bytes.count()));
+}
+
+Status CudaContext::unmap(CUdeviceptr address, Bytes bytes) {
+  return check(library_->unmap(address, size_of(bytes)), fmt::format("unmap {} bytes", bytes.count()));
+}
+
+void CudaContext::release_memory(CUmemGenericAllocationHandle memory) {
+  library_->release(memory);
 }
 
 Result<void*> CudaContext::allocate_pinned(Bytes bytes) {
@@ -307,6 +340,10 @@ Duration CudaContext::elapsed(CUevent begin, CUevent end) const {
   float milliseconds = 0;
   if (library_->event_elapsed(&milliseconds, begin, end) != CUDA_SUCCESS) return Duration(0);
   return from_seconds(static_cast<double>(milliseconds) / 1e3);
+}
+
+Status CudaContext::synchronize(CUstream stream) {
+  return check(library_->stream_synchronize(stream), "wait for a stream");
 }
 
 Status CudaContext::synchronize() {

@@ -25,12 +25,18 @@ class CudaContext {
 
   const std::string& device_name() const;
   const DeviceLimits& limits() const;
+  std::uint32_t architecture() const;  // 80: sm_80
   Result<Bytes> free_memory() const;
 
   // Device memory under addresses that were reserved before. `alignment`: a power of two.
   Result<CUdeviceptr> reserve_addresses(Bytes bytes, Bytes alignment);
   Bytes mapping_granularity() const;
   Status map_memory(CUdeviceptr address, Bytes bytes);  // of the granularity; zeroed by nobody; kResourceExhausted
+  // The same in parts: memory that is mapped at one address now and at another later, always as a whole.
+  Result<CUmemGenericAllocationHandle> create_memory(Bytes bytes);  // kResourceExhausted
+  Status map(CUdeviceptr address, Bytes bytes, CUmemGenericAllocationHandle memory);
+  Status unmap(CUdeviceptr address, Bytes bytes);  // REQUIRES: nothing on the device uses it
+  void release_memory(CUmemGenericAllocationHandle memory);
 
   // Host memory that copies reach at full speed.
   Result<void*> allocate_pinned(Bytes bytes);
@@ -50,6 +56,7 @@ class CudaContext {
   Duration elapsed(CUevent begin, CUevent end) const;  // 0 when either was not recorded
 
   Status synchronize();
+  Status synchronize(CUstream stream);
   Status check(CUresult code, std::string_view what) const;
   std::string describe(CUresult code) const;  // "an illegal memory access was encountered (CUDA_ERROR_..., 700)"
 

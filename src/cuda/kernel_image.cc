@@ -61,4 +61,34 @@ Result<KernelImage> read_kernel_image(std::string_view image) {
   return merge.take();
 }
 
+Result<std::string> ptx_of_image(std::string_view image, std::uint32_t architecture) {
+  std::vector<std::string> parts;
+  if (is_fatbin(image)) {
+    auto unpacked = unpack_fatbin(image);
+    if (!unpacked) return fail(unpacked.error());
+    parts = *std::move(unpacked);
+  } else {
+    parts.emplace_back(image);
+  }
+  const std::string* best = nullptr;
+  std::uint32_t best_target = 0;
+  std::uint32_t newer = 0;
+  for (const std::string& part : parts) {
+    if (is_cubin(part)) continue;
+    const auto read = read_ptx(part);
+    if (!read) return fail(read.error());
+    const std::uint32_t target = read->targets.front();
+    if (target > architecture && (newer == 0 || target < newer)) newer = target;
+    if (target > architecture || (best != nullptr && target <= best_target)) continue;
+    best = &part;
+    best_target = target;
+  }
+  if (best != nullptr) return best->substr(0, best->find('\0'));  // padded in fat binaries
+  if (newer != 0) {
+    return fail(Errc::kInvalidArgument, "its PTX is for sm_{} and later, the device is an sm_{}", newer, architecture);
+  }
+  return fail(Errc::kInvalidArgument,
+              "it has machine code and no PTX: build it with PTX (nvcc -gencode ...,code=compute_70)");
+}
+
 }  // namespace fairlead

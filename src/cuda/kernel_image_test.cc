@@ -278,6 +278,24 @@ TEST(Fatbin, TheStrictestLimitsOfAllArchitecturesCount) {
   EXPECT_EQ(image.kernels[0].static_shared_bytes, 32U);
 }
 
+TEST(Fatbin, ItsPtxForADeviceIsTheNewestThatRunsThere) {
+  const auto target = [](const std::string& sm) {
+    return ".version 7.1\n.target " + sm + "\n.address_size 64\n.entry k() {}\n";
+  };
+  const std::string cubin = file(testdata("kernels_sm_90.cubin"));
+  const std::string image =
+      testing::fatbin(testing::fatbin_entry(1, target("sm_70") + std::string(7, '\0')) +
+                      testing::fatbin_entry(1, lz4(target("sm_80")), 0x2000, target("sm_80").size()) +
+                      testing::fatbin_entry(1, target("sm_90")) + testing::fatbin_entry(2, cubin));
+  EXPECT_EQ(ptx_of_image(image, 75).value(), target("sm_70"));  // without the zeros behind it
+  EXPECT_EQ(ptx_of_image(image, 89).value(), target("sm_80"));
+  EXPECT_EQ(ptx_of_image(target("sm_70"), 70).value(), target("sm_70"));
+  EXPECT_EQ(ptx_of_image(image, 61).error().message, "its PTX is for sm_70 and later, the device is an sm_61");
+  EXPECT_THAT(ptx_of_image(cubin, 90).error().message, HasSubstr("machine code and no PTX"));
+  EXPECT_THAT(ptx_of_image(testing::fatbin(testing::fatbin_entry(2, cubin)), 90).error().message,
+              HasSubstr("machine code and no PTX"));
+}
+
 TEST(Fatbin, WhatIsWrongIsNamedWithItsPlace) {
   const std::string text = ptx(".entry k() { }");
   EXPECT_EQ(refusal(testing::fatbin("")), "fat binary, byte 16: no PTX and no machine code in it");

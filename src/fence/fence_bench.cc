@@ -18,16 +18,63 @@ namespace {
 using testing::kMiB;
 using testing::Neighbourhood;
 
+// A parameter: 8 bytes, of which a smaller one takes the lower; or the address of a buffer of 512 KiB.
+struct Parameter {
+  std::uint64_t value = 0;
+  bool is_buffer = false;
+};
+constexpr Parameter buffer(std::uint64_t number) {
+  return {.value = number * (512 << 10), .is_buffer = true};
+}
 struct Launch {
+  const char* file;
   const char* kernel;
   unsigned grid_x, grid_y, block_x, block_y;
   int times;
+  std::vector<Parameter> parameters;
 };
-constexpr int kSide = 256;
-constexpr Launch kLaunches[] = {
-    {"sgemm_tile", kSide / 16, kSide / 16, 16, 16, 4},
-    {"sgemm_register", kSide / 64, kSide / 64, 16, 16, 8},
-    {"jacobi", kSide / 32, kSide / 8, 32, 8, 40},
+constexpr unsigned kSide = 256;
+constexpr Parameter kN{kSide}, kOne{0x3f800000};  // 1.0f
+
+const Launch kLaunches[] = {
+    {FENCE_PTX_TESTDATA "/kernels.ptx",
+     "sgemm_tile",
+     kSide / 16,
+     kSide / 16,
+     16,
+     16,
+     4,
+     {kN, buffer(0), buffer(1), buffer(2), {}}},
+    {FENCE_PTX_TESTDATA "/kernels.ptx",
+     "sgemm_register",
+     kSide / 64,
+     kSide / 64,
+     16,
+     16,
+     8,
+     {kN, buffer(0), buffer(1), buffer(2), {}}},
+    {FENCE_PTX_TESTDATA "/kernels.ptx",
+     "jacobi",
+     kSide / 32,
+     kSide / 8,
+     32,
+     8,
+     40,
+     {kN, buffer(0), buffer(1), buffer(2), {}}},
+    // The built-in library's: c, a, b, d, bias, m, n, k, strides of rows, columns and batches, alpha, beta, bias, activation.
+    {FENCE_LIBRARY "/gemm.ptx", "gemm_f32", kSide / 64, kSide / 64, 256, 1, 8, {buffer(0), buffer(1), buffer(2), {},
+                                                                                {},        kN,        kN,        kN,
+                                                                                kN,        {1},       {},        kN,
+                                                                                {1},       {},        kN,        {},
+                                                                                kOne,      {},        {1},       {}}},
+    {FENCE_LIBRARY "/jacobi.ptx",
+     "jacobi_step_f64",
+     kSide / 8,
+     1,
+     256,
+     1,
+     40,
+     {buffer(0), buffer(1), buffer(2), buffer(3), kN}},
 };
 
 // Of all threads: others on the machine do not count.
@@ -46,13 +93,14 @@ class LoadedKernel {
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
   double seconds(std::uint64_t memory) {
-    int n = kSide;
-    std::uint64_t buffers[] = {memory, memory + 512 * 1024, memory + 1024 * 1024};
-    void* parameters[] = {&n, &buffers[0], &buffers[1], &buffers[2], nullptr};
+    std::vector<std::uint64_t> values;
+    for (const Parameter& given : launch_.parameters) values.push_back(given.value + (given.is_buffer ? memory : 0));
+    std::vector<void*> parameters;
+    for (std::uint64_t& value : values) parameters.push_back(&value);
     const double start = processor_seconds();
     for (int i = 0; i < launch_.times; ++i) {
       driver_.check(driver_.cuLaunchKernel(function_, launch_.grid_x, launch_.grid_y, 1, launch_.block_x,
-                                           launch_.block_y, 1, 0, nullptr, parameters, nullptr),
+                                           launch_.block_y, 1, 0, nullptr, parameters.data(), nullptr),
                     "cuLaunchKernel");
     }
     driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
@@ -66,20 +114,28 @@ class LoadedKernel {
   CUfunction function_ = nullptr;
 };
 
-void measure(const std::string& ptx, const FencedModule& fenced, const Launch& launch, std::uint64_t memory,
-             int rounds) {
-  LoadedKernel plain(ptx, launch), bounded(fenced.ptx, launch);
+bool measure(const Launch& launch, std::uint64_t memory, int rounds) {
+  std::ifstream file(launch.file);
+  const std::string ptx(std::istreambuf_iterator<char>(file), {});
+  const auto fenced =
+      fence_ptx(ptx, {.base = memory, .bytes = testing::Neighbourhood::kRange, .variables_address = memory + 2 * kMiB});
+  if (!fenced) {
+    std::fprintf(stderr, "%s: %s\n", launch.file, fenced.error().message.c_str());
+    return false;
+  }
+  LoadedKernel plain(ptx, launch), bounded(fenced->ptx, launch);
   double least_plain = 1e9, least_bounded = 1e9;
   for (int i = 0; i < rounds; ++i) {
     least_plain = std::min(least_plain, plain.seconds(memory));
     least_bounded = std::min(least_bounded, bounded.seconds(memory));
   }
-  const auto report = std::ranges::find(fenced.functions, launch.kernel, &FunctionReport::name);
+  const auto report = std::ranges::find(fenced->functions, launch.kernel, &FunctionReport::name);
   std::printf(
       "{\"name\": \"fence_%s\", \"value\": %.4f, \"unit\": \"ms\", \"baseline\": %.4f, \"ratio\": %.3f, "
       "\"instructions\": %zu, \"accesses\": %zu, \"added\": %zu}\n",
       launch.kernel, 1e3 * least_bounded, 1e3 * least_plain, least_bounded / least_plain, report->instructions,
       report->accesses, report->added);
+  return true;
 }
 
 }  // namespace
@@ -88,17 +144,9 @@ void measure(const std::string& ptx, const FencedModule& fenced, const Launch& l
 int main(int count, char** arguments) {
   using namespace fairlead::fence;
   const int rounds = count > 1 ? std::max(1, std::atoi(arguments[1])) : 20;
-  std::ifstream file(FENCE_PTX_TESTDATA "/kernels.ptx");
-  const std::string ptx(std::istreambuf_iterator<char>(file), {});
   testing::Neighbourhood memory;
-  const auto fenced = fence_ptx(ptx, {.base = memory.own(),
-                                      .bytes = testing::Neighbourhood::kRange,
-                                      .variables_address = memory.own() + 2 * testing::kMiB});
-  if (!fenced) {
-    std::fprintf(stderr, "%s\n", fenced.error().message.c_str());
-    return 1;
-  }
   memory.fill(memory.own(), 0, 2 * testing::kMiB);
-  for (const Launch& launch : kLaunches) measure(ptx, *fenced, launch, memory.own(), rounds);
-  return 0;
+  bool measured = true;
+  for (const Launch& launch : kLaunches) measured &= measure(launch, memory.own(), rounds);
+  return measured ? 0 : 1;
 }

@@ -61,7 +61,9 @@ DeviceServersOptions device_server_options(const ServeOptions& options) {
   DeviceServersOptions servers;
   servers.arguments = {"--memory",      std::to_string(options.task_memory_bytes),
                        "--host-memory", std::to_string(options.task_host_bytes),
-                       "--eviction",    options.task_eviction};
+                       "--eviction",    options.task_eviction,
+                       "--isolation",   options.task_isolation};
+  servers.one_for_all = options.task_isolation == "fence";
   if (!options.gpu_library_dir.empty()) {
     servers.arguments.insert(servers.arguments.end(), {"--gpu-library", options.gpu_library_dir});
   }

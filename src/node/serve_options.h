@@ -78,6 +78,7 @@ struct ServeOptions {
   std::uint64_t task_memory_bytes = 0;                            // of a device server; 0: what is free when it starts
   std::uint64_t task_host_bytes = default_object_memory_bytes();  // its host tier
   std::string task_eviction = "cost";                             // cache_eviction_named()
+  std::string task_isolation = "process";                         // or "fence"
   std::string log_level = "info";
 };
 

@@ -22,7 +22,7 @@ void visit_fields(Fields& f, ModuleImage& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, RegisterSession& x) {
-  f(x.session), f(x.task), f(x.modules), f(x.constants), f(x.supplied);
+  f(x.session), f(x.tenant), f(x.task), f(x.modules), f(x.constants), f(x.supplied);
 }
 template <typename Fields>
 void visit_fields(Fields& f, DropSession& x) {

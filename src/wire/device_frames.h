@@ -54,7 +54,8 @@ struct ModuleImage {
 
 struct RegisterSession {
   std::uint64_t session = 0;
-  std::string task;  // wire::encode(KernelTask)
+  std::string tenant;  // whose it is: a server of several tenants keeps them apart
+  std::string task;    // wire::encode(KernelTask)
   std::vector<ModuleImage> modules;
   std::vector<BoundObject> constants;
   std::vector<SuppliedObject> supplied;

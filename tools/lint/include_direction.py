@@ -22,7 +22,7 @@ ALLOWED = {
     "cuda": VALUES | DECISIONS | {"core"},
     "wire": VALUES | DECISIONS | {"core", "graph"},
     "net": {"base"},
-    "runtime": VALUES | {"residency", "net", "wire", "cuda"},
+    "runtime": VALUES | {"fence", "residency", "net", "wire", "cuda"},
     "store": VALUES,
     "gateway": VALUES | {"core", "graph", "wire", "net", "store"},
     "sim": VALUES | DECISIONS | {"core", "cuda", "wire", "store", "node"},

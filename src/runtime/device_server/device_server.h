@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "residency/object_cache.h"
+#include "runtime/device_server/device_objects.h"
 
 namespace fairlead {
 
@@ -12,6 +12,7 @@ struct DeviceServerOptions {
   int socket = 3;            // inherited, to the node
   std::string library_dir;   // of the GPU; "": the system's. CUDA_VISIBLE_DEVICES says which is its first
   ObjectCacheOptions cache;  // device 0: as much as is free at the start, less a reserve
+  AddressSpaces spaces = AddressSpaces::kOne;  // kPerTenant: the domain is all tenants
 };
 
 // Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.

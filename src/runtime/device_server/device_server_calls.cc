@@ -52,6 +52,7 @@ void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
 Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, const DeliverRequest& request) {
   const KernelTask& task = session.spec.task->task;
   Call call{.invocation = request.invocation, .instance = session.instance, .server = session.server};
+  call.tenant = session.spec.tenant;
   call.request_id = request.request_id;
   call.begun = monotonic_now();
   call.deadline = call.begun + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
@@ -62,14 +63,15 @@ Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, con
   if (!read) return fail(read.error());
   if (Status valid = validate_call(task, *read); !valid) return fail(valid.error());
   for (CallBinding& input : read->inputs) {
-    call.inputs.push_back(std::make_shared<Bound>(input.buffer, std::move(input.key), std::move(input.bytes), 0,
-                                                  task.buffers[input.buffer].bytes));
+    call.inputs.push_back(std::make_shared<Bound>(input.buffer, ObjectKey{call.tenant, std::move(input.key)},
+                                                  std::move(input.bytes), 0, task.buffers[input.buffer].bytes));
   }
   for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
     const BufferSpec& buffer = task.buffers[b];
     if (buffer.role != BufferRole::kOutput && buffer.role != BufferRole::kInOut) continue;
     const CallBinding* bound = binding_of(read->outputs, b);
-    call.outputs.push_back(std::make_shared<Bound>(b, bound != nullptr ? bound->key : "", "", 0, buffer.bytes));
+    call.outputs.push_back(
+        std::make_shared<Bound>(b, ObjectKey{call.tenant, bound != nullptr ? bound->key : ""}, "", 0, buffer.bytes));
   }
   return call;
 }
@@ -77,8 +79,8 @@ Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, con
 // Their keys exist from now on, as references: a call with a key that is taken fails before it runs.
 Status DeviceServers::reserve_outputs(Call& call) {
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i]->key.empty()) continue;
-    Status expected = objects_.expect({call.server->place.tenant, call.outputs[i]->key});
+    if (call.outputs[i]->name.key.empty()) continue;
+    Status expected = objects_.expect(call.outputs[i]->name);
     if (expected) continue;
     call.outputs.resize(i);
     abandon_outputs(call, "its task failed: " + expected.error().message);
@@ -89,7 +91,7 @@ Status DeviceServers::reserve_outputs(Call& call) {
 
 void DeviceServers::abandon_outputs(const Call& call, const std::string& why) {
   for (const BoundPtr& output : call.outputs) {
-    if (!output->key.empty()) objects_.abandon({call.server->place.tenant, output->key}, {Errc::kUnavailable, why});
+    if (!output->name.key.empty()) objects_.abandon(output->name, {Errc::kUnavailable, why});
   }
 }
 
@@ -114,7 +116,7 @@ void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constan
   std::vector<BoundPtr> all = constants;
   for (const BoundPtr& input : call.inputs) {
     input->object = 0;
-    if (!input->key.empty()) all.push_back(input);
+    if (!input->name.key.empty()) all.push_back(input);
   }
   for (const BoundPtr& bound : all) {
     if (known(server, *bound)) continue;
@@ -124,7 +126,8 @@ void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constan
   one_less(nullptr, {});
 }
 
-// In their order, those whose objects and sessions are there.
+// In their order, those whose objects and sessions are there. Nothing overtakes a call that waits to be alone: with many
+// callers it would wait for ever.
 void DeviceServers::send_calls(Server& server) {
   if (!server.ready) return;
   const auto is_alone = [this](InvocationId id) { return calls_.at(id).alone; };
@@ -135,6 +138,7 @@ void DeviceServers::send_calls(Server& server) {
     const bool can = call.opening == 0 && session != sessions_.end() && session->second.state == SessionState::kReady;
     const bool must_wait =
         !server.sent.empty() && (call.alone || std::any_of(server.sent.begin(), server.sent.end(), is_alone));
+    if (can && call.alone && must_wait) return;
     if (!can || must_wait) {
       ++i;
       continue;
@@ -161,7 +165,7 @@ void DeviceServers::send(Server& server, Call& call) {
   }
   for (const BoundPtr& constant : sessions_.at(call.instance).constants) supply(*constant);
   for (const BoundPtr& output : call.outputs) {
-    output->object = output->key.empty() ? 0 : ++last_object_;
+    output->object = output->name.key.empty() ? 0 : ++last_object_;
     frame.outputs.push_back({.buffer = output->buffer, .object = output->object, .bytes = {}});
   }
   server.sent.insert(call.invocation);
@@ -218,8 +222,8 @@ Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& ca
     answer.outputs.push_back({.buffer = output.buffer, .key = {}, .bytes = std::move(output.bytes)});
   }
   for (const BoundPtr& output : call.outputs) {
-    if (output->key.empty()) continue;
-    const ObjectKey name{server.place.tenant, output->key};
+    const ObjectKey& name = output->name;
+    if (name.key.empty()) continue;
     Status promised =
         objects_.promise(name, output->size,
                          [this, place = server.place, object = output->object, alive = std::weak_ptr<int>(alive_)](
@@ -229,8 +233,8 @@ Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& ca
                          });
     if (!promised) return fail(promised.error());
     const auto known = objects_.look_up(name);
-    server.outputs[output->key] = {output->object, known ? known->created_ms : 0};
-    answer.outputs.push_back({.buffer = output->buffer, .key = output->key, .bytes = {}});
+    server.outputs[name] = {output->object, known ? known->created_ms : 0};
+    answer.outputs.push_back({.buffer = output->buffer, .key = name.key, .bytes = {}});
   }
   return answer;
 }
@@ -291,13 +295,14 @@ void DeviceServers::answer(InvocationId invocation, Answer reply) {
 void DeviceServers::arm_deadline(Call& call) {
   auto timer = std::make_shared<boost::asio::steady_timer>(io_);
   timer->expires_after(std::max(Duration(0), call.deadline - monotonic_now()));
-  timer->async_wait([this, timer, place = call.server->place, invocation = call.invocation,
+  timer->async_wait([this, timer, place = call.server->place, tenant = call.tenant, invocation = call.invocation,
                      alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
     if (error || alive.expired()) return;
     const auto found = servers_.find(place);
     if (found == servers_.end() || !found->second.sent.contains(invocation)) return;
-    spdlog::warn("a kernel of tenant {} on GPU {} runs past its deadline: its device server is ended", place.tenant,
+    spdlog::warn("a kernel of tenant {} on GPU {} runs past its deadline: its device server is ended", tenant,
                  place.gpu.value());
+    found->second.fault = {.error = "a kernel ran past its deadline", .calls = {invocation.value()}};
     if (found->second.process) found->second.process->kill();
   });
 }

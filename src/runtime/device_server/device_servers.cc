@@ -28,13 +28,13 @@ void DeviceServers::post(std::function<void()> call) {
 // ---- servers
 
 DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
-  const Place place{spec.gpu, spec.tenant};
+  const Place place{spec.gpu, options_.one_for_all ? kAllTenants : spec.tenant};
   const auto [found, added] = servers_.try_emplace(place);
   Server& server = found->second;
   if (added) {
     server.place = place;
     server.environment = spec.environment;
-    server.view = {.gpu = place.gpu, .tenant = place.tenant};
+    server.view = {.gpu = place.gpu, .tenant = place.domain};
     server.idle = std::make_unique<boost::asio::steady_timer>(io_);
   }
   if (!server.process) start_process(server);
@@ -83,7 +83,7 @@ void DeviceServers::on(Server& server, wire::ServerReady& frame) {
   server.failed_starts = 0;
   server.view.device = frame.device;
   spdlog::info("device server {} of tenant {} on GPU {}: {}, {:.0f} MiB for objects", server.process->pid(),
-               server.place.tenant, server.place.gpu.value(), frame.device,
+               server.place.domain, server.place.gpu.value(), frame.device,
                Bytes(static_cast<std::int64_t>(frame.memory)).mib());
   for (const InstanceId instance : server.sessions) {
     Session& session = sessions_.at(instance);
@@ -92,7 +92,7 @@ void DeviceServers::on(Server& server, wire::ServerReady& frame) {
 }
 
 void DeviceServers::on(Server& server, wire::ServerFault& frame) {
-  spdlog::warn("device server {} of tenant {}: {}", server.process->pid(), server.place.tenant, frame.error);
+  spdlog::warn("device server {} of tenant {}: {}", server.process->pid(), server.place.domain, frame.error);
   server.fault = std::move(frame);
 }
 
@@ -113,7 +113,7 @@ void DeviceServers::on_gone(Server& server, const std::string& reason) {
     return;
   }
   ++server.view.restarts;
-  spdlog::warn("the device server of tenant {} on GPU {} has ended ({}): another one starts", server.place.tenant,
+  spdlog::warn("the device server of tenant {} on GPU {} has ended ({}): another one starts", server.place.domain,
                server.place.gpu.value(), why);
   rerun_or_fail(server, why);
   server.fault.reset();
@@ -135,11 +135,10 @@ void DeviceServers::forget_process(Server& server, const std::string& reason) {
   server.by_content.clear();
   server.held.clear();
   server.modules.clear();
-  for (const auto& [key, output] : std::exchange(server.outputs, {})) {
-    const ObjectKey name{server.place.tenant, key};
+  for (const auto& [name, output] : std::exchange(server.outputs, {})) {
     const auto known = objects_.look_up(name);
     if (!known || !known->on_device || known->created_ms != output.created_ms) continue;
-    objects_.abandon(name, {Errc::kUnavailable, "object " + key + " was lost with its device server (" + reason +
+    objects_.abandon(name, {Errc::kUnavailable, "object " + name.key + " was lost with its device server (" + reason +
                                                     "): run the task that makes it again"});
   }
   for (auto& [id, done] : std::exchange(server.fetches, {})) {
@@ -184,8 +183,8 @@ void DeviceServers::retire_if_idle(Server& server) {
         if (error || alive.expired()) return;
         const auto found = servers_.find(place);
         if (found == servers_.end() || !found->second.sessions.empty()) return;
-        for (const auto& [key, output] : found->second.outputs) {
-          const auto known = objects_.look_up({place.tenant, key});
+        for (const auto& [name, output] : found->second.outputs) {
+          const auto known = objects_.look_up(name);
           if (known && known->on_device) return retire_if_idle(found->second);
         }
         if (found->second.process) found->second.process->kill();
@@ -222,7 +221,8 @@ void DeviceServers::open_constants(Session& session) {
   for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
     const BufferSpec& buffer = task.buffers[b];
     if (buffer.role != BufferRole::kConstant) continue;
-    session.constants.push_back(std::make_shared<Bound>(b, buffer.constant, "", 0, buffer.bytes));
+    session.constants.push_back(
+        std::make_shared<Bound>(b, ObjectKey{session.spec.tenant, buffer.constant}, "", 0, buffer.bytes));
   }
   session.opening = session.constants.size() + 1;
   const Instant deadline = monotonic_now() + options_.patience;
@@ -252,7 +252,8 @@ void DeviceServers::register_session(Session& session) {
   Server& server = *session.server;
   const KernelTaskSpec& spec = *session.spec.task;
   session.state = SessionState::kRegistering;
-  wire::RegisterSession frame{.session = session.instance.value(), .task = wire::encode(spec.task)};
+  wire::RegisterSession frame{
+      .session = session.instance.value(), .tenant = session.spec.tenant, .task = wire::encode(spec.task)};
   std::vector<int> descriptors;
   std::vector<UniqueFd> images;
   for (std::size_t m = 0; m < spec.module_files.size(); ++m) {
@@ -264,7 +265,7 @@ void DeviceServers::register_session(Session& session) {
       return post([this, instance = session.instance, why] { end_session(instance, why, ""); });
     }
     image.bytes = static_cast<std::uint64_t>(info.st_size);
-    if (!server.modules.contains(image.sha256)) {
+    if (!server.modules.contains({session.spec.tenant, image.sha256})) {
       image.descriptor = static_cast<std::int32_t>(descriptors.size());
       descriptors.push_back(file.get());
       images.push_back(std::move(file));
@@ -289,7 +290,9 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   if (!frame.error.empty()) {
     return end_session(session.instance, frame.error, task_error_json("KernelTask.InvalidTask", frame.error));
   }
-  for (const KernelModule& module : session.spec.task->task.modules) server.modules.insert(module.sha256);
+  for (const KernelModule& module : session.spec.task->task.modules) {
+    server.modules.insert({session.spec.tenant, module.sha256});
+  }
   server.view.phases.kernel_init += Duration(frame.init_ns);
   session.state = SessionState::kReady;
   send_calls(server);  // of a server that was replaced
@@ -336,8 +339,8 @@ DeviceServers::Use DeviceServers::use(InstanceId instance) const {
 
 // Whether the server has its bytes, as far as we know: then `bound` has its number.
 bool DeviceServers::known(Server& server, Bound& bound) {
-  const auto object = objects_.look_up({server.place.tenant, bound.key});
-  const auto output = server.outputs.find(bound.key);
+  const auto object = objects_.look_up(bound.name);
+  const auto output = server.outputs.find(bound.name);
   if (output != server.outputs.end()) {
     if (object && object->created_ms == output->second.created_ms) {
       bound.object = output->second.object;
@@ -348,7 +351,7 @@ bool DeviceServers::known(Server& server, Bound& bound) {
     server.outputs.erase(output);
   }
   if (!object || object->content.empty()) return false;
-  const auto same = server.by_content.find(object->content);
+  const auto same = server.by_content.find({bound.name.tenant, object->content});
   if (same == server.by_content.end() || !server.held.contains(same->second) || object->bytes != bound.size)
     return false;
   bound.object = same->second;
@@ -356,7 +359,7 @@ bool DeviceServers::known(Server& server, Bound& bound) {
 }
 
 void DeviceServers::opened(Server& server, Bound& bound, ObjectSource::Opened object) {
-  std::uint64_t& number = server.by_content[object.content];
+  std::uint64_t& number = server.by_content[{bound.name.tenant, object.content}];
   if (number == 0) number = ++last_object_;
   bound.object = number;
   bound.memory = std::move(object.memory);
@@ -365,8 +368,7 @@ void DeviceServers::opened(Server& server, Bound& bound, ObjectSource::Opened ob
 
 void DeviceServers::open_bound(Server& server, BoundPtr bound, Instant deadline, std::function<void(Status)> done) {
   if (known(server, *bound)) return post([done = std::move(done)] { done({}); });
-  const ObjectKey name{server.place.tenant, bound->key};
-  objects_.open(name, deadline - monotonic_now(),
+  objects_.open(bound->name, deadline - monotonic_now(),
                 [this, place = server.place, generation = server.generation, bound, done = std::move(done),
                  alive = std::weak_ptr<int>(alive_)](Result<ObjectSource::Opened> object) {
                   if (alive.expired()) return;
@@ -374,7 +376,7 @@ void DeviceServers::open_bound(Server& server, BoundPtr bound, Instant deadline,
                   if (found == servers_.end() || found->second.generation != generation) return;  // opened once more
                   if (!object) return done(fail(object.error()));
                   if (object->bytes != bound->size) {
-                    return done(fail(Errc::kInvalidArgument, "object {} has {} bytes, the buffer {}", bound->key,
+                    return done(fail(Errc::kInvalidArgument, "object {} has {} bytes, the buffer {}", bound->name.key,
                                      object->bytes.count(), bound->size.count()));
                   }
                   opened(found->second, *bound, *std::move(object));
@@ -389,7 +391,7 @@ void DeviceServers::drop_stale_outputs(Server& server) {
   if (now - server.swept < kPeriod) return;
   server.swept = now;
   std::erase_if(server.outputs, [&](const auto& entry) {
-    const auto known = objects_.look_up({server.place.tenant, entry.first});
+    const auto known = objects_.look_up(entry.first);
     if (known && known->created_ms == entry.second.created_ms) return false;
     server.process->send(wire::DropObject{entry.second.object});
     return true;

@@ -1,4 +1,5 @@
-// The node's end of the device servers: an instance of a kernel task is a session in the server of its GPU and tenant.
+// The node's end of the device servers: an instance of a kernel task is a session in the server of its GPU and isolation
+// domain: its tenant, or, where servers fence addresses, all tenants.
 // Starts a server with its first session, replaces it when it ends, hands calls over with the objects they need, and tells
 // the data layer of outputs that stay on the device. No decisions of scheduling here.
 //
@@ -44,7 +45,8 @@ struct SessionSpec {
 
 struct DeviceServersOptions {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments;              // of every server: library, sizes, eviction
+  std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
+  bool one_for_all = false;                        // tenants, on each GPU: REQUIRES servers that fence addresses
   Duration patience = std::chrono::seconds(10);    // for the constants of a session
   Duration idle_limit = std::chrono::seconds(60);  // a server without sessions ends, unless it holds outputs
   int max_failed_starts = 3;                       // in a row; then its sessions fail
@@ -57,10 +59,11 @@ class DeviceServers {
     Bytes device{0};  // of the session's objects and temporaries, at its last call
     Duration gpu_time{0};
   };
+  static constexpr const char* kAllTenants = "*";  // no tenant's name
   // For people.
   struct View {
     GpuId gpu;
-    std::string tenant;
+    std::string tenant;  // kAllTenants: of a server for all
     std::int64_t pid = 0;
     std::string device;
     std::size_t sessions = 0;
@@ -83,7 +86,7 @@ class DeviceServers {
  private:
   struct Place {
     GpuId gpu;
-    std::string tenant;
+    std::string domain;  // a tenant, or kAllTenants
     auto operator<=>(const Place&) const = default;
   };
   struct OutputOnDevice {
@@ -99,10 +102,11 @@ class DeviceServers {
     std::uint64_t generation = 0;  // of its process
     View view;
     std::set<InstanceId> sessions;
-    std::map<std::string, std::uint64_t> by_content;
-    std::set<std::uint64_t> held;                   // objects whose bytes the process has, as far as we know
-    std::map<std::string, OutputOnDevice> outputs;  // by key
-    std::set<std::string> modules;                  // digests it has loaded
+    // By tenant and content, key, digest: equal bytes of two tenants are two.
+    std::map<ObjectKey, std::uint64_t> by_content;
+    std::map<ObjectKey, OutputOnDevice> outputs;
+    std::set<ObjectKey> modules;   // that it has loaded
+    std::set<std::uint64_t> held;  // objects whose bytes the process has, as far as we know
     std::deque<InvocationId> unsent;
     std::set<InvocationId> sent;
     std::optional<wire::ServerFault> fault;
@@ -112,7 +116,7 @@ class DeviceServers {
   };
   struct Bound {  // an object of a session or a call
     std::uint32_t buffer = 0;
-    std::string key;    // where it comes from
+    ObjectKey name;     // where it comes from
     std::string bytes;  // or they are inline
     std::uint64_t object = 0;
     Bytes size{0};
@@ -135,6 +139,7 @@ class DeviceServers {
     InvocationId invocation;
     InstanceId instance;
     Server* server = nullptr;
+    std::string tenant;
     std::string request_id;
     bool binary = false;
     std::shared_ptr<const KernelTaskSpec> spec;

@@ -167,15 +167,21 @@ class DeviceServersTest : public testing::Test {
     fs::remove_all(home_);
   }
 
-  void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction) {
+  void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false) {
     DeviceServersOptions options;
     options.program = DEVICE_SERVER;
     options.arguments = {SOFTGPU_FOLDER, std::to_string(device), std::to_string(host), eviction};
+    if (one_for_all) options.arguments.emplace_back("fence");
+    options.one_for_all = one_for_all;
     servers_.reset();
     servers_ = std::make_unique<DeviceServers>(
         io_, options, objects_,
         InstanceEvents{
-            .next = [this](InstanceId instance) { ++nexts_[instance]; },
+            .next =
+                [this](InstanceId instance) {
+                  ++nexts_[instance];
+                  if (busy_.contains(instance)) send(instance, with_x(floats(1)));
+                },
             .answered = [this](InstanceId, Answer answer) { answers_[answer.invocation] = std::move(answer); },
             .gone = [this](InstanceId instance, const ExitInfo& exit) { gone_[instance] = exit; },
         });
@@ -253,6 +259,7 @@ class DeviceServersTest : public testing::Test {
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
   std::map<InstanceId, int> nexts_;
+  std::set<InstanceId> busy_;  // they send a call as soon as they may
   std::map<InvocationId, Answer> answers_;
   std::map<InstanceId, ExitInfo> gone_;
   std::unique_ptr<DeviceServers> servers_;
@@ -363,6 +370,32 @@ TEST_F(DeviceServersTest, AKernelThatDoesNotEndIsKilledAtItsDeadline) {
   EXPECT_EQ(output(run(good, with_x(floats(3)))), floats(3, 2));
 }
 
+TEST_F(DeviceServersTest, ACallThatRunsAloneIsNotOvertakenForEver) {
+  objects_.put("w", floats(0));
+  const InstanceId first = ready(affine(1));
+  const InstanceId second = ready(affine(1));
+  const InstanceId last = ready(affine(1));  // registered again behind the others
+  const InvocationId suspect = send(last, with_x(floats(1)));
+  ::kill(static_cast<pid_t>(view().pid), SIGKILL);
+  run_until([&] { return view().restarts == 1; });
+  busy_ = {first, second};
+  for (const InstanceId instance : busy_) send(instance, with_x(floats(1)));
+  EXPECT_EQ(output(answer(suspect)), floats(1, 2));
+}
+
+TEST_F(DeviceServersTest, ADeadlineThatEndsAServerMakesNobodyElseASuspect) {
+  objects_.put("w", floats(0));
+  const InstanceId endless = ready(only("spin"));
+  const InstanceId good = ready(affine(1));
+  const InstanceId late = ready(only("spin"));
+  send(endless, {});
+  const InvocationId fine = send(good, with_x(floats(1)));
+  send(late, {}, 0ms);
+  servers_->kill(late);
+  run_until([&] { return view().restarts == 1; });
+  EXPECT_EQ(output(answer(fine)), floats(1, 2));  // beside the one that does not end, not behind it
+}
+
 class Evictions : public DeviceServersTest, public testing::WithParamInterface<const char*> {};
 
 // 16 KiB of device memory hold five of the vectors and what a call needs; nine outputs and their inputs go through.
@@ -390,6 +423,104 @@ TEST_F(DeviceServersTest, WhatIsLargerThanTheDeviceIsAnErrorThatNamesBoth) {
   objects_.put("w", floats(0));
   const InstanceId instance = ready(affine(1));
   EXPECT_THAT(run(instance, with_x(floats(1))).payload, HasSubstr("3072 bytes of device memory"));
+}
+
+// ---- one server for all tenants
+
+class SharedServerTest : public DeviceServersTest {
+ protected:
+  void SetUp() override {
+    DeviceServersTest::SetUp();
+    use_servers(64 << 20, 64 << 20, "cost", true);
+  }
+};
+
+TEST_F(SharedServerTest, TenantsShareItAndNoObjectOrModule) {
+  objects_.put("w", floats(0, 0));
+  const InstanceId a = ready(affine(2), "tenant-a");
+  const InstanceId b = ready(affine(2), "tenant-b");
+  EXPECT_EQ(output(run(a, with_x(floats(1)))), floats(2, 2));
+  EXPECT_EQ(output(run(b, with_x(floats(1)))), floats(2, 2));
+  EXPECT_EQ(output(run(a, with_x(floats(2)))), floats(4, 2));
+  ASSERT_EQ(servers_->views().size(), 1u);
+  EXPECT_EQ(view().tenant, DeviceServers::kAllTenants);
+  EXPECT_EQ(view().sessions, 2u);
+  EXPECT_EQ(view().counters.misses, 2u);  // w, once for each
+  EXPECT_EQ(view().counters.hits, 1u);
+}
+
+TEST_F(SharedServerTest, AKeyThatTwoTenantsWriteIsTwoObjects) {
+  objects_.put("w", floats(0, 0));
+  const InstanceId a = ready(affine(2), "tenant-a");
+  const InstanceId b = ready(affine(3), "tenant-b");
+  KernelTaskCall call = with_x(floats(1));
+  call.outputs = {{2, "y", ""}};
+  ASSERT_FALSE(run(a, call).is_error);
+  objects_.erase("y");  // this data layer has one tenant only
+  ASSERT_FALSE(run(b, call).is_error);
+  EXPECT_EQ(fetched("y"), floats(3, 3));
+}
+
+TEST_F(SharedServerTest, WhatCannotBeFencedIsRefusedWithTheReason) {
+  std::string textured = kKernels;
+  textured.insert(textured.find(".visible"), ".global .texref picture;\n");
+  EXPECT_THAT(gone_[ready(only("spin"), "tenant-a", textured)].init_error_payload,
+              AllOf(HasSubstr("kernels.ptx"), HasSubstr("cannot be fenced"), HasSubstr("texref")));
+  EXPECT_THAT(gone_[ready(only("spin"), "tenant-a",
+                          std::string("\x7f"
+                                      "ELF") +
+                              std::string(100, '\0'))]
+                  .init_error_payload,
+              HasSubstr("machine code and no PTX"));
+}
+
+TEST_F(SharedServerTest, ModuleVariablesAreTheTenantsOwnAndLastFromCallToCall) {
+  const std::string counter = R"(.version 6.0
+.target sm_70
+.address_size 64
+.global .align 4 .f32 count = 0f40A00000;
+.visible .entry bump(.param .u64 y)
+{
+  .reg .f32 %f; .reg .b64 %y;
+  ld.param.u64 %y, [y]; ld.global.f32 %f, [count]; add.f32 %f, %f, 0f3F800000; st.global.f32 [count], %f;
+  st.global.f32 [%y], %f;
+  ret;
+}
+)";
+  KernelTask task = only("bump");
+  task.buffers[0].zeroed = true;
+  const InstanceId a = ready(task, "tenant-a", counter);
+  const InstanceId b = ready(task, "tenant-b", counter);
+  const auto first = [&](InstanceId instance) { return output(run(instance, {})).substr(0, 4); };
+  EXPECT_EQ(first(a), floats(6).substr(0, 4));
+  EXPECT_EQ(first(a), floats(7).substr(0, 4));
+  EXPECT_EQ(first(b), floats(6).substr(0, 4));
+}
+
+TEST_F(SharedServerTest, AFaultOfOneTenantDoesNotFailAnothersCall) {
+  objects_.put("w", floats(0));
+  std::string traps = kKernels;
+  traps.replace(traps.find("mov.u64 %rd1, 64;"), 17, "trap;");
+  const InstanceId good = ready(affine(1), "tenant-a");
+  const InstanceId bad = ready(only("wild"), "tenant-b", traps);
+  const InvocationId fault = send(bad, {});
+  const InvocationId fine = send(good, with_x(floats(1)));
+  EXPECT_TRUE(answer(fault).is_error);
+  EXPECT_EQ(output(answer(fine)), floats(1, 2));
+  EXPECT_EQ(output(run(good, with_x(floats(2)))), floats(2, 2));
+  EXPECT_GE(view().restarts, 1u);
+}
+
+TEST_F(SharedServerTest, AnEndlessKernelEndsAtItsDeadlineAndOthersRunAgainBesideEachOther) {
+  objects_.put("w", floats(0));
+  const InstanceId good = ready(affine(1), "tenant-a");
+  const InstanceId bad = ready(only("spin"), "tenant-b");
+  send(bad, {}, 300ms);
+  const InvocationId fine = send(good, with_x(floats(1)));
+  servers_->kill(bad);
+  run_until([&] { return gone_.contains(bad); });
+  run_until([&] { return view().restarts == 1; });
+  EXPECT_EQ(output(answer(fine)), floats(1, 2));
 }
 
 }  // namespace

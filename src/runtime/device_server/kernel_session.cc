@@ -12,14 +12,14 @@ constexpr std::size_t kArgumentAlignment = 16;
 
 }  // namespace
 
-CUmodule KernelCache::find(const std::string& sha256) const {
-  const auto found = modules_.find(sha256);
+CUmodule KernelCache::find(const std::string& key) const {
+  const auto found = modules_.find(key);
   return found == modules_.end() ? nullptr : found->second;
 }
 
-Result<CUmodule> KernelCache::load(const std::string& sha256, const std::string& image) {
+Result<CUmodule> KernelCache::load(const std::string& key, const std::string& image) {
   auto module = cuda_.load_module(image);
-  if (module) modules_[sha256] = *module;
+  if (module) modules_[key] = *module;
   return module;
 }
 

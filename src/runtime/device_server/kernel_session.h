@@ -18,12 +18,13 @@
 
 namespace fairlead {
 
-// Modules by the digest of their image: what two sessions share is loaded once, and stays for those to come.
+// Modules by a key that names their code, such as the digest of the image: what two sessions share is loaded once, and
+// stays for those to come.
 class KernelCache {
  public:
   explicit KernelCache(CudaContext& cuda) : cuda_(cuda) {}
-  CUmodule find(const std::string& sha256) const;
-  Result<CUmodule> load(const std::string& sha256, const std::string& image);
+  CUmodule find(const std::string& key) const;
+  Result<CUmodule> load(const std::string& key, const std::string& image);
 
  private:
   CudaContext& cuda_;

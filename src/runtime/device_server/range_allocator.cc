@@ -20,6 +20,15 @@ void RangeAllocator::grow(std::uint64_t bytes) {
   release(end, bytes);
 }
 
+void RangeAllocator::shrink(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  FL_CHECK(bytes <= free_at_end(), "{} bytes are taken back, {} are free at the end", bytes, free_at_end());
+  const auto [offset, size] = *by_offset_.rbegin();
+  remove(std::prev(by_offset_.end()));
+  if (size > bytes) add(offset, size - bytes);
+  size_ -= bytes;
+}
+
 std::optional<std::uint64_t> RangeAllocator::allocate(std::uint64_t bytes) {
   const std::uint64_t size = round_up(bytes);
   const auto found = by_size_.lower_bound({size, 0});

@@ -17,7 +17,8 @@ class RangeAllocator {
   static constexpr std::uint64_t kUnit = 512;  // what textures and wide loads want at most
   static constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
-  void grow(std::uint64_t bytes);  // the range, at its end
+  void grow(std::uint64_t bytes);    // the range, at its end
+  void shrink(std::uint64_t bytes);  // the same way; REQUIRES: at most free_at_end()
   // The smallest free part that holds it, its beginning.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes);
   void release(std::uint64_t offset, std::uint64_t bytes);  // REQUIRES: allocated as such

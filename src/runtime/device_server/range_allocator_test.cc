@@ -40,6 +40,19 @@ TEST(RangeAllocator, GrowsIntoItsLastFreePart) {
   EXPECT_EQ(ranges.free_at_end(), 0u);
 }
 
+TEST(RangeAllocator, GivesBackItsFreeEndAndNoMore) {
+  RangeAllocator ranges;
+  ranges.grow(8 * 512);
+  ASSERT_EQ(ranges.allocate(2 * 512), 0u);
+  ranges.shrink(4 * 512);
+  EXPECT_EQ(ranges.size(), 4u * 512);
+  EXPECT_EQ(ranges.free_at_end(), 2u * 512);
+  EXPECT_EQ(ranges.allocate(3 * 512), std::nullopt);
+  ranges.grow(512);
+  EXPECT_EQ(ranges.allocate(3 * 512), 2u * 512);
+  EXPECT_DEATH(ranges.shrink(512), "0 are free at the end");
+}
+
 RC_GTEST_PROP(RangeAllocator, PartsNeverOverlapAndAllComeBack, ()) {
   constexpr std::uint64_t kSize = 64 * 512;
   RangeAllocator ranges;

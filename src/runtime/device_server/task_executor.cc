@@ -37,10 +37,10 @@ Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const ObjectCacheOptions& options,
-                                                           Send send) {
-  auto objects = DeviceObjects::create(cuda, options);
+                                                           AddressSpaces spaces, Send send) {
+  auto objects = DeviceObjects::create(cuda, options, spaces);
   if (!objects) return fail(objects.error());
-  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), std::move(send)));
+  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), spaces, std::move(send)));
   for (std::size_t i = 0; i < kLanes; ++i) {
     auto lane = LaunchLane::create(cuda);
     if (!lane) return fail(lane.error());
@@ -54,8 +54,14 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   return executor;
 }
 
-TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, Send send)
-    : cuda_(cuda), objects_(std::move(objects)), send_(std::move(send)), modules_(cuda), pinned_(cuda) {}
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send)
+    : cuda_(cuda),
+      objects_(std::move(objects)),
+      spaces_(spaces),
+      send_(std::move(send)),
+      modules_(cuda),
+      fenced_(cuda, *objects_),
+      pinned_(cuda) {}
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
@@ -68,12 +74,13 @@ void TaskExecutor::handle(wire::FrameToServer frame, std::span<const UniqueFd> d
   std::visit([&](auto& alternative) { on(alternative, descriptors); }, frame);
 }
 
-Status TaskExecutor::supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors) {
+Status TaskExecutor::supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors,
+                            DeviceObjects::RangeIndex range) {
   for (const wire::SuppliedObject& object : objects) {
     const auto index = static_cast<std::size_t>(object.descriptor);
     FL_CHECK(object.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
     const Bytes bytes(static_cast<std::int64_t>(object.bytes));
-    if (Status supplied = objects_->supply(ObjectId(object.object), bytes, descriptors[index]); !supplied) {
+    if (Status supplied = objects_->supply(ObjectId(object.object), bytes, descriptors[index], range); !supplied) {
       return supplied;
     }
   }
@@ -83,37 +90,61 @@ Status TaskExecutor::supply(const std::vector<wire::SuppliedObject>& objects, st
 void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors) {
   const Instant begin = monotonic_now();
   wire::SessionReady ready{.session = frame.session};
-  Status supplied = supply(frame.supplied, descriptors);
-  auto session = load_session(frame, descriptors);
-  if (!supplied) {
-    ready.error = supplied.error().message;
-  } else if (!session) {
-    ready.error = session.error().message;
-  } else {
-    sessions_[frame.session] = {*std::move(session), std::move(frame.constants)};
-  }
+  if (Status added = add_session(frame, descriptors); !added) ready.error = added.error().message;
   if (!ready.error.empty() && context_is_lost()) return;
   ready.init_ns = (monotonic_now() - begin).count();
   send_(ready);
 }
 
+Result<DeviceObjects::RangeIndex> TaskExecutor::range_of(const std::string& tenant) {
+  if (spaces_ == AddressSpaces::kOne) return 0;
+  if (const auto found = tenants_.find(tenant); found != tenants_.end()) return found->second;
+  auto range = objects_->add_range();
+  if (range) tenants_[tenant] = *range;
+  return range;
+}
+
+Status TaskExecutor::add_session(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors) {
+  const auto range = range_of(frame.tenant);
+  if (!range) return fail(range.error());
+  Status supplied = supply(frame.supplied, descriptors, *range);
+  auto session = load_session(frame, *range, descriptors);
+  if (!supplied) return supplied;
+  if (!session) return fail(session.error());
+  sessions_[frame.session] = {*std::move(session), *range, std::move(frame.constants)};
+  return {};
+}
+
+Result<CUmodule> TaskExecutor::load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
+                                           std::span<const UniqueFd> descriptors) {
+  const bool fenced = spaces_ == AddressSpaces::kPerTenant;
+  const std::string key = fenced ? fmt::format("{}:{}", range, image.sha256) : image.sha256;
+  if (CUmodule known = modules_.find(key)) return known;
+  auto code = read_image(descriptors[static_cast<std::size_t>(image.descriptor)], image.bytes);
+  if (code && fenced) code = fenced_.fence(monotonic_now(), range, image.sha256, *code);
+  if (!code) return fail(code.error());
+  return modules_.load(key, *code);
+}
+
 Result<std::unique_ptr<KernelSession>> TaskExecutor::load_session(wire::RegisterSession& frame,
+                                                                  DeviceObjects::RangeIndex range,
                                                                   std::span<const UniqueFd> descriptors) {
   auto task = wire::decode_kernel_task(frame.task);
   if (!task) return fail(task.error());
   std::vector<CUmodule> modules;
   for (const wire::ModuleImage& image : frame.modules) {
-    if (CUmodule known = modules_.find(image.sha256)) {
-      modules.push_back(known);
-      continue;
-    }
-    const auto text = read_image(descriptors[static_cast<std::size_t>(image.descriptor)], image.bytes);
-    if (!text) return fail(text.error());
-    const auto loaded = modules_.load(image.sha256, *text);
+    const auto loaded = load_module(range, image, descriptors);
     if (!loaded) {
       return fail(loaded.error().code, "module {}: {}", task->modules[modules.size()].name, loaded.error().message);
     }
     modules.push_back(*loaded);
+  }
+  if (spaces_ == AddressSpaces::kPerTenant) {
+    // The node has checked the module as it came. What the driver got was read by another parser, and one byte of argument
+    // too few would be one of this process's.
+    std::vector<std::vector<KernelSignature>> signatures;
+    for (const wire::ModuleImage& image : frame.modules) signatures.push_back(fenced_.signatures(range, image.sha256));
+    if (Status valid = validate_task(*task, signatures, cuda_.limits()); !valid) return fail(valid.error());
   }
   auto session = KernelSession::create(cuda_, *std::move(task), modules);
   if (!session) return session;
@@ -141,7 +172,8 @@ void TaskExecutor::on(wire::RunCall& frame, std::span<const UniqueFd> descriptor
   auto call = std::make_unique<Call>();
   call->received = monotonic_now();
   const auto session = sessions_.find(frame.session);
-  Status supplied = supply(frame.supplied, descriptors);
+  Status supplied;
+  if (session != sessions_.end()) supplied = supply(frame.supplied, descriptors, session->second.range);
   call->order = std::move(frame);
   call->request = RequestId(++last_request_);
   if (!supplied) call->error = supplied.error().message;
@@ -251,6 +283,7 @@ void TaskExecutor::lay_out_scratch(Call& call) {
     const BufferSpec& buffer = buffers[input.buffer];
     if (input.object == 0 && buffer.role == BufferRole::kInput) call.addresses[input.buffer] = append(size_of(buffer));
   }
+  call.scratch.range = call.session->range;
   call.scratch.bytes = Bytes(static_cast<std::int64_t>(end));
 }
 

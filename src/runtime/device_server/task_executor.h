@@ -5,6 +5,9 @@
 //   wait for the session ─> take memory, queue loads ─> lane: wait for loads, kernels, inline outputs out, done event
 //                              (no room beside what runs: wait for a call to end)            └─> answer, release
 //
+// With AddressSpaces::kPerTenant sessions are of several tenants: each tenant's objects, scratch memory and module variables
+// are in a range of addresses of its own, which its kernels are fenced into.
+//
 // Phases are measured by events on the device but for device_malloc and overhead. A failed launch ends its call; an error
 // of the context ends the process, which the node replaces.
 //
@@ -13,6 +16,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +25,7 @@
 
 #include "base/unique_fd.h"
 #include "runtime/device_server/device_objects.h"
+#include "runtime/device_server/fenced_modules.h"
 #include "runtime/device_server/kernel_session.h"
 #include "runtime/device_server/pinned_pool.h"
 #include "wire/device_frames.h"
@@ -30,7 +35,8 @@ namespace fairlead {
 class TaskExecutor {
  public:
   using Send = std::function<void(const wire::FrameToNode&)>;
-  static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const ObjectCacheOptions& options, Send send);
+  static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const ObjectCacheOptions& options,
+                                                      AddressSpaces spaces, Send send);
 
   void handle(wire::FrameToServer frame, std::span<const UniqueFd> descriptors);
   // Answers what is done and starts what can be. False: the context is lost and has been reported; end the process.
@@ -44,6 +50,7 @@ class TaskExecutor {
 
   struct Session {
     std::unique_ptr<KernelSession> kernels;
+    DeviceObjects::RangeIndex range = 0;
     std::vector<wire::BoundObject> constants;
     bool busy = false;
     bool dropped = false;  // goes with its last call
@@ -73,15 +80,20 @@ class TaskExecutor {
     std::string error;
   };
 
-  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, Send send);
+  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send);
 
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::RunCall& frame, std::span<const UniqueFd> descriptors);
   void on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropObject& frame, std::span<const UniqueFd> descriptors);
-  Status supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors);
-  Result<std::unique_ptr<KernelSession>> load_session(wire::RegisterSession& frame,
+  Status supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors,
+                DeviceObjects::RangeIndex range);
+  Result<DeviceObjects::RangeIndex> range_of(const std::string& tenant);
+  Status add_session(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
+  Result<CUmodule> load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
+                               std::span<const UniqueFd> descriptors);
+  Result<std::unique_ptr<KernelSession>> load_session(wire::RegisterSession& frame, DeviceObjects::RangeIndex range,
                                                       std::span<const UniqueFd> descriptors);
 
   void start_waiting();
@@ -108,8 +120,11 @@ class TaskExecutor {
 
   CudaContext& cuda_;
   std::unique_ptr<DeviceObjects> objects_;
+  const AddressSpaces spaces_;
   const Send send_;
   KernelCache modules_;
+  FencedModules fenced_;
+  std::map<std::string, DeviceObjects::RangeIndex> tenants_;  // with kPerTenant
   PinnedPool pinned_;
   std::vector<std::unique_ptr<LaunchLane>> lanes_;
   std::size_t next_lane_ = 0;

@@ -1,0 +1,94 @@
+#include "runtime/device_server/address_range.h"
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace fairlead {
+namespace {
+
+Bytes bytes_of(std::uint64_t size) {
+  return Bytes(static_cast<std::int64_t>(size));
+}
+
+}  // namespace
+
+std::optional<CUmemGenericAllocationHandle> PiecePool::take() {
+  if (taken_ >= limit_) return std::nullopt;
+  if (!free_.empty()) {
+    const CUmemGenericAllocationHandle piece = free_.back();
+    free_.pop_back();
+    ++taken_;
+    return piece;
+  }
+  const auto made = cuda_.create_memory(bytes_of(piece_bytes_));
+  if (!made) return std::nullopt;
+  ++taken_;
+  return *made;
+}
+
+void PiecePool::give_back(CUmemGenericAllocationHandle piece) {
+  FL_CHECK(taken_ > 0, "a piece comes back that nobody took");
+  --taken_;
+  free_.push_back(piece);
+}
+
+// The range is the middle of what is reserved: on both sides there is more than the guard that nobody else can be given.
+Result<std::unique_ptr<AddressRange>> AddressRange::reserve(CudaContext& cuda, PiecePool& pool, std::uint64_t span) {
+  FL_CHECK(span % pool.piece_bytes() == 0, "{} bytes in pieces of {}", span, pool.piece_bytes());
+  const std::uint64_t guard = static_cast<std::uint64_t>(cuda.mapping_granularity().count());
+  FL_CHECK(guard >= kGuardBytes, "memory is mapped in steps of {} bytes, the guard has {}", guard, kGuardBytes);
+  const auto start = cuda.reserve_addresses(bytes_of(2 * span + guard), bytes_of(span));
+  if (!start) return fail(start.error());
+  return std::unique_ptr<AddressRange>(new AddressRange(cuda, pool, *start + span, span));
+}
+
+bool AddressRange::map_piece(std::uint64_t offset, CUstream zeroing, CUmemGenericAllocationHandle& piece) {
+  if (mapped() + pool_.piece_bytes() > span_) return false;
+  const auto taken = pool_.take();
+  if (!taken) return false;
+  const Status mapped = cuda_.map(base_ + offset, bytes_of(pool_.piece_bytes()), *taken);
+  const bool zeroed = mapped && cuda_.fill_zero(base_ + offset, pool_.piece_bytes(), zeroing) == CUDA_SUCCESS;
+  if (zeroed) {
+    piece = *taken;
+    return true;
+  }
+  if (!mapped || cuda_.unmap(base_ + offset, bytes_of(pool_.piece_bytes()))) pool_.give_back(*taken);
+  return false;
+}
+
+bool AddressRange::grow_heap(CUstream zeroing) {
+  CUmemGenericAllocationHandle piece = 0;
+  if (!map_piece(heap_.size(), zeroing, piece)) return false;
+  heap_pieces_.push_back(piece);
+  heap_.grow(pool_.piece_bytes());
+  return true;
+}
+
+void AddressRange::shrink_heap() {
+  while (heap_.free_at_end() >= pool_.piece_bytes()) {
+    const std::uint64_t offset = heap_.size() - pool_.piece_bytes();
+    if (Status unmapped = cuda_.unmap(base_ + offset, bytes_of(pool_.piece_bytes())); !unmapped) {
+      spdlog::warn("device memory stays where it is: {}", unmapped.error().message);
+      return;
+    }
+    pool_.give_back(heap_pieces_.back());
+    heap_pieces_.pop_back();
+    heap_.shrink(pool_.piece_bytes());
+  }
+}
+
+std::optional<CUdeviceptr> AddressRange::place_variables(std::uint64_t bytes) {
+  const std::uint64_t size = (bytes + kVariablesAlignment - 1) / kVariablesAlignment * kVariablesAlignment;
+  if (variables_used_ + size > variables_mapped_) return std::nullopt;
+  variables_used_ += size;
+  return base_ + span_ - variables_used_;
+}
+
+bool AddressRange::grow_variables(CUstream zeroing) {
+  CUmemGenericAllocationHandle piece = 0;
+  if (!map_piece(span_ - variables_mapped_ - pool_.piece_bytes(), zeroing, piece)) return false;
+  variables_mapped_ += pool_.piece_bytes();
+  return true;
+}
+
+}  // namespace fairlead
