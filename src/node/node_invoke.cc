@@ -48,6 +48,11 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeRep
     done(fail(function.error()));
     return {};
   }
+  return invoke(**function, std::move(request), std::move(done));
+}
+
+NodeService::CancelHandle Node::invoke(const RegisteredFunction& function, InvokeRequest request,
+                                       Callback<InvokeReply> done) {
   const std::string key = repeat_key(request);
   if (!key.empty()) {
     if (const InvokeReply* reply = recent_.find(monotonic_now(), key)) {
@@ -62,7 +67,7 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeRep
     invocation = running->second;
     live_.at(invocation).waiters.push_back(std::move(waiter));
   } else {
-    Live live{.flow = (*function)->flow, .request_id = request_ids_.next()};
+    Live live{.flow = function.flow, .request_id = request_ids_.next()};
     live.payload = std::move(request.payload);
     live.client_context = std::move(request.client_context);
     live.trace_id = std::move(request.trace_id);
@@ -123,7 +128,10 @@ void Node::act(const Complete& complete) {
     for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
     return;
   }
-  if (RegisteredFunction* function = functions_.find(complete.flow)) count(function->stats, complete);
+  if (RegisteredFunction* function = functions_.find(complete.flow)) {
+    count(function->stats, complete);
+    if (function->requested) count(request_stats_, complete);
+  }
   InvokeReply reply = reply_for(live, complete);
   if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, reply);
   if (live.event) finish_event(live, complete, reply);
