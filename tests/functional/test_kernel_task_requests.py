@@ -278,7 +278,7 @@ def test_more_tasks_than_are_kept_all_run_and_the_oldest_go(start_node):
 def test_tasks_in_use_are_not_dropped_for_others(start_node):
     node = start_node("--tokens", "1")
     with concurrent.futures.ThreadPoolExecutor(1 + KEPT + 8) as pool:
-        spinning = pool.submit(post, node, request(only("spin"), call={}, timeout_seconds=20))
+        spinning = pool.submit(post, node, request(only("spin"), call={}, timeout_seconds=10))
         eventually(lambda: node.status()["task_requests"]["in_flight"] == 1)
         waiting = [pool.submit(post, node, request(scaled(k))) for k in range(KEPT - 1)]
         eventually(lambda: kept(node) == KEPT, timeout=30)
