@@ -34,6 +34,14 @@ std::optional<Error> api_error(Outcome outcome) {
   }
 }
 
+// The history is read by those who take its names for functions' (`fairlead sim record`).
+void set_name(InvocationRecord& record, const RegisteredFunction& function) {
+  if (!function.requested) return record.set_function(function.record.name);
+  std::string name = function.record.name;
+  std::replace(name.begin(), name.end(), ':', '-');
+  record.set_function(name);
+}
+
 }  // namespace
 
 Status Node::check_invoke(const std::string& function) {
@@ -150,7 +158,7 @@ void Node::note(const Live& live, const Complete& complete) {
   InvocationRecord record{.outcome = complete.outcome, .gpu = live.gpu};
   record.at_us =
       std::chrono::duration_cast<std::chrono::microseconds>(live.arrived.time_since_epoch() + epoch_).count();
-  record.set_function(function->record.name);
+  set_name(record, *function);
   record.queue = complete.queue_time;
   record.starting = complete.start_time;
   if (live.gpu) {
@@ -166,7 +174,7 @@ void Node::note_refused(FlowId flow) {
   InvocationRecord record;
   record.at_us =
       std::chrono::duration_cast<std::chrono::microseconds>(monotonic_now().time_since_epoch() + epoch_).count();
-  record.set_function(functions_.find(flow)->record.name);
+  set_name(record, *functions_.find(flow));
   history_->add(record);
 }
 

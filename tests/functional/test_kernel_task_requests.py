@@ -304,7 +304,7 @@ def test_what_was_requested_is_no_function(start_node):
     listing = subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "list"], capture_output=True, text=True)
     assert "request:" not in listing.stdout
     name = requested_name("default", scaled(2), {"kernels.ptx": KERNELS})
-    assert name[:64] in node.call("GET", "/fairlead/v1/history?from=0")[2].decode()
+    assert name.replace(":", "-")[:64] in node.call("GET", "/fairlead/v1/history?from=0")[2].decode()
     path = f"/2015-03-31/functions/{name.replace(':', '%3A')}"
     for method, tail in (("POST", "/invocations"), ("GET", ""), ("DELETE", "")):
         assert node.call(method, path + tail, "{}" if method == "POST" else None)[0] in (400, 404)
@@ -375,6 +375,18 @@ def test_a_killed_device_server_is_not_noticed(start_node):
         user.join()
     assert not failures
     assert len(server_pids(node)) == 3
+
+
+def test_the_history_of_requests_makes_a_trace(start_node, tmp_path):
+    node = start_node()
+    for k in (1, 1, 2):
+        result(post(node, request(scaled(k))))
+    cli = [BUILD / "bin/fairlead", "--endpoint", node.endpoint]
+    subprocess.run([*cli, "sim", "record", "--out", tmp_path / "record"], check=True, timeout=60)
+    trace = (tmp_path / "record/trace.csv").read_text()
+    assert len(set(re.findall(r"request-[0-9a-f]{56}", trace))) == 2
+    summary = subprocess.run([*cli, "status"], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert "one-off tasks 2 kept  0 queued  0 running  requests 3  errors 0  cold 2" in summary
 
 
 def test_a_faulting_task_fails_alone(start_node):
