@@ -65,6 +65,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
   }
   return [waiter] {
     waiter->gone = true;
+    waiter->done = nullptr;  // it owns the connection, which owns this
     if (waiter->cancel) waiter->cancel();
   };
 }
@@ -73,7 +74,7 @@ void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTas
   const RequestWaiters waiters = std::move(tasks_being_read_.extract(name).mapped());
   const auto refuse_all = [&](const Error& error) {
     for (const auto& waiter : waiters) {
-      if (!waiter->gone) waiter->done(fail(error));
+      if (!waiter->gone) std::exchange(waiter->done, nullptr)(fail(error));
     }
   };
   if (!task) return refuse_all(task.error());
@@ -85,7 +86,7 @@ void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTas
   core_.add_function(flow_spec(function.flow, function.record, tenants_));
   kept_tasks_.add(name, size_of(run.request));
   for (const auto& waiter : waiters) {
-    if (!waiter->gone) waiter->cancel = run_requested(function, std::move(waiter->request), waiter->done);
+    if (!waiter->gone) waiter->cancel = run_requested(function, std::move(waiter->request), std::move(waiter->done));
   }
 }
 
