@@ -140,6 +140,17 @@ def test_constants_travel_as_files_and_are_no_objects(start_node):
     assert node.call("GET", "/v1/objects/made")[2] == floats([2 * x + 7 for x in RAMP])
 
 
+def test_a_large_constant_is_read_from_memory_too(start_node):
+    node = start_node()
+    large = floats([3] * (1 << 19)) + floats([5] * N)  # above what a device server pins
+    task = {"buffers": {"x": vector("input"), "w": {"role": "constant", "file": "w", "bytes": len(large)},
+                        "y": vector("output")},
+            "kernels": [launch("scale", buffer("x"), buffer("y"), {"f32": 1.0}),
+                        launch("accumulate", {"buffer": "w", "offset": len(large) - 4 * N}, buffer("y"))]}
+    for _ in range(2):
+        assert values(post(node, request(task, files={"kernels.ptx": KERNELS, "w": large}))) == [x + 5 for x in RAMP]
+
+
 def test_two_tenants_with_the_same_request_share_nothing(start_node):
     node = start_node()
     for tenant in "ab":
