@@ -1,5 +1,6 @@
 """What kernel tasks cost: a launch beside a bare loop of launches, a warm call, a cold task beside a cold process."""
 
+import base64
 import json
 import pathlib
 import statistics
@@ -53,6 +54,27 @@ def cold_start(running, sample):
     return statistics.median(times)
 
 
+def requested(running):
+    """A warm one-off request, in seconds."""
+    files = {"kernels.ptx": base64.b64encode((EXAMPLE / "kernels.ptx").read_bytes()).decode()}
+    body = json.dumps({"task": json.loads((EXAMPLE / "task.json").read_text()), "files": files, "call": json.loads(CALL)})
+    begin = time.perf_counter()
+    status, headers, answer = running.call("POST", "/v1/ktasks", body)
+    elapsed = time.perf_counter() - begin
+    if status != 200 or "X-Amz-Function-Error" in headers:
+        sys.exit(f"/v1/ktasks: {status} {answer.decode()}")
+    return elapsed
+
+
+def requests(running):
+    """In turns with Invoke of the same task."""
+    running.deploy("same", EXAMPLE)
+    pairs = [(requested(running), timed(running, "same")[0]) for _ in range(300)][50:]
+    one_off, invoked = (statistics.median(times) for times in zip(*pairs))
+    report("ktask_warm_request", one_off * 1e6, "us", baseline=invoked * 1e6, bound=1.5,
+           note="a one-off request that brings its task and module; baseline: Invoke of the same task, deployed")
+
+
 def calls(home):
     with Node(BUILD, home / "node") as running:
         in_cpp, in_python = cold_start(running, "hello-cpp"), cold_start(running, "hello-python")
@@ -70,6 +92,7 @@ def calls(home):
             report(f"ktask_overhead_{kernels}_kernels", overhead, "us", bound=150,
                    note="of a warm call in the device server, beside its kernels and copies")
             report(f"ktask_warm_call_{kernels}_kernels", statistics.median(t for t, _ in answers) * 1e6, "us")
+        requests(running)
         cold_ms = statistics.median(cold) * 1000
         report("ktask_cold_call", cold_ms, "ms", baseline=in_python * 1000, bound=0.02,
                note="first call of a task whose device server runs; baseline: first call of a Python process with the same kernel")

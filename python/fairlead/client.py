@@ -20,6 +20,7 @@ from fairlead.objects import ObjectRef, Objects
 
 INLINE_LIMIT = 1 << 20        # larger arrays of a call travel as objects; a node takes 4 MiB inline
 BUNDLE_LIMIT = 16 << 20       # constants beyond this are put as objects of their own
+REQUEST_LIMIT = 32 << 20      # of modules and constants of a one-off request
 TEMPORARY_LIFETIME_S = 600    # of objects that a call made, should the client die before it deletes them
 
 
@@ -136,7 +137,27 @@ class Client:
         description = task or self._tasks.get(name)
         if description is None:
             return self._call_by_json(name, inputs, outputs or {})
-        return _BinaryCall(self, name, description).run(inputs, dict(outputs or {}))
+        return _BinaryCall(self, description).run(inputs, dict(outputs or {}), lambda call: self.invoke(
+            name, call, headers={"Content-Type": wire.CONTENT_TYPE}))
+
+    def run_task(self, task, outputs=None, timeout_seconds=60, **inputs):
+        """Calls a task that is not deployed, as `call` does one that is; modules and constants travel with every call.
+        The node knows the same task again, so that only its first call is cold."""
+        files = {**task.modules, **task.constants()}
+        size = sum(memoryview(data).nbytes for data in files.values())
+        if size > REQUEST_LIMIT:
+            raise TaskError(f"modules and constants have {size} bytes together, a request takes {REQUEST_LIMIT}: put "
+                            "large constants as objects and name their keys, or deploy the task")
+        description = task.description()
+        text = json.dumps(description)
+        return _BinaryCall(self, description).run(inputs, dict(outputs or {}), lambda call: self._request_task(
+            wire.encode_request(text, files, call, timeout_seconds)))
+
+    def _request_task(self, body):
+        answered, data = self.request("POST", "/v1/ktasks", body, {"Content-Type": wire.CONTENT_TYPE})
+        if answered.get("X-Amz-Function-Error"):
+            raise FunctionError(data)
+        return data
 
     def _call_by_json(self, name, inputs, outputs):
         said = {key: {"key": value.key} if isinstance(value, ObjectRef) else
@@ -157,13 +178,14 @@ def _json_output(objects, value):
 class _BinaryCall:
     """One call; what is large goes by objects, which are deleted afterwards."""
 
-    def __init__(self, client, name, description):
-        self.client, self.name, self.buffers = client, name, description["buffers"]
+    def __init__(self, client, description):
+        self.client, self.buffers = client, description["buffers"]
         self.names = wire.buffer_names(description)
         self.prefix = f"calls/{uuid.uuid4()}"
         self.made = []
 
-    def run(self, inputs, outputs):
+    def run(self, inputs, outputs, send):
+        """`send(call)`: the answer's bytes."""
         self._check(inputs, outputs)
         borrowed = {}
         for name, spec in self.buffers.items():
@@ -172,7 +194,7 @@ class _BinaryCall:
         try:
             given = {name: self._input(name, value) for name, value in inputs.items()}
             call = wire.encode_call(self.names, given, {**outputs, **borrowed})
-            answer = self.client.invoke(self.name, call, headers={"Content-Type": wire.CONTENT_TYPE})
+            answer = send(call)
             self.made += borrowed.values()
             results, _ = wire.decode_answer(self.names, answer)
             return {name: self._output(name, value, borrowed) for name, value in results.items()}

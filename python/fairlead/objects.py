@@ -12,6 +12,7 @@ from fairlead.arrays import as_array, to_array
 from fairlead.errors import RequestError
 
 MAPPED_FROM = 1 << 20  # bytes
+_CONTENT = "X-Fairlead-Object-Content"
 
 
 class ObjectRef:
@@ -67,8 +68,23 @@ class Objects:
         one that is not there yet."""
         data = self._get_mapped(key)
         if data is None:
-            _, data = self._client.request("GET", _path(key, {"wait": wait} if wait else {}))
+            data = self._get_in_parts(_path(key, {"wait": wait} if wait else {}))
         return data if type is None else to_array(data, type, (-1,) if shape is None else shape)
+
+    def _get_in_parts(self, path):
+        """A node sends 64 MiB at once."""
+        parts, size, content = [], 0, None
+        while True:
+            headers, part = self._client.request("GET", path, headers={"Range": f"bytes={size}-"})
+            if content not in (None, headers.get(_CONTENT)):
+                parts, size, content = [], 0, None  # replaced meanwhile
+                continue
+            content = headers.get(_CONTENT)
+            parts.append(part)
+            size += len(part)
+            total = headers.get("Content-Range", "").rpartition("/")[2]
+            if not total or size >= int(total):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _get_mapped(self, key):
         if not self._client.is_local:

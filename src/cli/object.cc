@@ -1,5 +1,6 @@
 // fairlead object: the data layer from the command line.
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <ostream>
 
@@ -61,16 +62,39 @@ int put(Cli& cli, const ObjectArguments& arguments) {
   return kOk;
 }
 
-int get(Cli& cli, const ObjectArguments& arguments) {
+// A node sends kMaxHttpObjectBytes at once. Nothing is written where there is no such object.
+Status read_parts(Cli& cli, const ObjectArguments& arguments, const std::function<void(std::string_view)>& write) {
   const std::string query = arguments.seconds > 0 ? fmt::format("?wait={}", arguments.seconds) : "";
-  const auto response = cli.node().send(request_of(arguments, "GET", object_path(arguments.key, query)));
-  if (!response) return cli.report(response.error());
-  if (arguments.file == "-") {
-    cli.out() << response->body << std::flush;
-    return kOk;
+  std::string content;
+  for (std::uint64_t done = 0;;) {
+    net::ClientRequest request = request_of(arguments, "GET", object_path(arguments.key, query));
+    request.headers.push_back({"Range", fmt::format("bytes={}-", done)});
+    const auto part = cli.node().send(std::move(request));
+    if (!part) return fail(part.error());
+    const std::string_view found = part->header("X-Fairlead-Object-Content");
+    if (done > 0 && found != content) {
+      return fail(Errc::kConflict, "object '{}' was replaced while it was read; read it again", arguments.key);
+    }
+    content = found;
+    write(part->body);
+    done += part->body.size();
+    const std::string_view range = part->header("Content-Range");
+    if (range.empty() || part->body.empty() || range.ends_with(fmt::format("/{}", done))) return {};
   }
-  std::ofstream file(arguments.file, std::ios::binary | std::ios::trunc);
-  file << response->body;
+}
+
+int get(Cli& cli, const ObjectArguments& arguments) {
+  std::ofstream file;
+  const auto write = [&](std::string_view bytes) {
+    if (arguments.file == "-") {
+      cli.out() << bytes << std::flush;
+      return;
+    }
+    if (!file.is_open()) file.open(arguments.file, std::ios::binary | std::ios::trunc);
+    file << bytes;
+  };
+  if (Status got = read_parts(cli, arguments, write); !got) return cli.report(got.error());
+  if (arguments.file == "-") return kOk;
   file.close();
   if (file) return kOk;
   return cli.report({Errc::kIo, fmt::format("cannot write {}", arguments.file)});

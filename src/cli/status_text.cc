@@ -45,6 +45,16 @@ double all_starts(const json& counts) {
   return starts;
 }
 
+// Nothing on a node that has had none.
+std::string requests_text(const json& status) {
+  const json& requests = child(status, "task_requests");
+  if (number(requests, "requests") + number(requests, "kept") == 0) return "";
+  return fmt::format("one-off tasks {} kept  {} queued  {} running  requests {}  errors {}  cold {}  GPU {}\n",
+                     count(requests, "kept"), count(requests, "queued"), count(requests, "in_flight"),
+                     count(requests, "requests"), count(requests, "errors"), count(requests, "cold_starts"),
+                     format_seconds(number(requests, "service_seconds")));
+}
+
 std::string mean_seconds(double total_seconds, double calls) {
   return calls > 0 ? format_seconds(total_seconds / calls) : "-";
 }
@@ -57,17 +67,20 @@ std::string summary_text(const json& status) {
   const double starts = all_starts(counters);
   const std::string sharing = text(status, "sharing");
   return fmt::format(
-      "fairlead {}  {}{}{}  up {}{}\n"
-      "queued {}  invoked {}  done {}  failed {}  refused {}  host-warm {}  cold {}  evicted {}\n"
-      "memory {}  swapped in {} ({})  out {} ({})  prefetched in time {}  late {}  room granted {}  refused {}\n",
-      text(status, "version"), text(status, "policy"), sharing.empty() ? "" : "  sharing ", sharing,
-      format_seconds(number(status, "uptime_seconds")), status.value("draining", false) ? "  DRAINING" : "",
-      count(status, "queued"), count(counters, "arrived"), count(counters, "completed"), count(counters, "failed"),
-      count(counters, "rejected"), share(number(counters, "host_warm_starts"), starts),
-      share(number(counters, "cold_starts"), starts), count(counters, "evictions"), text(status, "memory_policy"),
-      count(memory, "swap_ins"), format_bytes(number(memory, "bytes_in")), count(memory, "swap_outs"),
-      format_bytes(number(memory, "bytes_out")), count(memory, "prefetches_in_time"), count(memory, "prefetches_late"),
-      count(memory, "room_granted"), count(memory, "room_refused"));
+             "fairlead {}  {}{}{}  up {}{}\n"
+             "queued {}  invoked {}  done {}  failed {}  refused {}  host-warm {}  cold {}  evicted {}\n"
+             "memory {}  swapped in {} ({})  out {} ({})  prefetched in time {}  late {}  room granted {}  refused "
+             "{}\n",
+             text(status, "version"), text(status, "policy"), sharing.empty() ? "" : "  sharing ", sharing,
+             format_seconds(number(status, "uptime_seconds")), status.value("draining", false) ? "  DRAINING" : "",
+             count(status, "queued"), count(counters, "arrived"), count(counters, "completed"),
+             count(counters, "failed"), count(counters, "rejected"),
+             share(number(counters, "host_warm_starts"), starts), share(number(counters, "cold_starts"), starts),
+             count(counters, "evictions"), text(status, "memory_policy"), count(memory, "swap_ins"),
+             format_bytes(number(memory, "bytes_in")), count(memory, "swap_outs"),
+             format_bytes(number(memory, "bytes_out")), count(memory, "prefetches_in_time"),
+             count(memory, "prefetches_late"), count(memory, "room_granted"), count(memory, "room_refused")) +
+         requests_text(status);
 }
 
 std::string gpus_text(const json& status) {

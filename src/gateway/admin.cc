@@ -16,6 +16,7 @@ using nlohmann::json;
 
 namespace {
 
+const std::string kOneOffRequest = "(one-off request)";  // in the place of a name that it does not have
 constexpr std::size_t kDefaultTailBytes = 64 << 10;
 constexpr std::size_t kMaxTailBytes = 8 << 20;
 constexpr std::size_t kDefaultDeadLetters = 100;
@@ -129,6 +130,16 @@ json settings_json(const NodeSettings& settings) {
           {"queue_limit_per_function", settings.core.queue_limit_per_flow}};
 }
 
+json task_requests_json(const TaskRequestsStatus& requests) {
+  return {{"kept", requests.kept},
+          {"queued", requests.queued},
+          {"in_flight", requests.in_flight},
+          {"requests", requests.stats.invocations},
+          {"errors", requests.stats.errors},
+          {"cold_starts", requests.stats.cold_starts},
+          {"service_seconds", to_seconds(requests.stats.service)}};
+}
+
 json gpu_json(const GpuStatus& gpu) {
   return {{"id", gpu.view.gpu.value()},
           {"name", gpu.name},
@@ -230,8 +241,9 @@ json status_json(const NodeStatus& status) {
   for (const GpuStatus& gpu : status.gpus) gpus.push_back(gpu_json(gpu));
   json instances = json::array();
   for (const InstanceView& instance : status.instances) {
+    const auto name = names.find(instance.flow);
     instances.push_back({{"id", instance.instance.value()},
-                         {"function", names[instance.flow]},
+                         {"function", name == names.end() ? kOneOffRequest : name->second},
                          {"gpu", instance.gpu.value()},
                          {"state", instance_state_name(instance.state)}});
     if (instance.memory) instances.back()["memory"] = memory_json(*instance.memory);
@@ -246,6 +258,7 @@ json status_json(const NodeStatus& status) {
           {"queued", status.queued},
           {"resident_bytes", status.resident.count()},
           {"objects", objects_json(status.objects)},
+          {"task_requests", task_requests_json(status.task_requests)},
           {"counters", counters_json(status.counters)},
           {"move_seconds", {{"in", to_seconds(status.moves.in)}, {"out", to_seconds(status.moves.out)}}},
           {"settings", settings_json(status.settings)},

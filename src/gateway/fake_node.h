@@ -57,6 +57,7 @@ class FakeNode : public NodeService {
   Result<InvokeReply> reply = InvokeReply{};
   bool hold = false;
   Result<std::string> event_id = std::string("event-1");
+  TaskRun last_run;
   NodeStatus node_status;
   boost::asio::io_context io;  // of the object store
   store::TestFolder object_folder;
@@ -88,6 +89,12 @@ class FakeNode : public NodeService {
     const bool known = functions.contains(request.function);
     invoked.push_back(std::move(request));
     if (!known) return done(fail(Errc::kNotFound, "Function not found: {}", invoked.back().function)), CancelHandle();
+    if (!hold) return done(reply), CancelHandle();
+    held.push_back(std::move(done));
+    return [this] { ++cancelled; };
+  }
+  CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) override {
+    last_run = std::move(run);
     if (!hold) return done(reply), CancelHandle();
     held.push_back(std::move(done));
     return [this] { ++cancelled; };

@@ -4,6 +4,7 @@
 
 #include "gateway/admin.h"
 #include "gateway/graphs.h"
+#include "gateway/kernel_tasks.h"
 #include "gateway/lambda_functions.h"
 #include "gateway/lambda_invoke.h"
 #include "gateway/metrics.h"
@@ -29,6 +30,7 @@ Gateway::Gateway(NodeService& node, GatewayOptions options) : impl_(std::make_un
   add_function_routes(impl_->router, node, options);
   add_object_routes(impl_->router, node.objects(), {});
   add_graph_routes(impl_->router, node.graphs());
+  add_kernel_task_routes(impl_->router, node);
   add_admin_routes(impl_->router, node);
   add_metrics_routes(impl_->router, node);
 }

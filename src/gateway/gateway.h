@@ -1,4 +1,4 @@
-// The node's HTTP API: AWS Lambda's Invoke and control API, objects, Prometheus metrics, the admin API. Turns requests
+// The node's HTTP API: AWS Lambda's Invoke and control API, objects, graphs, one-off kernel tasks, Prometheus metrics, the admin API. Turns requests
 // into calls of NodeService and results into answers; decides nothing.
 //
 // Threads: everything on the io_context's thread.

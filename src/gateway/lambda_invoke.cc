@@ -66,23 +66,6 @@ Result<InvokeRequest> read_request(RouteCall& call, InvocationType type) {
   return request;
 }
 
-net::HttpResponse to_response(InvokeReply reply) {
-  net::HttpResponse response;
-  auto& headers = response.headers;
-  headers.reserve(10);
-  headers.push_back({"Content-Type", reply.content_type.empty() ? "application/json" : std::move(reply.content_type)});
-  headers.push_back({"x-amzn-RequestId", std::move(reply.request_id)});
-  headers.push_back({"X-Amz-Executed-Version", kLatest});
-  if (!reply.function_error.empty()) headers.push_back({"X-Amz-Function-Error", std::move(reply.function_error)});
-  if (!reply.log_tail.empty()) headers.push_back({"X-Amz-Log-Result", base64_encode(reply.log_tail)});
-  headers.push_back({"X-Gpu-Queue-Ms", fmt::format("{:.3f}", to_ms(reply.queue_time))});
-  headers.push_back({"X-Gpu-Exec-Ms", fmt::format("{:.3f}", to_ms(reply.exec_time))});
-  headers.push_back({"X-Gpu-Start", std::string(start_kind_name(reply.start))});
-  headers.push_back({"X-Gpu-Device", fmt::format("{}", reply.gpu.value())});
-  response.body = std::move(reply.payload);
-  return response;
-}
-
 // A full queue is told apart from a function that its author has closed with a reserved concurrency of 0.
 LambdaError invoke_error(NodeService& node, const std::string& function, const Error& error) {
   LambdaError result = lambda_error(error);
@@ -100,7 +83,7 @@ void invoke_and_wait(NodeService& node, net::HttpExchange exchange, InvokeReques
   std::string function = request.function;
   auto cancel =
       node.invoke(std::move(request), [&node, answer, function = std::move(function)](Result<InvokeReply> reply) {
-        if (reply) return answer->respond(to_response(std::move(*reply)));
+        if (reply) return answer->respond(response_of(std::move(*reply)));
         respond_error(std::move(*answer), invoke_error(node, function, reply.error()));
       });
   if (*answer && cancel) answer->on_disconnect(std::move(cancel));
@@ -134,6 +117,23 @@ void invoke(NodeService& node, RouteCall call) {
 }
 
 }  // namespace
+
+net::HttpResponse response_of(InvokeReply reply) {
+  net::HttpResponse response;
+  auto& headers = response.headers;
+  headers.reserve(10);
+  headers.push_back({"Content-Type", reply.content_type.empty() ? "application/json" : std::move(reply.content_type)});
+  headers.push_back({"x-amzn-RequestId", std::move(reply.request_id)});
+  headers.push_back({"X-Amz-Executed-Version", kLatest});
+  if (!reply.function_error.empty()) headers.push_back({"X-Amz-Function-Error", std::move(reply.function_error)});
+  if (!reply.log_tail.empty()) headers.push_back({"X-Amz-Log-Result", base64_encode(reply.log_tail)});
+  headers.push_back({"X-Gpu-Queue-Ms", fmt::format("{:.3f}", to_ms(reply.queue_time))});
+  headers.push_back({"X-Gpu-Exec-Ms", fmt::format("{:.3f}", to_ms(reply.exec_time))});
+  headers.push_back({"X-Gpu-Start", std::string(start_kind_name(reply.start))});
+  headers.push_back({"X-Gpu-Device", fmt::format("{}", reply.gpu.value())});
+  response.body = std::move(reply.payload);
+  return response;
+}
 
 void add_invoke_routes(Router& router, NodeService& node) {
   router.add("POST", "/2015-03-31/functions/{}/invocations",

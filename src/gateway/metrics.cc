@@ -327,6 +327,17 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
   out.sample("", status.resident.count());
 }
 
+void write_task_requests(MetricWriter& out, const TaskRequestsStatus& requests) {
+  out.begin("fairlead_task_requests_kept", "gauge",
+            "Different tasks of one-off requests that are warm or may become so.");
+  out.sample("", requests.kept);
+  out.begin("fairlead_task_requests_total", "counter", "One-off requests of kernel tasks that ended, by outcome.");
+  out.sample("outcome=\"success\"", requests.stats.invocations - requests.stats.errors);
+  out.sample("outcome=\"error\"", requests.stats.errors);
+  out.begin("fairlead_task_requests_service_seconds_total", "counter", "GPU time charged to one-off requests.");
+  out.sample("", to_seconds(requests.stats.service));
+}
+
 void write_graphs(MetricWriter& out, const GraphCounters& graphs) {
   out.begin("fairlead_graph_runs_active", "gauge", "Runs of graphs that go on.");
   out.sample("", graphs.active);
@@ -349,6 +360,7 @@ std::string render_metrics(const NodeStatus& status) {
   write_functions(out, status);
   write_memory(out, status);
   write_objects(out, status);
+  write_task_requests(out, status.task_requests);
   write_graphs(out, status.graphs);
   write_device_servers(out, status);
   write_durations(out, status);

@@ -17,6 +17,7 @@
 #include "gateway/graph_service.h"
 #include "model/function.h"
 #include "model/kernel_task.h"
+#include "model/kernel_task_request.h"
 #include "store/object_store.h"
 #include "store/store.h"
 
@@ -29,6 +30,14 @@ struct InvokeRequest {
   std::string sdk_invocation_id;  // amz-sdk-invocation-id; a repeat attaches to the running invocation
   std::string trace_id;
   bool want_log_tail = false;
+};
+
+// A one-off request of a kernel task.
+struct TaskRun {
+  std::string tenant;
+  KernelTaskRequest request;
+  std::string sdk_invocation_id;  // as above
+  std::string trace_id;
 };
 
 struct InvokeReply {
@@ -88,6 +97,13 @@ struct MoveTimes {
   Duration in{0}, out{0};
 };
 
+// One-off requests of kernel tasks.
+struct TaskRequestsStatus {
+  std::size_t kept = 0;  // different tasks
+  std::size_t queued = 0, in_flight = 0;
+  FunctionStats stats;  // of all since the node started
+};
+
 // What the node was told to do, for those who want to do the same elsewhere (a simulator).
 struct NodeSettings {
   CoreOptions core;
@@ -125,6 +141,7 @@ struct NodeStatus {
   MoveTimes moves;
   NodeSettings settings;
   ObjectStore::Usage objects;
+  TaskRequestsStatus task_requests;
   GraphCounters graphs;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
 };
@@ -151,6 +168,8 @@ class NodeService {
   // Invocation. The returned handle cancels what is still queued (the client went away).
   using CancelHandle = std::function<void()>;
   virtual CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) = 0;
+  // The same of a task that was not deployed. kInvalidArgument: what deploying or calling it would refuse; nothing has run.
+  virtual CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) = 0;
   virtual void invoke_event(InvokeRequest request, Callback<std::string> accepted) = 0;  // request id, once durable
   virtual Status check_invoke(const std::string& function) = 0;                          // DryRun
 

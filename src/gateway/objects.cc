@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "gateway/byte_range.h"
 #include "gateway/json_body.h"
 #include "gateway/lambda_error.h"
 #include "gateway/query.h"
@@ -17,6 +18,7 @@ using nlohmann::json;
 
 namespace {
 
+constexpr std::string_view kBadValue = "InvalidParameterValueException";
 constexpr std::size_t kDefaultListed = 100;
 constexpr std::size_t kMaxListed = 10'000;
 constexpr double kMaxWaitSeconds = 900;
@@ -34,12 +36,12 @@ std::string hex_of(std::string_view raw) {
   return text;
 }
 
-Result<std::string> read_all(const OpenObject& object) {
-  std::string bytes(static_cast<std::size_t>(object.info.bytes.count()), '\0');
+Result<std::string> read_part(const OpenObject& object, const ByteRange& range) {
+  std::string bytes(range.bytes, '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t count =
-        ::pread(object.memory.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+        ::pread(object.memory.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(range.first + done));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0)
       return fail(Errc::kIo, "object '{}': {} of {} bytes read", object.info.name.key, done, bytes.size());
@@ -75,20 +77,16 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
     const auto wait = query_number<double>(call.target, "wait", 0, 0, kMaxWaitSeconds);
     if (!wait) return respond_error(std::move(call.exchange), wait.error());
     const ObjectName name = name_of(call);
-    if (const auto info = objects_.info(name); info && info->bytes > Bytes(kMaxHttpObjectBytes)) {
+    const std::string range(call.exchange.request().header("Range"));
+    if (const auto info = objects_.info(name); info && range.empty() && info->bytes > Bytes(kMaxHttpObjectBytes)) {
       return respond_error(std::move(call.exchange), too_large_to_send(*info));
     }
     auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));  // shared: callbacks are copyable
-    objects_.open_object(
-        name, from_seconds(*wait), [self = shared_from_this(), exchange](const Result<OpenObject>& object) {
-          if (!object) return respond_error(std::move(*exchange), object.error());
-          if (object->info.bytes > Bytes(kMaxHttpObjectBytes)) {
-            return respond_error(std::move(*exchange), self->too_large_to_send(object->info));
-          }
-          Result<std::string> bytes = read_all(*object);
-          if (!bytes) return respond_error(std::move(*exchange), bytes.error());
-          exchange->respond({.status = 200, .headers = self->headers_of(object->info), .body = *std::move(bytes)});
-        });
+    objects_.open_object(name, from_seconds(*wait),
+                         [self = shared_from_this(), exchange, range](const Result<OpenObject>& object) {
+                           if (!object) return respond_error(std::move(*exchange), object.error());
+                           self->send(*exchange, *object, range);
+                         });
   }
 
   void post(RouteCall call) const {
@@ -142,6 +140,25 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
   }
 
  private:
+  void send(net::HttpExchange& exchange, const OpenObject& object, std::string_view header) const {
+    const auto total = static_cast<std::uint64_t>(object.info.bytes.count());
+    const auto range = byte_range(header, total, kMaxHttpObjectBytes);
+    if (!range) return respond_error(std::move(exchange), {416, kBadValue, range.error().message});
+    if (!*range && total > kMaxHttpObjectBytes) {
+      return respond_error(std::move(exchange), too_large_to_send(object.info));
+    }
+    const ByteRange part = range->value_or(ByteRange{0, total});
+    Result<std::string> bytes = read_part(object, part);
+    if (!bytes) return respond_error(std::move(exchange), bytes.error());
+    net::HttpResponse response{.headers = headers_of(object.info), .body = *std::move(bytes)};
+    if (*range) {
+      response.status = 206;
+      const std::uint64_t last = part.first + part.bytes - 1;
+      response.headers.push_back({"Content-Range", fmt::format("bytes {}-{}/{}", part.first, last, total)});
+    }
+    exchange.respond(std::move(response));
+  }
+
   ObjectName name_of(RouteCall& call) const {
     return {access_.tenant ? *access_.tenant : tenant_named_by(call), call.parameter};
   }
@@ -181,6 +198,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
 
   static std::vector<net::Header> headers_of(const ObjectInfo& info) {
     return {{"Content-Type", "application/octet-stream"},
+            {"Accept-Ranges", "bytes"},
             {"X-Fairlead-Object-State", std::string(object_state_name(info.state))},
             {"X-Fairlead-Object-Bytes", std::to_string(info.bytes.count())},
             {"X-Fairlead-Object-Content", hex_of(info.content)}};
@@ -189,7 +207,8 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
   Error too_large_to_send(const ObjectInfo& info) const {
     return {
         Errc::kTooLarge,
-        fmt::format("object '{}' has {} bytes, over HTTP at most {} are sent: map the file that ?info names as path",
+        fmt::format("object '{}' has {} bytes, over HTTP at most {} are sent at once: map the file that ?info names as "
+                    "path, or ask for parts with the header Range",
                     info.name.key, info.bytes.count(), kMaxHttpObjectBytes)};
   }
 

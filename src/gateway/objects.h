@@ -1,7 +1,7 @@
 // The data layer over HTTP: docs/objects.md.
 //
 //   PUT    /v1/objects/KEY[?lifetime=SECONDS]       body: the bytes
-//   GET    /v1/objects/KEY[?wait=SECONDS]           the bytes; HEAD and ?info: about them
+//   GET    /v1/objects/KEY[?wait=SECONDS]           the bytes, or those of Range; HEAD and ?info: about them
 //   POST   /v1/objects/KEY?create=BYTES             local clients: a file to map and write, then
 //   POST   /v1/objects/KEY?seal
 //   DELETE /v1/objects/KEY
@@ -18,7 +18,7 @@
 
 namespace fairlead {
 
-inline constexpr std::size_t kMaxHttpObjectBytes = 64 << 20;  // larger ones go by mapped memory
+inline constexpr std::size_t kMaxHttpObjectBytes = 64 << 20;  // larger ones go by mapped memory, or in parts
 
 // What a client is let do.
 struct ObjectAccess {

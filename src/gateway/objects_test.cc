@@ -34,6 +34,18 @@ TEST_F(ObjectRoutesTest, WhatWasPutIsRead) {
   expect_error(ask("GET", "/v1/objects/a/b"), 404, "ResourceNotFoundException", "there is no object 'a/b'");
 }
 
+TEST_F(ObjectRoutesTest, APartIsReadByItsRange) {
+  ask("PUT", "/v1/objects/a", "0123456789");
+  const FakeExchange part = ask("GET", "/v1/objects/a", "", {{"Range", "bytes=2-4"}});
+  EXPECT_EQ(206u, part.response->status);
+  EXPECT_EQ("234", part.response->body);
+  EXPECT_EQ("bytes 2-4/10", part.response_header("Content-Range"));
+  EXPECT_EQ("bytes", part.response_header("Accept-Ranges"));
+  EXPECT_EQ("0123456789", ask("GET", "/v1/objects/a", "", {{"Range", "bytes=0-1,3-4"}}).response->body);
+  expect_error(ask("GET", "/v1/objects/a", "", {{"Range", "bytes=10-"}}), 416, "InvalidParameterValueException",
+               "there are 10 bytes");
+}
+
 TEST_F(ObjectRoutesTest, PathsAreToldToLocalClientsOnly) {
   ask("PUT", "/v1/objects/a", "bytes");
   EXPECT_TRUE(ask("GET", "/v1/objects/a?info").json().contains("path"));

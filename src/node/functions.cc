@@ -18,22 +18,46 @@ FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants) 
   return spec;
 }
 
-RegisteredFunction& Functions::add(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
+RegisteredFunction& Functions::add_to(ByName& functions, FunctionRecord record,
+                                      std::shared_ptr<const BundledTask> kernel_task) {
   const std::string name = record.name;
   const FlowId flow(++last_flow_);
   const auto [it, added] =
-      by_name_.emplace(name, RegisteredFunction{flow, std::move(record), {}, std::move(kernel_task)});
+      functions.emplace(name, RegisteredFunction{flow, std::move(record), {}, std::move(kernel_task)});
   FL_CHECK(added, "function {} is registered already", name);
   it->second.stats.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
   by_flow_[flow] = &it->second;
   return it->second;
 }
 
-void Functions::remove(const std::string& name) {
-  const auto it = by_name_.find(name);
-  FL_CHECK(it != by_name_.end(), "function {} is not registered", name);
+void Functions::remove_from(ByName& functions, const std::string& name) {
+  const auto it = functions.find(name);
+  FL_CHECK(it != functions.end(), "function {} is not registered", name);
   by_flow_.erase(it->second.flow);
-  by_name_.erase(it);
+  functions.erase(it);
+}
+
+RegisteredFunction& Functions::add(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
+  return add_to(by_name_, std::move(record), std::move(kernel_task));
+}
+
+void Functions::remove(const std::string& name) {
+  remove_from(by_name_, name);
+}
+
+RegisteredFunction& Functions::add_requested(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
+  RegisteredFunction& function = add_to(requested_, std::move(record), std::move(kernel_task));
+  function.requested = true;
+  return function;
+}
+
+void Functions::remove_requested(const std::string& name) {
+  remove_from(requested_, name);
+}
+
+RegisteredFunction* Functions::find_requested(const std::string& name) {
+  const auto it = requested_.find(name);
+  return it == requested_.end() ? nullptr : &it->second;
 }
 
 RegisteredFunction* Functions::find(const std::string& name) {

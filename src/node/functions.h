@@ -1,5 +1,6 @@
 // The functions a node knows, by name and by flow, with their counters. A function keeps its FlowId while it exists; a
-// deleted and re-created one gets a new one.
+// deleted and re-created one gets a new one. Tasks of one-off requests are functions that only their flow leads to, and
+// the name that their content gives them: no client can name, see or change them.
 //
 // Threads: not thread-safe; owned by the core thread.
 #pragma once
@@ -24,6 +25,7 @@ struct RegisteredFunction {
   FunctionRecord record;
   FunctionStats stats;
   std::shared_ptr<const BundledTask> kernel_task;  // when it is one; shared with what is being started
+  bool requested = false;                          // of a one-off request
 };
 
 // The scheduling view of a record. REQUIRES: its configuration was validated.
@@ -42,13 +44,24 @@ class Functions {
   const std::map<std::string, RegisteredFunction>& all() const { return by_name_; }
   std::vector<std::string> code_paths() const;
 
+  // REQUIRES: the name is free, that of a request (kept_tasks.h)
+  RegisteredFunction& add_requested(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
+  void remove_requested(const std::string& name);
+  RegisteredFunction* find_requested(const std::string& name);
+  const std::map<std::string, RegisteredFunction>& requested() const { return requested_; }
+
   // A name that is being created or changed cannot be created or changed again: kConflict.
   Status begin_change(const std::string& name);
   void end_change(const std::string& name) { changing_.erase(name); }
 
  private:
-  std::map<std::string, RegisteredFunction> by_name_;
-  std::unordered_map<FlowId, RegisteredFunction*> by_flow_;  // into by_name_, whose nodes do not move
+  using ByName = std::map<std::string, RegisteredFunction>;
+  RegisteredFunction& add_to(ByName& functions, FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
+  void remove_from(ByName& functions, const std::string& name);
+
+  ByName by_name_;
+  ByName requested_;
+  std::unordered_map<FlowId, RegisteredFunction*> by_flow_;  // into the two above, whose nodes do not move
   std::set<std::string> changing_;
   std::uint64_t last_flow_ = 0;
 };

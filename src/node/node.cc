@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -61,7 +62,9 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Que
       core_(options_.core, std::move(policy)),
       timer_(io),
       event_timer_(io),
-      memory_timer_(io) {}
+      memory_timer_(io) {
+  request_stats_.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
+}
 
 Node::~Node() {
   if (images_) images_->stop();  // else the worker's end would wait for a registry

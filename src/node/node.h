@@ -24,6 +24,7 @@
 #include "node/gpu_sharing.h"
 #include "node/graph_runs.h"
 #include "node/history.h"
+#include "node/kept_tasks.h"
 #include "node/kernel_tasks.h"
 #include "node/object_sockets.h"
 #include "node/recent_replies.h"
@@ -70,6 +71,7 @@ class Node final : public NodeService {
   bool busy() const { return !live_.empty(); }
 
   CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) override;
+  CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) override;
   void invoke_event(InvokeRequest request, Callback<std::string> accepted) override;
   Status check_invoke(const std::string& function) override;
 
@@ -151,6 +153,7 @@ class Node final : public NodeService {
   void note_drained();
 
   // Invocations.
+  CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<InvokeReply> done);
   Result<InvocationId> admit(Live live);
   void cancel_waiter(InvocationId invocation, std::uint64_t ticket);
   InvokeReply reply_for(Live& live, const Complete& complete) const;
@@ -175,6 +178,20 @@ class Node final : public NodeService {
   void start_kernel_task(const StartInstance& action, const RegisteredFunction& function);
   void put_constants(std::shared_ptr<const BundledTask> task, const std::string& tenant, std::size_t from,
                      std::function<void(Status)> done);
+
+  // One-off requests: node_requests.cc. A task that is being read has those who wait for it.
+  struct RequestWaiter {
+    InvokeRequest request;
+    Callback<InvokeReply> done;
+    bool gone = false;
+    CancelHandle cancel;  // of its invocation, once there is one
+  };
+  using RequestWaiters = std::vector<std::shared_ptr<RequestWaiter>>;  // shared with the handles that cancel them
+  CancelHandle run_requested(const RegisteredFunction& function, InvokeRequest request, Callback<InvokeReply> done);
+  void add_requested(const std::string& name, TaskRun run, Result<BundledTask> task);
+  Status make_room_for(const TaskRun& run);
+  TaskRequestsStatus requests_status() const;
+
   // GPUs.
   void observe(const GpuObservation& observation);
   GpuSharing::Control gpu_control();
@@ -198,6 +215,10 @@ class Node final : public NodeService {
   EventQueue events_;
   RequestIds request_ids_;
   Core core_;
+
+  KeptTasks kept_tasks_;
+  std::map<std::string, RequestWaiters> tasks_being_read_;
+  FunctionStats request_stats_;  // of all one-off requests, of tasks that are not kept any more too
 
   std::unordered_map<InvocationId, Live> live_;
   std::unordered_map<std::string, InvocationId> live_by_repeat_key_;

@@ -34,6 +34,14 @@ std::optional<Error> api_error(Outcome outcome) {
   }
 }
 
+// The history is read by those who take its names for functions' (`fairlead sim record`).
+void set_name(InvocationRecord& record, const RegisteredFunction& function) {
+  if (!function.requested) return record.set_function(function.record.name);
+  std::string name = function.record.name;
+  std::replace(name.begin(), name.end(), ':', '-');
+  record.set_function(name);
+}
+
 }  // namespace
 
 Status Node::check_invoke(const std::string& function) {
@@ -48,6 +56,11 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeRep
     done(fail(function.error()));
     return {};
   }
+  return invoke(**function, std::move(request), std::move(done));
+}
+
+NodeService::CancelHandle Node::invoke(const RegisteredFunction& function, InvokeRequest request,
+                                       Callback<InvokeReply> done) {
   const std::string key = repeat_key(request);
   if (!key.empty()) {
     if (const InvokeReply* reply = recent_.find(monotonic_now(), key)) {
@@ -62,7 +75,7 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeRep
     invocation = running->second;
     live_.at(invocation).waiters.push_back(std::move(waiter));
   } else {
-    Live live{.flow = (*function)->flow, .request_id = request_ids_.next()};
+    Live live{.flow = function.flow, .request_id = request_ids_.next()};
     live.payload = std::move(request.payload);
     live.client_context = std::move(request.client_context);
     live.trace_id = std::move(request.trace_id);
@@ -123,7 +136,10 @@ void Node::act(const Complete& complete) {
     for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
     return;
   }
-  if (RegisteredFunction* function = functions_.find(complete.flow)) count(function->stats, complete);
+  if (RegisteredFunction* function = functions_.find(complete.flow)) {
+    count(function->stats, complete);
+    if (function->requested) count(request_stats_, complete);
+  }
   InvokeReply reply = reply_for(live, complete);
   if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, reply);
   if (live.event) finish_event(live, complete, reply);
@@ -142,7 +158,7 @@ void Node::note(const Live& live, const Complete& complete) {
   InvocationRecord record{.outcome = complete.outcome, .gpu = live.gpu};
   record.at_us =
       std::chrono::duration_cast<std::chrono::microseconds>(live.arrived.time_since_epoch() + epoch_).count();
-  record.set_function(function->record.name);
+  set_name(record, *function);
   record.queue = complete.queue_time;
   record.starting = complete.start_time;
   record.instance_start = complete.instance_start;
@@ -159,7 +175,7 @@ void Node::note_refused(FlowId flow) {
   InvocationRecord record;
   record.at_us =
       std::chrono::duration_cast<std::chrono::microseconds>(monotonic_now().time_since_epoch() + epoch_).count();
-  record.set_function(functions_.find(flow)->record.name);
+  set_name(record, *functions_.find(flow));
   history_->add(record);
 }
 

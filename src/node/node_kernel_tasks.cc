@@ -11,7 +11,7 @@
 namespace fairlead {
 
 void Node::make_device_servers() {
-  stored_objects_ = std::make_unique<StoredObjects>(*objects_);
+  stored_objects_ = std::make_unique<StoredObjects>(io_, *objects_);
   device_servers_ = std::make_unique<DeviceServers>(io_, options_.device_servers, *stored_objects_, instance_events());
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "model/tenant.h"
 #include "node/log_tail.h"
 #include "node/node.h"
 
@@ -40,16 +41,19 @@ DeviceServerStatus device_server_status(const DeviceServers::View& view) {
           .host_used = Bytes(static_cast<std::int64_t>(counters.host_used))};
 }
 
-std::vector<TenantStatus> tenant_status(const std::vector<FunctionStatus>& functions, const Tenants& tenants) {
+std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& core, const Tenants& tenants) {
   std::map<std::string, TenantStatus> by_name;
   for (const auto& [name, known] : tenants.all()) by_name[name] = {.name = name, .share = known.share};
-  for (const FunctionStatus& function : functions) {
-    TenantStatus& tenant = by_name[function.settings.tenant];
-    ++tenant.functions;
-    tenant.queued += function.flow.queued;
-    tenant.in_flight += function.flow.in_flight;
+  const auto add = [&](const RegisteredFunction& function) {
+    TenantStatus& tenant = by_name[tenant_of(function.record.config.tags)];
+    const FlowView flow = core.flow(function.flow);
+    tenant.functions += function.requested ? 0 : 1;
+    tenant.queued += flow.queued;
+    tenant.in_flight += flow.in_flight;
     tenant.service += function.stats.service;
-  }
+  };
+  for (const auto& [name, function] : functions.all()) add(function);
+  for (const auto& [name, function] : functions.requested()) add(function);
   std::vector<TenantStatus> list;
   for (auto& [name, tenant] : by_name) list.push_back(std::move(tenant));
   return list;
@@ -73,6 +77,7 @@ NodeStatus Node::status() {
   status.moves = moves_;
   status.settings = {options_.core, options_.policy_options};
   status.objects = objects_->usage();
+  status.task_requests = requests_status();
   status.graphs = graphs_->counters();
   for (const DeviceServers::View& view : device_servers_->views()) {
     status.device_servers.push_back(device_server_status(view));
@@ -94,7 +99,7 @@ NodeStatus Node::status() {
     if (instance.state == InstanceState::kBusy) ++it->second->instances_busy;
     if (instance.state == InstanceState::kStarting) ++it->second->instances_starting;
   }
-  if (options_.policy_options.by_tenant) status.tenants = tenant_status(status.functions, tenants_);
+  if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core_, tenants_);
   const std::vector<GpuView> views = core_.gpus();
   for (std::size_t i = 0; gpus_ && i < views.size(); ++i) {
     const GpuSample& sample = gpus_->samples().at(i);

@@ -14,6 +14,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "model/function.h"
+
 namespace fairlead::wire {
 namespace {
 
@@ -21,7 +23,7 @@ static_assert(std::endian::native == std::endian::little, "integers are copied a
 
 constexpr std::string_view kMagic = "FLKT";
 constexpr char kVersion = 1;
-enum class Kind : char { kTask = 1, kCall = 2, kAnswer = 3 };
+enum class Kind : char { kTask = 1, kCall = 2, kAnswer = 3, kRequest = 4 };
 constexpr std::size_t kHeaderBytes = kMagic.size() + 2;
 constexpr std::size_t kDigestBytes = 32;
 constexpr std::size_t kMaxRelocations = kMaxLiteralBytes / sizeof(std::uint64_t);
@@ -298,6 +300,20 @@ void fields(Archive& archive, T& answer) {
   if constexpr (Archive::kReads) answer.phases = phases;
 }
 
+template <typename Archive, Is<KernelTaskRequest::File> T>
+void fields(Archive& archive, T& file) {
+  archive.text("name", file.name, kMaxTaskNameLength);
+  archive.text("bytes", file.bytes, kMaxRequestFileBytes);
+}
+
+template <typename Archive, Is<KernelTaskRequest> T>
+void fields(Archive& archive, T& request) {
+  archive.text("task", request.task, kMaxRequestTaskBytes);
+  elements(archive, "files", request.files, kMaxRequestFiles);
+  archive.number("timeout_seconds", request.timeout_seconds);
+  archive.text("call", request.call, kMaxSyncPayloadBytes);
+}
+
 // ---- both ways
 
 template <typename T>
@@ -328,6 +344,9 @@ std::string encode(const KernelTaskCall& call) {
 std::string encode(const KernelTaskAnswer& answer) {
   return encode_as(Kind::kAnswer, answer);
 }
+std::string encode(const KernelTaskRequest& request) {
+  return encode_as(Kind::kRequest, request);
+}
 
 Result<KernelTask> decode_kernel_task(std::string_view bytes) {
   return decode_as<KernelTask>(Kind::kTask, bytes);
@@ -337,6 +356,9 @@ Result<KernelTaskCall> decode_kernel_task_call(std::string_view bytes) {
 }
 Result<KernelTaskAnswer> decode_kernel_task_answer(std::string_view bytes) {
   return decode_as<KernelTaskAnswer>(Kind::kAnswer, bytes);
+}
+Result<KernelTaskRequest> decode_kernel_task_request(std::string_view bytes) {
+  return decode_as<KernelTaskRequest>(Kind::kRequest, bytes);
 }
 
 bool is_binary(std::string_view bytes) {

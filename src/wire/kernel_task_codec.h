@@ -1,8 +1,8 @@
-// Kernel tasks, calls and answers as bytes: a compact binary form for programs, JSON for people (docs/kernel-tasks.md
+// Kernel tasks, calls, answers and one-off requests as bytes: a compact binary form for programs, JSON for people (docs/kernel-tasks.md
 // shows both). What arrives comes from anybody: every length and index is checked before it is used, and nothing larger
 // than the input is allocated.
 //
-// Binary: "FLKT", version 1, kind (1 task, 2 call, 3 answer), then fields in the order of model/kernel_task.h. Integers are
+// Binary: "FLKT", version 1, kind (1 task, 2 call, 3 answer, 4 request), then fields in the order of model/kernel_task.h. Integers are
 // little endian in the width of their type (Bytes and Duration 8 bytes), enumerators and bools one byte, counts and lengths
 // unsigned LEB128, a variant its index and then the alternative. Decoding what was encoded gives the same value; each value
 // has one encoding.
@@ -15,18 +15,21 @@
 
 #include "base/result.h"
 #include "model/kernel_task.h"
+#include "model/kernel_task_request.h"
 
 namespace fairlead::wire {
 
-inline constexpr char kKernelTaskContentType[] = "application/vnd.fairlead.kernel-task";  // any of the three below
+inline constexpr char kKernelTaskContentType[] = "application/vnd.fairlead.kernel-task";  // any of the four below
 
 std::string encode(const KernelTask& task);
 std::string encode(const KernelTaskCall& call);
 std::string encode(const KernelTaskAnswer& answer);
+std::string encode(const KernelTaskRequest& request);
 // kCorrupt: names the field, the value and the bound.
 Result<KernelTask> decode_kernel_task(std::string_view bytes);
 Result<KernelTaskCall> decode_kernel_task_call(std::string_view bytes);
 Result<KernelTaskAnswer> decode_kernel_task_answer(std::string_view bytes);
+Result<KernelTaskRequest> decode_kernel_task_request(std::string_view bytes);
 bool is_binary(std::string_view bytes);  // begins as the above do
 
 // task.json. Buffers, modules and arguments refer to each other by name there. Buffers come out in the order of their
@@ -53,5 +56,11 @@ std::string kernel_task_to_json(const KernelTask& task);  // REQUIRES: validate_
 Result<KernelTaskCall> kernel_task_call_from_json(const KernelTask& task, std::string_view json);
 // REQUIRES: validate_answer()
 std::string kernel_task_answer_to_json(const KernelTask& task, const KernelTaskAnswer& answer);
+
+// A one-off request; the task and the call become texts again, for their own readers.
+//
+//   {"task": {"buffers": ..., "kernels": ...}, "files": {"kernels.ptx": "BASE64"}, "call": {"inputs": ...},
+//    "timeout_seconds": 60}
+Result<KernelTaskRequest> kernel_task_request_from_json(std::string_view json);
 
 }  // namespace fairlead::wire

@@ -45,7 +45,19 @@ TEST(KernelTasksPage, ItsTaskIsValid) {
   EXPECT_TRUE(status) << status.error().message;
 }
 
-TEST(KernelTasksPage, EveryJsonBlockIsACallTheTaskOrTheAnswer) {
+TEST(KernelTasksPage, ItsRequestHoldsATaskAndACallOfIt) {
+  const auto request = kernel_task_request_from_json(blocks("json").at(4));
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_TRUE(validate_request(*request));
+  const auto task = kernel_task_from_json(request->task);
+  ASSERT_TRUE(task) << task.error().message;
+  EXPECT_EQ(task->modules.at(0).name, request->files.at(0).name);
+  const auto call = kernel_task_call_from_json(*task, request->call);
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_TRUE(validate_call(*task, *call));
+}
+
+TEST(KernelTasksPage, EveryJsonBlockIsACallTheTaskTheAnswerOrTheRequest) {
   KernelTask pair = first_task();  // the second call brings two numbers
   pair.buffers[1].bytes = Bytes(8);
   pair.buffers[1].shape = {2};
@@ -60,7 +72,7 @@ TEST(KernelTasksPage, EveryJsonBlockIsACallTheTaskOrTheAnswer) {
     EXPECT_TRUE(status) << status.error().message;
     ++calls;
   }
-  EXPECT_EQ(calls + 2, blocks("json").size());  // and the task, and the answer
+  EXPECT_EQ(calls + 3, blocks("json").size());  // and the task, the answer and the request
 }
 
 TEST(KernelTasksPage, ItsAnswerIsWhatIsAnswered) {

@@ -1,4 +1,4 @@
-// libFuzzer: any bytes are a task, a call or an answer, or refused with an error; what was read is written and read again
+// libFuzzer: any bytes are a task, a call, an answer or a request, or refused with an error; what was read is written and read again
 // the same, and the checks of the model end on it.
 #include <cstdint>
 #include <cstdlib>
@@ -53,6 +53,10 @@ void read_json(std::string_view bytes) {
     require(again && *again == *task);
     use(*task);
   }
+  if (const auto request = kernel_task_request_from_json(bytes)) {
+    const auto again = decode_kernel_task_request(encode(*request));
+    require(!validate_request(*request) || (again && *again == *request));
+  }
   const KernelTask task = small_task();
   if (const auto call = kernel_task_call_from_json(task, bytes)) (void)validate_call(task, *call).has_value();
 }
@@ -66,6 +70,10 @@ void read_binary(std::string_view bytes) {
   if (const auto call = decode_kernel_task_call(bytes)) {
     require(encode(*call) == bytes);
     (void)validate_call(task, *call).has_value();
+  }
+  if (const auto request = decode_kernel_task_request(bytes)) {
+    require(encode(*request) == bytes);
+    (void)validate_request(*request).has_value();
   }
   if (const auto answer = decode_kernel_task_answer(bytes)) {
     require(encode(*answer) == bytes);

@@ -1,15 +1,21 @@
 """The data layer of a real node: objects in shared memory and on disk, over HTTP, by mapping, and inside sandboxes."""
 
+import base64
 import hashlib
 import json
 import mmap
 import pathlib
 import subprocess
+import sys
 import threading
 
+import numpy
 import pytest
 
 from conftest import BUILD, ROOT, eventually
+
+sys.path.append(str(ROOT / "python"))
+import fairlead  # noqa: E402
 
 MIB = 1 << 20
 
@@ -105,6 +111,66 @@ def test_written_by_mapping(start_node):
     assert path.stat().st_mode & 0o777 == 0o444
     sealed = path.read_bytes()
     assert (len(sealed), sealed[:4], sealed[-4:]) == (size, b"head", b"tail")
+
+
+def part(node, key, asked):
+    status, headers, answer = node.call("GET", f"/v1/objects/{key}", headers={"Range": asked})
+    return status, headers.get("Content-Range"), answer
+
+
+def make_large(node, key, size):
+    """By mapping, of bytes that say where they are."""
+    made = json.loads(node.call("POST", f"/v1/objects/{key}?create={size}")[2])
+    contents = numpy.arange(size // 8, dtype="u8").tobytes()
+    with open(made["path"], "r+b") as file:
+        file.write(contents)
+    assert node.call("POST", f"/v1/objects/{key}?seal")[0] == 200
+    return contents
+
+
+def read_in_parts(node, key, tmp_path):
+    """By the command and by Python, neither of them by mapping."""
+    file = tmp_path / "read"
+    subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "object", "get", key, "-o", file], check=True, timeout=120)
+    with fairlead.Client(node.endpoint) as client:
+        by_python = fairlead.objects.Objects(client, mapped_from=1 << 50).get(key)
+    assert file.read_bytes() == by_python
+    return by_python
+
+
+def test_what_is_larger_than_a_body_is_read_in_parts(start_node, tmp_path):
+    node = start_node()
+    size = 80 * MIB
+    contents = make_large(node, "large", size)
+    assert part(node, "large", "bytes=8-15") == (206, f"bytes 8-15/{size}", contents[8:16])
+    status, where, answer = part(node, "large", "bytes=100-")  # no more than 64 MiB at once
+    assert (status, where) == (206, f"bytes 100-{64 * MIB + 99}/{size}") and answer == contents[100:64 * MIB + 100]
+    assert part(node, "large", "bytes=-5")[1:] == (f"bytes {size - 5}-{size - 1}/{size}", contents[-5:])
+    assert part(node, "large", f"bytes={size}-")[0] == 416
+    status, _, answer = part(node, "large", "pages=1-2")
+    assert status == 413 and b"header Range" in answer
+    assert read_in_parts(node, "large", tmp_path) == contents
+    put(node, "none", b"")
+    assert read_in_parts(node, "none", tmp_path) == b""
+
+
+def test_large_objects_on_disk_and_on_a_device_are_read_in_parts(start_node, tmp_path):
+    node = start_node("--object-memory", "100MiB")
+    contents = make_large(node, "spilled", 72 * MIB)
+    assert put(node, "other", body(0, 50 * MIB))[0] == 201
+    eventually(lambda: info(node, "spilled")["state"] == "spilled")
+    assert read_in_parts(node, "spilled", tmp_path) == contents
+    size = 70 * MIB
+    task = {"buffers": {"y": {"role": "output", "bytes": size, "zeroed": True}, "x": {"role": "input", "type": "f32", "shape": [256]}},
+            "kernels": [{"module": "k.ptx", "kernel": "scale", "grid": [1], "block": [256],
+                         "arguments": [{"buffer": "x"}, {"buffer": "y", "offset": size - 1024}, {"f32": 2.0}]}]}
+    kernels = base64.b64encode((ROOT / "src/runtime/device_server/testing/kernels.ptx").read_bytes()).decode()
+    document = {"task": task, "files": {"k.ptx": kernels},
+                "call": {"inputs": {"x": list(range(256))}, "outputs": {"y": {"key": "made"}}}}
+    status, _, answer = node.call("POST", "/v1/ktasks", json.dumps(document))
+    assert status == 200 and info(node, "made")["state"] == "on-device", answer
+    made = read_in_parts(node, "made", tmp_path)
+    assert made == bytes(size - 1024) + (2 * numpy.arange(256, dtype="f")).tobytes()
 
 
 def test_a_reader_waits_for_a_future(start_node):

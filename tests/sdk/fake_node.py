@@ -36,6 +36,7 @@ class FakeNode:
         self.tasks, self.configurations, self.objects, self.tenants = {}, {}, {}, set()
         self.close_after_answer = False
         self.memory_is_shared = True
+        self.requested, self.timeouts = [], []  # of one-off requests: (task.json, files), and what they said
         self.sent = []  # keys of objects that went by HTTP
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -71,6 +72,8 @@ class FakeNode:
         path = urllib.parse.unquote(path)
         if path.startswith("/v1/objects"):
             return self.handle_object(method, path.removeprefix("/v1/objects").removeprefix("/"), body, query)
+        if path == "/v1/ktasks":
+            return self.run_request(body, headers)
         name = path.removeprefix("/2015-03-31/functions").strip("/").split("/")[0]
         if path.endswith("/invocations"):
             return self.invoke(name, body, headers)
@@ -141,7 +144,25 @@ class FakeNode:
             return 202, {}, b""
         if name not in self.tasks:
             return self.error(404, "ResourceNotFoundException", f"there is no function {name}")
-        task = self.tasks[name]
+        return self.call(self.tasks[name], body)
+
+    def run_request(self, body, headers):
+        stream = io.BytesIO(body)
+        assert headers["Content-Type"] == "application/vnd.fairlead.kernel-task" and stream.read(6) == b"FLKT\1\4"
+        text = stream.read(take_length(stream))
+        files = []
+        for _ in range(take_length(stream)):
+            name = stream.read(take_length(stream)).decode()
+            files.append((name, stream.read(take_length(stream))))
+        assert files == sorted(files)
+        self.requested.append((text, files))
+        self.timeouts.append(struct.unpack("<I", stream.read(4))[0])
+        call = stream.read(take_length(stream))
+        assert not stream.read()
+        with ktask.LocalTask(json.loads(text), dict(files).__getitem__) as task:
+            return self.call(task, call)
+
+    def call(self, task, body):
         names = sorted(task.buffers)
         try:
             inputs, outputs = self.read_call(names, body)

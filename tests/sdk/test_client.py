@@ -6,7 +6,7 @@ from fake_node import FakeNode
 
 import fairlead
 from fairlead import ktask
-from fairlead.client import BUNDLE_LIMIT, INLINE_LIMIT
+from fairlead.client import BUNDLE_LIMIT, INLINE_LIMIT, REQUEST_LIMIT
 from fairlead.objects import MAPPED_FROM
 from fairlead.types import TaskError
 
@@ -82,6 +82,28 @@ def test_a_list_is_whole_though_it_comes_in_pages(node, client):
     for i in range(5):
         client.objects.put(f"a/{i}", b"")
     assert [entry["key"] for entry in client.objects.list("a/")] == [f"a/{i}" for i in range(5)]
+
+
+def test_a_task_runs_without_being_deployed(node, client):
+    for i in range(2):
+        numpy.testing.assert_array_equal(client.run_task(doubling(), x=(1 + i) * ones())["y"], 2 * (1 + i) * ones())
+    assert node.requested[0] == node.requested[1], "the node knows the task again by these bytes"
+    made = client.run_task(doubling(), outputs={"y": "out/y"}, timeout_seconds=7, x=client.objects.put("x", ones()))["y"]
+    numpy.testing.assert_array_equal(made.get("f32"), 2 * ones())
+    assert node.timeouts == [60, 60, 7] and node.tasks == {} and node.tenants == {"ann"}
+    assert sorted(node.objects) == ["out/y", "x"]
+    with pytest.raises(TaskError, match="wanted: x"):
+        client.run_task(doubling())
+    with pytest.raises(fairlead.FunctionError, match="nothing"):
+        client.run_task(doubling(), x=client.objects.ref("nothing"))
+
+
+def test_large_arrays_of_a_request_travel_as_objects_and_large_constants_not_at_all(node, client):
+    count = INLINE_LIMIT // 4 + 1
+    numpy.testing.assert_array_equal(client.run_task(doubling(count), x=ones(count))["y"], 2 * ones(count))
+    assert node.objects == {}
+    with pytest.raises(TaskError, match="a request takes 33554432"):
+        client.run_task(doubling(constant=numpy.zeros(REQUEST_LIMIT // 4 + 1, numpy.float32)), x=ones())
 
 
 def test_large_constants_become_objects(node, client):

@@ -1,10 +1,10 @@
-"""Calls and answers of kernel tasks as bytes: the binary form of src/wire/kernel_task_codec.h. A buffer is its index
+"""Calls, answers and one-off requests of kernel tasks as bytes: the binary form of src/wire/kernel_task_codec.h. A buffer is its index
 among the task's buffers, sorted by name (as bytes)."""
 
 import struct
 
 CONTENT_TYPE = "application/vnd.fairlead.kernel-task"
-_MAGIC, _VERSION, _CALL, _ANSWER = b"FLKT", 1, 2, 3
+_MAGIC, _VERSION, _CALL, _ANSWER, _REQUEST = b"FLKT", 1, 2, 3, 4
 PHASES = ("kernel_run", "kernel_init", "device_malloc", "device_copy", "data_layer", "overhead")
 
 
@@ -21,6 +21,10 @@ def _length(value):
     return bytes(out)
 
 
+def _text(data):
+    return _length(len(data)) + data
+
+
 def encode_call(names, inputs, outputs):
     """`inputs`, `outputs`: {buffer: key (str) or bytes}. An output without a key is not named: it comes inline."""
     parts = [_MAGIC, bytes((_VERSION, _CALL))]
@@ -30,6 +34,15 @@ def encode_call(names, inputs, outputs):
             key, data = (value.encode(), b"") if isinstance(value, str) else (b"", value)
             parts += [struct.pack("<I", names.index(name)), _length(len(key)), key, _length(len(data)), data]
     return b"".join(parts)
+
+
+def encode_request(task, files, call, timeout_seconds=60):
+    """`task`: task.json as text; `files`: {name: bytes} of its modules and constants; `call`: bytes of encode_call or of
+    JSON. The node knows the task again by these very bytes."""
+    parts = [_MAGIC, bytes((_VERSION, _REQUEST)), _text(task.encode()), _length(len(files))]
+    for name in sorted(files, key=str.encode):
+        parts += [_text(name.encode()), _length(memoryview(files[name]).nbytes), files[name]]
+    return b"".join([*parts, struct.pack("<I", timeout_seconds), _text(call)])
 
 
 class _Reader:

@@ -1,0 +1,55 @@
+#include "gateway/kernel_tasks.h"
+
+#include <memory>
+#include <utility>
+
+#include "gateway/lambda_error.h"
+#include "gateway/lambda_invoke.h"
+#include "gateway/tenant_header.h"
+#include "model/function.h"
+#include "wire/kernel_task_codec.h"
+
+namespace fairlead {
+
+namespace {
+
+// Base64 is 4 bytes for 3; numbers that a call has as text are read as text again.
+constexpr std::size_t kMaxBodyBytes =
+    kMaxRequestFileBytes / 3 * 4 + kMaxRequestTaskBytes + kMaxSyncPayloadBytes + (1 << 20);
+
+Result<KernelTaskRequest> request_of(std::string_view body) {
+  if (body.size() > kMaxBodyBytes) {
+    return fail(Errc::kTooLarge, "the request has {} bytes; at most {} are possible: put large constants as objects",
+                body.size(), kMaxBodyBytes);
+  }
+  if (!wire::is_binary(body)) return wire::kernel_task_request_from_json(body);
+  auto request = wire::decode_kernel_task_request(body);
+  if (!request) return fail(Errc::kInvalidArgument, "{}", request.error().message);
+  return request;
+}
+
+void run(NodeService& node, RouteCall call) {
+  net::HttpRequest& http = call.exchange.request();
+  TaskRun run{.tenant = tenant_named_by(call)};
+  if (Status valid = validate_tenant(run.tenant); !valid) return respond_error(std::move(call.exchange), valid.error());
+  auto request = request_of(http.body());
+  if (!request) return respond_error(std::move(call.exchange), request.error());
+  run.request = *std::move(request);
+  run.sdk_invocation_id = http.header("amz-sdk-invocation-id");
+  run.trace_id = http.header("X-Amzn-Trace-Id");
+  // Shared by the reply and this function: std::function wants copies.
+  const auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+  auto cancel = node.run_task(std::move(run), [answer](Result<InvokeReply> reply) {
+    if (!reply) return respond_error(std::move(*answer), reply.error());
+    answer->respond(response_of(*std::move(reply)));
+  });
+  if (*answer && cancel) answer->on_disconnect(std::move(cancel));
+}
+
+}  // namespace
+
+void add_kernel_task_routes(Router& router, NodeService& node) {
+  router.add("POST", "/v1/ktasks", [&node](RouteCall call) { run(node, std::move(call)); });
+}
+
+}  // namespace fairlead

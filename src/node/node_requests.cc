@@ -1,0 +1,136 @@
+// One-off requests of kernel tasks. A request's task becomes a function that nobody can name, so that it queues, is
+// charged and stays warm like any other; the same request again finds it by its content.
+//
+//   run_task ──kept? yes──> invoke ──> queues
+//               └─no─> worker: read, check ──> room made, function added ──> invoke of all who waited for it
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "model/tenant.h"
+#include "node/node.h"
+#include "wire/kernel_task_codec.h"
+
+namespace fairlead {
+namespace {
+
+constexpr std::size_t kMaxTasksBeingRead = 64;
+
+// Before it queues: a call that cannot work costs nobody a session. The session's own check has the same words.
+Status check_call(const KernelTask& task, const std::string& payload) {
+  const auto call = wire::is_binary(payload) ? wire::decode_kernel_task_call(payload)
+                                             : wire::kernel_task_call_from_json(task, payload);
+  if (!call) return fail(Errc::kInvalidArgument, "call: {}", call.error().message);
+  if (Status valid = validate_call(task, *call); !valid) {
+    return fail(valid.error().code, "call: {}", valid.error().message);
+  }
+  return {};
+}
+
+FunctionRecord record_of(const std::string& name, const TaskRun& run) {
+  FunctionRecord record{.name = name};
+  record.config.handler = "task.json";
+  record.config.timeout_seconds = static_cast<int>(run.request.timeout_seconds);
+  record.config.tags[kTenantTag] = run.tenant;
+  return record;
+}
+
+}  // namespace
+
+NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done) {
+  Status valid = validate_tenant(run.tenant);
+  if (valid) valid = validate_request(run.request);
+  if (!valid) return done(fail(valid.error())), CancelHandle();
+  const std::string name = requested_name(run.tenant, run.request);
+  InvokeRequest request{.function = name, .payload = std::move(run.request.call)};
+  request.sdk_invocation_id = std::move(run.sdk_invocation_id);
+  request.trace_id = std::move(run.trace_id);
+  if (const RegisteredFunction* function = functions_.find_requested(name)) {
+    kept_tasks_.use(name);
+    return run_requested(*function, std::move(request), std::move(done));
+  }
+  if (!tasks_being_read_.contains(name) && tasks_being_read_.size() >= kMaxTasksBeingRead) {
+    done(fail(Errc::kResourceExhausted, "{} one-off tasks are being read, so many are possible; retry later",
+              tasks_being_read_.size()));
+    return {};
+  }
+  auto waiter = std::make_shared<RequestWaiter>(std::move(request), std::move(done));
+  RequestWaiters& waiters = tasks_being_read_[name];
+  waiters.push_back(waiter);
+  if (waiters.size() == 1) {
+    const auto shared = std::make_shared<TaskRun>(std::move(run));  // with the worker's job
+    worker_->run(
+        [shared] { return read_requested_task(shared->request); },
+        [this, name, shared](Result<BundledTask> task) { add_requested(name, std::move(*shared), std::move(task)); });
+  }
+  return [waiter] {
+    waiter->gone = true;
+    waiter->done = nullptr;  // it owns the connection, which owns this
+    if (waiter->cancel) waiter->cancel();
+  };
+}
+
+void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTask> task) {
+  const RequestWaiters waiters = std::move(tasks_being_read_.extract(name).mapped());
+  const auto refuse_all = [&](const Error& error) {
+    for (const auto& waiter : waiters) {
+      if (!waiter->gone) std::exchange(waiter->done, nullptr)(fail(error));
+    }
+  };
+  if (!task) return refuse_all(task.error());
+  if (std::all_of(waiters.begin(), waiters.end(), [](const auto& waiter) { return waiter->gone; })) return;
+  if (Status room = make_room_for(run); !room) return refuse_all(room.error());
+  for (const auto& object : task->lent) stored_objects_->lend(run.tenant, object);
+  const RegisteredFunction& function =
+      functions_.add_requested(record_of(name, run), std::make_shared<const BundledTask>(*std::move(task)));
+  core_.add_function(flow_spec(function.flow, function.record, tenants_));
+  kept_tasks_.add(name, size_of(run.request));
+  for (const auto& waiter : waiters) {
+    if (!waiter->gone) waiter->cancel = run_requested(function, std::move(waiter->request), std::move(waiter->done));
+  }
+}
+
+Status Node::make_room_for(const TaskRun& run) {
+  const auto in_use = [this](const std::string& name) {
+    const FlowView flow = core_.flow(functions_.find_requested(name)->flow);
+    return flow.queued + flow.in_flight > 0;
+  };
+  const auto names = kept_tasks_.to_drop(size_of(run.request), in_use);
+  if (!names) {
+    const KeptTasks::Limits& limits = kept_tasks_.limits();
+    return fail(
+        Errc::kResourceExhausted,
+        "of the {} different one-off tasks that are kept too many are in use: at most {}, of {} files and {:.0f} "
+        "MiB together, are possible; retry later",
+        kept_tasks_.count(), limits.tasks, limits.files, limits.bytes.mib());
+  }
+  for (const std::string& name : *names) {
+    Actions actions;
+    core_.remove_function(monotonic_now(), functions_.find_requested(name)->flow, actions);
+    carry_out(std::move(actions));
+    functions_.remove_requested(name);
+    kept_tasks_.remove(name);
+  }
+  return {};
+}
+
+NodeService::CancelHandle Node::run_requested(const RegisteredFunction& function, InvokeRequest request,
+                                              Callback<InvokeReply> done) {
+  if (Status valid = check_call(function.kernel_task->spec->task, request.payload); !valid) {
+    done(fail(valid.error()));
+    return {};
+  }
+  return invoke(function, std::move(request), std::move(done));
+}
+
+TaskRequestsStatus Node::requests_status() const {
+  TaskRequestsStatus status{.kept = kept_tasks_.count(), .stats = request_stats_};
+  for (const auto& [name, function] : functions_.requested()) {
+    const FlowView flow = core_.flow(function.flow);
+    status.queued += flow.queued;
+    status.in_flight += flow.in_flight;
+  }
+  return status;
+}
+
+}  // namespace fairlead
