@@ -35,8 +35,8 @@ Residency::Books Residency::Record::books() const {
           .reserved = reserved(),
           .outgoing = outgoing(),
           .on_the_link = moving ? moving_bytes : Bytes(0),
-          .absent = absent(),
           .absent_runs = absent() && runs,
+          .absent_idle = absent() && !runs,
           .wanted = wanted};
 }
 
@@ -60,10 +60,9 @@ void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisio
   }
 
   // What could not leave blocks a running invocation: its instance goes.
-  if (device.books.absent_runs == 0) return;
   Bytes waited_for{0};
-  for (const Record* record : device.absent) {
-    if (record->runs && may_return(device, *record)) waited_for += record->returning();
+  for (const Record* record : device.absent_runs) {
+    if (may_return(device, *record)) waited_for += record->returning();
   }
   if (waited_for == Bytes(0)) return;
   const Bytes blocked = device.books.occupied + waited_for - device.room() - device.books.outgoing;
@@ -76,7 +75,7 @@ bool Residency::may_return(const Device& device, const Record& record) const {
 }
 
 void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions& out) {
-  if (device.books.absent_runs == 0) return;
+  if (device.absent_runs.empty()) return;
   Bytes occupied = device.books.occupied;
   const auto fits = [&](const Record* record) {
     if (device.memory == Bytes(0)) return true;
@@ -84,8 +83,8 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
     return occupied + record->returning() <= (is_alone ? device.memory : device.room());
   };
   std::vector<Record*> waiting;
-  for (Record* record : device.absent) {
-    if (record->runs && may_return(device, *record) && fits(record)) waiting.push_back(record);
+  for (Record* record : device.absent_runs) {
+    if (may_return(device, *record) && fits(record)) waiting.push_back(record);
   }
   std::sort(waiting.begin(), waiting.end(), [](const Record* a, const Record* b) {
     return std::pair(a->last_used, a->id) < std::pair(b->last_used, b->id);
@@ -111,10 +110,10 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
     Record* record;
     std::size_t queued;
   };
-  if (device.books.absent == device.books.absent_runs || context_.queued() == 0) return;
+  if (device.absent_idle.empty() || context_.queued() == 0) return;
   std::vector<Ahead> ahead;
-  for (Record* record : device.absent) {
-    if (!record->idle() || !may_return(device, *record)) continue;
+  for (Record* record : device.absent_idle) {
+    if (!may_return(device, *record)) continue;
     const std::size_t queued = context_.queued(record->flow);
     if (queued == 0 || context_.demand_of(now, record->flow).claim != Claim::kQueued) continue;
     if (is_latest(device, *record)) ahead.push_back({record, queued});

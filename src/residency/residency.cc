@@ -293,8 +293,8 @@ Residency::Books& Residency::Books::operator+=(const Books& other) {
   reserved += other.reserved;
   outgoing += other.outgoing;
   on_the_link += other.on_the_link;
-  absent += other.absent;
   absent_runs += other.absent_runs;
+  absent_idle += other.absent_idle;
   wanted += other.wanted;
   return *this;
 }
@@ -304,8 +304,8 @@ Residency::Books& Residency::Books::operator-=(const Books& other) {
   reserved -= other.reserved;
   outgoing -= other.outgoing;
   on_the_link -= other.on_the_link;
-  absent -= other.absent;
   absent_runs -= other.absent_runs;
+  absent_idle -= other.absent_idle;
   wanted -= other.wanted;
   return *this;
 }
@@ -317,30 +317,32 @@ void Residency::recount(Record& record) {
 
 void Residency::count_as(Record& record, const Books& books) {
   Device& device = *record.device;
-  const bool was_absent = record.counted.absent > 0, is_absent = books.absent > 0;
+  const auto list_of = [&device](const Books& counted) {
+    return counted.absent_runs > 0 ? &device.absent_runs : counted.absent_idle > 0 ? &device.absent_idle : nullptr;
+  };
+  std::vector<Record*>*const from = list_of(record.counted), *const to = list_of(books);
   device.books -= record.counted;
   device.books += books;
   record.counted = books;
-  if (is_absent == was_absent) return;
-  if (is_absent) {
-    enter(device.absent, record);
-  } else {
-    leave(device.absent, record);
-  }
+  if (from == to) return;
+  if (from != nullptr) leave(*from, record);
+  if (to != nullptr) enter(*to, record);
 }
 
 void Residency::check_books() const {
   for (const auto& [gpu, device] : devices_) {
     Books sum;
-    std::vector<const Record*> absent;
+    std::vector<const Record*> absent_runs, absent_idle;
     for (const Record* record : device.records) {
       sum += record->books();
-      if (record->absent()) absent.push_back(record);
+      if (record->absent()) (record->runs ? absent_runs : absent_idle).push_back(record);
     }
     FL_CHECK(sum == device.books, "GPU {}: occupied {} reserved {} outgoing {}", gpu.value(),
              device.books.occupied.count(), device.books.reserved.count(), device.books.outgoing.count());
-    FL_CHECK(std::equal(absent.begin(), absent.end(), device.absent.begin(), device.absent.end()), "GPU {}",
-             gpu.value());
+    for (const auto& [listed, found] :
+         {std::pair(&device.absent_runs, &absent_runs), std::pair(&device.absent_idle, &absent_idle)}) {
+      FL_CHECK(std::equal(found->begin(), found->end(), listed->begin(), listed->end()), "GPU {}", gpu.value());
+    }
   }
 }
 

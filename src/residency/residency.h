@@ -146,8 +146,8 @@ class Residency {
     Bytes reserved{0};     // and what it may grow to while it runs
     Bytes outgoing{0};     // leaves, for others to take
     Bytes on_the_link{0};  // moves either way
-    int absent = 0;        // records whose memory must return or is waited for, and that do not move
-    int absent_runs = 0;   // of those, the ones that run
+    int absent_runs = 0;   // records that run, whose memory must return or is waited for, and that do not move
+    int absent_idle = 0;   // the same of those that do not run
     int wanted = 0;        // records with `wanted`
 
     Books& operator+=(const Books& other);
@@ -206,8 +206,8 @@ class Residency {
     GpuId id;
     Bytes memory{0};
     Unreported unreported;
-    std::vector<Record*> records;  // ordered by id, like every list of records
-    std::vector<Record*> absent;   // of them
+    std::vector<Record*> records;                   // ordered by id, like every list of records
+    std::vector<Record*> absent_runs, absent_idle;  // of them, disjoint: those that the books count so
     Books books;
     std::vector<RoomRequest> requests;  // oldest first
     std::size_t reporting = 0;          // records that have reported
