@@ -16,24 +16,11 @@ import threading
 import pytest
 
 from conftest import BUILD, ROOT, eventually
+from test_kernel_tasks import EXAMPLE, N, buffer, launch, vector
 
-EXAMPLE = ROOT / "examples/ktask/vector-add"
 KERNELS = (ROOT / "src/runtime/device_server/testing/kernels.ptx").read_bytes()
-N = 256
 RAMP = [float(i) for i in range(N)]
 KEPT = 64
-
-
-def vector(role, **more):
-    return {"role": role, "type": "f32", "shape": [N], **more}
-
-
-def launch(kernel, *arguments, block=N):
-    return {"module": "kernels.ptx", "kernel": kernel, "grid": [1], "block": [block], "arguments": list(arguments)}
-
-
-def buffer(name):
-    return {"buffer": name}
 
 
 def scaled(k):

@@ -173,6 +173,7 @@ class DeviceServersTest : public testing::Test {
     options.arguments = {SOFTGPU_FOLDER, std::to_string(device), std::to_string(host), eviction};
     if (one_for_all) options.arguments.emplace_back("fence");
     options.one_for_all = one_for_all;
+    options.idle_limit = idle_limit_;
     servers_.reset();
     servers_ = std::make_unique<DeviceServers>(
         io_, options, objects_,
@@ -256,6 +257,7 @@ class DeviceServersTest : public testing::Test {
   DeviceServers::View view() { return servers_->views().at(0); }
 
   std::string home_;
+  Duration idle_limit_ = 60s;
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
   std::map<InstanceId, int> nexts_;
@@ -423,6 +425,37 @@ TEST_F(DeviceServersTest, WhatIsLargerThanTheDeviceIsAnErrorThatNamesBoth) {
   objects_.put("w", floats(0));
   const InstanceId instance = ready(affine(1));
   EXPECT_THAT(run(instance, with_x(floats(1))).payload, HasSubstr("3072 bytes of device memory"));
+}
+
+// Device and host tier hold a part of the inputs; which, only the server knows. What it says is missing is opened again.
+TEST_F(DeviceServersTest, WhatTheServerNoLongerHasIsGivenToItAgain) {
+  use_servers(8 << 10, 2 << 10, "lru");
+  objects_.put("w", floats(7, 0));
+  const InstanceId instance = ready(affine(1));
+  const int opened_for_the_session = objects_.opened;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 12; ++i) {
+      const std::string key = "in" + std::to_string(i);
+      if (round == 0) objects_.put(key, floats(static_cast<float>(i)));
+      const KernelTaskCall call{.inputs = {{0, key, ""}}, .outputs = {}};
+      EXPECT_EQ(output(run(instance, call)), floats(7 + static_cast<float>(i))) << round;
+    }
+  }
+  EXPECT_GT(objects_.opened, opened_for_the_session + 12);
+  EXPECT_EQ(view().restarts, 0u);
+}
+
+TEST_F(DeviceServersTest, AServerWithoutSessionsEndsUnlessItHoldsOutputs) {
+  idle_limit_ = 10ms;
+  use_servers(64 << 20, 64 << 20, "cost");
+  objects_.put("w", floats(0, 0));
+  const InstanceId instance = ready(affine(1));
+  KernelTaskCall call = with_x(floats(1));
+  call.outputs = {{2, "kept", ""}};
+  ASSERT_FALSE(run(instance, call).is_error);
+  servers_->kill(instance);
+  EXPECT_EQ(fetched("kept"), floats(1)) << "by the server that had it";
+  run_until([&] { return servers_->views().empty(); });
 }
 
 // ---- one server for all tenants
