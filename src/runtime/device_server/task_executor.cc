@@ -301,28 +301,20 @@ std::uint64_t TaskExecutor::staging_bytes(const Call& call) {
   return bytes;
 }
 
-std::uint64_t TaskExecutor::counters_of_loads() const {
-  const ObjectCacheCounters& counters = objects_->cache().counters();
-  return counters.misses + counters.host_hits + counters.write_backs;
-}
-
 TaskExecutor::Started TaskExecutor::start(Call& call) {
   if (!find_needs(call)) return Started::kEnded;
   lay_out_scratch(call);
   const auto times = take_times();
   if (!times) return refuse(call, times.error());
   call.times = *times;
-  const std::uint64_t loaded = counters_of_loads();
-  cuda_.record(call.times.load_begin, objects_->copy_stream());
   const Instant begin = monotonic_now();
-  const Status taken = objects_->acquire(begin, call.request, call.needs, call.scratch);
+  const Status taken = objects_->acquire(begin, call.request, call.needs, call.scratch, call.times.load);
   call.malloc_time = monotonic_now() - begin;
   if (!taken) {
     free_times_.push_back(call.times);
     if (taken.error().code == Errc::kResourceExhausted && !running_.empty()) return Started::kNoRoom;
     return refuse(call, taken.error());
   }
-  call.loads = counters_of_loads() != loaded;
   const auto staging = pinned_.take(staging_bytes(call));
   if (!staging) {
     objects_->release(call.request, false, call.scratch);
@@ -350,8 +342,8 @@ Result<TaskExecutor::Times> TaskExecutor::take_times() {
     return times;
   }
   Times times;
-  for (CUevent* event :
-       {&times.load_begin, &times.load_end, &times.begin, &times.run_begin, &times.run_end, &times.done}) {
+  for (CUevent* event : {&times.load.begin[0], &times.load.begin[1], &times.load.end[0], &times.load.end[1],
+                         &times.begin, &times.run_begin, &times.run_end, &times.done}) {
     const auto made = cuda_.make_event(true);
     if (!made) return fail(made.error());
     *event = *made;
@@ -367,11 +359,7 @@ CUresult TaskExecutor::queue(Call& call, LaunchLane& lane) {
   const auto check = [&code](CUresult result) {
     if (code == CUDA_SUCCESS) code = result;
   };
-  if (objects_->copying()) {
-    last_loading_ = &call;
-    check(cuda_.record(call.times.load_end, objects_->copy_stream()));
-    check(cuda_.wait(stream, call.times.load_end));
-  }
+  check(objects_->wait(stream, call.needs, call.scratch, call.times.load));
   for (std::uint32_t b = 0; b < buffers.size(); ++b) {
     if (buffers[b].role == BufferRole::kTemporary) call.addresses[b] = kernels.temporary_offsets()[b];
     call.addresses[b] += objects_->address(call.scratch);
@@ -438,10 +426,6 @@ CUresult TaskExecutor::queue_outputs(Call& call, CUstream stream) {
 }
 
 void TaskExecutor::finish(Call& call) {
-  if (last_loading_ == &call) {
-    objects_->settled();
-    last_loading_ = nullptr;
-  }
   wire::CallDone done = outcome(call);
   if (call.error.empty()) {
     for (const InlineOutput& output : call.inline_outputs) {
@@ -450,7 +434,7 @@ void TaskExecutor::finish(Call& call) {
     }
     const Duration run = cuda_.elapsed(call.times.run_begin, call.times.run_end);
     Duration copy = cuda_.elapsed(call.times.begin, call.times.run_begin);
-    if (call.loads) copy += cuda_.elapsed(call.times.load_begin, call.times.load_end);
+    copy += objects_->elapsed(call.times.load);
     copy += cuda_.elapsed(call.times.run_end, call.times.done);
     done.phases.kernel_run = run;
     done.phases.device_copy = copy;

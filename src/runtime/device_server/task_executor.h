@@ -1,5 +1,5 @@
 // Runs calls of kernel tasks: takes their objects, queues copies and kernels without waiting for anything, and answers
-// when the device says that they are done. The copies of a call run on the copy stream while kernels of earlier calls
+// when the device says that they are done. The copies of a call run on the copy streams while kernels of earlier calls
 // compute; calls of different sessions run on lanes (streams) of their own.
 //
 //   wait for the session ─> take memory, queue loads ─> lane: wait for loads, kernels, inline outputs out, done event
@@ -56,7 +56,7 @@ class TaskExecutor {
     bool dropped = false;  // goes with its last call
   };
   struct Times {
-    CUevent load_begin = nullptr, load_end = nullptr;                                 // on the copy stream
+    CopyStreams::Batch load;                                                          // on the copy streams
     CUevent begin = nullptr, run_begin = nullptr, run_end = nullptr, done = nullptr;  // on the lane
   };
   struct InlineOutput {
@@ -75,7 +75,6 @@ class TaskExecutor {
     std::vector<InlineOutput> inline_outputs;
     PinnedPool::Block staging;
     Times times;
-    bool loads = false;  // of its own
     Duration malloc_time{0};
     std::string error;
   };
@@ -102,7 +101,6 @@ class TaskExecutor {
   Started refuse(Call& call, const Error& why);
   bool find_needs(Call& call);
   static std::uint64_t staging_bytes(const Call& call);
-  std::uint64_t counters_of_loads() const;
   void lay_out_scratch(Call& call);
   CUresult queue(Call& call, LaunchLane& lane);
   CUresult queue_inputs(Call& call, CUstream stream);
@@ -132,7 +130,6 @@ class TaskExecutor {
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::deque<std::unique_ptr<Call>> waiting_;
   std::vector<std::unique_ptr<Call>> running_;  // in the order of their start
-  const Call* last_loading_ = nullptr;          // nothing is on the copy stream behind its loads
   std::uint64_t last_request_ = 0;
   UniqueFd wake_;
   CUevent probe_ = nullptr;  // never recorded: its state is the context's
