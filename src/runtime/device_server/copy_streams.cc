@@ -37,7 +37,10 @@ CUresult CopyStreams::prepare(CopyLane lane, CUdeviceptr address, std::uint64_t 
     code = cuda_.record(batch_->begin[index_of(lane)], stream(lane));
   }
   const std::uint64_t number = pending_.add(lane, part(address, bytes));
-  if (batch_ != nullptr) batch_->last[lane] = number;
+  if (batch_ != nullptr) {
+    batch_->last[lane] = number;
+    if (lane == CopyLane::kLarge) batch_->large_bytes += bytes;
+  }
   return code;
 }
 
@@ -64,6 +67,7 @@ CUresult CopyStreams::copy_out(void* to, CUdeviceptr from, std::uint64_t bytes) 
 void CopyStreams::begin(Batch& batch) {
   batch_ = &batch;
   batch.last = {};
+  batch.large_bytes = 0;
 }
 
 CUresult CopyStreams::end() {
@@ -85,6 +89,13 @@ Duration CopyStreams::elapsed(const Batch& batch) const {
     longest = std::max(longest, cuda_.elapsed(batch.begin[index_of(lane)], batch.end[index_of(lane)]));
   }
   return longest;
+}
+
+std::optional<double> CopyStreams::bytes_per_second(const Batch& batch) const {
+  const std::size_t large = index_of(CopyLane::kLarge);
+  const Duration took = batch.large_bytes == 0 ? Duration(0) : cuda_.elapsed(batch.begin[large], batch.end[large]);
+  if (took <= Duration(0)) return std::nullopt;
+  return static_cast<double>(batch.large_bytes) / to_seconds(took);
 }
 
 CUresult CopyStreams::wait(CUstream user, const CopyPoint& point) {

@@ -13,6 +13,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cuda/context.h"
@@ -28,6 +29,7 @@ class CopyStreams {
   struct Batch {
     std::array<CUevent, kCopyLanes> begin{}, end{};
     CopyPoint last;  // 0: none on that stream
+    std::uint64_t large_bytes = 0;
   };
 
   static Result<std::unique_ptr<CopyStreams>> create(CudaContext& cuda);
@@ -42,6 +44,8 @@ class CopyStreams {
   void begin(Batch& batch);
   CUresult end();
   Duration elapsed(const Batch& batch) const;  // of the stream that took longer. REQUIRES: it is over
+
+  std::optional<double> bytes_per_second(const Batch& batch) const;  // of its large copies. REQUIRES: as elapsed()
 
   // What must be over before this memory is used, and a stream that waits for it.
   CopyPoint before(CUdeviceptr address, std::uint64_t bytes) const { return pending_.before(part(address, bytes)); }

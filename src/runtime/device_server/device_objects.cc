@@ -141,6 +141,7 @@ Status DeviceObjects::act(const EvictObject& action) {
   Object& object = found->second;
   if (object.placed) ranges_[object.range].heap().release(object.offset, size_of(object.bytes));
   object.placed = false;
+  moved_.push_back(action.object);
   erase_if_nowhere(action.object);
   return {};
 }
@@ -154,6 +155,7 @@ Status DeviceObjects::act(const ForgetObject& action) {
 Status DeviceObjects::act(const LoadObject& action) {
   Object& object = objects_.at(action.object);
   if (Status placed = place(object); !placed) return placed;
+  moved_.push_back(action.object);
   const CUresult code = copies_->copy_in(address(action.object), object.host.data, size_of(object.bytes));
   if (!cache_.on_host(action.object)) forget_host(object);  // no room for it in the host tier
   return cuda_.check(code, "load an object");

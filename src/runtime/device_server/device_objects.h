@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -73,7 +74,9 @@ class DeviceObjects {
   // The stream may use what was acquired. All copies of the request are waited for, whatever they were good for.
   CUresult wait(CUstream user, const std::vector<ObjectNeed>& needs, const Scratch& scratch,
                 const CopyStreams::Batch& copies);
-  Duration elapsed(const CopyStreams::Batch& copies) const { return copies_->elapsed(copies); }
+  const CopyStreams& copies() const { return *copies_; }
+  // Objects that were loaded or evicted since the last call, some of them more than once.
+  std::vector<ObjectId> take_moved() { return std::exchange(moved_, {}); }
   void release(RequestId request, bool completed, const Scratch& scratch);
   CUdeviceptr address(ObjectId object) const;
   CUdeviceptr address(const Scratch& scratch) const { return ranges_[scratch.range].base + scratch.offset; }
@@ -149,7 +152,8 @@ class DeviceObjects {
   std::uint64_t variable_requests_ = 0;
   std::unordered_map<ObjectId, Object> objects_;
   std::unordered_map<RequestId, Scratch*> scratches_;  // of calls that run: they move too
-  std::deque<Retired> retired_;                        // host copies that a queued copy may still use
+  std::vector<ObjectId> moved_;
+  std::deque<Retired> retired_;  // host copies that a queued copy may still use
 };
 
 }  // namespace fairlead

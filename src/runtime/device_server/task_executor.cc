@@ -40,7 +40,7 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
                                                            AddressSpaces spaces, Send send) {
   auto objects = DeviceObjects::create(cuda, options, spaces);
   if (!objects) return fail(objects.error());
-  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), spaces, std::move(send)));
+  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), options, spaces, std::move(send)));
   for (std::size_t i = 0; i < kLanes; ++i) {
     auto lane = LaunchLane::create(cuda);
     if (!lane) return fail(lane.error());
@@ -54,14 +54,16 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   return executor;
 }
 
-TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send)
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const ObjectCacheOptions& options,
+                           AddressSpaces spaces, Send send)
     : cuda_(cuda),
       objects_(std::move(objects)),
       spaces_(spaces),
       send_(std::move(send)),
       modules_(cuda),
       fenced_(cuda, *objects_),
-      pinned_(cuda) {}
+      pinned_(cuda),
+      load_bytes_per_second_(options.load_bytes_per_second) {}
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
@@ -91,6 +93,7 @@ void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> de
   const Instant begin = monotonic_now();
   wire::SessionReady ready{.session = frame.session};
   if (Status added = add_session(frame, descriptors); !added) ready.error = added.error().message;
+  tell_missing_constants();
   if (!ready.error.empty() && context_is_lost()) return;
   ready.init_ns = (monotonic_now() - begin).count();
   send_(ready);
@@ -111,8 +114,27 @@ Status TaskExecutor::add_session(wire::RegisterSession& frame, std::span<const U
   auto session = load_session(frame, *range, descriptors);
   if (!supplied) return supplied;
   if (!session) return fail(session.error());
+  note_constants(frame, (*session)->task());
   sessions_[frame.session] = {*std::move(session), *range, std::move(frame.constants)};
   return {};
+}
+
+void TaskExecutor::note_constants(const wire::RegisterSession& frame, const KernelTask& task) {
+  std::vector<SessionResidency::Constant> constants;
+  for (const wire::BoundObject& bound : frame.constants) {
+    const ObjectId object(bound.object);
+    constants.push_back({object, task.buffers[bound.buffer].bytes, objects_->cache().on_device(object)});
+  }
+  residency_.add(frame.session, constants);
+}
+
+void TaskExecutor::tell_missing_constants() {
+  for (const ObjectId object : objects_->take_moved()) residency_.moved(object, objects_->cache().on_device(object));
+  wire::ConstantsMissing missing{.sessions = {}, .bytes_per_second = load_bytes_per_second_};
+  for (const SessionResidency::Missing& change : residency_.take_changes()) {
+    missing.sessions.push_back({change.session, static_cast<std::uint64_t>(change.bytes.count())});
+  }
+  if (!missing.sessions.empty()) send_(missing);
 }
 
 Result<CUmodule> TaskExecutor::load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
@@ -158,6 +180,7 @@ void TaskExecutor::on(wire::DropSession& frame, std::span<const UniqueFd>) {
   const auto session = sessions_.find(frame.session);
   if (session == sessions_.end()) return;
   session->second.dropped = true;
+  residency_.remove(frame.session);
   erase_if_dropped(frame.session);
 }
 
@@ -214,6 +237,7 @@ bool TaskExecutor::progress() {
     ended = true;
   }
   if (!lost_ && (ended || !waiting_.empty())) start_waiting();
+  if (!lost_) tell_missing_constants();
   return !lost_;
 }
 
@@ -434,7 +458,8 @@ void TaskExecutor::finish(Call& call) {
     }
     const Duration run = cuda_.elapsed(call.times.run_begin, call.times.run_end);
     Duration copy = cuda_.elapsed(call.times.begin, call.times.run_begin);
-    copy += objects_->elapsed(call.times.load);
+    copy += objects_->copies().elapsed(call.times.load);
+    load_bytes_per_second_ = objects_->copies().bytes_per_second(call.times.load).value_or(load_bytes_per_second_);
     copy += cuda_.elapsed(call.times.run_end, call.times.done);
     done.phases.kernel_run = run;
     done.phases.device_copy = copy;

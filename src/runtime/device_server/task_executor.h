@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "residency/session_residency.h"
 #include "runtime/device_server/device_objects.h"
 #include "runtime/device_server/fenced_modules.h"
 #include "runtime/device_server/kernel_session.h"
@@ -79,7 +80,8 @@ class TaskExecutor {
     std::string error;
   };
 
-  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send);
+  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const ObjectCacheOptions& options,
+               AddressSpaces spaces, Send send);
 
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
@@ -115,6 +117,8 @@ class TaskExecutor {
   wire::ServerCounters counters() const;
   bool context_is_lost(const Call* starting = nullptr);
   void erase_if_dropped(std::uint64_t session);
+  void note_constants(const wire::RegisterSession& frame, const KernelTask& task);
+  void tell_missing_constants();
 
   CudaContext& cuda_;
   std::unique_ptr<DeviceObjects> objects_;
@@ -130,6 +134,8 @@ class TaskExecutor {
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::deque<std::unique_ptr<Call>> waiting_;
   std::vector<std::unique_ptr<Call>> running_;  // in the order of their start
+  SessionResidency residency_;
+  double load_bytes_per_second_;  // of the last large load
   std::uint64_t last_request_ = 0;
   UniqueFd wake_;
   CUevent probe_ = nullptr;  // never recorded: its state is the context's
