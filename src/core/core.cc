@@ -189,6 +189,10 @@ void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
   state_->idle(now, instance, out);
 }
 
+void Core::set_reload(InstanceId instance, Duration reload) {
+  state_->set_reload(instance, reload);
+}
+
 void Core::drain(Instant now, Actions& out) {
   state_->draining = true;
   state_->dispatch(now, out);

@@ -223,6 +223,10 @@ class Core {
   // After an answer the instance is busy until it asks for the next invocation.
   void instance_idle(Instant now, InstanceId instance, Actions& out);
 
+  // From now on an invocation in this instance first brings constants back to the device for so long (kernel tasks). It counts
+  // as set-up of its flow while no other spare instance is quicker; nothing is dispatched.
+  void set_reload(InstanceId instance, Duration reload);
+
   // Device memory. An instance may never say anything of it; it is then counted as its function is expected to need.
   // Reports: after each answer, after each move, and at most every monitor period otherwise.
   void memory_report(Instant now, InstanceId instance, const MemoryUse& use, Actions& out);

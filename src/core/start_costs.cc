@@ -18,17 +18,28 @@ Duration Core::State::cold_start(FlowId flow) const {
   return function == nullptr ? Duration(0) : function->cold_start.value_or(Duration(0));
 }
 
-// Tells the policy when it changes. Called where an instance of the flow comes, goes, or takes or gives back its token.
+// What the next invocation waits for before it runs: nothing where a spare instance has all it needs on the device, the
+// reload of the quickest one otherwise, and a cold start where none is spare. Tells the policy when it changes. Called
+// where an instance of the flow comes, goes, takes or gives back its token, or its reload changes.
 void Core::State::note_setup(FlowId flow) {
   Function* function = functions.find(flow);
   if (function == nullptr) return;
-  const std::vector<Instance*>& instances = pool.of_flow(flow);
-  const bool is_warm = std::any_of(instances.begin(), instances.end(),
-                                   [](const Instance* instance) { return instance->spare() && !instance->retiring; });
-  const Duration setup = is_warm ? Duration(0) : function->cold_start.value_or(Duration(0));
+  std::optional<Duration> quickest;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (!instance->spare() || instance->retiring) continue;
+    quickest = std::min(quickest.value_or(instance->reload), instance->reload);
+  }
+  const Duration setup = quickest.value_or(function->cold_start.value_or(Duration(0)));
   if (setup == function->told_setup) return;
   function->told_setup = setup;
   policy->set_setup(flow, setup);
+}
+
+void Core::State::set_reload(InstanceId id, Duration reload) {
+  Instance* instance = pool.find(id);
+  if (instance == nullptr) return;
+  instance->reload = reload;
+  note_setup(instance->flow);
 }
 
 // No cold duplicate: while the instances that a flow has are expected to serve all that it has queued before a new one

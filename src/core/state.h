@@ -85,6 +85,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   // ---- start_costs.cc
   void learn_cold_start(FlowId flow, Duration took);
   void note_setup(FlowId flow);
+  void set_reload(InstanceId id, Duration reload);
   bool worth_waiting(FlowId flow) const;
 
   // ---- gpus.cc

@@ -143,6 +143,7 @@ InstanceEvents Node::instance_events() {
       .next = [this](InstanceId instance) { on_next(instance); },
       .answered = [this](InstanceId instance, Answer answer) { on_answered(instance, std::move(answer)); },
       .gone = [this](InstanceId instance, const ExitInfo& exit) { on_gone(instance, exit); },
+      .reload = [this](InstanceId instance, Duration reload) { core_.set_reload(instance, reload); },
   };
 }
 

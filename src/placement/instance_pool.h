@@ -39,6 +39,7 @@ struct Instance {
   bool fresh = true;      // nothing was bound to it, ever
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
+  Duration reload{0};      // what its next invocation brings back to the device first, as far as it is known
 
   bool holds_token() const { return static_cast<bool>(bound); }
   // Started ahead: not ready, and nothing is bound to it.

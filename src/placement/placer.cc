@@ -35,7 +35,7 @@ bool Placer::has_warm(const InstancePool& pool, FlowId flow, Bytes expected) con
 }
 
 Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  const auto key = [](const Instance* i) { return std::tuple(!i->returning(), i->last_used, i->id); };
+  const auto key = [](const Instance* i) { return std::tuple(-i->reload, !i->returning(), i->last_used, i->id); };
   Instance* best = nullptr;
   for (Instance* instance : pool.of_flow(flow)) {
     const Gpu& gpu = pool.gpu(instance->gpu);

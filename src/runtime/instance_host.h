@@ -76,6 +76,8 @@ struct InstanceEvents {
   std::function<void(InstanceId)> next;  // it waits for an invocation: ready at the first, idle at each later one
   std::function<void(InstanceId, Answer)> answered;
   std::function<void(InstanceId, ExitInfo)> gone;  // exactly once per started instance; nothing follows
+  // A kernel task's: its next call would load constants for so long. After the start, and whenever it changes.
+  std::function<void(InstanceId, Duration)> reload = {};
 };
 
 struct DeliverRequest {

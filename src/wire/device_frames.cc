@@ -73,6 +73,14 @@ void visit_fields(Fields& f, ObjectFetched& x) {
   f(x.fetch), f(x.error);
 }
 template <typename Fields>
+void visit_fields(Fields& f, ConstantsMissing::Session& x) {
+  f(x.session), f(x.bytes);
+}
+template <typename Fields>
+void visit_fields(Fields& f, ConstantsMissing& x) {
+  f(x.sessions), f(x.bytes_per_second);
+}
+template <typename Fields>
 void visit_fields(Fields& f, ServerFault& x) {
   f(x.error), f(x.calls);
 }

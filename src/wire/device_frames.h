@@ -7,6 +7,7 @@
 //   server SessionReady ───────> node
 //   server <───────── RunCall    node     a session's call; its turn comes when the session's earlier ones are over
 //   server CallDone ───────────> node     outputs, or an error, or objects whose bytes it needs once more
+//   server ConstantsMissing ───> node     when what of sessions' constants is not on the device has changed
 //   server <───── FetchObject    node     an output's bytes, into a descriptor
 //   server ObjectFetched ──────> node
 //   server <────── DropObject    node     its owner deleted it
@@ -120,12 +121,23 @@ struct ObjectFetched {
   std::string error;
   bool operator==(const ObjectFetched&) const = default;
 };
+// Of each of these sessions, how much of its constants a call would have to bring to the device first.
+struct ConstantsMissing {
+  struct Session {
+    std::uint64_t session = 0;
+    std::uint64_t bytes = 0;
+    bool operator==(const Session&) const = default;
+  };
+  std::vector<Session> sessions;
+  double bytes_per_second = 0;  // of the last large load; before that, assumed
+  bool operator==(const ConstantsMissing&) const = default;
+};
 struct ServerFault {
   std::string error;
   std::vector<std::uint64_t> calls;  // that were on the device
   bool operator==(const ServerFault&) const = default;
 };
-using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault>;
+using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault, ConstantsMissing>;
 
 std::string encode(const FrameToServer& frame);
 std::string encode(const FrameToNode& frame);

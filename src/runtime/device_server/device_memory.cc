@@ -42,15 +42,15 @@ DeviceObjects::DeviceObjects(CudaContext& cuda, const ObjectCacheOptions& option
 Result<std::unique_ptr<DeviceObjects>> DeviceObjects::create(CudaContext& cuda, const ObjectCacheOptions& options,
                                                              AddressSpaces spaces) {
   std::unique_ptr<DeviceObjects> objects(new DeviceObjects(cuda, options, spaces));
-  const auto stream = cuda.make_stream();
-  if (!stream) return fail(stream.error());
-  objects->copy_stream_ = *stream;
+  auto copies = CopyStreams::create(cuda);
+  if (!copies) return fail(copies.error());
+  objects->copies_ = *std::move(copies);
   if (spaces == AddressSpaces::kPerTenant) return objects;
   // A power of two, aligned to itself: an address is inside when its upper bits are those of the base.
   const Bytes span = bytes_of(std::bit_ceil(std::max(size_of(options.device), kMapStep)));
   const auto base = cuda.reserve_addresses(span, span);
   if (!base) return fail(base.error());
-  objects->ranges_.push_back({.base = *base, .own = {}, .fenced = nullptr});
+  objects->ranges_.push_back({.base = *base, .own = {}, .fenced = nullptr, .zeroed = {}});
   return objects;
 }
 
@@ -64,7 +64,7 @@ Result<DeviceObjects::RangeIndex> DeviceObjects::add_range() {
   auto range = AddressRange::reserve(cuda_, pieces_, std::bit_ceil(std::max(most, kSmallestFencedRange)));
   if (!range) return fail(range.error());
   const CUdeviceptr base = (*range)->base();
-  ranges_.push_back({.base = base, .own = {}, .fenced = *std::move(range)});
+  ranges_.push_back({.base = base, .own = {}, .fenced = *std::move(range), .zeroed = {}});
   const std::uint64_t full = (size_of(options_.device) + pieces_.piece_bytes() - 1) / pieces_.piece_bytes();
   pieces_.set_limit(full + kUnusedPieces * ranges_.size());
   return static_cast<RangeIndex>(ranges_.size() - 1);
@@ -92,10 +92,8 @@ Result<CUdeviceptr> DeviceObjects::reserve_variables(Instant now, RangeIndex ind
     return fail(taken.error());
   }
   Status done = carry_out(actions);
-  const auto grown = [&] {
-    copying_ = true;
-    return range.grow_variables(copy_stream_);
-  };
+  const CUstream zeroing = copies_->stream(CopyLane::kSmall);
+  const auto grown = [&] { return range.grow_variables(zeroing) && cuda_.synchronize(zeroing); };
   while (done) {
     if (const auto address = range.place_variables(bytes)) return *address;
     bool mapped = grown();
@@ -111,9 +109,10 @@ Result<CUdeviceptr> DeviceObjects::reserve_variables(Instant now, RangeIndex ind
 }
 
 Status DeviceObjects::fill_variables(CUdeviceptr address, std::span<const std::byte> bytes) {
-  const CUresult code = cuda_.copy_in(address, bytes.data(), bytes.size(), copy_stream_);
+  const CUstream stream = copies_->stream(CopyLane::kSmall);
+  const CUresult code = cuda_.copy_in(address, bytes.data(), bytes.size(), stream);
   if (Status copied = cuda_.check(code, "copy a module's variables"); !copied) return copied;
-  return cuda_.synchronize(copy_stream_);
+  return cuda_.synchronize(stream);
 }
 
 Result<std::uint64_t> DeviceObjects::allocate(RangeIndex index, Bytes bytes) {
@@ -142,7 +141,7 @@ Result<std::uint64_t> DeviceObjects::allocate(RangeIndex index, Bytes bytes) {
 
 // So much that `bytes` fit at the end, in whole steps; up to the limit, rounded up to what can be mapped.
 bool DeviceObjects::map_more(Range& range, std::uint64_t bytes) {
-  if (range.fenced) return map_pieces(*range.fenced, bytes);
+  if (range.fenced) return map_pieces(range, bytes);
   const auto granularity = size_of(cuda_.mapping_granularity());
   const std::uint64_t limit = (size_of(options_.device) + granularity - 1) / granularity * granularity;
   const std::uint64_t missing = bytes - std::min(bytes, range.own.free_at_end());
@@ -155,22 +154,26 @@ bool DeviceObjects::map_more(Range& range, std::uint64_t bytes) {
   return true;
 }
 
-bool DeviceObjects::map_pieces(AddressRange& range, std::uint64_t bytes) {
+// A tenant's kernels reach all of its range, so all that it runs from now on waits for the zeros.
+bool DeviceObjects::map_pieces(Range& range, std::uint64_t bytes) {
   while (range.heap().free_at_end() < bytes) {
-    if (!range.grow_heap(copy_stream_)) return false;
-    copying_ = true;  // it is zeroed there
+    const CUdeviceptr end = range.base + range.heap().size();
+    if (!range.fenced->grow_heap(copies_->stream(CopyLane::kSmall))) return false;
+    copies_->touched(CopyLane::kSmall, end, pieces_.piece_bytes());
+    range.zeroed = copies_->queued();
+    range.zeroed[CopyLane::kLarge] = 0;
   }
   return true;
 }
 
-// Only what is on the copy stream may still use memory that is free: kernels that used it have ended.
+// Only copies may still use memory that is free: kernels that used it have ended.
 Status DeviceObjects::shrink_others(RangeIndex except, const std::function<bool()>& enough) {
   bool waited = false;
   for (RangeIndex i = 0; i < ranges_.size(); ++i) {
     AddressRange& range = *ranges_[i].fenced;
     if (i == except || range.heap().free_at_end() < pieces_.piece_bytes()) continue;
     if (!std::exchange(waited, true)) {
-      if (Status idle = cuda_.synchronize(copy_stream_); !idle) return idle;
+      if (Status idle = copies_->synchronize(); !idle) return idle;
     }
     range.shrink_heap();
     if (enough()) return {};
@@ -188,9 +191,15 @@ Status DeviceObjects::compact_others(RangeIndex except, const std::function<bool
   return {};
 }
 
+// Kernels, and copies.
+Status DeviceObjects::synchronize() {
+  if (Status idle = cuda_.synchronize(); !idle) return idle;
+  return copies_->synchronize();
+}
+
 // All that is placed, in the order of its addresses, moved to the beginning.
 Status DeviceObjects::compact(RangeIndex index) {
-  if (Status idle = cuda_.synchronize(); !idle) return idle;
+  if (Status idle = synchronize(); !idle) return idle;
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> parts;
   for (auto& [id, object] : objects_) {
     if (object.placed && object.range == index)
@@ -216,10 +225,11 @@ Status DeviceObjects::compact(RangeIndex index) {
 // would be many.
 Status DeviceObjects::move_down(CUdeviceptr from, CUdeviceptr to, std::uint64_t bytes) {
   const std::uint64_t gap = from - to;
+  const CUstream stream = copies_->stream(CopyLane::kSmall);
   if (gap == 0) return {};
   if (gap >= std::min(bytes, kWorthDirectMove)) {
     for (std::uint64_t done = 0; done < bytes; done += gap) {
-      const CUresult code = cuda_.copy_within(to + done, from + done, std::min(gap, bytes - done), copy_stream_);
+      const CUresult code = cuda_.copy_within(to + done, from + done, std::min(gap, bytes - done), stream);
       if (Status copied = cuda_.check(code, "move an object"); !copied) return copied;
     }
     return {};
@@ -229,8 +239,8 @@ Status DeviceObjects::move_down(CUdeviceptr from, CUdeviceptr to, std::uint64_t 
   CUresult code = CUDA_SUCCESS;
   for (std::uint64_t done = 0; done < bytes && code == CUDA_SUCCESS; done += kBounceBytes) {
     const std::uint64_t piece = std::min(kBounceBytes, bytes - done);
-    code = cuda_.copy_out(*bounce, from + done, piece, copy_stream_);
-    if (code == CUDA_SUCCESS) code = cuda_.copy_in(to + done, *bounce, piece, copy_stream_);
+    code = cuda_.copy_out(*bounce, from + done, piece, stream);
+    if (code == CUDA_SUCCESS) code = cuda_.copy_in(to + done, *bounce, piece, stream);
   }
   Status moved = cuda_.check(code, "move an object");
   if (moved) moved = cuda_.synchronize();

@@ -50,7 +50,8 @@ CUdeviceptr DeviceObjects::address(ObjectId id) const {
   return ranges_[object.range].base + object.offset;
 }
 
-Status DeviceObjects::acquire(Instant now, RequestId request, const std::vector<ObjectNeed>& needs, Scratch& scratch) {
+Status DeviceObjects::acquire(Instant now, RequestId request, const std::vector<ObjectNeed>& needs, Scratch& scratch,
+                              CopyStreams::Batch& copies) {
   // The cache counts whole units, so that what it admits fits without gaps.
   std::vector<ObjectNeed> rounded = needs;
   for (ObjectNeed& need : rounded) need.bytes = bytes_of(RangeAllocator::round_up(size_of(need.bytes)));
@@ -66,14 +67,27 @@ Status DeviceObjects::acquire(Instant now, RequestId request, const std::vector<
     FL_CHECK(object.range == scratch.range, "object {} is in range {}, the call's is {}", need.object.value(),
              object.range, scratch.range);
   }
+  copies_->begin(copies);
   Status done = carry_out(actions);
   if (done) done = take(scratch);
+  const CUresult ended = copies_->end();
+  if (done) done = cuda_.check(ended, "load objects");
   if (done) {
     scratches_[request] = &scratch;
   } else {
     undo(request, needs);
   }
   return done;
+}
+
+CUresult DeviceObjects::wait(CUstream user, const std::vector<ObjectNeed>& needs, const Scratch& scratch,
+                             const CopyStreams::Batch& copies) {
+  if (copies_->none_pending()) return CUDA_SUCCESS;
+  CopyPoint point = copies.last;
+  point.include(ranges_[scratch.range].zeroed);
+  for (const ObjectNeed& need : needs) point.include(copies_->before(address(need.object), size_of(need.bytes)));
+  if (scratch.bytes > Bytes(0)) point.include(copies_->before(address(scratch), size_of(scratch.bytes)));
+  return copies_->wait(user, point);
 }
 
 Status DeviceObjects::take(Scratch& scratch) {
@@ -103,7 +117,7 @@ void DeviceObjects::release(RequestId request, bool completed, const Scratch& sc
   cache_.release(request, completed, actions);
   const Status done = carry_out(actions);
   FL_CHECK(done.has_value(), "{}", done.error().message);  // frees only
-  if (!copying_) free_retired();
+  free_retired();
 }
 
 Status DeviceObjects::carry_out(const CacheActions& actions) {
@@ -118,9 +132,7 @@ Status DeviceObjects::act(const WriteBack& action) {
   const auto memory = cuda_.allocate_pinned(object.bytes);
   if (!memory) return fail(memory.error());
   object.host = {.data = *memory, .is_pinned = true};
-  copying_ = true;
-  return cuda_.check(cuda_.copy_out(*memory, address(action.object), size_of(object.bytes), copy_stream_),
-                     "write an output back");
+  return cuda_.check(copies_->copy_out(*memory, address(action.object), size_of(object.bytes)), "write an output back");
 }
 
 Status DeviceObjects::act(const EvictObject& action) {
@@ -129,6 +141,7 @@ Status DeviceObjects::act(const EvictObject& action) {
   Object& object = found->second;
   if (object.placed) ranges_[object.range].heap().release(object.offset, size_of(object.bytes));
   object.placed = false;
+  moved_.push_back(action.object);
   erase_if_nowhere(action.object);
   return {};
 }
@@ -142,8 +155,8 @@ Status DeviceObjects::act(const ForgetObject& action) {
 Status DeviceObjects::act(const LoadObject& action) {
   Object& object = objects_.at(action.object);
   if (Status placed = place(object); !placed) return placed;
-  copying_ = true;
-  const CUresult code = cuda_.copy_in(address(action.object), object.host.data, size_of(object.bytes), copy_stream_);
+  moved_.push_back(action.object);
+  const CUresult code = copies_->copy_in(address(action.object), object.host.data, size_of(object.bytes));
   if (!cache_.on_host(action.object)) forget_host(object);  // no room for it in the host tier
   return cuda_.check(code, "load an object");
 }
@@ -170,10 +183,10 @@ Status DeviceObjects::fetch(ObjectId id, const UniqueFd& destination) {
   if (target == MAP_FAILED) return fail(errno_error(errno, "map the destination of an output"));
   Status done;
   if (object.placed) {
-    done = cuda_.check(cuda_.copy_out(target, address(id), bytes, copy_stream_), "read an output");
-    if (done) done = cuda_.synchronize();
+    done = cuda_.check(copies_->copy_out(target, address(id), bytes), "read an output");
+    if (done) done = synchronize();
   } else {
-    done = cuda_.synchronize();  // a write-back may still run
+    done = synchronize();  // a write-back may still run
     std::copy_n(static_cast<const char*>(object.host.data), bytes, static_cast<char*>(target));
   }
   ::munmap(target, bytes);
@@ -200,13 +213,15 @@ void DeviceObjects::erase_if_nowhere(ObjectId id) {
 
 void DeviceObjects::forget_host(Object& object) {
   if (object.host.data == nullptr) return;
-  retired_.push_back({std::exchange(object.host, {}), object.bytes});
-  if (!copying_) free_retired();
+  retired_.push_back({std::exchange(object.host, {}), object.bytes, copies_->queued()});
+  free_retired();
 }
 
 void DeviceObjects::free_retired() {
-  for (const Retired& retired : retired_) free_host(retired.copy, retired.bytes);
-  retired_.clear();
+  const CopyPoint over = copies_->over();
+  for (; !retired_.empty() && retired_.front().readers.reached_by(over); retired_.pop_front()) {
+    free_host(retired_.front().copy, retired_.front().bytes);
+  }
 }
 
 void DeviceObjects::free_host(const HostCopy& copy, Bytes bytes) {

@@ -2,8 +2,8 @@
 // that is mapped as far as it was ever needed; or, where a server fences several tenants, in a range for each
 // (address_range.h), between which physical memory moves. The cache is one for all of them.
 //
-// Everything that moves bytes of objects is queued on one copy stream, in order, and whoever uses the device memory waits
-// for an event behind it: so room that a copy still reads is never written early. When free memory is there but in pieces,
+// What moves bytes of objects is queued on two copy streams (copy_streams.h), and whoever uses device memory waits for the
+// copies that touch it: so room that a copy still reads is never written early. When free memory is there but in pieces,
 // the device is waited for and everything is moved together; that is rare, since best fit wastes little.
 //
 // Room for a tenant, in this order: free in its range; a new piece; free pieces at the end of others' ranges; its own range
@@ -14,17 +14,20 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "cuda/context.h"
 #include "residency/object_cache.h"
 #include "runtime/device_server/address_range.h"
+#include "runtime/device_server/copy_streams.h"
 #include "runtime/device_server/range_allocator.h"
 
 namespace fairlead {
@@ -65,15 +68,18 @@ class DeviceObjects {
     std::uint64_t offset = 0;
     Bytes bytes{0};
   };
-  // As ObjectCache::acquire(), and done: copies are queued on copy_stream().
-  Status acquire(Instant now, RequestId request, const std::vector<ObjectNeed>& needs, Scratch& scratch);
+  // As ObjectCache::acquire(), and done: copies are queued, wait() waits for them. `copies` says which are the request's.
+  Status acquire(Instant now, RequestId request, const std::vector<ObjectNeed>& needs, Scratch& scratch,
+                 CopyStreams::Batch& copies);
+  // The stream may use what was acquired. All copies of the request are waited for, whatever they were good for.
+  CUresult wait(CUstream user, const std::vector<ObjectNeed>& needs, const Scratch& scratch,
+                const CopyStreams::Batch& copies);
+  const CopyStreams& copies() const { return *copies_; }
+  // Objects that were loaded or evicted since the last call, some of them more than once.
+  std::vector<ObjectId> take_moved() { return std::exchange(moved_, {}); }
   void release(RequestId request, bool completed, const Scratch& scratch);
   CUdeviceptr address(ObjectId object) const;
   CUdeviceptr address(const Scratch& scratch) const { return ranges_[scratch.range].base + scratch.offset; }
-  CUstream copy_stream() const { return copy_stream_; }
-  // Whether anything was queued on the copy stream since settled() was last told.
-  bool copying() const { return copying_; }
-  void settled() { copying_ = false; }
 
   // Writes an output's bytes where `destination` is.
   Status fetch(ObjectId object, const UniqueFd& destination);
@@ -99,12 +105,14 @@ class DeviceObjects {
   struct Retired {
     HostCopy copy;
     Bytes bytes{0};
+    CopyPoint readers;
   };
 
   struct Range {
     CUdeviceptr base = 0;
     RangeAllocator own;                    // with kOne
     std::unique_ptr<AddressRange> fenced;  // with kPerTenant
+    CopyPoint zeroed;                      // what was mapped last
 
     RangeAllocator& heap() { return fenced ? fenced->heap() : own; }
   };
@@ -120,8 +128,9 @@ class DeviceObjects {
   Status act(const LoadObject& action);
   Status act(const PlaceOutput& action);
   Result<std::uint64_t> allocate(RangeIndex range, Bytes bytes);
+  Status synchronize();
   bool map_more(Range& range, std::uint64_t bytes);
-  bool map_pieces(AddressRange& range, std::uint64_t bytes);
+  bool map_pieces(Range& range, std::uint64_t bytes);
   Status compact(RangeIndex range);
   Status move_down(CUdeviceptr from, CUdeviceptr to, std::uint64_t bytes);
   // Pieces of other ranges become free until `enough` holds.
@@ -138,13 +147,13 @@ class DeviceObjects {
   ObjectCache cache_;
   const AddressSpaces spaces_;
   PiecePool pieces_;
-  CUstream copy_stream_ = nullptr;
+  std::unique_ptr<CopyStreams> copies_;
   std::vector<Range> ranges_;
   std::uint64_t variable_requests_ = 0;
   std::unordered_map<ObjectId, Object> objects_;
   std::unordered_map<RequestId, Scratch*> scratches_;  // of calls that run: they move too
-  std::vector<Retired> retired_;                       // host copies that a queued copy may still read
-  bool copying_ = false;
+  std::vector<ObjectId> moved_;
+  std::deque<Retired> retired_;  // host copies that a queued copy may still use
 };
 
 }  // namespace fairlead

@@ -59,10 +59,9 @@ class TenantRanges : public testing::Test {
     DeviceObjects::Scratch used{.range = range, .offset = 0, .bytes = scratch};
     std::vector<ObjectNeed> needs;
     for (const std::uint64_t id : ids) needs.push_back({ObjectId(id), sizes_.at(id), ObjectKind::kInput});
-    Status acquired = objects_->acquire(kNow, request, needs, used);
+    Status acquired = objects_->acquire(kNow, request, needs, used, copies_);
     if (!acquired) return acquired;
     FL_CHECK(gpu().synchronize().has_value());
-    objects_->settled();
     scratch_ = scratch == Bytes(0) ? "" : read(objects_->address(used), static_cast<std::size_t>(scratch.count()));
     EXPECT_TRUE(scratch == Bytes(0) || objects_->range(range).contains(objects_->address(used)));
     objects_->release(request, true, used);
@@ -85,6 +84,7 @@ class TenantRanges : public testing::Test {
   RangeIndex a_ = 0, b_ = 0;
   std::map<std::uint64_t, Bytes> sizes_;
   std::uint64_t last_request_ = 0;
+  CopyStreams::Batch copies_;
   std::string scratch_;
 };
 
@@ -107,7 +107,7 @@ TEST_F(TenantRanges, HoldTheirTenantsObjectsAndScratchMemory) {
   EXPECT_EQ(content(1), filled(1, 'a'));
   EXPECT_EQ(content(2), filled(2, 'b'));
   DeviceObjects::Scratch none{.range = a_, .offset = 0, .bytes = Bytes(0)};
-  EXPECT_DEATH((void)objects_->acquire(kNow, RequestId(99), {{ObjectId(2), mib(3), ObjectKind::kInput}}, none),
+  EXPECT_DEATH((void)objects_->acquire(kNow, RequestId(99), {{ObjectId(2), mib(3), ObjectKind::kInput}}, none, copies_),
                "object 2 is in range 1, the call's is 0");
 }
 
@@ -200,9 +200,9 @@ RC_GTEST_PROP(CrowdedTenants, AdmittedCallsFindRoomAndSeeOnlyTheirOwnBytes, ()) 
     known[id] = {range, bytes};
     DeviceObjects::Scratch scratch{.range = range, .offset = 0, .bytes = Bytes(bytes.count() / 4)};
     const RequestId request(++device.last_request);
-    RC_ASSERT(objects.acquire(kNow, request, {{ObjectId(id), bytes, ObjectKind::kInput}}, scratch).has_value());
+    CopyStreams::Batch copies;
+    RC_ASSERT(objects.acquire(kNow, request, {{ObjectId(id), bytes, ObjectKind::kInput}}, scratch, copies).has_value());
     FL_CHECK(gpu().synchronize().has_value());
-    objects.settled();
     std::string seen(static_cast<std::size_t>(scratch.bytes.count()), '?');
     if (!seen.empty()) {
       FL_CHECK(gpu().copy_out(seen.data(), objects.address(scratch), seen.size(), nullptr) == CUDA_SUCCESS);

@@ -96,6 +96,16 @@ void DeviceServers::on(Server& server, wire::ServerFault& frame) {
   server.fault = std::move(frame);
 }
 
+void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
+  if (!events_.reload) return;
+  for (const auto& [session, bytes] : frame.sessions) {
+    const InstanceId instance(session);
+    if (sessions_.contains(instance)) {
+      events_.reload(instance, from_seconds(static_cast<double>(bytes) / frame.bytes_per_second));
+    }
+  }
+}
+
 void DeviceServers::on(Server& server, wire::ObjectFetched& frame) {
   const auto fetch = server.fetches.extract(frame.fetch);
   if (fetch.empty()) return;

@@ -164,6 +164,7 @@ class DeviceServers {
   void on(Server& server, wire::CallDone& frame);
   void on(Server& server, wire::ObjectFetched& frame);
   void on(Server& server, wire::ServerFault& frame);
+  void on(Server& server, wire::ConstantsMissing& frame);
   void on_gone(Server& server, const std::string& reason);
   void forget_process(Server& server, const std::string& reason);
   void rerun_or_fail(Server& server, const std::string& reason);

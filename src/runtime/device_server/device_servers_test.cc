@@ -185,6 +185,7 @@ class DeviceServersTest : public testing::Test {
                 },
             .answered = [this](InstanceId, Answer answer) { answers_[answer.invocation] = std::move(answer); },
             .gone = [this](InstanceId instance, const ExitInfo& exit) { gone_[instance] = exit; },
+            .reload = [this](InstanceId instance, Duration takes) { reloads_[instance] = takes; },
         });
   }
 
@@ -264,6 +265,7 @@ class DeviceServersTest : public testing::Test {
   std::set<InstanceId> busy_;  // they send a call as soon as they may
   std::map<InvocationId, Answer> answers_;
   std::map<InstanceId, ExitInfo> gone_;
+  std::map<InstanceId, Duration> reloads_;
   std::unique_ptr<DeviceServers> servers_;
   std::uint64_t last_instance_ = 0, last_invocation_ = 0;
 };
@@ -419,6 +421,29 @@ TEST_P(Evictions, ContentsSurviveWhateverMakesRoom) {
   EXPECT_LE(view().counters.device_used, 8u << 10);
 }
 INSTANTIATE_TEST_SUITE_P(Strategies, Evictions, testing::Values("single-use", "lru", "cost"));
+
+// 3 KiB hold one vector and what a call needs.
+TEST_F(DeviceServersTest, SaysWhoseConstantsWouldHaveToBeLoaded) {
+  use_servers(3 << 10, 1 << 20, "cost");
+  objects_.put("w", floats(7, 0));
+  objects_.put("v", floats(9, 0));
+  KernelTask with_v = affine(1);
+  for (BufferSpec& buffer : with_v.buffers) {
+    if (buffer.role == BufferRole::kConstant) buffer.constant = "v";
+  }
+  const InstanceId first = ready(affine(1)), same = ready(affine(2)), second = ready(with_v);
+  for (const InstanceId instance : {first, same, second}) EXPECT_GT(reloads_.at(instance), 0ns);
+  EXPECT_EQ(output(run(first, with_x(floats(1)))), floats(8));
+  EXPECT_EQ(reloads_[first], 0ns);
+  EXPECT_EQ(reloads_[same], 0ns) << "the same constant";
+  EXPECT_GT(reloads_[second], 0ns);
+  EXPECT_EQ(output(run(second, with_x(floats(1)))), floats(10));
+  EXPECT_GT(reloads_[first], 0ns);
+  EXPECT_GT(reloads_[same], 0ns);
+  EXPECT_EQ(reloads_[second], 0ns);
+  EXPECT_EQ(::kill(static_cast<pid_t>(view().pid), SIGKILL), 0);
+  run_until([&] { return view().restarts == 1 && reloads_[second] > 0ns; });  // another process has loaded nothing
+}
 
 TEST_F(DeviceServersTest, WhatIsLargerThanTheDeviceIsAnErrorThatNamesBoth) {
   use_servers(2 << 10, 1 << 20, "cost");

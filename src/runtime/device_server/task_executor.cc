@@ -40,7 +40,7 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
                                                            AddressSpaces spaces, Send send) {
   auto objects = DeviceObjects::create(cuda, options, spaces);
   if (!objects) return fail(objects.error());
-  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), spaces, std::move(send)));
+  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), options, spaces, std::move(send)));
   for (std::size_t i = 0; i < kLanes; ++i) {
     auto lane = LaunchLane::create(cuda);
     if (!lane) return fail(lane.error());
@@ -54,14 +54,16 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   return executor;
 }
 
-TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send)
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const ObjectCacheOptions& options,
+                           AddressSpaces spaces, Send send)
     : cuda_(cuda),
       objects_(std::move(objects)),
       spaces_(spaces),
       send_(std::move(send)),
       modules_(cuda),
       fenced_(cuda, *objects_),
-      pinned_(cuda) {}
+      pinned_(cuda),
+      load_bytes_per_second_(options.load_bytes_per_second) {}
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
@@ -91,6 +93,7 @@ void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> de
   const Instant begin = monotonic_now();
   wire::SessionReady ready{.session = frame.session};
   if (Status added = add_session(frame, descriptors); !added) ready.error = added.error().message;
+  tell_missing_constants();
   if (!ready.error.empty() && context_is_lost()) return;
   ready.init_ns = (monotonic_now() - begin).count();
   send_(ready);
@@ -111,8 +114,27 @@ Status TaskExecutor::add_session(wire::RegisterSession& frame, std::span<const U
   auto session = load_session(frame, *range, descriptors);
   if (!supplied) return supplied;
   if (!session) return fail(session.error());
+  note_constants(frame, (*session)->task());
   sessions_[frame.session] = {*std::move(session), *range, std::move(frame.constants)};
   return {};
+}
+
+void TaskExecutor::note_constants(const wire::RegisterSession& frame, const KernelTask& task) {
+  std::vector<SessionResidency::Constant> constants;
+  for (const wire::BoundObject& bound : frame.constants) {
+    const ObjectId object(bound.object);
+    constants.push_back({object, task.buffers[bound.buffer].bytes, objects_->cache().on_device(object)});
+  }
+  residency_.add(frame.session, constants);
+}
+
+void TaskExecutor::tell_missing_constants() {
+  for (const ObjectId object : objects_->take_moved()) residency_.moved(object, objects_->cache().on_device(object));
+  wire::ConstantsMissing missing{.sessions = {}, .bytes_per_second = load_bytes_per_second_};
+  for (const SessionResidency::Missing& change : residency_.take_changes()) {
+    missing.sessions.push_back({change.session, static_cast<std::uint64_t>(change.bytes.count())});
+  }
+  if (!missing.sessions.empty()) send_(missing);
 }
 
 Result<CUmodule> TaskExecutor::load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
@@ -158,6 +180,7 @@ void TaskExecutor::on(wire::DropSession& frame, std::span<const UniqueFd>) {
   const auto session = sessions_.find(frame.session);
   if (session == sessions_.end()) return;
   session->second.dropped = true;
+  residency_.remove(frame.session);
   erase_if_dropped(frame.session);
 }
 
@@ -214,6 +237,7 @@ bool TaskExecutor::progress() {
     ended = true;
   }
   if (!lost_ && (ended || !waiting_.empty())) start_waiting();
+  if (!lost_) tell_missing_constants();
   return !lost_;
 }
 
@@ -301,28 +325,20 @@ std::uint64_t TaskExecutor::staging_bytes(const Call& call) {
   return bytes;
 }
 
-std::uint64_t TaskExecutor::counters_of_loads() const {
-  const ObjectCacheCounters& counters = objects_->cache().counters();
-  return counters.misses + counters.host_hits + counters.write_backs;
-}
-
 TaskExecutor::Started TaskExecutor::start(Call& call) {
   if (!find_needs(call)) return Started::kEnded;
   lay_out_scratch(call);
   const auto times = take_times();
   if (!times) return refuse(call, times.error());
   call.times = *times;
-  const std::uint64_t loaded = counters_of_loads();
-  cuda_.record(call.times.load_begin, objects_->copy_stream());
   const Instant begin = monotonic_now();
-  const Status taken = objects_->acquire(begin, call.request, call.needs, call.scratch);
+  const Status taken = objects_->acquire(begin, call.request, call.needs, call.scratch, call.times.load);
   call.malloc_time = monotonic_now() - begin;
   if (!taken) {
     free_times_.push_back(call.times);
     if (taken.error().code == Errc::kResourceExhausted && !running_.empty()) return Started::kNoRoom;
     return refuse(call, taken.error());
   }
-  call.loads = counters_of_loads() != loaded;
   const auto staging = pinned_.take(staging_bytes(call));
   if (!staging) {
     objects_->release(call.request, false, call.scratch);
@@ -350,8 +366,8 @@ Result<TaskExecutor::Times> TaskExecutor::take_times() {
     return times;
   }
   Times times;
-  for (CUevent* event :
-       {&times.load_begin, &times.load_end, &times.begin, &times.run_begin, &times.run_end, &times.done}) {
+  for (CUevent* event : {&times.load.begin[0], &times.load.begin[1], &times.load.end[0], &times.load.end[1],
+                         &times.begin, &times.run_begin, &times.run_end, &times.done}) {
     const auto made = cuda_.make_event(true);
     if (!made) return fail(made.error());
     *event = *made;
@@ -367,11 +383,7 @@ CUresult TaskExecutor::queue(Call& call, LaunchLane& lane) {
   const auto check = [&code](CUresult result) {
     if (code == CUDA_SUCCESS) code = result;
   };
-  if (objects_->copying()) {
-    last_loading_ = &call;
-    check(cuda_.record(call.times.load_end, objects_->copy_stream()));
-    check(cuda_.wait(stream, call.times.load_end));
-  }
+  check(objects_->wait(stream, call.needs, call.scratch, call.times.load));
   for (std::uint32_t b = 0; b < buffers.size(); ++b) {
     if (buffers[b].role == BufferRole::kTemporary) call.addresses[b] = kernels.temporary_offsets()[b];
     call.addresses[b] += objects_->address(call.scratch);
@@ -438,10 +450,6 @@ CUresult TaskExecutor::queue_outputs(Call& call, CUstream stream) {
 }
 
 void TaskExecutor::finish(Call& call) {
-  if (last_loading_ == &call) {
-    objects_->settled();
-    last_loading_ = nullptr;
-  }
   wire::CallDone done = outcome(call);
   if (call.error.empty()) {
     for (const InlineOutput& output : call.inline_outputs) {
@@ -450,7 +458,8 @@ void TaskExecutor::finish(Call& call) {
     }
     const Duration run = cuda_.elapsed(call.times.run_begin, call.times.run_end);
     Duration copy = cuda_.elapsed(call.times.begin, call.times.run_begin);
-    if (call.loads) copy += cuda_.elapsed(call.times.load_begin, call.times.load_end);
+    copy += objects_->copies().elapsed(call.times.load);
+    load_bytes_per_second_ = objects_->copies().bytes_per_second(call.times.load).value_or(load_bytes_per_second_);
     copy += cuda_.elapsed(call.times.run_end, call.times.done);
     done.phases.kernel_run = run;
     done.phases.device_copy = copy;

@@ -1,5 +1,5 @@
 // Runs calls of kernel tasks: takes their objects, queues copies and kernels without waiting for anything, and answers
-// when the device says that they are done. The copies of a call run on the copy stream while kernels of earlier calls
+// when the device says that they are done. The copies of a call run on the copy streams while kernels of earlier calls
 // compute; calls of different sessions run on lanes (streams) of their own.
 //
 //   wait for the session ─> take memory, queue loads ─> lane: wait for loads, kernels, inline outputs out, done event
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "residency/session_residency.h"
 #include "runtime/device_server/device_objects.h"
 #include "runtime/device_server/fenced_modules.h"
 #include "runtime/device_server/kernel_session.h"
@@ -56,7 +57,7 @@ class TaskExecutor {
     bool dropped = false;  // goes with its last call
   };
   struct Times {
-    CUevent load_begin = nullptr, load_end = nullptr;                                 // on the copy stream
+    CopyStreams::Batch load;                                                          // on the copy streams
     CUevent begin = nullptr, run_begin = nullptr, run_end = nullptr, done = nullptr;  // on the lane
   };
   struct InlineOutput {
@@ -75,12 +76,12 @@ class TaskExecutor {
     std::vector<InlineOutput> inline_outputs;
     PinnedPool::Block staging;
     Times times;
-    bool loads = false;  // of its own
     Duration malloc_time{0};
     std::string error;
   };
 
-  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send);
+  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const ObjectCacheOptions& options,
+               AddressSpaces spaces, Send send);
 
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
@@ -102,7 +103,6 @@ class TaskExecutor {
   Started refuse(Call& call, const Error& why);
   bool find_needs(Call& call);
   static std::uint64_t staging_bytes(const Call& call);
-  std::uint64_t counters_of_loads() const;
   void lay_out_scratch(Call& call);
   CUresult queue(Call& call, LaunchLane& lane);
   CUresult queue_inputs(Call& call, CUstream stream);
@@ -117,6 +117,8 @@ class TaskExecutor {
   wire::ServerCounters counters() const;
   bool context_is_lost(const Call* starting = nullptr);
   void erase_if_dropped(std::uint64_t session);
+  void note_constants(const wire::RegisterSession& frame, const KernelTask& task);
+  void tell_missing_constants();
 
   CudaContext& cuda_;
   std::unique_ptr<DeviceObjects> objects_;
@@ -132,7 +134,8 @@ class TaskExecutor {
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::deque<std::unique_ptr<Call>> waiting_;
   std::vector<std::unique_ptr<Call>> running_;  // in the order of their start
-  const Call* last_loading_ = nullptr;          // nothing is on the copy stream behind its loads
+  SessionResidency residency_;
+  double load_bytes_per_second_;  // of the last large load
   std::uint64_t last_request_ = 0;
   UniqueFd wake_;
   CUevent probe_ = nullptr;  // never recorded: its state is the context's

@@ -30,7 +30,7 @@ constexpr Setting kNumbers[] = {
      [](KtaskSetup& s, double v) { s.memory = Bytes(static_cast<std::int64_t>(v * kGib)); }},
     {"link_gb_per_s", "host to device, each way", 0.1, 10'000,
      [](KtaskSetup& s, double v) { s.link_bytes_per_second = v * 1e9; }},
-    {"copy_streams", "2: a request's input does not queue behind constants", 1, 2,
+    {"copy_streams", "1: an input queues behind others' constants", 1, 2,
      [](KtaskSetup& s, double v) { s.copy_streams = static_cast<std::size_t>(v); }},
     {"lanes", "requests at once on a GPU; 1: the paper's single stream", 1, 64,
      [](KtaskSetup& s, double v) { s.lanes = static_cast<std::size_t>(v); }},
@@ -105,6 +105,7 @@ Result<KtaskSetup> ktask_system(std::string_view name) {
   KtaskSetup setup;
   if (name == "fairlead") return setup;
   setup.lanes = 1;
+  setup.copy_streams = 1;
   setup.eviction = CacheEviction::kSingleUse;
   setup.pool = name == "kaas" ? "cfs-affinity" : "exclusive";
   if (name == "kaas" || name == "etask") return setup;

@@ -34,7 +34,7 @@ struct KtaskSetup {
   std::size_t gpus = 4, cores = 32;
   Bytes memory = gib(14);  // of a GPU, for objects
   double link_bytes_per_second = 12e9;
-  std::size_t copy_streams = 1;  // 2: what a request brings does not queue behind constants
+  std::size_t copy_streams = 2;  // 2: small copies do not queue behind large ones, as in the device server
 
   // How it is served.
   std::string pool = "resident-window";  // of worker_pool_names(); exclusive: by eTasks

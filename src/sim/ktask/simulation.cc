@@ -258,10 +258,9 @@ bool KtaskSimulation::load(std::uint64_t id) {
     return false;
   }
   const Bytes input(work.dynamic.count() / 2);
-  const Bytes bytes = input + (brings_constants ? work.constants : Bytes(0));
-  request.loading = transfer(bytes) + kCopyLatency * (brings_constants ? 2 : 1);
-  Instant there = copy_in(on, request.loading, brings_constants);
-  if (brings_constants) on.constants_there[request.client] = there;
+  request.loading = copy_time(input) + (brings_constants ? copy_time(work.constants) : Duration(0));
+  Instant there = copy_in(on, input);
+  if (brings_constants) on.constants_there[request.client] = copy_in(on, work.constants);
   if (work.constants > Bytes(0)) there = std::max(there, on.constants_there[request.client]);
   events_.add(there, Kind::kLoaded, id);
   return true;
@@ -269,9 +268,11 @@ bool KtaskSimulation::load(std::uint64_t id) {
 
 // Copies take turns on their stream. What eviction writes back (outputs that nobody fetched) never waits here: outputs are
 // fetched as soon as they are there.
-Instant KtaskSimulation::copy_in(Gpu& gpu, Duration takes, bool constants) const {
-  Instant& free = setup_.copy_streams > 1 && !constants ? gpu.small_in_free : gpu.in_free;
-  free = std::max(free, now_) + takes;
+Instant KtaskSimulation::copy_in(Gpu& gpu, Bytes bytes) const {
+  const CopyLane lane =
+      setup_.copy_streams > 1 ? copy_lane_of(static_cast<std::uint64_t>(bytes.count())) : CopyLane::kSmall;
+  Instant& free = gpu.in_free[static_cast<std::size_t>(lane)];
+  free = std::max(free, now_) + copy_time(bytes);
   return free;
 }
 
@@ -296,7 +297,7 @@ void KtaskSimulation::kernels_end(Gpu& gpu, GpuId gpu_id) {
   Request& request = requests_.at(id);
   request.kernels_ended = now_;
   const Bytes output(workload(request.client).dynamic.count() - workload(request.client).dynamic.count() / 2);
-  gpu.out_free = std::max(gpu.out_free, now_) + transfer(output) + kCopyLatency;
+  gpu.out_free = std::max(gpu.out_free, now_) + copy_time(output);
   events_.add(gpu.out_free, Kind::kCopiedOut, id);
 }
 
@@ -355,7 +356,7 @@ Duration KtaskSimulation::reload(FlowId client, GpuId id) const {
   if (constants == Bytes(0) || gpus_[id.value() - 1].cache->on_device(constants_of(client_of(client)))) {
     return Duration(0);
   }
-  return transfer(constants) + kCopyLatency;
+  return copy_time(constants);
 }
 
 // By client, number and part: the same under every system.
@@ -386,8 +387,8 @@ KtaskOnline run_online(KtaskSetup setup, double load) {
   return online;
 }
 
-Duration KtaskSimulation::transfer(Bytes bytes) const {
-  return from_seconds(static_cast<double>(bytes.count()) / setup_.link_bytes_per_second);
+Duration KtaskSimulation::copy_time(Bytes bytes) const {
+  return kCopyLatency + from_seconds(static_cast<double>(bytes.count()) / setup_.link_bytes_per_second);
 }
 
 }  // namespace fairlead::sim

@@ -12,6 +12,7 @@
 // KtaskResult::state_hash shows it. The n-th request of a client varies alike under every system.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "residency/pending_copies.h"
 #include "sim/event_heap.h"
 #include "sim/histogram.h"
 #include "sim/ktask/compute_model.h"
@@ -80,7 +82,8 @@ class KtaskSimulation final : private ReloadCost {
     ObjectCacheCounters past;  // of processes that are gone
     std::map<std::size_t, Instant> constants_there;
     std::vector<std::uint64_t> no_room;  // assigned, waiting for memory
-    Instant in_free, small_in_free, out_free;
+    std::array<Instant, kCopyLanes> in_free;
+    Instant out_free;
     ComputeModel compute;
     std::size_t processes = 0;
   };
@@ -105,7 +108,7 @@ class KtaskSimulation final : private ReloadCost {
   void begin(const WorkerPool::Assignment& assignment);
   void replace_process(Gpu& gpu);
   bool load(std::uint64_t request);
-  Instant copy_in(Gpu& gpu, Duration takes, bool constants) const;
+  Instant copy_in(Gpu& gpu, Bytes bytes) const;
   void run_kernels(std::uint64_t request);
   void kernels_end(Gpu& gpu, GpuId id);
   void complete(std::uint64_t request);
@@ -117,7 +120,7 @@ class KtaskSimulation final : private ReloadCost {
   void forget_oldest();
   const KtaskWorkload& workload(std::size_t client) const { return setup_.clients[client]; }
   Gpu& gpu(GpuId id) { return gpus_[id.value() - 1]; }
-  Duration transfer(Bytes bytes) const;
+  Duration copy_time(Bytes bytes) const;
   Duration varied(Duration typical, const Request& request, std::uint64_t what) const;
   bool measured(Instant at) const { return at >= begin_ && at < end_; }
   void hash(std::uint64_t value);

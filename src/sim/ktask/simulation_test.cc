@@ -85,6 +85,13 @@ TEST(KtaskSimulation, InTurnsACacheThatIsALittleTooSmallIsSwept) {
   EXPECT_GT(kept.throughput(), 4 * swept.throughput());
 }
 
+TEST(KtaskSimulation, InputsDoNotQueueBehindConstantsOnTwoCopyStreams) {
+  KtaskSetup setup = setup_of("fairlead", "cgemm", 32);
+  const double two = run(setup).throughput();
+  ASSERT_TRUE(set(setup, "copy_streams", "1"));
+  EXPECT_GT(two, 1.05 * run(setup).throughput());
+}
+
 TEST(KtaskSimulation, SmallConstantsLoseNothingToManyReplicas) {
   EXPECT_GT(run(setup_of("fairlead", "resnet50", 32)).throughput(),
             0.99 * run(setup_of("fairlead", "resnet50", 16)).throughput());
