@@ -30,6 +30,8 @@ struct CudaContext::Library {
   }
 
   SharedLibrary shared;
+  GraphCalls graphs;
+  bool has_graphs = false;
   CUdevice device = 0;
   std::string name;
   DeviceLimits limits;
@@ -105,6 +107,7 @@ Status CudaContext::Library::bind() {
                                shared.bind(event_elapsed, "cuEventElapsedTime")}) {
     if (!status) return status;
   }
+  has_graphs = static_cast<bool>(graphs.bind(shared));
   return {};
 }
 
@@ -315,6 +318,10 @@ Result<CUfunction> CudaContext::find_kernel(CUmodule module, const std::string& 
   if (code == CUDA_SUCCESS) return function;
   return fail(Errc::kInvalidArgument, "kernel {} with {} bytes of dynamic shared memory: {}", name, dynamic_shared,
               describe(code));
+}
+
+const GraphCalls* CudaContext::graphs() const {
+  return library_->has_graphs ? &library_->graphs : nullptr;
 }
 
 Result<CUstream> CudaContext::make_stream() {

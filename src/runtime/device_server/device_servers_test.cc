@@ -167,11 +167,13 @@ class DeviceServersTest : public testing::Test {
     fs::remove_all(home_);
   }
 
-  void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false) {
+  void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false,
+                   bool plain = false) {
     DeviceServersOptions options;
     options.program = DEVICE_SERVER;
     options.arguments = {SOFTGPU_FOLDER, std::to_string(device), std::to_string(host), eviction};
     if (one_for_all) options.arguments.emplace_back("fence");
+    if (plain) options.arguments.emplace_back("plain");
     options.one_for_all = one_for_all;
     servers_.reset();
     servers_ = std::make_unique<DeviceServers>(
@@ -423,6 +425,79 @@ TEST_F(DeviceServersTest, WhatIsLargerThanTheDeviceIsAnErrorThatNamesBoth) {
   objects_.put("w", floats(0));
   const InstanceId instance = ready(affine(1));
   EXPECT_THAT(run(instance, with_x(floats(1))).payload, HasSubstr("3072 bytes of device memory"));
+}
+
+// ---- tasks of many kernels, which are graphs of the driver
+
+// t = x / 2, m += t, t = m / 2, m += t, ... : t is a temporary that begins with zeros, m goes in and out.
+KernelTask zigzag(std::size_t kernels, std::uint32_t iterations) {
+  KernelTask task;
+  task.buffers = {buffer("x", BufferRole::kInput), buffer("w", BufferRole::kConstant, "w"),
+                  buffer("m", BufferRole::kInOut), buffer("t", BufferRole::kTemporary)};
+  task.buffers[3].zeroed = true;
+  task.iterations = iterations;
+  const auto add = [](std::uint32_t from, std::uint32_t to) {
+    return launch("accumulate", {BufferArgument{.buffer = from}, BufferArgument{.buffer = to}});
+  };
+  task.kernels = {add(0, 3), add(1, 3)};
+  while (task.kernels.size() < kernels) {
+    task.kernels.push_back(add(3, 2));
+    task.kernels.push_back(launch("scale", {BufferArgument{.buffer = 2}, BufferArgument{.buffer = 3}, literal(0.5F)}));
+  }
+  return task;
+}
+
+class Graphs : public DeviceServersTest, public testing::WithParamInterface<bool> {
+ protected:
+  // What two sessions that run at the same time make of twelve inputs, in a memory that holds hardly two calls of them:
+  // buffers are in another place in nearly every call.
+  std::vector<std::string> results(bool plain) {
+    use_servers(12 << 10, 1 << 20, "lru", GetParam(), plain);
+    const InstanceId one = ready(zigzag(30, 1));
+    const InstanceId other = ready(zigzag(6, 30));
+    std::vector<InvocationId> sent;
+    for (int i = 0; i < 12; ++i) {
+      const InstanceId instance = i % 2 == 0 ? one : other;
+      const std::string name = fmt::format("{}-{}", plain ? "plain" : "graph", i);
+      KernelTaskCall call{.inputs = {{0, "x" + std::to_string(i % 5), ""}, {2, "", floats(2)}}, .outputs = {}};
+      if (i >= 2) call.inputs[1] = {2, fmt::format("{}-{}", plain ? "plain" : "graph", i - 2), ""};
+      call.outputs = {{2, name, ""}};
+      sent.push_back(send(instance, call));
+      if (i % 2 == 1) {
+        EXPECT_FALSE(answer(sent[sent.size() - 2]).is_error) << answers_[sent[sent.size() - 2]].payload;
+        EXPECT_FALSE(answer(sent.back()).is_error) << answers_[sent.back()].payload;
+      }
+    }
+    EXPECT_GT(view().counters.evictions, 0u);
+    std::vector<std::string> made;
+    for (int i = 0; i < 12; ++i) made.push_back(fetched(fmt::format("{}-{}", plain ? "plain" : "graph", i)));
+    return made;
+  }
+};
+
+TEST_P(Graphs, ComputeWhatKernelsOneByOneDo) {
+  objects_.put("w", floats(3));
+  for (int i = 0; i < 5; ++i) objects_.put("x" + std::to_string(i), floats(static_cast<float>(i)));
+  const std::vector<std::string> graphs = results(false);
+  const std::vector<std::string> plain = results(true);
+  EXPECT_TRUE(graphs == plain);  // too long to print
+  EXPECT_NE(graphs[0], graphs[2]);
+}
+INSTANTIATE_TEST_SUITE_P(Isolation, Graphs, testing::Bool());
+
+TEST_F(DeviceServersTest, AFaultInTheMiddleOfAGraphFailsItsOwnCallAndNoOther) {
+  objects_.put("w", floats(0));
+  objects_.put("x", floats(1));
+  KernelTask faulty = zigzag(20, 1);
+  faulty.kernels[10] = launch("wild", {BufferArgument{.buffer = 2}});
+  const InstanceId bad = ready(faulty);
+  const InstanceId good = ready(zigzag(20, 1));
+  const KernelTaskCall call{.inputs = {{0, "x", ""}, {2, "", floats(0)}}, .outputs = {}};
+  const InvocationId fault = send(bad, call);
+  const InvocationId fine = send(good, call);
+  EXPECT_THAT(answer(fault).payload, HasSubstr("700"));
+  EXPECT_FALSE(answer(fine).is_error);
+  EXPECT_EQ(output(run(good, call)), output(answer(fine)));
 }
 
 // ---- one server for all tenants

@@ -37,10 +37,11 @@ Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const ObjectCacheOptions& options,
-                                                           AddressSpaces spaces, Send send) {
+                                                           AddressSpaces spaces, Launching launching, Send send) {
   auto objects = DeviceObjects::create(cuda, options, spaces);
   if (!objects) return fail(objects.error());
-  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), spaces, std::move(send)));
+  std::unique_ptr<TaskExecutor> executor(
+      new TaskExecutor(cuda, *std::move(objects), spaces, launching, std::move(send)));
   for (std::size_t i = 0; i < kLanes; ++i) {
     auto lane = LaunchLane::create(cuda);
     if (!lane) return fail(lane.error());
@@ -54,10 +55,12 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   return executor;
 }
 
-TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send)
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces,
+                           Launching launching, Send send)
     : cuda_(cuda),
       objects_(std::move(objects)),
       spaces_(spaces),
+      launching_(launching),
       send_(std::move(send)),
       modules_(cuda),
       fenced_(cuda, *objects_),
@@ -146,7 +149,7 @@ Result<std::unique_ptr<KernelSession>> TaskExecutor::load_session(wire::Register
     for (const wire::ModuleImage& image : frame.modules) signatures.push_back(fenced_.signatures(range, image.sha256));
     if (Status valid = validate_task(*task, signatures, cuda_.limits()); !valid) return fail(valid.error());
   }
-  auto session = KernelSession::create(cuda_, *std::move(task), modules);
+  auto session = KernelSession::create(cuda_, *std::move(task), modules, launching_);
   if (!session) return session;
   for (const auto& lane : lanes_) {
     if (Status events = lane->need_events(cuda_, (*session)->plan().events); !events) return fail(events.error());

@@ -36,7 +36,7 @@ class TaskExecutor {
  public:
   using Send = std::function<void(const wire::FrameToNode&)>;
   static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const ObjectCacheOptions& options,
-                                                      AddressSpaces spaces, Send send);
+                                                      AddressSpaces spaces, Launching launching, Send send);
 
   void handle(wire::FrameToServer frame, std::span<const UniqueFd> descriptors);
   // Answers what is done and starts what can be. False: the context is lost and has been reported; end the process.
@@ -80,7 +80,8 @@ class TaskExecutor {
     std::string error;
   };
 
-  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Send send);
+  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, AddressSpaces spaces, Launching launching,
+               Send send);
 
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
@@ -121,6 +122,7 @@ class TaskExecutor {
   CudaContext& cuda_;
   std::unique_ptr<DeviceObjects> objects_;
   const AddressSpaces spaces_;
+  const Launching launching_;
   const Send send_;
   KernelCache modules_;
   FencedModules fenced_;
