@@ -294,8 +294,8 @@ Result<CUmodule> CudaContext::load_module(const std::string& image) {
   const CUresult code = library_->load(&module, image.c_str(), options.size(), options.data(), values.data());
   if (code == CUDA_SUCCESS) return module;
   log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
-  return fail(Errc::kInvalidArgument, "the driver refuses the module: {}{}{}", describe(code), log.empty() ? "" : ": ",
-              log);
+  const Errc kind = code == CUDA_ERROR_OUT_OF_MEMORY ? Errc::kResourceExhausted : Errc::kInvalidArgument;
+  return fail(kind, "the driver refuses the module: {}{}{}", describe(code), log.empty() ? "" : ": ", log);
 }
 
 void CudaContext::unload_module(CUmodule module) {

@@ -45,7 +45,7 @@ class CudaContext {
   bool pin(void* memory, Bytes bytes, bool read_only);  // false: this driver does not; copies work all the same
   void unpin(void* memory);
 
-  // kInvalidArgument with the compiler's own words.
+  // kInvalidArgument with the compiler's own words; kResourceExhausted.
   Result<CUmodule> load_module(const std::string& image);
   void unload_module(CUmodule module);
   // With `dynamic_shared` bytes of shared memory allowed at its launch.

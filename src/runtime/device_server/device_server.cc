@@ -38,8 +38,9 @@ class Server {
         cache.device = cache.device - Bytes(static_cast<std::int64_t>(slack));
       }
     }
-    auto executor = TaskExecutor::create(*cuda_, cache, options.spaces, options.launching,
-                                         [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
+    auto executor = TaskExecutor::create(
+        *cuda_, {.cache = cache, .spaces = options.spaces, .launching = options.launching, .modules = options.modules},
+        [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
     if (!executor) return fail(executor.error());
     executor_ = *std::move(executor);
     channel_.send(encode(wire::ServerReady{cuda_->device_name(), static_cast<std::uint64_t>(cache.device.count())}));

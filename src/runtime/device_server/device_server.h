@@ -6,6 +6,7 @@
 
 #include "runtime/device_server/device_objects.h"
 #include "runtime/device_server/kernel_session.h"
+#include "runtime/device_server/module_order.h"
 
 namespace fairlead {
 
@@ -15,6 +16,7 @@ struct DeviceServerOptions {
   ObjectCacheOptions cache;  // device 0: as much as is free at the start, less a reserve
   AddressSpaces spaces = AddressSpaces::kOne;  // kPerTenant: the domain is all tenants
   Launching launching = Launching::kGraphs;
+  ModuleLimits modules;
 };
 
 // Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.

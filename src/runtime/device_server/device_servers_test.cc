@@ -168,12 +168,13 @@ class DeviceServersTest : public testing::Test {
   }
 
   void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false,
-                   bool plain = false) {
+                   bool plain = false, int modules = 0) {
     DeviceServersOptions options;
     options.program = DEVICE_SERVER;
     options.arguments = {SOFTGPU_FOLDER, std::to_string(device), std::to_string(host), eviction};
     if (one_for_all) options.arguments.emplace_back("fence");
     if (plain) options.arguments.emplace_back("plain");
+    if (modules > 0) options.arguments.push_back("modules=" + std::to_string(modules));
     options.one_for_all = one_for_all;
     servers_.reset();
     servers_ = std::make_unique<DeviceServers>(
@@ -500,6 +501,53 @@ TEST_F(DeviceServersTest, AFaultInTheMiddleOfAGraphFailsItsOwnCallAndNoOther) {
   EXPECT_EQ(output(run(good, call)), output(answer(fine)));
 }
 
+// ---- modules that no session uses
+
+std::string version(int number) {
+  return kKernels + "// " + std::to_string(number) + "\n";
+}
+
+class Modules : public DeviceServersTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    DeviceServersTest::SetUp();
+    use_servers(64 << 20, 64 << 20, "cost", GetParam(), false, 2);
+    objects_.put("w", floats(3));
+  }
+  void end(InstanceId instance) {
+    servers_->kill(instance);
+    run_until([&] { return gone_.contains(instance); });
+  }
+};
+
+TEST_P(Modules, AreUnloadedWhenTheyAreManyAndLoadedAgainWhenTheyComeBack) {
+  const InstanceId stays = ready(affine(1), "default", version(100));
+  std::uint64_t most = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 6; ++i) {
+      const InstanceId instance = ready(affine(2), "default", version(i));
+      ASSERT_EQ(output(run(instance, with_x(floats(1)))), floats(5, 3));
+      most = std::max(most, view().counters.modules);
+      end(instance);
+    }
+  }
+  EXPECT_LE(most, 5u);  // that which stays, the last one's, two that wait, and one that goes with the next frame
+  EXPECT_EQ(output(run(stays, with_x(floats(1)))), floats(4, 2));
+  EXPECT_EQ(view().restarts, 0u);
+}
+
+TEST_P(Modules, AreUnloadedWhileOtherCallsRun) {
+  const InstanceId busy = ready(affine(1), "default", version(100));
+  busy_ = {busy};
+  send(busy, with_x(floats(1)));
+  for (int i = 0; i < 12; ++i) end(ready(affine(2), "default", version(i)));
+  busy_.clear();
+  const InstanceId last = ready(affine(2), "default", version(0));
+  EXPECT_EQ(output(run(last, with_x(floats(1)))), floats(5, 3));
+  EXPECT_LE(view().counters.modules, 7u);  // two of sessions, twice two, and one that goes with the next frame
+}
+INSTANTIATE_TEST_SUITE_P(Isolation, Modules, testing::Bool());
+
 // ---- one server for all tenants
 
 class SharedServerTest : public DeviceServersTest {
@@ -571,6 +619,39 @@ TEST_F(SharedServerTest, ModuleVariablesAreTheTenantsOwnAndLastFromCallToCall) {
   EXPECT_EQ(first(a), floats(7).substr(0, 4));
   EXPECT_EQ(first(b), floats(6).substr(0, 4));
 }
+
+// Variables may have 64 MiB: these have 96, one after the other. Where few modules stay they make room for each other, where
+// many may, those that nobody uses go when there is no room.
+class Variables : public SharedServerTest, public testing::WithParamInterface<int> {};
+
+TEST_P(Variables, OfUnloadedModulesMakeRoomForThoseOfOthersAndBeginAnew) {
+  use_servers(128 << 20, 64 << 20, "cost", true, false, GetParam());
+  KernelTask task = only("bump");
+  task.buffers[0].zeroed = true;
+  for (int i = 0; i < 12; ++i) {
+    const std::string module = fmt::format(R"(.version 6.0
+.target sm_70
+.address_size 64
+.global .align 4 .f32 count = 0f40A00000;
+.global .align 4 .b8 table[{}];
+.visible .entry bump(.param .u64 y)
+{{
+  .reg .f32 %f; .reg .b64 %y;
+  ld.param.u64 %y, [y]; ld.global.f32 %f, [count]; add.f32 %f, %f, 0f3F800000; st.global.f32 [count], %f;
+  st.global.f32 [table+4096], %f;
+  st.global.f32 [%y], %f;
+  ret;
+}}
+)",
+                                           (8 << 20) - 4096 * i);
+    const InstanceId instance = ready(task, "tenant-a", module);
+    ASSERT_FALSE(gone_.contains(instance)) << gone_[instance].reason;
+    EXPECT_EQ(output(run(instance, {})).substr(0, 4), floats(6).substr(0, 4));
+    servers_->kill(instance);
+    run_until([&] { return gone_.contains(instance); });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(ModulesThatStay, Variables, testing::Values(1, 100));
 
 TEST_F(SharedServerTest, AFaultOfOneTenantDoesNotFailAnothersCall) {
   objects_.put("w", floats(0));

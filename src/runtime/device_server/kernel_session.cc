@@ -13,17 +13,6 @@ constexpr std::size_t kArgumentAlignment = 16;
 
 }  // namespace
 
-CUmodule KernelCache::find(const std::string& key) const {
-  const auto found = modules_.find(key);
-  return found == modules_.end() ? nullptr : found->second;
-}
-
-Result<CUmodule> KernelCache::load(const std::string& key, const std::string& image) {
-  auto module = cuda_.load_module(image);
-  if (module) modules_[key] = *module;
-  return module;
-}
-
 Result<std::unique_ptr<LaunchLane>> LaunchLane::create(CudaContext& cuda) {
   auto lane = std::make_unique<LaunchLane>();
   const auto fork = cuda.make_event(false);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,19 +17,6 @@
 #include "runtime/device_server/launch_plan.h"
 
 namespace fairlead {
-
-// Modules by a key that names their code, such as the digest of the image: what two sessions share is loaded once, and
-// stays for those to come.
-class KernelCache {
- public:
-  explicit KernelCache(CudaContext& cuda) : cuda_(cuda) {}
-  CUmodule find(const std::string& key) const;
-  Result<CUmodule> load(const std::string& key, const std::string& image);
-
- private:
-  CudaContext& cuda_;
-  std::map<std::string, CUmodule> modules_;
-};
 
 // The streams and events that one call at a time runs on.
 class LaunchLane {
