@@ -18,11 +18,18 @@ SAME = {"hello-cpp": {"n": 8}, "hello-python": {"a": [1, 2, 3, 4, 5, 6, 7, 8], "
 
 
 def launches():
-    times = google_benchmark("device_server_bench", "Launches", repeated=9)
+    times = google_benchmark("device_server_bench", "(Bare|Session)Launches/(1|64|512)$|Launches.*/100$", repeated=9)
     for kernels in (1, 64, 512):
         report(f"ktask_launch_of_{kernels}", times[f"BM_SessionLaunches/{kernels}"] / kernels / 1000, "us",
                baseline=times[f"BM_BareLaunches/{kernels}"] / kernels / 1000, bound=1.2,
                note="host time of one kernel; baseline: a bare loop of cuLaunchKernel")
+    plain = times["BM_SessionLaunches/100"] / 100 / 1000
+    report("ktask_graph_of_100", times["BM_GraphLaunches/100"] / 100 / 1000, "us", baseline=plain, bound=0.3,
+           note="host time of one kernel of a graph whose buffers stay; baseline: the same session kernel by kernel")
+    report("ktask_graph_of_100_partly_moved", times["BM_GraphLaunchesPartlyMoved/100"] / 100 / 1000, "us", baseline=plain,
+           note="one kernel in eight has a buffer that moved since the last call")
+    report("ktask_graph_of_100_moved", times["BM_GraphLaunchesMoved/100"] / 100 / 1000, "us", baseline=plain,
+           note="every kernel has one: on the software GPU a change of parameters costs more than a launch")
 
 
 def chain(folder, kernels):

@@ -13,6 +13,7 @@ struct Options {
   std::int64_t host_bytes = std::int64_t{4} << 30;
   std::string eviction = "cost";
   std::string isolation = "process";
+  std::string launching = "graphs";
 };
 
 }  // namespace
@@ -25,6 +26,7 @@ void add_device_server(Cli& cli) {
     settings.cache.host = Bytes(options->host_bytes);
     settings.cache.eviction = cache_eviction_named(options->eviction).value_or(CacheEviction::kCost);
     if (options->isolation == "fence") settings.spaces = AddressSpaces::kPerTenant;
+    if (options->launching == "plain") settings.launching = Launching::kPlain;
     return device_server(settings);
   });
   command.group("");  // not in the help
@@ -35,6 +37,8 @@ void add_device_server(Cli& cli) {
       ->check(CLI::IsMember({"single-use", "lru", "cost"}));
   command.add_option("--isolation", options->isolation, "What keeps tenants apart")
       ->check(CLI::IsMember({"process", "fence"}));
+  command.add_option("--launching", options->launching, "How tasks of many kernels are launched")
+      ->check(CLI::IsMember({"graphs", "plain"}));
 }
 
 }  // namespace fairlead::cli

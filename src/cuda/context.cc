@@ -30,6 +30,8 @@ struct CudaContext::Library {
   }
 
   SharedLibrary shared;
+  GraphCalls graphs;
+  bool has_graphs = false;
   CUdevice device = 0;
   std::string name;
   DeviceLimits limits;
@@ -105,6 +107,7 @@ Status CudaContext::Library::bind() {
                                shared.bind(event_elapsed, "cuEventElapsedTime")}) {
     if (!status) return status;
   }
+  has_graphs = static_cast<bool>(graphs.bind(shared));
   return {};
 }
 
@@ -291,8 +294,8 @@ Result<CUmodule> CudaContext::load_module(const std::string& image) {
   const CUresult code = library_->load(&module, image.c_str(), options.size(), options.data(), values.data());
   if (code == CUDA_SUCCESS) return module;
   log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
-  return fail(Errc::kInvalidArgument, "the driver refuses the module: {}{}{}", describe(code), log.empty() ? "" : ": ",
-              log);
+  const Errc kind = code == CUDA_ERROR_OUT_OF_MEMORY ? Errc::kResourceExhausted : Errc::kInvalidArgument;
+  return fail(kind, "the driver refuses the module: {}{}{}", describe(code), log.empty() ? "" : ": ", log);
 }
 
 void CudaContext::unload_module(CUmodule module) {
@@ -315,6 +318,10 @@ Result<CUfunction> CudaContext::find_kernel(CUmodule module, const std::string& 
   if (code == CUDA_SUCCESS) return function;
   return fail(Errc::kInvalidArgument, "kernel {} with {} bytes of dynamic shared memory: {}", name, dynamic_shared,
               describe(code));
+}
+
+const GraphCalls* CudaContext::graphs() const {
+  return library_->has_graphs ? &library_->graphs : nullptr;
 }
 
 Result<CUstream> CudaContext::make_stream() {

@@ -11,6 +11,7 @@
 #include "abi/cuda.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "cuda/graph_calls.h"
 #include "model/kernel_task.h"
 
 namespace fairlead {
@@ -44,11 +45,13 @@ class CudaContext {
   bool pin(void* memory, Bytes bytes, bool read_only);  // false: this driver does not; copies work all the same
   void unpin(void* memory);
 
-  // kInvalidArgument with the compiler's own words.
+  // kInvalidArgument with the compiler's own words; kResourceExhausted.
   Result<CUmodule> load_module(const std::string& image);
   void unload_module(CUmodule module);
   // With `dynamic_shared` bytes of shared memory allowed at its launch.
   Result<CUfunction> find_kernel(CUmodule module, const std::string& name, std::uint32_t dynamic_shared);
+
+  const GraphCalls* graphs() const;  // null: the driver lacks some of them
 
   Result<CUstream> make_stream();
   Result<CUevent> make_event(bool timed);

@@ -51,7 +51,7 @@ void visit_fields(Fields& f, SessionReady& x) {
 template <typename Fields>
 void visit_fields(Fields& f, ServerCounters& x) {
   f(x.hits), f(x.host_hits), f(x.misses), f(x.evictions), f(x.write_backs), f(x.loaded_bytes), f(x.written_back_bytes);
-  f(x.device_used), f(x.device_mapped), f(x.host_used);
+  f(x.device_used), f(x.device_mapped), f(x.host_used), f(x.modules);
 }
 template <typename Fields>
 void visit_fields(Fields& f, Duration& x) {

@@ -49,7 +49,7 @@ struct BoundObject {
 struct ModuleImage {
   std::string sha256;
   std::uint64_t bytes = 0;
-  std::int32_t descriptor = kNoDescriptor;  // none: the server has loaded it for another session
+  std::int32_t descriptor = kNoDescriptor;  // always there: the node does not know what the server has unloaded
   bool operator==(const ModuleImage&) const = default;
 };
 
@@ -101,6 +101,7 @@ struct ServerCounters {
   std::uint64_t hits = 0, host_hits = 0, misses = 0, evictions = 0, write_backs = 0;
   std::uint64_t loaded_bytes = 0, written_back_bytes = 0;
   std::uint64_t device_used = 0, device_mapped = 0, host_used = 0;  // now
+  std::uint64_t modules = 0;                                        // loaded now
   bool operator==(const ServerCounters&) const = default;
 };
 struct CallDone {

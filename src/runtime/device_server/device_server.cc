@@ -27,18 +27,20 @@ class Server {
  public:
   Server(std::unique_ptr<CudaContext> cuda, int socket) : cuda_(std::move(cuda)), channel_(UniqueFd(socket)) {}
 
-  Status start(ObjectCacheOptions cache, AddressSpaces spaces) {
+  Status start(const DeviceServerOptions& options) {
+    ObjectCacheOptions cache = options.cache;
     const auto free = cuda_->free_memory();
     if (!free) return fail(free.error());
     if (cache.device == Bytes(0)) {
       cache.device = *free - std::min(Bytes(kReserve), Bytes(free->count() / 8));
-      if (spaces == AddressSpaces::kPerTenant) {
+      if (options.spaces == AddressSpaces::kPerTenant) {
         const auto slack = DeviceObjects::slack(static_cast<std::uint64_t>(cache.device.count()));
         cache.device = cache.device - Bytes(static_cast<std::int64_t>(slack));
       }
     }
-    auto executor = TaskExecutor::create(*cuda_, cache, spaces,
-                                         [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
+    auto executor = TaskExecutor::create(
+        *cuda_, {.cache = cache, .spaces = options.spaces, .launching = options.launching, .modules = options.modules},
+        [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
     if (!executor) return fail(executor.error());
     executor_ = *std::move(executor);
     channel_.send(encode(wire::ServerReady{cuda_->device_name(), static_cast<std::uint64_t>(cache.device.count())}));
@@ -112,7 +114,7 @@ int device_server(const DeviceServerOptions& options) {
     return 1;
   }
   Server server(*std::move(cuda), options.socket);
-  if (Status started = server.start(options.cache, options.spaces); !started) {
+  if (Status started = server.start(options); !started) {
     spdlog::error("device server: {}", started.error().message);
     return 1;
   }

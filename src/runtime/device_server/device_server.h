@@ -5,6 +5,8 @@
 #include <string>
 
 #include "runtime/device_server/device_objects.h"
+#include "runtime/device_server/kernel_session.h"
+#include "runtime/device_server/module_order.h"
 
 namespace fairlead {
 
@@ -13,6 +15,8 @@ struct DeviceServerOptions {
   std::string library_dir;   // of the GPU; "": the system's. CUDA_VISIBLE_DEVICES says which is its first
   ObjectCacheOptions cache;  // device 0: as much as is free at the start, less a reserve
   AddressSpaces spaces = AddressSpaces::kOne;  // kPerTenant: the domain is all tenants
+  Launching launching = Launching::kGraphs;
+  ModuleLimits modules;
 };
 
 // Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.

@@ -144,7 +144,6 @@ void DeviceServers::forget_process(Server& server, const std::string& reason) {
   server.ready = false;
   server.by_content.clear();
   server.held.clear();
-  server.modules.clear();
   for (const auto& [name, output] : std::exchange(server.outputs, {})) {
     const auto known = objects_.look_up(name);
     if (!known || !known->on_device || known->created_ms != output.created_ms) continue;
@@ -275,11 +274,9 @@ void DeviceServers::register_session(Session& session) {
       return post([this, instance = session.instance, why] { end_session(instance, why, ""); });
     }
     image.bytes = static_cast<std::uint64_t>(info.st_size);
-    if (!server.modules.contains({session.spec.tenant, image.sha256})) {
-      image.descriptor = static_cast<std::int32_t>(descriptors.size());
-      descriptors.push_back(file.get());
-      images.push_back(std::move(file));
-    }
+    image.descriptor = static_cast<std::int32_t>(descriptors.size());
+    descriptors.push_back(file.get());
+    images.push_back(std::move(file));
     frame.modules.push_back(std::move(image));
   }
   for (const BoundPtr& bound : session.constants) {
@@ -299,9 +296,6 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   Session& session = found->second;
   if (!frame.error.empty()) {
     return end_session(session.instance, frame.error, task_error_json("KernelTask.InvalidTask", frame.error));
-  }
-  for (const KernelModule& module : session.spec.task->task.modules) {
-    server.modules.insert({session.spec.tenant, module.sha256});
   }
   server.view.phases.kernel_init += Duration(frame.init_ns);
   session.state = SessionState::kReady;

@@ -105,7 +105,6 @@ class DeviceServers {
     // By tenant and content, key, digest: equal bytes of two tenants are two.
     std::map<ObjectKey, std::uint64_t> by_content;
     std::map<ObjectKey, OutputOnDevice> outputs;
-    std::set<ObjectKey> modules;   // that it has loaded
     std::set<std::uint64_t> held;  // objects whose bytes the process has, as far as we know
     std::deque<InvocationId> unsent;
     std::set<InvocationId> sent;

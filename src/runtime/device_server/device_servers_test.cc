@@ -167,11 +167,14 @@ class DeviceServersTest : public testing::Test {
     fs::remove_all(home_);
   }
 
-  void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false) {
+  void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false,
+                   bool plain = false, int modules = 0) {
     DeviceServersOptions options;
     options.program = DEVICE_SERVER;
     options.arguments = {SOFTGPU_FOLDER, std::to_string(device), std::to_string(host), eviction};
     if (one_for_all) options.arguments.emplace_back("fence");
+    if (plain) options.arguments.emplace_back("plain");
+    if (modules > 0) options.arguments.push_back("modules=" + std::to_string(modules));
     options.one_for_all = one_for_all;
     options.idle_limit = idle_limit_;
     servers_.reset();
@@ -483,6 +486,126 @@ TEST_F(DeviceServersTest, AServerWithoutSessionsEndsUnlessItHoldsOutputs) {
   run_until([&] { return servers_->views().empty(); });
 }
 
+// ---- tasks of many kernels, which are graphs of the driver
+
+// t = x / 2, m += t, t = m / 2, m += t, ... : t is a temporary that begins with zeros, m goes in and out.
+KernelTask zigzag(std::size_t kernels, std::uint32_t iterations) {
+  KernelTask task;
+  task.buffers = {buffer("x", BufferRole::kInput), buffer("w", BufferRole::kConstant, "w"),
+                  buffer("m", BufferRole::kInOut), buffer("t", BufferRole::kTemporary)};
+  task.buffers[3].zeroed = true;
+  task.iterations = iterations;
+  const auto add = [](std::uint32_t from, std::uint32_t to) {
+    return launch("accumulate", {BufferArgument{.buffer = from}, BufferArgument{.buffer = to}});
+  };
+  task.kernels = {add(0, 3), add(1, 3)};
+  while (task.kernels.size() < kernels) {
+    task.kernels.push_back(add(3, 2));
+    task.kernels.push_back(launch("scale", {BufferArgument{.buffer = 2}, BufferArgument{.buffer = 3}, literal(0.5F)}));
+  }
+  return task;
+}
+
+class Graphs : public DeviceServersTest, public testing::WithParamInterface<bool> {
+ protected:
+  // What two sessions that run at the same time make of twelve inputs, in a memory that holds hardly two calls of them:
+  // buffers are in another place in nearly every call.
+  std::vector<std::string> results(bool plain) {
+    use_servers(12 << 10, 1 << 20, "lru", GetParam(), plain);
+    const InstanceId one = ready(zigzag(30, 1));
+    const InstanceId other = ready(zigzag(6, 30));
+    std::vector<InvocationId> sent;
+    for (int i = 0; i < 12; ++i) {
+      const InstanceId instance = i % 2 == 0 ? one : other;
+      const std::string name = fmt::format("{}-{}", plain ? "plain" : "graph", i);
+      KernelTaskCall call{.inputs = {{0, "x" + std::to_string(i % 5), ""}, {2, "", floats(2)}}, .outputs = {}};
+      if (i >= 2) call.inputs[1] = {2, fmt::format("{}-{}", plain ? "plain" : "graph", i - 2), ""};
+      call.outputs = {{2, name, ""}};
+      sent.push_back(send(instance, call));
+      if (i % 2 == 1) {
+        EXPECT_FALSE(answer(sent[sent.size() - 2]).is_error) << answers_[sent[sent.size() - 2]].payload;
+        EXPECT_FALSE(answer(sent.back()).is_error) << answers_[sent.back()].payload;
+      }
+    }
+    EXPECT_GT(view().counters.evictions, 0u);
+    std::vector<std::string> made;
+    for (int i = 0; i < 12; ++i) made.push_back(fetched(fmt::format("{}-{}", plain ? "plain" : "graph", i)));
+    return made;
+  }
+};
+
+TEST_P(Graphs, ComputeWhatKernelsOneByOneDo) {
+  objects_.put("w", floats(3));
+  for (int i = 0; i < 5; ++i) objects_.put("x" + std::to_string(i), floats(static_cast<float>(i)));
+  const std::vector<std::string> graphs = results(false);
+  const std::vector<std::string> plain = results(true);
+  EXPECT_TRUE(graphs == plain);  // too long to print
+  EXPECT_NE(graphs[0], graphs[2]);
+}
+INSTANTIATE_TEST_SUITE_P(Isolation, Graphs, testing::Bool());
+
+TEST_F(DeviceServersTest, AFaultInTheMiddleOfAGraphFailsItsOwnCallAndNoOther) {
+  objects_.put("w", floats(0));
+  objects_.put("x", floats(1));
+  KernelTask faulty = zigzag(20, 1);
+  faulty.kernels[10] = launch("wild", {BufferArgument{.buffer = 2}});
+  const InstanceId bad = ready(faulty);
+  const InstanceId good = ready(zigzag(20, 1));
+  const KernelTaskCall call{.inputs = {{0, "x", ""}, {2, "", floats(0)}}, .outputs = {}};
+  const InvocationId fault = send(bad, call);
+  const InvocationId fine = send(good, call);
+  EXPECT_THAT(answer(fault).payload, HasSubstr("700"));
+  EXPECT_FALSE(answer(fine).is_error);
+  EXPECT_EQ(output(run(good, call)), output(answer(fine)));
+}
+
+// ---- modules that no session uses
+
+std::string version(int number) {
+  return kKernels + "// " + std::to_string(number) + "\n";
+}
+
+class Modules : public DeviceServersTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    DeviceServersTest::SetUp();
+    use_servers(64 << 20, 64 << 20, "cost", GetParam(), false, 2);
+    objects_.put("w", floats(3));
+  }
+  void end(InstanceId instance) {
+    servers_->kill(instance);
+    run_until([&] { return gone_.contains(instance); });
+  }
+};
+
+TEST_P(Modules, AreUnloadedWhenTheyAreManyAndLoadedAgainWhenTheyComeBack) {
+  const InstanceId stays = ready(affine(1), "default", version(100));
+  std::uint64_t most = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 6; ++i) {
+      const InstanceId instance = ready(affine(2), "default", version(i));
+      ASSERT_EQ(output(run(instance, with_x(floats(1)))), floats(5, 3));
+      most = std::max(most, view().counters.modules);
+      end(instance);
+    }
+  }
+  EXPECT_LE(most, 5u);  // that which stays, the last one's, two that wait, and one that goes with the next frame
+  EXPECT_EQ(output(run(stays, with_x(floats(1)))), floats(4, 2));
+  EXPECT_EQ(view().restarts, 0u);
+}
+
+TEST_P(Modules, AreUnloadedWhileOtherCallsRun) {
+  const InstanceId busy = ready(affine(1), "default", version(100));
+  busy_ = {busy};
+  send(busy, with_x(floats(1)));
+  for (int i = 0; i < 12; ++i) end(ready(affine(2), "default", version(i)));
+  busy_.clear();
+  const InstanceId last = ready(affine(2), "default", version(0));
+  EXPECT_EQ(output(run(last, with_x(floats(1)))), floats(5, 3));
+  EXPECT_LE(view().counters.modules, 7u);  // two of sessions, twice two, and one that goes with the next frame
+}
+INSTANTIATE_TEST_SUITE_P(Isolation, Modules, testing::Bool());
+
 // ---- one server for all tenants
 
 class SharedServerTest : public DeviceServersTest {
@@ -554,6 +677,39 @@ TEST_F(SharedServerTest, ModuleVariablesAreTheTenantsOwnAndLastFromCallToCall) {
   EXPECT_EQ(first(a), floats(7).substr(0, 4));
   EXPECT_EQ(first(b), floats(6).substr(0, 4));
 }
+
+// Variables may have 64 MiB: these have 96, one after the other. Where few modules stay they make room for each other, where
+// many may, those that nobody uses go when there is no room.
+class Variables : public SharedServerTest, public testing::WithParamInterface<int> {};
+
+TEST_P(Variables, OfUnloadedModulesMakeRoomForThoseOfOthersAndBeginAnew) {
+  use_servers(128 << 20, 64 << 20, "cost", true, false, GetParam());
+  KernelTask task = only("bump");
+  task.buffers[0].zeroed = true;
+  for (int i = 0; i < 12; ++i) {
+    const std::string module = fmt::format(R"(.version 6.0
+.target sm_70
+.address_size 64
+.global .align 4 .f32 count = 0f40A00000;
+.global .align 4 .b8 table[{}];
+.visible .entry bump(.param .u64 y)
+{{
+  .reg .f32 %f; .reg .b64 %y;
+  ld.param.u64 %y, [y]; ld.global.f32 %f, [count]; add.f32 %f, %f, 0f3F800000; st.global.f32 [count], %f;
+  st.global.f32 [table+4096], %f;
+  st.global.f32 [%y], %f;
+  ret;
+}}
+)",
+                                           (8 << 20) - 4096 * i);
+    const InstanceId instance = ready(task, "tenant-a", module);
+    ASSERT_FALSE(gone_.contains(instance)) << gone_[instance].reason;
+    EXPECT_EQ(output(run(instance, {})).substr(0, 4), floats(6).substr(0, 4));
+    servers_->kill(instance);
+    run_until([&] { return gone_.contains(instance); });
+  }
+}
+INSTANTIATE_TEST_SUITE_P(ModulesThatStay, Variables, testing::Values(1, 100));
 
 TEST_F(SharedServerTest, AFaultOfOneTenantDoesNotFailAnothersCall) {
   objects_.put("w", floats(0));

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/kernel_task.h"
@@ -21,24 +21,33 @@ class FencedModules {
   // PTX for the driver; its variables are in the range, with their initial values. kInvalidArgument: the image has no PTX
   // for this device, or the fence's words; kTooLarge, kResourceExhausted: no room for its variables.
   // The task's arguments must fit signatures() of what came out: the driver reads as many bytes as that says.
-  Result<std::string> fence(Instant now, DeviceObjects::RangeIndex range, const std::string& sha256,
+  // `key` names it until it is forgotten, also where the result is an error.
+  Result<std::string> fence(Instant now, DeviceObjects::RangeIndex range, const std::string& key,
                             const std::string& image);
   // REQUIRES: fenced before.
-  const std::vector<KernelSignature>& signatures(DeviceObjects::RangeIndex range, const std::string& sha256) const {
-    return modules_.at({range, sha256}).kernels;
-  }
+  const std::vector<KernelSignature>& signatures(const std::string& key) const { return modules_.at(key).kernels; }
+  // It is not loaded any more, or was not: the room of its variables is for the next module of its range.
+  void forget(const std::string& key);
 
  private:
+  struct Variables {
+    CUdeviceptr address = 0;
+    std::uint64_t bytes = 0;
+  };
   struct Module {
-    CUdeviceptr variables = 0;
+    DeviceObjects::RangeIndex range = 0;
+    Variables variables;
     std::vector<KernelSignature> kernels;
   };
+  Result<Variables> take_room(Instant now, DeviceObjects::RangeIndex range, std::uint64_t bytes);
+  std::optional<Variables> take_left_room(DeviceObjects::RangeIndex range, std::uint64_t bytes, std::uint64_t most);
   Result<std::string> take_kernels(Module& module, std::string ptx);
 
   CudaContext& cuda_;
   DeviceObjects& objects_;
-  // Of modules that the driver refused too: a tenant that tries again takes no more room.
-  std::map<std::pair<DeviceObjects::RangeIndex, std::string>, Module> modules_;
+  std::map<std::string, Module> modules_;
+  // Room that forgotten modules left, by its bytes.
+  std::map<DeviceObjects::RangeIndex, std::multimap<std::uint64_t, CUdeviceptr>> left_;
 };
 
 }  // namespace fairlead

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "runtime/device_server/range_allocator.h"
 
 namespace fairlead {
@@ -11,17 +12,6 @@ namespace {
 constexpr std::size_t kArgumentAlignment = 16;
 
 }  // namespace
-
-CUmodule KernelCache::find(const std::string& key) const {
-  const auto found = modules_.find(key);
-  return found == modules_.end() ? nullptr : found->second;
-}
-
-Result<CUmodule> KernelCache::load(const std::string& key, const std::string& image) {
-  auto module = cuda_.load_module(image);
-  if (module) modules_[key] = *module;
-  return module;
-}
 
 Result<std::unique_ptr<LaunchLane>> LaunchLane::create(CudaContext& cuda) {
   auto lane = std::make_unique<LaunchLane>();
@@ -49,13 +39,17 @@ Status LaunchLane::need_events(CudaContext& cuda, std::uint32_t count) {
 }
 
 Result<std::unique_ptr<KernelSession>> KernelSession::create(CudaContext& cuda, KernelTask task,
-                                                             const std::vector<CUmodule>& modules) {
+                                                             const std::vector<CUmodule>& modules,
+                                                             Launching launching) {
   auto session = std::make_unique<KernelSession>();
   session->task_ = std::move(task);
   if (Status resolved = session->resolve(cuda, modules); !resolved) return fail(resolved.error());
   session->lay_out_arguments();
   session->lay_out_temporaries();
-  session->plan_ = make_launch_plan(dependencies(session->task_), LaunchLane::kStreams);
+  const auto before = dependencies(session->task_);
+  session->plan_ = make_launch_plan(before, LaunchLane::kStreams);
+  const bool many = session->kernels_.size() * session->task_.iterations >= kMinGraphLaunches;
+  if (launching == Launching::kGraphs && many) session->instantiate(cuda, before);
   return session;
 }
 
@@ -79,18 +73,18 @@ void KernelSession::lay_out_arguments() {
     values_.resize(values_.size() + bytes);
     return value_offsets_.back();
   };
-  for (std::size_t k = 0; k < task_.kernels.size(); ++k) {
-    kernels_[k].first_argument = static_cast<std::uint32_t>(value_offsets_.size());
-    for (const KernelArgument& argument : task_.kernels[k].arguments) {
+  for (std::uint32_t kernel = 0; kernel < task_.kernels.size(); ++kernel) {
+    kernels_[kernel].first_argument = static_cast<std::uint32_t>(value_offsets_.size());
+    for (const KernelArgument& argument : task_.kernels[kernel].arguments) {
       if (const auto* buffer = std::get_if<BufferArgument>(&argument)) {
-        patches_.push_back({reserve(sizeof(CUdeviceptr)), buffer->buffer, buffer->offset});
+        patches_.push_back({kernel, reserve(sizeof(CUdeviceptr)), buffer->buffer, buffer->offset});
         continue;
       }
       const auto& literal = std::get<LiteralArgument>(argument);
       const std::uint32_t at = reserve(literal.bytes.size());
       std::memcpy(values_.data() + at, literal.bytes.data(), literal.bytes.size());
       for (const LiteralArgument::Relocation& relocation : literal.relocations) {
-        patches_.push_back({at + relocation.at, relocation.target.buffer, relocation.target.offset});
+        patches_.push_back({kernel, at + relocation.at, relocation.target.buffer, relocation.target.offset});
       }
     }
   }
@@ -108,13 +102,61 @@ void KernelSession::lay_out_temporaries() {
 }
 
 CUresult KernelSession::launch(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses) {
+  rekey(addresses);
+  std::uint32_t left = task_.iterations;
+  CUresult code = graph_ ? launch_graph(cuda, lane, left) : CUDA_SUCCESS;
+  for (; left > 0 && code == CUDA_SUCCESS; --left) code = launch_once(cuda, lane);
+  return code;
+}
+
+void KernelSession::rekey(const std::vector<CUdeviceptr>& addresses) {
+  changed_.clear();
   for (const Patch& patch : patches_) {
     const CUdeviceptr address = addresses[patch.buffer] + patch.offset;
-    std::memcpy(values_.data() + patch.at, &address, sizeof address);
+    char* const value = values_.data() + patch.at;
+    if (std::memcmp(value, &address, sizeof address) == 0) continue;
+    std::memcpy(value, &address, sizeof address);
+    if (changed_.empty() || changed_.back() != patch.kernel) changed_.push_back(patch.kernel);
   }
+}
+
+void KernelSession::instantiate(CudaContext& cuda, const std::vector<std::vector<std::uint32_t>>& before) {
+  std::vector<CUDA_KERNEL_NODE_PARAMS_v1> nodes;
+  for (std::size_t k = 0; k < kernels_.size(); ++k) {
+    const KernelLaunch& launch = task_.kernels[k];
+    CUDA_KERNEL_NODE_PARAMS_v1 node{};
+    node.func = kernels_[k].function;
+    node.gridDimX = launch.grid[0], node.gridDimY = launch.grid[1], node.gridDimZ = launch.grid[2];
+    node.blockDimX = launch.block[0], node.blockDimY = launch.block[1], node.blockDimZ = launch.block[2];
+    node.sharedMemBytes = launch.shared_bytes;
+    node.kernelParams = parameters_.data() + kernels_[k].first_argument;
+    nodes.push_back(node);
+  }
+  auto graph = KernelGraph::create(cuda, std::move(nodes), before, task_.iterations);
+  if (!graph) return give_up_graph(graph.error().message);
+  graph_ = *std::move(graph);
+}
+
+void KernelSession::give_up_graph(const std::string& why) {
+  graph_.reset();
+  static bool said = false;
+  if (!std::exchange(said, true))
+    spdlog::warn("a kernel task is launched kernel by kernel instead of as a graph: {}", why);
+}
+
+// Iterations that the graph does are taken off `left`. Where it is refused before anything ran, they are all left.
+CUresult KernelSession::launch_graph(CudaContext& cuda, LaunchLane& lane, std::uint32_t& left) {
   CUresult code = CUDA_SUCCESS;
-  for (std::uint32_t i = 0; i < task_.iterations && code == CUDA_SUCCESS; ++i) code = launch_once(cuda, lane);
-  return code;
+  for (const std::uint32_t kernel : changed_) {
+    if (code == CUDA_SUCCESS) code = graph_->update(kernel);
+  }
+  while (left >= graph_->iterations() && code == CUDA_SUCCESS) {
+    code = graph_->launch(lane.main());
+    if (code == CUDA_SUCCESS) left -= graph_->iterations();
+  }
+  if (code == CUDA_SUCCESS || left < task_.iterations) return code;
+  give_up_graph(cuda.describe(code));
+  return CUDA_SUCCESS;
 }
 
 // Streams beyond the first begin after everything before them on the first, and the first goes on after all of them.

@@ -1,11 +1,10 @@
-// A registered kernel task: modules loaded, entry points found, arguments laid out once. A call only writes the addresses
-// of its buffers into them and launches.
+// A registered kernel task: modules loaded, entry points found, arguments laid out once, and, where it has many launches,
+// all of them instantiated as one graph. A call only writes the addresses of its buffers into them and launches.
 //
 // Threads: the device server's loop.
 #pragma once
 
 #include <array>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,22 +13,10 @@
 #include "cuda/context.h"
 #include "model/kernel_task.h"
 #include "residency/object_cache.h"
+#include "runtime/device_server/kernel_graph.h"
 #include "runtime/device_server/launch_plan.h"
 
 namespace fairlead {
-
-// Modules by a key that names their code, such as the digest of the image: what two sessions share is loaded once, and
-// stays for those to come.
-class KernelCache {
- public:
-  explicit KernelCache(CudaContext& cuda) : cuda_(cuda) {}
-  CUmodule find(const std::string& key) const;
-  Result<CUmodule> load(const std::string& key, const std::string& image);
-
- private:
-  CudaContext& cuda_;
-  std::map<std::string, CUmodule> modules_;
-};
 
 // The streams and events that one call at a time runs on.
 class LaunchLane {
@@ -51,11 +38,20 @@ class LaunchLane {
   std::vector<CUevent> events_;
 };
 
+enum class Launching : std::uint8_t {
+  kGraphs,  // of the driver, for tasks of kMinGraphLaunches and more
+  kPlain,   // kernel by kernel: to compare with
+};
+
 class KernelSession {
  public:
-  // modules[m] is that of task.modules[m]. Errors name the kernel.
+  // Below, a graph gains too little to be worth its instantiation (design/kernel-tasks.md has the numbers).
+  static constexpr std::uint64_t kMinGraphLaunches = 8;
+
+  // modules[m] is that of task.modules[m]. Errors name the kernel. A graph that the driver refuses is none.
   static Result<std::unique_ptr<KernelSession>> create(CudaContext& cuda, KernelTask task,
-                                                       const std::vector<CUmodule>& modules);
+                                                       const std::vector<CUmodule>& modules,
+                                                       Launching launching = Launching::kGraphs);
 
   const KernelTask& task() const { return task_; }
   // Scratch memory of every call: offset of each temporary (others: 0), and their sum.
@@ -63,8 +59,10 @@ class KernelSession {
   Bytes temporary_bytes() const { return temporary_bytes_; }
 
   // Queues all kernels. addresses[b] is that of buffer b. The first error ends it; some kernels may run then.
+  // REQUIRES: the call before is over, since the driver runs an executable graph once at a time.
   CUresult launch(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses);
   const LaunchPlan& plan() const { return plan_; }
+  bool has_graph() const { return graph_ != nullptr; }
 
  private:
   struct Kernel {
@@ -72,6 +70,7 @@ class KernelSession {
     std::uint32_t first_argument = 0;  // in parameters_
   };
   struct Patch {
+    std::uint32_t kernel = 0;
     std::uint32_t at = 0;  // in values_
     std::uint32_t buffer = 0;
     std::uint64_t offset = 0;
@@ -80,6 +79,10 @@ class KernelSession {
   Status resolve(CudaContext& cuda, const std::vector<CUmodule>& modules);
   void lay_out_arguments();
   void lay_out_temporaries();
+  void instantiate(CudaContext& cuda, const std::vector<std::vector<std::uint32_t>>& before);
+  void rekey(const std::vector<CUdeviceptr>& addresses);
+  void give_up_graph(const std::string& why);
+  CUresult launch_graph(CudaContext& cuda, LaunchLane& lane, std::uint32_t& left);
   CUresult launch_once(CudaContext& cuda, LaunchLane& lane);
 
   KernelTask task_;
@@ -87,8 +90,10 @@ class KernelSession {
   std::vector<Kernel> kernels_;
   std::string values_;  // of all arguments
   std::vector<std::uint32_t> value_offsets_;
-  std::vector<void*> parameters_;  // into values_
-  std::vector<Patch> patches_;
+  std::vector<void*> parameters_;       // into values_
+  std::vector<Patch> patches_;          // in the order of their kernels
+  std::vector<std::uint32_t> changed_;  // kernels whose arguments the last rekey() has changed
+  std::unique_ptr<KernelGraph> graph_;  // its parameters are those of the last call; null: kernel by kernel
   std::vector<std::uint64_t> temporary_offsets_;
   Bytes temporary_bytes_{0};
 };

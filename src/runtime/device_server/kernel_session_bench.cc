@@ -1,5 +1,5 @@
-// What a session adds to a launch: the same kernels through KernelSession::launch and in a bare loop of cuLaunchKernel, in
-// one run. The ratio is what counts.
+// What a session adds to a launch: the same kernels through KernelSession::launch, kernel by kernel and as a graph, and in a
+// bare loop of cuLaunchKernel, in one run. The ratios are what counts: time on the loop's thread, until all are queued.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -29,12 +29,15 @@ struct Fixture {
   }
   static KernelTask task(std::size_t kernels) {
     KernelTask task;
-    task.buffers = {{.name = "x", .bytes = Bytes(1024), .role = BufferRole::kInOut, .shape = {}, .constant = {}},
-                    {.name = "y", .bytes = Bytes(1024), .role = BufferRole::kOutput, .shape = {}, .constant = {}}};
+    for (const char* name : {"x", "y", "z"}) {
+      task.buffers.push_back(
+          {.name = name, .bytes = Bytes(1024), .role = BufferRole::kInOut, .shape = {}, .constant = {}});
+    }
     KernelLaunch launch{.module = 0, .kernel = "nothing", .block = {32, 1, 1}, .arguments = {}};
     launch.arguments = {BufferArgument{.buffer = 0}, BufferArgument{.buffer = 1},
                         LiteralArgument{.bytes = std::string(4, '\0'), .relocations = {}}};
     task.kernels.assign(kernels, launch);
+    for (std::size_t k = 7; k < kernels; k += 8) task.kernels[k].arguments[0] = BufferArgument{.buffer = 2};
     return task;
   }
 
@@ -65,19 +68,53 @@ void BM_BareLaunches(benchmark::State& state) {
 }
 BENCHMARK(BM_BareLaunches)->Arg(1)->Arg(64)->Arg(512);
 
-void BM_SessionLaunches(benchmark::State& state) {
+std::unique_ptr<KernelSession> make_session(const benchmark::State& state, Launching launching) {
   Fixture& f = fixture();
-  const auto session =
-      KernelSession::create(*f.cuda, Fixture::task(static_cast<std::size_t>(state.range(0))), {f.module}).value();
-  const std::vector<CUdeviceptr> addresses{4096, 8192};
+  const auto kernels = static_cast<std::size_t>(state.range(0));
+  return KernelSession::create(*f.cuda, Fixture::task(kernels), {f.module}, launching).value();
+}
+
+// `step`: how far buffer `moves` is from where it was in the last call.
+void run_calls(benchmark::State& state, Launching launching, std::size_t moves = 0, CUdeviceptr step = 0) {
+  Fixture& f = fixture();
+  const auto session = make_session(state, launching);
+  std::vector<CUdeviceptr> addresses{4096, 8192, 16384};
   for (auto _ : state) {
+    addresses[moves] += step;
     session->launch(*f.cuda, *f.lane, addresses);
     state.PauseTiming();
     benchmark::DoNotOptimize(f.cuda->synchronize());
     state.ResumeTiming();
   }
 }
-BENCHMARK(BM_SessionLaunches)->Arg(1)->Arg(64)->Arg(512);
+
+void BM_SessionLaunches(benchmark::State& state) {
+  run_calls(state, Launching::kPlain);
+}
+BENCHMARK(BM_SessionLaunches)->Arg(1)->Arg(4)->Arg(8)->Arg(16)->Arg(64)->Arg(100)->Arg(512);
+
+void BM_GraphLaunches(benchmark::State& state) {
+  run_calls(state, Launching::kGraphs);
+}
+BENCHMARK(BM_GraphLaunches)->Arg(8)->Arg(16)->Arg(64)->Arg(100)->Arg(512);
+
+// One kernel in eight has an address that moved, as where an output is elsewhere in every call.
+void BM_GraphLaunchesPartlyMoved(benchmark::State& state) {
+  run_calls(state, Launching::kGraphs, 2, 256);
+}
+BENCHMARK(BM_GraphLaunchesPartlyMoved)->Arg(8)->Arg(16)->Arg(64)->Arg(100)->Arg(512);
+
+// The worst case: every kernel has one.
+void BM_GraphLaunchesMoved(benchmark::State& state) {
+  run_calls(state, Launching::kGraphs, 1, 256);
+}
+BENCHMARK(BM_GraphLaunchesMoved)->Arg(8)->Arg(16)->Arg(64)->Arg(100)->Arg(512);
+
+void BM_Registration(benchmark::State& state, Launching launching) {
+  for (auto _ : state) benchmark::DoNotOptimize(make_session(state, launching));
+}
+BENCHMARK_CAPTURE(BM_Registration, plain, Launching::kPlain)->Arg(8)->Arg(100);
+BENCHMARK_CAPTURE(BM_Registration, graph, Launching::kGraphs)->Arg(8)->Arg(100);
 
 }  // namespace
 }  // namespace fairlead

@@ -36,11 +36,10 @@ Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const ObjectCacheOptions& options,
-                                                           AddressSpaces spaces, Send send) {
-  auto objects = DeviceObjects::create(cuda, options, spaces);
+Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const Options& options, Send send) {
+  auto objects = DeviceObjects::create(cuda, options.cache, options.spaces);
   if (!objects) return fail(objects.error());
-  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), options, spaces, std::move(send)));
+  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), options, std::move(send)));
   for (std::size_t i = 0; i < kLanes; ++i) {
     auto lane = LaunchLane::create(cuda);
     if (!lane) return fail(lane.error());
@@ -54,16 +53,16 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   return executor;
 }
 
-TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const ObjectCacheOptions& options,
-                           AddressSpaces spaces, Send send)
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const Options& options, Send send)
     : cuda_(cuda),
       objects_(std::move(objects)),
-      spaces_(spaces),
+      spaces_(options.spaces),
+      launching_(options.launching),
       send_(std::move(send)),
-      modules_(cuda),
+      modules_(cuda, options.modules),
       fenced_(cuda, *objects_),
       pinned_(cuda),
-      load_bytes_per_second_(options.load_bytes_per_second) {}
+      load_bytes_per_second_(options.cache.load_bytes_per_second) {}
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
@@ -114,8 +113,10 @@ Status TaskExecutor::add_session(wire::RegisterSession& frame, std::span<const U
   auto session = load_session(frame, *range, descriptors);
   if (!supplied) return supplied;
   if (!session) return fail(session.error());
-  note_constants(frame, (*session)->task());
-  sessions_[frame.session] = {*std::move(session), *range, std::move(frame.constants)};
+  note_constants(frame, session->kernels->task());
+  session->range = *range;
+  session->constants = std::move(frame.constants);
+  sessions_[frame.session] = *std::move(session);
   return {};
 }
 
@@ -137,43 +138,70 @@ void TaskExecutor::tell_missing_constants() {
   if (!missing.sessions.empty()) send_(missing);
 }
 
-Result<CUmodule> TaskExecutor::load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
-                                           std::span<const UniqueFd> descriptors) {
-  const bool fenced = spaces_ == AddressSpaces::kPerTenant;
-  const std::string key = fenced ? fmt::format("{}:{}", range, image.sha256) : image.sha256;
-  if (CUmodule known = modules_.find(key)) return known;
-  auto code = read_image(descriptors[static_cast<std::size_t>(image.descriptor)], image.bytes);
-  if (code && fenced) code = fenced_.fence(monotonic_now(), range, image.sha256, *code);
-  if (!code) return fail(code.error());
-  return modules_.load(key, *code);
+// With several tenants, the same code of two of them is two modules.
+std::string TaskExecutor::module_key(DeviceObjects::RangeIndex range, const wire::ModuleImage& image) const {
+  return spaces_ == AddressSpaces::kPerTenant ? fmt::format("{}:{}", range, image.sha256) : image.sha256;
 }
 
-Result<std::unique_ptr<KernelSession>> TaskExecutor::load_session(wire::RegisterSession& frame,
-                                                                  DeviceObjects::RangeIndex range,
-                                                                  std::span<const UniqueFd> descriptors) {
+Result<KernelCache::Lease> TaskExecutor::load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
+                                                     std::span<const UniqueFd> descriptors) {
+  const std::string key = module_key(range, image);
+  if (KernelCache::Lease known = modules_.find(key)) return known;
+  const auto index = static_cast<std::size_t>(image.descriptor);
+  FL_CHECK(image.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
+  const auto code = read_image(descriptors[index], image.bytes);
+  if (!code) return fail(code.error());
+  auto loaded = load_code(range, key, *code);
+  const bool lacks_room =
+      !loaded && (loaded.error().code == Errc::kTooLarge || loaded.error().code == Errc::kResourceExhausted);
+  if (!lacks_room) return loaded;
+  forget(modules_.unload_unused());
+  return load_code(range, key, *code);
+}
+
+Result<KernelCache::Lease> TaskExecutor::load_code(DeviceObjects::RangeIndex range, const std::string& key,
+                                                   const std::string& code) {
+  if (spaces_ == AddressSpaces::kOne) return modules_.load(key, code);
+  const auto fenced = fenced_.fence(monotonic_now(), range, key, code);
+  auto loaded = fenced ? modules_.load(key, *fenced) : Result<KernelCache::Lease>(fail(fenced.error()));
+  if (!loaded) fenced_.forget(key);
+  return loaded;
+}
+
+Result<TaskExecutor::Session> TaskExecutor::load_session(wire::RegisterSession& frame, DeviceObjects::RangeIndex range,
+                                                         std::span<const UniqueFd> descriptors) {
   auto task = wire::decode_kernel_task(frame.task);
   if (!task) return fail(task.error());
+  Session session;
   std::vector<CUmodule> modules;
   for (const wire::ModuleImage& image : frame.modules) {
-    const auto loaded = load_module(range, image, descriptors);
+    auto loaded = load_module(range, image, descriptors);
     if (!loaded) {
       return fail(loaded.error().code, "module {}: {}", task->modules[modules.size()].name, loaded.error().message);
     }
-    modules.push_back(*loaded);
+    modules.push_back(loaded->module());
+    session.modules.push_back(*std::move(loaded));
   }
   if (spaces_ == AddressSpaces::kPerTenant) {
     // The node has checked the module as it came. What the driver got was read by another parser, and one byte of argument
     // too few would be one of this process's.
     std::vector<std::vector<KernelSignature>> signatures;
-    for (const wire::ModuleImage& image : frame.modules) signatures.push_back(fenced_.signatures(range, image.sha256));
+    for (const wire::ModuleImage& image : frame.modules) {
+      signatures.push_back(fenced_.signatures(module_key(range, image)));
+    }
     if (Status valid = validate_task(*task, signatures, cuda_.limits()); !valid) return fail(valid.error());
   }
-  auto session = KernelSession::create(cuda_, *std::move(task), modules);
-  if (!session) return session;
+  auto kernels = KernelSession::create(cuda_, *std::move(task), modules, launching_);
+  if (!kernels) return fail(kernels.error());
   for (const auto& lane : lanes_) {
-    if (Status events = lane->need_events(cuda_, (*session)->plan().events); !events) return fail(events.error());
+    if (Status events = lane->need_events(cuda_, (*kernels)->plan().events); !events) return fail(events.error());
   }
+  session.kernels = *std::move(kernels);
   return session;
+}
+
+void TaskExecutor::forget(const std::vector<std::string>& modules) {
+  for (const std::string& key : modules) fenced_.forget(key);
 }
 
 void TaskExecutor::on(wire::DropSession& frame, std::span<const UniqueFd>) {
@@ -237,7 +265,10 @@ bool TaskExecutor::progress() {
     ended = true;
   }
   if (!lost_ && (ended || !waiting_.empty())) start_waiting();
-  if (!lost_) tell_missing_constants();
+  if (!lost_) {
+    forget(modules_.trim(!running_.empty()));
+    tell_missing_constants();
+  }
   return !lost_;
 }
 
@@ -501,6 +532,7 @@ wire::ServerCounters TaskExecutor::counters() const {
   counters.device_used = static_cast<std::uint64_t>(cache.device_used().count());
   counters.device_mapped = static_cast<std::uint64_t>(objects_->mapped().count());
   counters.host_used = static_cast<std::uint64_t>(cache.host_used().count());
+  counters.modules = modules_.size();
   return counters;
 }
 

@@ -27,6 +27,7 @@
 #include "residency/session_residency.h"
 #include "runtime/device_server/device_objects.h"
 #include "runtime/device_server/fenced_modules.h"
+#include "runtime/device_server/kernel_cache.h"
 #include "runtime/device_server/kernel_session.h"
 #include "runtime/device_server/pinned_pool.h"
 #include "wire/device_frames.h"
@@ -36,8 +37,13 @@ namespace fairlead {
 class TaskExecutor {
  public:
   using Send = std::function<void(const wire::FrameToNode&)>;
-  static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const ObjectCacheOptions& options,
-                                                      AddressSpaces spaces, Send send);
+  struct Options {
+    ObjectCacheOptions cache;
+    AddressSpaces spaces = AddressSpaces::kOne;
+    Launching launching = Launching::kGraphs;
+    ModuleLimits modules;
+  };
+  static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const Options& options, Send send);
 
   void handle(wire::FrameToServer frame, std::span<const UniqueFd> descriptors);
   // Answers what is done and starts what can be. False: the context is lost and has been reported; end the process.
@@ -50,6 +56,7 @@ class TaskExecutor {
   static constexpr std::size_t kLanes = 4;
 
   struct Session {
+    std::vector<KernelCache::Lease> modules;  // outlive `kernels`, which are in them
     std::unique_ptr<KernelSession> kernels;
     DeviceObjects::RangeIndex range = 0;
     std::vector<wire::BoundObject> constants;
@@ -80,8 +87,7 @@ class TaskExecutor {
     std::string error;
   };
 
-  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const ObjectCacheOptions& options,
-               AddressSpaces spaces, Send send);
+  TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const Options& options, Send send);
 
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
@@ -92,10 +98,14 @@ class TaskExecutor {
                 DeviceObjects::RangeIndex range);
   Result<DeviceObjects::RangeIndex> range_of(const std::string& tenant);
   Status add_session(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
-  Result<CUmodule> load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
+  std::string module_key(DeviceObjects::RangeIndex range, const wire::ModuleImage& image) const;
+  Result<KernelCache::Lease> load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
+                                         std::span<const UniqueFd> descriptors);
+  Result<Session> load_session(wire::RegisterSession& frame, DeviceObjects::RangeIndex range,
                                std::span<const UniqueFd> descriptors);
-  Result<std::unique_ptr<KernelSession>> load_session(wire::RegisterSession& frame, DeviceObjects::RangeIndex range,
-                                                      std::span<const UniqueFd> descriptors);
+  Result<KernelCache::Lease> load_code(DeviceObjects::RangeIndex range, const std::string& key,
+                                       const std::string& code);
+  void forget(const std::vector<std::string>& modules);
 
   void start_waiting();
   enum class Started { kYes, kEnded, kNoRoom };
@@ -123,6 +133,7 @@ class TaskExecutor {
   CudaContext& cuda_;
   std::unique_ptr<DeviceObjects> objects_;
   const AddressSpaces spaces_;
+  const Launching launching_;
   const Send send_;
   KernelCache modules_;
   FencedModules fenced_;
