@@ -14,16 +14,35 @@ Bytes bytes_of(std::uint64_t size) {
 
 std::optional<CUmemGenericAllocationHandle> PiecePool::take() {
   if (taken_ >= limit_) return std::nullopt;
-  if (!free_.empty()) {
-    const CUmemGenericAllocationHandle piece = free_.back();
-    free_.pop_back();
-    ++taken_;
-    return piece;
+  if (free_.empty()) {
+    const auto made = cuda_.create_memory(bytes_of(piece_bytes_));
+    if (!made) return std::nullopt;
+    free_.push_back(*made);
   }
-  const auto made = cuda_.create_memory(bytes_of(piece_bytes_));
-  if (!made) return std::nullopt;
+  const CUmemGenericAllocationHandle piece = free_.back();
+  if (Status zeros = overwrite(piece); !zeros) {
+    spdlog::warn("device memory is not handed on: {}", zeros.error().message);
+    return std::nullopt;
+  }
+  free_.pop_back();
   ++taken_;
-  return *made;
+  return piece;
+}
+
+Status PiecePool::overwrite(CUmemGenericAllocationHandle piece) {
+  if (stream_ == nullptr) {
+    const auto stream = cuda_.make_stream();
+    if (!stream) return fail(stream.error());
+    const auto address = cuda_.reserve_addresses(bytes_of(piece_bytes_), bytes_of(piece_bytes_));
+    if (!address) return fail(address.error());
+    stream_ = *stream;
+    in_no_range_ = *address;
+  }
+  if (Status mapped = cuda_.map(in_no_range_, bytes_of(piece_bytes_), piece); !mapped) return mapped;
+  Status zeros = cuda_.check(cuda_.fill_zero(in_no_range_, piece_bytes_, stream_), "overwrite device memory");
+  if (zeros) zeros = cuda_.synchronize(stream_);
+  Status unmapped = cuda_.unmap(in_no_range_, bytes_of(piece_bytes_));
+  return zeros ? unmapped : zeros;
 }
 
 void PiecePool::give_back(CUmemGenericAllocationHandle piece) {
@@ -42,24 +61,18 @@ Result<std::unique_ptr<AddressRange>> AddressRange::reserve(CudaContext& cuda, P
   return std::unique_ptr<AddressRange>(new AddressRange(cuda, pool, *start + span, span));
 }
 
-bool AddressRange::map_piece(std::uint64_t offset, CUstream zeroing, CUmemGenericAllocationHandle& piece) {
-  if (mapped() + pool_.piece_bytes() > span_) return false;
-  const auto taken = pool_.take();
-  if (!taken) return false;
-  const Status mapped = cuda_.map(base_ + offset, bytes_of(pool_.piece_bytes()), *taken);
-  const bool zeroed = mapped && cuda_.fill_zero(base_ + offset, pool_.piece_bytes(), zeroing) == CUDA_SUCCESS;
-  if (zeroed) {
-    piece = *taken;
-    return true;
-  }
-  if (!mapped || cuda_.unmap(base_ + offset, bytes_of(pool_.piece_bytes()))) pool_.give_back(*taken);
-  return false;
+std::optional<CUmemGenericAllocationHandle> AddressRange::map_piece(std::uint64_t offset) {
+  if (mapped() + pool_.piece_bytes() > span_) return std::nullopt;
+  const auto piece = pool_.take();
+  if (!piece || cuda_.map(base_ + offset, bytes_of(pool_.piece_bytes()), *piece)) return piece;
+  pool_.give_back(*piece);
+  return std::nullopt;
 }
 
-bool AddressRange::grow_heap(CUstream zeroing) {
-  CUmemGenericAllocationHandle piece = 0;
-  if (!map_piece(heap_.size(), zeroing, piece)) return false;
-  heap_pieces_.push_back(piece);
+bool AddressRange::grow_heap() {
+  const auto piece = map_piece(heap_.size());
+  if (!piece) return false;
+  heap_pieces_.push_back(*piece);
   heap_.grow(pool_.piece_bytes());
   return true;
 }
@@ -84,9 +97,8 @@ std::optional<CUdeviceptr> AddressRange::place_variables(std::uint64_t bytes) {
   return base_ + span_ - variables_used_;
 }
 
-bool AddressRange::grow_variables(CUstream zeroing) {
-  CUmemGenericAllocationHandle piece = 0;
-  if (!map_piece(span_ - variables_mapped_ - pool_.piece_bytes(), zeroing, piece)) return false;
+bool AddressRange::grow_variables() {
+  if (!map_piece(span_ - variables_mapped_ - pool_.piece_bytes())) return false;
   variables_mapped_ += pool_.piece_bytes();
   return true;
 }

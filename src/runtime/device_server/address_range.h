@@ -7,7 +7,8 @@
 //   base                                                   base + span
 //     │ heap: piece, piece, piece │ ... unmapped ... │ piece: variables │ guard
 //
-// Whatever becomes mapped is zeroed on the given stream first: its last user may have been another tenant.
+// A piece is overwritten with zeros before a range maps it, not after: its last user may have been another tenant, and a
+// kernel that runs already may read all of its range.
 //
 // Threads: the device server's loop.
 #pragma once
@@ -30,15 +31,19 @@ class PiecePool {
   void set_limit(std::uint64_t pieces) { limit_ = pieces; }
   std::uint64_t taken() const { return taken_; }
 
-  std::optional<CUmemGenericAllocationHandle> take();  // none: the limit, or the driver has no more
+  std::optional<CUmemGenericAllocationHandle> take();  // zeros; none: the limit, or the driver has no more
   void give_back(CUmemGenericAllocationHandle piece);
 
  private:
+  Status overwrite(CUmemGenericAllocationHandle piece);
+
   CudaContext& cuda_;
   const std::uint64_t piece_bytes_;
   std::uint64_t limit_ = 0;
   std::uint64_t taken_ = 0;
   std::vector<CUmemGenericAllocationHandle> free_;
+  CUstream stream_ = nullptr;    // of overwrite(), from its first use on
+  CUdeviceptr in_no_range_ = 0;  // where it maps a piece
 };
 
 class AddressRange {
@@ -56,19 +61,19 @@ class AddressRange {
   bool contains(CUdeviceptr address) const { return (address & ~(span_ - 1)) == base_; }
 
   // One piece more. False: the pool has none.
-  bool grow_heap(CUstream zeroing);
+  bool grow_heap();
   // Pieces that are free at the heap's end go back. REQUIRES: nothing that is queued uses them.
   void shrink_heap();
 
   // Room that stays for good, aligned to kVariablesAlignment; none: grow_variables() first.
   std::optional<CUdeviceptr> place_variables(std::uint64_t bytes);
-  bool grow_variables(CUstream zeroing);
+  bool grow_variables();
   std::uint64_t variable_bytes() const { return variables_used_; }
 
  private:
   AddressRange(CudaContext& cuda, PiecePool& pool, CUdeviceptr base, std::uint64_t span)
       : cuda_(cuda), pool_(pool), base_(base), span_(span) {}
-  bool map_piece(std::uint64_t offset, CUstream zeroing, CUmemGenericAllocationHandle& piece);
+  std::optional<CUmemGenericAllocationHandle> map_piece(std::uint64_t offset);
 
   CudaContext& cuda_;
   PiecePool& pool_;

@@ -23,10 +23,6 @@ Result<std::unique_ptr<CopyStreams>> CopyStreams::create(CudaContext& cuda) {
   return streams;
 }
 
-void CopyStreams::touched(CopyLane lane, CUdeviceptr address, std::uint64_t bytes) {
-  pending_.add(lane, part(address, bytes));
-}
-
 // Its stream waits for what touches that memory on the other one.
 CUresult CopyStreams::prepare(CopyLane lane, CUdeviceptr address, std::uint64_t bytes) {
   CopyPoint point = before(address, bytes);

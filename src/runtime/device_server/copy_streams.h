@@ -34,9 +34,8 @@ class CopyStreams {
 
   static Result<std::unique_ptr<CopyStreams>> create(CudaContext& cuda);
 
-  // Whoever queues on a stream himself says so by touched(), or synchronizes before anybody else can use the memory.
+  // Whoever queues on a stream himself synchronizes before anybody else can use the memory.
   CUstream stream(CopyLane lane) const { return streams_[static_cast<std::size_t>(lane)]; }
-  void touched(CopyLane lane, CUdeviceptr address, std::uint64_t bytes);
 
   CUresult copy_in(CUdeviceptr to, const void* from, std::uint64_t bytes);
   CUresult copy_out(void* to, CUdeviceptr from, std::uint64_t bytes);

@@ -50,7 +50,7 @@ Result<std::unique_ptr<DeviceObjects>> DeviceObjects::create(CudaContext& cuda, 
   const Bytes span = bytes_of(std::bit_ceil(std::max(size_of(options.device), kMapStep)));
   const auto base = cuda.reserve_addresses(span, span);
   if (!base) return fail(base.error());
-  objects->ranges_.push_back({.base = *base, .own = {}, .fenced = nullptr, .zeroed = {}});
+  objects->ranges_.push_back({.base = *base, .own = {}, .fenced = nullptr});
   return objects;
 }
 
@@ -64,7 +64,7 @@ Result<DeviceObjects::RangeIndex> DeviceObjects::add_range() {
   auto range = AddressRange::reserve(cuda_, pieces_, std::bit_ceil(std::max(most, kSmallestFencedRange)));
   if (!range) return fail(range.error());
   const CUdeviceptr base = (*range)->base();
-  ranges_.push_back({.base = base, .own = {}, .fenced = *std::move(range), .zeroed = {}});
+  ranges_.push_back({.base = base, .own = {}, .fenced = *std::move(range)});
   const std::uint64_t full = (size_of(options_.device) + pieces_.piece_bytes() - 1) / pieces_.piece_bytes();
   pieces_.set_limit(full + kUnusedPieces * ranges_.size());
   return static_cast<RangeIndex>(ranges_.size() - 1);
@@ -92,8 +92,7 @@ Result<CUdeviceptr> DeviceObjects::reserve_variables(Instant now, RangeIndex ind
     return fail(taken.error());
   }
   Status done = carry_out(actions);
-  const CUstream zeroing = copies_->stream(CopyLane::kSmall);
-  const auto grown = [&] { return range.grow_variables(zeroing) && cuda_.synchronize(zeroing); };
+  const auto grown = [&] { return range.grow_variables(); };
   while (done) {
     if (const auto address = range.place_variables(bytes)) return *address;
     bool mapped = grown();
@@ -141,7 +140,7 @@ Result<std::uint64_t> DeviceObjects::allocate(RangeIndex index, Bytes bytes) {
 
 // So much that `bytes` fit at the end, in whole steps; up to the limit, rounded up to what can be mapped.
 bool DeviceObjects::map_more(Range& range, std::uint64_t bytes) {
-  if (range.fenced) return map_pieces(range, bytes);
+  if (range.fenced) return map_pieces(*range.fenced, bytes);
   const auto granularity = size_of(cuda_.mapping_granularity());
   const std::uint64_t limit = (size_of(options_.device) + granularity - 1) / granularity * granularity;
   const std::uint64_t missing = bytes - std::min(bytes, range.own.free_at_end());
@@ -154,14 +153,9 @@ bool DeviceObjects::map_more(Range& range, std::uint64_t bytes) {
   return true;
 }
 
-// A tenant's kernels reach all of its range, so all that it runs from now on waits for the zeros.
-bool DeviceObjects::map_pieces(Range& range, std::uint64_t bytes) {
+bool DeviceObjects::map_pieces(AddressRange& range, std::uint64_t bytes) {
   while (range.heap().free_at_end() < bytes) {
-    const CUdeviceptr end = range.base + range.heap().size();
-    if (!range.fenced->grow_heap(copies_->stream(CopyLane::kSmall))) return false;
-    copies_->touched(CopyLane::kSmall, end, pieces_.piece_bytes());
-    range.zeroed = copies_->queued();
-    range.zeroed[CopyLane::kLarge] = 0;
+    if (!range.grow_heap()) return false;
   }
   return true;
 }

@@ -84,7 +84,6 @@ CUresult DeviceObjects::wait(CUstream user, const std::vector<ObjectNeed>& needs
                              const CopyStreams::Batch& copies) {
   if (copies_->none_pending()) return CUDA_SUCCESS;
   CopyPoint point = copies.last;
-  point.include(ranges_[scratch.range].zeroed);
   for (const ObjectNeed& need : needs) point.include(copies_->before(address(need.object), size_of(need.bytes)));
   if (scratch.bytes > Bytes(0)) point.include(copies_->before(address(scratch), size_of(scratch.bytes)));
   return copies_->wait(user, point);

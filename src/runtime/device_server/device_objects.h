@@ -112,7 +112,6 @@ class DeviceObjects {
     CUdeviceptr base = 0;
     RangeAllocator own;                    // with kOne
     std::unique_ptr<AddressRange> fenced;  // with kPerTenant
-    CopyPoint zeroed;                      // what was mapped last
 
     RangeAllocator& heap() { return fenced ? fenced->heap() : own; }
   };
@@ -130,7 +129,7 @@ class DeviceObjects {
   Result<std::uint64_t> allocate(RangeIndex range, Bytes bytes);
   Status synchronize();
   bool map_more(Range& range, std::uint64_t bytes);
-  bool map_pieces(Range& range, std::uint64_t bytes);
+  static bool map_pieces(AddressRange& range, std::uint64_t bytes);
   Status compact(RangeIndex range);
   Status move_down(CUdeviceptr from, CUdeviceptr to, std::uint64_t bytes);
   // Pieces of other ranges become free until `enough` holds.
