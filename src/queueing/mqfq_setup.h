@@ -1,7 +1,8 @@
 // MQFQ by set-up cost: the window of MQFQ-Sticky, and within it the flow that gets most done per second of device time.
 //
-// Idea. Serving a flow costs its set-up once (a cold start; nothing where a warm instance is free; there, for a kernel task,
-// the time to bring evicted constants back) and then tau per invocation. With n queued, one invocation costs setup / n + tau on average; the flow where that is least goes first
+// Idea. Serving a flow costs its set-up once (a cold start; nothing where a warm instance is free; there, for a kernel
+// task, the time to bring evicted constants back) and then tau per invocation. With n queued, one invocation costs
+// setup / n + tau on average; the flow where that is least goes first
 // (the batch index of polling systems). So cold flows wait until enough is queued to be worth the start, or until the
 // window closes for the others; short and warm flows do not queue behind long ones. Fairness is the window's: no flow
 // gets further ahead than T, whatever the order within it.
