@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <iterator>
+#include <utility>
 
 #include "base/check.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr char kInline = 'i';
 constexpr char kInFile = 'f';
+constexpr char kAhead = 'a';  // descriptors of the frame that follows
 
 bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -40,21 +43,30 @@ bool read_all(int file, std::string& out) {
 }  // namespace
 
 void DeviceChannel::send(std::string_view frame, std::span<const int> descriptors) {
-  Packet packet;
-  std::vector<int> sent(descriptors.begin(), descriptors.end());
+  std::string bytes;
+  std::vector<int> all(descriptors.begin(), descriptors.end());
   UniqueFd file;
   if (frame.size() < kMaxMessageBytes) {
-    packet.bytes = kInline;
-    packet.bytes += frame;
+    bytes = kInline;
+    bytes += frame;
   } else {
     file.reset(::memfd_create("fairlead-frame", MFD_CLOEXEC));
     FL_CHECK(file && write_all(file.get(), frame), "a frame of {} bytes: errno {}", frame.size(), errno);
-    packet.bytes = kInFile;
-    sent.insert(sent.begin(), file.get());
+    bytes = kInFile;
+    all.insert(all.begin(), file.get());
   }
-  if (unsent_.empty() && send_message(socket_.get(), packet.bytes, sent, MSG_DONTWAIT) != EAGAIN) return;
+  std::span<const int> left = all;
+  for (; left.size() > kMaxMessageFds; left = left.subspan(kMaxMessageFds)) {
+    post({kAhead}, left.first(kMaxMessageFds));
+  }
+  post(std::move(bytes), left);
+}
+
+void DeviceChannel::post(std::string bytes, std::span<const int> descriptors) {
+  const std::vector<int> sent(descriptors.begin(), descriptors.end());
+  if (unsent_.empty() && send_message(socket_.get(), bytes, sent, MSG_DONTWAIT) != EAGAIN) return;
+  Packet& packet = unsent_.emplace_back(std::move(bytes));
   for (const int descriptor : sent) packet.descriptors.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  unsent_.push_back(std::move(packet));
 }
 
 bool DeviceChannel::flush() {
@@ -68,9 +80,12 @@ bool DeviceChannel::flush() {
 }
 
 int DeviceChannel::receive(std::string& frame, std::vector<UniqueFd>& descriptors) {
-  if (const int error = receive_message(socket_.get(), message_, MSG_DONTWAIT); error != 0) return error;
-  if (message_.bytes.empty()) return ECONNRESET;
-  descriptors = std::move(message_.fds);
+  do {
+    if (const int error = receive_message(socket_.get(), message_, MSG_DONTWAIT); error != 0) return error;
+    if (message_.bytes.empty()) return ECONNRESET;
+    std::move(message_.fds.begin(), message_.fds.end(), std::back_inserter(ahead_));
+  } while (message_.bytes[0] == kAhead);
+  descriptors = std::exchange(ahead_, {});
   if (message_.bytes[0] == kInline) {
     frame.assign(message_.bytes, 1);
     return 0;

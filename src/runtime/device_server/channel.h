@@ -1,5 +1,6 @@
-// One end of the connection between the node and a device server: frames of any size with descriptors, in order. A frame
-// that does not fit a packet travels as a memory file.
+// One end of the connection between the node and a device server: frames of any size with any number of descriptors, in
+// order. A frame that does not fit a packet travels as a memory file; descriptors that do not fit one go ahead of it, in
+// packets of their own.
 //
 // Threads: not thread-safe.
 #pragma once
@@ -35,9 +36,12 @@ class DeviceChannel {
     std::string bytes;
     std::vector<UniqueFd> descriptors;
   };
+  void post(std::string bytes, std::span<const int> descriptors);
+
   UniqueFd socket_;
   std::deque<Packet> unsent_;
-  FdMessage message_;  // reused
+  std::vector<UniqueFd> ahead_;  // received, of the frame that follows
+  FdMessage message_;            // reused
 };
 
 }  // namespace fairlead

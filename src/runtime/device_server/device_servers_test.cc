@@ -473,6 +473,21 @@ TEST_F(DeviceServersTest, WhatTheServerNoLongerHasIsGivenToItAgain) {
   EXPECT_EQ(view().restarts, 0u);
 }
 
+// As many as a model has parameters; a message between processes carries 253 descriptors.
+TEST_F(DeviceServersTest, ATaskMayHaveMoreConstantsThanAMessageHasDescriptors) {
+  constexpr std::uint32_t kConstants = 600;
+  KernelTask task;
+  task.buffers = {buffer("y", BufferRole::kOutput)};
+  task.buffers[0].zeroed = true;
+  for (std::uint32_t i = 1; i <= kConstants; ++i) {
+    const std::string key = "w" + std::to_string(i);
+    objects_.put(key, floats(static_cast<float>(i), 0));
+    task.buffers.push_back(buffer(key.c_str(), BufferRole::kConstant, key.c_str()));
+    task.kernels.push_back(launch("accumulate", {BufferArgument{.buffer = i}, BufferArgument{.buffer = 0}}));
+  }
+  EXPECT_EQ(output(run(ready(task), {})), floats(kConstants * (kConstants + 1) / 2, 0));
+}
+
 TEST_F(DeviceServersTest, AServerWithoutSessionsEndsUnlessItHoldsOutputs) {
   idle_limit_ = 10ms;
   use_servers(64 << 20, 64 << 20, "cost");
