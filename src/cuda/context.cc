@@ -1,6 +1,7 @@
 #include "cuda/context.h"
 
 #include <array>
+#include <utility>
 
 #include "base/check.h"
 #include "cuda/shared_library.h"
@@ -307,11 +308,15 @@ Result<CUfunction> CudaContext::find_kernel(CUmodule module, const std::string& 
   CUfunction function = nullptr;
   CUresult code = library_->get_function(&function, module, name.c_str());
   if (code == CUDA_ERROR_NOT_FOUND) return fail(Errc::kInvalidArgument, "the module has no kernel {}", name);
-  int fixed = 0;
+  int fixed = 0, allowed = 0;  // allowed: by somebody before, who may launch it still
   if (code == CUDA_SUCCESS) {
     code = library_->function_attribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
   }
-  if (code == CUDA_SUCCESS && dynamic_shared + static_cast<std::uint32_t>(fixed) > kWithoutAsking) {
+  if (code == CUDA_SUCCESS) {
+    code = library_->function_attribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+  }
+  const bool must_ask = dynamic_shared + static_cast<std::uint32_t>(fixed) > kWithoutAsking;
+  if (code == CUDA_SUCCESS && must_ask && std::cmp_greater(dynamic_shared, allowed)) {
     code = library_->set_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                             static_cast<int>(dynamic_shared));
   }

@@ -473,6 +473,16 @@ TEST_F(DeviceServersTest, WhatTheServerNoLongerHasIsGivenToItAgain) {
   EXPECT_EQ(view().restarts, 0u);
 }
 
+TEST_F(DeviceServersTest, SharedMemoryThatOneTaskAskedForStaysAllowedWhenAnotherNeedsLess) {
+  objects_.put("w", floats(0, 0));
+  KernelTask more = affine(1), less = affine(1);
+  more.kernels[0].shared_bytes = 60 << 10;
+  less.kernels[0].shared_bytes = 50 << 10;
+  const InstanceId first = ready(more), second = ready(less);
+  EXPECT_EQ(output(run(second, with_x(floats(1)))), floats(1));
+  EXPECT_EQ(output(run(first, with_x(floats(1)))), floats(1));
+}
+
 // As many as a model has parameters; a message between processes carries 253 descriptors.
 TEST_F(DeviceServersTest, ATaskMayHaveMoreConstantsThanAMessageHasDescriptors) {
   constexpr std::uint32_t kConstants = 600;
