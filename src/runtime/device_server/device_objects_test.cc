@@ -93,7 +93,7 @@ TEST_F(TenantRanges, AreAlignedApartAndAtLeast4GiB) {
   const AddressRange& b = objects_->range(b_);
   EXPECT_EQ(a.span(), std::uint64_t{4} << 30);
   EXPECT_EQ(a.base() % a.span(), 0u);
-  const auto [low, high] = std::minmax(a.base(), b.base());
+  const auto [low, high] = std::minmax({a.base(), b.base()});  // a list: copies
   EXPECT_GE(high - low, a.span() + AddressRange::kGuardBytes);
 }
 
