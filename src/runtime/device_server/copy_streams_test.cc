@@ -3,13 +3,11 @@
 #include "runtime/device_server/copy_streams.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <future>
 #include <map>
 #include <random>
@@ -17,6 +15,7 @@
 
 #include "base/check.h"
 #include "runtime/device_server/device_objects.h"
+#include "runtime/device_server/testing/software_gpu.h"
 
 namespace fairlead {
 namespace {
@@ -29,15 +28,7 @@ Bytes mib(std::uint64_t count) {
 }
 
 CudaContext& gpu() {
-  static const std::unique_ptr<CudaContext> context = [] {
-    static const std::string home = std::filesystem::temp_directory_path() / fmt::format("copies-{}", ::getpid());
-    ::setenv("SOFTGPU_HOME", home.c_str(), 1);
-    std::atexit([] { std::filesystem::remove_all(home); });
-    auto opened = CudaContext::open(SOFTGPU_FOLDER, 0);
-    FL_CHECK(opened.has_value(), "{}", opened.error().message);
-    return *std::move(opened);
-  }();
-  return *context;
+  return software_gpu(SOFTGPU_FOLDER);
 }
 
 class CopyStreamsTest : public testing::Test {

@@ -3,15 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "base/check.h"
+#include "runtime/device_server/testing/software_gpu.h"
 
 namespace fairlead {
 namespace {
@@ -25,15 +24,7 @@ Bytes mib(std::uint64_t count) {
 }
 
 CudaContext& gpu() {
-  static const std::unique_ptr<CudaContext> context = [] {
-    static const std::string home = std::filesystem::temp_directory_path() / fmt::format("ranges-{}", ::getpid());
-    ::setenv("SOFTGPU_HOME", home.c_str(), 1);
-    std::atexit([] { std::filesystem::remove_all(home); });
-    auto opened = CudaContext::open(SOFTGPU_FOLDER, 0);
-    FL_CHECK(opened.has_value(), "{}", opened.error().message);
-    return *std::move(opened);
-  }();
-  return *context;
+  return software_gpu(SOFTGPU_FOLDER);
 }
 
 class TenantRanges : public testing::Test {

@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "base/check.h"
+#include "runtime/device_server/testing/software_gpu.h"
 
 namespace fairlead {
 namespace {
@@ -21,16 +19,12 @@ constexpr std::uint64_t kRange = 2 << 20;
 
 struct Gpu {
   Gpu() {
-    home = std::filesystem::temp_directory_path() / fmt::format("sessions-{}", ::getpid());
-    ::setenv("SOFTGPU_HOME", home.c_str(), 1);
-    cuda = CudaContext::open(SOFTGPU_FOLDER, 0).value();
     std::ifstream file(TEST_KERNELS);
     module = cuda->load_module(std::string(std::istreambuf_iterator<char>(file), {})).value();
     lane = LaunchLane::create(*cuda).value();
     base = cuda->reserve_addresses(Bytes(kRange), Bytes(kRange)).value();
     FL_CHECK(cuda->map_memory(base, Bytes(kRange)).has_value());
   }
-  ~Gpu() { std::filesystem::remove_all(home); }
 
   std::unique_ptr<KernelSession> session(const KernelTask& task, Launching launching) {
     auto session = KernelSession::create(*cuda, task, {module}, launching);
@@ -51,8 +45,7 @@ struct Gpu {
     return after;
   }
 
-  std::string home;
-  std::unique_ptr<CudaContext> cuda;
+  CudaContext* cuda = &software_gpu(SOFTGPU_FOLDER);
   CUmodule module = nullptr;
   std::unique_ptr<LaunchLane> lane;
   CUdeviceptr base = 0;
