@@ -87,7 +87,7 @@ def requests(running):
 
 
 def calls(home):
-    with Node(BUILD, home / "node") as running:
+    with Node(BUILD, home / "node") as running, running.kept_connection():
         in_cpp, in_python = cold_start(running, "hello-cpp"), cold_start(running, "hello-python")
         running.deploy("first", EXAMPLE)
         report("ktask_first_call", timed(running, "first")[0] * 1000, "ms", note="starts the device server too")

@@ -1,5 +1,6 @@
 """A Fairlead node as a child process, for the demo, the benchmarks and the tests. Standard library only."""
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -33,6 +34,7 @@ class Node:
         self.home.mkdir(parents=True, exist_ok=True)
         self.state = self.home / "state"
         self.log_path = self.home / "node.log"
+        self._kept = None
         self.gpu_environment = {"SOFTGPU_HOME": str(self.home / "gpu"), **(gpu_environment or {})}
         command = [self.build / "bin/fairlead", "serve", "--softgpu", "--state", self.state, "--listen", "127.0.0.1:0",
                    *options]
@@ -78,14 +80,25 @@ class Node:
         return f"http://{self.host}:{self.port}"
 
     def call(self, method, path, body=None, headers=None):
-        """(status, headers, body) of one request on a connection of its own."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=120)
+        """(status, headers, body) of one request, on a connection of its own unless inside kept_connection()."""
+        connection = self._kept or http.client.HTTPConnection(self.host, self.port, timeout=120)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()
             return response.status, response.headers, response.read()
         finally:
-            connection.close()
+            if connection is not self._kept:
+                connection.close()
+
+    @contextlib.contextmanager
+    def kept_connection(self):
+        """Requests of one thread on one connection, as clients that measure or that care send them."""
+        self._kept = http.client.HTTPConnection(self.host, self.port, timeout=120)
+        try:
+            yield
+        finally:
+            self._kept.close()
+            self._kept = None
 
     def sample(self, program):
         """The folder of a sample function."""
