@@ -213,6 +213,9 @@ void Core::shut_down(Instant now, Actions& out) {
 
 std::optional<Instant> Core::next_wakeup() const {
   Instant next = state_->policy->next_expiry().value_or(Instant::max());
+  if (state_->pool.has_free_token() && state_->policy->queued() > 0) {
+    next = std::min(next, state_->policy->next_chance().value_or(Instant::max()));
+  }
   if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
   next = std::min(next, state_->residency.next_deadline().value_or(Instant::max()));
   return next == Instant::max() ? std::nullopt : std::optional(next);

@@ -25,11 +25,12 @@ void Core::State::offer_tokens(Instant now, Actions& out) {
     const auto choice = policy->choose(now, *this);
     if (!choice) break;
     Invocation& invocation = invocations.at(choice->invocation);
-    const auto placement = placer.place(pool, choice->flow, residency.expected(choice->flow));
+    const auto placement = placer.place(pool, choice->flow, residency.expected(choice->flow), choice->gpu);
     FL_CHECK(placement, "flow {} was chosen and cannot be placed", choice->flow.value());
     invocation.dispatched = now;
 
     for (const InstanceId victim : placement->evict) evict(now, victim, out);
+    if (policy->one_function_per_gpu()) evict_others(now, choice->flow, placement->gpu, out);
     if (Instance* warm = placement->instance) {
       const bool on_device = residency.run(now, warm->id, placement->memory);
       const bool fresh = warm->fresh;
@@ -96,10 +97,26 @@ void Core::State::complete_queued(Instant now, FlowId flow, Outcome outcome, Act
   }
 }
 
-bool Core::State::can_run(FlowId flow) const {
+bool Core::State::can_run(FlowId flow, GpuId only) const {
   const Bytes expected = residency.expected(flow);
-  if (placer.has_warm(pool, flow, expected)) return true;
-  return !starts_ahead() && !worth_waiting(flow) && placer.can_place(pool, flow, expected);
+  if (placer.has_warm(pool, flow, expected, only)) return true;
+  return !starts_ahead() && !worth_waiting(flow) && placer.can_place(pool, flow, expected, only);
+}
+
+std::vector<Placeable::Place> Core::State::places(FlowId flow) const {
+  std::vector<Place> places;
+  for (const auto& [id, gpu] : pool.gpus()) {
+    if (!gpu.serves) continue;
+    places.push_back({id, setup_on(flow, id), gpu.tokens_in_use, can_run(flow, id)});
+  }
+  return places;
+}
+
+void Core::State::evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out) {
+  const std::vector<Instance*> there = pool.gpu(gpu).instances;
+  for (const Instance* instance : there) {
+    if (instance->flow != flow && instance->spare()) evict(now, instance->id, out);
+  }
 }
 
 }  // namespace fairlead

@@ -25,6 +25,7 @@ void Core::State::start_ahead(Instant now, Actions& out) {
   struct Startable final : Placeable {
     explicit Startable(const State& of) : state(of) {}
     bool can_run(FlowId flow) const override { return state.place_start(flow).has_value(); }
+    std::vector<Place> places(FlowId flow) const override { return state.places(flow); }
     const State& state;
   };
   while (policy->queued() > 0 && may_start_ahead()) {

@@ -35,6 +35,18 @@ void Core::State::note_setup(FlowId flow) {
   policy->set_setup(flow, setup);
 }
 
+// The same on one GPU, instances that are not spare included: what is there is there, whoever waits for it.
+Duration Core::State::setup_on(FlowId flow, GpuId gpu) const {
+  constexpr Duration kUnknownStart = std::chrono::milliseconds(1);
+  std::optional<Duration> quickest;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    const bool is_starting = instance->state == InstanceState::kStarting;
+    if (instance->gpu != gpu || is_starting || instance->retiring) continue;
+    quickest = std::min(quickest.value_or(instance->reload), instance->reload);
+  }
+  return quickest.value_or(std::max(cold_start(flow), kUnknownStart));
+}
+
 void Core::State::set_reload(InstanceId id, Duration reload) {
   Instance* instance = pool.find(id);
   if (instance == nullptr) return;

@@ -46,6 +46,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   // ---- dispatch.cc
   void dispatch(Instant now, Actions& out);
   void offer_tokens(Instant now, Actions& out);
+  void evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
   void complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
@@ -55,7 +56,9 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out);
 
   // ---- start_ahead.cc
-  bool starts_ahead() const { return options.starts_per_gpu > 0 && policy->keeps_instances(); }
+  bool starts_ahead() const {
+    return options.starts_per_gpu > 0 && policy->keeps_instances() && !policy->one_function_per_gpu();
+  }
   void start_ahead(Instant now, Actions& out);
   bool may_start_ahead() const;
   std::optional<Placement> place_start(FlowId flow) const;
@@ -85,6 +88,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   // ---- start_costs.cc
   void learn_cold_start(FlowId flow, Duration took);
   void note_setup(FlowId flow);
+  Duration setup_on(FlowId flow, GpuId gpu) const;
   void set_reload(InstanceId id, Duration reload);
   bool worth_waiting(FlowId flow) const;
 
@@ -103,7 +107,9 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   Duration expected_gap(FlowId flow) const override;
   std::size_t instances(FlowId flow) const override;
 
-  bool can_run(FlowId flow) const override;
+  bool can_run(FlowId flow, GpuId only) const;
+  bool can_run(FlowId flow) const override { return can_run(flow, GpuId()); }
+  std::vector<Place> places(FlowId flow) const override;
 
   const CoreOptions options;
   const std::unique_ptr<QueuePolicy> policy;

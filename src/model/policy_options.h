@@ -17,8 +17,10 @@ struct PolicyOptions {
   Duration initial_ttl = std::chrono::seconds(2);  // before the second arrival there is no inter-arrival time
   Duration min_ttl{0};
   Duration max_ttl = std::chrono::minutes(10);
-  std::uint64_t seed = 1;  // of policies that choose at random
-  bool by_tenant = false;  // fair between tenants first, then by the policy within each
+  double penalty_latencies = 10;  // cfs-affinity: on a GPU not its own a flow counts with so many mean latencies more
+  double patience_reloads = 4;    // resident-window: what an invocation waits for the GPU that has its data, in reloads
+  std::uint64_t seed = 1;         // of policies that choose at random
+  bool by_tenant = false;         // fair between tenants first, then by the policy within each
 };
 
 }  // namespace fairlead

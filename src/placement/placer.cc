@@ -14,31 +14,32 @@ Bytes memory_to_run(const Gpu& gpu, const Instance& instance, Bytes expected) {
 
 }  // namespace
 
-std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  if (Instance* warm = warm_instance(pool, flow, expected)) {
+std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
+  if (Instance* warm = warm_instance(pool, flow, expected, only)) {
     const Gpu& gpu = pool.gpu(warm->gpu);
     const Bytes memory = memory_to_run(gpu, *warm, expected);
     return Placement{.gpu = gpu.id, .instance = warm, .memory = memory, .evict = evictions(pool, gpu, memory, warm)};
   }
-  const Gpu* gpu = roomy_gpu(pool, expected);
+  const Gpu* gpu = roomy_gpu(pool, expected, only);
   if (gpu == nullptr) return std::nullopt;
   const Bytes memory = InstancePool::counted_memory(*gpu, expected);
   return Placement{.gpu = gpu->id, .memory = memory, .evict = evictions(pool, *gpu, memory, nullptr)};
 }
 
-bool Placer::can_place(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  return roomy_gpu(pool, expected) != nullptr || has_warm(pool, flow, expected);
+bool Placer::can_place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
+  return roomy_gpu(pool, expected, only) != nullptr || has_warm(pool, flow, expected, only);
 }
 
-bool Placer::has_warm(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  return warm_instance(pool, flow, expected) != nullptr;
+bool Placer::has_warm(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
+  return warm_instance(pool, flow, expected, only) != nullptr;
 }
 
-Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes expected) const {
+Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
   const auto key = [](const Instance* i) { return std::tuple(-i->reload, !i->returning(), i->last_used, i->id); };
   Instance* best = nullptr;
   for (Instance* instance : pool.of_flow(flow)) {
     const Gpu& gpu = pool.gpu(instance->gpu);
+    if (only && gpu.id != only) continue;
     if (!instance->spare() || instance->retiring || !pool.has_free_token(gpu)) continue;
     if (!pool.has_room(gpu, memory_to_run(gpu, *instance, expected))) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
@@ -46,10 +47,11 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
   return best;
 }
 
-const Gpu* Placer::roomy_gpu(const InstancePool& pool, Bytes expected) const {
+const Gpu* Placer::roomy_gpu(const InstancePool& pool, Bytes expected, GpuId only) const {
   const auto load = [](const Gpu* gpu) { return std::tuple(gpu->tokens_in_use, gpu->instances.size()); };
   const Gpu* best = nullptr;
   for (const auto& [id, gpu] : pool.gpus()) {
+    if (only && id != only) continue;
     if (!pool.has_free_token(gpu) || !pool.has_room(gpu, InstancePool::counted_memory(gpu, expected))) continue;
     if (best == nullptr || load(&gpu) < load(best)) best = &gpu;
   }

@@ -34,9 +34,10 @@ class Placer {
  public:
   explicit Placer(const EvictionPolicy& eviction) : eviction_(eviction) {}
 
-  // Empty: no GPU has a free token and room for it. `expected`: device memory of one instance, 0 if not known. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
-  std::optional<Placement> place(const InstancePool& pool, FlowId flow, Bytes expected) const;
-  bool can_place(const InstancePool& pool, FlowId flow, Bytes expected) const;
+  // Empty: no GPU has a free token and room for it. `expected`: device memory of one instance, 0 if not known. `only`: there
+  // or nowhere. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
+  std::optional<Placement> place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
+  bool can_place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
   // Where an instance of `flow` may start ahead, without a token: the least loaded GPU on which fewer than `at_once` do so,
   // with room for its memory beside what runs and starts, and a place that is free or that an instance of `may_evict`
   // leaves to it. Where a token is free, any spare instance may go for it: nothing else could use the token.
@@ -49,11 +50,11 @@ class Placer {
   using MayEvict = std::function<bool(const Instance&)>;
   std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,
                                        const MayEvict& may_evict) const;
-  bool has_warm(const InstancePool& pool, FlowId flow, Bytes expected) const;
+  bool has_warm(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
 
  private:
-  Instance* warm_instance(const InstancePool& pool, FlowId flow, Bytes expected) const;
-  const Gpu* roomy_gpu(const InstancePool& pool, Bytes expected) const;
+  Instance* warm_instance(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
+  const Gpu* roomy_gpu(const InstancePool& pool, Bytes expected, GpuId only) const;
   std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Instance* keep) const;
   std::optional<std::vector<InstanceId>> evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,
                                                          const Instance* keep, const MayEvict& may_evict) const;

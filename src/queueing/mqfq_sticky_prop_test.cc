@@ -155,7 +155,7 @@ class Pair {
   void end_one(std::uint64_t event) {
     if (running_.empty()) return;
     const std::size_t index = rng_.below(running_.size());
-    const auto [flow, invocation] = running_[index];
+    const auto [flow, invocation, gpu] = running_[index];
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
     const Duration time = milliseconds(4 * rng_.below(2000));
     if (event == 15) {

@@ -311,7 +311,7 @@ TEST(MakePolicy, KnowsItsNamesAndListsThemForAnyOther) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "queueing policy \"lottery\" is unknown; known are mqfq-setup, mqfq-sticky, mqfq-warm, mqfq, sfq, "
-            "fcfs, fcfs-naive, batch, sjf, eevd");
+            "fcfs, fcfs-naive, batch, sjf, eevd, resident-window, cfs-affinity, exclusive");
 }
 
 TEST(MakePolicy, RefusesOptionsOutOfBounds) {

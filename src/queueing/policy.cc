@@ -3,12 +3,15 @@
 #include <fmt/ranges.h>
 
 #include "queueing/batch.h"
+#include "queueing/cfs_affinity.h"
 #include "queueing/eevd.h"
+#include "queueing/exclusive.h"
 #include "queueing/fcfs.h"
 #include "queueing/mqfq.h"
 #include "queueing/mqfq_setup.h"
 #include "queueing/mqfq_sticky.h"
 #include "queueing/mqfq_warm.h"
+#include "queueing/resident_window.h"
 #include "queueing/sfq.h"
 #include "queueing/sjf.h"
 #include "queueing/tenant_queues.h"
@@ -38,6 +41,9 @@ constexpr Named kPolicies[] = {
     {"batch", make<Batch>},
     {"sjf", make<Sjf>},
     {"eevd", make<Eevd>},
+    {"resident-window", make<ResidentWindow>},
+    {"cfs-affinity", make<CfsAffinity>},
+    {"exclusive", make<Exclusive>},
 };
 
 }  // namespace
@@ -61,6 +67,13 @@ Result<std::unique_ptr<QueuePolicy>> make_policy(std::string_view name, const Po
   if (!(options.over_run_services >= 0)) {
     return fail(Errc::kInvalidArgument, "over-run T is {} mean services, it must be 0 or more",
                 options.over_run_services);
+  }
+  if (!(options.penalty_latencies >= 0)) {
+    return fail(Errc::kInvalidArgument, "the affinity penalty is {} mean latencies, it must be 0 or more",
+                options.penalty_latencies);
+  }
+  if (!(options.patience_reloads >= 0)) {
+    return fail(Errc::kInvalidArgument, "patience is {} reloads, it must be 0 or more", options.patience_reloads);
   }
   for (const Named& policy : kPolicies) {
     if (policy.name != name) continue;

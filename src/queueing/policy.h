@@ -55,6 +55,15 @@ class Placeable {
  public:
   virtual ~Placeable() = default;
   virtual bool can_run(FlowId flow) const = 0;
+
+  // For policies that choose the GPU too (gpu_policy.h): every GPU that serves, in order of id.
+  struct Place {
+    GpuId gpu;
+    Duration setup{0};  // what an invocation of the flow waits for here: nothing, a reload or (never 0) a cold start
+    std::size_t running = 0;  // invocations of any flow that hold a token of the GPU
+    bool free = false;        // one of the flow could run here right now
+  };
+  virtual std::vector<Place> places(FlowId flow) const = 0;
 };
 
 class QueuePolicy {
@@ -64,6 +73,9 @@ class QueuePolicy {
 
   // False: every invocation gets an instance of its own, which goes after its answer.
   virtual bool keeps_instances() const { return true; }
+
+  // True: a GPU has instances of one function at a time; those of others go before its first one starts.
+  virtual bool one_function_per_gpu() const { return false; }
 
   // Flows. A new share counts from the next invocation on; the tenant stays. Removing a flow drops what it had queued:
   // the core has already answered those invocations.
@@ -89,8 +101,12 @@ class QueuePolicy {
   struct Choice {
     FlowId flow;
     InvocationId invocation;
+    GpuId gpu = {};  // where; none: wherever it begins soonest
   };
   virtual std::optional<Choice> choose(Instant now, const Placeable& placeable) = 0;
+
+  // When choose(), which found nothing, would say more though nothing else happened; empty: never.
+  virtual std::optional<Instant> next_chance() const { return std::nullopt; }
 
   // Instances may start ahead of the choice (CoreOptions::starts_per_gpu): of the flows that choose() would look at, the
   // one whose instance should start next. Nothing is removed or charged. Empty when no eligible flow is `startable`.

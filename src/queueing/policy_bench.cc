@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "queueing/gpu_policy.h"
 #include "queueing/policy.h"
 
 namespace fairlead {
@@ -16,6 +17,7 @@ using std::chrono::milliseconds;
 class AlwaysPlaceable final : public Placeable {
  public:
   bool can_run(FlowId) const override { return true; }
+  std::vector<Place> places(FlowId) const override { return {{.gpu = GpuId(1), .free = true}}; }
 };
 
 // Flows 1..count, each with two queued and a known service time of 1 to 100 ms.
@@ -78,7 +80,12 @@ using Measure = void (*)(benchmark::State&, const std::string&);
 void register_all(const char* what, Measure measure) {
   for (const std::string_view policy : policy_names()) {
     const std::string name = std::string(what) + "/" + std::string(policy);
-    benchmark::RegisterBenchmark(name.c_str(), measure, std::string(policy))->Arg(1'000)->Arg(10'000)->Arg(100'000);
+    auto* bench = benchmark::RegisterBenchmark(name.c_str(), measure, std::string(policy));
+    if (dynamic_cast<GpuPolicy*>(make_policy(policy, {})->get()) != nullptr) {
+      bench->Arg(32)->Arg(1'000);  // looks at every flow that waits
+    } else {
+      bench->Arg(1'000)->Arg(10'000)->Arg(100'000);
+    }
   }
 }
 

@@ -76,8 +76,11 @@ bool TenantQueues::cancel(Instant now, FlowId flow, InvocationId invocation) {
 
 std::optional<QueuePolicy::Choice> TenantQueues::choose(Instant now, const Placeable& placeable) {
   std::optional<Choice> choice;
+  next_chance_.reset();
   const auto slot = least_served_.find_first([&](Slot candidate) {
-    choice = tenants_[candidate].flows->choose(now, placeable);
+    QueuePolicy& flows = *tenants_[candidate].flows;
+    choice = flows.choose(now, placeable);
+    if (const auto chance = flows.next_chance()) next_chance_ = std::min(next_chance_.value_or(*chance), *chance);
     return choice.has_value();
   });
   if (!slot) return std::nullopt;

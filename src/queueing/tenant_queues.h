@@ -30,6 +30,7 @@ class TenantQueues final : public QueuePolicy {
 
   std::string_view name() const override { return prototype_->name(); }
   bool keeps_instances() const override { return prototype_->keeps_instances(); }
+  bool one_function_per_gpu() const override { return prototype_->one_function_per_gpu(); }
   void add_flow(FlowId flow, const FlowShare& share) override;
   void set_share(FlowId flow, const FlowShare& share) override;
   void set_tenant(TenantId tenant, const TenantShare& share) override;
@@ -39,6 +40,7 @@ class TenantQueues final : public QueuePolicy {
   void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
   bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
+  std::optional<Instant> next_chance() const override { return next_chance_; }
   std::optional<FlowId> next_start(const Placeable& startable) override;
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
@@ -81,6 +83,7 @@ class TenantQueues final : public QueuePolicy {
   IdMap<InvocationId, Duration> charged_;    // of what is in flight
   IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
   Duration global_{0};
+  std::optional<Instant> next_chance_;  // of the tenants that were asked last
   std::size_t queued_ = 0;
 };
 

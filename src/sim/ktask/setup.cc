@@ -80,9 +80,9 @@ Status set_number(KtaskSetup& setup, const Setting& setting, std::string_view va
   return {};
 }
 
-Status set_pool(KtaskSetup& setup, std::string_view value) {
-  if (auto known = make_worker_pool(value, {}); !known) return fail(known.error());
-  setup.pool = value;
+Status set_policy(KtaskSetup& setup, std::string_view value) {
+  if (auto known = make_policy(value, {}); !known) return fail(known.error());
+  setup.policy = value;
   return {};
 }
 
@@ -107,21 +107,20 @@ Result<KtaskSetup> ktask_system(std::string_view name) {
   setup.lanes = 1;
   setup.copy_streams = 1;
   setup.eviction = CacheEviction::kSingleUse;
-  setup.pool = name == "kaas" ? "cfs-affinity" : "exclusive";
+  setup.policy = name == "kaas" ? "cfs-affinity" : "exclusive";
   if (name == "kaas" || name == "etask") return setup;
   return fail(Errc::kInvalidArgument, "system \"{}\" is unknown; known are {}", name, fmt::join(ktask_systems(), ", "));
 }
 
 std::vector<KtaskSetting> ktask_settings() {
-  std::vector<KtaskSetting> all = {
-      {"pool", fmt::format("who is served where: {}", fmt::join(worker_pool_names(), ", "))},
-      {"eviction", "what makes room on a device: cost, lru, single-use"}};
+  std::vector<KtaskSetting> all = {{"policy", fmt::format("who is served where: {}", fmt::join(policy_names(), ", "))},
+                                   {"eviction", "what makes room on a device: cost, lru, single-use"}};
   for (const Setting& setting : kNumbers) all.push_back({std::string(setting.key), std::string(setting.meaning)});
   return all;
 }
 
 Status set(KtaskSetup& setup, std::string_view key, std::string_view value) {
-  if (key == "pool") return set_pool(setup, value);
+  if (key == "policy") return set_policy(setup, value);
   if (key == "eviction") return set_eviction(setup, value);
   for (const Setting& setting : kNumbers) {
     if (setting.key == key) return set_number(setup, setting, value);

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "placement/worker_pool.h"
+#include "queueing/policy.h"
 #include "residency/object_cache.h"
 
 namespace fairlead::sim {
@@ -37,7 +37,7 @@ struct KtaskSetup {
   std::size_t copy_streams = 2;  // 2: small copies do not queue behind large ones, as in the device server
 
   // How it is served.
-  std::string pool = "resident-window";  // of worker_pool_names(); exclusive: by eTasks
+  std::string policy = "resident-window";  // of policy_names(); exclusive: by eTasks
   std::size_t lanes = 4;
   Duration over_run = std::chrono::milliseconds(500);
   double patience_reloads = 4;
@@ -54,7 +54,7 @@ struct KtaskSetup {
   double noise = 0.05;  // kernels and CPU parts take up to so much more or less
   std::uint64_t seed = 1;
 
-  bool processes() const { return pool == "exclusive"; }
+  bool processes() const { return policy == "exclusive"; }
 };
 
 // Systems to compare: "fairlead" (the defaults above), "kaas" (the paper's executor: cfs-affinity, one stream, single use

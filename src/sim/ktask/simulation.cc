@@ -1,6 +1,7 @@
 #include "sim/ktask/simulation.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -89,18 +90,17 @@ double KtaskResult::spread() const {
 
 KtaskSimulation::KtaskSimulation(const KtaskSetup& setup)
     : setup_(setup), begin_(setup.warm_up), end_(begin_ + setup.duration), cores_free_(setup.cores) {
-  auto pool = make_worker_pool(setup.pool, {.gpus = setup.gpus,
-                                            .lanes = setup.lanes,
-                                            .penalty_latencies = setup.penalty_latencies,
-                                            .over_run = setup.over_run,
-                                            .patience_reloads = setup.patience_reloads});
-  FL_CHECK(pool, "the setup was not checked");
-  pool_ = std::move(*pool);
+  auto policy = make_policy(setup.policy, {.over_run = setup.over_run,
+                                           .penalty_latencies = setup.penalty_latencies,
+                                           .patience_reloads = setup.patience_reloads,
+                                           .seed = setup.seed});
+  FL_CHECK(policy, "the setup was not checked");
+  policy_ = std::move(*policy);
   gpus_.resize(setup.gpus);
   for (Gpu& gpu : gpus_) gpu.cache = empty_device(setup_);
   clients_.resize(setup.clients.size());
   for (std::size_t i = 0; i < clients_.size(); ++i) {
-    pool_->add_client(flow_of(i));
+    policy_->add_flow(flow_of(i), {});
     clients_[i].arrivals = Rng(setup.seed * 1'000'003 + i);
   }
   result_.clients.resize(clients_.size());
@@ -195,31 +195,54 @@ void KtaskSimulation::cpu_ends(std::uint64_t request, Part part) {
 }
 
 void KtaskSimulation::queue(std::uint64_t id) {
-  Request& request = requests_.at(id);
-  request.queued = now_;
-  clients_[request.client].waiting.push_back(id);
-  pool_->on_arrival(now_, flow_of(request.client));
+  policy_->on_arrival(now_, flow_of(requests_.at(id).client), InvocationId(id));
   assign_all();
 }
 
 void KtaskSimulation::assign_all() {
-  while (const auto next = pool_->assign(now_, *this)) begin(*next);
-  const auto chance = pool_->next_chance();
+  tell_setups();
+  while (const auto next = policy_->choose(now_, *this)) {
+    begin(*next);
+    tell_setups();
+  }
+  const auto chance = policy_->next_chance();
   if (!chance || (chance_ && *chance_ <= *chance)) return;
   chance_ = chance;
   events_.add(*chance, Kind::kChance, 0);
 }
 
-void KtaskSimulation::begin(const WorkerPool::Assignment& assignment) {
-  Client& client = clients_[client_of(assignment.client)];
-  const std::uint64_t id = client.waiting.front();
-  client.waiting.pop_front();
+// What a policy that does not choose the GPU is told of each client: the least loading on any GPU with a free lane.
+void KtaskSimulation::tell_setups() {
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    if (policy_->queued(flow_of(i)) == 0) continue;
+    Duration least = Duration::max();
+    for (const Gpu& gpu : gpus_) {
+      if (gpu.running < setup_.lanes) least = std::min(least, reload(i, gpu));
+    }
+    if (least == Duration::max() || least == clients_[i].told_setup) continue;
+    clients_[i].told_setup = least;
+    policy_->set_setup(flow_of(i), least);
+  }
+}
+
+// As the node's placer: where it begins soonest, then where least runs.
+GpuId KtaskSimulation::quickest(FlowId client) const {
+  const std::vector<Place> all = places(client);
+  const auto rank = [](const Place& place) { return std::tuple(!place.free, place.setup, place.running, place.gpu); };
+  return std::min_element(all.begin(), all.end(), [&](const Place& a, const Place& b) { return rank(a) < rank(b); })
+      ->gpu;
+}
+
+void KtaskSimulation::begin(const QueuePolicy::Choice& choice) {
+  const std::uint64_t id = choice.invocation.value();
   Request& request = requests_.at(id);
-  request.gpu = assignment.gpu;
+  request.gpu = choice.gpu ? choice.gpu : quickest(choice.flow);
+  ++gpu(request.gpu).running;
   hash(id);
-  hash(assignment.gpu.value());
+  hash(request.gpu.value());
   hash(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
-  if (assignment.new_worker) {
+  if (setup_.processes() && gpu(request.gpu).worker != choice.flow) {
+    gpu(request.gpu).worker = choice.flow;
     replace_process(gpu(request.gpu));
     ++result_.cold_starts;
     return use_cpu(id, Part::kProcessStart, varied(workload(request.client).cold_start, request, 1));
@@ -319,8 +342,8 @@ void KtaskSimulation::complete(std::uint64_t id) {
     if (!load(other)) on.no_room.push_back(other);
   }
   const Duration gpu_time = request.loading + (request.kernels_ended - request.kernels_began);
-  pool_->on_completion(now_, flow_of(request.client), request.gpu,
-                       {.gpu_time = gpu_time, .latency = now_ - request.queued});
+  --on.running;
+  policy_->on_completion(now_, flow_of(request.client), InvocationId(id), gpu_time);
   assign_all();
   use_cpu(id, Part::kAfter, varied(workload(request.client).cpu / 2, request, 3));
 }
@@ -351,12 +374,23 @@ void KtaskSimulation::answer(std::uint64_t id) {
   if (setup_.rates.empty() && now_ < end_) send(request.client, now_);
 }
 
-Duration KtaskSimulation::reload(FlowId client, GpuId id) const {
-  const Bytes constants = workload(client_of(client)).constants;
-  if (constants == Bytes(0) || gpus_[id.value() - 1].cache->on_device(constants_of(client_of(client)))) {
-    return Duration(0);
-  }
+Duration KtaskSimulation::reload(std::size_t client, const Gpu& gpu) const {
+  const Bytes constants = workload(client).constants;
+  if (constants == Bytes(0) || gpu.cache->on_device(constants_of(client))) return Duration(0);
   return copy_time(constants);
+}
+
+bool KtaskSimulation::can_run(FlowId) const {
+  return std::any_of(gpus_.begin(), gpus_.end(), [this](const Gpu& gpu) { return gpu.running < setup_.lanes; });
+}
+
+std::vector<Placeable::Place> KtaskSimulation::places(FlowId client) const {
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    const Gpu& gpu = gpus_[i];
+    places.push_back({GpuId(i + 1), reload(client_of(client), gpu), gpu.running, gpu.running < setup_.lanes});
+  }
+  return places;
 }
 
 // By client, number and part: the same under every system.

@@ -1,11 +1,11 @@
-// Kernel tasks on several modelled GPUs, in virtual time. Who is served where is decided by a worker pool
-// (placement/worker_pool.h), what is on a device by the device server's own cache (residency/object_cache.h); machine,
+// Kernel tasks on several modelled GPUs, in virtual time. Who is served where is decided by the node's own queueing
+// policies (queueing/policy.h), what is on a device by the device server's own cache (residency/object_cache.h); machine,
 // kernels and clients are modelled.
 //
-//   client ──> CPU, half ──> WorkerPool ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
+//   client ──> CPU, half ──> QueuePolicy ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
 //                                 └ eTask: another client's process goes, one starts (CPU), and its memory is empty
 //
-// A lane is held from the assignment until the output is copied. With one lane, copies and kernels therefore take turns, as
+// A lane, the node's token, is held from the choice until the output is copied. With one lane, copies and kernels therefore take turns, as
 // in the paper's executor; with several, those of one request go on beside another's.
 //
 // Time: its own, from 0. Threads: not thread-safe. Determinism: the same setup gives the same result on every machine;
@@ -48,7 +48,7 @@ struct KtaskResult {
   double spread() const;                       // the greatest client's throughput over the least's
 };
 
-class KtaskSimulation final : private ReloadCost {
+class KtaskSimulation final : private Placeable {
  public:
   // REQUIRES: check(setup).
   explicit KtaskSimulation(const KtaskSetup& setup);
@@ -67,13 +67,13 @@ class KtaskSimulation final : private ReloadCost {
   };
   struct Client {
     std::uint64_t sent = 0;
-    std::deque<std::uint64_t> waiting;  // in the pool
+    Duration told_setup{0};  // QueuePolicy::set_setup, as told last
     Rng arrivals{0};
   };
   struct Request {
     std::size_t client = 0;
     std::uint64_t number = 0;  // of its client
-    Instant due, queued, kernels_began, kernels_ended;
+    Instant due, kernels_began, kernels_ended;
     Duration loading{0};
     GpuId gpu;
   };
@@ -85,6 +85,8 @@ class KtaskSimulation final : private ReloadCost {
     std::array<Instant, kCopyLanes> in_free;
     Instant out_free;
     ComputeModel compute;
+    std::size_t running = 0;  // of setup.lanes
+    FlowId worker;            // eTask: whose process is there; none at first
     std::size_t processes = 0;
   };
 
@@ -95,7 +97,9 @@ class KtaskSimulation final : private ReloadCost {
     std::size_t process;  // which of the GPU's
   };
 
-  Duration reload(FlowId client, GpuId gpu) const override;
+  bool can_run(FlowId client) const override;
+  std::vector<Place> places(FlowId client) const override;
+  Duration reload(std::size_t client, const Gpu& gpu) const;
 
   void send(std::size_t client, Instant due);
   void expect_due(std::size_t client);
@@ -105,7 +109,9 @@ class KtaskSimulation final : private ReloadCost {
   void cpu_ends(std::uint64_t request, Part part);
   void queue(std::uint64_t request);
   void assign_all();
-  void begin(const WorkerPool::Assignment& assignment);
+  void tell_setups();
+  GpuId quickest(FlowId client) const;
+  void begin(const QueuePolicy::Choice& choice);
   void replace_process(Gpu& gpu);
   bool load(std::uint64_t request);
   Instant copy_in(Gpu& gpu, Bytes bytes) const;
@@ -127,7 +133,7 @@ class KtaskSimulation final : private ReloadCost {
 
   const KtaskSetup setup_;
   const Instant begin_, end_;  // of what is measured
-  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<QueuePolicy> policy_;
   std::vector<Client> clients_;
   std::vector<Gpu> gpus_;
   std::map<std::uint64_t, Request> requests_;  // not answered yet

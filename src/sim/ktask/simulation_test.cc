@@ -79,7 +79,7 @@ TEST(KtaskSimulation, InTurnsACacheThatIsALittleTooSmallIsSwept) {
   setup.noise = 0;  // with it some GPUs drift to seven clients and are spared
   const KtaskResult swept = run(setup);
   EXPECT_GT(swept.objects.host_hits + swept.objects.misses, swept.sent * 19 / 10) << "nearly all load constants";
-  setup.pool = "resident-window";
+  setup.policy = "resident-window";
   const KtaskResult kept = run(setup);
   EXPECT_LT(kept.objects.host_hits + kept.objects.misses, kept.sent * 11 / 10);
   EXPECT_GT(kept.throughput(), 4 * swept.throughput());
@@ -114,7 +114,7 @@ TEST(KtaskSetup, ErrorsNameTheSettingTheValueAndTheBound) {
   EXPECT_EQ(set(setup, "lanes", "2x").error().message, "lanes is \"2x\", it must be a number from 1 to 64");
   EXPECT_EQ(set(setup, "eviction", "fifo").error().message,
             "eviction is \"fifo\", it must be one of cost, lru, single-use");
-  EXPECT_FALSE(set(setup, "pool", "fcfs"));
+  EXPECT_FALSE(set(setup, "policy", "lottery"));
   EXPECT_FALSE(set(setup, "unknown", "1"));
   EXPECT_FALSE(ktask_clients("vgg", 1));
   EXPECT_FALSE(ktask_system("ours"));
@@ -125,7 +125,7 @@ TEST(KtaskSetup, ErrorsNameTheSettingTheValueAndTheBound) {
 TEST(KtaskSetup, EverySettingThatIsListedCanBeSet) {
   for (const KtaskSetting& setting : ktask_settings()) {
     KtaskSetup setup = setup_of("fairlead", "micro", 1);
-    const char* value = setting.key == "pool" ? "exclusive" : setting.key == "eviction" ? "lru" : "1";
+    const char* value = setting.key == "policy" ? "exclusive" : setting.key == "eviction" ? "lru" : "1";
     if (setting.key == "noise") value = "0.1";
     EXPECT_TRUE(set(setup, setting.key, value)) << setting.key;
   }
