@@ -6,7 +6,7 @@ import subprocess
 import numpy
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, ROOT
 from test_kernel_task_requests import post, request, values
 
 FAKE = BUILD / "src/runtime/device_server/libcublas_fake.so"
@@ -83,3 +83,12 @@ def test_a_file_that_cannot_be_loaded_is_named_at_the_start(tmp_path, content, w
     assert ended.returncode != 0
     assert "--cublas" in ended.stderr and str(path) in ended.stderr and why in ended.stderr
     assert "--cublas off" in ended.stderr
+
+
+def test_the_tool_compares_both_in_every_type(cublas):
+    library, calls = cublas
+    compared = subprocess.run([ROOT / "tools/gpu-check", "--build", BUILD, "--self", "--side", "64", "--cublas", library],
+                              capture_output=True, text=True, timeout=60)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert [f"gemm_{element}: apart by" in compared.stdout for element in ("f32", "f64", "c64")] == [True] * 3
+    assert {line.split()[0] for line in calls.read_text().splitlines()} == {"f32", "f64", "c64"}

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 
@@ -147,6 +148,37 @@ RC_GTEST_PROP(GemmCall, EveryElementIsWhereTheStridesSayAndInItsBuffer, ()) {
   check(call->right, gemm.a, gemm.m, gemm.k);
   check(call->left, gemm.b, gemm.k, gemm.n);
   check(call->c, gemm.c, gemm.m, gemm.n);
+}
+
+// Corner by corner: strides and sizes that overflow when they are multiplied.
+RC_GTEST_PROP(GemmCall, NoNumberLeadsOutOfABuffer, ()) {
+  KernelTask task = random_gemm(6).task();
+  std::vector<KernelArgument>& arguments = task.kernels[0].arguments;
+  const auto wild = [] {
+    return *rc::gen::element<std::int64_t>(0, 1, 2, 3, 5, -1, 1 << 30, INT32_MAX, INT64_MAX, INT64_MIN);
+  };
+  for (int i = any_of(1, 4); i > 0; --i) {
+    const int argument = any_of<int>(GemmCall::kM, GemmCall::kAlpha);
+    const auto value = wild();
+    arguments[static_cast<std::size_t>(argument)] =
+        argument <= GemmCall::kK ? GemmTask::literal(static_cast<int>(value)) : GemmTask::literal(value);
+  }
+  task.kernels[0].grid = {1 << 26, 65535, *rc::gen::element(1U, 2U, 65535U)};
+  const auto call = gemm_call(task, 0);
+  RC_TAG(call ? "cuBLAS" : "own kernel");
+  if (!call) return;
+  const auto end = [&](const GemmCall::Matrix& matrix, int length, int count) {
+    const double last = static_cast<double>(call->batches - 1) * static_cast<double>(matrix.batch) +
+                        static_cast<double>(count - 1) * matrix.ld + length;
+    return static_cast<double>(matrix.offset) + last * static_cast<double>(element_bytes(call->element));
+  };
+  const auto check = [&](const GemmCall::Matrix& matrix, int rows, int columns) {
+    const auto bytes = static_cast<double>(task.buffers[matrix.buffer].bytes.count());
+    RC_ASSERT((matrix.transposed ? end(matrix, columns, rows) : end(matrix, rows, columns)) <= bytes);
+  };
+  check(call->left, call->m, call->k);
+  check(call->right, call->k, call->n);
+  check(call->c, call->m, call->n);
 }
 
 }  // namespace
