@@ -23,10 +23,10 @@ class Node:
     """`with Node(build, home) as node:` runs a node on the software GPU whose state, log and GPU live in `home`.
 
     options: arguments of `fairlead serve`. keep_state: start on what an earlier node left in `home`.
-    gpu_environment: SOFTGPU_* variables, which describe the device when it is first used.
+    gpu_environment: SOFTGPU_* variables, which describe the device when it is first used. software=False: this machine's GPU.
     """
 
-    def __init__(self, build, home, *, options=(), gpu_environment=None, keep_state=False):
+    def __init__(self, build, home, *, options=(), gpu_environment=None, keep_state=False, software=True):
         self.build = pathlib.Path(build).resolve()
         self.home = pathlib.Path(home).resolve()
         if not keep_state:
@@ -36,8 +36,8 @@ class Node:
         self.log_path = self.home / "node.log"
         self._kept = None
         self.gpu_environment = {"SOFTGPU_HOME": str(self.home / "gpu"), **(gpu_environment or {})}
-        command = [self.build / "bin/fairlead", "serve", "--softgpu", "--state", self.state, "--listen", "127.0.0.1:0",
-                   *options]
+        command = [self.build / "bin/fairlead", "serve", *(["--softgpu"] if software else []), "--state", self.state,
+                   "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen([str(part) for part in command], env={**os.environ, **self.gpu_environment},
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=self.log_path.open("w"))

@@ -14,6 +14,7 @@ struct Options {
   std::string eviction = "cost";
   std::string isolation = "process";
   std::string launching = "graphs";
+  std::string cublas = "auto";
 };
 
 }  // namespace
@@ -27,6 +28,7 @@ void add_device_server(Cli& cli) {
     settings.cache.eviction = cache_eviction_named(options->eviction).value_or(CacheEviction::kCost);
     if (options->isolation == "fence") settings.spaces = AddressSpaces::kPerTenant;
     if (options->launching == "plain") settings.launching = Launching::kPlain;
+    settings.cublas = options->cublas;
     return device_server(settings);
   });
   command.group("");  // not in the help
@@ -39,6 +41,8 @@ void add_device_server(Cli& cli) {
       ->check(CLI::IsMember({"process", "fence"}));
   command.add_option("--launching", options->launching, "How tasks of many kernels are launched")
       ->check(CLI::IsMember({"graphs", "plain"}));
+  command.add_option("--cublas", options->cublas,
+                     "What does matrix products of the built-in library: auto, off, a file");
 }
 
 }  // namespace fairlead::cli

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/places.h"
 #include "queueing/policy.h"
+#include "runtime/device_server/cublas.h"
 #include "sharing/sharing_mode.h"
 
 namespace fairlead::cli {
@@ -225,6 +226,25 @@ void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
                   "one for all, with each module rewritten so that it reaches its tenant's memory only")
       ->check(CLI::IsMember({"process", "fence"}))
       ->group("Kernel tasks");
+  command
+      .add_option(
+          "--cublas", options.cublas,
+          "What multiplies matrices for the built-in library of kernel tasks: auto cuBLAS where the system has it "
+          "and the GPU is none of software, off the library's own kernels, or a file, for example "
+          "/usr/local/cuda/lib64/libcublas.so.12")
+      ->type_name("auto|off|PATH")
+      ->group("Kernel tasks");
+}
+
+// Here, not in the first device server: that starts with the first task.
+Status check_cublas(ServeOptions& options) {
+  if (options.cublas == "auto" || options.cublas == "off") return {};
+  std::error_code ignored;
+  options.cublas = std::filesystem::absolute(options.cublas, ignored).lexically_normal().string();
+  if (Status loaded = Cublas::check_library(options.cublas); !loaded) {
+    return fail(loaded.error().code, "--cublas: {}", loaded.error().message);
+  }
+  return {};
 }
 
 int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {
@@ -239,6 +259,7 @@ int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {
     if (!folder) return cli.report(folder.error());
     options.gpu_library_dir = *std::move(folder);
   }
+  if (Status cublas = check_cublas(options); !cublas) return cli.report(cublas.error());
   if (Result<std::string> library = shim_library()) options.shim_library = *std::move(library);
   return serve(options);
 }

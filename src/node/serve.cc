@@ -57,12 +57,18 @@ ObjectStoreOptions object_options(const ServeOptions& options, const std::string
   return objects;
 }
 
+// NVIDIA's library has machine code, which the software GPU does not run.
+std::string cublas_choice(const ServeOptions& options) {
+  return options.software_gpu && options.cublas == "auto" ? "off" : options.cublas;
+}
+
 DeviceServersOptions device_server_options(const ServeOptions& options) {
   DeviceServersOptions servers;
   servers.arguments = {"--memory",      std::to_string(options.task_memory_bytes),
                        "--host-memory", std::to_string(options.task_host_bytes),
                        "--eviction",    options.task_eviction,
-                       "--isolation",   options.task_isolation};
+                       "--isolation",   options.task_isolation,
+                       "--cublas",      cublas_choice(options)};
   servers.one_for_all = options.task_isolation == "fence";
   if (!options.gpu_library_dir.empty()) {
     servers.arguments.insert(servers.arguments.end(), {"--gpu-library", options.gpu_library_dir});

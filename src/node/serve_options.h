@@ -79,6 +79,7 @@ struct ServeOptions {
   std::uint64_t task_host_bytes = default_object_memory_bytes();  // its host tier
   std::string task_eviction = "cost";                             // cache_eviction_named()
   std::string task_isolation = "process";                         // or "fence"
+  std::string cublas = "auto";                                    // "off", or a file
   std::string log_level = "info";
 };
 

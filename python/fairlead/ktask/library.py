@@ -156,6 +156,8 @@ def documentation():
              "s32[6] as 24 bytes. Geometry is an expression over the arguments; `ceil(a, b)` is a / b rounded up; "
              "names that are no arguments (batch, images, outer, rows, blocks) are counts.",
              "",
+             "On a GPU of NVIDIA's with cuBLAS, products of `fairlead:gemm` are [its calls](kernel-tasks.md#cublas).",
+             "",
              "Activations: " + ", ".join(f"{number} {name or 'none'}" for name, number in ACTIVATIONS.items()) + ".",
              ""]
     groups = {}

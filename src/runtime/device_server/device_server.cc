@@ -28,6 +28,8 @@ class Server {
   Server(std::unique_ptr<CudaContext> cuda, int socket) : cuda_(std::move(cuda)), channel_(UniqueFd(socket)) {}
 
   Status start(const DeviceServerOptions& options) {
+    // It takes memory of its own, which is not free any more below.
+    if (Status found = find_cublas(options.cublas); !found) return found;
     ObjectCacheOptions cache = options.cache;
     const auto free = cuda_->free_memory();
     if (!free) return fail(free.error());
@@ -38,9 +40,13 @@ class Server {
         cache.device = cache.device - Bytes(static_cast<std::int64_t>(slack));
       }
     }
-    auto executor = TaskExecutor::create(
-        *cuda_, {.cache = cache, .spaces = options.spaces, .launching = options.launching, .modules = options.modules},
-        [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
+    auto executor = TaskExecutor::create(*cuda_,
+                                         {.cache = cache,
+                                          .spaces = options.spaces,
+                                          .launching = options.launching,
+                                          .modules = options.modules,
+                                          .cublas = cublas_.get()},
+                                         [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
     if (!executor) return fail(executor.error());
     executor_ = *std::move(executor);
     channel_.send(encode(wire::ServerReady{cuda_->device_name(), static_cast<std::uint64_t>(cache.device.count())}));
@@ -64,6 +70,19 @@ class Server {
   }
 
  private:
+  Status find_cublas(const std::string& which) {
+    if (which == "off") return {};
+    auto opened = Cublas::open(which == "auto" ? "" : which);
+    if (opened) {
+      cublas_ = *std::move(opened);
+      spdlog::info("device server: matrix products of kernel tasks use {}", cublas_->description());
+      return {};
+    }
+    if (which != "auto") return fail(opened.error());
+    spdlog::info("device server: matrix products of kernel tasks use the built-in kernels: {}", opened.error().message);
+    return {};
+  }
+
   int receive_all() {
     received_any_ = false;
     while (true) {
@@ -95,6 +114,7 @@ class Server {
   }
 
   std::unique_ptr<CudaContext> cuda_;
+  std::unique_ptr<Cublas> cublas_;  // null: none
   DeviceChannel channel_;
   std::unique_ptr<TaskExecutor> executor_;
   std::string bytes_;

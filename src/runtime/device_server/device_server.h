@@ -17,6 +17,7 @@ struct DeviceServerOptions {
   AddressSpaces spaces = AddressSpaces::kOne;  // kPerTenant: the domain is all tenants
   Launching launching = Launching::kGraphs;
   ModuleLimits modules;
+  std::string cublas = "off";  // "auto": where there is one that works; or a file, which must
 };
 
 // Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.

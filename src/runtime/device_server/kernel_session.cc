@@ -1,5 +1,6 @@
 #include "runtime/device_server/kernel_session.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -39,18 +40,40 @@ Status LaunchLane::need_events(CudaContext& cuda, std::uint32_t count) {
 }
 
 Result<std::unique_ptr<KernelSession>> KernelSession::create(CudaContext& cuda, KernelTask task,
-                                                             const std::vector<CUmodule>& modules,
-                                                             Launching launching) {
+                                                             const std::vector<CUmodule>& modules, Launching launching,
+                                                             Cublas* cublas) {
   auto session = std::make_unique<KernelSession>();
   session->task_ = std::move(task);
+  session->cublas_ = cublas;
   if (Status resolved = session->resolve(cuda, modules); !resolved) return fail(resolved.error());
   session->lay_out_arguments();
-  session->lay_out_temporaries();
   const auto before = dependencies(session->task_);
   session->plan_ = make_launch_plan(before, LaunchLane::kStreams);
+  if (cublas != nullptr) session->find_products();
+  session->lay_out_temporaries();
   const bool many = session->kernels_.size() * session->task_.iterations >= kMinGraphLaunches;
-  if (launching == Launching::kGraphs && many) session->instantiate(cuda, before);
+  if (launching == Launching::kGraphs && many && session->cublas_calls() == 0) session->instantiate(cuda, before);
   return session;
+}
+
+std::size_t KernelSession::cublas_calls() const {
+  return static_cast<std::size_t>(
+      std::count_if(kernels_.begin(), kernels_.end(), [](const Kernel& kernel) { return kernel.product.has_value(); }));
+}
+
+// A workspace is a temporary as any other, so that it is counted, makes room and stays within the tenant's addresses.
+void KernelSession::find_products() {
+  std::array<std::optional<std::uint32_t>, LaunchLane::kStreams> workspaces;  // of each stream
+  for (std::size_t k = 0; k < kernels_.size(); ++k) {
+    kernels_[k].product = gemm_call(task_, k);
+    if (!kernels_[k].product) continue;
+    auto& workspace = workspaces.at(plan_.steps[k].stream);
+    if (!workspace) {
+      workspace = static_cast<std::uint32_t>(task_.buffers.size());
+      task_.buffers.push_back({.name = "workspace of cuBLAS", .bytes = Bytes(Cublas::kWorkspaceBytes)});
+    }
+    kernels_[k].workspace = *workspace;
+  }
 }
 
 Status KernelSession::resolve(CudaContext& cuda, const std::vector<CUmodule>& modules) {
@@ -105,7 +128,7 @@ CUresult KernelSession::launch(CudaContext& cuda, LaunchLane& lane, const std::v
   rekey(addresses);
   std::uint32_t left = task_.iterations;
   CUresult code = graph_ ? launch_graph(cuda, lane, left) : CUDA_SUCCESS;
-  for (; left > 0 && code == CUDA_SUCCESS; --left) code = launch_once(cuda, lane);
+  for (; left > 0 && code == CUDA_SUCCESS; --left) code = launch_once(cuda, lane, addresses);
   return code;
 }
 
@@ -160,7 +183,7 @@ CUresult KernelSession::launch_graph(CudaContext& cuda, LaunchLane& lane, std::u
 }
 
 // Streams beyond the first begin after everything before them on the first, and the first goes on after all of them.
-CUresult KernelSession::launch_once(CudaContext& cuda, LaunchLane& lane) {
+CUresult KernelSession::launch_once(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses) {
   CUresult code = CUDA_SUCCESS;
   const auto check = [&code](CUresult result) {
     if (code == CUDA_SUCCESS) code = result;
@@ -171,11 +194,10 @@ CUresult KernelSession::launch_once(CudaContext& cuda, LaunchLane& lane) {
   }
   for (std::size_t k = 0; k < kernels_.size() && code == CUDA_SUCCESS; ++k) {
     const LaunchPlan::Step& step = plan_.steps[k];
-    const KernelLaunch& launch = task_.kernels[k];
     const CUstream stream = lane.stream(step.stream);
     for (const std::uint32_t event : step.waits) check(cuda.wait(stream, lane.event(event)));
-    check(cuda.launch(kernels_[k].function, launch.grid, launch.block, launch.shared_bytes, stream,
-                      parameters_.data() + kernels_[k].first_argument));
+    check(kernels_[k].product ? multiply(cuda, k, stream, addresses)
+                              : launch_kernel(cuda, k, stream, parameters_.data() + kernels_[k].first_argument));
     if (step.records >= 0) check(cuda.record(lane.event(static_cast<std::uint32_t>(step.records)), stream));
   }
   for (std::uint32_t s = 1; s < plan_.streams; ++s) {
@@ -183,6 +205,43 @@ CUresult KernelSession::launch_once(CudaContext& cuda, LaunchLane& lane) {
     check(cuda.wait(lane.main(), lane.join(s)));
   }
   return code;
+}
+
+CUresult KernelSession::launch_kernel(CudaContext& cuda, std::size_t kernel, CUstream stream, void** parameters) {
+  const KernelLaunch& launch = task_.kernels[kernel];
+  return cuda.launch(kernels_[kernel].function, launch.grid, launch.block, launch.shared_bytes, stream, parameters);
+}
+
+// What cuBLAS refuses the kernel does, now and in later calls. It computes C anew from what cuBLAS has not written, unless C
+// is itself an addend: of that a call that failed may have written a part.
+CUresult KernelSession::multiply(CudaContext& cuda, std::size_t kernel, CUstream stream,
+                                 const std::vector<CUdeviceptr>& addresses) {
+  Kernel& own = kernels_[kernel];
+  const GemmCall& call = *own.product;
+  void** const parameters = parameters_.data() + own.first_argument;
+  const auto address = [&addresses](const GemmCall::Matrix& matrix) {
+    return addresses[matrix.buffer] + matrix.offset;
+  };
+  CUresult code = CUDA_SUCCESS;
+  if (call.brings_addend) {
+    code = launch_kernel(cuda, kernel, stream, addend_parameters(call.element, parameters).data());
+    if (code != CUDA_SUCCESS) return code;
+  }
+  const cublasStatus_t status = cublas_->multiply(call,
+                                                  {.left = address(call.left),
+                                                   .right = address(call.right),
+                                                   .c = address(call.c),
+                                                   .workspace = addresses[own.workspace]},
+                                                  stream);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    if (!call.finishes) return CUDA_SUCCESS;
+    return launch_kernel(cuda, kernel, stream, finish_parameters(call.element, parameters).data());
+  }
+  spdlog::warn("kernels[{}] ({}) of a kernel task: cuBLAS answers {}: the built-in kernel is used", kernel,
+               task_.kernels[kernel].kernel, cublas_->describe(status));
+  const bool can_be_done_again = !call.in_place || Cublas::is_refusal(status);
+  own.product.reset();
+  return can_be_done_again ? launch_kernel(cuda, kernel, stream, parameters) : CUDA_ERROR_LAUNCH_FAILED;
 }
 
 }  // namespace fairlead

@@ -1,11 +1,15 @@
 // A registered kernel task: modules loaded, entry points found, arguments laid out once, and, where it has many launches,
 // all of them instantiated as one graph. A call only writes the addresses of its buffers into them and launches.
 //
+// With cuBLAS, matrix products of the built-in library that it can do (gemm_call.h) are its calls. A session that has one is
+// launched kernel by kernel: what cuBLAS launches is not known before, so that a graph could not be changed.
+//
 // Threads: the device server's loop.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +17,8 @@
 #include "cuda/context.h"
 #include "model/kernel_task.h"
 #include "residency/object_cache.h"
+#include "runtime/device_server/cublas.h"
+#include "runtime/device_server/gemm_call.h"
 #include "runtime/device_server/kernel_graph.h"
 #include "runtime/device_server/launch_plan.h"
 
@@ -48,12 +54,16 @@ class KernelSession {
   // Below, a graph gains too little to be worth its instantiation (design/kernel-tasks.md has the numbers).
   static constexpr std::uint64_t kMinGraphLaunches = 8;
 
-  // modules[m] is that of task.modules[m]. Errors name the kernel. A graph that the driver refuses is none.
+  // modules[m] is that of task.modules[m]. Errors name the kernel. A graph that the driver refuses is none. cublas outlives
+  // the session; null: none.
   static Result<std::unique_ptr<KernelSession>> create(CudaContext& cuda, KernelTask task,
                                                        const std::vector<CUmodule>& modules,
-                                                       Launching launching = Launching::kGraphs);
+                                                       Launching launching = Launching::kGraphs,
+                                                       Cublas* cublas = nullptr);
 
+  // As it was given, and with one temporary more for each stream that cuBLAS works on.
   const KernelTask& task() const { return task_; }
+  static constexpr Bytes kMostWorkspace{LaunchLane::kStreams * Cublas::kWorkspaceBytes};  // those together
   // Scratch memory of every call: offset of each temporary (others: 0), and their sum.
   const std::vector<std::uint64_t>& temporary_offsets() const { return temporary_offsets_; }
   Bytes temporary_bytes() const { return temporary_bytes_; }
@@ -63,11 +73,14 @@ class KernelSession {
   CUresult launch(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses);
   const LaunchPlan& plan() const { return plan_; }
   bool has_graph() const { return graph_ != nullptr; }
+  std::size_t cublas_calls() const;  // of one iteration
 
  private:
   struct Kernel {
     CUfunction function = nullptr;
     std::uint32_t first_argument = 0;  // in parameters_
+    std::optional<GemmCall> product;   // cuBLAS does it
+    std::uint32_t workspace = 0;       // then: a buffer of task_
   };
   struct Patch {
     std::uint32_t kernel = 0;
@@ -78,14 +91,18 @@ class KernelSession {
 
   Status resolve(CudaContext& cuda, const std::vector<CUmodule>& modules);
   void lay_out_arguments();
+  void find_products();
   void lay_out_temporaries();
   void instantiate(CudaContext& cuda, const std::vector<std::vector<std::uint32_t>>& before);
   void rekey(const std::vector<CUdeviceptr>& addresses);
   void give_up_graph(const std::string& why);
   CUresult launch_graph(CudaContext& cuda, LaunchLane& lane, std::uint32_t& left);
-  CUresult launch_once(CudaContext& cuda, LaunchLane& lane);
+  CUresult launch_once(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses);
+  CUresult launch_kernel(CudaContext& cuda, std::size_t kernel, CUstream stream, void** parameters);
+  CUresult multiply(CudaContext& cuda, std::size_t kernel, CUstream stream, const std::vector<CUdeviceptr>& addresses);
 
   KernelTask task_;
+  Cublas* cublas_ = nullptr;
   LaunchPlan plan_;
   std::vector<Kernel> kernels_;
   std::string values_;  // of all arguments

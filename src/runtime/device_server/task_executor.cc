@@ -58,6 +58,8 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
       objects_(std::move(objects)),
       spaces_(options.spaces),
       launching_(options.launching),
+      cublas_(options.cublas),
+      device_bytes_(options.cache.device),
       send_(std::move(send)),
       modules_(cuda, options.modules),
       fenced_(cuda, *objects_),
@@ -191,13 +193,22 @@ Result<TaskExecutor::Session> TaskExecutor::load_session(wire::RegisterSession& 
     }
     if (Status valid = validate_task(*task, signatures, cuda_.limits()); !valid) return fail(valid.error());
   }
-  auto kernels = KernelSession::create(cuda_, *std::move(task), modules, launching_);
+  Cublas* const cublas = cublas_for(*task);
+  auto kernels = KernelSession::create(cuda_, *std::move(task), modules, launching_, cublas);
   if (!kernels) return fail(kernels.error());
   for (const auto& lane : lanes_) {
     if (Status events = lane->need_events(cuda_, (*kernels)->plan().events); !events) return fail(events.error());
   }
   session.kernels = *std::move(kernels);
   return session;
+}
+
+// None where its workspaces might be what does not fit beside all of the task's buffers.
+Cublas* TaskExecutor::cublas_for(const KernelTask& task) const {
+  Bytes all = KernelSession::kMostWorkspace;
+  for (const BufferSpec& buffer : task.buffers)
+    all += Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(size_of(buffer))));
+  return all <= device_bytes_ ? cublas_ : nullptr;
 }
 
 void TaskExecutor::forget(const std::vector<std::string>& modules) {

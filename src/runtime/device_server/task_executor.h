@@ -42,6 +42,7 @@ class TaskExecutor {
     AddressSpaces spaces = AddressSpaces::kOne;
     Launching launching = Launching::kGraphs;
     ModuleLimits modules;
+    Cublas* cublas = nullptr;  // outlives the executor; null: none
   };
   static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const Options& options, Send send);
 
@@ -105,6 +106,7 @@ class TaskExecutor {
                                std::span<const UniqueFd> descriptors);
   Result<KernelCache::Lease> load_code(DeviceObjects::RangeIndex range, const std::string& key,
                                        const std::string& code);
+  Cublas* cublas_for(const KernelTask& task) const;
   void forget(const std::vector<std::string>& modules);
 
   void start_waiting();
@@ -134,6 +136,8 @@ class TaskExecutor {
   std::unique_ptr<DeviceObjects> objects_;
   const AddressSpaces spaces_;
   const Launching launching_;
+  Cublas* const cublas_;
+  const Bytes device_bytes_;  // for objects
   const Send send_;
   KernelCache modules_;
   FencedModules fenced_;

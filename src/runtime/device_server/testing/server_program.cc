@@ -1,5 +1,5 @@
 // A device server without the rest of `fairlead`, for the tests: PROGRAM device-server LIBRARY_DIR DEVICE_BYTES HOST_BYTES
-// EVICTION [fence] [plain] [modules=N]: so many modules stay that no session uses.
+// EVICTION [fence] [plain] [modules=N] [cublas=FILE]: so many modules stay that no session uses.
 #include <cstdlib>
 #include <string_view>
 
@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     if (argv[i] == std::string_view("fence")) options.spaces = fairlead::AddressSpaces::kPerTenant;
     if (std::string_view(argv[i]).starts_with("modules="))
       options.modules.count = std::strtoul(argv[i] + 8, nullptr, 10);
+    if (std::string_view(argv[i]).starts_with("cublas=")) options.cublas = argv[i] + 7;
     if (argv[i] == std::string_view("plain")) options.launching = fairlead::Launching::kPlain;
   }
   return fairlead::device_server(options);
