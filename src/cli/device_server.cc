@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "runtime/device_server/module_trial.h"
 
 namespace fairlead::cli {
 namespace {
@@ -14,6 +15,8 @@ struct Options {
   std::string eviction = "cost";
   std::string isolation = "process";
   std::string launching = "graphs";
+  bool trials = false;
+  bool try_modules = false;
 };
 
 }  // namespace
@@ -27,7 +30,8 @@ void add_device_server(Cli& cli) {
     settings.cache.eviction = cache_eviction_named(options->eviction).value_or(CacheEviction::kCost);
     if (options->isolation == "fence") settings.spaces = AddressSpaces::kPerTenant;
     if (options->launching == "plain") settings.launching = Launching::kPlain;
-    return device_server(settings);
+    settings.trials = options->trials;
+    return options->try_modules ? try_modules(settings) : device_server(settings);
   });
   command.group("");  // not in the help
   command.add_option("--gpu-library", options->library_dir, "Folder of libcuda.so.1");
@@ -39,6 +43,8 @@ void add_device_server(Cli& cli) {
       ->check(CLI::IsMember({"process", "fence"}));
   command.add_option("--launching", options->launching, "How tasks of many kernels are launched")
       ->check(CLI::IsMember({"graphs", "plain"}));
+  command.add_flag("--trials", options->trials, "Load no module before the node has tried it");
+  command.add_flag("--try-modules", options->try_modules, "Only load the modules that the node sends, and end");
 }
 
 }  // namespace fairlead::cli

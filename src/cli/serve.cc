@@ -225,6 +225,12 @@ void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
                   "one for all, with each module rewritten so that it reaches its tenant's memory only")
       ->check(CLI::IsMember({"process", "fence"}))
       ->group("Kernel tasks");
+  command
+      .add_option("--task-trial", options.task_trial_seconds,
+                  "Load each new module of a kernel task in a process of its own first, which has so many seconds for "
+                  "it; 0: do not [30 with --task-isolation fence, else 0]")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->group("Kernel tasks");
 }
 
 int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,7 @@ struct ServeOptions {
   std::uint64_t task_host_bytes = default_object_memory_bytes();  // its host tier
   std::string task_eviction = "cost";                             // cache_eviction_named()
   std::string task_isolation = "process";                         // or "fence"
+  std::optional<double> task_trial_seconds;  // 0: none; by default 30 with "fence", none with "process"
   std::string log_level = "info";
 };
 

@@ -17,6 +17,7 @@ struct DeviceServerOptions {
   AddressSpaces spaces = AddressSpaces::kOne;  // kPerTenant: the domain is all tenants
   Launching launching = Launching::kGraphs;
   ModuleLimits modules;
+  bool trials = false;  // the node tries each module (module_trials.h) before it is loaded
 };
 
 // Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.
