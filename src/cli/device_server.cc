@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "runtime/device_server/module_trial.h"
 
 namespace fairlead::cli {
 namespace {
@@ -15,6 +16,8 @@ struct Options {
   std::string isolation = "process";
   std::string launching = "graphs";
   std::string cublas = "auto";
+  bool trials = false;
+  bool try_modules = false;
 };
 
 }  // namespace
@@ -29,7 +32,8 @@ void add_device_server(Cli& cli) {
     if (options->isolation == "fence") settings.spaces = AddressSpaces::kPerTenant;
     if (options->launching == "plain") settings.launching = Launching::kPlain;
     settings.cublas = options->cublas;
-    return device_server(settings);
+    settings.trials = options->trials;
+    return options->try_modules ? try_modules(settings) : device_server(settings);
   });
   command.group("");  // not in the help
   command.add_option("--gpu-library", options->library_dir, "Folder of libcuda.so.1");
@@ -43,6 +47,8 @@ void add_device_server(Cli& cli) {
       ->check(CLI::IsMember({"graphs", "plain"}));
   command.add_option("--cublas", options->cublas,
                      "What does matrix products of the built-in library: auto, off, a file");
+  command.add_flag("--trials", options->trials, "Load no module before the node has tried it");
+  command.add_flag("--try-modules", options->try_modules, "Only load the modules that the node sends, and end");
 }
 
 }  // namespace fairlead::cli

@@ -234,6 +234,12 @@ void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
           "/usr/local/cuda/lib64/libcublas.so.12")
       ->type_name("auto|off|PATH")
       ->group("Kernel tasks");
+  command
+      .add_option("--task-trial", options.task_trial_seconds,
+                  "Load each new module of a kernel task in a process of its own first, which has so many seconds for "
+                  "it; 0: do not [30 with --task-isolation fence, else 0]")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->group("Kernel tasks");
 }
 
 // Here, not in the first device server: that starts with the first task.

@@ -213,13 +213,15 @@ Result<Bytes> CudaContext::free_memory() const {
 }
 
 // A driver may align less than it is asked to: then twice as much is reserved, and the aligned part of it used.
-Result<CUdeviceptr> CudaContext::reserve_addresses(Bytes bytes, Bytes alignment) {
+Result<CUdeviceptr> CudaContext::reserve_addresses(Bytes bytes, Bytes alignment, CUdeviceptr hint) {
   const Library& driver = *library_;
   CUdeviceptr address = 0;
-  CUresult code = driver.reserve(&address, size_of(bytes), size_of(alignment), 0, 0);
-  if (code == CUDA_SUCCESS && address % size_of(alignment) == 0) return address;
-  if (code == CUDA_SUCCESS) driver.free_addresses(address, size_of(bytes));
-  code = driver.reserve(&address, size_of(bytes + alignment), 0, 0, 0);
+  for (const CUdeviceptr wanted : {hint, CUdeviceptr{0}}) {
+    const CUresult code = driver.reserve(&address, size_of(bytes), size_of(alignment), wanted, 0);
+    if (code == CUDA_SUCCESS && address % size_of(alignment) == 0) return address;
+    if (code == CUDA_SUCCESS) driver.free_addresses(address, size_of(bytes));
+  }
+  const CUresult code = driver.reserve(&address, size_of(bytes + alignment), 0, 0, 0);
   if (Status reserved = check(code, fmt::format("reserve {} bytes of addresses", bytes.count())); !reserved) {
     return fail(reserved.error());
   }

@@ -29,8 +29,9 @@ class CudaContext {
   std::uint32_t architecture() const;  // 80: sm_80
   Result<Bytes> free_memory() const;
 
-  // Device memory under addresses that were reserved before. `alignment`: a power of two.
-  Result<CUdeviceptr> reserve_addresses(Bytes bytes, Bytes alignment);
+  // Device memory under addresses that were reserved before. `alignment`: a power of two. `hint`: where, if it can be; 0:
+  // anywhere.
+  Result<CUdeviceptr> reserve_addresses(Bytes bytes, Bytes alignment, CUdeviceptr hint = 0);
   Bytes mapping_granularity() const;
   Status map_memory(CUdeviceptr address, Bytes bytes);  // of the granularity; zeroed by nobody; kResourceExhausted
   // The same in parts: memory that is mapped at one address now and at another later, always as a whole.

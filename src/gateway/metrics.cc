@@ -226,6 +226,9 @@ void write_device_servers(MetricWriter& out, const NodeStatus& status) {
                       out.sample(label + ",place=\"device\"", s.device_used.count());
                       out.sample(label + ",place=\"host\"", s.host_used.count());
                     });
+  per_device_server(out, status, "fairlead_device_server_modules", "gauge",
+                    "Modules it had loaded when it answered last.",
+                    [&](const Server& s, const std::string& label) { out.sample(label, s.modules); });
 }
 
 void write_objects(MetricWriter& out, const NodeStatus& status) {

@@ -121,6 +121,7 @@ struct DeviceServerStatus {
   // Of the present process: objects that calls needed, found on the device, in its host memory, or in neither.
   std::uint64_t hits = 0, host_hits = 0, misses = 0, evictions = 0;
   Bytes device_used{0}, host_used{0};
+  std::uint64_t modules = 0;  // loaded
 };
 
 struct NodeStatus {

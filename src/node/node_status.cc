@@ -38,7 +38,8 @@ DeviceServerStatus device_server_status(const DeviceServers::View& view) {
           .misses = counters.misses,
           .evictions = counters.evictions,
           .device_used = Bytes(static_cast<std::int64_t>(counters.device_used)),
-          .host_used = Bytes(static_cast<std::int64_t>(counters.host_used))};
+          .host_used = Bytes(static_cast<std::int64_t>(counters.host_used)),
+          .modules = counters.modules};
 }
 
 std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& core, const Tenants& tenants) {

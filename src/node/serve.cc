@@ -70,6 +70,10 @@ DeviceServersOptions device_server_options(const ServeOptions& options) {
                        "--isolation",   options.task_isolation,
                        "--cublas",      cublas_choice(options)};
   servers.one_for_all = options.task_isolation == "fence";
+  const double trial =
+      options.task_trial_seconds.value_or(servers.one_for_all ? to_seconds(servers.trial_patience) : 0);
+  if (trial > 0) servers.arguments.emplace_back("--trials");
+  if (trial > 0) servers.trial_patience = from_seconds(trial);
   if (!options.gpu_library_dir.empty()) {
     servers.arguments.insert(servers.arguments.end(), {"--gpu-library", options.gpu_library_dir});
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,7 @@ struct ServeOptions {
   std::string task_eviction = "cost";                             // cache_eviction_named()
   std::string task_isolation = "process";                         // or "fence"
   std::string cublas = "auto";                                    // "off", or a file
+  std::optional<double> task_trial_seconds;  // 0: none; by default 30 with "fence", none with "process"
   std::string log_level = "info";
 };
 

@@ -41,6 +41,18 @@ void visit_fields(Fields& f, DropObject& x) {
   f(x.object);
 }
 template <typename Fields>
+void visit_fields(Fields& f, ModuleTrial::Module& x) {
+  f(x.sha256), f(x.code);
+}
+template <typename Fields>
+void visit_fields(Fields& f, ModuleTrial& x) {
+  f(x.session), f(x.modules);
+}
+template <typename Fields>
+void visit_fields(Fields& f, TrialEnded& x) {
+  f(x.session), f(x.module), f(x.error);
+}
+template <typename Fields>
 void visit_fields(Fields& f, ServerReady& x) {
   f(x.device), f(x.memory);
 }

@@ -4,6 +4,8 @@
 //
 //   server ServerReady ────────> node     once: its context is there
 //   server <─ RegisterSession    node     a kernel task: graph, modules, constants
+//   server ModuleTrial ────────> node     what the driver would get, if modules are tried first
+//   server <────── TrialEnded    node
 //   server SessionReady ───────> node
 //   server <───────── RunCall    node     a session's call; its turn comes when the session's earlier ones are over
 //   server CallDone ───────────> node     outputs, or an error, or objects whose bytes it needs once more
@@ -13,6 +15,9 @@
 //   server <────── DropObject    node     its owner deleted it
 //   server <───── DropSession    node
 //   server ServerFault ────────> node     a kernel faulted, the context is lost: the server ends
+//
+// A process that tries modules (runtime/device_server/module_trial.h) gets one ModuleTrial, and says TrialEnded of each of
+// its modules in their order.
 //
 // Objects are numbered by the node, one number per distinct content or output and process. The server says kMissing
 // instead of keeping the node informed of what it forgot: what the node believes may be old.
@@ -83,7 +88,25 @@ struct DropObject {
   std::uint64_t object = 0;
   bool operator==(const DropObject&) const = default;
 };
-using FrameToServer = std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject>;
+// Modules that must be loaded elsewhere before they are loaded here.
+struct ModuleTrial {
+  struct Module {
+    std::string sha256;  // of the code
+    std::string code;
+    bool operator==(const Module&) const = default;
+  };
+  std::uint64_t session = 0;  // that waits for it
+  std::vector<Module> modules;
+  bool operator==(const ModuleTrial&) const = default;
+};
+struct TrialEnded {
+  std::uint64_t session = 0;
+  std::uint32_t module = 0;  // the last one tried, by its place in the ModuleTrial
+  std::string error;         // empty: it may be loaded, and all before it
+  bool operator==(const TrialEnded&) const = default;
+};
+using FrameToServer =
+    std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject, ModuleTrial, TrialEnded>;
 
 struct ServerReady {
   std::string device;
@@ -138,7 +161,8 @@ struct ServerFault {
   std::vector<std::uint64_t> calls;  // that were on the device
   bool operator==(const ServerFault&) const = default;
 };
-using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault, ConstantsMissing>;
+using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault, ConstantsMissing,
+                                 ModuleTrial, TrialEnded>;
 
 std::string encode(const FrameToServer& frame);
 std::string encode(const FrameToNode& frame);

@@ -95,7 +95,7 @@ def server_pids(node):
             environment = (entry / "environ").read_bytes()
         except OSError:
             continue
-        if b"device-server" in command and str(node.home).encode() in environment:
+        if b"device-server" in command and b"--try-modules" not in command and str(node.home).encode() in environment:
             found.append(int(entry.name))
     return found
 

@@ -6,6 +6,11 @@
 namespace fairlead {
 namespace {
 
+// Between programs and libraries, where Linux puts nothing by itself: so a range lies where the one of that index lay in the
+// server before, and modules fenced for it are the same. Nothing else depends on it; a range that cannot be there is
+// elsewhere.
+constexpr CUdeviceptr kFirstRange = CUdeviceptr{1} << 46;
+
 Bytes bytes_of(std::uint64_t size) {
   return Bytes(static_cast<std::int64_t>(size));
 }
@@ -52,11 +57,13 @@ void PiecePool::give_back(CUmemGenericAllocationHandle piece) {
 }
 
 // The range is the middle of what is reserved: on both sides there is more than the guard that nobody else can be given.
-Result<std::unique_ptr<AddressRange>> AddressRange::reserve(CudaContext& cuda, PiecePool& pool, std::uint64_t span) {
+Result<std::unique_ptr<AddressRange>> AddressRange::reserve(CudaContext& cuda, PiecePool& pool, std::uint64_t span,
+                                                            std::size_t index) {
   FL_CHECK(span % pool.piece_bytes() == 0, "{} bytes in pieces of {}", span, pool.piece_bytes());
   const std::uint64_t guard = static_cast<std::uint64_t>(cuda.mapping_granularity().count());
   FL_CHECK(guard >= kGuardBytes, "memory is mapped in steps of {} bytes, the guard has {}", guard, kGuardBytes);
-  const auto start = cuda.reserve_addresses(bytes_of(2 * span + guard), bytes_of(span));
+  const CUdeviceptr hint = kFirstRange + 3 * span * index;
+  const auto start = cuda.reserve_addresses(bytes_of(2 * span + guard), bytes_of(span), hint);
   if (!start) return fail(start.error());
   return std::unique_ptr<AddressRange>(new AddressRange(cuda, pool, *start + span, span));
 }

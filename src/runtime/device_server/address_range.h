@@ -52,7 +52,9 @@ class AddressRange {
   static constexpr std::uint64_t kVariablesAlignment = 4096;
 
   // `span`: a power of two, a multiple of the pool's pieces.
-  static Result<std::unique_ptr<AddressRange>> reserve(CudaContext& cuda, PiecePool& pool, std::uint64_t span);
+  // The `index`th of the process.
+  static Result<std::unique_ptr<AddressRange>> reserve(CudaContext& cuda, PiecePool& pool, std::uint64_t span,
+                                                       std::size_t index);
 
   CUdeviceptr base() const { return base_; }
   std::uint64_t span() const { return span_; }

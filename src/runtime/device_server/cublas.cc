@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kAdvice =
     "install cuBLAS 12 or 13 (it comes with the CUDA toolkit), name its file with --cublas, or use the built-in "
-    "kernels with "
-    "--cublas off";
+    "kernels "
+    "with --cublas off";
 constexpr std::array<const char*, 2> kNames{"libcublas.so.13", "libcublas.so.12"};
 
 struct Precision {

@@ -61,7 +61,8 @@ Result<DeviceObjects::RangeIndex> DeviceObjects::add_range() {
                 kMaxRanges);
   }
   const std::uint64_t most = size_of(options_.device) + 2 * kUnusedPieces * pieces_.piece_bytes();
-  auto range = AddressRange::reserve(cuda_, pieces_, std::bit_ceil(std::max(most, kSmallestFencedRange)));
+  auto range =
+      AddressRange::reserve(cuda_, pieces_, std::bit_ceil(std::max(most, kSmallestFencedRange)), ranges_.size());
   if (!range) return fail(range.error());
   const CUdeviceptr base = (*range)->base();
   ranges_.push_back({.base = base, .own = {}, .fenced = *std::move(range)});

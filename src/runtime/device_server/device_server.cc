@@ -22,6 +22,7 @@ constexpr Duration kSpin = std::chrono::microseconds(50);
 // While something runs: an error of the device wakes nobody.
 constexpr int kErrorPollMs = 5;
 constexpr std::int64_t kReserve = 256 << 20;  // of the device, for code and stacks, which the driver allocates itself
+constexpr std::int64_t kTrialReserve = 1 << 30;  // for the contexts of ModuleTrials::Options::at_once processes
 
 class Server {
  public:
@@ -34,7 +35,8 @@ class Server {
     const auto free = cuda_->free_memory();
     if (!free) return fail(free.error());
     if (cache.device == Bytes(0)) {
-      cache.device = *free - std::min(Bytes(kReserve), Bytes(free->count() / 8));
+      const Bytes reserve(kReserve + (options.trials ? kTrialReserve : 0));
+      cache.device = *free - std::min(reserve, Bytes(free->count() / 8));
       if (options.spaces == AddressSpaces::kPerTenant) {
         const auto slack = DeviceObjects::slack(static_cast<std::uint64_t>(cache.device.count()));
         cache.device = cache.device - Bytes(static_cast<std::int64_t>(slack));
@@ -45,7 +47,8 @@ class Server {
                                           .spaces = options.spaces,
                                           .launching = options.launching,
                                           .modules = options.modules,
-                                          .cublas = cublas_.get()},
+                                          .cublas = cublas_.get(),
+                                          .trials = options.trials},
                                          [this](const wire::FrameToNode& frame) { channel_.send(encode(frame)); });
     if (!executor) return fail(executor.error());
     executor_ = *std::move(executor);

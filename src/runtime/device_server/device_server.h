@@ -18,6 +18,7 @@ struct DeviceServerOptions {
   Launching launching = Launching::kGraphs;
   ModuleLimits modules;
   std::string cublas = "off";  // "auto": where there is one that works; or a file, which must
+  bool trials = false;         // the node tries each module (module_trials.h) before it is loaded
 };
 
 // Returns the process's exit status: 0 when the node has gone, 1 when the GPU could not be opened or was lost.

@@ -15,7 +15,12 @@
 namespace fairlead {
 DeviceServers::DeviceServers(boost::asio::io_context& io, DeviceServersOptions options, ObjectSource& objects,
                              InstanceEvents events)
-    : io_(io), options_(std::move(options)), objects_(objects), events_(std::move(events)) {}
+    : io_(io),
+      options_(std::move(options)),
+      objects_(objects),
+      events_(std::move(events)),
+      trials_(io, {.program = options_.program, .arguments = options_.arguments, .patience = options_.trial_patience}) {
+}
 
 DeviceServers::~DeviceServers() = default;
 
@@ -104,6 +109,27 @@ void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
       events_.reload(instance, from_seconds(static_cast<double>(bytes) / frame.bytes_per_second));
     }
   }
+}
+
+void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
+  const InstanceId instance(frame.session);
+  const auto session = sessions_.find(instance);
+  if (session == sessions_.end()) return;
+  trials_.start({.instance = instance,
+                 .gpu = server.place.gpu,
+                 .tenant = session->second.spec.tenant,
+                 .environment = server.environment,
+                 .trial = std::move(frame)},
+                [this, place = server.place, generation = server.generation](const wire::TrialEnded& ended) {
+                  const auto found = servers_.find(place);
+                  if (found == servers_.end() || found->second.generation != generation) return;
+                  if (found->second.process) found->second.process->send(ended);
+                });
+}
+
+void DeviceServers::on(Server& server, wire::TrialEnded&) {
+  spdlog::error("device server {}: it says how a trial ended, which is the node's to say", server.process->pid());
+  server.process->kill();
 }
 
 void DeviceServers::on(Server& server, wire::ObjectFetched& frame) {
@@ -306,6 +332,7 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
 void DeviceServers::end_session(InstanceId instance, const std::string& reason, const std::string& payload) {
   const auto node = sessions_.extract(instance);
   if (node.empty()) return;
+  trials_.forget(instance);
   Session& session = node.mapped();
   Server& server = *session.server;
   server.sessions.erase(instance);

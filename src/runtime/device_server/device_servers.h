@@ -7,7 +7,7 @@
 // each and one at a time: so a call that ends servers is found out and fails alone, and the others never notice. A call
 // that runs past its deadline is killed with its server, in the same way.
 //
-//   start ─> constants opened, server there ─> RegisterSession ─> SessionReady ─> next
+//   start ─> constants opened, server there ─> RegisterSession (─> ModuleTrial ─> TrialEnded) ─> SessionReady ─> next
 //   deliver ─> call checked, keys reserved, inputs opened ─> RunCall ─> CallDone ─> outputs promised ─> answered, next
 //
 // Threads: everything on the io_context's thread.
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "model/kernel_task.h"
+#include "runtime/device_server/module_trials.h"
 #include "runtime/device_server/object_source.h"
 #include "runtime/device_server/server_process.h"
 #include "runtime/instance_host.h"
@@ -45,11 +46,12 @@ struct SessionSpec {
 
 struct DeviceServersOptions {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
-  bool one_for_all = false;                        // tenants, on each GPU: REQUIRES servers that fence addresses
-  Duration patience = std::chrono::seconds(10);    // for the constants of a session
-  Duration idle_limit = std::chrono::seconds(60);  // a server without sessions ends, unless it holds outputs
-  int max_failed_starts = 3;                       // in a row; then its sessions fail
+  std::vector<std::string> arguments;                  // of every server: library, sizes, eviction, isolation
+  bool one_for_all = false;                            // tenants, on each GPU: REQUIRES servers that fence addresses
+  Duration patience = std::chrono::seconds(10);        // for the constants of a session
+  Duration idle_limit = std::chrono::seconds(60);      // a server without sessions ends, unless it holds outputs
+  int max_failed_starts = 3;                           // in a row; then its sessions fail
+  Duration trial_patience = std::chrono::seconds(30);  // for a module, where servers ask for trials
 };
 
 // As InstanceHost (runtime/instance_host.h), with sessions for sandboxes.
@@ -164,6 +166,8 @@ class DeviceServers {
   void on(Server& server, wire::ObjectFetched& frame);
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
+  void on(Server& server, wire::ModuleTrial& frame);
+  void on(Server& server, wire::TrialEnded& frame);
   void on_gone(Server& server, const std::string& reason);
   void forget_process(Server& server, const std::string& reason);
   void rerun_or_fail(Server& server, const std::string& reason);
@@ -196,6 +200,7 @@ class DeviceServers {
   const DeviceServersOptions options_;
   ObjectSource& objects_;
   const InstanceEvents events_;
+  ModuleTrials trials_;
   std::map<Place, Server> servers_;
   std::map<InstanceId, Session> sessions_;
   std::unordered_map<InvocationId, Call> calls_;

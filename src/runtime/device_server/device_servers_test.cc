@@ -175,7 +175,9 @@ class DeviceServersTest : public testing::Test {
     if (one_for_all) options.arguments.emplace_back("fence");
     if (plain) options.arguments.emplace_back("plain");
     if (modules > 0) options.arguments.push_back("modules=" + std::to_string(modules));
+    options.arguments.insert(options.arguments.end(), words_.begin(), words_.end());
     options.one_for_all = one_for_all;
+    options.trial_patience = trial_patience_;
     options.idle_limit = idle_limit_;
     servers_.reset();
     servers_ = std::make_unique<DeviceServers>(
@@ -262,6 +264,8 @@ class DeviceServersTest : public testing::Test {
 
   std::string home_;
   Duration idle_limit_ = 60s;
+  std::vector<std::string> words_;  // more arguments of servers
+  Duration trial_patience_ = 30s;
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
   std::map<InstanceId, int> nexts_;
@@ -637,6 +641,7 @@ class SharedServerTest : public DeviceServersTest {
  protected:
   void SetUp() override {
     DeviceServersTest::SetUp();
+    words_ = {"trials", "crash=" + home_ + "/crash", "hang=" + home_ + "/hang"};
     use_servers(64 << 20, 64 << 20, "cost", true);
   }
 };
@@ -760,6 +765,35 @@ TEST_F(SharedServerTest, AnEndlessKernelEndsAtItsDeadlineAndOthersRunAgainBeside
   run_until([&] { return gone_.contains(bad); });
   run_until([&] { return view().restarts == 1; });
   EXPECT_EQ(output(answer(fine)), floats(1, 2));
+}
+
+TEST_F(SharedServerTest, AModuleThatCrashesTheCompilerFailsItsOwnSession) {
+  objects_.put("w", floats(0));
+  const InstanceId good = ready(affine(1), "tenant-a");
+  std::ofstream(home_ + "/crash") << "yes";
+  const InstanceId bad = ready(only("wild"), "tenant-b");
+  EXPECT_THAT(gone_[bad].reason, testing::AllOf(HasSubstr("module kernels.ptx"), HasSubstr("signal: Aborted")));
+  EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
+  EXPECT_EQ(output(run(ready(affine(2), "tenant-a"), with_x(floats(1)))), floats(2, 3));  // the module passed
+  EXPECT_EQ(view().restarts, 0u);
+}
+
+TEST_F(SharedServerTest, CallsRunBesideATrialAndItsSessionMayStopOrMoveToTheNextServer) {
+  objects_.put("w", floats(0));
+  trial_patience_ = 500ms;
+  use_servers(64 << 20, 64 << 20, "cost", true);
+  const InstanceId good = ready(affine(1), "tenant-a");
+  std::ofstream(home_ + "/hang") << "yes";
+  const InstanceId moves = begin(only("wild"), "tenant-b");
+  const InstanceId stops = begin(only("wild"), "tenant-b");
+  run_until([&] { return fs::exists(home_ + "/hanging"); });
+  EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
+  servers_->kill(stops);
+  run_until([&] { return gone_.contains(stops); });
+  fs::remove(home_ + "/hang");
+  ::kill(static_cast<pid_t>(view().pid), SIGKILL);
+  run_until([&] { return nexts_[moves] == 1; });
+  EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
 }
 
 }  // namespace

@@ -23,17 +23,6 @@ void wake_loop(void* descriptor) {
       ::write(static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor)), &one, sizeof one);
 }
 
-Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
-  std::string image(bytes, '\0');
-  std::uint64_t done = 0;
-  while (done < bytes) {
-    const ssize_t got = ::pread(file.get(), image.data() + done, bytes - done, static_cast<off_t>(done));
-    if (got <= 0) return fail(Errc::kIo, "a module ends after {} of {} bytes", done, bytes);
-    done += static_cast<std::uint64_t>(got);
-  }
-  return image;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const Options& options, Send send) {
@@ -60,6 +49,7 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
       launching_(options.launching),
       cublas_(options.cublas),
       device_bytes_(options.cache.device),
+      trials_(options.trials),
       send_(std::move(send)),
       modules_(cuda, options.modules),
       fenced_(cuda, *objects_),
@@ -90,137 +80,13 @@ Status TaskExecutor::supply(const std::vector<wire::SuppliedObject>& objects, st
   return {};
 }
 
-void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors) {
-  const Instant begin = monotonic_now();
-  wire::SessionReady ready{.session = frame.session};
-  if (Status added = add_session(frame, descriptors); !added) ready.error = added.error().message;
-  tell_missing_constants();
-  if (!ready.error.empty() && context_is_lost()) return;
-  ready.init_ns = (monotonic_now() - begin).count();
-  send_(ready);
-}
-
-Result<DeviceObjects::RangeIndex> TaskExecutor::range_of(const std::string& tenant) {
-  if (spaces_ == AddressSpaces::kOne) return 0;
-  if (const auto found = tenants_.find(tenant); found != tenants_.end()) return found->second;
-  auto range = objects_->add_range();
-  if (range) tenants_[tenant] = *range;
-  return range;
-}
-
-Status TaskExecutor::add_session(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors) {
-  const auto range = range_of(frame.tenant);
-  if (!range) return fail(range.error());
-  Status supplied = supply(frame.supplied, descriptors, *range);
-  auto session = load_session(frame, *range, descriptors);
-  if (!supplied) return supplied;
-  if (!session) return fail(session.error());
-  note_constants(frame, session->kernels->task());
-  session->range = *range;
-  session->constants = std::move(frame.constants);
-  sessions_[frame.session] = *std::move(session);
-  return {};
-}
-
-void TaskExecutor::note_constants(const wire::RegisterSession& frame, const KernelTask& task) {
-  std::vector<SessionResidency::Constant> constants;
-  for (const wire::BoundObject& bound : frame.constants) {
-    const ObjectId object(bound.object);
-    constants.push_back({object, task.buffers[bound.buffer].bytes, objects_->cache().on_device(object)});
-  }
-  residency_.add(frame.session, constants);
-}
-
-void TaskExecutor::tell_missing_constants() {
-  for (const ObjectId object : objects_->take_moved()) residency_.moved(object, objects_->cache().on_device(object));
-  wire::ConstantsMissing missing{.sessions = {}, .bytes_per_second = load_bytes_per_second_};
-  for (const SessionResidency::Missing& change : residency_.take_changes()) {
-    missing.sessions.push_back({change.session, static_cast<std::uint64_t>(change.bytes.count())});
-  }
-  if (!missing.sessions.empty()) send_(missing);
-}
-
-// With several tenants, the same code of two of them is two modules.
-std::string TaskExecutor::module_key(DeviceObjects::RangeIndex range, const wire::ModuleImage& image) const {
-  return spaces_ == AddressSpaces::kPerTenant ? fmt::format("{}:{}", range, image.sha256) : image.sha256;
-}
-
-Result<KernelCache::Lease> TaskExecutor::load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
-                                                     std::span<const UniqueFd> descriptors) {
-  const std::string key = module_key(range, image);
-  if (KernelCache::Lease known = modules_.find(key)) return known;
-  const auto index = static_cast<std::size_t>(image.descriptor);
-  FL_CHECK(image.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
-  const auto code = read_image(descriptors[index], image.bytes);
-  if (!code) return fail(code.error());
-  auto loaded = load_code(range, key, *code);
-  const bool lacks_room =
-      !loaded && (loaded.error().code == Errc::kTooLarge || loaded.error().code == Errc::kResourceExhausted);
-  if (!lacks_room) return loaded;
-  forget(modules_.unload_unused());
-  return load_code(range, key, *code);
-}
-
-Result<KernelCache::Lease> TaskExecutor::load_code(DeviceObjects::RangeIndex range, const std::string& key,
-                                                   const std::string& code) {
-  if (spaces_ == AddressSpaces::kOne) return modules_.load(key, code);
-  const auto fenced = fenced_.fence(monotonic_now(), range, key, code);
-  auto loaded = fenced ? modules_.load(key, *fenced) : Result<KernelCache::Lease>(fail(fenced.error()));
-  if (!loaded) fenced_.forget(key);
-  return loaded;
-}
-
-Result<TaskExecutor::Session> TaskExecutor::load_session(wire::RegisterSession& frame, DeviceObjects::RangeIndex range,
-                                                         std::span<const UniqueFd> descriptors) {
-  auto task = wire::decode_kernel_task(frame.task);
-  if (!task) return fail(task.error());
-  Session session;
-  std::vector<CUmodule> modules;
-  for (const wire::ModuleImage& image : frame.modules) {
-    auto loaded = load_module(range, image, descriptors);
-    if (!loaded) {
-      return fail(loaded.error().code, "module {}: {}", task->modules[modules.size()].name, loaded.error().message);
-    }
-    modules.push_back(loaded->module());
-    session.modules.push_back(*std::move(loaded));
-  }
-  if (spaces_ == AddressSpaces::kPerTenant) {
-    // The node has checked the module as it came. What the driver got was read by another parser, and one byte of argument
-    // too few would be one of this process's.
-    std::vector<std::vector<KernelSignature>> signatures;
-    for (const wire::ModuleImage& image : frame.modules) {
-      signatures.push_back(fenced_.signatures(module_key(range, image)));
-    }
-    if (Status valid = validate_task(*task, signatures, cuda_.limits()); !valid) return fail(valid.error());
-  }
-  Cublas* const cublas = cublas_for(*task);
-  auto kernels = KernelSession::create(cuda_, *std::move(task), modules, launching_, cublas);
-  if (!kernels) return fail(kernels.error());
-  for (const auto& lane : lanes_) {
-    if (Status events = lane->need_events(cuda_, (*kernels)->plan().events); !events) return fail(events.error());
-  }
-  session.kernels = *std::move(kernels);
-  return session;
-}
-
 // None where its workspaces might be what does not fit beside all of the task's buffers.
 Cublas* TaskExecutor::cublas_for(const KernelTask& task) const {
   Bytes all = KernelSession::kMostWorkspace;
-  for (const BufferSpec& buffer : task.buffers)
+  for (const BufferSpec& buffer : task.buffers) {
     all += Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(size_of(buffer))));
+  }
   return all <= device_bytes_ ? cublas_ : nullptr;
-}
-
-void TaskExecutor::forget(const std::vector<std::string>& modules) {
-  for (const std::string& key : modules) fenced_.forget(key);
-}
-
-void TaskExecutor::on(wire::DropSession& frame, std::span<const UniqueFd>) {
-  const auto session = sessions_.find(frame.session);
-  if (session == sessions_.end()) return;
-  session->second.dropped = true;
-  residency_.remove(frame.session);
-  erase_if_dropped(frame.session);
 }
 
 void TaskExecutor::erase_if_dropped(std::uint64_t session) {

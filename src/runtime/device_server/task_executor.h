@@ -43,6 +43,7 @@ class TaskExecutor {
     Launching launching = Launching::kGraphs;
     ModuleLimits modules;
     Cublas* cublas = nullptr;  // outlives the executor; null: none
+    bool trials = false;       // no module is loaded before the node has said how its trial ended
   };
   static Result<std::unique_ptr<TaskExecutor>> create(CudaContext& cuda, const Options& options, Send send);
 
@@ -63,6 +64,16 @@ class TaskExecutor {
     std::vector<wire::BoundObject> constants;
     bool busy = false;
     bool dropped = false;  // goes with its last call
+  };
+  // On its way to a session. Each module is loaded, or its code is here for the driver.
+  struct Registration {
+    Instant begun;
+    wire::RegisterSession frame;
+    KernelTask task;
+    DeviceObjects::RangeIndex range = 0;
+    std::vector<KernelCache::Lease> modules;
+    std::vector<std::shared_ptr<const std::string>> code;  // shared with others that wait for the same
+    std::vector<std::size_t> on_trial;                     // modules, in the order of the trial
   };
   struct Times {
     CopyStreams::Batch load;                                                          // on the copy streams
@@ -91,6 +102,8 @@ class TaskExecutor {
   TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const Options& options, Send send);
 
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::TrialEnded& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::ModuleTrial& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::RunCall& frame, std::span<const UniqueFd> descriptors);
   void on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors);
@@ -98,14 +111,17 @@ class TaskExecutor {
   Status supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors,
                 DeviceObjects::RangeIndex range);
   Result<DeviceObjects::RangeIndex> range_of(const std::string& tenant);
-  Status add_session(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
-  std::string module_key(DeviceObjects::RangeIndex range, const wire::ModuleImage& image) const;
-  Result<KernelCache::Lease> load_module(DeviceObjects::RangeIndex range, const wire::ModuleImage& image,
-                                         std::span<const UniqueFd> descriptors);
-  Result<Session> load_session(wire::RegisterSession& frame, DeviceObjects::RangeIndex range,
-                               std::span<const UniqueFd> descriptors);
-  Result<KernelCache::Lease> load_code(DeviceObjects::RangeIndex range, const std::string& key,
-                                       const std::string& code);
+  std::string module_key(const Registration& registration, std::size_t module) const;
+  Status prepare(Registration& registration, std::span<const UniqueFd> descriptors);
+  Status prepare_module(Registration& registration, std::size_t module, std::span<const UniqueFd> descriptors);
+  void ask_for_trial(Registration registration);
+  void finish(Registration registration, Status so_far);
+  Result<Session> load_session(Registration& registration);
+  void leave_code(Registration& registration);
+  Result<std::string> code_for_driver(DeviceObjects::RangeIndex range, const std::string& key, std::string image);
+  Result<KernelCache::Lease> load_module(const std::string& key, const std::string& code);
+  template <typename Attempt>
+  auto with_room(Attempt attempt);
   Cublas* cublas_for(const KernelTask& task) const;
   void forget(const std::vector<std::string>& modules);
 
@@ -138,6 +154,7 @@ class TaskExecutor {
   const Launching launching_;
   Cublas* const cublas_;
   const Bytes device_bytes_;  // for objects
+  const bool trials_;
   const Send send_;
   KernelCache modules_;
   FencedModules fenced_;
@@ -147,6 +164,8 @@ class TaskExecutor {
   std::size_t next_lane_ = 0;
   std::vector<Times> free_times_;
   std::unordered_map<std::uint64_t, Session> sessions_;
+  std::map<std::uint64_t, Registration> registrations_;              // that wait for a trial, by session
+  std::map<std::string, std::weak_ptr<const std::string>> untried_;  // their code, by module_key()
   std::deque<std::unique_ptr<Call>> waiting_;
   std::vector<std::unique_ptr<Call>> running_;  // in the order of their start
   SessionResidency residency_;

@@ -1,0 +1,148 @@
+#include "runtime/device_server/module_trials.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace fairlead {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kModule[] = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry f() { ret; }\n";
+
+// With the test's own `fairlead device-server`, whose trials crash or hang while a file is there.
+class ModuleTrialsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "fairlead-trials-XXXXXX").string();
+    FL_CHECK(::mkdtemp(pattern.data()) != nullptr);
+    home_ = pattern;
+    use_trials(30s);
+  }
+  void TearDown() override {
+    trials_.reset();
+    fs::remove_all(home_);
+  }
+
+  void use_trials(Duration patience, std::size_t at_once = 2) {
+    trials_ = std::make_unique<ModuleTrials>(
+        io_, ModuleTrials::Options{.program = DEVICE_SERVER,
+                                   .arguments = {SOFTGPU_FOLDER, "0", "0", "cost", "crash=" + home_ + "/crash",
+                                                 "hang=" + home_ + "/hang"},
+                                   .patience = patience,
+                                   .at_once = at_once});
+  }
+  void make(const std::string& name) { std::ofstream(home_ + "/" + name) << "it is there"; }
+
+  // As many modules as names, each a digest here.
+  void start(std::uint64_t instance, const std::vector<std::string>& names, const std::string& code = kModule,
+             const std::string& tenant = "a", std::uint64_t gpu = 1) {
+    ModuleTrials::Request request{.instance = InstanceId(instance), .gpu = GpuId(gpu), .tenant = tenant};
+    request.environment = {{"SOFTGPU_HOME", home_ + "/gpu"}};
+    request.trial.session = instance;
+    for (const std::string& name : names) request.trial.modules.push_back({.sha256 = name, .code = code});
+    trials_->start(std::move(request), [this](const wire::TrialEnded& ended) { ended_[ended.session] = ended; });
+  }
+  wire::TrialEnded end_of(std::uint64_t instance) {
+    const Instant end = monotonic_now() + 30s;
+    while (!ended_.contains(instance) && monotonic_now() < end) {
+      io_.restart();
+      io_.run_one_for(100ms);
+    }
+    return ended_.contains(instance) ? ended_.at(instance) : wire::TrialEnded{.error = "it has not ended"};
+  }
+
+  std::string home_;
+  boost::asio::io_context io_;
+  std::unique_ptr<ModuleTrials> trials_;
+  std::map<std::uint64_t, wire::TrialEnded> ended_;
+};
+
+TEST_F(ModuleTrialsTest, WhatTheDriverLoadsPasses) {
+  start(1, {"x", "y"});
+  EXPECT_EQ(end_of(1), (wire::TrialEnded{.session = 1, .module = 1, .error = ""}));
+}
+
+TEST_F(ModuleTrialsTest, TheDriversWordsAndTheModuleAreTold) {
+  start(1, {"x"});
+  ASSERT_EQ(end_of(1).error, "");
+  start(2, {"x", "y"}, "no PTX");
+  EXPECT_EQ(end_of(2).module, 1U);  // the first is known under its digest
+  EXPECT_THAT(end_of(2).error, HasSubstr("the driver refuses the module"));
+}
+
+TEST_F(ModuleTrialsTest, ACompilerThatCrashesIsTold) {
+  make("crash");
+  start(1, {"x"});
+  EXPECT_THAT(end_of(1).error, AllOf(HasSubstr("signal: Aborted"), HasSubstr("no device server has loaded it")));
+}
+
+TEST_F(ModuleTrialsTest, ACompilerThatNeverEndsIsEnded) {
+  use_trials(200ms);
+  make("hang");
+  start(1, {"x"});
+  EXPECT_THAT(end_of(1).error, HasSubstr("had not loaded it after 0.2 s"));
+}
+
+TEST_F(ModuleTrialsTest, WhatPassedOnAGpuIsNotTriedThereAgain) {
+  start(1, {"x"});
+  ASSERT_EQ(end_of(1).error, "");
+  make("crash");
+  start(2, {"x"}, kModule, "b");
+  EXPECT_EQ(end_of(2).error, "");
+  start(3, {"x"}, kModule, "a", /*gpu=*/2);
+  EXPECT_NE(end_of(3).error, "");
+  start(4, {"x", "y"});
+  EXPECT_NE(end_of(4).error, "");
+}
+
+TEST_F(ModuleTrialsTest, WhatCrashedIsTriedAgain) {
+  make("crash");
+  start(1, {"x"});
+  ASSERT_NE(end_of(1).error, "");
+  fs::remove(home_ + "/crash");
+  start(2, {"x"});
+  EXPECT_EQ(end_of(2).error, "");
+}
+
+TEST_F(ModuleTrialsTest, AnotherTenantAndWhatPassedDoNotWaitForATrialThatHangs) {
+  start(5, {"known"});
+  ASSERT_EQ(end_of(5).error, "");
+  make("hang");
+  start(1, {"x"});
+  // The process looks for the file when it starts, and it is the node's child before that.
+  const Instant end = monotonic_now() + 30s;
+  while (!fs::exists(home_ + "/hanging") && monotonic_now() < end) {
+    io_.restart();
+    io_.run_one_for(1ms);
+  }
+  fs::remove(home_ + "/hang");
+  start(2, {"y"});  // of the same tenant: waits
+  start(4, {"known"});
+  start(3, {"z"}, kModule, "b");
+  EXPECT_EQ(end_of(4).error, "");
+  EXPECT_EQ(end_of(3).error, "");
+  EXPECT_FALSE(ended_.contains(1));
+  EXPECT_FALSE(ended_.contains(2));
+}
+
+TEST_F(ModuleTrialsTest, WhatNobodyWaitsForIsNotAnswered) {
+  start(1, {"x"});
+  trials_->forget(InstanceId(1));
+  start(2, {"y"});
+  EXPECT_EQ(end_of(2).error, "");
+  EXPECT_FALSE(ended_.contains(1));
+}
+
+}  // namespace
+}  // namespace fairlead

@@ -1,0 +1,122 @@
+#include "runtime/device_server/trial_order.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "runtime/device_server/passed_modules.h"
+
+namespace fairlead {
+namespace {
+
+using testing::ElementsAre;
+using testing::Optional;
+
+// Runs one after the other until nothing waits.
+std::vector<std::uint64_t> drain(TrialOrder& order) {
+  std::vector<std::uint64_t> taken;
+  while (const auto next = order.take_next()) {
+    taken.push_back(*next);
+    order.remove(*next);
+  }
+  return taken;
+}
+
+TEST(TrialOrder, ATenantWithManyTrialsKeepsOthersWaitingForOne) {
+  TrialOrder order(1);
+  order.add(1, "a");
+  ASSERT_THAT(order.take_next(), Optional(1));
+  order.add(2, "a");
+  order.add(3, "a");
+  order.add(4, "b");
+  EXPECT_EQ(order.take_next(), std::nullopt);
+  order.remove(1);
+  EXPECT_THAT(drain(order), ElementsAre(4, 2, 3));
+}
+
+TEST(TrialOrder, ATenantHasOneAtATime) {
+  TrialOrder order(4);
+  order.add(1, "a");
+  order.add(2, "a");
+  order.add(3, "b");
+  EXPECT_THAT(order.take_next(), Optional(1));
+  EXPECT_THAT(order.take_next(), Optional(3));
+  EXPECT_EQ(order.take_next(), std::nullopt);
+  order.remove(3);
+  EXPECT_EQ(order.take_next(), std::nullopt);
+  order.remove(1);
+  EXPECT_THAT(order.take_next(), Optional(2));
+}
+
+TEST(TrialOrder, WhatIsNotWantedAnyMoreIsNotNext) {
+  TrialOrder order(1);
+  order.add(1, "a");
+  order.add(2, "b");
+  order.remove(1);
+  EXPECT_THAT(drain(order), ElementsAre(2));
+  EXPECT_EQ(order.size(), 0U);
+}
+
+// Against the claims of the head: never more than may run at a time, one of each tenant, all have their turn, and a tenant
+// that waits is passed by each other tenant once at most.
+RC_GTEST_PROP(TrialOrder, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
+  const auto at_once = *rc::gen::inRange<std::size_t>(1, 4);
+  TrialOrder order(at_once);
+  std::map<std::uint64_t, std::string> waiting;
+  std::map<std::uint64_t, std::string> running;
+  std::map<std::string, std::map<std::string, int>> passed_by;  // of a tenant that waits: who ran meanwhile
+  std::uint64_t last = 0;
+  const auto has = [](const auto& trials, const std::string& tenant) {
+    return std::any_of(trials.begin(), trials.end(), [&](const auto& trial) { return trial.second == tenant; });
+  };
+  for (const int event : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 8))) {
+    if (event < 4) {
+      const std::string tenant(1, static_cast<char>('a' + event));
+      order.add(++last, tenant);
+      waiting[last] = tenant;
+    } else if (event < 6) {
+      const auto next = order.take_next();
+      const bool could =
+          running.size() < at_once &&
+          std::any_of(waiting.begin(), waiting.end(), [&](const auto& trial) { return !has(running, trial.second); });
+      RC_ASSERT(next.has_value() == could);
+      if (!next) continue;
+      const std::string tenant = waiting.at(*next);
+      RC_ASSERT(!has(running, tenant));
+      waiting.erase(*next);
+      running[*next] = tenant;
+      passed_by.erase(tenant);
+      for (const auto& [id, other] : waiting) {
+        if (!has(running, other)) passed_by[other].try_emplace(tenant, 0);
+      }
+      for (auto& [other, passers] : passed_by) {
+        if (has(running, other) || !has(waiting, other)) continue;
+        if (passers.contains(tenant)) RC_ASSERT(++passers[tenant] <= 1);
+      }
+    } else if (!running.empty()) {
+      order.remove(running.begin()->first);
+      running.erase(running.begin());
+    }
+    RC_ASSERT(order.size() == waiting.size() + running.size());
+    RC_ASSERT(order.running() == running.size());
+  }
+}
+
+TEST(PassedModules, ThoseAskedForLastStay) {
+  PassedModules passed(2);
+  passed.add("a");
+  passed.add("b");
+  EXPECT_TRUE(passed.has("a"));
+  passed.add("c");
+  EXPECT_TRUE(passed.has("a"));
+  EXPECT_FALSE(passed.has("b"));
+  EXPECT_TRUE(passed.has("c"));
+  passed.add("c");
+  EXPECT_EQ(passed.size(), 2U);
+}
+
+}  // namespace
+}  // namespace fairlead
