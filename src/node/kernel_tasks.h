@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "model/kernel_task_request.h"
 #include "node/memory_file.h"
-#include "runtime/device_server/device_servers.h"
+#include "runtime/device_servers/device_servers.h"
 #include "store/object_store.h"
 
 namespace fairlead {

@@ -31,7 +31,7 @@
 #include "node/request_id.h"
 #include "node/tenants.h"
 #include "node/worker.h"
-#include "runtime/device_server/device_servers.h"
+#include "runtime/device_servers/device_servers.h"
 #include "runtime/instance_host.h"
 #include "runtime/shim/shim_host.h"
 #include "store/image_store.h"

@@ -1,4 +1,4 @@
-#include "runtime/device_server/trial_order.h"
+#include "runtime/device_servers/trial_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "runtime/device_server/passed_modules.h"
+#include "runtime/device_servers/passed_modules.h"
 
 namespace fairlead {
 namespace {

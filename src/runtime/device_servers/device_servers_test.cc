@@ -1,5 +1,5 @@
 // Sessions and calls through real device servers on the software GPU.
-#include "runtime/device_server/device_servers.h"
+#include "runtime/device_servers/device_servers.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

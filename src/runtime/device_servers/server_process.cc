@@ -1,4 +1,4 @@
-#include "runtime/device_server/server_process.h"
+#include "runtime/device_servers/server_process.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -18,9 +18,9 @@
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "runtime/device_server/passed_modules.h"
-#include "runtime/device_server/server_process.h"
-#include "runtime/device_server/trial_order.h"
+#include "runtime/device_servers/passed_modules.h"
+#include "runtime/device_servers/server_process.h"
+#include "runtime/device_servers/trial_order.h"
 
 namespace fairlead {
 

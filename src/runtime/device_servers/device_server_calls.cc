@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/device_server/device_servers.h"
-#include "runtime/device_server/task_error.h"
+#include "runtime/device_servers/device_servers.h"
+#include "runtime/device_servers/task_error.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "model/kernel_task.h"
-#include "runtime/device_server/module_trials.h"
-#include "runtime/device_server/object_source.h"
-#include "runtime/device_server/server_process.h"
+#include "runtime/device_servers/module_trials.h"
+#include "runtime/device_servers/object_source.h"
+#include "runtime/device_servers/server_process.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {

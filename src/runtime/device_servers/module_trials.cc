@@ -1,4 +1,4 @@
-#include "runtime/device_server/module_trials.h"
+#include "runtime/device_servers/module_trials.h"
 
 #include <fmt/format.h>
 

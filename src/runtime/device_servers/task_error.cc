@@ -1,4 +1,4 @@
-#include "runtime/device_server/task_error.h"
+#include "runtime/device_servers/task_error.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "runtime/device_server/trial_order.h"
+#include "runtime/device_servers/trial_order.h"
 
 #include "base/check.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/device_server/device_servers.h"
+#include "runtime/device_servers/device_servers.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/device_server/task_error.h"
+#include "runtime/device_servers/task_error.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
