@@ -1,6 +1,5 @@
 """A Fairlead node as a child process, for the demo, the benchmarks and the tests. Standard library only."""
 
-import contextlib
 import hashlib
 import http.client
 import json
@@ -34,7 +33,6 @@ class Node:
         self.home.mkdir(parents=True, exist_ok=True)
         self.state = self.home / "state"
         self.log_path = self.home / "node.log"
-        self._kept = None
         self.gpu_environment = {"SOFTGPU_HOME": str(self.home / "gpu"), **(gpu_environment or {})}
         command = [self.build / "bin/fairlead", "serve", *(["--softgpu"] if software else []), "--state", self.state,
                    "--listen", "127.0.0.1:0", *options]
@@ -80,25 +78,14 @@ class Node:
         return f"http://{self.host}:{self.port}"
 
     def call(self, method, path, body=None, headers=None):
-        """(status, headers, body) of one request, on a connection of its own unless inside kept_connection()."""
-        connection = self._kept or http.client.HTTPConnection(self.host, self.port, timeout=120)
+        """(status, headers, body) of one request on a connection of its own."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=120)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()
             return response.status, response.headers, response.read()
         finally:
-            if connection is not self._kept:
-                connection.close()
-
-    @contextlib.contextmanager
-    def kept_connection(self):
-        """Requests of one thread on one connection, as clients that measure or that care send them."""
-        self._kept = http.client.HTTPConnection(self.host, self.port, timeout=120)
-        try:
-            yield
-        finally:
-            self._kept.close()
-            self._kept = None
+            connection.close()
 
     def sample(self, program):
         """The folder of a sample function."""
