@@ -154,7 +154,7 @@ def main():
     for text in texts:
         say("  " + text)
 
-    say(f"\n{memory_act.FUNCTIONS} functions that keep {memory_act.MIB_EACH} MiB each on a device of 1 GiB, every byte checked at every call:")
+    say(f"\n{memory_act.FUNCTIONS} functions that keep {memory_act.MIB_EACH} MiB each on a device of {memory_act.DEVICE_MIB} MiB, every byte checked at every call:")
     init_seconds = 10 / arguments.scale  # loading a framework, as Table 1's cold starts of imagenet and isoneural
     memory = memory_act.play(arguments.build, folder, arguments.seed, arguments.memory_calls, init_seconds, say)
     say()

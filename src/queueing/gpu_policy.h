@@ -11,7 +11,8 @@
 // Example: A has 300 ms, B 100 ms and works, the minimum is 100 ms. C arrives for the first time: it has 100 ms. A, idle
 // meanwhile, returns: it still has 300 ms.
 //
-// Cost: a choice looks at every flow that waits and every GPU. For tens of kernel tasks, not for thousands of functions.
+// Cost: a choice looks at every flow that waits and every GPU: 1.6 us with 32, 71 us with 1,000 (resident-window, one GPU;
+// policy_bench.cc). For tens of kernel tasks, not for thousands of functions.
 // Time, threads, determinism: as policy.h; integers only.
 #pragma once
 
