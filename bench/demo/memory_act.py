@@ -1,8 +1,8 @@
 """The demo's second act: 24 functions that keep device memory, three times as much as the device has.
 
 Each function is an ordinary program that allocates 32 MiB at its first call, and at every later one reads back every byte of
-it; it knows nothing of the node. The demo's time is scaled, so sizes are: a start takes 0.25 s instead of 10, and to move
-32 MiB takes this machine a tenth of that; a GPU's link moves a GiB in a hundredth of 10 s. Calls come from two clients, Zipf(1.5) over the functions, the same for every memory
+it; it knows nothing of the node. Sizes are scaled as the demo's time is: 32 MiB beside a start of 0.25 s stand for more than a
+GiB beside one of 10 s. Calls come from two clients, Zipf(1.5) over the functions, the same for every memory
 policy: where memory does not follow the queues, instances are stopped for room and start cold.
 """
 
