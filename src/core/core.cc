@@ -87,6 +87,7 @@ void Core::add_function(const FlowSpec& spec) {
   state_->residency.add_function(spec.flow, spec.expected_memory);
   state_->policy->add_flow(spec.flow, share_of(spec));
   state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
+  state_->note_supply(spec.flow);
 }
 
 void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
@@ -263,6 +264,19 @@ CoreCounters Core::counters() const {
   CoreCounters counters = state_->counters;
   counters.memory = state_->residency.counters();
   return counters;
+}
+
+IdleSeconds Core::idle_tokens() const {
+  return state_->idle_tokens.seconds();
+}
+
+IdleReason Core::idle_reason() const {
+  return state_->idle_tokens.reason();
+}
+
+Obstacle Core::obstacle(FlowId flow) const {
+  const bool needs_start = state_->starts_ahead() && state_->functions.at(flow).told_supply != Supply::kReady;
+  return needs_start ? state_->obstacle_to_start(flow, state_->place_start(flow)) : state_->obstacle(flow);
 }
 
 const QueuePolicy& Core::policy() const {

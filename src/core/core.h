@@ -24,6 +24,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "core/idle_tokens.h"
 #include "placement/instance_pool.h"
 #include "queueing/policy.h"
 #include "residency/residency.h"
@@ -262,6 +263,12 @@ class Core {
   std::vector<GpuView> gpus() const;
   CoreCounters counters() const;
   const QueuePolicy& policy() const;
+  // Tokens that idled beside queued work, up to the last event, by reason.
+  IdleSeconds idle_tokens() const;
+  IdleReason idle_reason() const;  // now. REQUIRES: a token is free and something is queued
+  // What keeps the head of the flow from running right now or, where none of its instances has started, one from starting;
+  // kNothing also where it is only not its turn. REQUIRES: the function is there.
+  Obstacle obstacle(FlowId flow) const;
 
  private:
   struct State;

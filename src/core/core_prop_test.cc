@@ -235,28 +235,23 @@ class Scenario {
     }
   }
 
-  // No token idles while an eligible invocation waits that needs no device memory (one that does may have to wait for it);
-  // where instances start ahead: unless one starts for its flow, or no more may start.
+  // No token idles beside work that could run, or whose first instance could start, unless one that comes before it waits
+  // for memory. Where starts hold the token: nor beside eligible work that needs no device memory.
   void check_work_conservation(const Core& core) const {
+    RC_ASSERT(core.idle_tokens()[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     bool free_token = false;
-    for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use < gpu.tokens && may_start(gpu);
-    if (!free_token) return;
-    std::set<FlowId> starting;
-    for (const InstanceView& i : core.instances()) {
-      if (options_.starts_per_gpu > 0 && i.state == InstanceState::kStarting) starting.insert(i.flow);
-    }
+    for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use < gpu.tokens;
+    if (!free_token || core.policy().queued() == 0) return;
+    const bool ahead = options_.starts_per_gpu > 0;
+    const IdleReason reason = core.idle_reason();
+    const bool waits_for_memory = ahead && (reason == IdleReason::kMemory || reason == IdleReason::kStartMemory);
     for (const auto& [flow, spec] : specs_) {
       const FlowView view = core.flow(flow);
       const bool limited = spec.max_concurrency && view.in_flight >= *spec.max_concurrency;
-      const bool eligible = view.queued > 0 && view.state != FlowState::kThrottled && !limited;
-      RC_ASSERT(!eligible || spec.expected_memory > Bytes(0) || starting.contains(flow));
+      if (view.queued == 0 || limited || waits_for_memory) continue;
+      const bool eligible = ahead || (view.state != FlowState::kThrottled && spec.expected_memory == Bytes(0));
+      RC_ASSERT(!eligible || core.obstacle(flow) != Obstacle::kNothing);
     }
-  }
-
-  bool may_start(const GpuView& gpu) const {
-    if (options_.starts_per_gpu == 0) return true;
-    const bool has_place = gpu.tokens_in_use + gpu.starting_ahead < options_.instances_per_gpu;
-    return gpu.starting_ahead < options_.starts_per_gpu && has_place;
   }
 
   Rng rng_;

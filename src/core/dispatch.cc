@@ -14,14 +14,17 @@ constexpr int kMinChargeDivisor = 10;
 
 void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
+  answers = {};
   offer_tokens(now, out);
   if (starts_ahead()) start_ahead(now, out);
   settle_memory(now, out);
+  note_idle_tokens(now);
 }
 
 // Every free token is offered until the policy has nothing for it. Terminates: each choice takes a token.
 void Core::State::offer_tokens(Instant now, Actions& out) {
   while (pool.has_free_token() && policy->queued() > 0) {
+    answers = {};
     const auto choice = policy->choose(now, *this);
     if (!choice) break;
     Invocation& invocation = invocations.at(choice->invocation);
@@ -101,6 +104,27 @@ bool Core::State::can_run(FlowId flow, GpuId only) const {
   const Bytes expected = residency.expected(flow);
   if (placer.has_warm(pool, flow, expected, only)) return true;
   return !starts_ahead() && !worth_waiting(flow) && placer.can_place(pool, flow, expected, only);
+}
+
+bool Core::State::can_run(FlowId flow) const {
+  const bool can = can_run(flow, GpuId());
+  answers.one_could_run |= can;
+  if (!can) note_answer(answers.run, obstacle_to_run(flow));
+  return can;
+}
+
+Obstacle Core::State::obstacle(FlowId flow) const {
+  return can_run(flow, GpuId()) ? Obstacle::kNothing : obstacle_to_run(flow);
+}
+
+// Of a flow that cannot run.
+Obstacle Core::State::obstacle_to_run(FlowId flow) const {
+  const bool wants_start = !starts_ahead() && !worth_waiting(flow);
+  return wants_start ? Obstacle::kMemory : placer.obstacle(pool, flow, residency.expected(flow));
+}
+
+void Core::State::note_answer(std::optional<Obstacle>& first, Obstacle obstacle) {
+  if (!first || first == Obstacle::kItself) first = obstacle;
 }
 
 std::vector<Placeable::Place> Core::State::places(FlowId flow) const {

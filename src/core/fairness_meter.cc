@@ -21,7 +21,7 @@ void FairnessMeter::sample(Instant now) {
     for (std::size_t b = a + 1; b < flows_.size(); ++b) {
       Range& range = ranges_[{flows_[a].flow, flows_[b].flow}];
       const bool was_open = range.open;
-      range.open = core_.flow(flows_[a].flow).queued > 0 && core_.flow(flows_[b].flow).queued > 0;
+      range.open = core_.flow(flows_[a].flow).contends && core_.flow(flows_[b].flow).contends;
       if (!was_open && !range.open) continue;
       // The event that empties a queue ends the interval at its own instant, so it still counts.
       const Duration difference = received[a] - received[b];
@@ -43,7 +43,7 @@ std::vector<Duration> FairnessMeter::normalised_services(Instant now) const {
   std::vector<Duration> normalised;
   for (const FlowOfInterest& flow : flows_) {
     const double ns = static_cast<double>(service[flow.flow].count()) / flow.weight;
-    normalised.push_back(Duration(static_cast<Duration::rep>(ns)));
+    normalised.push_back(Duration(static_cast<Duration::rep>(ns)) + core_.flow(flow.flow).passed);
   }
   return normalised;
 }

@@ -30,6 +30,7 @@ void Core::State::drain_instance(Instant now, Instance& instance, Actions& out) 
   const InvocationId bound = instance.bound;
   if (bound && invocations.at(bound).running) {
     instance.retiring = true;
+    note_supply(instance.flow);
     return;
   }
   stop(now, instance.id, StopReason::kGpuDrained, out);

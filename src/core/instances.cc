@@ -19,6 +19,8 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   residency.started(now, id);
   count_memory(*instance);
   note_setup(instance->flow);
+  note_supply(instance->flow);
+  if (functions.contains(instance->flow)) policy->on_started(instance->flow, instance->idled);
   dispatch(now, out);
 }
 
@@ -112,6 +114,7 @@ void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
       stop(now, instance->id, StopReason::kFunctionChanged, out);
     }
   }
+  note_supply(flow);
 }
 
 // A function that may not run at all keeps nothing waiting.
@@ -137,6 +140,7 @@ void Core::State::forget(InstanceId id) {
   const FlowId flow = pool.find(id)->flow;
   pool.remove(id);
   note_setup(flow);
+  note_supply(flow);
 }
 
 }  // namespace fairlead

@@ -152,33 +152,37 @@ class Scenario {
   // ---- over the state
   void check() const {
     const Core& core = node_.core();
-    bool may_wait = true;
+    bool free_token = false;
     for (const GpuView& gpu : core.gpus()) {
       RC_ASSERT(node_.memory_used(gpu.gpu) <= kDevice);
       RC_ASSERT(faults_ || gpu.memory_admitted <= kDevice);
-      if (gpu.tokens_in_use < options_.tokens_per_gpu) may_wait &= must_wait_beside(gpu);
+      free_token |= gpu.tokens_in_use < options_.tokens_per_gpu;
     }
-    RC_ASSERT(may_wait);
+    // With faults, more than declared may be expected.
+    if (free_token && !faults_ && core.policy().queued() > 0) check_idle_token(core);
   }
 
-  // No token idles while an eligible invocation waits that would fit beside what runs and starts, unless an instance of its
-  // function starts ahead, or no more may. With faults, more than declared may be expected.
-  bool must_wait_beside(const GpuView& gpu) const {
-    const bool is_full = gpu.starting_ahead >= options_.starts_per_gpu ||
-                         gpu.starting_ahead + gpu.tokens_in_use >= options_.instances_per_gpu;
-    if (faults_ || (options_.starts_per_gpu > 0 && is_full)) return true;
-    std::set<FlowId> starting;
-    for (const InstanceView& i : node_.core().instances()) {
-      if (i.state == InstanceState::kStarting) starting.insert(i.flow);
-    }
+  // No token idles while an eligible invocation waits that would fit beside what runs and starts. Where instances start
+  // ahead: nor while any could run or start, unless what comes before it waits for memory.
+  void check_idle_token(const Core& core) const {
+    RC_ASSERT(core.idle_reason() != IdleReason::kUnnamed);
+    const bool ahead = options_.starts_per_gpu > 0;
+    const bool waits_for_memory =
+        core.idle_reason() == IdleReason::kMemory || core.idle_reason() == IdleReason::kStartMemory;
     for (std::uint64_t i = 1; i <= functions_; ++i) {
-      const FlowView view = node_.core().flow(FlowId(i));
-      const bool eligible = view.queued > 0 && view.state != FlowState::kThrottled;
-      const Bytes needed = std::min(kDevice, model_.size(FlowId(i)));
-      const bool starts = options_.starts_per_gpu > 0 && starting.contains(FlowId(i));
-      if (eligible && !starts && gpu.memory_admitted + needed <= kDevice) return false;
+      const FlowView view = core.flow(FlowId(i));
+      const bool eligible = view.queued > 0 && (ahead ? !waits_for_memory : view.state != FlowState::kThrottled);
+      if (!eligible) continue;
+      RC_ASSERT(core.obstacle(FlowId(i)) != Obstacle::kNothing);
+      if (!ahead) check_it_does_not_fit(core, FlowId(i));
     }
-    return true;
+  }
+
+  void check_it_does_not_fit(const Core& core, FlowId flow) const {
+    const Bytes needed = std::min(kDevice, model_.size(flow));
+    for (const GpuView& gpu : core.gpus()) {
+      RC_ASSERT(gpu.tokens_in_use == options_.tokens_per_gpu || gpu.memory_admitted + needed > kDevice);
+    }
   }
 
   Rng rng_;

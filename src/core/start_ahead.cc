@@ -20,16 +20,24 @@
 
 namespace fairlead {
 
+// The policy is asked even where nothing may start: a flow that waits for memory then stops holding others back.
 // Terminates: each start takes one of the starts that are allowed at a time.
 void Core::State::start_ahead(Instant now, Actions& out) {
   struct Startable final : Placeable {
     explicit Startable(const State& of) : state(of) {}
-    bool can_run(FlowId flow) const override { return state.place_start(flow).has_value(); }
+    bool can_run(FlowId flow) const override { return obstacle(flow) == Obstacle::kNothing; }
+    Obstacle obstacle(FlowId flow) const override {
+      const Obstacle found = state.obstacle_to_start(flow, state.place_start(flow));
+      if (found != Obstacle::kNothing) note_answer(state.answers.start, found);
+      return found;
+    }
+    bool may_start() const override { return state.may_start_ahead(); }
+    bool has_free_token() const override { return state.pool.has_free_token(); }
     std::vector<Place> places(FlowId flow) const override { return state.places(flow); }
     const State& state;
   };
-  while (policy->queued() > 0 && may_start_ahead()) {
-    const auto flow = policy->next_start(Startable(*this));
+  while (policy->queued() > 0) {
+    const auto flow = policy->next_start(now, Startable(*this));
     if (!flow) return;
     const auto placement = place_start(*flow);
     FL_CHECK(placement, "flow {} was chosen and cannot be started", flow->value());
@@ -45,16 +53,28 @@ bool Core::State::may_start_ahead() const {
   });
 }
 
-// Where the next instance of the flow should start now. Empty: nowhere, or it needs none.
-std::optional<Placement> Core::State::place_start(FlowId flow) const {
+// The next instance that the flow should have, wherever it fits. Empty: it needs none.
+std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
   const std::vector<Instance*>& instances = pool.of_flow(flow);
   const bool is_first = std::all_of(instances.begin(), instances.end(), [](const Instance* i) { return i->retiring; });
   if (!is_first && !worth_a_duplicate(flow)) return std::nullopt;
-  const Placer::StartAhead start{.flow = flow,
-                                 .expected = residency.expected(flow),
-                                 .at_once = options.starts_per_gpu,
-                                 .only_where_a_token_idles = !is_first};
-  return placer.place_start(pool, start, [this](const Instance& instance) { return may_go_for_a_start(instance); });
+  return Placer::StartAhead{.flow = flow,
+                            .expected = residency.expected(flow),
+                            .at_once = options.starts_per_gpu,
+                            .only_where_a_token_idles = !is_first};
+}
+
+// Where it should start now. Empty: nowhere, or it needs none.
+std::optional<Placement> Core::State::place_start(FlowId flow) const {
+  const auto start = wanted_start(flow);
+  if (!start) return std::nullopt;
+  return placer.place_start(pool, *start, [this](const Instance& instance) { return may_go_for_a_start(instance); });
+}
+
+Obstacle Core::State::obstacle_to_start(FlowId flow, const std::optional<Placement>& placement) const {
+  if (placement) return Obstacle::kNothing;
+  const auto start = wanted_start(flow);
+  return start ? placer.obstacle(pool, *start) : Obstacle::kItself;
 }
 
 // One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and
@@ -79,10 +99,27 @@ InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placeme
   const Instance& started = pool.add(now, flow, placement.gpu, placement.memory, bound);
   residency.add(now, started.id, flow, started.gpu, placement.memory);
   note_setup(flow);
+  note_supply(flow);
   deadlines.set(started.id, now + options.start_deadline);
   ++counters.cold_starts;
   out.push_back(StartInstance{started.id, flow, started.gpu});
   return started.id;
+}
+
+// What the flow has to run on, told to the policy when it changes. Called where an instance of it begins to start, has
+// started, goes, or is to go.
+void Core::State::note_supply(FlowId flow) {
+  Function* function = functions.find(flow);
+  if (function == nullptr || !starts_ahead()) return;
+  Supply supply = Supply::kNone;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (instance->retiring) continue;
+    if (!instance->starts_ahead()) supply = Supply::kReady;
+    if (supply == Supply::kNone) supply = Supply::kStarting;
+  }
+  if (supply == function->told_supply) return;
+  function->told_supply = supply;
+  policy->set_supply(flow, supply);
 }
 
 // It was not ready and will not be.

@@ -4,6 +4,7 @@
 //   dispatch.cc   invocations: chosen, delivered, completed
 //   start_ahead.cc  which instance starts without a token, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
+//   idle_tokens.cc  why tokens idle beside queued work, for how long, and which starts pay for it
 //   start_costs.cc  cold starts: learnt, told to the policy, and avoided
 //   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
@@ -11,6 +12,7 @@
 #include "base/id_map.h"
 #include "core/core.h"
 #include "core/deadlines.h"
+#include "core/idle_tokens.h"
 #include "placement/eviction.h"
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
@@ -25,6 +27,12 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     FlowSpec spec;
     std::optional<Duration> cold_start = {};  // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
     Duration told_setup{0};                   // QueuePolicy::set_setup, as told last
+    Supply told_supply = Supply::kReady;      // QueuePolicy::set_supply, as told last
+  };
+  // What the policy heard when it found nothing (more) to run, or to start.
+  struct Answers {
+    std::optional<Obstacle> run, start;  // of the first flow that it asked about and that waits for more than itself, if any
+    bool one_could_run = false;
   };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
@@ -61,7 +69,10 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   }
   void start_ahead(Instant now, Actions& out);
   bool may_start_ahead() const;
+  std::optional<Placer::StartAhead> wanted_start(FlowId flow) const;
   std::optional<Placement> place_start(FlowId flow) const;
+  Obstacle obstacle_to_start(FlowId flow, const std::optional<Placement>& placement) const;
+  void note_supply(FlowId flow);
   bool worth_a_duplicate(FlowId flow) const;
   bool may_go_for_a_start(const Instance& instance) const;
   // `bound`: holding a token for it; none: ahead.
@@ -108,7 +119,10 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   std::size_t instances(FlowId flow) const override;
 
   bool can_run(FlowId flow, GpuId only) const;
-  bool can_run(FlowId flow) const override { return can_run(flow, GpuId()); }
+  bool can_run(FlowId flow) const override;
+  Obstacle obstacle(FlowId flow) const override;
+  Obstacle obstacle_to_run(FlowId flow) const;
+  static void note_answer(std::optional<Obstacle>& first, Obstacle obstacle);
   std::vector<Place> places(FlowId flow) const override;
 
   const CoreOptions options;
@@ -123,6 +137,13 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   Deadlines deadlines;  // idle instances have none
 
   Instant latest{};  // of the event that is being handled
+
+  // ---- idle_tokens.cc
+  void note_idle_tokens(Instant now);
+  IdleReason why_tokens_idle() const;
+  void charge_starts_for_idling(Duration idled);
+  IdleTokens idle_tokens;
+  mutable Answers answers;  // of the dispatch that is under way
 
   CoreCounters counters;  // but those of memory
   bool draining = false;

@@ -106,13 +106,19 @@ void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) 
 }
 
 void InstancePool::count(Gpu& gpu, const Instance& instance) {
-  if (instance.starts_ahead()) ++gpu.starting_ahead;
+  if (instance.starts_ahead()) {
+    ++gpu.starting_ahead;
+    gpu.memory_starting += instance.memory;
+  }
   if (!instance.spare()) gpu.memory_in_use += instance.memory;
   gpu.memory_committed += instance.spare() ? instance.pinned : instance.memory;
 }
 
 void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
-  if (instance.starts_ahead()) --gpu.starting_ahead;
+  if (instance.starts_ahead()) {
+    --gpu.starting_ahead;
+    gpu.memory_starting -= instance.memory;
+  }
   if (!instance.spare()) gpu.memory_in_use -= instance.memory;
   gpu.memory_committed -= instance.spare() ? instance.pinned : instance.memory;
 }

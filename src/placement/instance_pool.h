@@ -39,6 +39,7 @@ struct Instance {
   bool fresh = true;      // nothing was bound to it, ever
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
+  Duration idled{0};       // tokens idled for so long because of the memory that its start has reserved
   Duration reload{0};      // what its next invocation brings back to the device first, as far as it is known
 
   bool holds_token() const { return static_cast<bool>(bound); }
@@ -57,6 +58,7 @@ struct Gpu {
   bool serves = true;                // false: no invocation is bound to an instance of it
   std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered
   std::size_t starting_ahead = 0;    // instances that start without a token
+  Bytes memory_starting{0};          // of instances that start ahead
   Bytes memory_in_use{0};            // of instances that hold a token or start
   Bytes memory_committed{0};         // and `pinned` of all others
   std::vector<Instance*> instances;  // unordered
@@ -111,6 +113,10 @@ class InstancePool {
   // Whether one more that runs fits beside those that hold a token; and how it would look with fewer: `fits` with
   // `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
   bool has_room(const Gpu& gpu, Bytes memory) const { return fits_beside(gpu, memory, gpu.memory_in_use); }
+  // Whether it would, once all that runs has ended.
+  bool has_room_beside_starts(const Gpu& gpu, Bytes memory) const {
+    return fits_beside(gpu, memory, gpu.memory_starting);
+  }
   bool fits(const Gpu& gpu, Bytes memory, std::size_t instances, Bytes committed) const {
     return instances < instances_per_gpu_ && fits_beside(gpu, memory, committed);
   }

@@ -75,6 +75,44 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
   return best;
 }
 
+namespace {
+
+// Memory before starts before tokens: what can be done about the first is to let no more in.
+Obstacle graver(Obstacle a, Obstacle b) {
+  for (const Obstacle grave : {Obstacle::kMemory, Obstacle::kStarts, Obstacle::kTokens}) {
+    if (a == grave || b == grave) return grave;
+  }
+  return Obstacle::kItself;
+}
+
+Obstacle lack_of_room(const InstancePool& pool, const Gpu& gpu, Bytes memory) {
+  return pool.has_room_beside_starts(gpu, memory) ? Obstacle::kMemory : Obstacle::kStarts;
+}
+
+}  // namespace
+
+Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected) const {
+  Obstacle found = Obstacle::kItself;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (!instance->spare() || instance->retiring) continue;
+    const Gpu& gpu = pool.gpu(instance->gpu);
+    const bool has_token = pool.has_free_token(gpu);
+    found = graver(found, has_token ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
+  }
+  return found;
+}
+
+Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) const {
+  Obstacle found = Obstacle::kItself;
+  for (const auto& [id, gpu] : pool.gpus()) {
+    if (!gpu.serves || gpu.starting_ahead >= start.at_once) continue;
+    if (start.only_where_a_token_idles && !pool.has_free_token(gpu)) continue;
+    const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
+    found = graver(found, pool.has_room(gpu, memory) ? Obstacle::kStarts : lack_of_room(pool, gpu, memory));
+  }
+  return found;
+}
+
 std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory,
                                           const Instance* keep) const {
   auto evicted = evictions_among(pool, gpu, memory, keep, [](const Instance&) { return true; });

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "placement/eviction.h"
+#include "model/standing.h"
 #include "placement/instance_pool.h"
 
 namespace fairlead {
@@ -50,6 +51,11 @@ class Placer {
   using MayEvict = std::function<bool(const Instance&)>;
   std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,
                                        const MayEvict& may_evict) const;
+  // What keeps free instances of the flow from running, or an instance from starting ahead. REQUIRES: has_warm() is false;
+  // place_start() is empty.
+  Obstacle obstacle(const InstancePool& pool, FlowId flow, Bytes expected) const;
+  Obstacle obstacle(const InstancePool& pool, const StartAhead& start) const;
+
   bool has_warm(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
 
  private:

@@ -39,6 +39,7 @@ FlowTable::Slot FlowTable::add(FlowId flow, const FlowShare& share) {
 void FlowTable::remove(FlowId flow) {
   const Slot slot = slot_of(flow);
   queued_ -= flows_[slot].queue.size();
+  if (flows_[slot].contending) --contending_;
   expiries_.erase(slot);
   flows_[slot] = Flow();
   slots_.erase(flow);
@@ -107,6 +108,15 @@ void FlowTable::record_service(Slot slot, Duration service) {
   average(flows_[slot].service, service);
 }
 
+bool FlowTable::note_contention(Slot slot) {
+  Flow& flow = flows_[slot];
+  const bool contends = flow.contends();
+  if (contends == flow.contending) return false;
+  flow.contending = contends;
+  contending_ += contends ? 1 : -1;
+  return contends;
+}
+
 std::optional<Instant> FlowTable::next_expiry() const {
   if (expiries_.empty()) return std::nullopt;
   return expiries_.top_key().at;
@@ -134,6 +144,8 @@ FlowView FlowTable::view(Slot slot, bool throttled) const {
           .in_flight = flow.in_flight.size(),
           .virtual_time = flow.virtual_time,
           .service_estimate = flow.service.value_or(Duration(0)),
+          .contends = flow.contending && !flow.borrowed,
+          .passed = flow.passed,
           .inter_arrival = flow.inter_arrival,
           .last_arrival = flow.last_arrival};
 }

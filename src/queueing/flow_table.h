@@ -7,6 +7,7 @@
 // Threads: not thread-safe. Determinism: integer arithmetic.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -40,7 +41,14 @@ struct Flow {
   std::uint32_t weight = 0;  // fixed point, kWeightOne is 1.0
   TenantId tenant;
   std::optional<Duration> objective;
-  Duration setup{0};  // QueuePolicy::set_setup
+  Duration setup{0};                // QueuePolicy::set_setup
+  Supply supply = Supply::kReady;   // QueuePolicy::set_supply
+  Instant start_given{};            // when it was last given a start ahead
+  bool claims_memory = false;       // it waits for others' running work to leave memory for its start
+  bool behind_starts = false;       // the instance that it has waits for memory that a start has reserved
+  bool borrowed = false;            // it ran beyond the window, and is beyond it still
+  Duration passed{0};               // FlowView
+  bool contending = false;          // contends(), as of the last FlowTable::note_contention
   std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
   Fifo<QueuedInvocation> queue;
   std::vector<InFlight> in_flight;  // unordered; as many as tokens at most
@@ -54,6 +62,17 @@ struct Flow {
 
   // Has work that its own reserved concurrency lets run.
   bool runnable() const { return !queue.empty() && in_flight.size() < max_concurrency; }
+
+  // Waits for others, so that they must not run away from it. A flow whose instance has yet to start, or waits for a start
+  // of another, does not: nothing that others leave undone helps it.
+  bool contends() const {
+    if (!runnable()) return false;
+    return claims_memory || !in_flight.empty() || (supply == Supply::kReady && !behind_starts);
+  }
+
+  // Since when it waits for a start: a flow that was given one waits anew, however old its queue is.
+  // REQUIRES: something is queued.
+  Instant waits_since() const { return std::max(queue.front().arrived, start_given); }
 
   // Virtual time that `service_time` costs: service / weight.
   Duration cost(Duration service_time) const {
@@ -90,6 +109,10 @@ class FlowTable {
 
   void record_service(Slot slot, Duration service);
 
+  // To be called when a flow has changed. True: it contends from now on, and did not before.
+  bool note_contention(Slot slot);
+  bool contends() const { return contending_ > 0; }  // any flow
+
   std::optional<Instant> next_expiry() const;
   void expire(Instant now);
 
@@ -116,6 +139,7 @@ class FlowTable {
   IdMap<FlowId, Slot> slots_;
   IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
   std::size_t queued_ = 0;
+  std::size_t contending_ = 0;
   std::uint64_t next_sequence_ = 0;
 };
 

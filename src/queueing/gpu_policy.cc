@@ -22,6 +22,12 @@ void GpuPolicy::set_max_concurrency(FlowId flow, std::optional<std::size_t> limi
   settle(slot);
 }
 
+void GpuPolicy::set_supply(FlowId flow, Supply supply) {
+  const Slot slot = flows_.slot_of(flow);
+  flows_[slot].supply = supply;
+  settle(slot);
+}
+
 void GpuPolicy::remove_flow(FlowId flow) {
   const Slot slot = flows_.slot_of(flow);
   waiting_.erase(slot);
@@ -32,7 +38,6 @@ void GpuPolicy::remove_flow(FlowId flow) {
 
 void GpuPolicy::on_arrival(Instant now, FlowId flow, InvocationId invocation) {
   const Slot slot = flows_.slot_of(flow);
-  if (!busy_.contains(slot)) flows_[slot].virtual_time = std::max(flows_[slot].virtual_time, minimum_);
   flows_.arrive(now, slot, invocation);
   settle(slot);
 }
@@ -56,9 +61,16 @@ std::optional<QueuePolicy::Choice> GpuPolicy::choose(Instant now, const Placeabl
   return Choice{flow.id, invocation, next->gpu};
 }
 
-std::optional<FlowId> GpuPolicy::next_start(const Placeable& startable) {
+std::optional<FlowId> GpuPolicy::next_start(Instant, const Placeable& startable) {
+  if (!startable.may_start()) return std::nullopt;
   const auto slot = waiting_.find_first([&](Slot candidate) { return startable.can_run(flows_[candidate].id); });
   return slot ? std::optional(flows_[*slot].id) : std::nullopt;
+}
+
+void GpuPolicy::on_started(FlowId flow_id, Duration cost) {
+  const Slot slot = flows_.slot_of(flow_id);
+  flows_[slot].virtual_time += flows_[slot].cost(cost);
+  settle(slot);
 }
 
 std::optional<InvocationId> GpuPolicy::fail_head(Instant now, FlowId flow_id, Duration took) {
@@ -96,18 +108,22 @@ void GpuPolicy::on_failed_start(Instant now, FlowId flow_id, InvocationId invoca
 
 // Puts a flow that changed where it belongs.
 void GpuPolicy::settle(Slot slot) {
-  const Flow& flow = flows_[slot];
+  Flow& flow = flows_[slot];
+  const bool waits = !flow.queue.empty() && flow.supply == Supply::kReady;
+  const bool busy = waits || !flow.in_flight.empty();
+  if (busy && !busy_.contains(slot)) flow.virtual_time = std::max(flow.virtual_time, minimum_);
   const ByVirtualTime key{flow.virtual_time, flow.id};
   if (flow.runnable()) {
     waiting_.set(slot, key);
   } else {
     waiting_.erase(slot);
   }
-  if (flow.queue.empty() && flow.in_flight.empty()) {
-    busy_.erase(slot);
-  } else {
+  if (busy) {
     busy_.set(slot, key);
+  } else {
+    busy_.erase(slot);
   }
+  flows_.note_contention(slot);
   if (!busy_.empty()) minimum_ = std::max(minimum_, busy_.top_key().time);
 }
 

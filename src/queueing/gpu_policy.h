@@ -6,7 +6,8 @@
 // is charged its flow's mean and its set-up when it begins, put right when it ends: with several tokens a flow would else
 // look unserved for as long as its first invocation runs. A flow that was idle returns at the greater of its own virtual
 // time and the minimum, so idling saves up nothing, and a closed loop of one invocation (idle for an instant after each)
-// keeps its debt. The minimum is over flows that wait or run; that it counts those that run is what a closed loop needs.
+// keeps its debt. The minimum is over flows that wait or run: a closed loop needs it to count those that run. A flow whose
+// instance has yet to start counts as idle.
 //
 // Example: A has 300 ms, B 100 ms and works, the minimum is 100 ms. C arrives for the first time: it has 100 ms. A, idle
 // meanwhile, returns: it still has 300 ms.
@@ -28,11 +29,13 @@ class GpuPolicy : public QueuePolicy {
   void set_share(FlowId flow, const FlowShare& share) override;
   void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
   void set_setup(FlowId, Duration) override {}  // Placeable::places says it GPU by GPU
+  void set_supply(FlowId flow, Supply supply) override;
   void remove_flow(FlowId flow) override;
   void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
   bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
-  std::optional<FlowId> next_start(const Placeable& startable) override;
+  std::optional<FlowId> next_start(Instant now, const Placeable& startable) override;
+  void on_started(FlowId flow, Duration cost) override;
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
   void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
@@ -43,6 +46,7 @@ class GpuPolicy : public QueuePolicy {
   std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
   FlowView view(FlowId flow) const override { return flows_.view(flows_.slot_of(flow), false); }
   Duration global_virtual_time() const override { return minimum_; }
+  bool contends() const override { return flows_.contends(); }
 
  protected:
   using Slot = FlowTable::Slot;
@@ -79,7 +83,7 @@ class GpuPolicy : public QueuePolicy {
   void settle(Slot slot);
 
   IndexedHeap<ByVirtualTime> waiting_;  // flows with runnable work
-  IndexedHeap<ByVirtualTime> busy_;     // flows with anything queued or in flight
+  IndexedHeap<ByVirtualTime> busy_;     // flows with anything in flight, or queued with an instance to run it
   Duration minimum_{0};
 };
 

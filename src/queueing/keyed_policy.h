@@ -54,6 +54,12 @@ class KeyedPolicy : public QueuePolicy {
     settle(slot);
   }
 
+  void set_supply(FlowId flow, Supply supply) override {
+    const Slot slot = flows_.slot_of(flow);
+    flows_[slot].supply = supply;
+    flows_.note_contention(slot);
+  }
+
   void remove_flow(FlowId flow) override {
     const Slot slot = flows_.slot_of(flow);
     order_.erase(slot);
@@ -83,10 +89,13 @@ class KeyedPolicy : public QueuePolicy {
     return Choice{flows_[*slot].id, invocation};
   }
 
-  std::optional<FlowId> next_start(const Placeable& startable) override {
+  std::optional<FlowId> next_start(Instant, const Placeable& startable) override {
+    if (!startable.may_start()) return std::nullopt;
     const auto slot = pick(startable);
     return slot ? std::optional(flows_[*slot].id) : std::nullopt;
   }
+
+  void on_started(FlowId, Duration) override {}
 
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration) override {
     const Slot slot = flows_.slot_of(flow);
@@ -120,6 +129,7 @@ class KeyedPolicy : public QueuePolicy {
   std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
   FlowView view(FlowId flow) const override { return flows_.view(flows_.slot_of(flow), false); }
   Duration global_virtual_time() const override { return Duration(0); }
+  bool contends() const override { return flows_.contends(); }
 
  protected:
   using Slot = FlowTable::Slot;
@@ -145,6 +155,7 @@ class KeyedPolicy : public QueuePolicy {
       order_.erase(slot);
       on_idle(slot);
     }
+    flows_.note_contention(slot);
   }
 
   FlowTable flows_;

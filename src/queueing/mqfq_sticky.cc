@@ -8,6 +8,10 @@ namespace {
 // The least charge for a flow that was never measured. With T = 0, T / 10 would be free.
 constexpr Duration kMinFirstCharge = std::chrono::milliseconds(1);
 
+// So many flows that cannot start for want of room are passed over in one search, so that a search stays short however
+// many flows wait. One that has waited for T is not passed at all.
+constexpr int kMaxPassedOver = 16;
+
 }  // namespace
 
 void MqfqSticky::add_flow(FlowId flow, const FlowShare& share) {
@@ -32,8 +36,19 @@ void MqfqSticky::set_setup(FlowId flow, Duration setup) {
   settle(slot);
 }
 
+void MqfqSticky::set_supply(FlowId flow_id, Supply supply) {
+  const Slot slot = flows_.slot_of(flow_id);
+  Flow& flow = flows_[slot];
+  flow.supply = supply;
+  if (supply != Supply::kReady) flow.behind_starts = false;
+  if (supply != Supply::kNone && claimant_ == slot) claim(std::nullopt);
+  settle(slot);
+}
+
 void MqfqSticky::remove_flow(FlowId flow) {
-  leave_heaps(flows_.slot_of(flow));
+  const Slot slot = flows_.slot_of(flow);
+  if (claimant_ == slot) claimant_.reset();
+  leave_heaps(slot);
   flows_.remove(flow);
   advance_global();
 }
@@ -52,7 +67,10 @@ bool MqfqSticky::cancel(Instant now, FlowId flow, InvocationId invocation) {
 }
 
 std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant, const Placeable& placeable) {
-  const auto slot = pick(placeable);
+  idle_because_ = {};
+  auto slot = pick(placeable);
+  set_aside_behind_starts();
+  if (!slot) slot = pick_beyond_window(placeable);
   if (!slot) return std::nullopt;
   Flow& flow = flows_[*slot];
   const Duration charge = flow.cost(estimate(flow));
@@ -62,18 +80,23 @@ std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant, const Placeable& 
   return Choice{flow.id, invocation};
 }
 
-std::optional<FlowId> MqfqSticky::next_start(const Placeable& startable) {
-  const auto slot = pick(startable);
-  return slot ? std::optional(flows_[*slot].id) : std::nullopt;
-}
-
 std::optional<InvocationId> MqfqSticky::fail_head(Instant now, FlowId flow_id, Duration took) {
   const Slot slot = flows_.slot_of(flow_id);
   Flow& flow = flows_[slot];
   const auto head = flows_.drop_head(now, slot);
+  catch_up(flow);
   flow.virtual_time += flow.cost(took);
   settle(slot);
   return head;
+}
+
+// No more than T: the start of a flow that was not ahead leaves it within the window.
+void MqfqSticky::on_started(FlowId flow_id, Duration cost) {
+  const Slot slot = flows_.slot_of(flow_id);
+  Flow& flow = flows_[slot];
+  catch_up(flow);
+  flow.virtual_time += std::min(flow.cost(cost), over_run_);
+  settle(slot);
 }
 
 void MqfqSticky::on_completion(Instant now, FlowId flow_id, InvocationId invocation, Duration service) {
@@ -103,8 +126,147 @@ FlowView MqfqSticky::view(FlowId flow) const {
   return flows_.view(slot, !flows_[slot].queue.empty() && !within_window(flows_[slot]));
 }
 
+// ---- who runs
+
 std::optional<MqfqSticky::Slot> MqfqSticky::pick(const Placeable& placeable) {
-  return preferred_.find_first([&](Slot candidate) { return placeable.can_run(flows_[candidate].id); });
+  return preferred_.find_first([&](Slot candidate) { return can_run(placeable, candidate); });
+}
+
+bool MqfqSticky::can_run(const Placeable& placeable, Slot slot) {
+  const Flow& flow = flows_[slot];
+  const bool can = placeable.can_run(flow.id);
+  const Obstacle obstacle = can ? Obstacle::kNothing : placeable.obstacle(flow.id);
+  idle_because_.memory |= obstacle == Obstacle::kMemory;
+  idle_because_.tokens |= obstacle == Obstacle::kTokens;
+  if (flow.behind_starts != (obstacle == Obstacle::kStarts)) changed_standing_.push_back(slot);
+  return can;
+}
+
+// A flow whose instance waits for memory that starts have reserved waits for these starts, and nobody waits with it.
+void MqfqSticky::set_aside_behind_starts() {
+  for (const Slot slot : changed_standing_) {
+    flows_[slot].behind_starts = !flows_[slot].behind_starts;
+    settle(slot);
+  }
+  changed_standing_.clear();
+}
+
+// A token is free and nobody within the window can use it. Where one who comes first waits for memory, running work must
+// end, so no more is let in. Where all of them wait on themselves (on their busy instance, on a start), the window moves;
+// where one is ready on another GPU, it keeps its place, and the token is used once without moving the window.
+std::optional<MqfqSticky::Slot> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
+  if (throttled_.empty() || idle_because_.memory || claimant_) return std::nullopt;
+  const auto slot = throttled_.find_first([&](Slot candidate) { return can_run(placeable, candidate); });
+  changed_standing_.clear();  // of flows within the window alone
+  if (!slot || idle_because_.memory) return std::nullopt;
+  if (idle_because_.tokens) {
+    flows_[*slot].borrowed = true;
+  } else {
+    move_window_to(*slot);
+  }
+  return slot;
+}
+
+// The flow comes within the window. Those that are passed wait on themselves: they stay at Global_VT.
+void MqfqSticky::move_window_to(Slot slot) {
+  global_ = std::max(global_, flows_[slot].virtual_time - over_run_);
+  for (auto* heap : {&least_served_, &throttled_, &throttled_starts_}) {
+    while (!heap->empty() && heap->top_key().time < global_) {
+      const Slot passed = heap->top();
+      if (flows_[passed].contending) catch_up(flows_[passed]);
+      enter_heaps(passed);
+    }
+  }
+  advance_global();
+}
+
+// ---- who starts
+
+// The first of: who was promised memory; who has waited for T, the oldest first; the policy's order; who could use a token
+// that idles. Where the first of those that wait for memory is not the claimant yet, it claims.
+std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& startable) {
+  next_chance_.reset();
+  auto slot = start_of_claimant(startable);
+  if (!slot && startable.may_start()) {
+    bool nobody_may_pass = false;
+    slot = overdue_start(now, startable, nobody_may_pass);
+    if (!slot && !nobody_may_pass) slot = preferred_start(now, startable);
+    if (!slot && !nobody_may_pass && startable.has_free_token()) slot = start_for_free_token(startable);
+  }
+  if (!slot) return std::nullopt;
+  flows_[*slot].start_given = now;
+  return flows_[*slot].id;
+}
+
+// The claim ends with the start, and also where it would be for nothing: what others run is not in the way any more.
+std::optional<MqfqSticky::Slot> MqfqSticky::start_of_claimant(const Placeable& startable) {
+  if (!claimant_) return std::nullopt;
+  const Slot slot = *claimant_;
+  const Obstacle obstacle =
+      flows_[slot].runnable() ? startable.obstacle(flows_[slot].id) : Obstacle::kItself;
+  if (obstacle == Obstacle::kMemory) return std::nullopt;
+  claim(std::nullopt);
+  return obstacle == Obstacle::kNothing ? std::optional(slot) : std::nullopt;
+}
+
+std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(Instant now, const Placeable& startable,
+                                                          bool& nobody_may_pass) {
+  std::optional<Slot> next, waits_for_memory;
+  by_age_.find_first([&](Slot candidate) {
+    const Flow& flow = flows_[candidate];
+    if (now - flow.waits_since() <= over_run_) return true;
+    const Obstacle obstacle = startable.obstacle(flow.id);
+    if (obstacle == Obstacle::kItself) return false;
+    if (obstacle == Obstacle::kNothing) next = candidate;
+    if (obstacle == Obstacle::kMemory) waits_for_memory = candidate;
+    nobody_may_pass = !next;
+    return true;
+  });
+  if (waits_for_memory) claim(waits_for_memory);
+  return next;
+}
+
+std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(Instant now, const Placeable& startable) {
+  int passed_over = 0;
+  std::optional<Slot> next, waits_for_memory;
+  to_start_.find_first([&](Slot candidate) {
+    const Obstacle obstacle = startable.obstacle(flows_[candidate].id);
+    if (obstacle == Obstacle::kItself) return false;
+    if (obstacle == Obstacle::kNothing) next = candidate;
+    if (obstacle == Obstacle::kMemory && !waits_for_memory) waits_for_memory = candidate;
+    return next || ++passed_over == kMaxPassedOver;
+  });
+  if (waits_for_memory && !claimant_) claim(waits_for_memory);
+  if (passed_over == kMaxPassedOver && now <= by_age_.top_key().time + over_run_) {
+    next_chance_ = by_age_.top_key().time + over_run_ + Duration(1);
+  }
+  return next;
+}
+
+// One more instance where a token idles: of a flow whose own are busy, or on another GPU; or the first of one beyond the
+// window, where nobody within it waits for anything but itself.
+std::optional<MqfqSticky::Slot> MqfqSticky::start_for_free_token(const Placeable& startable) {
+  const auto can_start = [&](Slot candidate) { return startable.can_run(flows_[candidate].id); };
+  if (const auto next = preferred_.find_first(can_start)) return next;
+  if (idle_because_.memory || claimant_) return std::nullopt;
+  int passed_over = 0;
+  std::optional<Slot> next;
+  throttled_starts_.find_first([&](Slot candidate) {
+    if (can_start(candidate)) next = candidate;
+    return next || ++passed_over == kMaxPassedOver;
+  });
+  if (next && !idle_because_.tokens) move_window_to(*next);
+  return next;
+}
+
+void MqfqSticky::claim(std::optional<Slot> slot) {
+  if (claimant_ == slot) return;
+  const auto before = std::exchange(claimant_, slot);
+  for (const auto changed : {before, slot}) {
+    if (!changed) continue;
+    flows_[*changed].claims_memory = changed == slot;
+    settle(*changed);
+  }
 }
 
 // One comparison of the rank decides most.
@@ -126,50 +288,76 @@ Duration MqfqSticky::estimate(const Flow& flow) const {
   return flow.service ? *flow.service : std::max(over_run_ / 10, kMinFirstCharge);
 }
 
-// Puts a flow whose queue, VT or in-flight count changed where it belongs.
+// Puts a flow that changed where it belongs.
 void MqfqSticky::settle(Slot slot) {
   Flow& flow = flows_[slot];
-  if (!flow.runnable()) {
-    leave_heaps(slot);
-  } else {
-    const bool joins = !preferred_.contains(slot) && !throttled_.contains(slot);
-    if (joins) flow.virtual_time = std::max(flow.virtual_time, global_);
+  if (flows_.note_contention(slot)) catch_up(flow);
+  if (flow.runnable()) {
     enter_heaps(slot);
+  } else {
+    leave_heaps(slot);
   }
   advance_global();
 }
 
+// What it did not use, while it had nothing to run or nothing to run it on, is gone.
+void MqfqSticky::catch_up(Flow& flow) {
+  const Duration behind = std::max(Duration(0), global_ - flow.virtual_time);
+  flow.virtual_time += behind;
+  flow.passed += behind;
+}
+
 void MqfqSticky::enter_heaps(Slot slot) {
-  const Flow& flow = flows_[slot];
+  Flow& flow = flows_[slot];
   const ByVirtualTime by_virtual_time{flow.virtual_time, flow.id};
-  if (within_window(flow)) {
-    throttled_.erase(slot);
-    preferred_.set(slot, preference(flow));
-    least_served_.set(slot, by_virtual_time);
-  } else {
-    preferred_.erase(slot);
-    least_served_.erase(slot);
-    throttled_.set(slot, by_virtual_time);
-  }
+  const bool ready = flow.supply == Supply::kReady, eligible = within_window(flow);
+  const auto put = [slot](auto& heap, bool belongs, const auto& key) { belongs ? heap.set(slot, key) : heap.erase(slot); };
+  flow.borrowed &= !eligible;
+  put(throttled_, !eligible && ready, by_virtual_time);
+  put(throttled_starts_, !eligible && !ready, by_virtual_time);
+  put(least_served_, eligible && flow.contending, by_virtual_time);
+  put(by_age_, eligible && !ready, ByAge{flow.waits_since(), flow.id});
+  const Preference preferred = eligible ? preference(flow) : Preference{};
+  put(preferred_, eligible && ready, preferred);
+  put(to_start_, eligible && !ready, preferred);
 }
 
 void MqfqSticky::leave_heaps(Slot slot) {
   preferred_.erase(slot);
+  to_start_.erase(slot);
+  by_age_.erase(slot);
   least_served_.erase(slot);
   throttled_.erase(slot);
+  throttled_starts_.erase(slot);
+}
+
+// Whom Global_VT follows: those that contend, and where nobody does, whoever is beyond the window.
+std::optional<Duration> MqfqSticky::least_virtual_time() const {
+  if (!least_served_.empty()) return least_served_.top_key().time;
+  std::optional<Duration> least;
+  for (const auto* throttled : {&throttled_, &throttled_starts_}) {
+    if (!throttled->empty()) least = std::min(least.value_or(Duration::max()), throttled->top_key().time);
+  }
+  return least;
 }
 
 // Global_VT follows the least VT upwards, and flows that come within T of it are eligible again. With no runnable flow
 // it stays. Amortised: a flow is promoted at most once per time it was throttled.
 void MqfqSticky::advance_global() {
-  Duration least = Duration::max();
-  if (!least_served_.empty()) least = least_served_.top_key().time;
-  if (!throttled_.empty()) least = std::min(least, throttled_.top_key().time);
-  if (least == Duration::max()) return;
-  global_ = std::max(global_, least);
-  while (!throttled_.empty() && throttled_.top_key().time - global_ <= over_run_) {
-    enter_heaps(throttled_.top());
+  while (const auto least = least_virtual_time()) {
+    global_ = std::max(global_, *least);
+    const bool some = promote(throttled_), more = promote(throttled_starts_);
+    if (!some && !more) return;
   }
+}
+
+bool MqfqSticky::promote(IndexedHeap<ByVirtualTime>& throttled) {
+  bool any = false;
+  while (!throttled.empty() && throttled.top_key().time - global_ <= over_run_) {
+    enter_heaps(throttled.top());
+    any = true;
+  }
+  return any;
 }
 
 // A window of so many mean services serves runs of about the same length on any workload.

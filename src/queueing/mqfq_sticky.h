@@ -18,6 +18,19 @@
 //
 // T = 0 (plain start-time fair queueing) serves A B A B A A A A.
 //
+// Starts ahead. Where instances start ahead of the choice, a flow whose first instance has yet to start waits on itself:
+// it does not hold Global_VT, so nobody stands still for its start, and its waiting earns no credit: it joins at
+// max(VT, Global_VT) when it can run. Three kinds of flows with work, then (Flow::contends):
+//
+//   an instance is free or busy     contends: holds Global_VT, is chosen in its turn
+//   none, and a start is possible   starts in the policy's order; one that has waited T goes before all younger ones
+//   none, and what runs has the     the first of them claims: it holds Global_VT like one that contends, so the others stop
+//   memory                          at most T ahead of it, their work ends, and there is room
+//
+// Tokens do not idle for the window's sake. Where no flow within the window can use a free token, because each waits on its
+// own busy instance, the window moves up to the next flow that can: those that wait on themselves are passed. Example, two
+// tokens, T = 10 s: A has one instance and runs 60 s; B, warm, is 10 s ahead. B goes on all the same.
+//
 // Decisions where the paper is silent or disagrees with itself (docs/design/core.md gives the reasons):
 // - Global_VT is over flows with runnable work and never falls. A correction that pulls a flow below it makes that flow
 //   eligible and moves nothing else. A flow that had no runnable work (empty, or at its own reserved concurrency) joins
@@ -42,11 +55,14 @@ class MqfqSticky : public QueuePolicy {
   void set_share(FlowId flow, const FlowShare& share) override;
   void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
   void set_setup(FlowId flow, Duration setup) override;
+  void set_supply(FlowId flow, Supply supply) override;
   void remove_flow(FlowId flow) override;
   void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
   bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
-  std::optional<FlowId> next_start(const Placeable& startable) override;
+  std::optional<Instant> next_chance() const override { return next_chance_; }
+  std::optional<FlowId> next_start(Instant now, const Placeable& startable) override;
+  void on_started(FlowId flow, Duration cost) override;
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
   void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
@@ -57,6 +73,7 @@ class MqfqSticky : public QueuePolicy {
   std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
   FlowView view(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
+  bool contends() const override { return flows_.contends(); }
 
  protected:
   using Slot = FlowTable::Slot;
@@ -71,34 +88,67 @@ class MqfqSticky : public QueuePolicy {
 
   // Section 4.3: fewest in flight, then longest queue, then smallest VT, then lowest id. REQUIRES: runnable.
   virtual Preference preference(const Flow& flow) const;
+
+  // The first of preferred_ that can run. Leaves in idle_because_ why those before it, or all, cannot.
   virtual std::optional<Slot> pick(const Placeable& placeable);
 
   // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
   // what is due soonest, before all flows that have none. `rank`: among those. REQUIRES: rank < 2^63.
   static Preference objectives_first(const Flow& flow, std::uint64_t rank);
 
+  // Looks at one flow for pick().
+  bool can_run(const Placeable& placeable, Slot slot);
+
   FlowTable flows_;
-  IndexedHeap<Preference> preferred_;  // eligible flows
+  IndexedHeap<Preference> preferred_;  // eligible flows that have an instance to run on
 
  private:
   using ByVirtualTime = ByTime<Duration>;
+  using ByAge = ByTime<Instant>;
+
+  // Of the flows within the window that pick() looked at in vain.
+  struct IdleBecause {
+    bool memory = false;  // one waits for memory that running work has
+    bool tokens = false;  // one waits for a token of the GPU where its instance is
+  };
 
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
   Duration estimate(const Flow& flow) const;
   void settle(Slot slot);
+  void catch_up(Flow& flow);
   void enter_heaps(Slot slot);
   void leave_heaps(Slot slot);
+  std::optional<Duration> least_virtual_time() const;
   void advance_global();
+  bool promote(IndexedHeap<ByVirtualTime>& throttled);
   void adapt_window(Duration service);
+
+  std::optional<Slot> pick_beyond_window(const Placeable& placeable);
+  void move_window_to(Slot slot);
+  void set_aside_behind_starts();
+
+  std::optional<Slot> start_of_claimant(const Placeable& startable);
+  std::optional<Slot> overdue_start(Instant now, const Placeable& startable, bool& nobody_may_pass);
+  std::optional<Slot> preferred_start(Instant now, const Placeable& startable);
+  std::optional<Slot> start_for_free_token(const Placeable& startable);
+  void claim(std::optional<Slot> slot);
 
   const PolicyOptions options_;
   Duration over_run_;         // T
   Duration mean_service_{0};  // over all flows; kept only where T follows it
   Duration global_{0};        // Global_VT
 
-  // Each runnable flow is either eligible, in preferred_ and the first of these, or throttled.
-  IndexedHeap<ByVirtualTime> least_served_;
-  IndexedHeap<ByVirtualTime> throttled_;
+  // Each runnable flow is in exactly one of preferred_, to_start_ and the two of throttled flows.
+  IndexedHeap<Preference> to_start_;             // eligible, without an instance to run on
+  IndexedHeap<ByVirtualTime> throttled_;         // beyond the window, with an instance
+  IndexedHeap<ByVirtualTime> throttled_starts_;  // beyond the window, without
+  IndexedHeap<ByVirtualTime> least_served_;      // of the eligible, those that contend: they hold Global_VT
+  IndexedHeap<ByAge> by_age_;                    // those of to_start_, by how long they wait for a start
+
+  std::optional<Slot> claimant_;         // the flow whose claims_memory is set
+  std::optional<Instant> next_chance_;   // when a flow that next_start() left out is overdue
+  IdleBecause idle_because_;
+  std::vector<Slot> changed_standing_;   // whose behind_starts pick() found different
 };
 
 }  // namespace fairlead

@@ -139,7 +139,7 @@ class Pair {
   }
 
   void block(FlowId flow) {
-    if (placeable_.blocked.erase(flow) == 0) placeable_.blocked.insert(flow);
+    if (placeable_.short_of_memory.erase(flow) == 0) placeable_.short_of_memory.insert(flow);
   }
 
   void choose() {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "model/policy_options.h"
+#include "model/standing.h"
 
 namespace fairlead {
 
@@ -31,6 +32,8 @@ struct FlowView {
   std::size_t in_flight = 0;
   Duration virtual_time{0};
   Duration service_estimate{0};                          // tau
+  bool contends = false;  // waits for others, in their turn: neither for a start of its own, nor ahead by more than the window
+  Duration passed{0};     // virtual time that it gained without service, in all: others used tokens that it could not use
   std::optional<Duration> inter_arrival = std::nullopt;  // mean; empty until the second arrival
   std::optional<Instant> last_arrival = std::nullopt;
 };
@@ -49,12 +52,17 @@ struct TenantShare {
 };
 
 // Whether the core could run the head of this flow right now: a free token, and a warm instance or room for a new one.
-// Passed into choose() so that flow and device are chosen together. Reserved concurrency is not its concern: the policy
-// keeps that itself (set_max_concurrency).
+// Passed into choose() so that flow and device are chosen together; next_start() is given the same question about a start.
+// Reserved concurrency is not its concern: the policy keeps that itself (set_max_concurrency).
 class Placeable {
  public:
   virtual ~Placeable() = default;
   virtual bool can_run(FlowId flow) const = 0;
+  virtual Obstacle obstacle(FlowId flow) const { return can_run(flow) ? Obstacle::kNothing : Obstacle::kItself; }
+
+  // Of next_start() alone. May any instance start now; and is there a token that choose() left free?
+  virtual bool may_start() const { return true; }
+  virtual bool has_free_token() const { return true; }
 
   // For policies that choose the GPU too (gpu_policy.h): every GPU that serves, in order of id.
   struct Place {
@@ -92,12 +100,17 @@ class QueuePolicy {
   // free, else the cold start that is expected. Told by the core whenever it changes; 0 until then.
   virtual void set_setup(FlowId flow, Duration setup) = 0;
 
+  // What the flow has to run on, told by the core whenever it changes where instances start ahead. A flow with nothing to
+  // run on waits on itself: it holds no other flow back, and its waiting earns no credit.
+  virtual void set_supply(FlowId flow, Supply supply) = 0;
+
   // A queued invocation arrives, or leaves without having been chosen (cancelled). REQUIRES: the flow was added.
   virtual void on_arrival(Instant now, FlowId flow, InvocationId invocation) = 0;
   virtual bool cancel(Instant now, FlowId flow, InvocationId invocation) = 0;  // false: it was not queued
 
   // Chooses the next invocation, removes it from its queue and charges its flow for the dispatch. Empty when no flow is
-  // both eligible and placeable. Work-conserving: never empty while an eligible, placeable flow has work.
+  // both eligible and placeable. Work-conserving: never empty while an eligible, placeable flow has work; nor, where
+  // supply is told, while any placeable flow has work and no eligible flow waits for memory.
   struct Choice {
     FlowId flow;
     InvocationId invocation;
@@ -109,8 +122,13 @@ class QueuePolicy {
   virtual std::optional<Instant> next_chance() const { return std::nullopt; }
 
   // Instances may start ahead of the choice (CoreOptions::starts_per_gpu): of the flows that choose() would look at, the
-  // one whose instance should start next. Nothing is removed or charged. Empty when no eligible flow is `startable`.
-  virtual std::optional<FlowId> next_start(const Placeable& startable) = 0;
+  // one whose instance should start next. Nothing is removed or charged. Empty when no eligible flow is `startable`, or
+  // when the flow whose turn it is waits for room and nobody may pass it.
+  virtual std::optional<FlowId> next_start(Instant now, const Placeable& startable) = 0;
+
+  // An instance that was started ahead for the flow is ready, and tokens idled for `cost` beside queued work because of
+  // the memory that the start had reserved. The flow is charged what its start took from others.
+  virtual void on_started(FlowId flow, Duration cost) = 0;
 
   // An instance that was started ahead for the flow never became ready after `took`: the head of its queue, if it has
   // one, ends unserved and is returned, and the flow is charged `took`. So a function that cannot start neither stays
@@ -136,6 +154,10 @@ class QueuePolicy {
   virtual std::size_t queued(FlowId flow) const = 0;  // 0 also: the flow is not there
   virtual FlowView view(FlowId flow) const = 0;
   virtual Duration global_virtual_time() const = 0;
+
+  // Whether any flow has work that waits for others: queued, below its limit, and with an instance free or busy. Work of
+  // flows whose first instance has yet to start does not count.
+  virtual bool contends() const = 0;
 };
 
 // One of policy_names(). Fails with the list of names for any other.

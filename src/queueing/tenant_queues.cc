@@ -49,6 +49,12 @@ void TenantQueues::set_setup(FlowId flow, Duration setup) {
   policy_of(flow).set_setup(flow, setup);
 }
 
+void TenantQueues::set_supply(FlowId flow, Supply supply) {
+  const Slot slot = slot_of(flow);
+  tenants_[slot].flows->set_supply(flow, supply);
+  settle(slot);
+}
+
 void TenantQueues::remove_flow(FlowId flow) {
   const Slot slot = slot_of(flow);
   QueuePolicy& flows = *tenants_[slot].flows;
@@ -78,11 +84,11 @@ std::optional<QueuePolicy::Choice> TenantQueues::choose(Instant now, const Place
   std::optional<Choice> choice;
   next_chance_.reset();
   const auto slot = least_served_.find_first([&](Slot candidate) {
-    QueuePolicy& flows = *tenants_[candidate].flows;
-    choice = flows.choose(now, placeable);
-    if (const auto chance = flows.next_chance()) next_chance_ = std::min(next_chance_.value_or(*chance), *chance);
+    asked_.push_back(candidate);
+    choice = tenants_[candidate].flows->choose(now, placeable);
     return choice.has_value();
   });
+  settle_asked();
   if (!slot) return std::nullopt;
   Tenant& tenant = tenants_[*slot];
   const Duration charge = cost(tenant, std::max(kMinCharge, tenant.flows->view(choice->flow).service_estimate));
@@ -94,13 +100,34 @@ std::optional<QueuePolicy::Choice> TenantQueues::choose(Instant now, const Place
   return choice;
 }
 
-std::optional<FlowId> TenantQueues::next_start(const Placeable& startable) {
+std::optional<FlowId> TenantQueues::next_start(Instant now, const Placeable& startable) {
   std::optional<FlowId> next;
-  least_served_.find_first([&](Slot candidate) {
-    next = tenants_[candidate].flows->next_start(startable);
+  const auto slot = by_start_.find_first([&](Slot candidate) {
+    asked_.push_back(candidate);
+    next = tenants_[candidate].flows->next_start(now, startable);
     return next.has_value();
   });
+  if (slot) tenants_[*slot].start_given = now;
+  settle_asked();
   return next;
+}
+
+// A policy that was asked may see its flows' waiting in another light, and have become a contender or ceased to be one.
+void TenantQueues::settle_asked() {
+  for (const Slot slot : asked_) {
+    settle(slot);
+    const auto chance = tenants_[slot].flows->next_chance();
+    if (chance) next_chance_ = std::min(next_chance_.value_or(*chance), *chance);
+  }
+  asked_.clear();
+}
+
+void TenantQueues::on_started(FlowId flow, Duration cost_of_start) {
+  const Slot slot = slot_of(flow);
+  Tenant& tenant = tenants_[slot];
+  tenant.flows->on_started(flow, cost_of_start);
+  tenant.virtual_time = std::max(tenant.virtual_time, global_) + cost(tenant, cost_of_start);
+  settle(slot);
 }
 
 std::optional<InvocationId> TenantQueues::fail_head(Instant now, FlowId flow, Duration took) {
@@ -108,7 +135,7 @@ std::optional<InvocationId> TenantQueues::fail_head(Instant now, FlowId flow, Du
   Tenant& tenant = tenants_[slot];
   const auto head = tenant.flows->fail_head(now, flow, took);
   if (head) --queued_;
-  tenant.virtual_time += cost(tenant, took);
+  tenant.virtual_time = std::max(tenant.virtual_time, global_) + cost(tenant, took);
   settle(slot);
   return head;
 }
@@ -175,13 +202,13 @@ void TenantQueues::settle(Slot slot) {
   Tenant& tenant = tenants_[slot];
   const bool waits = tenant.flows->queued() > 0 &&
                      tenant.in_flight < tenant.share.max_concurrency.value_or(std::numeric_limits<std::size_t>::max());
-  if (waits) {
-    if (!least_served_.contains(slot)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
-    least_served_.set(slot, {tenant.virtual_time, tenant.id});
-  } else {
-    least_served_.erase(slot);
-  }
-  if (!least_served_.empty()) global_ = std::max(global_, least_served_.top_key().virtual_time);
+  const bool contends = waits && (tenant.flows->contends() || tenant.in_flight > 0);
+  if (contends && !contending_.contains(slot)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
+  const ByVirtualTime key{tenant.virtual_time, tenant.id};
+  waits ? least_served_.set(slot, key) : least_served_.erase(slot);
+  waits ? by_start_.set(slot, {tenant.start_given, tenant.id}) : by_start_.erase(slot);
+  contends ? contending_.set(slot, key) : contending_.erase(slot);
+  if (!contending_.empty()) global_ = std::max(global_, contending_.top_key().virtual_time);
 }
 
 }  // namespace fairlead

@@ -3,10 +3,14 @@
 //
 // Idea. Each tenant has a policy of its own for its flows, and a virtual time: the GPU service of all its flows, divided
 // by its weight. The least served tenant that has something to run is next; its policy says what. A tenant that had
-// nothing to run joins at the least virtual time of those that had: idleness earns no credit.
+// nothing to run joins at the least virtual time of those that had: neither idleness nor a start that all its flows wait
+// for earns credit.
 //
 // Example: tenant A has 100 invocations queued in each of 100 functions when B sends one. B's virtual time is A's at that
 // moment, so B is served at the second choice at the latest, not the 10,001st.
+//
+// Starts ahead are given in turn: to the tenant that was given one longest ago. By virtual time, a tenant whose functions
+// start for long and hardly run would have all starts.
 //
 // Time, threads, determinism: as policy.h.
 #pragma once
@@ -36,12 +40,14 @@ class TenantQueues final : public QueuePolicy {
   void set_tenant(TenantId tenant, const TenantShare& share) override;
   void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
   void set_setup(FlowId flow, Duration setup) override;
+  void set_supply(FlowId flow, Supply supply) override;
   void remove_flow(FlowId flow) override;
   void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
   bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
   std::optional<Instant> next_chance() const override { return next_chance_; }
-  std::optional<FlowId> next_start(const Placeable& startable) override;
+  std::optional<FlowId> next_start(Instant now, const Placeable& startable) override;
+  void on_started(FlowId flow, Duration cost) override;
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
   void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
@@ -52,6 +58,7 @@ class TenantQueues final : public QueuePolicy {
   std::size_t queued(FlowId flow) const override;
   FlowView view(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
+  bool contends() const override { return !contending_.empty(); }
 
  private:
   using Slot = IndexedHeap<int>::Slot;
@@ -61,6 +68,12 @@ class TenantQueues final : public QueuePolicy {
     std::unique_ptr<QueuePolicy> flows;
     Duration virtual_time{0};
     std::size_t in_flight = 0;
+    Instant start_given{};  // when one of its flows was last given a start
+  };
+  struct ByStart {
+    Instant given;
+    TenantId tenant;
+    auto operator<=>(const ByStart&) const = default;
   };
   struct ByVirtualTime {
     Duration virtual_time;
@@ -74,6 +87,7 @@ class TenantQueues final : public QueuePolicy {
   static Duration cost(const Tenant& tenant, Duration service);
   void take_back(Slot slot, InvocationId invocation, Duration instead);
   void settle(Slot slot);
+  void settle_asked();
 
   const MakePolicy make_;
   const std::unique_ptr<QueuePolicy> prototype_;
@@ -82,8 +96,11 @@ class TenantQueues final : public QueuePolicy {
   IdMap<FlowId, Slot> tenant_of_;
   IdMap<InvocationId, Duration> charged_;    // of what is in flight
   IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
+  IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
+  IndexedHeap<ByVirtualTime> contending_;    // of these, those whose flows do not all wait for starts: they hold global_
   Duration global_{0};
-  std::optional<Instant> next_chance_;  // of the tenants that were asked last
+  std::optional<Instant> next_chance_;  // of the tenants that were asked last, for a choice or a start
+  std::vector<Slot> asked_;             // scratch of choose() and next_start()
   std::size_t queued_ = 0;
 };
 

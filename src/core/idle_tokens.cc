@@ -1,0 +1,65 @@
+#include "core/idle_tokens.h"
+
+#include <utility>
+
+#include "core/state.h"
+
+namespace fairlead {
+
+std::string_view idle_reason_name(IdleReason reason) {
+  switch (reason) {
+    case IdleReason::kOwnInstance: return "own-instance";
+    case IdleReason::kStart: return "start";
+    case IdleReason::kStartLimit: return "start-limit";
+    case IdleReason::kMemory: return "memory";
+    case IdleReason::kStartMemory: return "start-memory";
+    case IdleReason::kConcurrency: return "concurrency";
+    case IdleReason::kPatience: return "patience";
+    case IdleReason::kUnnamed: return "unnamed";
+  }
+  return "unnamed";
+}
+
+Duration IdleTokens::note(Instant now, std::size_t tokens, IdleReason reason) {
+  const Duration idled = (now - since_) * static_cast<Duration::rep>(tokens_);
+  seconds_[static_cast<std::size_t>(reason_)] += idled;
+  since_ = now;
+  tokens_ = tokens;
+  reason_ = reason;
+  return idled;
+}
+
+// ---- the core's
+
+void Core::State::note_idle_tokens(Instant now) {
+  const std::size_t idle = policy->queued() > 0 ? pool.free_tokens() : 0;
+  const IdleReason before = idle_tokens.reason();
+  const Duration idled = idle_tokens.note(now, idle, idle > 0 ? why_tokens_idle() : IdleReason::kUnnamed);
+  if (before == IdleReason::kStartMemory && idled > Duration(0)) charge_starts_for_idling(idled);
+}
+
+// The policy asks about flows in its order, so the first that cannot run, or start, is the one whose turn it is.
+IdleReason Core::State::why_tokens_idle() const {
+  for (const auto& first : {answers.run, answers.start}) {
+    if (first == Obstacle::kMemory) return IdleReason::kMemory;
+    if (first == Obstacle::kStarts) return IdleReason::kStartMemory;
+  }
+  bool starts = false;
+  for (const auto& [id, gpu] : pool.gpus()) starts |= gpu.starting_ahead > 0;
+  if (starts) return may_start_ahead() ? IdleReason::kStart : IdleReason::kStartLimit;
+  if (policy->next_chance()) return IdleReason::kPatience;
+  if (!answers.one_could_run && (answers.run || answers.start)) return IdleReason::kOwnInstance;
+  return answers.one_could_run || policy->contends() ? IdleReason::kUnnamed : IdleReason::kConcurrency;
+}
+
+// All that start share it: each could have started later, or on less.
+void Core::State::charge_starts_for_idling(Duration idled) {
+  std::vector<Instance*> starting;
+  for (const InstanceId id : pool.ids()) {
+    Instance* instance = pool.find(id);
+    if (instance->starts_ahead()) starting.push_back(instance);
+  }
+  for (Instance* instance : starting) instance->idled += idled / static_cast<Duration::rep>(starting.size());
+}
+
+}  // namespace fairlead
