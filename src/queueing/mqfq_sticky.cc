@@ -182,16 +182,19 @@ void MqfqSticky::move_window_to(Slot slot) {
 
 // ---- who starts
 
-// The first of: who was promised memory; who has waited for T, the oldest first; the policy's order; who could use a token
-// that idles. Where the first of those that wait for memory is not the claimant yet, it claims.
+// The first of: who has claimed memory; who has waited for T, the oldest first; the policy's order; who could use a token
+// that idles.
 std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& startable) {
-  next_chance_.reset();
   auto slot = start_of_claimant(startable);
   if (!slot && startable.may_start()) {
     bool nobody_may_pass = false;
     slot = overdue_start(now, startable, nobody_may_pass);
-    if (!slot && !nobody_may_pass) slot = preferred_start(now, startable);
+    if (!slot && !nobody_may_pass) slot = preferred_start(startable);
     if (!slot && !nobody_may_pass && startable.has_free_token()) slot = start_for_free_token(startable);
+  }
+  next_chance_.reset();
+  if (!by_age_.empty() && now <= by_age_.top_key().time + over_run_) {
+    next_chance_ = by_age_.top_key().time + over_run_ + Duration(1);
   }
   if (!slot) return std::nullopt;
   flows_[*slot].start_given = now;
@@ -209,6 +212,8 @@ std::optional<MqfqSticky::Slot> MqfqSticky::start_of_claimant(const Placeable& s
   return obstacle == Obstacle::kNothing ? std::optional(slot) : std::nullopt;
 }
 
+// Nobody passes the oldest of those that have waited for T, however small. Where what runs has the memory that it needs, it
+// claims: it holds Global_VT until there is room.
 std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(Instant now, const Placeable& startable,
                                                           bool& nobody_may_pass) {
   std::optional<Slot> next, waits_for_memory;
@@ -226,20 +231,15 @@ std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(Instant now, const Pla
   return next;
 }
 
-std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(Instant now, const Placeable& startable) {
+std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(const Placeable& startable) {
   int passed_over = 0;
-  std::optional<Slot> next, waits_for_memory;
+  std::optional<Slot> next;
   to_start_.find_first([&](Slot candidate) {
     const Obstacle obstacle = startable.obstacle(flows_[candidate].id);
     if (obstacle == Obstacle::kItself) return false;
     if (obstacle == Obstacle::kNothing) next = candidate;
-    if (obstacle == Obstacle::kMemory && !waits_for_memory) waits_for_memory = candidate;
     return next || ++passed_over == kMaxPassedOver;
   });
-  if (waits_for_memory && !claimant_) claim(waits_for_memory);
-  if (passed_over == kMaxPassedOver && now <= by_age_.top_key().time + over_run_) {
-    next_chance_ = by_age_.top_key().time + over_run_ + Duration(1);
-  }
   return next;
 }
 

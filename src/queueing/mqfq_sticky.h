@@ -24,8 +24,8 @@
 //
 //   an instance is free or busy     contends: holds Global_VT, is chosen in its turn
 //   none, and a start is possible   starts in the policy's order; one that has waited T goes before all younger ones
-//   none, and what runs has the     the first of them claims: it holds Global_VT like one that contends, so the others stop
-//   memory                          at most T ahead of it, their work ends, and there is room
+//   none, it has waited T, and      claims: holds Global_VT like one that contends, so the others stop at most T ahead of
+//   what runs has the memory        it, their work ends, and there is room
 //
 // Tokens do not idle for the window's sake. Where no flow within the window can use a free token, because each waits on its
 // own busy instance, the window moves up to the next flow that can: those that wait on themselves are passed. Example, two
@@ -129,7 +129,7 @@ class MqfqSticky : public QueuePolicy {
 
   std::optional<Slot> start_of_claimant(const Placeable& startable);
   std::optional<Slot> overdue_start(Instant now, const Placeable& startable, bool& nobody_may_pass);
-  std::optional<Slot> preferred_start(Instant now, const Placeable& startable);
+  std::optional<Slot> preferred_start(const Placeable& startable);
   std::optional<Slot> start_for_free_token(const Placeable& startable);
   void claim(std::optional<Slot> slot);
 
@@ -146,7 +146,7 @@ class MqfqSticky : public QueuePolicy {
   IndexedHeap<ByAge> by_age_;                    // those of to_start_, by how long they wait for a start
 
   std::optional<Slot> claimant_;         // the flow whose claims_memory is set
-  std::optional<Instant> next_chance_;   // when a flow that next_start() left out is overdue
+  std::optional<Instant> next_chance_;   // when the oldest of those that wait for a start has waited for T
   IdleBecause idle_because_;
   std::vector<Slot> changed_standing_;   // whose behind_starts pick() found different
 };
