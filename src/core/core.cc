@@ -263,11 +263,8 @@ std::vector<GpuView> Core::gpus() const {
 CoreCounters Core::counters() const {
   CoreCounters counters = state_->counters;
   counters.memory = state_->residency.counters();
+  counters.idle_tokens = state_->idle_tokens.seconds();
   return counters;
-}
-
-IdleSeconds Core::idle_tokens() const {
-  return state_->idle_tokens.seconds();
 }
 
 IdleReason Core::idle_reason() const {

@@ -189,6 +189,7 @@ struct CoreCounters {
   std::uint64_t device_warm_starts = 0, host_warm_starts = 0;  // deliveries to an instance that was there
   std::uint64_t evictions = 0;
   MemoryCounters memory;
+  IdleSeconds idle_tokens{};  // token time beside queued work, up to the last event, by reason
 };
 
 class Core {
@@ -263,8 +264,6 @@ class Core {
   std::vector<GpuView> gpus() const;
   CoreCounters counters() const;
   const QueuePolicy& policy() const;
-  // Tokens that idled beside queued work, up to the last event, by reason.
-  IdleSeconds idle_tokens() const;
   IdleReason idle_reason() const;  // now. REQUIRES: a token is free and something is queued
   // What keeps the head of the flow from running right now or, where none of its instances has started, one from starting;
   // kNothing also where it is only not its turn. REQUIRES: the function is there.

@@ -238,7 +238,7 @@ class Scenario {
   // No token idles beside work that could run, or whose first instance could start, unless one that comes before it waits
   // for memory. Where starts hold the token: nor beside eligible work that needs no device memory.
   void check_work_conservation(const Core& core) const {
-    RC_ASSERT(core.idle_tokens()[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
+    RC_ASSERT(core.counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     bool free_token = false;
     for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use < gpu.tokens;
     if (!free_token || core.policy().queued() == 0) return;

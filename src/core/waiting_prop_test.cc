@@ -88,7 +88,7 @@ class Waiting {
 
   void run() {
     while (node_.step()) {
-      RC_ASSERT(node_.core().idle_tokens()[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
+      RC_ASSERT(node_.core().counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     }
   }
 

@@ -61,6 +61,14 @@ json memory_counters_json(const MemoryCounters& memory) {
           {"room_refused", memory.room_refused}};
 }
 
+json idle_tokens_json(const IdleSeconds& seconds) {
+  json by_reason = json::object();
+  for (std::size_t i = 0; i < kIdleReasons; ++i) {
+    by_reason[std::string(idle_reason_name(static_cast<IdleReason>(i)))] = to_seconds(seconds[i]);
+  }
+  return by_reason;
+}
+
 json counters_json(const CoreCounters& counters) {
   return {{"arrived", counters.arrived},
           {"completed", counters.completed},
@@ -70,6 +78,7 @@ json counters_json(const CoreCounters& counters) {
           {"host_warm_starts", counters.host_warm_starts},
           {"evictions", counters.evictions},
           {"rejected", counters.rejected},
+          {"idle_token_seconds", idle_tokens_json(counters.idle_tokens)},
           {"memory", memory_counters_json(counters.memory)}};
 }
 
