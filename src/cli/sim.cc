@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/run_table.h"
+#include "cli/sim_attack.h"
 #include "cli/sim_chart.h"
 #include "cli/sim_ktask.h"
 #include "cli/sim_record.h"
@@ -144,6 +145,7 @@ void add_sim(Cli& cli) {
   command.add_option("--html", options->html, "Also write a report with plots to this file");
   command.add_flag("--samples", options->samples, "With --json: also how the first seed went over time");
   command.add_flag("--settings", options->settings, "List the settings and what they mean");
+  add_sim_attack(cli, command);
   add_sim_record(cli, command);
   add_sim_chart(cli, command);
   add_sim_ktask(cli, command);

@@ -60,5 +60,28 @@ TEST_F(SimCommand, ThePresetIsTheNodesUnlessAnotherIsNamed) {
   EXPECT_THAT(run_cli({"sim", "a", "--preset", "papers"}).err, HasSubstr("it must be node or paper"));
 }
 
+TEST_F(SimCommand, AttackWritesTheWorstAsScenariosThatItJudgesAlike) {
+  const Outcome searched = run_cli(
+      {"--json", "sim", "attack", "--family", "starts", "--evaluations", "20", "--worst", "3", "--out", "found"});
+  ASSERT_EQ(searched.status, kOk) << searched.err;
+  const Json worst = Json::parse(searched.out);
+  ASSERT_EQ(worst.size(), 3u);
+  std::ofstream("worst.toml") << worst[0]["scenario"].get<std::string>();
+  EXPECT_EQ(json({"attack", "worst.toml"})[0]["ratios"], worst[0]["ratios"]);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator("found"), {}), 6);
+  EXPECT_EQ(json({"found/starts-mean-fcfs.toml"})[0]["scenario"], "attack-starts");
+}
+
+TEST_F(SimCommand, AttackSaysWhatIsBeyondItsBounds) {
+  // One function of 1 s, called alone: every scheduler serves it alike.
+  std::ofstream("idle.toml") << "name = \"idle\"\nnoise = 0\nduration_s = 1000\n[workload]\nkind = \"own\"\n"
+                                "[[function]]\nwarm_s = 1\nrate_per_s = 0.05\nrate_cv = 0\n";
+  const Outcome good = run_cli({"sim", "attack", "idle.toml", "--check"});
+  EXPECT_EQ(good.status, kOk) << good.out;
+  EXPECT_THAT(good.out, AllOf(HasSubstr("idle"), HasSubstr("50")));
+  EXPECT_EQ(run_cli({"sim", "attack", "nowhere.toml"}).status, kNotFound);
+  EXPECT_THAT(run_cli({"sim", "attack", "--family", "start"}).err, HasSubstr("known are starts"));
+}
+
 }  // namespace
 }  // namespace fairlead::cli
