@@ -26,13 +26,13 @@ struct ReplayOptions {
   std::size_t clients = 256;
 };
 
-// A trace file, a scenario file or the name of a built-in scenario.
+// The name of a built-in scenario, a scenario file or a trace.
 Result<sim::Scenario> workload_of(const ReplayOptions& options) {
   std::error_code ignored;
   Result<sim::Scenario> scenario = sim::built_in_scenario("zipf");
   if (options.workload.ends_with(".toml")) {
     scenario = sim::read_scenario(options.workload, *std::move(scenario));
-  } else if (std::filesystem::exists(options.workload, ignored)) {
+  } else if (!sim::is_built_in(options.workload) && std::filesystem::exists(options.workload, ignored)) {
     scenario->workload.kind = sim::WorkloadKind::kTrace;
     scenario->workload.trace_path = options.workload;
     scenario->workload.trace_format = options.format;

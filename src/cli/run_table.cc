@@ -27,6 +27,7 @@ nlohmann::ordered_json json_of(const sim::FunctionResult& function) {
           {"mean_s", function.latency.mean_seconds()},
           {"p50_s", to_seconds(function.latency.percentile(0.5))},
           {"p99_s", to_seconds(function.latency.percentile(0.99))},
+          {"greatest_wait_s", to_seconds(function.greatest_wait)},
           {"gpu_s", function.service_seconds}};
 }
 

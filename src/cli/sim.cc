@@ -1,15 +1,16 @@
 // `fairlead sim`: what would happen, without a node.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 #include <ostream>
 
 #include "cli/commands.h"
 #include "cli/run_table.h"
+#include "cli/sim_attack.h"
 #include "cli/sim_chart.h"
 #include "cli/sim_ktask.h"
 #include "cli/sim_record.h"
+#include "cli/sim_scenario.h"
 #include "cli/table.h"
 #include "queueing/policy.h"
 #include "sim/experiment.h"
@@ -23,7 +24,7 @@ struct SimOptions {
   std::string scenario = "zipf";
   std::vector<std::string> policies;
   std::vector<std::string> set;
-  std::string sweep, html;
+  std::string preset, sweep, html;
   std::size_t seeds = 0;
   std::uint64_t seed = 0;
   unsigned threads = 0;
@@ -42,12 +43,12 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-Result<sim::Scenario> scenario_of(const SimOptions& options) {
-  std::error_code ignored;
-  Result<sim::Scenario> scenario = std::filesystem::exists(options.scenario, ignored)
-                                       ? sim::read_scenario(options.scenario, *sim::built_in_scenario("zipf"))
-                                       : sim::built_in_scenario(options.scenario);
+Result<sim::Scenario> scenario_of(Cli& cli, const SimOptions& options) {
+  Result<sim::Scenario> scenario = named_scenario(cli, options.scenario);
   if (!scenario) return scenario;
+  if (!options.preset.empty()) {
+    if (Status done = sim::set(*scenario, "preset", options.preset); !done) return fail(done.error());
+  }
   for (const std::string& assignment : options.set) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos) {
@@ -88,7 +89,7 @@ int show_settings(Cli& cli) {
 
 int run_sim(Cli& cli, const SimOptions& options) {
   if (options.settings) return show_settings(cli);
-  const auto scenario = scenario_of(options);
+  const auto scenario = scenario_of(cli, options);
   if (!scenario) return cli.report(scenario.error());
   const auto variants = variants_of(options, *scenario);
   if (!variants) return cli.report(variants.error());
@@ -132,6 +133,9 @@ void add_sim(Cli& cli) {
                                       [&cli, options] { return run_sim(cli, *options); });
   command.add_option("scenario", options->scenario,
                      "A TOML file, or a built-in scenario: " + CLI::detail::join(sim::built_in_scenarios(), ", "));
+  command.add_option(
+      "--preset", options->preset,
+      "Settings of the scheduler: node (what `fairlead serve` does, the default) or paper; --set changes them");
   command.add_option("--policy", options->policies, "Policies to compare, or all")->delimiter(',');
   command.add_option("--set", options->set, "KEY=VALUE; may be repeated")->allow_extra_args(false);
   command.add_option("--sweep", options->sweep, "KEY=VALUE,VALUE,...: one run for each");
@@ -141,6 +145,7 @@ void add_sim(Cli& cli) {
   command.add_option("--html", options->html, "Also write a report with plots to this file");
   command.add_flag("--samples", options->samples, "With --json: also how the first seed went over time");
   command.add_flag("--settings", options->settings, "List the settings and what they mean");
+  add_sim_attack(cli, command);
   add_sim_record(cli, command);
   add_sim_chart(cli, command);
   add_sim_ktask(cli, command);

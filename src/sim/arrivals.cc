@@ -7,10 +7,11 @@
 namespace fairlead::sim {
 namespace {
 
-// A gap of mean 1. Above cv 1: an exponential of one of two means, chosen so that both phases carry the same weight.
+// A gap of mean 1. Above cv 1: an exponential of one of two means, chosen so that both phases carry the same weight. Below:
+// an exponential of mean cv after a fixed rest.
 double unit_gap(Rng& rng, double cv) {
   if (cv <= 0) return 1.0;
-  if (cv <= 1) return rng.exponential(1.0);
+  if (cv <= 1) return 1 - cv + rng.exponential(cv);
   const double square = cv * cv;
   const double p = 0.5 * (1.0 + std::sqrt((square - 1.0) / (square + 1.0)));
   return rng.uniform() < p ? rng.exponential(0.5 / p) : rng.exponential(0.5 / (1.0 - p));
@@ -20,6 +21,7 @@ double unit_gap(Rng& rng, double cv) {
 // rate from the beginning. (Balanced means: either phase is met as often.)
 double unit_rest(Rng& rng, double cv) {
   if (cv <= 0) return rng.uniform();
+  if (cv < 1) return rng.uniform() < cv ? 1 - cv + rng.exponential(cv) : (1 - cv) * rng.uniform();
   if (cv <= 1) return rng.exponential(1.0);
   const double square = cv * cv;
   const double p = 0.5 * (1.0 + std::sqrt((square - 1.0) / (square + 1.0)));
@@ -29,12 +31,13 @@ double unit_rest(Rng& rng, double cv) {
 }  // namespace
 
 OpenLoop::OpenLoop(std::vector<Stream> streams, std::vector<LoadPoint> load, std::uint64_t seed)
-    : streams_(std::move(streams)), load_(std::move(load)) {
+    : streams_(std::move(streams)), load_(std::move(load)), sent_(streams_.size()) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     rngs_.emplace_back(Rng(seed * 1'000'003 + i).next());
-    if (streams_[i].rate <= 0) continue;
-    const double first = unit_rest(rngs_[i], streams_[i].cv) / streams_[i].rate;
-    heap_.push({load_at(to_seconds(streams_[i].begin)) + first, i});
+    const Stream& stream = streams_[i];
+    if (stream.rate <= 0) continue;
+    const double first = unit_rest(rngs_[i], stream.cv) / stream.rate * static_cast<double>(stream.together);
+    heap_.push({load_at(to_seconds(stream.begin)) + first, i, stream.together});
   }
 }
 
@@ -44,15 +47,20 @@ std::optional<Arrival> OpenLoop::next() {
     heap_.pop();
     const Stream& stream = streams_[first.stream];
     const Duration at = from_seconds(time_of_load(first.at));
-    if (at >= stream.end) continue;
-    heap_.push({first.at + gap(first.stream), first.stream});
+    if (at >= stream.end || sent_[first.stream]++ >= stream.most) continue;
+    if (first.left > 1) {
+      heap_.push({first.at, first.stream, first.left - 1});
+    } else {
+      heap_.push({first.at + gap(first.stream), first.stream, stream.together});
+    }
     return Arrival{Instant(at), stream.function};
   }
   return std::nullopt;
 }
 
 double OpenLoop::gap(std::size_t stream) {
-  return unit_gap(rngs_[stream], streams_[stream].cv) / streams_[stream].rate;
+  const Stream& of = streams_[stream];
+  return unit_gap(rngs_[stream], of.cv) / of.rate * static_cast<double>(of.together);
 }
 
 double OpenLoop::load_at(double seconds) const {

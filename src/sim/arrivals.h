@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -31,13 +33,17 @@ class ArrivalSource {
 };
 
 // One function's stream: `rate` per second on average, gaps with a coefficient of variation `cv` (1: exponential; above:
-// hyperexponential with balanced means, so bursts; 0: a metronome), from `begin` to `end`.
+// hyperexponential with balanced means, so bursts; below: part of each gap is fixed; 0: a metronome), from `begin` to `end`.
+// `together` invocations arrive at each moment (the gaps between moments grow as much, so that the rate stays), and at most
+// `most` in all.
 struct Stream {
   std::size_t function = 0;
   double rate = 1.0;
   double cv = 1.0;
   Duration begin{0};
   Duration end = Duration::max();
+  std::uint64_t together = 1;
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 };
 
 // How the load changes over time: a factor on all rates, linear between points. Empty: 1 throughout. {0 s: 1}, {60 s: 1},
@@ -57,6 +63,7 @@ class OpenLoop final : public ArrivalSource {
   struct Next {
     double at;  // seconds of load: time with the factor integrated
     std::size_t stream;
+    std::uint64_t left;  // that arrive at this moment
     bool operator>(const Next& other) const { return at != other.at ? at > other.at : stream > other.stream; }
   };
   double gap(std::size_t stream);
@@ -66,6 +73,7 @@ class OpenLoop final : public ArrivalSource {
   std::vector<Stream> streams_;
   std::vector<LoadPoint> load_;
   std::vector<Rng> rngs_;
+  std::vector<std::uint64_t> sent_;  // by stream
   std::priority_queue<Next, std::vector<Next>, std::greater<>> heap_;
 };
 

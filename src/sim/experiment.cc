@@ -16,14 +16,18 @@ Result<std::vector<Variant>> variants(Scenario scenario, const std::vector<std::
   if (Status loaded = load_trace(scenario); !loaded) return fail(loaded.error());
   std::vector<Variant> all;
   const std::vector<std::string> values = sweep_key.empty() ? std::vector<std::string>{""} : sweep_values;
-  for (const std::string& policy : policies.empty() ? std::vector<std::string>{scenario.policy} : policies) {
+  for (const std::string& policy : policies.empty() ? std::vector<std::string>{""} : policies) {
     for (const std::string& value : values) {
-      Variant variant{policy, scenario};
-      if (Status is_set = set(variant.scenario, "policy", policy); !is_set) return fail(is_set.error());
+      Variant variant{"", scenario};
+      // The policy last: a preset, as value of the sweep, sets that too.
       if (!sweep_key.empty()) {
-        variant.label += " " + sweep_key + "=" + value;
         if (Status is_set = set(variant.scenario, sweep_key, value); !is_set) return fail(is_set.error());
       }
+      if (!policy.empty()) {
+        if (Status is_set = set(variant.scenario, "policy", policy); !is_set) return fail(is_set.error());
+      }
+      variant.label = variant.scenario.policy;
+      if (!sweep_key.empty()) variant.label += " " + sweep_key + "=" + value;
       if (Status valid = validate(variant.scenario); !valid) return fail(valid.error());
       all.push_back(std::move(variant));
     }

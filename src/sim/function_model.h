@@ -1,6 +1,8 @@
 // What the simulator knows of a function: how long it runs, what its start costs, what it holds.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +10,15 @@
 #include "base/units.h"
 
 namespace fairlead::sim {
+
+// When a function is called, where the workload is of kind "own" (see Stream in arrivals.h).
+struct Calls {
+  double per_second = 0;  // in the mean; 0: never
+  double cv = 1.0;
+  std::uint64_t together = 1;
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  Duration begin{0};
+};
 
 struct FunctionModel {
   std::string name;
@@ -18,6 +29,7 @@ struct FunctionModel {
   std::string tenant = {};
   std::optional<Duration> objective = {};
   double gpu_share = 1.0;  // of a run's time that is charged as GPU time
+  Calls calls = {};
 };
 
 // Table 1 of the MQFQ-Sticky paper (GPU columns), its eight functions in their order: "imagenet" runs 2.253 s warm and

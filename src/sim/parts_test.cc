@@ -52,7 +52,7 @@ TEST(Histogram, HoldsMicrosecondsAndHours) {
 // ---- arrivals
 
 TEST(OpenLoop, RateAndVariationAreThoseAskedFor) {
-  for (const double cv : {0.0, 1.0, 3.0}) {
+  for (const double cv : {0.0, 0.4, 1.0, 3.0}) {
     OpenLoop source({{.function = 0, .rate = 5, .cv = cv}}, {}, 1);
     const int count = 200'000;
     double last = 0, sum = 0, squares = 0;
@@ -68,14 +68,31 @@ TEST(OpenLoop, RateAndVariationAreThoseAskedFor) {
   }
 }
 
-// A bursty stream has its rate from the first second on.
+// A stream has its rate from the first second on, however its gaps vary.
 TEST(OpenLoop, BurstsDoNotCrowdTheBeginning) {
-  int early = 0;
-  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
-    OpenLoop source({{.function = 0, .rate = 0.1, .cv = 4, .end = 20s}}, {}, seed);
-    while (source.next()) ++early;
+  for (const double cv : {0.4, 4.0}) {
+    int early = 0;
+    for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+      OpenLoop source({{.function = 0, .rate = 0.1, .cv = cv, .end = 20s}}, {}, seed);
+      while (source.next()) ++early;
+    }
+    EXPECT_NEAR(early / 4000.0, 2.0, cv > 1 ? 0.25 : 0.05) << cv;
   }
-  EXPECT_NEAR(early / 4000.0, 2.0, 0.25);
+}
+
+TEST(OpenLoop, WhatArrivesTogetherKeepsTheRate) {
+  OpenLoop source({{.function = 0, .rate = 5, .cv = 0, .together = 10}}, {}, 1);
+  std::vector<Instant> at;
+  for (int i = 0; i < 100; ++i) at.push_back(source.next()->at);
+  for (std::size_t i = 0; i < at.size(); ++i) EXPECT_EQ(at[i], at[i / 10 * 10]) << i;
+  EXPECT_NEAR(to_seconds(at[90] - at[0]), 18, 1e-6);  // nine gaps of 10 / 5 s
+}
+
+TEST(OpenLoop, AStreamEndsAfterTheMostItMaySend) {
+  OpenLoop source({{.function = 0, .rate = 1, .most = 3}, {.function = 1, .rate = 1, .together = 2, .most = 5}}, {}, 1);
+  std::vector<int> sent(2);
+  while (const auto arrival = source.next()) ++sent[arrival->function];
+  EXPECT_EQ(sent, (std::vector<int>{3, 5}));
 }
 
 TEST(OpenLoop, StreamsComeInOrderOfTimeAndEnd) {

@@ -15,6 +15,7 @@ void FunctionResult::merge(const FunctionResult& other) {
   host_warm += other.host_warm;
   device_warm += other.device_warm;
   service_seconds += other.service_seconds;
+  greatest_wait = std::max(greatest_wait, other.greatest_wait);
   latency.merge(other.latency);
 }
 

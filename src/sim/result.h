@@ -15,6 +15,7 @@ struct FunctionResult {
   std::uint64_t arrived = 0, answered = 0, failed = 0, refused = 0;
   std::uint64_t cold = 0, host_warm = 0, device_warm = 0;
   double service_seconds = 0;  // of the device, charged
+  Duration greatest_wait{0};   // of an invocation at the head of the function's queue, until it was delivered
   Histogram latency;           // arrival to answer
 
   void merge(const FunctionResult& other);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "sim/preset.h"
 
 namespace fairlead::sim {
 namespace {
@@ -76,12 +77,28 @@ std::vector<Stream> flood_and_light(const Scenario& scenario) {
   return flood;
 }
 
+// As each function says of itself.
+std::vector<Stream> own_streams(const Scenario& scenario) {
+  std::vector<Stream> streams;
+  for (std::size_t i = 0; i < scenario.functions.size(); ++i) {
+    const Calls& calls = scenario.functions[i].calls;
+    streams.push_back({.function = i,
+                       .rate = calls.per_second,
+                       .cv = calls.cv,
+                       .begin = calls.begin,
+                       .together = calls.together,
+                       .most = calls.most});
+  }
+  return streams;
+}
+
 Scenario standard() {
   Scenario scenario;
   scenario.functions = copies_of_table1(24);
   scenario.core.queue_limit = 10'000'000;
   scenario.core.queue_limit_per_flow = 10'000'000;
   scenario.core.start_deadline = std::chrono::hours(24);
+  apply(Preset::kNode, scenario);
   return scenario;
 }
 
@@ -154,6 +171,11 @@ std::vector<std::string> built_in_scenarios() {
   return names;
 }
 
+bool is_built_in(const std::string& name) {
+  const std::vector<std::string> names = built_in_scenarios();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 Result<Scenario> built_in_scenario(const std::string& name) {
   std::string known;
   for (Scenario& scenario : all_built_in()) {
@@ -183,6 +205,13 @@ Status validate(const Scenario& scenario) {
                   "function {}: warm {} s and weight {} must be above 0, cold start {} s 0 or more", function.name,
                   to_seconds(function.warm), function.weight, to_seconds(function.cold_start));
     }
+  }
+  const bool is_called = std::any_of(scenario.functions.begin(), scenario.functions.end(),
+                                     [](const FunctionModel& function) { return function.calls.per_second > 0; });
+  if (scenario.workload.kind == WorkloadKind::kOwn && !is_called) {
+    return fail(
+        Errc::kInvalidArgument,
+        "workload.kind is \"own\" and no function is called; give at least one [[function]] a rate_per_s above 0");
   }
   for (const double factor : scenario.device.slowdown) {
     if (!(factor >= 1)) return fail(Errc::kInvalidArgument, "slowdown {} of the device must be 1 or more", factor);
@@ -214,6 +243,7 @@ std::unique_ptr<ArrivalSource> make_arrivals(const Scenario& scenario, std::uint
     case WorkloadKind::kClosedLoop:
       return std::make_unique<ClosedLoop>(scenario.functions.size(), workload.clients, workload.think, seed);
     case WorkloadKind::kTrace: return std::make_unique<TraceSource>(workload.trace);
+    case WorkloadKind::kOwn: return std::make_unique<OpenLoop>(own_streams(scenario), workload.changes, rng.next());
   }
   if (workload.kind != WorkloadKind::kFloodAndLight) scale_to_load(streams, scenario);
   return std::make_unique<OpenLoop>(std::move(streams), workload.changes, rng.next());

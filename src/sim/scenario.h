@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -31,11 +32,11 @@ struct DeviceModel {
   double slowdown_at(std::size_t running) const;
 };
 
-enum class WorkloadKind { kZipf, kAzureLike, kFourCopies, kFloodAndLight, kClosedLoop, kTrace };
+enum class WorkloadKind { kZipf, kAzureLike, kFourCopies, kFloodAndLight, kClosedLoop, kTrace, kOwn };
 
 struct Workload {
   WorkloadKind kind = WorkloadKind::kZipf;
-  double load = 0.6;               // offered: warm GPU seconds per second and device
+  double load = 0.6;               // offered: warm GPU seconds per second and device; kOwn: as the functions are called
   double exponent = 1.5;           // of Zipf
   double cv = 1.0;                 // of gaps, where the kind leaves it open
   std::size_t clients = 1;         // closed loop: per function
@@ -64,13 +65,16 @@ struct Scenario {
   double noise = 0.1;   // standard deviation of run and start times, relative
 };
 
-// The names of the built-in ones, and one of them. "a" to "f" are those that policies are compared on: Zipf at 1.1 and 0.8
+// The names of the built-in ones, and one of them, with the node's settings (preset.h). "a" to "f" are those that policies are compared on: Zipf at 1.1 and 0.8
 // of one device, Azure-like at 1.0, 0.8 and 0.7, Zipf at 0.6 with one token, with pools of 8, 12 and 32 instances.
 std::vector<std::string> built_in_scenarios();
+bool is_built_in(const std::string& name);
 Result<Scenario> built_in_scenario(const std::string& name);
 
-// Reads a scenario file over `scenario`. kInvalidArgument names the key, its value and the bound, and unknown keys.
+// Reads a scenario file over `scenario`. kNotFound: there is no such file, or it is a folder. kInvalidArgument names the key, its value and the bound, and unknown keys.
 Result<Scenario> read_scenario(const std::string& path, Scenario scenario);
+// The same of what such a file says; `origin` is what errors call it, and a trace is named from where that lies.
+Result<Scenario> parse_scenario(std::string_view text, const std::string& origin, Scenario scenario);
 Status validate(const Scenario& scenario);
 
 // Where the scenario names a trace: reads it, and takes its functions and its length. No effect otherwise. What the trace

@@ -1,9 +1,12 @@
 // Scenario files: TOML whose tables and keys are the settings (settings.h), and [[function]] tables.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "sim/scenario.h"
 #include "sim/settings.h"
@@ -45,16 +48,26 @@ Status read_number(const toml::table& table, const std::string& field, double le
 Status unknown_keys(const toml::table& table) {
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
-    static const char* const known[] = {"name",   "warm_s",      "cold_start_s", "memory_mib", "weight",
-                                        "tenant", "objective_s", "copies",       "gpu_share"};
+    static const char* const known[] = {"name",    "warm_s", "cold_start_s", "memory_mib", "weight",
+                                        "tenant",  "copies", "objective_s",  "gpu_share",  "rate_per_s",
+                                        "rate_cv", "burst",  "calls",        "begin_s"};
     if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
-      return fail(
-          Errc::kInvalidArgument,
-          "function.{} is unknown; known are name, warm_s, cold_start_s, memory_mib, weight, tenant, objective_s, "
-          "copies, gpu_share",
-          name);
+      return fail(Errc::kInvalidArgument, "function.{} is unknown; known are {}", name, fmt::join(known, ", "));
     }
   }
+  return {};
+}
+
+// When the function is called, for workloads of kind "own".
+Status read_calls(const toml::table& table, Calls& calls) {
+  double begin = 0;
+  for (const Status& read :
+       {read_number(table, "function.rate_per_s", 0, calls.per_second),
+        read_number(table, "function.rate_cv", 0, calls.cv), read_number(table, "function.burst", 1, calls.together),
+        read_number(table, "function.calls", 1, calls.most), read_number(table, "function.begin_s", 0, begin)}) {
+    if (!read) return read;
+  }
+  calls.begin = from_seconds(begin);
   return {};
 }
 
@@ -69,7 +82,7 @@ Status read_function(const toml::table& table, std::vector<FunctionModel>& funct
         read_number(table, "function.memory_mib", 0, memory),
         read_number(table, "function.weight", 1e-3, function.weight),
         read_number(table, "function.objective_s", 1e-6, objective), read_number(table, "function.copies", 1, copies),
-        read_number(table, "function.gpu_share", 0, function.gpu_share)}) {
+        read_number(table, "function.gpu_share", 0, function.gpu_share), read_calls(table, function.calls)}) {
     if (!read) return read;
   }
   if (function.gpu_share > 1) {
@@ -137,11 +150,20 @@ Status read_seeds(const toml::node& node, Scenario& scenario) {
   return {};
 }
 
+// Before the other settings, wherever it is written: they are what differs from it.
+Status read_preset(const toml::table& table, Scenario& scenario) {
+  const toml::node* node = table.get("preset");
+  if (node == nullptr) return {};
+  const auto name = text_of("preset", *node);
+  if (!name) return fail(name.error());
+  return set(scenario, "preset", *name);
+}
+
 Status read_table(const toml::table& table, const std::string& prefix, Scenario& scenario) {
   for (const auto& [key, node] : table) {
     const std::string name = prefix + std::string(key.str());
     Status read;
-    if (name == "name" || name == "base") {
+    if (name == "name" || name == "base" || name == "preset") {
       continue;
     } else if (name == "function") {
       read = read_functions(node, scenario);
@@ -161,6 +183,20 @@ Status read_table(const toml::table& table, const std::string& prefix, Scenario&
   return {};
 }
 
+// A rate that the workload does not look at would be a silent mistake.
+Status uses_rates(const Scenario& scenario) {
+  if (scenario.workload.kind == WorkloadKind::kOwn) return {};
+  for (const FunctionModel& function : scenario.functions) {
+    if (function.calls.per_second == 0) continue;
+    return fail(
+        Errc::kInvalidArgument,
+        "function.rate_per_s of {} is {}, but workload.kind is not \"own\", so that nothing reads it; write [workload] "
+        "kind = \"own\"",
+        function.name, function.calls.per_second);
+  }
+  return {};
+}
+
 // A trace is named from where the scenario is.
 void name_from_beside(const std::string& scenario, std::string& trace) {
   if (trace.empty() || std::filesystem::path(trace).is_absolute()) return;
@@ -169,25 +205,38 @@ void name_from_beside(const std::string& scenario, std::string& trace) {
 
 }  // namespace
 
-Result<Scenario> read_scenario(const std::string& path, Scenario scenario) {
+Result<Scenario> parse_scenario(std::string_view text, const std::string& origin, Scenario scenario) {
+  const auto named = [&](const Error& error) { return fail(error.code, "{}: {}", origin, error.message); };
   toml::table table;
   try {
-    table = toml::parse_file(path);
+    table = toml::parse(text, origin);
   } catch (const toml::parse_error& error) {
-    return fail(Errc::kInvalidArgument, "{}:{}: {}", path, error.source().begin.line, error.description());
+    return fail(Errc::kInvalidArgument, "{}:{}: {}", origin, error.source().begin.line, error.description());
   }
   if (const auto base = table["base"].value<std::string>()) {
     auto found = built_in_scenario(*base);
-    if (!found) return fail(Errc::kInvalidArgument, "{}: base: {}", path, found.error().message);
+    if (!found) return fail(Errc::kInvalidArgument, "{}: base: {}", origin, found.error().message);
     scenario = *std::move(found);
   }
-  scenario.name = table["name"].value_or(path);
-  if (Status read = read_table(table, "", scenario); !read) {
-    return fail(read.error().code, "{}: {}", path, read.error().message);
-  }
-  if (Status valid = validate(scenario); !valid) return fail(valid.error().code, "{}: {}", path, valid.error().message);
-  name_from_beside(path, scenario.workload.trace_path);
+  scenario.name = table["name"].value_or(origin);
+  if (Status preset = read_preset(table, scenario); !preset) return named(preset.error());
+  if (Status read = read_table(table, "", scenario); !read) return named(read.error());
+  if (Status valid = validate(scenario); !valid) return named(valid.error());
+  if (Status used = uses_rates(scenario); !used) return named(used.error());
+  name_from_beside(origin, scenario.workload.trace_path);
   return scenario;
+}
+
+Result<Scenario> read_scenario(const std::string& path, Scenario scenario) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return fail(Errc::kNotFound, "scenario {} is a folder; name the file in it, for example {}/scenario.toml", path,
+                path);
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Errc::kNotFound, "scenario {}: cannot be read", path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return parse_scenario(text, path, std::move(scenario));
 }
 
 }  // namespace fairlead::sim

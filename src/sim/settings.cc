@@ -5,6 +5,8 @@
 #include <charconv>
 #include <functional>
 
+#include "sim/preset.h"
+
 namespace fairlead::sim {
 namespace {
 
@@ -101,6 +103,13 @@ Status set_changes(Scenario& scenario, const std::string& key, const std::string
   return {};
 }
 
+Status set_preset(Scenario& scenario, const std::string&, const std::string& value) {
+  const auto preset = preset_named(value);
+  if (!preset) return fail(preset.error());
+  apply(*preset, scenario);
+  return {};
+}
+
 Status set_policy(Scenario& scenario, const std::string&, const std::string& value) {
   if (auto made = make_policy(value, scenario.policy_options); !made) return fail(made.error());
   scenario.policy = value;
@@ -145,6 +154,7 @@ std::vector<Setting> run_settings() {
 // What decides: queueing, placement, residency.
 std::vector<Setting> scheduler_settings() {
   return {
+      {"preset", "all of these at once, as the node or the paper has them: node, paper", set_preset},
       {"policy", "which invocation is next", set_policy},
       {"policy.over_run_s", "T of MQFQ, seconds",
        seconds(0, [](Scenario& s, Duration v) { s.policy_options.over_run = v; })},
@@ -184,12 +194,14 @@ std::vector<Setting> scheduler_settings() {
 // What arrives.
 std::vector<Setting> workload_settings() {
   return {
-      {"workload.kind", "zipf, azure, four-copies, flood (tenants) or closed",
+      {"workload.kind",
+       "zipf, azure, four-copies, flood (tenants), closed, or own: each function says when it is called",
        one_of<WorkloadKind>({{"zipf", WorkloadKind::kZipf},
                              {"azure", WorkloadKind::kAzureLike},
                              {"four-copies", WorkloadKind::kFourCopies},
                              {"flood", WorkloadKind::kFloodAndLight},
-                             {"closed", WorkloadKind::kClosedLoop}},
+                             {"closed", WorkloadKind::kClosedLoop},
+                             {"own", WorkloadKind::kOwn}},
                             [](Scenario& s, WorkloadKind v) { s.workload.kind = v; })},
       {"workload.load", "offered: warm GPU seconds per second and GPU",
        numeric<double>(1e-6, 999, [](Scenario& s, double v) { s.workload.load = v; })},

@@ -2,8 +2,8 @@
 // second with 24 functions, 300,000 with 10,000; memory the same whatever the length.
 //
 // The scenario is the built-in "zipf": one V100, functions of the paper's Table 1 with 1.5 GiB each, of which ten fit at a
-// time, so memory moves all along. A pool of 12 evicts instances, one of 32 keeps those of all 24. "node": the node's
-// default policy, eviction and no cold duplicates; "paper": MQFQ-Sticky, LRU and cold duplicates.
+// time, so memory moves all along. A pool of 12 evicts instances, one of 32 keeps those of all 24. "node" and "paper" are the
+// presets of preset.h.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "queueing/policy.h"
+#include "sim/preset.h"
 #include "sim/simulation.h"
 
 namespace fairlead::sim {
@@ -19,13 +19,9 @@ namespace {
 
 constexpr Duration kTrace = std::chrono::hours(24 * 3);  // about 100,000 invocations of 24 functions
 
-enum class Setting { kNode, kPaper };
-
-Scenario zipf(Setting setting, std::size_t functions, std::size_t pool, Duration duration) {
+Scenario zipf(Preset setting, std::size_t functions, std::size_t pool, Duration duration) {
   Scenario scenario = *built_in_scenario("zipf");
-  scenario.policy = setting == Setting::kNode ? std::string(policy_names().front()) : "mqfq-sticky";
-  scenario.core.eviction = setting == Setting::kNode ? EvictionKind::kCost : EvictionKind::kLru;
-  scenario.core.no_cold_duplicates = setting == Setting::kNode;
+  apply(setting, scenario);
   scenario.functions = copies_of_table1(functions);
   scenario.core.instances_per_gpu = pool;
   scenario.duration = duration;
@@ -53,15 +49,15 @@ void add(const std::string& name, const Scenario& scenario) {
 }
 
 const bool registered = [] {
-  for (const Setting setting : {Setting::kNode, Setting::kPaper}) {
-    const std::string name = setting == Setting::kNode ? "node" : "paper";
+  for (const Preset setting : {Preset::kNode, Preset::kPaper}) {
+    const std::string name = setting == Preset::kNode ? "node" : "paper";
     for (const std::size_t pool : {12, 32}) {
       add("functions_24/" + name + "/pool_" + std::to_string(pool), zipf(setting, 24, pool, kTrace));
     }
     add("functions_10000/" + name + "/pool_32", zipf(setting, 10'000, 32, kTrace));
   }
   for (const int times : {1, 8}) {
-    add("trace_length/" + std::to_string(times), zipf(Setting::kNode, 24, 32, kTrace * times));
+    add("trace_length/" + std::to_string(times), zipf(Preset::kNode, 24, 32, kTrace * times));
   }
   return true;
 }();

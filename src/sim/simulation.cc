@@ -47,6 +47,7 @@ Simulation::Simulation(const Scenario& scenario, std::uint64_t seed, std::unique
       memory_used_(scenario.devices),
       runs_(scenario.functions.size()),
       starts_(scenario.functions.size()),
+      last_delivered_(scenario.functions.size()),
       gaps_(weights_of(scenario)) {
   for (std::size_t i = 0; i < scenario.functions.size(); ++i) {
     const FunctionModel& function = scenario.functions[i];
@@ -237,6 +238,12 @@ void Simulation::perform(const Deliver& action) {
   --queued_;
   gaps_.unqueued(now_, invocation.function);
   gaps_.started(now_, invocation.function);
+  // It has been the head of its queue since the one before it went, or since it came.
+  Instant& head_since = last_delivered_[invocation.function];
+  head_since = std::max(head_since, invocation.arrived);
+  FunctionResult& result = result_of(invocation.function);
+  result.greatest_wait = std::max(result.greatest_wait, now_ - head_since);
+  head_since = now_;
   LiveInstance& instance = instances_.at(action.instance);
   if (instance.away > Bytes(0)) {
     instance.waiting = action.invocation;

@@ -133,6 +133,7 @@ class Simulation {
   IdMap<InvocationId, Invocation> invocations_;
   IdMap<InstanceId, LiveInstance> instances_;
   std::vector<std::uint64_t> runs_, starts_;  // by function, so far
+  std::vector<Instant> last_delivered_;       // by function
   std::size_t queued_ = 0;
   Instant next_sample_{};
   std::uint64_t next_invocation_ = 1;

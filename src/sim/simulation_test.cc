@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "sim/experiment.h"
 #include "sim/html_report.h"
+#include "sim/preset.h"
 #include "sim/settings.h"
 
 namespace fairlead::sim {
@@ -82,16 +83,19 @@ TEST(Simulation, WithoutAPoolEveryStartIsCold) {
 }
 
 TEST(Simulation, ATenantsFloodDoesNotDrownTheOther) {
-  Scenario s = scenario("flood");
-  const RunResult flat = run(s);
-  s.policy_options.by_tenant = true;
-  const RunResult fair = run(s);
   const auto p99_of_light = [](const RunResult& result) {
     Histogram light;
     for (std::size_t f = 20; f < 24; ++f) light.merge(result.functions[f].latency);
     return to_seconds(light.percentile(0.99));
   };
-  EXPECT_LE(p99_of_light(fair), 0.1 * p99_of_light(flat));
+  for (const Preset preset : {Preset::kPaper, Preset::kNode}) {
+    Scenario s = scenario("flood");
+    apply(preset, s);
+    const RunResult flat = run(s);
+    s.policy_options.by_tenant = true;
+    const RunResult fair = run(s);
+    EXPECT_LE(p99_of_light(fair), (preset == Preset::kPaper ? 0.1 : 0.2) * p99_of_light(flat));
+  }
 }
 
 TEST(Simulation, MemoryLeavesInWholeRegionsWhereSoSet) {
@@ -109,6 +113,7 @@ TEST(Simulation, MemoryLeavesInWholeRegionsWhereSoSet) {
 // What strikes is checked after every event inside of the run; here that it strikes, and that it can be shown again.
 TEST(Simulation, StartingAheadServesWarmWorkDuringStarts) {
   Scenario s = scenario("b");
+  apply(Preset::kPaper, s);
   const RunResult held = run(s);
   s.core.starts_per_gpu = 4;
   const RunResult ahead = run(s);
@@ -173,6 +178,39 @@ TEST(HtmlReport, NamesCannotBecomeMarkup) {
   EXPECT_NE(html.find("<svg"), std::string::npos);
 }
 
+// ---- presets
+
+// What a stranger gets by `fairlead sim` is what he gets by `fairlead serve`.
+TEST(Preset, BuiltInScenariosHaveTheNodesSettings) {
+  for (const std::string& name : built_in_scenarios()) {
+    const Scenario s = scenario(name);
+    EXPECT_EQ(s.policy, policy_names().front()) << name;
+    EXPECT_EQ(s.core.eviction, EvictionKind::kCost) << name;
+    EXPECT_EQ(s.core.starts_per_gpu, 4u) << name;
+    EXPECT_TRUE(s.core.no_cold_duplicates) << name;
+  }
+}
+
+TEST(Preset, OneSetsAllThatTheOtherSet) {
+  for (const auto& [first, second] : {std::pair("paper", "node"), std::pair("node", "paper")}) {
+    Scenario both = scenario("a"), one = scenario("a");
+    ASSERT_TRUE(set(both, "policy.over_run_s", "3"));
+    ASSERT_TRUE(set(both, "preset", first));
+    ASSERT_TRUE(set(both, "preset", second));
+    ASSERT_TRUE(set(one, "preset", second));
+    EXPECT_EQ(run(both).state_hash, run(one).state_hash) << second;
+  }
+}
+
+TEST(Preset, ASweepOverPresetsIsLabelledByWhatRuns) {
+  Scenario s = scenario("d");
+  s.duration = 60s;
+  const auto all = *variants(s, {}, "preset", {"node", "paper"});
+  EXPECT_EQ(all[0].label, "mqfq-setup preset=node");
+  EXPECT_EQ(all[1].label, "mqfq-sticky preset=paper");
+  EXPECT_EQ((*variants(s, {"fcfs"}, "preset", {"paper"}))[0].label, "fcfs preset=paper");
+}
+
 // ---- settings and files
 
 std::string error_of(const std::string& key, const std::string& value) {
@@ -185,7 +223,7 @@ TEST(Settings, ErrorsNameTheKeyTheValueAndTheBound) {
   EXPECT_EQ(error_of("pool.tokens", "0"), "pool.tokens is \"0\", it must be a number from 1 to 1024");
   EXPECT_EQ(error_of("noise", "x"), "noise is \"x\", it must be a number from 0 to 0.9");
   EXPECT_EQ(error_of("workload.kind", "poisson"),
-            "workload.kind is \"poisson\", it must be one of zipf, azure, four-copies, flood, closed");
+            "workload.kind is \"poisson\", it must be one of zipf, azure, four-copies, flood, closed, own");
   EXPECT_EQ(error_of("workload.lod", "1"), "workload.lod is no setting; `fairlead sim --settings` lists them");
   EXPECT_EQ(error_of("tokens", "1"), "tokens is no setting; near it are pool.tokens");
   EXPECT_EQ(error_of("workload.changes", "10:1,5:2"), "workload.changes has 5 s after 10 s, times must not fall");
@@ -254,6 +292,50 @@ TEST_F(ScenarioFile, ErrorsNameTheLineOrTheKey) {
   EXPECT_EQ(error("[pool]\ninstances = 1\n"),
             ": instances_per_gpu is 1, it must be at least tokens_per_gpu, which is 2");
   EXPECT_NE(error("base = \"nowhere\"\n"), "");
+  EXPECT_EQ(error("preset = \"papers\"\n"), ": preset is \"papers\", it must be node or paper");
+  EXPECT_EQ(
+      error("[workload]\nkind = \"own\"\n"),
+      ": workload.kind is \"own\" and no function is called; give at least one [[function]] a rate_per_s above 0");
+  EXPECT_EQ(
+      error("[[function]]\nwarm_s = 1\nrate_per_s = 2\n"),
+      ": function.rate_per_s of f1 is 2, but workload.kind is not \"own\", so that nothing reads it; write [workload] "
+      "kind = \"own\"");
+  EXPECT_EQ(read_scenario("/", scenario("zipf")).error().message,
+            "scenario / is a folder; name the file in it, for example //scenario.toml");
+}
+
+TEST_F(ScenarioFile, SettingsDifferFromThePresetWhereverThatIsWritten) {
+  const auto read_back = read("preset = \"paper\"\n[memory]\neviction = \"cost\"\n");
+  ASSERT_TRUE(read_back) << read_back.error().message;
+  EXPECT_EQ(read_back->policy, "mqfq-sticky");
+  EXPECT_EQ(read_back->core.eviction, EvictionKind::kCost);
+}
+
+TEST_F(ScenarioFile, FunctionsMaySayWhenTheyAreCalled) {
+  const auto read_back = read(R"(
+noise = 0
+duration_s = 100
+[workload]
+kind = "own"
+[[function]]
+name = "steady"
+warm_s = 0.1
+rate_per_s = 2
+rate_cv = 0
+[[function]]
+name = "once"
+warm_s = 0.1
+rate_per_s = 1
+calls = 3
+burst = 3
+begin_s = 50
+copies = 2
+)");
+  ASSERT_TRUE(read_back) << read_back.error().message;
+  const RunResult result = run(*read_back);
+  EXPECT_NEAR(static_cast<double>(result.functions[0].arrived), 200, 1);
+  EXPECT_EQ(result.functions[1].arrived, 3u);
+  EXPECT_EQ(result.functions[2].arrived, 3u);
 }
 
 }  // namespace

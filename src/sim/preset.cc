@@ -1,0 +1,30 @@
+#include "sim/preset.h"
+
+namespace fairlead::sim {
+namespace {
+
+// `fairlead serve` allows as many as it has cores, at most four; a simulated run must not depend on its machine.
+constexpr std::size_t kNodeStarts = 4;
+
+}  // namespace
+
+Result<Preset> preset_named(std::string_view name) {
+  if (name == "node") return Preset::kNode;
+  if (name == "paper") return Preset::kPaper;
+  return fail(Errc::kInvalidArgument, "preset is \"{}\", it must be node or paper", name);
+}
+
+void apply(Preset preset, Scenario& scenario) {
+  const bool is_node = preset == Preset::kNode;
+  PolicyOptions options;  // T and alpha are the same for both: the node has kept the paper's
+  options.by_tenant = scenario.policy_options.by_tenant;
+  options.seed = scenario.policy_options.seed;
+  scenario.policy_options = options;
+  scenario.policy = is_node ? std::string(policy_names().front()) : "mqfq-sticky";
+  scenario.core.memory_policy = MemoryPolicy::kPrefetchSwap;
+  scenario.core.eviction = is_node ? EvictionKind::kCost : EvictionKind::kLru;
+  scenario.core.starts_per_gpu = is_node ? kNodeStarts : 0;
+  scenario.core.no_cold_duplicates = is_node;
+}
+
+}  // namespace fairlead::sim
