@@ -16,7 +16,9 @@ void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
   answers = {};
   offer_tokens(now, out);
+  keep_claim();
   if (starts_ahead()) start_ahead(now, out);
+  keep_claim();
   settle_memory(now, out);
   note_idle_tokens(now);
 }
@@ -30,6 +32,7 @@ void Core::State::offer_tokens(Instant now, Actions& out) {
     Invocation& invocation = invocations.at(choice->invocation);
     const auto placement = placer.place(pool, choice->flow, residency.expected(choice->flow), choice->gpu);
     FL_CHECK(placement, "flow {} was chosen and cannot be placed", choice->flow.value());
+    keep_claim();  // of another flow that choose() met: from the next choice on
     invocation.dispatched = now;
 
     for (const InstanceId victim : placement->evict) evict(now, victim, out);

@@ -20,7 +20,6 @@
 
 namespace fairlead {
 
-// The policy is asked even where nothing may start: a flow that waits for memory then stops holding others back.
 // Terminates: each start takes one of the starts that are allowed at a time.
 void Core::State::start_ahead(Instant now, Actions& out) {
   struct Startable final : Placeable {
@@ -36,14 +35,28 @@ void Core::State::start_ahead(Instant now, Actions& out) {
     std::vector<Place> places(FlowId flow) const override { return state.places(flow); }
     const State& state;
   };
-  while (policy->queued() > 0) {
+  while (policy->queued() > 0 && may_start_ahead()) {
     const auto flow = policy->next_start(now, Startable(*this));
     if (!flow) return;
     const auto placement = place_start(*flow);
     FL_CHECK(placement, "flow {} was chosen and cannot be started", flow->value());
+    keep_claim();
     for (const InstanceId victim : placement->evict) evict(now, victim, out);
     start(now, *flow, *placement, InvocationId(), out);
   }
+}
+
+// What the policy's claimant needs is kept for it. While an instance of it starts, the start itself has reserved that.
+void Core::State::keep_claim() {
+  const FlowId claims = policy->claimant();
+  if (!claims && !claimant) return;
+  const bool begins = claims != claimant;
+  claimant = claims;
+  if (!claims) return pool.set_claim(FlowId(), GpuId(), Bytes(0));
+  const std::vector<Instance*>& instances = pool.of_flow(claims);
+  const bool starts = std::any_of(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); });
+  if (begins || !instances.empty()) claim_place = placer.place_claim(pool, claims, residency.expected(claims));
+  pool.set_claim(claims, claim_place->gpu, starts ? Bytes(0) : claim_place->memory);
 }
 
 bool Core::State::may_start_ahead() const {

@@ -73,6 +73,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   std::optional<Placement> place_start(FlowId flow) const;
   Obstacle obstacle_to_start(FlowId flow, const std::optional<Placement>& placement) const;
   void note_supply(FlowId flow);
+  void keep_claim();
   bool worth_a_duplicate(FlowId flow) const;
   bool may_go_for_a_start(const Instance& instance) const;
   // `bound`: holding a token for it; none: ahead.
@@ -144,6 +145,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void charge_starts_for_idling(Duration idled);
   IdleTokens idle_tokens;
   mutable Answers answers;  // of the dispatch that is under way
+  FlowId claimant;          // QueuePolicy::claimant, as asked last
+  std::optional<Placement> claim_place;
 
   CoreCounters counters;  // but those of memory
   bool draining = false;

@@ -37,6 +37,13 @@ void InstancePool::set_serves(GpuId gpu, bool serves) {
   mutable_gpu(gpu).serves = serves;
 }
 
+void InstancePool::set_claim(FlowId flow, GpuId claimed, Bytes memory) {
+  for (auto& [id, gpu] : gpus_) {
+    gpu.claimant = id == claimed ? flow : FlowId();
+    gpu.claimed = id == claimed && flow ? memory : Bytes(0);
+  }
+}
+
 Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory, InvocationId bound) {
   Gpu& gpu = mutable_gpu(gpu_id);
   FL_CHECK(fits(gpu, memory, gpu.instances.size(), gpu.memory_committed), "no room on GPU {}", gpu_id.value());

@@ -58,6 +58,8 @@ struct Gpu {
   bool serves = true;                // false: no invocation is bound to an instance of it
   std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered
   std::size_t starting_ahead = 0;    // instances that start without a token
+  FlowId claimant;                   // the flow that what is claimed is for; none: nothing is
+  Bytes claimed{0};                  // of memory: nobody else is let in but beside it
   Bytes memory_starting{0};          // of instances that start ahead
   Bytes memory_in_use{0};            // of instances that hold a token or start
   Bytes memory_committed{0};         // and `pinned` of all others
@@ -110,9 +112,15 @@ class InstancePool {
   // counts as all of it: it gets the GPU for itself rather than waiting for ever.
   static Bytes counted_memory(const Gpu& gpu, Bytes expected);
 
-  // Whether one more that runs fits beside those that hold a token; and how it would look with fewer: `fits` with
-  // `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
-  bool has_room(const Gpu& gpu, Bytes memory) const { return fits_beside(gpu, memory, gpu.memory_in_use); }
+  // From now on so much of the GPU's memory is kept for the flow, and no other claim holds; FlowId(): none does.
+  void set_claim(FlowId flow, GpuId gpu, Bytes memory);
+
+  // Whether one more of the flow that runs fits beside those that hold a token, and what another flow has claimed; and how it
+  // would look with fewer: `fits` with `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
+  bool has_room(const Gpu& gpu, FlowId flow, Bytes memory) const {
+    const Bytes kept = gpu.claimant == flow ? Bytes(0) : gpu.claimed;
+    return fits_beside(gpu, memory, gpu.memory_in_use + kept);
+  }
   // Whether it would, once all that runs has ended.
   bool has_room_beside_starts(const Gpu& gpu, Bytes memory) const {
     return fits_beside(gpu, memory, gpu.memory_starting);

@@ -20,14 +20,14 @@ std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, By
     const Bytes memory = memory_to_run(gpu, *warm, expected);
     return Placement{.gpu = gpu.id, .instance = warm, .memory = memory, .evict = evictions(pool, gpu, memory, warm)};
   }
-  const Gpu* gpu = roomy_gpu(pool, expected, only);
+  const Gpu* gpu = roomy_gpu(pool, flow, expected, only);
   if (gpu == nullptr) return std::nullopt;
   const Bytes memory = InstancePool::counted_memory(*gpu, expected);
   return Placement{.gpu = gpu->id, .memory = memory, .evict = evictions(pool, *gpu, memory, nullptr)};
 }
 
 bool Placer::can_place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
-  return roomy_gpu(pool, expected, only) != nullptr || has_warm(pool, flow, expected, only);
+  return roomy_gpu(pool, flow, expected, only) != nullptr || has_warm(pool, flow, expected, only);
 }
 
 bool Placer::has_warm(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
@@ -41,18 +41,18 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
     const Gpu& gpu = pool.gpu(instance->gpu);
     if (only && gpu.id != only) continue;
     if (!instance->spare() || instance->retiring || !pool.has_free_token(gpu)) continue;
-    if (!pool.has_room(gpu, memory_to_run(gpu, *instance, expected))) continue;
+    if (!pool.has_room(gpu, flow, memory_to_run(gpu, *instance, expected))) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
   }
   return best;
 }
 
-const Gpu* Placer::roomy_gpu(const InstancePool& pool, Bytes expected, GpuId only) const {
+const Gpu* Placer::roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
   const auto load = [](const Gpu* gpu) { return std::tuple(gpu->tokens_in_use, gpu->instances.size()); };
   const Gpu* best = nullptr;
   for (const auto& [id, gpu] : pool.gpus()) {
     if (only && id != only) continue;
-    if (!pool.has_free_token(gpu) || !pool.has_room(gpu, InstancePool::counted_memory(gpu, expected))) continue;
+    if (!pool.has_free_token(gpu) || !pool.has_room(gpu, flow, InstancePool::counted_memory(gpu, expected))) continue;
     if (best == nullptr || load(&gpu) < load(best)) best = &gpu;
   }
   return best;
@@ -67,7 +67,7 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
   for (const auto& [id, gpu] : pool.gpus()) {
     const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
     const bool idles = pool.has_free_token(gpu);
-    if (!gpu.serves || gpu.starting_ahead >= start.at_once || !pool.has_room(gpu, memory)) continue;
+    if (!gpu.serves || gpu.starting_ahead >= start.at_once || !pool.has_room(gpu, start.flow, memory)) continue;
     if ((start.only_where_a_token_idles && !idles) || (best && load(pool.gpu(best->gpu)) <= load(gpu))) continue;
     auto evict = evictions_among(pool, gpu, memory, nullptr, [&](const Instance& i) { return idles || may_evict(i); });
     if (evict) best = Placement{.gpu = id, .memory = memory, .evict = *std::move(evict)};
@@ -108,9 +108,25 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
     if (!gpu.serves || gpu.starting_ahead >= start.at_once) continue;
     if (start.only_where_a_token_idles && !pool.has_free_token(gpu)) continue;
     const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
-    found = graver(found, pool.has_room(gpu, memory) ? Obstacle::kStarts : lack_of_room(pool, gpu, memory));
+    found = graver(found, pool.has_room(gpu, start.flow, memory) ? Obstacle::kStarts : lack_of_room(pool, gpu, memory));
   }
   return found;
+}
+
+Placement Placer::place_claim(const InstancePool& pool, FlowId flow, Bytes expected) const {
+  std::optional<Placement> best;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (instance->retiring || best) continue;
+    const Gpu& gpu = pool.gpu(instance->gpu);
+    best = Placement{.gpu = gpu.id, .memory = memory_to_run(gpu, *instance, expected)};
+  }
+  if (best) return *best;
+  for (const auto& [id, gpu] : pool.gpus()) {
+    const auto rank = [](const Gpu& of) { return std::pair(!of.serves, of.memory_in_use); };
+    if (best && rank(pool.gpu(best->gpu)) <= rank(gpu)) continue;
+    best = Placement{.gpu = id, .memory = InstancePool::counted_memory(gpu, expected)};
+  }
+  return *best;
 }
 
 std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory,

@@ -55,12 +55,15 @@ class Placer {
   // place_start() is empty.
   Obstacle obstacle(const InstancePool& pool, FlowId flow, Bytes expected) const;
   Obstacle obstacle(const InstancePool& pool, const StartAhead& start) const;
+  // Where the flow should be kept memory that it has waited for: on the GPU of an instance that it has, else on the one with
+  // the least in use. REQUIRES: there is a GPU.
+  Placement place_claim(const InstancePool& pool, FlowId flow, Bytes expected) const;
 
   bool has_warm(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
 
  private:
   Instance* warm_instance(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
-  const Gpu* roomy_gpu(const InstancePool& pool, Bytes expected, GpuId only) const;
+  const Gpu* roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
   std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Instance* keep) const;
   std::optional<std::vector<InstanceId>> evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,
                                                          const Instance* keep, const MayEvict& may_evict) const;

@@ -43,8 +43,7 @@ struct Flow {
   std::optional<Duration> objective;
   Duration setup{0};                // QueuePolicy::set_setup
   Supply supply = Supply::kReady;   // QueuePolicy::set_supply
-  Instant start_given{};            // when it was last given a start ahead
-  bool claims_memory = false;       // it waits for others' running work to leave memory for its start
+  Instant last_turn{};              // when it was last chosen, or given a start ahead
   bool behind_starts = false;       // the instance that it has waits for memory that a start has reserved
   bool borrowed = false;            // it ran beyond the window, and is beyond it still
   Duration passed{0};               // FlowView
@@ -67,12 +66,12 @@ struct Flow {
   // of another, does not: nothing that others leave undone helps it.
   bool contends() const {
     if (!runnable()) return false;
-    return claims_memory || !in_flight.empty() || (supply == Supply::kReady && !behind_starts);
+    return !in_flight.empty() || (supply == Supply::kReady && !behind_starts);
   }
 
-  // Since when it waits for a start: a flow that was given one waits anew, however old its queue is.
+  // Since when it waits for its turn: one that had a turn waits anew, however old its queue is.
   // REQUIRES: something is queued.
-  Instant waits_since() const { return std::max(queue.front().arrived, start_given); }
+  Instant waits_since() const { return std::max(queue.front().arrived, last_turn); }
 
   // Virtual time that `service_time` costs: service / weight.
   Duration cost(Duration service_time) const {

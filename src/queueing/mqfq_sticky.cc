@@ -9,8 +9,12 @@ namespace {
 constexpr Duration kMinFirstCharge = std::chrono::milliseconds(1);
 
 // So many flows that cannot start for want of room are passed over in one search, so that a search stays short however
-// many flows wait. One that has waited for T is not passed at all.
+// many flows wait.
 constexpr int kMaxPassedOver = 16;
+
+// A claim empties a GPU, so it is for those that would else wait for ever: so many T. With 1 instead of 12, a mix in which
+// ten of 24 functions need most of the device has six times the mean latency.
+constexpr int kClaimAfterWindows = 12;
 
 }  // namespace
 
@@ -40,8 +44,8 @@ void MqfqSticky::set_supply(FlowId flow_id, Supply supply) {
   const Slot slot = flows_.slot_of(flow_id);
   Flow& flow = flows_[slot];
   flow.supply = supply;
+  starts_ahead_ = true;
   if (supply != Supply::kReady) flow.behind_starts = false;
-  if (supply != Supply::kNone && claimant_ == slot) claim(std::nullopt);
   settle(slot);
 }
 
@@ -66,16 +70,21 @@ bool MqfqSticky::cancel(Instant now, FlowId flow, InvocationId invocation) {
   return true;
 }
 
-std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant, const Placeable& placeable) {
-  idle_because_ = {};
+std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeable& placeable) {
+  now_ = now;
+  next_chance_.reset();
+  one_waits_elsewhere_ = false;
+  review_claim();
   auto slot = pick(placeable);
   set_aside_behind_starts();
   if (!slot) slot = pick_beyond_window(placeable);
   if (!slot) return std::nullopt;
+  if (claimant_ == slot) claimant_.reset();
   Flow& flow = flows_[*slot];
   const Duration charge = flow.cost(estimate(flow));
   const InvocationId invocation = flows_.dispatch(*slot, charge);
   flow.virtual_time += charge;
+  flow.last_turn = now;
   settle(*slot);
   return Choice{flow.id, invocation};
 }
@@ -136,10 +145,26 @@ bool MqfqSticky::can_run(const Placeable& placeable, Slot slot) {
   const Flow& flow = flows_[slot];
   const bool can = placeable.can_run(flow.id);
   const Obstacle obstacle = can ? Obstacle::kNothing : placeable.obstacle(flow.id);
-  idle_because_.memory |= obstacle == Obstacle::kMemory;
-  idle_because_.tokens |= obstacle == Obstacle::kTokens;
+  one_waits_elsewhere_ |= obstacle == Obstacle::kMemory || obstacle == Obstacle::kTokens;
   if (flow.behind_starts != (obstacle == Obstacle::kStarts)) changed_standing_.push_back(slot);
+  may_claim(slot, obstacle);
   return can;
+}
+
+// ---- memory
+
+void MqfqSticky::may_claim(Slot slot, Obstacle obstacle) {
+  const bool waits_for_memory = obstacle == Obstacle::kMemory || obstacle == Obstacle::kStarts;
+  if (!starts_ahead_ || claimant_ || !waits_for_memory) return;
+  if (now_ - flows_[slot].waits_since() > kClaimAfterWindows * over_run_) claimant_ = slot;
+}
+
+// A claim lasts until the flow is chosen, through its start: what it waited for is a turn, not an instance. It ends sooner
+// where the flow has no more work, or runs.
+void MqfqSticky::review_claim() {
+  if (!claimant_) return;
+  const Flow& flow = flows_[*claimant_];
+  if (!flow.runnable() || !flow.in_flight.empty()) claimant_.reset();
 }
 
 // A flow whose instance waits for memory that starts have reserved waits for these starts, and nobody waits with it.
@@ -151,15 +176,15 @@ void MqfqSticky::set_aside_behind_starts() {
   changed_standing_.clear();
 }
 
-// A token is free and nobody within the window can use it. Where one who comes first waits for memory, running work must
-// end, so no more is let in. Where all of them wait on themselves (on their busy instance, on a start), the window moves;
-// where one is ready on another GPU, it keeps its place, and the token is used once without moving the window.
+// A token is free and nobody within the window can use it. Where all of them wait on themselves (on their busy instance, on a
+// start), the window moves; where one waits for memory, or is ready on another GPU, it keeps its place, and the token is
+// used once without moving the window.
 std::optional<MqfqSticky::Slot> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
-  if (throttled_.empty() || idle_because_.memory || claimant_) return std::nullopt;
+  if (!starts_ahead_ || throttled_.empty()) return std::nullopt;
   const auto slot = throttled_.find_first([&](Slot candidate) { return can_run(placeable, candidate); });
   changed_standing_.clear();  // of flows within the window alone
-  if (!slot || idle_because_.memory) return std::nullopt;
-  if (idle_because_.tokens) {
+  if (!slot) return std::nullopt;
+  if (one_waits_elsewhere_) {
     flows_[*slot].borrowed = true;
   } else {
     move_window_to(*slot);
@@ -182,52 +207,35 @@ void MqfqSticky::move_window_to(Slot slot) {
 
 // ---- who starts
 
-// The first of: who has claimed memory; who has waited for T, the oldest first; the policy's order; who could use a token
-// that idles.
+// The first of: who has waited for T, the oldest first; the policy's order; who could use a token that idles.
 std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& startable) {
-  auto slot = start_of_claimant(startable);
-  if (!slot && startable.may_start()) {
-    bool nobody_may_pass = false;
-    slot = overdue_start(now, startable, nobody_may_pass);
-    if (!slot && !nobody_may_pass) slot = preferred_start(startable);
-    if (!slot && !nobody_may_pass && startable.has_free_token()) slot = start_for_free_token(startable);
-  }
-  next_chance_.reset();
-  if (!by_age_.empty() && now <= by_age_.top_key().time + over_run_) {
+  now_ = now;
+  if (!startable.may_start()) return std::nullopt;
+  review_claim();
+  auto slot = overdue_start(startable);
+  if (!slot) slot = preferred_start(startable);
+  if (!slot && startable.has_free_token()) slot = start_for_free_token(startable);
+  if (!by_age_.empty() && !is_overdue(flows_[by_age_.top()])) {
     next_chance_ = by_age_.top_key().time + over_run_ + Duration(1);
   }
   if (!slot) return std::nullopt;
-  flows_[*slot].start_given = now;
+  flows_[*slot].last_turn = now;
+  settle(*slot);
   return flows_[*slot].id;
 }
 
-// The claim ends with the start, and also where it would be for nothing: what others run is not in the way any more.
-std::optional<MqfqSticky::Slot> MqfqSticky::start_of_claimant(const Placeable& startable) {
-  if (!claimant_) return std::nullopt;
-  const Slot slot = *claimant_;
-  const Obstacle obstacle =
-      flows_[slot].runnable() ? startable.obstacle(flows_[slot].id) : Obstacle::kItself;
-  if (obstacle == Obstacle::kMemory) return std::nullopt;
-  claim(std::nullopt);
-  return obstacle == Obstacle::kNothing ? std::optional(slot) : std::nullopt;
-}
-
-// Nobody passes the oldest of those that have waited for T, however small. Where what runs has the memory that it needs, it
-// claims: it holds Global_VT until there is room.
-std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(Instant now, const Placeable& startable,
-                                                          bool& nobody_may_pass) {
-  std::optional<Slot> next, waits_for_memory;
+std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(const Placeable& startable) {
+  int passed_over = 0;
+  std::optional<Slot> next;
   by_age_.find_first([&](Slot candidate) {
     const Flow& flow = flows_[candidate];
-    if (now - flow.waits_since() <= over_run_) return true;
+    if (!is_overdue(flow)) return true;
     const Obstacle obstacle = startable.obstacle(flow.id);
     if (obstacle == Obstacle::kItself) return false;
     if (obstacle == Obstacle::kNothing) next = candidate;
-    if (obstacle == Obstacle::kMemory) waits_for_memory = candidate;
-    nobody_may_pass = !next;
-    return true;
+    may_claim(candidate, obstacle);
+    return next || ++passed_over == kMaxPassedOver;
   });
-  if (waits_for_memory) claim(waits_for_memory);
   return next;
 }
 
@@ -248,25 +256,14 @@ std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(const Placeable& sta
 std::optional<MqfqSticky::Slot> MqfqSticky::start_for_free_token(const Placeable& startable) {
   const auto can_start = [&](Slot candidate) { return startable.can_run(flows_[candidate].id); };
   if (const auto next = preferred_.find_first(can_start)) return next;
-  if (idle_because_.memory || claimant_) return std::nullopt;
   int passed_over = 0;
   std::optional<Slot> next;
   throttled_starts_.find_first([&](Slot candidate) {
     if (can_start(candidate)) next = candidate;
     return next || ++passed_over == kMaxPassedOver;
   });
-  if (next && !idle_because_.tokens) move_window_to(*next);
+  if (next && !one_waits_elsewhere_) move_window_to(*next);
   return next;
-}
-
-void MqfqSticky::claim(std::optional<Slot> slot) {
-  if (claimant_ == slot) return;
-  const auto before = std::exchange(claimant_, slot);
-  for (const auto changed : {before, slot}) {
-    if (!changed) continue;
-    flows_[*changed].claims_memory = changed == slot;
-    settle(*changed);
-  }
 }
 
 // One comparison of the rank decides most.

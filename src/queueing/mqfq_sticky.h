@@ -22,14 +22,19 @@
 // it does not hold Global_VT, so nobody stands still for its start, and its waiting earns no credit: it joins at
 // max(VT, Global_VT) when it can run. Three kinds of flows with work, then (Flow::contends):
 //
-//   an instance is free or busy     contends: holds Global_VT, is chosen in its turn
-//   none, and a start is possible   starts in the policy's order; one that has waited T goes before all younger ones
-//   none, it has waited T, and      claims: holds Global_VT like one that contends, so the others stop at most T ahead of
-//   what runs has the memory        it, their work ends, and there is room
+//   an instance is free or busy       contends: holds Global_VT, is chosen in its turn
+//   it waits for memory that a start  does not hold Global_VT while it does
+//   has reserved
+//   none has started                  does not hold Global_VT; starts in the policy's order, but one that has waited T goes
+//                                     before all younger ones
+//
+// Who has waited 12 T for device memory claims it: others are let in only beside what it needs (claimant()), so it waits
+// for what runs and starts, and for nothing that comes later.
 //
 // Tokens do not idle for the window's sake. Where no flow within the window can use a free token, because each waits on its
-// own busy instance, the window moves up to the next flow that can: those that wait on themselves are passed. Example, two
-// tokens, T = 10 s: A has one instance and runs 60 s; B, warm, is 10 s ahead. B goes on all the same.
+// own busy instance, the window moves up to the next flow that can: those that wait on themselves are passed. Where one of
+// them waits for memory, or for a token of another GPU, the token is used without moving the window. Example, two tokens,
+// T = 10 s: A has one instance and runs 60 s; B, warm, is 10 s ahead. B goes on all the same.
 //
 // Decisions where the paper is silent or disagrees with itself (docs/design/core.md gives the reasons):
 // - Global_VT is over flows with runnable work and never falls. A correction that pulls a flow below it makes that flow
@@ -62,6 +67,7 @@ class MqfqSticky : public QueuePolicy {
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
   std::optional<Instant> next_chance() const override { return next_chance_; }
   std::optional<FlowId> next_start(Instant now, const Placeable& startable) override;
+  FlowId claimant() const override { return claimant_ ? flows_[*claimant_].id : FlowId(); }
   void on_started(FlowId flow, Duration cost) override;
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
@@ -89,7 +95,7 @@ class MqfqSticky : public QueuePolicy {
   // Section 4.3: fewest in flight, then longest queue, then smallest VT, then lowest id. REQUIRES: runnable.
   virtual Preference preference(const Flow& flow) const;
 
-  // The first of preferred_ that can run. Leaves in idle_because_ why those before it, or all, cannot.
+  // The first of preferred_ that can run.
   virtual std::optional<Slot> pick(const Placeable& placeable);
 
   // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
@@ -106,12 +112,6 @@ class MqfqSticky : public QueuePolicy {
   using ByVirtualTime = ByTime<Duration>;
   using ByAge = ByTime<Instant>;
 
-  // Of the flows within the window that pick() looked at in vain.
-  struct IdleBecause {
-    bool memory = false;  // one waits for memory that running work has
-    bool tokens = false;  // one waits for a token of the GPU where its instance is
-  };
-
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
   Duration estimate(const Flow& flow) const;
   void settle(Slot slot);
@@ -126,12 +126,13 @@ class MqfqSticky : public QueuePolicy {
   std::optional<Slot> pick_beyond_window(const Placeable& placeable);
   void move_window_to(Slot slot);
   void set_aside_behind_starts();
+  void review_claim();
+  void may_claim(Slot slot, Obstacle obstacle);
 
-  std::optional<Slot> start_of_claimant(const Placeable& startable);
-  std::optional<Slot> overdue_start(Instant now, const Placeable& startable, bool& nobody_may_pass);
+  bool is_overdue(const Flow& flow) const { return now_ - flow.waits_since() > over_run_; }
+  std::optional<Slot> overdue_start(const Placeable& startable);
   std::optional<Slot> preferred_start(const Placeable& startable);
   std::optional<Slot> start_for_free_token(const Placeable& startable);
-  void claim(std::optional<Slot> slot);
 
   const PolicyOptions options_;
   Duration over_run_;         // T
@@ -145,10 +146,12 @@ class MqfqSticky : public QueuePolicy {
   IndexedHeap<ByVirtualTime> least_served_;      // of the eligible, those that contend: they hold Global_VT
   IndexedHeap<ByAge> by_age_;                    // those of to_start_, by how long they wait for a start
 
-  std::optional<Slot> claimant_;         // the flow whose claims_memory is set
-  std::optional<Instant> next_chance_;   // when the oldest of those that wait for a start has waited for T
-  IdleBecause idle_because_;
-  std::vector<Slot> changed_standing_;   // whose behind_starts pick() found different
+  bool starts_ahead_ = false;           // supply is told; else this is the paper's algorithm and no more
+  Instant now_{};                       // of the choice, or start, that is being looked for
+  std::optional<Slot> claimant_;
+  std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
+  bool one_waits_elsewhere_ = false;    // of the flows that pick() looked at: for memory, or a token of another GPU
+  std::vector<Slot> changed_standing_;  // those whose behind_starts pick() found different
 };
 
 }  // namespace fairlead

@@ -271,8 +271,9 @@ TEST(StartAhead, AThrottledFlowIsNotOffered) {
   bench.policy().set_supply(kA, Supply::kNone);
   bench.arrive(kB);
   bench.arrive(kA);
-  bench.placeable().short_of_memory = {kB};
+  bench.placeable().elsewhere = {kB};
   EXPECT_FALSE(bench.policy().choose(Instant{}, bench.placeable()));
+  bench.placeable().token_is_free = false;
   EXPECT_FALSE(bench.next_start()) << "A is 15 s ahead of B";
 }
 

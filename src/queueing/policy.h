@@ -122,9 +122,12 @@ class QueuePolicy {
   virtual std::optional<Instant> next_chance() const { return std::nullopt; }
 
   // Instances may start ahead of the choice (CoreOptions::starts_per_gpu): of the flows that choose() would look at, the
-  // one whose instance should start next. Nothing is removed or charged. Empty when no eligible flow is `startable`, or
-  // when the flow whose turn it is waits for room and nobody may pass it.
+  // one whose instance should start next. Nothing is removed or charged. Empty when no eligible flow is `startable`.
   virtual std::optional<FlowId> next_start(Instant now, const Placeable& startable) = 0;
+
+  // The flow that has waited for device memory for too long, if any: no work of others may take from now on what it needs.
+  // Asked after choose() and next_start().
+  virtual FlowId claimant() const { return FlowId(); }
 
   // An instance that was started ahead for the flow is ready, and tokens idled for `cost` beside queued work because of
   // the memory that the start had reserved. The flow is charged what its start took from others.

@@ -122,6 +122,13 @@ void TenantQueues::settle_asked() {
   asked_.clear();
 }
 
+FlowId TenantQueues::claimant() const {
+  for (const Tenant& tenant : tenants_) {
+    if (const FlowId claimant = tenant.flows->claimant()) return claimant;
+  }
+  return FlowId();
+}
+
 void TenantQueues::on_started(FlowId flow, Duration cost_of_start) {
   const Slot slot = slot_of(flow);
   Tenant& tenant = tenants_[slot];

@@ -47,6 +47,7 @@ class TenantQueues final : public QueuePolicy {
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
   std::optional<Instant> next_chance() const override { return next_chance_; }
   std::optional<FlowId> next_start(Instant now, const Placeable& startable) override;
+  FlowId claimant() const override;  // of any tenant
   void on_started(FlowId flow, Duration cost) override;
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
