@@ -120,15 +120,22 @@ void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
                  .tenant = session->second.spec.tenant,
                  .environment = server.environment,
                  .trial = std::move(frame)},
-                [this, place = server.place, generation = server.generation](const wire::TrialEnded& ended) {
+                [this, place = server.place, generation = server.generation](const wire::FrameToServer& said) {
                   const auto found = servers_.find(place);
                   if (found == servers_.end() || found->second.generation != generation) return;
-                  if (found->second.process) found->second.process->send(ended);
+                  if (found->second.process) found->second.process->send(said);
                 });
 }
 
-void DeviceServers::on(Server& server, wire::TrialEnded&) {
-  spdlog::error("device server {}: it says how a trial ended, which is the node's to say", server.process->pid());
+void DeviceServers::on(Server&, wire::VariablesPlaced& frame) {
+  const InstanceId instance(frame.session);
+  if (sessions_.contains(instance)) trials_.place(instance, std::move(frame));
+}
+
+// What a process that tries modules says.
+template <typename TrialFrame>
+void DeviceServers::on(Server& server, TrialFrame&) {
+  spdlog::error("device server {}: it says how a trial went, which is another process's to say", server.process->pid());
   server.process->kill();
 }
 

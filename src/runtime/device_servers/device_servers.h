@@ -167,7 +167,9 @@ class DeviceServers {
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
   void on(Server& server, wire::ModuleTrial& frame);
-  void on(Server& server, wire::TrialEnded& frame);
+  void on(Server& server, wire::VariablesPlaced& frame);
+  template <typename TrialFrame>
+  void on(Server& server, TrialFrame& frame);
   void on_gone(Server& server, const std::string& reason);
   void forget_process(Server& server, const std::string& reason);
   void rerun_or_fail(Server& server, const std::string& reason);
