@@ -314,8 +314,8 @@ void StoredObjects::open(const ObjectKey& name, Duration patience, std::function
   });
 }
 
-Status StoredObjects::expect(const ObjectKey& name) {
-  return store_.expect({name.tenant, name.key});
+Status StoredObjects::expect(const ObjectKey& name, Bytes bytes) {
+  return store_.expect({name.tenant, name.key}, bytes);
 }
 
 Status StoredObjects::promise(const ObjectKey& name, Bytes bytes, Fetch fetch) {

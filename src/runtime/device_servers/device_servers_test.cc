@@ -71,7 +71,7 @@ class MapOfObjects final : public ObjectSource {
                    });
     });
   }
-  Status expect(const ObjectKey& name) override {
+  Status expect(const ObjectKey& name, Bytes) override {
     if (objects_.contains(name.key)) return fail(Errc::kAlreadyExists, "object {} exists already", name.key);
     objects_[name.key].known.created_ms = ++clock_;
     return {};
