@@ -243,10 +243,9 @@ void DeviceServers::move_to_own_server(const std::string& tenant, Server& from) 
     }
     open_constants(session);
   }
-  for (auto& [place, own] : servers_) {
-    if (place.domain != tenant) continue;
-    for (const InvocationId id : own.unsent) open_inputs(calls_.at(id), {});
-  }
+  const auto own = servers_.find({from.place.gpu, tenant});
+  if (own == servers_.end()) return;
+  for (const InvocationId id : own->second.unsent) open_inputs(calls_.at(id), {});
 }
 
 void DeviceServers::restart_after(Server& server, Duration wait) {

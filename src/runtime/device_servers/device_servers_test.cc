@@ -43,6 +43,7 @@ class MapOfObjects final : public ObjectSource {
   void erase(const std::string& key) { objects_.erase(key); }
   bool is_on_device(const std::string& key) { return objects_.at(key).known.on_device; }
   int opened = 0;
+  std::function<void()> before_fetch;  // of an output, from its device
 
   std::optional<Known> look_up(const ObjectKey& name) override {
     const auto found = objects_.find(name.key);
@@ -59,6 +60,7 @@ class MapOfObjects final : public ObjectSource {
       UniqueFd destination(::memfd_create("fetched", MFD_CLOEXEC));
       FL_CHECK(::ftruncate(destination.get(), stored.known.bytes.count()) == 0);
       UniqueFd ours(::fcntl(destination.get(), F_DUPFD_CLOEXEC, 0));
+      if (before_fetch) before_fetch();
       stored.fetch(std::move(destination),
                    [this, name, done, file = std::make_shared<UniqueFd>(std::move(ours))](Status fetched) {
                      if (!fetched) return done(fail(fetched.error()));
@@ -794,6 +796,81 @@ TEST_F(SharedServerTest, CallsRunBesideATrialAndItsSessionMayStopOrMoveToTheNext
   ::kill(static_cast<pid_t>(view().pid), SIGKILL);
   run_until([&] { return nexts_[moves] == 1; });
   EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
+}
+
+TEST_F(SharedServerTest, WhoEndsItGetsOneOfItsOwnAndEndsThatFromThenOn) {
+  objects_.put("w", floats(0));
+  std::string traps = kKernels;
+  traps.replace(traps.find("mov.u64 %rd1, 64;"), 17, "trap;");
+  const InstanceId good = ready(affine(1), "tenant-a");
+  const InstanceId bad = ready(only("wild"), "tenant-b", traps);
+  EXPECT_TRUE(run(bad, {}).is_error);
+  EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
+  const std::uint64_t restarts = view().restarts;  // of "*", which comes first
+  for (int i = 0; i < 3; ++i) {
+    const InvocationId fault = send(bad, {});
+    EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
+    EXPECT_TRUE(answer(fault).is_error);
+  }
+  ASSERT_EQ(servers_->views().size(), 2u);
+  EXPECT_EQ(view().tenant, DeviceServers::kAllTenants);
+  EXPECT_EQ(view().restarts, restarts) << "its faults are its own now";
+  EXPECT_EQ(servers_->views()[1].tenant, "tenant-b");
+  EXPECT_GE(servers_->views()[1].restarts, 3u);
+}
+
+TEST_F(SharedServerTest, ARegistrationThatEndsItIsASuspectAsACallIs) {
+  objects_.put("w", floats(0));
+  const InstanceId good = ready(affine(1), "tenant-a");
+  const auto server = static_cast<pid_t>(view().pid);
+  ::kill(server, SIGSTOP);  // so that the registration is what it does when it ends
+  const InstanceId bad = begin(affine(2), "tenant-b");
+  for (int i = 0; i < 100; ++i) {
+    io_.restart();
+    io_.poll();
+  }
+  ::kill(server, SIGKILL);
+  run_until([&] { return nexts_[bad] == 1; });
+  ASSERT_EQ(servers_->views().size(), 2u);
+  EXPECT_EQ(servers_->views()[1].tenant, "tenant-b");
+  EXPECT_EQ(output(run(bad, with_x(floats(1)))), floats(2, 3));
+  EXPECT_EQ(output(run(good, with_x(floats(1)))), floats(1, 2));
+}
+
+TEST_F(SharedServerTest, WhatItAnsweredSurvivesIt) {
+  objects_.put("w", floats(0));
+  const InstanceId instance = ready(affine(2), "default");
+  KernelTaskCall call = with_x(floats(1));
+  call.outputs = {{2, "y", ""}};
+  ASSERT_FALSE(run(instance, call).is_error);
+  ::kill(static_cast<pid_t>(view().pid), SIGKILL);
+  run_until([&] { return view().restarts == 1; });
+  EXPECT_EQ(fetched("y"), floats(2, 3));
+}
+
+TEST_F(SharedServerTest, ACallRunsAgainWhoseServerEndsBeforeItsOutputsAreKept) {
+  objects_.put("w", floats(0));
+  const InstanceId instance = ready(affine(2), "default");
+  objects_.before_fetch = [this, ends = 2]() mutable {
+    if (ends-- > 0) ::kill(static_cast<pid_t>(view().pid), SIGKILL);
+  };
+  KernelTaskCall call = with_x(floats(1));
+  call.outputs = {{2, "y", ""}};
+  EXPECT_FALSE(run(instance, call).is_error);
+  EXPECT_EQ(fetched("y"), floats(2, 3));
+  EXPECT_EQ(view().restarts, 2u);
+}
+
+TEST_F(DeviceServersTest, AServerThatEndsAgainAndAgainWaitsLongerAndLonger) {
+  objects_.put("w", floats(0));
+  const InstanceId instance = ready(affine(1));
+  const Instant begin = monotonic_now();
+  for (std::uint64_t ends = 1; ends <= 4; ++ends) {
+    ::kill(static_cast<pid_t>(view().pid), SIGKILL);
+    run_until([&] { return view().restarts == ends; });
+    EXPECT_EQ(output(run(instance, with_x(floats(1)))), floats(1, 2));
+  }
+  EXPECT_GE(monotonic_now() - begin, 700ms);  // 0, 100, 200 and 400 ms
 }
 
 }  // namespace
