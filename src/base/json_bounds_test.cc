@@ -36,7 +36,8 @@ TEST(JsonBounds, WhatAStringHoldsIsNoStructure) {
 }
 
 TEST(JsonBounds, WhatIsNotJsonEnds) {
-  for (const char* const text : {"", "]]]]", "\"", "\"\\", "[\"", "}{", "\\\""}) EXPECT_EQ(message(text, {}), "") << text;
+  for (const char* const text : {"", "]]]]", "\"", "\"\\", "[\"", "}{", "\\\""})
+    EXPECT_EQ(message(text, {}), "") << text;
 }
 
 }  // namespace

@@ -13,16 +13,18 @@ TenantWorker::~TenantWorker() {
 
 Status TenantWorker::run(const std::string& tenant, Bytes bytes, Job job) {
   if (bytes_ + bytes > limits_.bytes) {
-    return fail(Errc::kResourceExhausted, "requests of {:.0f} MiB are being read, at most {:.0f} MiB are possible; retry later",
-                bytes_.mib(), limits_.bytes.mib());
+    return fail(Errc::kResourceExhausted,
+                "requests of {:.0f} MiB are being read, at most {:.0f} MiB are possible; retry later", bytes_.mib(),
+                limits_.bytes.mib());
   }
   const auto known = held_.find(tenant);
   const Held held = known == held_.end() ? Held() : known->second;
   if (held.jobs >= limits_.jobs_of_tenant || held.bytes + bytes > limits_.bytes_of_tenant) {
-    return fail(Errc::kResourceExhausted,
-                "{} requests of tenant '{}' with {:.0f} MiB are being read, at most {} with {:.0f} MiB are possible; retry "
-                "later",
-                held.jobs, tenant, held.bytes.mib(), limits_.jobs_of_tenant, limits_.bytes_of_tenant.mib());
+    return fail(
+        Errc::kResourceExhausted,
+        "{} requests of tenant '{}' with {:.0f} MiB are being read, at most {} with {:.0f} MiB are possible; retry "
+        "later",
+        held.jobs, tenant, held.bytes.mib(), limits_.jobs_of_tenant, limits_.bytes_of_tenant.mib());
   }
   held_[tenant] = {held.jobs + 1, held.bytes + bytes};
   bytes_ += bytes;
@@ -36,14 +38,14 @@ Status TenantWorker::run(const std::string& tenant, Bytes bytes, Job job) {
 void TenantWorker::start_next() {
   const auto id = turns_.take_next();
   if (!id) return;
-  boost::asio::post(thread_, [this, id = *id, job = std::move(pieces_.at(*id).job),
-                              alive = std::weak_ptr<int>(alive_)]() mutable {
-    auto then = job();
-    // The job goes with what follows it, on the loop: what it holds may be the loop's.
-    boost::asio::post(io_, [this, id, alive, job = std::move(job), then = std::move(then)] {
-      if (!alive.expired()) end(id, then);
-    });
-  });
+  boost::asio::post(
+      thread_, [this, id = *id, job = std::move(pieces_.at(*id).job), alive = std::weak_ptr<int>(alive_)]() mutable {
+        auto then = job();
+        // The job goes with what follows it, on the loop: what it holds may be the loop's.
+        boost::asio::post(io_, [this, id, alive, job = std::move(job), then = std::move(then)] {
+          if (!alive.expired()) end(id, then);
+        });
+      });
 }
 
 void TenantWorker::end(std::uint64_t id, const std::function<void()>& then) {

@@ -102,7 +102,7 @@ class FileObjectStore final : public ObjectStore {
     bool reserved = false;  // stays one when it is abandoned, too
     ObjectInfo info;
     ObjectContents::Id bytes = 0;  // has_bytes()
-    store::QuotaClaim claim;              // for bytes that are not here yet
+    store::QuotaClaim claim;       // for bytes that are not here yet
     Fetch fetch;
     Error failure;
     std::vector<Waiter> waiters;

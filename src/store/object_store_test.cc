@@ -336,7 +336,8 @@ TEST_F(ObjectStoreTest, WhatIsPromisedCanBeFetchedHoweverMuchElseCame) {
   settings.tenant_quota = kib(150);
   reopen();
   ASSERT_TRUE(store->expect({tenant, "out"}, kib(80)));
-  ASSERT_TRUE(store->promise({tenant, "out"}, kib(80), [](UniqueFd, const std::function<void(Status)>& done) { done({}); }));
+  ASSERT_TRUE(
+      store->promise({tenant, "out"}, kib(80), [](UniqueFd, const std::function<void(Status)>& done) { done({}); }));
   EXPECT_TRUE(put("a", std::string(60 << 10, 'a')));
   EXPECT_EQ(put("b", std::string(60 << 10, 'b')).error().code, Errc::kResourceExhausted);
   EXPECT_TRUE(open("out"));

@@ -282,8 +282,8 @@ void DeviceServers::keep_outputs(Call& call, Answer reply) {
   const auto kept = std::make_shared<Answer>(std::move(reply));  // shared by the outputs of the call
   for (const ObjectKey& name : names) {
     objects_.open(name, call.deadline - monotonic_now(),
-                  [this, invocation, opening, kept, alive = std::weak_ptr<int>(alive_)](
-                      const Result<ObjectSource::Opened>& opened) {
+                  [this, invocation, opening, kept,
+                   alive = std::weak_ptr<int>(alive_)](const Result<ObjectSource::Opened>& opened) {
                     if (alive.expired()) return;
                     const auto found = calls_.find(invocation);
                     if (found == calls_.end() || found->second.openings != opening) return;

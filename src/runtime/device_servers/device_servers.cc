@@ -120,19 +120,20 @@ void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
   const auto session = sessions_.find(instance);
   if (session == sessions_.end()) return;
   session->second.on_trial = true;
-  trials_.start({.instance = instance,
-                 .gpu = server.place.gpu,
-                 .tenant = session->second.spec.tenant,
-                 .environment = server.environment,
-                 .trial = std::move(frame)},
-                [this, instance, place = server.place, generation = server.generation](const wire::FrameToServer& said) {
-                  const auto found = servers_.find(place);
-                  if (found == servers_.end() || found->second.generation != generation) return;
-                  const auto waiting = sessions_.find(instance);
-                  const bool is_over = std::holds_alternative<wire::TrialEnded>(said);
-                  if (waiting != sessions_.end()) waiting->second.on_trial = !is_over;
-                  if (found->second.process) found->second.process->send(said);
-                });
+  trials_.start(
+      {.instance = instance,
+       .gpu = server.place.gpu,
+       .tenant = session->second.spec.tenant,
+       .environment = server.environment,
+       .trial = std::move(frame)},
+      [this, instance, place = server.place, generation = server.generation](const wire::FrameToServer& said) {
+        const auto found = servers_.find(place);
+        if (found == servers_.end() || found->second.generation != generation) return;
+        const auto waiting = sessions_.find(instance);
+        const bool is_over = std::holds_alternative<wire::TrialEnded>(said);
+        if (waiting != sessions_.end()) waiting->second.on_trial = !is_over;
+        if (found->second.process) found->second.process->send(said);
+      });
 }
 
 void DeviceServers::on(Server&, wire::VariablesPlaced& frame) {
@@ -217,7 +218,8 @@ void DeviceServers::recover(Server& server, const ServerRecovery::End& end, cons
       restart_after(server, next->after);
     } else {
       const std::set<InstanceId> sessions = server.sessions;
-      for (const InstanceId instance : sessions) end_session(instance, "the device server does not start: " + reason, "");
+      for (const InstanceId instance : sessions)
+        end_session(instance, "the device server does not start: " + reason, "");
       servers_.erase(Place(server.place));
     }
   }

@@ -160,10 +160,9 @@ void ModuleTrials::on_ended(Trial& trial, const wire::TrialEnded& ended) {
 void ModuleTrials::on_gone(std::uint64_t id, const std::string& reason) {
   Trial& trial = trials_.at(id);
   const char* const doing = trial.phase == Phase::kLoading ? "loaded" : "fenced";
-  const std::string what = trial.late
-                               ? fmt::format("had not {} it after {:.3g} s and was ended", doing,
-                                             to_seconds(options_.patience))
-                               : fmt::format("ended ({}) while it was {}", reason, doing);
+  const std::string what =
+      trial.late ? fmt::format("had not {} it after {:.3g} s and was ended", doing, to_seconds(options_.patience))
+                 : fmt::format("ended ({}) while it was {}", reason, doing);
   if (trial.tell) spdlog::warn("tenant {}: the trial of a module {}", trial.request.tenant, what);
   answer(trial,
          fmt::format("it was {} in a process of its own first, which {}; no device server has loaded it", doing, what),

@@ -196,8 +196,9 @@ TEST_F(ModuleTrialsTest, WhatPassedIsFencedAgainButNotLoaded) {
 TEST_F(ModuleTrialsTest, WhatCannotBeFencedIsToldOfItsModule) {
   range_base_ = kBase;
   places_ = {0, 0};
-  start(1, {"x", "y"}, ".version 6.0\n.target sm_70\n.address_size 64\n.func foo();\n.alias foo, nothere;\n"
-                       ".visible .entry f() { ret; }\n");
+  start(1, {"x", "y"},
+        ".version 6.0\n.target sm_70\n.address_size 64\n.func foo();\n.alias foo, nothere;\n"
+        ".visible .entry f() { ret; }\n");
   EXPECT_EQ(end_of(1).module, 0U);
   EXPECT_THAT(end_of(1).error, AllOf(HasSubstr("cannot be fenced"), HasSubstr("alias 'foo'")));
   EXPECT_FALSE(fenced_.contains(1));

@@ -11,9 +11,8 @@ std::vector<ServerRecovery::Action> ServerRecovery::on_end(const End& end) {
     return actions;
   }
   const bool sessions_are_suspects = !end.names_calls && !end.registering.empty();
-  const std::size_t suspects =
-      sessions_are_suspects ? end.registering.size() + end.calls.size()
-                            : (end.names_calls ? end.named.size() : end.calls.size());
+  const std::size_t suspects = sessions_are_suspects ? end.registering.size() + end.calls.size()
+                                                     : (end.names_calls ? end.named.size() : end.calls.size());
   bool is_settled = false;  // the cause is gone from this server
   for (const SentCall& call : end.calls) {
     if (sessions_are_suspects) {

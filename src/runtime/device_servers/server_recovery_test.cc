@@ -30,7 +30,10 @@ ServerRecovery::RegisteringSession session(std::uint64_t id, const std::string& 
 }
 ServerRecovery::End end_of_shared(std::vector<ServerRecovery::SentCall> calls,
                                   std::vector<ServerRecovery::RegisteringSession> registering = {}) {
-  return {.now = kStart + 1s, .was_ready = true, .is_shared = true, .calls = std::move(calls),
+  return {.now = kStart + 1s,
+          .was_ready = true,
+          .is_shared = true,
+          .calls = std::move(calls),
           .registering = std::move(registering)};
 }
 ServerRecovery::End naming(ServerRecovery::End end, std::set<InvocationId> named) {
@@ -50,19 +53,21 @@ Duration wait_after(ServerRecovery& recovery, const ServerRecovery::End& end) {
 
 TEST(ServerRecovery, TheOnlyCallThatAFaultNamesHasCausedIt) {
   EXPECT_THAT(after(naming(end_of_shared({call(1, "a"), call(2, "b")}), {InvocationId(1)})),
-              ElementsAre(Action(Fail{InvocationId(1)}), Action(QuarantineOf{"a"}), Action(Send{InvocationId(2), false}),
-                          Action(Restart{0s})));
+              ElementsAre(Action(Fail{InvocationId(1)}), Action(QuarantineOf{"a"}),
+                          Action(Send{InvocationId(2), false}), Action(Restart{0s})));
 }
 
 TEST(ServerRecovery, OneOfSeveralRunsAgainAloneAndFailsTheSecondTime) {
-  EXPECT_THAT(after(naming(end_of_shared({call(1, "a"), call(2, "b")}), {InvocationId(1), InvocationId(2)})),
-              ElementsAre(Action(Send{InvocationId(1), true}), Action(Send{InvocationId(2), true}), Action(Restart{0s})));
+  EXPECT_THAT(
+      after(naming(end_of_shared({call(1, "a"), call(2, "b")}), {InvocationId(1), InvocationId(2)})),
+      ElementsAre(Action(Send{InvocationId(1), true}), Action(Send{InvocationId(2), true}), Action(Restart{0s})));
   EXPECT_THAT(after(end_of_shared({call(1, "a", 1)})),
               ElementsAre(Action(Fail{InvocationId(1)}), Action(QuarantineOf{"a"}), Action(Restart{0s})));
 }
 
 TEST(ServerRecovery, AnEndWithoutAWordSuspectsEveryCall) {
-  EXPECT_THAT(after(end_of_shared({call(1, "a")})), ElementsAre(Action(Send{InvocationId(1), true}), Action(Restart{0s})));
+  EXPECT_THAT(after(end_of_shared({call(1, "a")})),
+              ElementsAre(Action(Send{InvocationId(1), true}), Action(Restart{0s})));
 }
 
 TEST(ServerRecovery, WhoIsGivenUpIsForgottenButNotForgiven) {
@@ -109,7 +114,8 @@ TEST(ServerRecovery, TwoEndsSettleWhichOfManyRegistrationsItWas) {
     for (int ends = 0; ends < 2 && !is_alone; ++ends) {
       for (const Action& action : recovery.on_end(end_of_shared({}, registering))) {
         is_alone |= action == Action(QuarantineOf{"culprit"});
-        EXPECT_FALSE(std::holds_alternative<EndSession>(action)) << "a session of a shared server ends in its own first";
+        EXPECT_FALSE(std::holds_alternative<EndSession>(action))
+            << "a session of a shared server ends in its own first";
         if (const auto* again = std::get_if<Suspect>(&action)) ++registering[again->session.value() - 1].suspected;
       }
     }
