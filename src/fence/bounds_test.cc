@@ -56,28 +56,23 @@ const Family kFamilies[] = {
      }},
     {"PointersToVariables", 10'000,
      [](std::size_t n) {
-       return module_of(
-           repeated(n, [](std::size_t i) { return fmt::format(".global .u64 v{} = v{};\n", i, i / 2); }), "");
+       return module_of(repeated(n, [](std::size_t i) { return fmt::format(".global .u64 v{} = v{};\n", i, i / 2); }),
+                        "");
      }},
     {"ChainOfCalls", 5'000,
      [](std::size_t n) {
-       return module_of(".func f0() { .local .b32 x; ret; }\n" + repeated(n,
-                                                                           [](std::size_t i) {
-                                                                             return fmt::format(
-                                                                                 ".func f{}() {{ call f{}; ret; }}\n",
-                                                                                 i + 1, i);
-                                                                           }),
-                        "");
+       return module_of(
+           ".func f0() { .local .b32 x; ret; }\n" +
+               repeated(n, [](std::size_t i) { return fmt::format(".func f{}() {{ call f{}; ret; }}\n", i + 1, i); }),
+           "");
      }},
     {"ChainOfCallsBackwards", 5'000,
      [](std::size_t n) {
-       return module_of(repeated(n + 1, [](std::size_t i) { return fmt::format(".func f{}();\n", i); }) +
-                            repeated(n,
-                                     [](std::size_t i) {
-                                       return fmt::format(".func f{}() {{ call f{}; ret; }}\n", i, i + 1);
-                                     }) +
-                            fmt::format(".func f{}() {{ .local .b32 x; ret; }}\n", n),
-                        "");
+       return module_of(
+           repeated(n + 1, [](std::size_t i) { return fmt::format(".func f{}();\n", i); }) +
+               repeated(n, [](std::size_t i) { return fmt::format(".func f{}() {{ call f{}; ret; }}\n", i, i + 1); }) +
+               fmt::format(".func f{}() {{ .local .b32 x; ret; }}\n", n),
+           "");
      }},
     {"IndirectCallsOfAFunction", 3'000,
      [](std::size_t n) {
@@ -92,7 +87,8 @@ const Family kFamilies[] = {
     {"PrototypesThatFitNothing", 3'000,
      [](std::size_t n) {
        return module_of(functions(n), addresses_of(n) + repeated(n, [](std::size_t i) {
-                                        return fmt::format("P{0}: .callprototype _ (.param .b32 _);\ncall %rd2, P{0};\n", i);
+                                        return fmt::format(
+                                            "P{0}: .callprototype _ (.param .b32 _);\ncall %rd2, P{0};\n", i);
                                       }));
      }},
     {"CallsByATableOfNobody", 3'000,
@@ -117,7 +113,8 @@ const Family kFamilies[] = {
     {"LocalPointers", 5'000,
      [](std::size_t n) {
        return module_of("", repeated(n, [](std::size_t i) {
-                          return fmt::format("{{ .local .b64 x{0}; .reg .b64 %q; mov.u64 %q, x{0}; st.local.u32 [%q], 1; }}\n", i);
+                          return fmt::format(
+                              "{{ .local .b64 x{0}; .reg .b64 %q; mov.u64 %q, x{0}; st.local.u32 [%q], 1; }}\n", i);
                         }));
      }},
     {"Scopes", 3'000,
@@ -159,8 +156,8 @@ TEST_P(Bounds, FourTimesTheModuleIsNotTenTimesTheWork) {
     least_large = std::min(least_large, seconds_for(large));
   }
   const double growth = static_cast<double>(large.size()) / static_cast<double>(small.size());
-  EXPECT_LE(least_large / least_small, 2 * growth) << least_small << " s for " << small.size() << " bytes, "
-                                                   << least_large << " s for " << large.size();
+  EXPECT_LE(least_large / least_small, 2 * growth)
+      << least_small << " s for " << small.size() << " bytes, " << least_large << " s for " << large.size();
 }
 
 INSTANTIATE_TEST_SUITE_P(Fence, Bounds, ::testing::ValuesIn(kFamilies),
@@ -200,15 +197,15 @@ TEST(FenceBounds, AnAliasOfWhatIsNotThereIsRefused) {
 }
 
 TEST(FenceBounds, AnAliasOfAFunctionIsThatFunction) {
-  const Result<FencedModule> fenced =
-      fence_ptx(module_of(functions(1) + ".func foo();\n.alias foo, f0;\n", "call foo;\nmov.u64 %rd2, foo;\n"), kOptions);
+  const Result<FencedModule> fenced = fence_ptx(
+      module_of(functions(1) + ".func foo();\n.alias foo, f0;\n", "call foo;\nmov.u64 %rd2, foo;\n"), kOptions);
   ASSERT_TRUE(fenced) << fenced.error().message;
   EXPECT_THAT(fenced->ptx, HasSubstr("call f0;"));
 }
 
 TEST(FenceBounds, TwoFunctionsOfOneNameAreRefused) {
-  const Result<FencedModule> fenced = fence_ptx(
-      module_of(".func f() { .local .b8 x[64]; ret; }\n.func f() { .local .b8 x[4]; ret; }\n", ""), kOptions);
+  const Result<FencedModule> fenced =
+      fence_ptx(module_of(".func f() { .local .b8 x[64]; ret; }\n.func f() { .local .b8 x[4]; ret; }\n", ""), kOptions);
   ASSERT_FALSE(fenced);
   EXPECT_THAT(fenced.error().message, HasSubstr("function 'f', line 5: the module has two functions of that name"));
 }

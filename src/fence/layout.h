@@ -31,8 +31,8 @@ struct Layout {
   std::map<std::string_view, const Function*> functions;  // definitions before declarations; aliases, too
   std::map<std::string_view, std::uint64_t> function_ids;
   std::map<Shape, std::vector<std::string_view>> functions_of_shape;  // those of function_ids
-  std::map<std::string_view, Frame> frames;  // by function
-  std::uint64_t arena_bytes = 0;             // a power of two; 0: the module has no .local variable
+  std::map<std::string_view, Frame> frames;                           // by function
+  std::uint64_t arena_bytes = 0;  // a power of two; 0: the module has no .local variable
 
   const Function* function(std::string_view name) const;
 };

@@ -64,8 +64,8 @@ const std::vector<std::string_view>& FunctionRewriter::possible_targets(std::siz
   static const std::vector<std::string_view> kNone;
   const Item& item = function_.items[table];
   if (item.kind == Item::Kind::kPrototype) {
-    const auto found = layout_.functions_of_shape.find(
-        shape_of(function_.prototypes[static_cast<std::size_t>(item.index)]));
+    const auto found =
+        layout_.functions_of_shape.find(shape_of(function_.prototypes[static_cast<std::size_t>(item.index)]));
     return found == layout_.functions_of_shape.end() ? kNone : found->second;
   }
   const auto [known, is_new] = functions_of_table_.try_emplace(table);

@@ -61,7 +61,7 @@ class ObjectLedger {
   // request(): who cannot be kept is refused before it is made.
   Status claim(const std::string& tenant, Bytes bytes);
   void unclaim(const std::string& tenant, Bytes bytes);  // REQUIRES: claimed
-  void written_by_client(Id id);  // the store goes on with it
+  void written_by_client(Id id);                         // the store goes on with it
   // Of one on disk. Grant or Refuse follows; refused, it stays on disk.
   void request_back(Id id, Actions& out);
   void back_failed(Id id, Actions& out);

@@ -112,7 +112,8 @@ Status DeviceObjects::fill_variables(CUdeviceptr address, std::uint64_t bytes, c
   const CUstream stream = copies_->stream(CopyLane::kSmall);
   CUresult code = cuda_.fill_zero(address, bytes, stream);
   for (const auto& piece : pieces) {
-    if (code == CUDA_SUCCESS) code = cuda_.copy_in(address + piece.offset, piece.bytes.data(), piece.bytes.size(), stream);
+    if (code == CUDA_SUCCESS)
+      code = cuda_.copy_in(address + piece.offset, piece.bytes.data(), piece.bytes.size(), stream);
   }
   if (Status copied = cuda_.check(code, "copy a module's variables"); !copied) return copied;
   return cuda_.synchronize(stream);

@@ -72,8 +72,8 @@ void TaskExecutor::on(wire::ModulesMeasured& frame, std::span<const UniqueFd>) {
   wire::VariablesPlaced placed{.session = frame.session, .addresses = {}, .to_load = {}};
   for (std::size_t i = 0; i < registration.on_trial.size(); ++i) {
     const std::string key = module_key(registration, registration.on_trial[i]);
-    const auto address = with_room(
-        [&] { return fenced_.place(monotonic_now(), registration.range, key, frame.variable_bytes[i]); });
+    const auto address =
+        with_room([&] { return fenced_.place(monotonic_now(), registration.range, key, frame.variable_bytes[i]); });
     if (!address) return end_trial(frame.session, of_module(registration, i, address.error()));
     placed.addresses.push_back(*address);
   }

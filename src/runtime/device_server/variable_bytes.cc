@@ -28,8 +28,8 @@ Result<VariablePieces> joined(const VariablePieces& pieces, std::uint64_t bytes,
   for (const auto& piece : pieces) {
     const std::uint64_t size = piece.bytes.size();
     if (piece.offset < end || piece.offset > bytes || size > bytes - piece.offset) {
-      return fail(Errc::kCorrupt, "a piece of {} bytes at {} is not behind {} and within the {} bytes of variables", size,
-                  piece.offset, end, bytes);
+      return fail(Errc::kCorrupt, "a piece of {} bytes at {} is not behind {} and within the {} bytes of variables",
+                  size, piece.offset, end, bytes);
     }
     end = piece.offset + size;
     if (all.empty() || end - all.back().offset > most) {

@@ -50,10 +50,10 @@ struct SessionSpec {
 
 struct DeviceServersOptions {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments;                  // of every server: library, sizes, eviction, isolation
-  bool one_for_all = false;                            // tenants, on each GPU: REQUIRES servers that fence addresses
-  Duration patience = std::chrono::seconds(10);        // for the constants of a session
-  Duration idle_limit = std::chrono::seconds(60);      // a server without sessions ends, unless it holds outputs
+  std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
+  bool one_for_all = false;                        // tenants, on each GPU: REQUIRES servers that fence addresses
+  Duration patience = std::chrono::seconds(10);    // for the constants of a session
+  Duration idle_limit = std::chrono::seconds(60);  // a server without sessions ends, unless it holds outputs
   ServerRecovery::Options recovery;
   Duration quarantine = std::chrono::minutes(10);      // a server of one's own for who ended one of all tenants
   Duration trial_patience = std::chrono::seconds(30);  // for a module, where servers ask for trials
@@ -106,7 +106,7 @@ class DeviceServers {
     std::unique_ptr<ServerProcess> process;
     bool ready = false;
     ServerRecovery recovery;
-    std::uint64_t generation = 0;  // of its process; no two processes have one number
+    std::uint64_t generation = 0;                        // of its process; no two processes have one number
     std::unique_ptr<boost::asio::steady_timer> restart;  // there while the next process waits to be started
     View view;
     std::set<InstanceId> sessions;
@@ -159,10 +159,10 @@ class DeviceServers {
     Instant begun;
     Duration data_layer{0};
     Instant deadline;
-    int suspected = 0;      // so many servers ended while it ran
-    int reopened = 0;       // inputs or constants were missing, or outputs were lost before they were kept
+    int suspected = 0;        // so many servers ended while it ran
+    int reopened = 0;         // inputs or constants were missing, or outputs were lost before they were kept
     std::size_t keeping = 0;  // outputs whose bytes are on their way to the data layer
-    bool given_up = false;  // nobody waits for its answer
+    bool given_up = false;    // nobody waits for its answer
   };
 
   Server& server_for(const SessionSpec& spec);

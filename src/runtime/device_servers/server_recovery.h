@@ -52,10 +52,10 @@ class ServerRecovery {
   struct End {
     Instant now;
     bool was_ready = false;
-    bool is_shared = false;             // by several tenants
-    bool names_calls = false;           // the server said which calls were on the device when it faulted
-    std::set<InvocationId> named;       // those
-    std::vector<SentCall> calls;        // that were not answered
+    bool is_shared = false;        // by several tenants
+    bool names_calls = false;      // the server said which calls were on the device when it faulted
+    std::set<InvocationId> named;  // those
+    std::vector<SentCall> calls;   // that were not answered
     std::vector<RegisteringSession> registering;
   };
 
