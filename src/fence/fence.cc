@@ -1,5 +1,6 @@
 #include "fence/fence.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t kSmallestRange = 64 << 10;
 constexpr std::uint64_t kLargestGuard = 16 << 20;
 constexpr std::uint64_t kVariablesAlignment = 4096;
+constexpr std::size_t kLongestMessage = 1000;  // a refusal quotes the instruction, which may be as long as the module
 
 Status check(const FenceOptions& options) {
   if (!std::has_single_bit(options.bytes) || options.bytes < kSmallestRange) {
@@ -52,8 +54,9 @@ std::string head_of(const Function& function, const Layout& layout) {
 
 class ModuleFencer {
  public:
-  ModuleFencer(const Module& module, const Layout& layout, const FenceOptions& options)
-      : module_(module), layout_(layout), options_(options) {}
+  // The fenced text has at most `most_bytes`.
+  ModuleFencer(const Module& module, const Layout& layout, const FenceOptions& options, std::size_t most_bytes)
+      : module_(module), layout_(layout), options_(options), most_bytes_(most_bytes) {}
 
   Result<FencedModule> run() {
     out_.ptx = module_.header;
@@ -65,6 +68,7 @@ class ModuleFencer {
       if (!done) return tl::unexpected<Error>(done.error());
     }
     for (const Alias& alias : module_.aliases) out_.ptx += fmt::format(".alias {}, {};\n", alias.name, alias.target);
+    if (out_.ptx.size() > most_bytes_) return fail(Errc::kTooLarge, "{}", too_large());
     for (const auto& [name, place] : layout_.placed) out_.placed.push_back(place);
     out_.variables = layout_.image;
     return std::move(out_);
@@ -76,7 +80,7 @@ class ModuleFencer {
       declare(function);
       return {};
     }
-    FunctionRewriter rewriter(function, layout_, options_);
+    FunctionRewriter rewriter(function, layout_, options_, most_bytes_ - std::min(most_bytes_, out_.ptx.size()));
     Result<std::string> body = rewriter.run();
     if (!body) return tl::unexpected<Error>(body.error());
     out_.ptx += head_of(function, layout_) + "\n" + *body;
@@ -85,7 +89,7 @@ class ModuleFencer {
   }
 
   void declare(const Function& function) {
-    const Function* known = layout_.function(function.name);
+    const Function* const known = layout_.function(function.name);
     if (known->has_body) {
       out_.ptx += head_of(function, layout_) + ";\n";
     } else if (known == &function && (function.name == "vprintf" || function.name == "__assertfail")) {
@@ -98,21 +102,50 @@ class ModuleFencer {
   const Module& module_;
   const Layout& layout_;
   const FenceOptions& options_;
+  const std::size_t most_bytes_;
   FencedModule out_;
 };
 
-}  // namespace
-
-Result<FencedModule> fence_ptx(std::string_view ptx, const FenceOptions& given) {
-  FenceOptions options = given;
+// The options with their default, if they are valid.
+Result<FenceOptions> complete(FenceOptions options) {
   if (options.variables_address == 0) options.variables_address = options.base;
   const Status valid = check(options);
-  if (!valid) return tl::unexpected<Error>(valid.error());
+  if (!valid) return fail(valid.error());
+  return options;
+}
+
+Result<FencedModule> fence_all(std::string_view ptx, const FenceOptions& given) {
+  const auto options = complete(given);
+  if (!options) return fail(options.error());
   const Result<Module> module = parse_ptx(ptx);
-  if (!module) return tl::unexpected<Error>(module.error());
-  const Result<Layout> layout = lay_out(*module, options);
-  if (!layout) return tl::unexpected<Error>(layout.error());
-  return ModuleFencer(*module, *layout, options).run();
+  if (!module) return fail(module.error());
+  const Result<Layout> layout = lay_out(*module, *options);
+  if (!layout) return fail(layout.error());
+  return ModuleFencer(*module, *layout, *options, most_fenced_bytes(ptx.size())).run();
+}
+
+Result<std::uint64_t> measure(std::string_view ptx, const FenceOptions& given) {
+  const auto options = complete(given);
+  if (!options) return fail(options.error());
+  const Result<Module> module = parse_ptx(ptx);
+  if (!module) return fail(module.error());
+  return variable_bytes(*module, *options);
+}
+
+template <typename T>
+Result<T> with_short_message(Result<T> result) {
+  if (result || result.error().message.size() <= kLongestMessage) return result;
+  return fail(result.error().code, "{}...", result.error().message.substr(0, kLongestMessage));
+}
+
+}  // namespace
+
+Result<FencedModule> fence_ptx(std::string_view ptx, const FenceOptions& options) {
+  return with_short_message(fence_all(ptx, options));
+}
+
+Result<std::uint64_t> measure_variables(std::string_view ptx, const FenceOptions& options) {
+  return with_short_message(measure(ptx, options));
 }
 
 }  // namespace fairlead::fence

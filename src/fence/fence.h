@@ -58,7 +58,17 @@ struct FencedModule {
   std::vector<std::string> notes;  // what behaves otherwise than written: printf
 };
 
-// The fenced module, or kInvalidArgument that names function, line, instruction and reason.
+// What fencing takes is bounded by what came in: time and memory are linear in the text, and the fenced text has at most
+// most_fenced_bytes(). A module that would become larger is refused.
+constexpr std::size_t most_fenced_bytes(std::size_t bytes) {
+  return 4 * bytes + (std::size_t{64} << 10);
+}
+
+// The fenced module, or kInvalidArgument that names function, line, instruction and reason; kTooLarge names the bound.
+// `ptx` may be anything: what is no PTX is refused.
 Result<FencedModule> fence_ptx(std::string_view ptx, const FenceOptions& options);
+// The size of FencedModule::variables, before it is known where they will be. Errors as above; a module that has a size may
+// still be refused.
+Result<std::uint64_t> measure_variables(std::string_view ptx, const FenceOptions& options);
 
 }  // namespace fairlead::fence

@@ -1,4 +1,5 @@
-// libFuzzer: any text is either refused with a message or fenced, and what is fenced has no access without a fence.
+// libFuzzer: any text is either refused with a message or fenced, and what is fenced has no access without a fence and is
+// no larger than the fence promises.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const FenceOptions options{.base = 0x700000000000, .bytes = std::uint64_t{1} << 32};
   const auto fenced = fence_ptx({reinterpret_cast<const char*>(data), size}, options);
   if (!fenced && fenced.error().message.empty()) std::abort();
+  if (fenced && fenced->ptx.size() > most_fenced_bytes(size)) std::abort();
   if (fenced && !testing::unfenced_access(fenced->ptx, options).empty()) std::abort();
   return 0;
 }

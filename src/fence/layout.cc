@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 #include <utility>
 
+#include "fence/call_graph.h"
 #include "fence/instruction_set.h"
 #include "fence/parser.h"
 
@@ -32,23 +34,56 @@ class LayoutBuilder {
   LayoutBuilder(const Module& module, const FenceOptions& options) : module_(module), options_(options) {}
 
   Result<Layout> run() {
-    name_functions();
+    Status done = name_functions();
+    if (!done) return tl::unexpected<Error>(done.error());
     number_functions();
     out_.consts_are_placed = takes_address_of_const();
-    Status done = place_variables();
+    done = place_variables();
+    out_.image.resize(done ? bytes_ : 0);
     if (done) done = fill_image();
     if (done) done = lay_out_frames();
     if (!done) return tl::unexpected<Error>(done.error());
     return std::move(out_);
   }
 
+  Result<std::uint64_t> measure() {
+    out_.consts_are_placed = takes_address_of_const();
+    const Status placed = place_variables();
+    if (!placed) return tl::unexpected<Error>(placed.error());
+    return bytes_;
+  }
+
  private:
-  void name_functions() {
+  Status name_functions() {
     for (const Function& function : module_.functions) {
       const Function*& known = out_.functions[function.name];
+      if (known != nullptr && known->has_body && function.has_body) {
+        return fail(Errc::kInvalidArgument, "{}the module has two functions of that name",
+                    at_line(function.name, function.line));
+      }
       if (known == nullptr || function.has_body) known = &function;
     }
-    for (const Alias& alias : module_.aliases) out_.functions[alias.name] = out_.function(alias.target);
+    for (const Alias& alias : module_.aliases) {
+      Status named = name_alias(alias);
+      if (!named) return named;
+    }
+    return {};
+  }
+
+  // Another name of a function that the module defines, and nothing else: calls go to what the name stands for, so a name
+  // that stands for nothing, or has a body of its own, would leave a call without a target or give it two.
+  Status name_alias(const Alias& alias) {
+    const auto refuse = [&](std::string_view reason) {
+      return fail(Errc::kInvalidArgument, "{}alias '{}' of '{}': {}", at_line({}, alias.line), alias.name, alias.target,
+                  reason);
+    };
+    const Function* const target = out_.function(alias.target);
+    if (target == nullptr || !target->has_body) return refuse("its target is no function with a body in this module");
+    if (target->is_entry) return refuse("its target is a kernel, which nothing can call");
+    const Function*& known = out_.functions[alias.name];
+    if (known != nullptr && known->has_body) return refuse("there is a function with a body, or an alias, of its name");
+    known = target;
+    return {};
   }
 
   // Every function that is named where it is not called.
@@ -59,6 +94,9 @@ class LayoutBuilder {
     });
     for (const Variable& variable : module_.variables) {
       for (const Initialiser& value : variable.initialisers) number_function(value.symbol);
+    }
+    for (const auto& [name, id] : out_.function_ids) {
+      out_.functions_of_shape[shape_of(out_.function(name)->signature)].push_back(name);
     }
   }
 
@@ -73,14 +111,13 @@ class LayoutBuilder {
     for_each_instruction(module_, [&](const Function&, const Item& item) {
       found |= item.instruction.opcode == "cvta" && has_modifier(item.instruction, ".const");
     });
-    const auto is_const = [&](std::string_view name) {
-      return std::ranges::any_of(module_.variables, [&](const Variable& variable) {
-        return variable.name == name && variable.space == Space::kConst;
-      });
-    };
+    std::set<std::string_view> consts;
+    for (const Variable& variable : module_.variables) {
+      if (variable.space == Space::kConst) consts.insert(variable.name);
+    }
     for (const Variable& variable : module_.variables) {
       for (const Initialiser& value : variable.initialisers) {
-        found |= !value.symbol.empty() && (variable.space == Space::kConst || is_const(value.symbol));
+        found |= !value.symbol.empty() && (variable.space == Space::kConst || consts.contains(value.symbol));
       }
     }
     return found;
@@ -121,7 +158,6 @@ class LayoutBuilder {
     if (bytes_ > kLargestImage) {
       return fail(Errc::kTooLarge, "the module's variables take {} bytes, the limit is {}", bytes_, kLargestImage);
     }
-    out_.image.resize(bytes_);
     return {};
   }
 
@@ -180,53 +216,37 @@ class LayoutBuilder {
     return size_arena();
   }
 
-  // The deepest stack of frames: the longest path in the graph of calls, by relaxation. A cycle that takes memory never
-  // settles: recursion, whose depth nobody knows.
+  // The arena holds the deepest stack of frames. One node of the graph stands for all calls through addresses: whoever
+  // makes one reaches that node, and it reaches every function whose address is taken.
   Status size_arena() {
-    std::map<std::string_view, std::uint64_t> depths;
-    std::vector<std::pair<std::string_view, std::string_view>> calls = calls_made();
-    for (const auto& [name, frame] : out_.frames) depths[name] = frame.bytes;
-    bool changed = true;
-    for (std::size_t round = 0; changed; ++round) {
-      changed = false;
-      for (const auto& [caller, callee] : calls) {
-        const std::uint64_t depth = out_.frames[caller].bytes + depths[callee];
-        if (depth <= depths[caller]) continue;
-        depths[caller] = depth;
-        changed = true;
-        if (round <= out_.frames.size()) continue;
-        return fail(Errc::kInvalidArgument,
-                    "{}it calls itself and has variables in .local, so that the memory it needs "
-                    "is not bounded",
-                    at_line(caller, out_.function(caller)->line));
-      }
-    }
-    std::uint64_t deepest = 0;
-    for (const auto& [name, depth] : depths) deepest = std::max(deepest, depth);
-    if (deepest > kLargestArena) {
-      return fail(Errc::kTooLarge, "variables in .local take {} bytes of a thread, the limit is {}", deepest,
-                  kLargestArena);
-    }
-    out_.arena_bytes = deepest == 0 ? 0 : std::bit_ceil(deepest);
-    return {};
-  }
-
-  std::vector<std::pair<std::string_view, std::string_view>> calls_made() const {
-    std::vector<std::pair<std::string_view, std::string_view>> calls;
+    CallGraph graph;
+    std::map<std::string_view, std::size_t> numbers;
+    for (const auto& [name, frame] : out_.frames) numbers[name] = graph.add(frame.bytes);
+    const std::size_t indirect = graph.add(0);
+    for (const auto& [name, id] : out_.function_ids) graph.add_call(indirect, numbers.at(out_.function(name)->name));
     for_each_instruction(module_, [&](const Function& caller, const Item& item) {
       if (item.instruction.opcode != "call") return;
       const CallParts parts = call_parts(item.instruction);
       if (parts.target == nullptr) return;
-      if (is_indirect_call(item.instruction)) {
-        for (const auto& [callee, id] : out_.function_ids) calls.emplace_back(caller.name, out_.function(callee)->name);
-      } else if (const Function* callee = out_.function(parts.target->name); callee != nullptr) {
-        calls.emplace_back(caller.name, callee->name);
-      }
+      if (is_indirect_call(item.instruction)) return graph.add_call(numbers.at(caller.name), indirect);
+      const Function* const callee = out_.function(parts.target->name);
+      if (callee != nullptr && callee->has_body) graph.add_call(numbers.at(caller.name), numbers.at(callee->name));
     });
-    std::ranges::sort(calls);
-    const auto duplicates = std::ranges::unique(calls);
-    calls.erase(duplicates.begin(), duplicates.end());
-    return calls;
+    const CallGraph::Depth depth = graph.depth();
+    if (depth.unbounded) return refuse_recursion(numbers, *depth.unbounded);
+    if (depth.bytes > kLargestArena) {
+      return fail(Errc::kTooLarge, "variables in .local take {} bytes of a thread, the limit is {}", depth.bytes,
+                  kLargestArena);
+    }
+    out_.arena_bytes = depth.bytes == 0 ? 0 : std::bit_ceil(depth.bytes);
+    return {};
+  }
+
+  Status refuse_recursion(const std::map<std::string_view, std::size_t>& numbers, std::size_t number) const {
+    const auto found = std::ranges::find(numbers, number, [](const auto& entry) { return entry.second; });
+    return fail(Errc::kInvalidArgument,
+                "{}it calls itself and has variables in .local, so that the memory it needs is not bounded",
+                at_line(found->first, out_.function(found->first)->line));
   }
 
   const Module& module_;
@@ -244,6 +264,17 @@ const Function* Layout::function(std::string_view name) const {
 
 Result<Layout> lay_out(const Module& module, const FenceOptions& options) {
   return LayoutBuilder(module, options).run();
+}
+
+Shape shape_of(const Signature& signature) {
+  Shape shape;
+  for (const Variable& variable : signature.results) shape.first.push_back(variable.bytes);
+  for (const Variable& variable : signature.parameters) shape.second.push_back(variable.bytes);
+  return shape;
+}
+
+Result<std::uint64_t> variable_bytes(const Module& module, const FenceOptions& options) {
+  return LayoutBuilder(module, options).measure();
 }
 
 CallParts call_parts(const Instruction& call) {

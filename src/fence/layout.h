@@ -3,8 +3,10 @@
 // variables of all functions of a thread share one array, the arena, so that one mask bounds stores to them.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fence/fence.h"
@@ -17,6 +19,10 @@ struct Frame {
   std::map<int, std::uint64_t> offsets;  // of the .local variables, by their index in Function::variables
 };
 
+// The sizes of a function's results and parameters: what a call through an address goes by.
+using Shape = std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>;
+Shape shape_of(const Signature& signature);
+
 struct Layout {
   std::map<std::string_view, PlacedVariable> placed;
   std::map<std::string_view, const Variable*> kept;  // .const and .shared variables of the module
@@ -24,13 +30,16 @@ struct Layout {
   std::vector<std::byte> image;
   std::map<std::string_view, const Function*> functions;  // definitions before declarations; aliases, too
   std::map<std::string_view, std::uint64_t> function_ids;
-  std::map<std::string_view, Frame> frames;  // by function
-  std::uint64_t arena_bytes = 0;             // a power of two; 0: the module has no .local variable
+  std::map<Shape, std::vector<std::string_view>> functions_of_shape;  // those of function_ids
+  std::map<std::string_view, Frame> frames;                           // by function
+  std::uint64_t arena_bytes = 0;  // a power of two; 0: the module has no .local variable
 
   const Function* function(std::string_view name) const;
 };
 
 Result<Layout> lay_out(const Module& module, const FenceOptions& options);
+// The size of Layout::image, without making it.
+Result<std::uint64_t> variable_bytes(const Module& module, const FenceOptions& options);
 
 // The operands of a call, which stand in a list or not at all.
 struct CallParts {

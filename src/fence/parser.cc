@@ -159,6 +159,7 @@ bool Parser::skip_section() {
 
 bool Parser::alias() {
   Alias alias;
+  alias.line = token_.line;
   advance();
   if (!expect_name(alias.name, "the name of an alias") || !expect(',')) return false;
   if (!expect_name(alias.target, "the name of a function") || !expect(';')) return false;
@@ -256,8 +257,7 @@ bool Parser::variables(Space space, std::string_view linkage) {
 bool Parser::keep_variable(Variable variable) {
   const bool is_static = variable.space == Space::kGlobal || variable.space == Space::kConst;
   if (function_ == nullptr || is_static) {
-    const auto is_same = [&](const Variable& other) { return other.name == variable.name; };
-    if (std::ranges::any_of(module_.variables, is_same)) {
+    if (!variable_names_.insert(variable.name).second) {
       return fail(fmt::format("variable '{}' is declared twice", variable.name));
     }
     module_.variables.push_back(std::move(variable));

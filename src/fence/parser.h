@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,7 @@ class Parser {
   Lexer lexer_;
   Token token_;
   Module module_;
+  std::set<std::string_view> variable_names_;  // of module_.variables
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;
   int depth_ = 0;  // of initialisers

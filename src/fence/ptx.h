@@ -108,6 +108,7 @@ struct Function {
 };
 
 struct Alias {
+  int line = 0;
   std::string_view name, target;
 };
 

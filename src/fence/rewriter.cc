@@ -11,6 +11,11 @@ std::string name_in_output(const Function& function) {
   return (function.has_body ? "" : "__fence_") + std::string(function.name);
 }
 
+std::string too_large() {
+  return "fenced, the module is larger than 4 times what it was and 64 KiB: an access may take ten instructions more, "
+         "and a call through an address becomes a choice among all functions that fit it; split the module";
+}
+
 std::string signature_text(const Function& function, std::string_view name, const Layout& layout) {
   std::string text = text_of(function.signature, name);
   if (function.is_entry || layout.arena_bytes == 0) return text;
@@ -19,10 +24,12 @@ std::string signature_text(const Function& function, std::string_view name, cons
   return text + ".param .b64 __fence_arena, .param .b64 __fence_frame)";
 }
 
-FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options)
+FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options,
+                                   std::size_t most_bytes)
     : function_(function),
       layout_(layout),
       options_(options),
+      most_bytes_(most_bytes),
       plan_(plan_addresses(function, layout, options)),
       local_pointers_(function.registers.size()),
       fresh_in_(function.registers.size(), -1) {
@@ -45,6 +52,12 @@ bool FunctionRewriter::refuse(std::string_view reason) {
   return false;
 }
 
+bool FunctionRewriter::has_room() {
+  if (text_.size() <= most_bytes_) return true;
+  if (!error_) error_ = Error{Errc::kTooLarge, at_line(function_.name, line_) + too_large()};
+  return false;
+}
+
 std::string FunctionRewriter::guard_text() const {
   if (now_.guard.empty()) return "";
   return fmt::format("@{}{} ", now_.guard_negated ? "!" : "", now_.guard);
@@ -57,7 +70,7 @@ void FunctionRewriter::emit_guarded(const std::string& text) {
 Result<std::string> FunctionRewriter::run() {
   for (std::size_t i = 0; i < function_.items.size(); ++i) {
     region_ = plan_.regions[i];
-    if (!item(function_.items[i])) return tl::unexpected<Error>(*error_);
+    if (!item(function_.items[i]) || !has_room()) return tl::unexpected<Error>(*error_);
   }
   // Nothing runs on behind the end of a function, whatever lies there.
   text_ += "ret;\n";
@@ -187,6 +200,14 @@ bool FunctionRewriter::branch() {
   return true;
 }
 
+bool FunctionRewriter::targets_are_labels(std::size_t table) {
+  if (!tables_of_labels_.insert(table).second) return true;
+  for (const std::string_view target : function_.items[table].targets) {
+    if (!labels_.contains(target)) return refuse(fmt::format("'{}' is no label of this function", target));
+  }
+  return true;
+}
+
 // An index beyond the table would read a target from behind it.
 bool FunctionRewriter::table_branch() {
   const auto table = now_.operands.size() == 2 ? tables_.find(now_.operands[1].name) : tables_.end();
@@ -194,9 +215,7 @@ bool FunctionRewriter::table_branch() {
     return refuse("its targets are no .branchtargets of this function");
   }
   const Item& targets = function_.items[table->second];
-  for (const std::string_view target : targets.targets) {
-    if (!labels_.contains(target)) return refuse(fmt::format("'{}' is no label of this function", target));
-  }
+  if (!targets_are_labels(table->second)) return false;
   if (bits_of(now_.operands[0]) != 32) return refuse("its index is no register of 32 bits");
   uses_temporaries_ = true;
   emit("min.u32 %__fence_w0, {}, {};", now_.operands[0].name, targets.targets.size() - 1);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,9 +22,13 @@ std::string signature_text(const Function& function, std::string_view name, cons
 // The name a function has in the fenced module: extern ones are replaced.
 std::string name_in_output(const Function& function);
 
+// Why a module whose fenced text would exceed most_fenced_bytes() is refused.
+std::string too_large();
+
 class FunctionRewriter {
  public:
-  FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options);
+  // The fenced body has at most `most_bytes`, or is refused.
+  FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options, std::size_t most_bytes);
   // The body with its braces.
   Result<std::string> run();
   const FunctionReport& report() const { return report_; }
@@ -36,6 +41,7 @@ class FunctionRewriter {
   };
 
   bool refuse(std::string_view reason);
+  bool has_room();  // for what is written so far; else it is refused
   template <class... Args>
   void emit(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
@@ -55,6 +61,7 @@ class FunctionRewriter {
   bool operand_is_plain(const Operand& operand);
   bool branch();
   bool table_branch();
+  bool targets_are_labels(std::size_t table);
   bool move();
   bool move_of_symbol(const std::string& to, unsigned bits, const Operand& symbol);
   bool convert();
@@ -87,7 +94,7 @@ class FunctionRewriter {
   bool direct_call(const CallParts& parts, const Function& callee, std::string_view guard);
   bool indirect_call(const CallParts& parts);
   bool call_operands_are_plain(const CallParts& parts);
-  std::vector<std::string_view> possible_targets(const CallParts& parts);
+  const std::vector<std::string_view>& possible_targets(std::size_t table);
 
   unsigned bits_of(const Operand& operand) const;
   std::string guard_text() const;
@@ -95,9 +102,13 @@ class FunctionRewriter {
   const Function& function_;
   const Layout& layout_;
   const FenceOptions& options_;
+  const std::size_t most_bytes_;
   const AddressPlan plan_;
   std::map<std::string_view, std::size_t> tables_;  // of branches and calls: item
   std::map<std::string_view, bool> labels_;
+  // Each table is looked through once, however many branches and calls name it.
+  std::set<std::size_t> tables_of_labels_;
+  std::map<std::size_t, std::vector<std::string_view>> functions_of_table_;
   std::vector<std::optional<LocalPlace>> local_pointers_;  // by register
   std::vector<int> fresh_in_;                              // by register: region in which its companion is up to date
 

@@ -2,18 +2,9 @@
 // function is a number of ours, and a call through one becomes a choice among the functions whose address is taken:
 //
 //   setp.ne.u64 p, %rd1, 16;  @p bra next;  call (r), f, (a);  bra done;  next: ... trap;  done:
-#include <algorithm>
-
 #include "fence/rewriter.h"
 
 namespace fairlead::fence {
-namespace {
-
-bool same_shapes(const std::vector<Variable>& left, const std::vector<Variable>& right) {
-  return std::ranges::equal(left, right, [](const Variable& a, const Variable& b) { return a.bytes == b.bytes; });
-}
-
-}  // namespace
 
 bool FunctionRewriter::call_operands_are_plain(const CallParts& parts) {
   for (const Operand* list : {parts.results, parts.arguments}) {
@@ -69,23 +60,21 @@ bool FunctionRewriter::direct_call(const CallParts& parts, const Function& calle
   return true;
 }
 
-std::vector<std::string_view> FunctionRewriter::possible_targets(const CallParts& parts) {
-  std::vector<std::string_view> targets;
-  const auto table = tables_.find(parts.prototype);
-  if (table == tables_.end()) return targets;
-  const Item& item = function_.items[table->second];
-  for (const auto& [name, id] : layout_.function_ids) {
-    if (item.kind == Item::Kind::kCallTargets) {
-      if (std::ranges::find(item.targets, name) != item.targets.end()) targets.push_back(name);
-      continue;
-    }
-    const Signature& signature = layout_.function(name)->signature;
-    const Signature& prototype = function_.prototypes[static_cast<std::size_t>(item.index)];
-    if (same_shapes(signature.results, prototype.results) && same_shapes(signature.parameters, prototype.parameters)) {
-      targets.push_back(name);
+const std::vector<std::string_view>& FunctionRewriter::possible_targets(std::size_t table) {
+  static const std::vector<std::string_view> kNone;
+  const Item& item = function_.items[table];
+  if (item.kind == Item::Kind::kPrototype) {
+    const auto found =
+        layout_.functions_of_shape.find(shape_of(function_.prototypes[static_cast<std::size_t>(item.index)]));
+    return found == layout_.functions_of_shape.end() ? kNone : found->second;
+  }
+  const auto [known, is_new] = functions_of_table_.try_emplace(table);
+  if (is_new) {
+    for (const std::string_view name : item.targets) {
+      if (layout_.function_ids.contains(name)) known->second.push_back(name);
     }
   }
-  return targets;
+  return known->second;
 }
 
 bool FunctionRewriter::indirect_call(const CallParts& parts) {
@@ -98,13 +87,14 @@ bool FunctionRewriter::indirect_call(const CallParts& parts) {
   const int first = labels_made_++;
   const std::string done = fmt::format("__fence_done_{}", first);
   if (!now_.guard.empty()) emit("@{}{} bra {};", now_.guard_negated ? "" : "!", now_.guard, done);
-  for (const std::string_view target : possible_targets(parts)) {
+  for (const std::string_view target : possible_targets(table->second)) {
     const std::string next = fmt::format("__fence_next_{}", labels_made_++);
     emit("setp.ne.u64 %__fence_p2, {}, {};", parts.target->name, layout_.function_ids.at(target));
     emit("@%__fence_p2 bra {};", next);
     if (!direct_call(parts, *layout_.function(target), {})) return false;
     emit("bra {};", done);
     text_ += next + ":\n";
+    if (!has_room()) return false;
   }
   emit("trap;");
   text_ += done + ":\n";

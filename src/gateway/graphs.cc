@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/json_bounds.h"
 #include "gateway/json_body.h"
 #include "gateway/lambda_error.h"
 #include "gateway/query.h"
@@ -28,7 +29,10 @@ Result<std::string> tenant_from(RouteCall& call) {
 void add_result(const GraphNodeStatus& node, json& fields) {
   if (node.result_bytes) fields["result_bytes"] = *node.result_bytes;
   if (!node.result) return;
-  json value = json::parse(*node.result, nullptr, /*allow_exceptions=*/false);
+  json value(json::value_t::discarded);
+  if (check_json_bounds(*node.result, "the result")) {
+    value = json::parse(*node.result, nullptr, /*allow_exceptions=*/false);
+  }
   if (value.is_discarded()) {
     fields["result_base64"] = base64_encode(*node.result);
   } else {

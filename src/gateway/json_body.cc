@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/json_bounds.h"
+
 namespace fairlead {
 
 using nlohmann::json;
@@ -17,6 +19,7 @@ void respond_json(net::HttpExchange exchange, unsigned status, const json& value
 
 Result<json> parse_object(std::string_view body) {
   if (body.empty()) return json::object();
+  if (Status bounded = check_json_bounds(body, "request body"); !bounded) return fail(bounded.error());
   json value = json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
     return fail(Errc::kInvalidArgument, "request body: its {} bytes are not valid JSON in UTF-8", body.size());

@@ -41,7 +41,8 @@ class JsonFields {
   std::string path_;
 };
 
-// The body as a JSON object; an empty body is an empty object.
+// The body as a JSON object; an empty body is an empty object. kInvalidArgument: not JSON, or beyond JsonBounds, of which
+// nothing is built.
 Result<nlohmann::json> parse_object(std::string_view body);
 
 }  // namespace fairlead

@@ -17,6 +17,9 @@ namespace {
 constexpr std::size_t kMaxBodyBytes =
     kMaxRequestFileBytes / 3 * 4 + kMaxRequestTaskBytes + kMaxSyncPayloadBytes + (1 << 20);
 
+// What is larger is read on another thread: a megabyte of JSON takes tens of milliseconds.
+constexpr std::size_t kReadAtOnceBytes = 64 << 10;
+
 Result<KernelTaskRequest> request_of(std::string_view body) {
   if (body.size() > kMaxBodyBytes) {
     return fail(Errc::kTooLarge, "the request has {} bytes; at most {} are possible: put large constants as objects",
@@ -28,22 +31,39 @@ Result<KernelTaskRequest> request_of(std::string_view body) {
   return request;
 }
 
-void run(NodeService& node, RouteCall call) {
-  net::HttpRequest& http = call.exchange.request();
-  TaskRun run{.tenant = tenant_named_by(call)};
-  if (Status valid = validate_tenant(run.tenant); !valid) return respond_error(std::move(call.exchange), valid.error());
-  auto request = request_of(http.body());
-  if (!request) return respond_error(std::move(call.exchange), request.error());
+void run_read(NodeService& node, TaskRun run, Result<KernelTaskRequest> request, net::HttpExchange exchange) {
+  if (!request) return respond_error(std::move(exchange), request.error());
   run.request = *std::move(request);
-  run.sdk_invocation_id = http.header("amz-sdk-invocation-id");
-  run.trace_id = http.header("X-Amzn-Trace-Id");
   // Shared by the reply and this function: std::function wants copies.
-  const auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+  const auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
   auto cancel = node.run_task(std::move(run), [answer](Result<InvokeReply> reply) {
     if (!reply) return respond_error(std::move(*answer), reply.error());
     answer->respond(response_of(*std::move(reply)));
   });
   if (*answer && cancel) answer->on_disconnect(std::move(cancel));
+}
+
+void run(NodeService& node, RouteCall call) {
+  net::HttpRequest& http = call.exchange.request();
+  TaskRun run{.tenant = tenant_named_by(call)};
+  if (Status valid = validate_tenant(run.tenant); !valid) return respond_error(std::move(call.exchange), valid.error());
+  run.sdk_invocation_id = http.header("amz-sdk-invocation-id");
+  run.trace_id = http.header("X-Amzn-Trace-Id");
+  if (http.body().size() <= kReadAtOnceBytes) {
+    auto request = request_of(http.body());
+    return run_read(node, std::move(run), std::move(request), std::move(call.exchange));
+  }
+  // Shared by the job and what follows it: std::function wants copies.
+  const auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+  const auto shared = std::make_shared<TaskRun>(std::move(run));
+  const auto body = std::make_shared<const std::string>(exchange->request().take_body());
+  const Status accepted = node.run_elsewhere(shared->tenant, Bytes(std::ssize(*body)), [&node, shared, exchange, body] {
+    auto request = std::make_shared<Result<KernelTaskRequest>>(request_of(*body));
+    return [&node, shared, exchange, request] {
+      run_read(node, std::move(*shared), std::move(*request), std::move(*exchange));
+    };
+  });
+  if (!accepted) respond_error(std::move(*exchange), accepted.error());
 }
 
 }  // namespace

@@ -52,6 +52,17 @@ TEST_F(KernelTaskRoutes, RefusalsNameWhatIsWrong) {
   expect_error(call("POST", "/v1/ktasks", kBody), 429, "TooManyRequestsException", "too many are in use");
 }
 
+TEST_F(KernelTaskRoutes, WhatIsLargeIsReadOnAnotherThread) {
+  EXPECT_EQ(200U, call("POST", "/v1/ktasks", kBody).response->status);
+  EXPECT_EQ(0, node_.jobs);
+  const std::string large = std::string(100 << 10, ' ') + kBody;
+  EXPECT_EQ(200U, call("POST", "/v1/ktasks", large).response->status);
+  EXPECT_EQ(1, node_.jobs);
+  expect_error(call("POST", "/v1/ktasks", std::string(100 << 10, '[')), 400, "InvalidParameterValueException",
+               "nested deeper than 64 levels");
+  EXPECT_EQ(2, node_.jobs);
+}
+
 TEST_F(KernelTaskRoutes, WhoDisconnectsCancels) {
   node_.hold = true;
   const auto exchange = begin("POST", "/v1/ktasks", kBody);

@@ -169,6 +169,10 @@ class NodeService {
   // Invocation. The returned handle cancels what is still queued (the client went away).
   using CancelHandle = std::function<void()>;
   virtual CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) = 0;
+  // Runs `job` on another thread, tenants in turns, and what it returns on this one: reading what is large must not keep
+  // others waiting. `bytes` are what the job holds. kResourceExhausted: too much is being read already.
+  using Job = std::function<std::function<void()>()>;
+  virtual Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) = 0;
   // The same of a task that was not deployed. kInvalidArgument: what deploying or calling it would refuse; nothing has run.
   virtual CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) = 0;
   virtual void invoke_event(InvokeRequest request, Callback<std::string> accepted) = 0;  // request id, once durable

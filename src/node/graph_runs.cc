@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_bounds.h"
 #include "model/function.h"
 #include "model/tenant.h"
 
@@ -23,7 +24,10 @@ std::string short_id(const std::string& uuid) {
 
 // What a function that failed said of it.
 std::string failure_text(const std::string& payload) {
-  const auto said = nlohmann::json::parse(payload, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json said;
+  if (check_json_bounds(payload, "the answer")) {
+    said = nlohmann::json::parse(payload, nullptr, /*allow_exceptions=*/false);
+  }
   const bool has_message = said.is_object() && said.contains("errorMessage") && said["errorMessage"].is_string();
   std::string text = has_message ? said["errorMessage"].get<std::string>() : payload;
   if (has_message && said.contains("errorType") && said["errorType"].is_string()) {

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_bounds.h"
 #include "cuda/kernel_image.h"
+#include "wire/json_value.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -189,6 +191,7 @@ class RequestFiles final : public TaskFiles {
 
 // "file": NAME of a constant becomes the key of an object that is named by its content.
 Result<std::string> replace_files(std::string text, TaskFiles& files, std::vector<TaskFiles::Constant>& constants) {
+  if (!check_json_bounds(text, kTaskFile, wire::kDocumentBounds)) return text;
   json document = json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("buffers") || !document["buffers"].is_object()) return text;
   bool replaced = false;
@@ -311,8 +314,8 @@ void StoredObjects::open(const ObjectKey& name, Duration patience, std::function
   });
 }
 
-Status StoredObjects::expect(const ObjectKey& name) {
-  return store_.expect({name.tenant, name.key});
+Status StoredObjects::expect(const ObjectKey& name, Bytes bytes) {
+  return store_.expect({name.tenant, name.key}, bytes);
 }
 
 Status StoredObjects::promise(const ObjectKey& name, Bytes bytes, Fetch fetch) {

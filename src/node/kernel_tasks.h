@@ -52,7 +52,7 @@ class StoredObjects final : public ObjectSource {
 
   std::optional<Known> look_up(const ObjectKey& name) override;
   void open(const ObjectKey& name, Duration patience, std::function<void(Result<Opened>)> done) override;
-  Status expect(const ObjectKey& name) override;
+  Status expect(const ObjectKey& name, Bytes bytes) override;
   Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch) override;
   void abandon(const ObjectKey& name, Error why) override;
 

@@ -39,6 +39,7 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
       });
   node->make_device_servers();
   node->worker_ = std::make_unique<Worker>(io);
+  node->tenant_worker_ = std::make_unique<TenantWorker>(io);
   if (const std::uint64_t bytes = node->options_.history_bytes; bytes > 0) {
     auto history = History::open(io, node->options_.state_dir + "/history", bytes);
     if (!history) return fail(history.error());

@@ -29,6 +29,7 @@
 #include "node/object_sockets.h"
 #include "node/recent_replies.h"
 #include "node/request_id.h"
+#include "node/tenant_worker.h"
 #include "node/tenants.h"
 #include "node/worker.h"
 #include "runtime/device_servers/device_servers.h"
@@ -71,6 +72,7 @@ class Node final : public NodeService {
   bool busy() const { return !live_.empty(); }
 
   CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) override;
+  Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) override;
   CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) override;
   void invoke_event(InvokeRequest request, Callback<std::string> accepted) override;
   Status check_invoke(const std::string& function) override;
@@ -187,7 +189,8 @@ class Node final : public NodeService {
     CancelHandle cancel;  // of its invocation, once there is one
   };
   using RequestWaiters = std::vector<std::shared_ptr<RequestWaiter>>;  // shared with the handles that cancel them
-  CancelHandle run_requested(const RegisteredFunction& function, InvokeRequest request, Callback<InvokeReply> done);
+  void queue_requested(const std::string& name, std::shared_ptr<RequestWaiter> waiter);
+  void run_named(const std::string& name, TaskRun run, std::shared_ptr<RequestWaiter> waiter);
   void add_requested(const std::string& name, TaskRun run, Result<BundledTask> task);
   Status make_room_for(const TaskRun& run);
   TaskRequestsStatus requests_status() const;
@@ -253,6 +256,7 @@ class Node final : public NodeService {
   std::unique_ptr<StoredObjects> stored_objects_;
   std::unique_ptr<DeviceServers> device_servers_;
   std::unique_ptr<Worker> worker_;
+  std::unique_ptr<TenantWorker> tenant_worker_;  // for what strangers sent
   std::unique_ptr<ImageStore> images_;
   std::unique_ptr<Worker> image_worker_;  // apart, since fetching an image takes minutes
   std::unique_ptr<GpuMonitor> gpus_;

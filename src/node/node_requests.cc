@@ -15,6 +15,9 @@ namespace fairlead {
 namespace {
 
 constexpr std::size_t kMaxTasksBeingRead = 64;
+// More is read, or hashed, on another thread: a megabyte of numbers takes 100 ms.
+constexpr std::size_t kReadAtOnce = 64 << 10;
+constexpr Bytes kHashedAtOnce{1 << 20};
 
 // Before it queues: a call that cannot work costs nobody a session. The session's own check has the same words.
 Status check_call(const KernelTask& task, const std::string& payload) {
@@ -37,37 +40,59 @@ FunctionRecord record_of(const std::string& name, const TaskRun& run) {
 
 }  // namespace
 
+Status Node::run_elsewhere(const std::string& tenant, Bytes bytes, Job job) {
+  return tenant_worker_->run(tenant, bytes, std::move(job));
+}
+
+// What is large is hashed on the other thread, too.
 NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done) {
   Status valid = validate_tenant(run.tenant);
   if (valid) valid = validate_request(run.request);
   if (!valid) return done(fail(valid.error())), CancelHandle();
-  const std::string name = requested_name(run.tenant, run.request);
-  InvokeRequest request{.function = name, .payload = std::move(run.request.call)};
+  InvokeRequest request{.payload = std::move(run.request.call)};
   request.sdk_invocation_id = std::move(run.sdk_invocation_id);
   request.trace_id = std::move(run.trace_id);
-  if (const RegisteredFunction* function = functions_.find_requested(name)) {
-    kept_tasks_.use(name);
-    return run_requested(*function, std::move(request), std::move(done));
-  }
-  if (!tasks_being_read_.contains(name) && tasks_being_read_.size() >= kMaxTasksBeingRead) {
-    done(fail(Errc::kResourceExhausted, "{} one-off tasks are being read, so many are possible; retry later",
-              tasks_being_read_.size()));
-    return {};
-  }
   auto waiter = std::make_shared<RequestWaiter>(std::move(request), std::move(done));
-  RequestWaiters& waiters = tasks_being_read_[name];
-  waiters.push_back(waiter);
-  if (waiters.size() == 1) {
-    const auto shared = std::make_shared<TaskRun>(std::move(run));  // with the worker's job
-    worker_->run(
-        [shared] { return read_requested_task(shared->request); },
-        [this, name, shared](Result<BundledTask> task) { add_requested(name, std::move(*shared), std::move(task)); });
-  }
-  return [waiter] {
+  const CancelHandle cancel = [waiter] {
     waiter->gone = true;
     waiter->done = nullptr;  // it owns the connection, which owns this
     if (waiter->cancel) waiter->cancel();
   };
+  const Bytes bytes = size_of(run.request).bytes;
+  if (bytes <= kHashedAtOnce) {
+    const std::string name = requested_name(run.tenant, run.request);
+    run_named(name, std::move(run), waiter);
+    return cancel;
+  }
+  const auto shared = std::make_shared<TaskRun>(std::move(run));  // with the worker's job
+  const Status accepted = run_elsewhere(shared->tenant, bytes, [this, shared, waiter] {
+    return [this, shared, waiter, name = requested_name(shared->tenant, shared->request)] {
+      if (!waiter->gone) run_named(name, std::move(*shared), waiter);
+    };
+  });
+  if (!accepted) std::exchange(waiter->done, nullptr)(fail(accepted.error()));
+  return cancel;
+}
+
+void Node::run_named(const std::string& name, TaskRun run, std::shared_ptr<RequestWaiter> waiter) {
+  waiter->request.function = name;
+  if (functions_.find_requested(name) != nullptr) return queue_requested(name, std::move(waiter));
+  if (!tasks_being_read_.contains(name) && tasks_being_read_.size() >= kMaxTasksBeingRead) {
+    return std::exchange(waiter->done, nullptr)(
+        fail(Errc::kResourceExhausted, "{} one-off tasks are being read, so many are possible; retry later",
+             tasks_being_read_.size()));
+  }
+  RequestWaiters& waiters = tasks_being_read_[name];
+  waiters.push_back(std::move(waiter));
+  if (waiters.size() > 1) return;
+  const auto shared = std::make_shared<TaskRun>(std::move(run));  // with the worker's job
+  const Status accepted = run_elsewhere(shared->tenant, size_of(shared->request).bytes, [this, name, shared] {
+    auto task = std::make_shared<Result<BundledTask>>(read_requested_task(shared->request));
+    return [this, name, shared, task] { add_requested(name, std::move(*shared), std::move(*task)); };
+  });
+  if (accepted) return;
+  const RequestWaiters refused = std::move(tasks_being_read_.extract(name).mapped());
+  std::exchange(refused.front()->done, nullptr)(fail(accepted.error()));
 }
 
 void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTask> task) {
@@ -86,7 +111,7 @@ void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTas
   core_.add_function(flow_spec(function.flow, function.record, tenants_));
   kept_tasks_.add(name, size_of(run.request));
   for (const auto& waiter : waiters) {
-    if (!waiter->gone) waiter->cancel = run_requested(function, std::move(waiter->request), std::move(waiter->done));
+    if (!waiter->gone) queue_requested(name, waiter);
   }
 }
 
@@ -114,13 +139,27 @@ Status Node::make_room_for(const TaskRun& run) {
   return {};
 }
 
-NodeService::CancelHandle Node::run_requested(const RegisteredFunction& function, InvokeRequest request,
-                                              Callback<InvokeReply> done) {
-  if (Status valid = check_call(function.kernel_task->spec->task, request.payload); !valid) {
-    done(fail(valid.error()));
-    return {};
-  }
-  return invoke(function, std::move(request), std::move(done));
+// The call is checked before it queues; one that is large, on the other thread.
+void Node::queue_requested(const std::string& name, std::shared_ptr<RequestWaiter> waiter) {
+  kept_tasks_.use(name);
+  const auto go_on = [this, name, waiter](const Status& valid) {
+    if (waiter->gone) return;
+    const RegisteredFunction* const function = functions_.find_requested(name);
+    if (!valid || function == nullptr) {
+      const Status gone = fail(Errc::kResourceExhausted, "its task was dropped for others meanwhile; retry");
+      return std::exchange(waiter->done, nullptr)(fail((valid ? gone : valid).error()));
+    }
+    waiter->cancel = invoke(*function, std::move(waiter->request), std::move(waiter->done));
+  };
+  const RegisteredFunction& function = *functions_.find_requested(name);
+  const auto spec = function.kernel_task->spec;
+  const std::string& payload = waiter->request.payload;
+  if (payload.size() <= kReadAtOnce) return go_on(check_call(spec->task, payload));
+  const std::string tenant = function.record.config.tags.at(kTenantTag);
+  const Status accepted = run_elsewhere(tenant, Bytes(std::ssize(payload)), [go_on, spec, waiter] {
+    return [go_on, valid = check_call(spec->task, waiter->request.payload)] { go_on(valid); };
+  });
+  if (!accepted) go_on(accepted);
 }
 
 TaskRequestsStatus Node::requests_status() const {

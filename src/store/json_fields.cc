@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "base/json_bounds.h"
+
 namespace fairlead::store {
 
 using nlohmann::json;
 
 Result<json> parse_json_object(std::string_view text, std::string_view what) {
+  if (Status bounded = check_json_bounds(text, what); !bounded)
+    return fail(Errc::kCorrupt, "{}", bounded.error().message);
   json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (parsed.is_object()) return parsed;
   return fail(Errc::kCorrupt, "{} of {} bytes is {}", what, text.size(),

@@ -13,7 +13,7 @@
 
 namespace fairlead::store {
 
-// kCorrupt: not JSON, or not an object. `what` names the document.
+// kCorrupt: not JSON, not an object, or beyond JsonBounds. `what` names the document.
 Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view what);
 
 class FieldReader {

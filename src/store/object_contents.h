@@ -22,6 +22,36 @@
 
 namespace fairlead::store {
 
+// Room in a tenant's quota for bytes that come later, until it goes or is assigned another. May outlive its contents.
+class QuotaClaim {
+ public:
+  QuotaClaim() = default;
+  QuotaClaim(ObjectLedger& ledger, std::weak_ptr<int> alive, std::string tenant, Bytes bytes)
+      : ledger_(&ledger), alive_(std::move(alive)), tenant_(std::move(tenant)), bytes_(bytes) {}
+  QuotaClaim(QuotaClaim&& other) noexcept { *this = std::move(other); }
+  QuotaClaim& operator=(QuotaClaim&& other) noexcept {
+    if (this == &other) return *this;
+    give_back();
+    ledger_ = std::exchange(other.ledger_, nullptr);
+    alive_ = std::move(other.alive_);
+    tenant_ = std::move(other.tenant_);
+    bytes_ = std::exchange(other.bytes_, Bytes(0));
+    return *this;
+  }
+  ~QuotaClaim() { give_back(); }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  void give_back() {
+    if (ledger_ != nullptr && bytes_ > Bytes(0) && !alive_.expired()) ledger_->unclaim(tenant_, bytes_);
+  }
+
+  ObjectLedger* ledger_ = nullptr;
+  std::weak_ptr<int> alive_;  // of the ledger
+  std::string tenant_;
+  Bytes bytes_{0};
+};
+
 class ObjectContents {
  public:
   using Id = ObjectLedger::Id;  // of bytes that are being written
@@ -46,6 +76,13 @@ class ObjectContents {
   // as cancel().
   Status keep(Id id, const ContentId& content, Bytes bytes);
   void cancel(Id id);  // at any time after ask()
+
+  // Errors as ask()'s, which asks for the same bytes once the claim is given back.
+  Result<QuotaClaim> claim(const std::string& tenant, Bytes bytes) {
+    if (bytes == Bytes(0)) return QuotaClaim();
+    if (Status claimed = ledger_.claim(tenant, bytes); !claimed) return fail(claimed.error());
+    return QuotaClaim(ledger_, alive_, tenant, bytes);
+  }
 
   // ---- kept bytes
   // Read back first where they are on disk; where there is no room for that, they are read there.

@@ -6,7 +6,7 @@
 
 namespace fairlead::store {
 
-Status ObjectLedger::request(Id id, const std::string& tenant, Bytes bytes, Writer writer, Actions& out) {
+Status ObjectLedger::check(const std::string& tenant, Bytes bytes) const {
   if (bytes > limits_.memory) {
     return fail(Errc::kTooLarge, "the object has {} bytes, the node's memory for objects is {}: raise --object-memory",
                 bytes.count(), limits_.memory.count());
@@ -17,6 +17,24 @@ Status ObjectLedger::request(Id id, const std::string& tenant, Bytes bytes, Writ
                 "--object-quota",
                 tenant, used.count(), bytes.count(), limits_.tenant.count());
   }
+  return {};
+}
+
+Status ObjectLedger::claim(const std::string& tenant, Bytes bytes) {
+  if (Status fits = check(tenant, bytes); !fits) return fits;
+  tenants_[tenant] += bytes;
+  return {};
+}
+
+void ObjectLedger::unclaim(const std::string& tenant, Bytes bytes) {
+  Bytes& used = tenants_.at(tenant);
+  FL_CHECK(used >= bytes, "tenant {} holds {} bytes, {} are to go", tenant, used.count(), bytes.count());
+  used = used - bytes;
+  if (used == Bytes(0)) tenants_.erase(tenant);
+}
+
+Status ObjectLedger::request(Id id, const std::string& tenant, Bytes bytes, Writer writer, Actions& out) {
+  if (Status fits = check(tenant, bytes); !fits) return fits;
   const bool is_new = holdings_.emplace(id, Holding{.tenant = tenant, .bytes = bytes, .writer = writer}).second;
   FL_CHECK(is_new, "id {}", id);
   tenants_[tenant] += bytes;

@@ -57,7 +57,11 @@ class ObjectLedger {
   // kTooLarge, kResourceExhausted (the tenant's quota): nothing was noted. Else Grant or Refuse follows, now or later;
   // a refused id is forgotten. REQUIRES: `id` is new.
   Status request(Id id, const std::string& tenant, Bytes bytes, Writer writer, Actions& out);
-  void written_by_client(Id id);  // the store goes on with it
+  // Room in the tenant's quota for an object whose bytes come later, with request(), right after unclaim(). Errors as of
+  // request(): who cannot be kept is refused before it is made.
+  Status claim(const std::string& tenant, Bytes bytes);
+  void unclaim(const std::string& tenant, Bytes bytes);  // REQUIRES: claimed
+  void written_by_client(Id id);                         // the store goes on with it
   // Of one on disk. Grant or Refuse follows; refused, it stays on disk.
   void request_back(Id id, Actions& out);
   void back_failed(Id id, Actions& out);
@@ -87,6 +91,7 @@ class ObjectLedger {
     std::uint64_t last_used = 0;
   };
 
+  Status check(const std::string& tenant, Bytes bytes) const;
   Holding& at(Id id);
   void enter(Holding& holding, State state);  // keeps the sums
   void account(const Holding& holding, int sign);

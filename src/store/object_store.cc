@@ -63,7 +63,7 @@ class FileObjectStore final : public ObjectStore {
   void put(const ObjectName& name, std::string bytes, std::optional<Duration> lifetime,
            Callback<ObjectInfo> done) override;
   Status promise(const ObjectName& name, Bytes bytes, Fetch fetch) override;
-  Status expect(const ObjectName& name) override;
+  Status expect(const ObjectName& name, Bytes bytes) override;
   Status reserve(const ObjectName& name) override;
   void release(const ObjectName& name, Error why) override;
   WatchId watch(const ObjectName& name, std::function<void(Status)> done) override;
@@ -102,6 +102,7 @@ class FileObjectStore final : public ObjectStore {
     bool reserved = false;  // stays one when it is abandoned, too
     ObjectInfo info;
     ObjectContents::Id bytes = 0;  // has_bytes()
+    store::QuotaClaim claim;       // for bytes that are not here yet
     Fetch fetch;
     Error failure;
     std::vector<Waiter> waiters;
@@ -204,6 +205,7 @@ Result<FileObjectStore::Entry*> FileObjectStore::claim(const ObjectName& name) {
 void FileObjectStore::ask(Entry& entry, Bytes bytes, std::optional<Duration> lifetime, ObjectContents::Writer writer,
                           std::function<void(const Handle&, Status)> granted) {
   entry.phase = Phase::kAsking;
+  entry.claim = {};
   entry.info.bytes = bytes;
   entry.info.expires_ms.reset();
   if (lifetime) {
@@ -346,11 +348,16 @@ void FileObjectStore::give_up(Entry& entry, const Error& why, bool cancel) {
 
 // ---- references before objects
 
-Status FileObjectStore::expect(const ObjectName& name) {
-  const auto entry = claim(name);
-  if (!entry) return fail(entry.error());
-  if ((*entry)->expected) return fail(Errc::kAlreadyExists, "{} is expected already", text_of(name));
-  (*entry)->expected = true;
+Status FileObjectStore::expect(const ObjectName& name, Bytes bytes) {
+  if (Status valid = validate_name(name); !valid) return valid;
+  auto room = contents_.claim(name.tenant, bytes);
+  if (!room) return fail(about(name, room.error()));
+  const auto claimed = claim(name);
+  if (!claimed) return fail(claimed.error());
+  Entry& entry = **claimed;
+  if (entry.expected) return fail(Errc::kAlreadyExists, "{} is expected already", text_of(name));
+  entry.claim = *std::move(room);
+  entry.expected = true;
   return {};
 }
 
@@ -358,6 +365,12 @@ Status FileObjectStore::promise(const ObjectName& name, Bytes bytes, Fetch fetch
   const auto claimed = claim(name);
   if (!claimed) return fail(claimed.error());
   Entry& entry = **claimed;
+  if (entry.claim.bytes() != bytes) {
+    entry.claim = {};
+    auto room = contents_.claim(name.tenant, bytes);
+    if (!room) return fail(about(name, room.error()));
+    entry.claim = *std::move(room);
+  }
   entry.phase = Phase::kPromised;
   entry.info.bytes = bytes;
   entry.fetch = std::move(fetch);
@@ -370,6 +383,7 @@ Status FileObjectStore::promise(const ObjectName& name, Bytes bytes, Fetch fetch
 
 void FileObjectStore::start_fetch(Entry& entry) {
   entry.phase = Phase::kFetching;
+  entry.claim = {};
   entry.bytes = contents_.ask(
       entry.info.name.tenant, entry.info.bytes, ObjectContents::Writer::kStore,
       [this, handle = handle_of(entry)](const Status& granted) {
@@ -384,6 +398,7 @@ void FileObjectStore::start_fetch(Entry& entry) {
 // The object itself is well: it stays on its device, and the next reader may have more luck.
 void FileObjectStore::put_off_fetch(Entry& entry, const Error& why) {
   entry.phase = Phase::kPromised;
+  if (auto room = contents_.claim(entry.info.name.tenant, entry.info.bytes)) entry.claim = *std::move(room);
   answer_waiters(entry, fail(why));
 }
 
@@ -417,6 +432,7 @@ void FileObjectStore::abandon(const ObjectName& name, Error why) {
   if (!entry.reserved) return set_failed(entry, about(name, std::move(why)));
   set_expiry(entry, std::nullopt);
   entry.serial = ++last_serial_;  // what was begun for it concerns nobody any more
+  entry.claim = {};
   entry.phase = Phase::kExpected;
   entry.expected = false;
   entry.info.bytes = Bytes(0);
@@ -487,6 +503,7 @@ void FileObjectStore::set_failed(Entry& entry, Error why) {
   entry.serial = ++last_serial_;  // what was begun for it concerns nobody any more
   entry.phase = Phase::kFailed;
   entry.fetch = nullptr;
+  entry.claim = {};
   entry.failure = why;
   entry.reserved = false;
   failures_.push_back(handle_of(entry));

@@ -94,11 +94,14 @@ class ObjectStore {
                    Callback<ObjectInfo> done) = 0;
 
   // An output that is on a device: `fetch` is called at most once at a time, when somebody wants the bytes; it writes them
-  // to the descriptor and says so, on this thread. REQUIRES: the object is expected, or there is none of that name.
+  // to the descriptor and says so, on this thread. kTooLarge, kResourceExhausted: the object could not be kept; not where as
+  // many bytes were expected. REQUIRES: the object is expected, or there is none of that name.
   using Fetch = std::function<void(UniqueFd destination, std::function<void(Status)> done)>;
   virtual Status promise(const ObjectName& name, Bytes bytes, Fetch fetch) = 0;
-  // A reference before anything knows the object's size; `promise`, `create` or `abandon` follow.
-  virtual Status expect(const ObjectName& name) = 0;
+  // A reference to an object that somebody is about to make; `promise`, `create` or `abandon` follow. Its bytes count
+  // against the tenant's quota from here on, as those of a promised object do: kAlreadyExists, kTooLarge,
+  // kResourceExhausted. 0: nobody knows how many.
+  virtual Status expect(const ObjectName& name, Bytes bytes) = 0;
 
   // A reference before anybody is about to write the object, for readers to wait for. Any of the calls above may write it,
   // and one that does not succeed, even an abandoned one, leaves the reservation, until `release`: waiters and later

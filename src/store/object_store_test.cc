@@ -307,23 +307,53 @@ TEST_F(ObjectStoreTest, ARecordWithoutItsBytesIsAFailedObjectNotAMissingOne) {
 }
 
 TEST_F(ObjectStoreTest, AReaderWaitsForWhatIsExpected) {
-  ASSERT_TRUE(store->expect({tenant, "out"}));
+  ASSERT_TRUE(store->expect({tenant, "out"}, Bytes(0)));
   std::optional<Result<OpenObject>> waiting;
   store->open_object({tenant, "out"}, seconds(100), into(waiting));
-  EXPECT_EQ(Errc::kAlreadyExists, store->expect({tenant, "out"}).error().code);
+  EXPECT_EQ(Errc::kAlreadyExists, store->expect({tenant, "out"}, Bytes(0)).error().code);
   ASSERT_TRUE(put("out", "result"));
   EXPECT_EQ("result", contents_of(wait_for(waiting)->memory));
 }
 
+// What could not be kept is refused before anybody makes it: a key that was promised can be read.
+TEST_F(ObjectStoreTest, WhatIsExpectedCountsAgainstTheQuota) {
+  settings.memory_limit = kib(100);
+  settings.tenant_quota = kib(150);
+  reopen();
+  EXPECT_EQ(store->expect({tenant, "out"}, kib(101)).error().code, Errc::kTooLarge);
+  ASSERT_TRUE(store->expect({tenant, "out"}, kib(80)));
+  EXPECT_EQ(store->expect({tenant, "more"}, kib(80)).error().code, Errc::kResourceExhausted);
+  EXPECT_EQ(store->info({tenant, "more"}).error().code, Errc::kNotFound) << "what is refused leaves nothing";
+  EXPECT_EQ(put("file", std::string(80 << 10, 'f')).error().code, Errc::kResourceExhausted);
+  store->abandon({tenant, "out"}, {Errc::kUnavailable, "its task failed"});
+  EXPECT_TRUE(put("file", std::string(80 << 10, 'f')));
+  EXPECT_EQ(store->expect({tenant, "out"}, kib(80)).error().code, Errc::kResourceExhausted);
+  ASSERT_TRUE(store->expect({"other", "out"}, kib(80)));
+}
+
+TEST_F(ObjectStoreTest, WhatIsPromisedCanBeFetchedHoweverMuchElseCame) {
+  settings.memory_limit = kib(100);
+  settings.tenant_quota = kib(150);
+  reopen();
+  ASSERT_TRUE(store->expect({tenant, "out"}, kib(80)));
+  ASSERT_TRUE(
+      store->promise({tenant, "out"}, kib(80), [](UniqueFd, const std::function<void(Status)>& done) { done({}); }));
+  EXPECT_TRUE(put("a", std::string(60 << 10, 'a')));
+  EXPECT_EQ(put("b", std::string(60 << 10, 'b')).error().code, Errc::kResourceExhausted);
+  EXPECT_TRUE(open("out"));
+  ASSERT_TRUE(store->remove({tenant, "out"}));
+  EXPECT_TRUE(put("b", std::string(60 << 10, 'b')));
+}
+
 TEST_F(ObjectStoreTest, PatienceEnds) {
-  ASSERT_TRUE(store->expect({tenant, "out"}));
+  ASSERT_TRUE(store->expect({tenant, "out"}, Bytes(0)));
   EXPECT_EQ(Errc::kDeadlineExceeded, open("out", milliseconds(1)).error().code);
   EXPECT_EQ(Errc::kDeadlineExceeded, open("out").error().code);
   EXPECT_EQ(Errc::kNotFound, open("never", seconds(100)).error().code);
 }
 
 TEST_F(ObjectStoreTest, AFailureReachesWaitersAndLaterReaders) {
-  ASSERT_TRUE(store->expect({tenant, "out"}));
+  ASSERT_TRUE(store->expect({tenant, "out"}, Bytes(0)));
   std::optional<Result<OpenObject>> waiting;
   store->open_object({tenant, "out"}, seconds(100), into(waiting));
   store->abandon({tenant, "out"}, {Errc::kUnavailable, "its task ended: run it again"});
@@ -495,14 +525,14 @@ TEST_F(ObjectStoreTest, AReservationOutlivesWhoeverDidNotSucceed) {
   ASSERT_TRUE(store->reserve({tenant, "out"}));
   std::optional<Result<OpenObject>> waiting;
   store->open_object({tenant, "out"}, seconds(60), into(waiting));
-  ASSERT_TRUE(store->expect({tenant, "out"}));  // as a kernel task does
-  EXPECT_EQ(Errc::kAlreadyExists, store->expect({tenant, "out"}).error().code);
+  ASSERT_TRUE(store->expect({tenant, "out"}, Bytes(0)));  // as a kernel task does
+  EXPECT_EQ(Errc::kAlreadyExists, store->expect({tenant, "out"}, Bytes(0)).error().code);
   store->abandon({tenant, "out"}, {Errc::kUnavailable, "the kernel faulted"});
   ASSERT_TRUE(create("out", Bytes(5)));
   store->abandon({tenant, "out"}, {Errc::kUnavailable, "not written"});
   EXPECT_FALSE(put("out", filled(200 << 10, 'x')));
   EXPECT_FALSE(waiting);
-  ASSERT_TRUE(store->expect({tenant, "out"}));
+  ASSERT_TRUE(store->expect({tenant, "out"}, Bytes(0)));
   store->abandon({tenant, "out"}, {Errc::kUnavailable, "again"});
   store->release({tenant, "out"}, {Errc::kUnavailable, "node a failed"});
   EXPECT_THAT(wait_for(waiting).error().message, HasSubstr("node a failed"));
@@ -512,7 +542,7 @@ TEST_F(ObjectStoreTest, AReservationOutlivesWhoeverDidNotSucceed) {
 
 TEST_F(ObjectStoreTest, AReaderOfAReservedKeyLosesPatienceEvenAfterAFailedWriter) {
   ASSERT_TRUE(store->reserve({tenant, "out"}));
-  ASSERT_TRUE(store->expect({tenant, "out"}));
+  ASSERT_TRUE(store->expect({tenant, "out"}, Bytes(0)));
   std::optional<Result<OpenObject>> waiting;
   store->open_object({tenant, "out"}, milliseconds(20), into(waiting));
   store->abandon({tenant, "out"}, {Errc::kUnavailable, "the kernel faulted"});
@@ -536,12 +566,12 @@ TEST_F(ObjectStoreTest, AWatcherHearsOnceOfAnObjectThatIsThereOrComes) {
 }
 
 TEST_F(ObjectStoreTest, AWatcherHearsOfAFailureThatHappensNowAndNotOfAnOldOne) {
-  ASSERT_TRUE(store->expect({tenant, "a"}));
+  ASSERT_TRUE(store->expect({tenant, "a"}, Bytes(0)));
   store->abandon({tenant, "a"}, {Errc::kUnavailable, "old"});
   std::vector<std::string> heard;
   store->watch({tenant, "a"},
                [&](const Status& status) { heard.push_back(status ? "there" : status.error().message); });
-  ASSERT_TRUE(store->expect({tenant, "a"}));
+  ASSERT_TRUE(store->expect({tenant, "a"}, Bytes(0)));
   io.restart();
   io.poll();
   EXPECT_TRUE(heard.empty());

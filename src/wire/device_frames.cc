@@ -46,6 +46,26 @@ void visit_fields(Fields& f, ModuleTrial::Module& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, ModuleTrial& x) {
+  f(x.session), f(x.modules), f(x.range_base), f(x.range_bytes), f(x.guard_bytes), f(x.architecture);
+}
+template <typename Fields>
+void visit_fields(Fields& f, ModulesMeasured& x) {
+  f(x.session), f(x.variable_bytes);
+}
+template <typename Fields>
+void visit_fields(Fields& f, VariablesPlaced& x) {
+  f(x.session), f(x.addresses), f(x.to_load);
+}
+template <typename Fields>
+void visit_fields(Fields& f, ModulesFenced::Bytes& x) {
+  f(x.offset), f(x.bytes);
+}
+template <typename Fields>
+void visit_fields(Fields& f, ModulesFenced::Module& x) {
+  f(x.ptx), f(x.variables);
+}
+template <typename Fields>
+void visit_fields(Fields& f, ModulesFenced& x) {
   f(x.session), f(x.modules);
 }
 template <typename Fields>

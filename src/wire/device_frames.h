@@ -4,8 +4,11 @@
 //
 //   server ServerReady ────────> node     once: its context is there
 //   server <─ RegisterSession    node     a kernel task: graph, modules, constants
-//   server ModuleTrial ────────> node     what the driver would get, if modules are tried first
-//   server <────── TrialEnded    node
+//   server ModuleTrial ────────> node     modules, if they are tried first, and the range they are to be fenced for
+//   server <── ModulesMeasured   node     how much room their variables need
+//   server VariablesPlaced ────> node     where that is
+//   server <──── ModulesFenced   node     what the driver would get
+//   server <────── TrialEnded    node     whether it may
 //   server SessionReady ───────> node
 //   server <───────── RunCall    node     a session's call; its turn comes when the session's earlier ones are over
 //   server CallDone ───────────> node     outputs, or an error, or objects whose bytes it needs once more
@@ -16,8 +19,9 @@
 //   server <───── DropSession    node
 //   server ServerFault ────────> node     a kernel faulted, the context is lost: the server ends
 //
-// A process that tries modules (runtime/device_server/module_trial.h) gets one ModuleTrial, and says TrialEnded of each of
-// its modules in their order.
+// A process that tries modules (runtime/device_server/module_trial.h) gets one ModuleTrial. Where they are to be fenced it
+// says ModulesMeasured, gets VariablesPlaced and says ModulesFenced. Then it says TrialEnded of each module that it loads,
+// in their order. The node passes frames on between it and the server.
 //
 // Objects are numbered by the node, one number per distinct content or output and process. The server says kMissing
 // instead of keeping the node informed of what it forgot: what the node believes may be old.
@@ -88,16 +92,46 @@ struct DropObject {
   std::uint64_t object = 0;
   bool operator==(const DropObject&) const = default;
 };
-// Modules that must be loaded elsewhere before they are loaded here.
+// Modules that must be fenced and loaded elsewhere before they are loaded here.
 struct ModuleTrial {
   struct Module {
     std::string sha256;  // of the code
-    std::string code;
+    std::string code;    // the image as its owner sent it
     bool operator==(const Module&) const = default;
   };
   std::uint64_t session = 0;  // that waits for it
   std::vector<Module> modules;
+  // The tenant's memory (fence/fence.h). range_bytes 0: the modules are loaded as they are, and the next three frames
+  // are not sent.
+  std::uint64_t range_base = 0, range_bytes = 0, guard_bytes = 0;
+  std::uint32_t architecture = 0;  // of the device, 80: sm_80
   bool operator==(const ModuleTrial&) const = default;
+};
+struct ModulesMeasured {
+  std::uint64_t session = 0;
+  std::vector<std::uint64_t> variable_bytes;  // of each module of the trial
+  bool operator==(const ModulesMeasured&) const = default;
+};
+struct VariablesPlaced {
+  std::uint64_t session = 0;
+  std::vector<std::uint64_t> addresses;  // of each module's variables; 0: it has none
+  std::vector<std::uint64_t> to_load;    // modules, by their place in the ModuleTrial; the node says it to the process
+  bool operator==(const VariablesPlaced&) const = default;
+};
+struct ModulesFenced {
+  struct Bytes {  // of variables; what no piece covers is 0
+    std::uint64_t offset = 0;
+    std::string bytes;
+    bool operator==(const Bytes&) const = default;
+  };
+  struct Module {
+    std::string ptx;
+    std::vector<Bytes> variables;
+    bool operator==(const Module&) const = default;
+  };
+  std::uint64_t session = 0;
+  std::vector<Module> modules;
+  bool operator==(const ModulesFenced&) const = default;
 };
 struct TrialEnded {
   std::uint64_t session = 0;
@@ -105,8 +139,8 @@ struct TrialEnded {
   std::string error;         // empty: it may be loaded, and all before it
   bool operator==(const TrialEnded&) const = default;
 };
-using FrameToServer =
-    std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject, ModuleTrial, TrialEnded>;
+using FrameToServer = std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject, ModuleTrial,
+                                   ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded>;
 
 struct ServerReady {
   std::string device;
@@ -162,7 +196,7 @@ struct ServerFault {
   bool operator==(const ServerFault&) const = default;
 };
 using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault, ConstantsMissing,
-                                 ModuleTrial, TrialEnded>;
+                                 ModuleTrial, ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded>;
 
 std::string encode(const FrameToServer& frame);
 std::string encode(const FrameToNode& frame);

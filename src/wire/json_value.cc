@@ -12,8 +12,7 @@ using nlohmann::json;
 
 constexpr std::size_t kShownBytes = 64;  // of what is quoted in a message
 
-// Builds the document from its tokens. The library's own builder keeps the last of two members of one name, and nests as
-// deep as the text has brackets: 64 bytes of memory for each byte.
+// Builds the document from its tokens. The library's own builder keeps the last of two members of one name.
 class DocumentBuilder final : public json::json_sax_t {
  public:
   bool null() override { return add(nullptr); }
@@ -58,10 +57,6 @@ class DocumentBuilder final : public json::json_sax_t {
     return true;
   }
   bool open(json container) {
-    if (open_.size() == kMaxJsonDepth) {
-      problem_ = fmt::format("it is nested deeper than {} levels", kMaxJsonDepth);
-      return false;
-    }
     json& value = place();
     value = std::move(container);
     open_.push_back(&value);
@@ -86,7 +81,8 @@ std::string joined(std::initializer_list<std::string_view> names) {
 
 }  // namespace
 
-Result<json> parse_json(std::string_view text, std::string_view what) {
+Result<json> parse_json(std::string_view text, std::string_view what, const JsonBounds& bounds) {
+  if (Status bounded = check_json_bounds(text, what, bounds); !bounded) return fail(bounded.error());
   DocumentBuilder builder;
   if (json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
   return fail(Errc::kInvalidArgument, "{}: {}", what, builder.problem());

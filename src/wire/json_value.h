@@ -11,15 +11,19 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_bounds.h"
 #include "base/result.h"
 
 namespace fairlead::wire {
 
 inline constexpr std::size_t kMaxJsonDepth = 64;
+// Numbers of a kernel task's call are text: 4 MiB of them in one buffer, and as many launches as a task may have.
+inline constexpr JsonBounds kDocumentBounds{.depth = kMaxJsonDepth, .values = std::size_t{1} << 22};
 
-// kInvalidArgument: not JSON (line and column), nested deeper than kMaxJsonDepth, a name twice in one object. `what` names
-// the document.
-Result<nlohmann::json> parse_json(std::string_view text, std::string_view what);
+// kInvalidArgument: not JSON (line and column), beyond `bounds`, a name twice in one object. `what` names the document.
+// Nothing is built of a document beyond its bounds.
+Result<nlohmann::json> parse_json(std::string_view text, std::string_view what,
+                                  const JsonBounds& bounds = kDocumentBounds);
 
 // One value of a document. The first refusal is kept in `status`; after it, what is read is nothing, and nobody need ask.
 class JsonValue {

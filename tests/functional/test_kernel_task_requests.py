@@ -54,6 +54,21 @@ def post(node, document, tenant=None):
     return node.call("POST", "/v1/ktasks", body, {"X-Fairlead-Tenant": tenant} if tenant else {})
 
 
+def length(value):
+    """LEB128, as in the binary form."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def binary_request(task):
+    """A request in the binary form with this text as its task.json, no files and no call."""
+    text = task.encode()
+    return b"FLKT\x01\x04" + length(len(text)) + text + length(0) + struct.pack("<I", 60) + length(0)
+
+
 def result(reply):
     status, headers, body = reply
     assert status == 200 and "X-Amz-Function-Error" not in headers, (status, body)
@@ -217,6 +232,8 @@ MALFORMED = {
                 call={"inputs": {"x": RAMP}, "outputs": {"y": {"key": "k"}, "z": {"key": "k"}}}), "call: "),
     "binary, cut off": (b"FLKT\x01\x04\x05", "byte 7: task has 5 bytes, but 0 bytes are left"),
     "binary of another kind": (b"FLKT\x01\x02\x00\x00", "kind is 2, it must be 4"),
+    "binary, nested deep": (binary_request('{"buffers": ' + "[" * 200_000 + "]" * 200_000 + "}"),
+                            "task.json: it is nested deeper than 64 levels"),
 }
 
 

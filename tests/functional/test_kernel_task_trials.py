@@ -72,12 +72,15 @@ class Tenants:
         return log.read_text().split() if log.exists() else []
 
 
-def test_without_a_trial_such_a_module_ends_the_server_of_all(poisoned, tmp_path):
+def test_without_a_trial_such_a_module_ends_the_server_of_all_and_then_one_of_its_own(poisoned, tmp_path):
     with Tenants(poisoned, tmp_path, *FENCE, "--task-trial", "0") as tenants:
         tenants.deploy("crash", "mallory", "crash_the_compiler")
-        tenants.node.invoke("crash", "{}", {"X-Amz-Invocation-Type": "Event"})
-        eventually(lambda: metric(tenants.node, "fairlead_device_server_restarts_total") > 2)
-        tenants.node.kill()  # rather than waiting for the invocation
+        assert "the device server ended twice" in error(tenants.node.invoke("crash", "{}"))
+        [others] = [pid for pid in server_pids(tenants.node) if pid != tenants.server][:1]
+        assert tenants.peek() == CONTENT
+        assert "the device server ended twice" in error(tenants.node.invoke("crash", "{}"))
+        assert tenants.peek() == CONTENT
+        assert others in server_pids(tenants.node), "the next module of that kind ends nobody's server but its tenant's"
 
 
 def test_a_module_that_crashes_the_compiler_is_refused_and_nobody_notices(poisoned, tmp_path):

@@ -108,9 +108,13 @@ Result<CUdeviceptr> DeviceObjects::reserve_variables(Instant now, RangeIndex ind
   return fail(done.error());
 }
 
-Status DeviceObjects::fill_variables(CUdeviceptr address, std::span<const std::byte> bytes) {
+Status DeviceObjects::fill_variables(CUdeviceptr address, std::uint64_t bytes, const VariablePieces& pieces) {
   const CUstream stream = copies_->stream(CopyLane::kSmall);
-  const CUresult code = cuda_.copy_in(address, bytes.data(), bytes.size(), stream);
+  CUresult code = cuda_.fill_zero(address, bytes, stream);
+  for (const auto& piece : pieces) {
+    if (code == CUDA_SUCCESS)
+      code = cuda_.copy_in(address + piece.offset, piece.bytes.data(), piece.bytes.size(), stream);
+  }
   if (Status copied = cuda_.check(code, "copy a module's variables"); !copied) return copied;
   return cuda_.synchronize(stream);
 }

@@ -29,6 +29,7 @@
 #include "runtime/device_server/address_range.h"
 #include "runtime/device_server/copy_streams.h"
 #include "runtime/device_server/range_allocator.h"
+#include "runtime/device_server/variable_bytes.h"
 
 namespace fairlead {
 
@@ -57,7 +58,8 @@ class DeviceObjects {
   // them, but at least kVariables. kTooLarge, kResourceExhausted.
   static constexpr std::uint64_t kVariables = 64 << 20;
   Result<CUdeviceptr> reserve_variables(Instant now, RangeIndex range, std::uint64_t bytes);
-  Status fill_variables(CUdeviceptr address, std::span<const std::byte> bytes);
+  // Zeros, and the pieces in them. REQUIRES: each piece is within `bytes`.
+  Status fill_variables(CUdeviceptr address, std::uint64_t bytes, const VariablePieces& pieces);
 
   // Its bytes, to be loaded when a call needs it. The mapping keeps them. An object stays in its range.
   Status supply(ObjectId object, Bytes bytes, const UniqueFd& memory, RangeIndex range = 0);

@@ -141,7 +141,7 @@ TEST_F(TenantRanges, VariablesStayWhereTheyAreAndHaveABound) {
   EXPECT_EQ(first % AddressRange::kVariablesAlignment, 0u);
   EXPECT_TRUE(objects_->range(a_).contains(first));
   const std::string value(5000, 'v');
-  ASSERT_TRUE(objects_->fill_variables(first, std::as_bytes(std::span(value))));
+  ASSERT_TRUE(objects_->fill_variables(first, sizeof value, pieces_of(std::as_bytes(std::span(value)))));
   supply(1, a_, mib(30), 'a');
   ASSERT_TRUE(call(a_, {1}));
   const CUdeviceptr second = objects_->reserve_variables(kNow, b_, 3 * kMiB / 2).value();

@@ -2,38 +2,79 @@
 
 #include <limits>
 
-#include "base/check.h"
 #include "cuda/kernel_image.h"
-#include "fence/fence.h"
 
 namespace fairlead {
+namespace {
+
+constexpr std::uint64_t kCopiedAtOnce = 1 << 20;
+
+tl::unexpected<Error> cannot_be_fenced(const Error& why) {
+  return fail(why.code, "it cannot be fenced, which a device server for several tenants requires: {}", why.message);
+}
+
+}  // namespace
+
+Result<FencedCode> fence_image(const std::string& image, std::uint32_t architecture,
+                               const fence::FenceOptions& options) {
+  const auto ptx = ptx_of_image(image, architecture);
+  if (!ptx) return cannot_be_fenced(ptx.error());
+  auto fenced = fence::fence_ptx(*ptx, options);
+  if (!fenced) return cannot_be_fenced(fenced.error());
+  return FencedCode{std::move(fenced->ptx), pieces_of(fenced->variables)};
+}
+
+Result<std::uint64_t> measure_image(const std::string& image, std::uint32_t architecture,
+                                    const fence::FenceOptions& options) {
+  const auto ptx = ptx_of_image(image, architecture);
+  if (!ptx) return cannot_be_fenced(ptx.error());
+  const auto bytes = fence::measure_variables(*ptx, options);
+  if (!bytes) return cannot_be_fenced(bytes.error());
+  return *bytes;
+}
+
+fence::FenceOptions FencedModules::options_of(DeviceObjects::RangeIndex index) const {
+  const AddressRange& range = objects_.range(index);
+  return {.base = range.base(), .bytes = range.span(), .guard_bytes = AddressRange::kGuardBytes};
+}
+
+Result<CUdeviceptr> FencedModules::place(Instant now, DeviceObjects::RangeIndex index, const std::string& key,
+                                         std::uint64_t variable_bytes) {
+  Module& module = modules_[key];
+  module.range = index;
+  module.variable_bytes = variable_bytes;
+  if (variable_bytes == 0) return 0;
+  const auto room = take_room(now, index, variable_bytes);
+  if (!room) return cannot_be_fenced(room.error());
+  module.variables = *room;
+  return room->address;
+}
+
+Result<std::string> FencedModules::accept(const std::string& key, FencedCode code) {
+  Module& module = modules_.at(key);
+  if (module.variable_bytes > 0) {
+    const auto pieces = joined(code.variables, module.variable_bytes, kCopiedAtOnce);
+    if (!pieces) return fail(pieces.error());
+    Status filled = objects_.fill_variables(module.variables.address, module.variable_bytes, *pieces);
+    if (!filled) return fail(filled.error());
+  }
+  auto image = read_kernel_image(code.ptx);
+  if (!image) return fail(image.error());
+  module.kernels = std::move(image->kernels);
+  return std::move(code.ptx);
+}
 
 Result<std::string> FencedModules::fence(Instant now, DeviceObjects::RangeIndex index, const std::string& key,
                                          const std::string& image) {
-  const auto refuse = [](const Error& why) {
-    return fail(why.code, "it cannot be fenced, which a device server for several tenants requires: {}", why.message);
-  };
-  const auto ptx = ptx_of_image(image, cuda_.architecture());
-  if (!ptx) return refuse(ptx.error());
-  const AddressRange& range = objects_.range(index);
-  fence::FenceOptions options{
-      .base = range.base(), .bytes = range.span(), .guard_bytes = AddressRange::kGuardBytes, .variables_address = 0};
-  auto fenced = fence::fence_ptx(*ptx, options);
-  if (!fenced) return refuse(fenced.error());
-  Module& module = modules_[key];
-  module.range = index;
-  if (fenced->variables.empty()) return take_kernels(module, std::move(fenced->ptx));
-
-  const auto room = take_room(now, index, fenced->variables.size());
-  if (!room) return refuse(room.error());
-  module.variables = *room;
-  options.variables_address = room->address;
-  const std::size_t size = fenced->variables.size();
-  fenced = fence::fence_ptx(*ptx, options);
-  if (!fenced) return refuse(fenced.error());
-  FL_CHECK(fenced->variables.size() == size, "{} bytes of variables, {} before", fenced->variables.size(), size);
-  if (Status filled = objects_.fill_variables(room->address, fenced->variables); !filled) return fail(filled.error());
-  return take_kernels(module, std::move(fenced->ptx));
+  fence::FenceOptions options = options_of(index);
+  const auto bytes = measure_image(image, cuda_.architecture(), options);
+  if (!bytes) return fail(bytes.error());
+  const auto address = place(now, index, key, *bytes);
+  if (!address) return fail(address.error());
+  options.variables_address = *address;
+  auto code = fence_image(image, cuda_.architecture(), options);
+  if (!code) return fail(code.error());
+  return accept(key, *std::move(code));
 }
 
 void FencedModules::forget(const std::string& key) {
@@ -62,13 +103,6 @@ std::optional<FencedModules::Variables> FencedModules::take_left_room(DeviceObje
   const Variables taken{smallest->second, smallest->first};
   left.erase(smallest);
   return taken;
-}
-
-Result<std::string> FencedModules::take_kernels(Module& module, std::string ptx) {
-  auto image = read_kernel_image(ptx);
-  if (!image) return fail(image.error());
-  module.kernels = std::move(image->kernels);
-  return ptx;
 }
 
 }  // namespace fairlead

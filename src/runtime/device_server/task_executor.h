@@ -65,15 +65,15 @@ class TaskExecutor {
     bool busy = false;
     bool dropped = false;  // goes with its last call
   };
-  // On its way to a session. Each module is loaded, or its code is here for the driver.
+  // On its way to a session. Each module is loaded, on trial, or the same as one before it.
   struct Registration {
     Instant begun;
     wire::RegisterSession frame;
     KernelTask task;
     DeviceObjects::RangeIndex range = 0;
     std::vector<KernelCache::Lease> modules;
-    std::vector<std::shared_ptr<const std::string>> code;  // shared with others that wait for the same
-    std::vector<std::size_t> on_trial;                     // modules, in the order of the trial
+    std::vector<std::string> code;      // of those on trial: as it came; then, where it is fenced, for the driver
+    std::vector<std::size_t> on_trial;  // modules, in the order of the trial
   };
   struct Times {
     CopyStreams::Batch load;                                                          // on the copy streams
@@ -104,6 +104,9 @@ class TaskExecutor {
   void on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::TrialEnded& frame, std::span<const UniqueFd> descriptors);
   void on(wire::ModuleTrial& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::ModulesMeasured& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::VariablesPlaced& frame, std::span<const UniqueFd> descriptors);
+  void on(wire::ModulesFenced& frame, std::span<const UniqueFd> descriptors);
   void on(wire::DropSession& frame, std::span<const UniqueFd> descriptors);
   void on(wire::RunCall& frame, std::span<const UniqueFd> descriptors);
   void on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors);
@@ -114,10 +117,15 @@ class TaskExecutor {
   std::string module_key(const Registration& registration, std::size_t module) const;
   Status prepare(Registration& registration, std::span<const UniqueFd> descriptors);
   Status prepare_module(Registration& registration, std::size_t module, std::span<const UniqueFd> descriptors);
-  void ask_for_trial(Registration registration);
+  void find_loaded(Registration& registration);
+  void ask_for_trial(Registration& registration);
+  void end_trial(std::uint64_t session, Status outcome);
+  void begin_next_trial(DeviceObjects::RangeIndex range);
+  static Status of_module(const Registration& registration, std::size_t index, const Error& why);
+  void drop(const Registration& waiting);
   void finish(Registration registration, Status so_far);
   Result<Session> load_session(Registration& registration);
-  void leave_code(Registration& registration);
+  void leave_rooms(const Registration& registration);
   Result<std::string> code_for_driver(DeviceObjects::RangeIndex range, const std::string& key, std::string image);
   Result<KernelCache::Lease> load_module(const std::string& key, const std::string& code);
   template <typename Attempt>
@@ -164,8 +172,10 @@ class TaskExecutor {
   std::size_t next_lane_ = 0;
   std::vector<Times> free_times_;
   std::unordered_map<std::uint64_t, Session> sessions_;
-  std::map<std::uint64_t, Registration> registrations_;              // that wait for a trial, by session
-  std::map<std::string, std::weak_ptr<const std::string>> untried_;  // their code, by module_key()
+  std::map<std::uint64_t, Registration> registrations_;  // that wait for a trial, by session
+  // By range, sessions of registrations_: whose trial is not over, and those behind it.
+  std::map<DeviceObjects::RangeIndex, std::uint64_t> on_trial_;
+  std::map<DeviceObjects::RangeIndex, std::deque<std::uint64_t>> held_back_;
   std::deque<std::unique_ptr<Call>> waiting_;
   std::vector<std::unique_ptr<Call>> running_;  // in the order of their start
   SessionResidency residency_;

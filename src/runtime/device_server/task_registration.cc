@@ -1,8 +1,11 @@
-// TaskExecutor's registrations: from a kernel task's frame to a session. Where modules are tried first, a registration waits
-// for the node to say how that ended, and everything else goes on.
+// TaskExecutor's registrations: from a kernel task's frame to a session. Where modules are tried first, a process of their
+// own fences and loads them, and everything else goes on: what a stranger wrote is read by no thread that others wait for.
 //
-//   frame ─> objects taken, modules fenced ─┬─ all of them loaded already ────────────────> kernels found ─> SessionReady
-//                                           └─ ModuleTrial ─> node ─> TrialEnded ─> loaded ──────┘
+//   frame ─> objects taken ─┬─ all modules are loaded already ─────────────────────────────> kernels found ─> SessionReady
+//                           └─ ModuleTrial ─> ModulesMeasured ─> room taken, VariablesPlaced       │
+//                              ModulesFenced ─> variables copied ─> TrialEnded ─> modules loaded ──┘
+//
+// A range has one trial at a time: the registrations behind it wait for its end, since they may be of the same modules.
 #include <sodium.h>
 #include <unistd.h>
 
@@ -38,27 +41,103 @@ std::string sha256(const std::string& bytes) {
 
 }  // namespace
 
+// Once more without the modules that nobody uses, where there was no room.
+template <typename Attempt>
+auto TaskExecutor::with_room(Attempt attempt) {
+  auto made = attempt();
+  const bool lacks_room =
+      !made && (made.error().code == Errc::kTooLarge || made.error().code == Errc::kResourceExhausted);
+  if (!lacks_room) return made;
+  forget(modules_.unload_unused());
+  return attempt();
+}
+
 void TaskExecutor::on(wire::RegisterSession& frame, std::span<const UniqueFd> descriptors) {
   Registration registration{.begun = monotonic_now(), .frame = std::move(frame)};
   Status prepared = prepare(registration, descriptors);
-  if (prepared && !registration.on_trial.empty()) return ask_for_trial(std::move(registration));
-  finish(std::move(registration), std::move(prepared));
+  if (!prepared || registration.on_trial.empty()) return finish(std::move(registration), std::move(prepared));
+  const std::uint64_t session = registration.frame.session;
+  const DeviceObjects::RangeIndex range = registration.range;
+  registrations_[session] = std::move(registration);
+  if (!on_trial_.try_emplace(range, session).second) return held_back_[range].push_back(session);
+  ask_for_trial(registrations_[session]);
+}
+
+void TaskExecutor::on(wire::ModulesMeasured& frame, std::span<const UniqueFd>) {
+  const auto waiting = registrations_.find(frame.session);
+  if (waiting == registrations_.end()) return;  // dropped meanwhile
+  Registration& registration = waiting->second;
+  FL_CHECK(frame.variable_bytes.size() == registration.on_trial.size(), "{} modules measured of {}",
+           frame.variable_bytes.size(), registration.on_trial.size());
+  wire::VariablesPlaced placed{.session = frame.session, .addresses = {}, .to_load = {}};
+  for (std::size_t i = 0; i < registration.on_trial.size(); ++i) {
+    const std::string key = module_key(registration, registration.on_trial[i]);
+    const auto address =
+        with_room([&] { return fenced_.place(monotonic_now(), registration.range, key, frame.variable_bytes[i]); });
+    if (!address) return end_trial(frame.session, of_module(registration, i, address.error()));
+    placed.addresses.push_back(*address);
+  }
+  send_(placed);
+}
+
+void TaskExecutor::on(wire::ModulesFenced& frame, std::span<const UniqueFd>) {
+  const auto waiting = registrations_.find(frame.session);
+  if (waiting == registrations_.end()) return;
+  Registration& registration = waiting->second;
+  FL_CHECK(frame.modules.size() == registration.on_trial.size(), "{} modules fenced of {}", frame.modules.size(),
+           registration.on_trial.size());
+  for (std::size_t i = 0; i < registration.on_trial.size(); ++i) {
+    const std::size_t module = registration.on_trial[i];
+    FencedCode code{std::move(frame.modules[i].ptx), std::move(frame.modules[i].variables)};
+    auto accepted = fenced_.accept(module_key(registration, module), std::move(code));
+    if (!accepted) return end_trial(frame.session, of_module(registration, i, accepted.error()));
+    registration.code[module] = *std::move(accepted);
+  }
 }
 
 void TaskExecutor::on(wire::TrialEnded& frame, std::span<const UniqueFd>) {
-  auto waiting = registrations_.extract(frame.session);
-  if (waiting.empty()) return;  // dropped meanwhile
-  Registration registration = std::move(waiting.mapped());
-  Status passed;
-  if (!frame.error.empty()) {
-    const std::size_t module = registration.on_trial.at(frame.module);
-    passed = fail(Errc::kInvalidArgument, "module {}: {}", registration.task.modules[module].name, frame.error);
-  }
-  finish(std::move(registration), std::move(passed));
+  const auto waiting = registrations_.find(frame.session);
+  if (waiting == registrations_.end()) return;
+  if (frame.error.empty()) return end_trial(frame.session, {});
+  end_trial(frame.session, of_module(waiting->second, frame.module, {Errc::kInvalidArgument, frame.error}));
 }
 
 void TaskExecutor::on(wire::ModuleTrial&, std::span<const UniqueFd>) {
   spdlog::error("device server: asked for a trial of modules, which a process of its own is for");
+}
+
+void TaskExecutor::on(wire::VariablesPlaced&, std::span<const UniqueFd>) {
+  spdlog::error("device server: told where variables are, which is its own to say");
+}
+
+// Of the `index`th module on trial.
+Status TaskExecutor::of_module(const Registration& registration, std::size_t index, const Error& why) {
+  const std::size_t module = registration.on_trial.at(index);
+  return fail(why.code, "module {}: {}", registration.task.modules[module].name, why.message);
+}
+
+void TaskExecutor::end_trial(std::uint64_t session, Status outcome) {
+  Registration registration = std::move(registrations_.extract(session).mapped());
+  const DeviceObjects::RangeIndex range = registration.range;
+  finish(std::move(registration), std::move(outcome));
+  begin_next_trial(range);
+}
+
+// The registrations that waited for the trial which is over, as far as the first that needs one of its own.
+void TaskExecutor::begin_next_trial(DeviceObjects::RangeIndex range) {
+  on_trial_.erase(range);
+  std::deque<std::uint64_t>& waiting = held_back_[range];
+  while (!waiting.empty() && !lost_) {
+    const std::uint64_t session = waiting.front();
+    waiting.pop_front();
+    Registration& registration = registrations_.at(session);
+    find_loaded(registration);
+    if (!registration.on_trial.empty()) {
+      on_trial_[range] = session;
+      return ask_for_trial(registration);
+    }
+    finish(std::move(registrations_.extract(session).mapped()), {});
+  }
 }
 
 Result<DeviceObjects::RangeIndex> TaskExecutor::range_of(const std::string& tenant) {
@@ -97,41 +176,35 @@ Status TaskExecutor::prepare_module(Registration& registration, std::size_t modu
                                     std::span<const UniqueFd> descriptors) {
   const std::string key = module_key(registration, module);
   registration.modules[module] = modules_.find(key);
-  if (registration.modules[module]) return {};
-  std::shared_ptr<const std::string>& code = registration.code[module];
-  code = untried_[key].lock();
-  if (!code) {
-    const wire::ModuleImage& image = registration.frame.modules[module];
-    const auto index = static_cast<std::size_t>(image.descriptor);
-    FL_CHECK(image.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
-    auto read = read_image(descriptors[index], image.bytes);
-    if (read) read = code_for_driver(registration.range, key, *std::move(read));
-    if (!read) {
-      untried_.erase(key);
-      return fail(read.error());
-    }
-    code = std::make_shared<const std::string>(*std::move(read));
-    untried_[key] = code;
-  }
+  const auto is_same = [&](std::size_t other) { return module_key(registration, other) == key; };
+  if (registration.modules[module] || std::ranges::any_of(registration.on_trial, is_same)) return {};
+  const wire::ModuleImage& image = registration.frame.modules[module];
+  const auto index = static_cast<std::size_t>(image.descriptor);
+  FL_CHECK(image.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
+  auto code = read_image(descriptors[index], image.bytes);
+  if (!code) return fail(code.error());
+  registration.code[module] = *std::move(code);
   if (trials_) {
     registration.on_trial.push_back(module);
     return {};
   }
+  code = code_for_driver(registration.range, key, std::move(registration.code[module]));
+  if (!code) return fail(code.error());
   auto loaded = load_module(key, *code);
-  if (!loaded) return fail(loaded.error());
+  if (!loaded) {
+    fenced_.forget(key);
+    return fail(loaded.error());
+  }
   registration.modules[module] = *std::move(loaded);
   return {};
 }
 
-// Once more without the modules that nobody uses, where there was no room.
-template <typename Attempt>
-auto TaskExecutor::with_room(Attempt attempt) {
-  auto made = attempt();
-  const bool lacks_room =
-      !made && (made.error().code == Errc::kTooLarge || made.error().code == Errc::kResourceExhausted);
-  if (!lacks_room) return made;
-  forget(modules_.unload_unused());
-  return attempt();
+// What a trial before its own has loaded need not be tried.
+void TaskExecutor::find_loaded(Registration& registration) {
+  std::erase_if(registration.on_trial, [&](std::size_t module) {
+    registration.modules[module] = modules_.find(module_key(registration, module));
+    return static_cast<bool>(registration.modules[module]);
+  });
 }
 
 Result<std::string> TaskExecutor::code_for_driver(DeviceObjects::RangeIndex range, const std::string& key,
@@ -148,20 +221,27 @@ Result<KernelCache::Lease> TaskExecutor::load_module(const std::string& key, con
   return with_room([&] { return modules_.load(key, code); });
 }
 
-void TaskExecutor::ask_for_trial(Registration registration) {
+void TaskExecutor::ask_for_trial(Registration& registration) {
   wire::ModuleTrial trial{.session = registration.frame.session, .modules = {}};
   for (const std::size_t module : registration.on_trial) {
-    const std::string& code = *registration.code[module];
+    std::string& code = registration.code[module];
     trial.modules.push_back({.sha256 = sha256(code), .code = code});
+    if (spaces_ == AddressSpaces::kPerTenant) code.clear();  // ModulesFenced brings what is loaded
   }
-  registrations_[trial.session] = std::move(registration);
+  if (spaces_ == AddressSpaces::kPerTenant) {
+    const fence::FenceOptions options = fenced_.options_of(registration.range);
+    trial.range_base = options.base;
+    trial.range_bytes = options.bytes;
+    trial.guard_bytes = options.guard_bytes;
+    trial.architecture = cuda_.architecture();
+  }
   send_(trial);
 }
 
 void TaskExecutor::finish(Registration registration, Status so_far) {
   wire::SessionReady ready{.session = registration.frame.session};
   auto session = so_far ? load_session(registration) : Result<Session>(fail(so_far.error()));
-  leave_code(registration);
+  leave_rooms(registration);
   if (session) {
     note_constants(registration.frame, session->kernels->task());
     session->constants = std::move(registration.frame.constants);
@@ -182,9 +262,9 @@ Result<TaskExecutor::Session> TaskExecutor::load_session(Registration& registrat
   for (std::size_t m = 0; m < registration.modules.size(); ++m) {
     KernelCache::Lease& module = registration.modules[m];
     const std::string key = module_key(registration, m);
-    if (!module) module = modules_.find(key);  // of another session that waited for the same
+    if (!module) module = modules_.find(key);  // the same as one before it
     if (!module) {
-      auto loaded = load_module(key, *registration.code[m]);
+      auto loaded = load_module(key, registration.code[m]);
       if (!loaded) {
         return fail(loaded.error().code, "module {}: {}", registration.task.modules[m].name, loaded.error().message);
       }
@@ -209,15 +289,11 @@ Result<TaskExecutor::Session> TaskExecutor::load_session(Registration& registrat
   return session;
 }
 
-// What was not loaded and nobody else waits for is not known any more.
-void TaskExecutor::leave_code(Registration& registration) {
-  for (std::size_t m = 0; m < registration.code.size(); ++m) {
-    if (!registration.code[m]) continue;
-    registration.code[m].reset();
-    const auto untried = untried_.find(module_key(registration, m));
-    if (untried == untried_.end() || !untried->second.expired()) continue;
-    if (!modules_.find(untried->first)) fenced_.forget(untried->first);
-    untried_.erase(untried);
+// What was fenced and is not loaded is not known any more: the room of its variables is for others.
+void TaskExecutor::leave_rooms(const Registration& registration) {
+  for (const std::size_t module : registration.on_trial) {
+    const std::string key = module_key(registration, module);
+    if (!modules_.find(key)) fenced_.forget(key);
   }
 }
 
@@ -239,16 +315,23 @@ void TaskExecutor::tell_missing_constants() {
   if (!missing.sessions.empty()) send_(missing);
 }
 
-// What was unloaded: but where a registration is about to load it again, its variables' room is in the code.
+// What was unloaded.
 void TaskExecutor::forget(const std::vector<std::string>& modules) {
-  for (const std::string& key : modules) {
-    const auto untried = untried_.find(key);
-    if (untried == untried_.end() || untried->second.expired()) fenced_.forget(key);
+  for (const std::string& key : modules) fenced_.forget(key);
+}
+
+void TaskExecutor::drop(const Registration& waiting) {
+  const auto on_trial = on_trial_.find(waiting.range);
+  if (on_trial == on_trial_.end() || on_trial->second != waiting.frame.session) {
+    std::erase(held_back_[waiting.range], waiting.frame.session);
+    return;
   }
+  leave_rooms(waiting);
+  begin_next_trial(waiting.range);
 }
 
 void TaskExecutor::on(wire::DropSession& frame, std::span<const UniqueFd>) {
-  if (auto waiting = registrations_.extract(frame.session); !waiting.empty()) return leave_code(waiting.mapped());
+  if (auto waiting = registrations_.extract(frame.session); !waiting.empty()) return drop(waiting.mapped());
   const auto session = sessions_.find(frame.session);
   if (session == sessions_.end()) return;
   session->second.dropped = true;

@@ -80,7 +80,7 @@ Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, con
 Status DeviceServers::reserve_outputs(Call& call) {
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i]->name.key.empty()) continue;
-    Status expected = objects_.expect(call.outputs[i]->name);
+    Status expected = objects_.expect(call.outputs[i]->name, call.outputs[i]->size);
     if (expected) continue;
     call.outputs.resize(i);
     abandon_outputs(call, "its task failed: " + expected.error().message);
@@ -126,19 +126,19 @@ void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constan
   one_less(nullptr, {});
 }
 
-// In their order, those whose objects and sessions are there. Nothing overtakes a call that waits to be alone: with many
-// callers it would wait for ever.
+// In their order, those whose objects and sessions are there. A suspect of a server's end runs alone. Nothing overtakes a
+// call that waits to be alone: with many callers it would wait for ever.
 void DeviceServers::send_calls(Server& server) {
   if (!server.ready) return;
-  const auto is_alone = [this](InvocationId id) { return calls_.at(id).alone; };
+  const auto is_alone = [this](InvocationId id) { return calls_.at(id).suspected > 0; };
   for (std::size_t i = 0; i < server.unsent.size();) {
     const InvocationId id = server.unsent[i];
     Call& call = calls_.at(id);
     const auto session = sessions_.find(call.instance);
     const bool can = call.opening == 0 && session != sessions_.end() && session->second.state == SessionState::kReady;
     const bool must_wait =
-        !server.sent.empty() && (call.alone || std::any_of(server.sent.begin(), server.sent.end(), is_alone));
-    if (can && call.alone && must_wait) return;
+        !server.sent.empty() && (is_alone(id) || std::any_of(server.sent.begin(), server.sent.end(), is_alone));
+    if (can && is_alone(id) && must_wait) return;
     if (!can || must_wait) {
       ++i;
       continue;
@@ -265,7 +265,45 @@ void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::C
   Answer reply{.invocation = invocation, .is_error = false, .error_type = {}, .content_type = {}, .payload = {}};
   reply.content_type = call.binary ? wire::kKernelTaskContentType : "application/json";
   reply.payload = call.binary ? wire::encode(*content) : wire::kernel_task_answer_to_json(call.spec->task, *content);
+  if (server.place.domain == kAllTenants) return keep_outputs(call, std::move(reply));
   answer(invocation, std::move(reply));
+}
+
+// What is answered is kept: a neighbour may end the server at any time. So its bytes go to the data layer first.
+void DeviceServers::keep_outputs(Call& call, Answer reply) {
+  const InvocationId invocation = call.invocation;
+  std::vector<ObjectKey> names;
+  for (const BoundPtr& output : call.outputs) {
+    if (!output->name.key.empty()) names.push_back(output->name);
+  }
+  if (names.empty()) return answer(invocation, std::move(reply));
+  call.keeping = names.size();
+  const std::uint64_t opening = ++call.openings;
+  const auto kept = std::make_shared<Answer>(std::move(reply));  // shared by the outputs of the call
+  for (const ObjectKey& name : names) {
+    objects_.open(name, call.deadline - monotonic_now(),
+                  [this, invocation, opening, kept,
+                   alive = std::weak_ptr<int>(alive_)](const Result<ObjectSource::Opened>& opened) {
+                    if (alive.expired()) return;
+                    const auto found = calls_.find(invocation);
+                    if (found == calls_.end() || found->second.openings != opening) return;
+                    if (!opened) return rerun_lost(found->second, opened.error());
+                    if (--found->second.keeping == 0) answer(invocation, std::move(*kept));
+                  });
+  }
+}
+
+// The server ended before the outputs were kept: nobody has seen them, so the call runs again.
+void DeviceServers::rerun_lost(Call& call, const Error& why) {
+  const InvocationId invocation = call.invocation;
+  abandon_outputs(call, why.message);
+  const bool again = why.code == Errc::kUnavailable && ++call.reopened <= kMaxReopened;
+  const Status reserved = again ? reserve_outputs(call) : Status(fail(why));
+  if (!reserved) {
+    return fail_call(invocation, "KernelTask.Failed", "its outputs could not be kept: " + reserved.error().message);
+  }
+  call.server->unsent.push_back(invocation);
+  open_inputs(call, {});
 }
 
 void DeviceServers::fail_call(InvocationId invocation, std::string_view type, const std::string& message) {

@@ -13,14 +13,15 @@
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
+
 DeviceServers::DeviceServers(boost::asio::io_context& io, DeviceServersOptions options, ObjectSource& objects,
                              InstanceEvents events)
     : io_(io),
       options_(std::move(options)),
       objects_(objects),
       events_(std::move(events)),
-      trials_(io, {.program = options_.program, .arguments = options_.arguments, .patience = options_.trial_patience}) {
-}
+      trials_(io, {.program = options_.program, .arguments = options_.arguments, .patience = options_.trial_patience}),
+      quarantine_(options_.quarantine) {}
 
 DeviceServers::~DeviceServers() = default;
 
@@ -33,7 +34,8 @@ void DeviceServers::post(std::function<void()> call) {
 // ---- servers
 
 DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
-  const Place place{spec.gpu, options_.one_for_all ? kAllTenants : spec.tenant};
+  const bool is_shared = options_.one_for_all && !quarantine_.has(spec.tenant, monotonic_now());
+  const Place place{spec.gpu, is_shared ? kAllTenants : spec.tenant};
   const auto [found, added] = servers_.try_emplace(place);
   Server& server = found->second;
   if (added) {
@@ -41,13 +43,15 @@ DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
     server.environment = spec.environment;
     server.view = {.gpu = place.gpu, .tenant = place.domain};
     server.idle = std::make_unique<boost::asio::steady_timer>(io_);
+    server.recovery = ServerRecovery(options_.recovery);
   }
-  if (!server.process) start_process(server);
+  if (!server.process && !server.restart) start_process(server);
   return server;
 }
 
 void DeviceServers::start_process(Server& server) {
-  const std::uint64_t generation = ++server.generation;
+  const std::uint64_t generation = server.generation = ++last_generation_;
+  server.recovery.on_start(monotonic_now());
   const Place place = server.place;
   const auto current = [this, place, generation]() -> Server* {
     const auto found = servers_.find(place);
@@ -85,7 +89,7 @@ void DeviceServers::on_frame(Server& server, wire::FrameToNode frame) {
 
 void DeviceServers::on(Server& server, wire::ServerReady& frame) {
   server.ready = true;
-  server.failed_starts = 0;
+  server.recovery.on_ready();
   server.view.device = frame.device;
   spdlog::info("device server {} of tenant {} on GPU {}: {}, {:.0f} MiB for objects", server.process->pid(),
                server.place.domain, server.place.gpu.value(), frame.device,
@@ -115,20 +119,32 @@ void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
   const InstanceId instance(frame.session);
   const auto session = sessions_.find(instance);
   if (session == sessions_.end()) return;
-  trials_.start({.instance = instance,
-                 .gpu = server.place.gpu,
-                 .tenant = session->second.spec.tenant,
-                 .environment = server.environment,
-                 .trial = std::move(frame)},
-                [this, place = server.place, generation = server.generation](const wire::TrialEnded& ended) {
-                  const auto found = servers_.find(place);
-                  if (found == servers_.end() || found->second.generation != generation) return;
-                  if (found->second.process) found->second.process->send(ended);
-                });
+  session->second.on_trial = true;
+  trials_.start(
+      {.instance = instance,
+       .gpu = server.place.gpu,
+       .tenant = session->second.spec.tenant,
+       .environment = server.environment,
+       .trial = std::move(frame)},
+      [this, instance, place = server.place, generation = server.generation](const wire::FrameToServer& said) {
+        const auto found = servers_.find(place);
+        if (found == servers_.end() || found->second.generation != generation) return;
+        const auto waiting = sessions_.find(instance);
+        const bool is_over = std::holds_alternative<wire::TrialEnded>(said);
+        if (waiting != sessions_.end()) waiting->second.on_trial = !is_over;
+        if (found->second.process) found->second.process->send(said);
+      });
 }
 
-void DeviceServers::on(Server& server, wire::TrialEnded&) {
-  spdlog::error("device server {}: it says how a trial ended, which is the node's to say", server.process->pid());
+void DeviceServers::on(Server&, wire::VariablesPlaced& frame) {
+  const InstanceId instance(frame.session);
+  if (sessions_.contains(instance)) trials_.place(instance, std::move(frame));
+}
+
+// What a process that tries modules says.
+template <typename TrialFrame>
+void DeviceServers::on(Server& server, TrialFrame&) {
+  spdlog::error("device server {}: it says how a trial went, which is another process's to say", server.process->pid());
   server.process->kill();
 }
 
@@ -149,16 +165,113 @@ void DeviceServers::on_gone(Server& server, const std::string& reason) {
     return;
   }
   ++server.view.restarts;
-  spdlog::warn("the device server of tenant {} on GPU {} has ended ({}): another one starts", server.place.domain,
-               server.place.gpu.value(), why);
-  rerun_or_fail(server, why);
+  for (const InstanceId instance : server.sessions) trials_.forget(instance);
+  const ServerRecovery::End end = describe_end(server, was_ready);
   server.fault.reset();
-  if (!was_ready && ++server.failed_starts >= options_.max_failed_starts) {
-    const std::set<InstanceId> sessions = server.sessions;
-    for (const InstanceId instance : sessions) end_session(instance, "the device server does not start: " + why, "");
-    servers_.erase(place);
+  recover(server, end, why);
+}
+
+ServerRecovery::End DeviceServers::describe_end(const Server& server, bool was_ready) const {
+  ServerRecovery::End end{.now = monotonic_now(), .was_ready = was_ready};
+  end.is_shared = server.place.domain == kAllTenants;
+  end.names_calls = server.fault.has_value();
+  if (server.fault) {
+    for (const std::uint64_t call : server.fault->calls) end.named.insert(InvocationId(call));
+  }
+  for (const InvocationId id : server.sent) {
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) continue;
+    const Call& call = found->second;
+    end.calls.push_back({id, call.tenant, call.suspected, call.given_up});
+  }
+  for (const InstanceId instance : server.sessions) {
+    const Session& session = sessions_.at(instance);
+    if (session.state != SessionState::kRegistering || session.on_trial) continue;
+    end.registering.push_back({instance, session.spec.tenant, session.suspected});
+  }
+  return end;
+}
+
+// Carries out what ServerRecovery decided. Last comes Restart or GiveUp.
+void DeviceServers::recover(Server& server, const ServerRecovery::End& end, const std::string& reason) {
+  server.sent.clear();
+  std::deque<InvocationId> again;
+  std::set<std::string> quarantined;
+  for (const ServerRecovery::Action& action : server.recovery.on_end(end)) {
+    if (const auto* send = std::get_if<ServerRecovery::Send>(&action)) {
+      calls_.at(send->call).suspected += send->is_suspect ? 1 : 0;
+      again.push_back(send->call);
+    } else if (const auto* caused = std::get_if<ServerRecovery::Fail>(&action)) {
+      fail_call(caused->call, "KernelTask.Fault", "the device server ended while this call ran: " + reason);
+    } else if (const auto* forgotten = std::get_if<ServerRecovery::Forget>(&action)) {
+      calls_.erase(forgotten->call);
+    } else if (const auto* suspect = std::get_if<ServerRecovery::Suspect>(&action)) {
+      ++sessions_.at(suspect->session).suspected;
+    } else if (const auto* ended = std::get_if<ServerRecovery::EndSession>(&action)) {
+      const std::string why = "the device server ended twice while its modules were loaded: " + reason;
+      end_session(ended->session, why, task_error_json("KernelTask.Fault", why));
+    } else if (const auto* alone = std::get_if<ServerRecovery::Quarantine>(&action)) {
+      quarantined.insert(alone->tenant);
+    } else if (const auto* next = std::get_if<ServerRecovery::Restart>(&action)) {
+      server.unsent.insert(server.unsent.begin(), again.begin(), again.end());
+      for (const std::string& tenant : quarantined) move_to_own_server(tenant, server);
+      restart_after(server, next->after);
+    } else {
+      const std::set<InstanceId> sessions = server.sessions;
+      for (const InstanceId instance : sessions)
+        end_session(instance, "the device server does not start: " + reason, "");
+      servers_.erase(Place(server.place));
+    }
+  }
+}
+
+void DeviceServers::move_to_own_server(const std::string& tenant, Server& from) {
+  quarantine_.add(tenant, monotonic_now());
+  spdlog::warn("tenant {} ended the device server of all tenants on GPU {}: for {:.0f} s it has one of its own", tenant,
+               from.place.gpu.value(), to_seconds(options_.quarantine));
+  const std::set<InstanceId> sessions = from.sessions;
+  for (const InstanceId instance : sessions) {
+    Session& session = sessions_.at(instance);
+    if (session.spec.tenant != tenant) continue;
+    Server& own = server_for(session.spec);
+    from.sessions.erase(instance);
+    own.sessions.insert(instance);
+    own.idle->cancel();
+    session.server = &own;
+    if (session.call) {
+      Call& call = calls_.at(*session.call);
+      call.server = &own;
+      if (std::erase(from.unsent, call.invocation) > 0) own.unsent.push_back(call.invocation);
+    }
+    open_constants(session);
+  }
+  const auto own = servers_.find({from.place.gpu, tenant});
+  if (own == servers_.end()) return;
+  for (const InvocationId id : own->second.unsent) open_inputs(calls_.at(id), {});
+}
+
+void DeviceServers::restart_after(Server& server, Duration wait) {
+  spdlog::warn("the device server of tenant {} on GPU {} starts again{}", server.place.domain, server.place.gpu.value(),
+               wait == Duration(0) ? "" : fmt::format(" in {:.3g} s", to_seconds(wait)));
+  if (wait == Duration(0)) return restart(server);
+  server.restart = std::make_unique<boost::asio::steady_timer>(io_);
+  server.restart->expires_after(wait);
+  server.restart->async_wait(
+      [this, place = server.place, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+        if (error || alive.expired()) return;
+        const auto found = servers_.find(place);
+        if (found != servers_.end()) restart(found->second);
+      });
+}
+
+void DeviceServers::restart(Server& server) {
+  server.restart.reset();
+  if (server.sessions.empty()) {
+    servers_.erase(Place(server.place));
     return;
   }
+  server.by_content.clear();
+  server.held.clear();
   start_process(server);
   for (const InstanceId instance : server.sessions) open_constants(sessions_.at(instance));
   for (const InvocationId id : server.unsent) open_inputs(calls_.at(id), {});  // objects have new numbers
@@ -179,35 +292,6 @@ void DeviceServers::forget_process(Server& server, const std::string& reason) {
   for (auto& [id, done] : std::exchange(server.fetches, {})) {
     done(fail(Errc::kUnavailable, "the device server has ended: {}", reason));
   }
-}
-
-// A fault that only one call can have caused is that call's. Where several were on the device each runs again alone; what
-// ends a server twice, or alone, has caused it.
-void DeviceServers::rerun_or_fail(Server& server, const std::string& reason) {
-  const std::set<InvocationId> sent = std::exchange(server.sent, {});
-  std::set<InvocationId> suspects = sent;
-  if (server.fault) {
-    suspects.clear();
-    for (const std::uint64_t call : server.fault->calls) suspects.insert(InvocationId(call));
-  }
-  std::deque<InvocationId> again;
-  for (const InvocationId id : sent) {
-    const auto found = calls_.find(id);
-    if (found == calls_.end()) continue;
-    Call& call = found->second;
-    const bool suspect = suspects.contains(id);
-    const bool caused = suspect && ((server.fault && suspects.size() == 1) || call.runs > 0);
-    if (call.given_up) {
-      calls_.erase(found);
-    } else if (caused) {
-      fail_call(id, "KernelTask.Fault", "the device server ended while this call ran: " + reason);
-    } else {
-      call.runs += suspect ? 1 : 0;
-      call.alone = call.alone || suspect;
-      again.push_back(id);
-    }
-  }
-  server.unsent.insert(server.unsent.begin(), again.begin(), again.end());
 }
 
 void DeviceServers::retire_if_idle(Server& server) {
@@ -252,6 +336,7 @@ void DeviceServers::start(SessionSpec spec) {
 void DeviceServers::open_constants(Session& session) {
   const KernelTask& task = session.spec.task->task;
   session.state = SessionState::kOpening;
+  session.on_trial = false;
   session.constants.clear();
   for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
     const BufferSpec& buffer = task.buffers[b];
@@ -325,6 +410,7 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   }
   server.view.phases.kernel_init += Duration(frame.init_ns);
   session.state = SessionState::kReady;
+  session.suspected = 0;
   send_calls(server);  // of a server that was replaced
   if (!std::exchange(session.announced, true)) events_.next(session.instance);
 }
@@ -345,7 +431,7 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
       calls_.erase(*session.call);
     }
   }
-  if (server.ready && session.state >= SessionState::kRegistering) {
+  if (server.ready && server.process && session.state >= SessionState::kRegistering) {
     server.process->send(wire::DropSession{instance.value()});
   }
   retire_if_idle(server);

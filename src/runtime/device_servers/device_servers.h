@@ -5,7 +5,9 @@
 //
 // When a server ends, its sessions are registered with the next one and calls that had shown no output run again, once
 // each and one at a time: so a call that ends servers is found out and fails alone, and the others never notice. A call
-// that runs past its deadline is killed with its server, in the same way.
+// that runs past its deadline is killed with its server, in the same way. What follows an end is decided by
+// server_recovery.h. Who ended a server for all tenants has one of its own for a while; and what such a server answers is
+// in the data layer before its caller hears of it, so that no neighbour can end what was answered.
 //
 //   start ─> constants opened, server there ─> RegisterSession (─> ModuleTrial ─> TrialEnded) ─> SessionReady ─> next
 //   deliver ─> call checked, keys reserved, inputs opened ─> RunCall ─> CallDone ─> outputs promised ─> answered, next
@@ -26,7 +28,9 @@
 #include "model/kernel_task.h"
 #include "runtime/device_servers/module_trials.h"
 #include "runtime/device_servers/object_source.h"
+#include "runtime/device_servers/quarantine.h"
 #include "runtime/device_servers/server_process.h"
+#include "runtime/device_servers/server_recovery.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {
@@ -46,11 +50,12 @@ struct SessionSpec {
 
 struct DeviceServersOptions {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments;                  // of every server: library, sizes, eviction, isolation
-  bool one_for_all = false;                            // tenants, on each GPU: REQUIRES servers that fence addresses
-  Duration patience = std::chrono::seconds(10);        // for the constants of a session
-  Duration idle_limit = std::chrono::seconds(60);      // a server without sessions ends, unless it holds outputs
-  int max_failed_starts = 3;                           // in a row; then its sessions fail
+  std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
+  bool one_for_all = false;                        // tenants, on each GPU: REQUIRES servers that fence addresses
+  Duration patience = std::chrono::seconds(10);    // for the constants of a session
+  Duration idle_limit = std::chrono::seconds(60);  // a server without sessions ends, unless it holds outputs
+  ServerRecovery::Options recovery;
+  Duration quarantine = std::chrono::minutes(10);      // a server of one's own for who ended one of all tenants
   Duration trial_patience = std::chrono::seconds(30);  // for a module, where servers ask for trials
 };
 
@@ -100,8 +105,9 @@ class DeviceServers {
     std::map<std::string, std::string> environment;
     std::unique_ptr<ServerProcess> process;
     bool ready = false;
-    int failed_starts = 0;
-    std::uint64_t generation = 0;  // of its process
+    ServerRecovery recovery;
+    std::uint64_t generation = 0;                        // of its process; no two processes have one number
+    std::unique_ptr<boost::asio::steady_timer> restart;  // there while the next process waits to be started
     View view;
     std::set<InstanceId> sessions;
     // By tenant and content, key, digest: equal bytes of two tenants are two.
@@ -131,6 +137,8 @@ class DeviceServers {
     Server* server = nullptr;
     SessionState state = SessionState::kOpening;
     bool announced = false;  // `next` was called
+    bool on_trial = false;   // the server waits for the node, so it does nothing for the session
+    int suspected = 0;       // so many servers ended while it was registered
     std::vector<BoundPtr> constants;
     std::size_t opening = 0;
     std::optional<InvocationId> call;
@@ -151,10 +159,10 @@ class DeviceServers {
     Instant begun;
     Duration data_layer{0};
     Instant deadline;
-    int runs = 0;           // that a server's end cut short
-    int reopened = 0;       // inputs or constants were missing
-    bool alone = false;     // runs with no other
-    bool given_up = false;  // nobody waits for its answer
+    int suspected = 0;        // so many servers ended while it ran
+    int reopened = 0;         // inputs or constants were missing, or outputs were lost before they were kept
+    std::size_t keeping = 0;  // outputs whose bytes are on their way to the data layer
+    bool given_up = false;    // nobody waits for its answer
   };
 
   Server& server_for(const SessionSpec& spec);
@@ -167,10 +175,16 @@ class DeviceServers {
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
   void on(Server& server, wire::ModuleTrial& frame);
-  void on(Server& server, wire::TrialEnded& frame);
+  void on(Server& server, wire::VariablesPlaced& frame);
+  template <typename TrialFrame>
+  void on(Server& server, TrialFrame& frame);
   void on_gone(Server& server, const std::string& reason);
   void forget_process(Server& server, const std::string& reason);
-  void rerun_or_fail(Server& server, const std::string& reason);
+  ServerRecovery::End describe_end(const Server& server, bool was_ready) const;
+  void recover(Server& server, const ServerRecovery::End& end, const std::string& reason);
+  void move_to_own_server(const std::string& tenant, Server& from);
+  void restart_after(Server& server, Duration wait);
+  void restart(Server& server);
   void retire_if_idle(Server& server);
   void drop_stale_outputs(Server& server);
 
@@ -192,6 +206,8 @@ class DeviceServers {
   void fetch(const Place& place, std::uint64_t object, UniqueFd destination, std::function<void(Status)> done);
   void fail_call(InvocationId invocation, std::string_view type, const std::string& message);
   void answer(InvocationId invocation, Answer answer);
+  void keep_outputs(Call& call, Answer reply);
+  void rerun_lost(Call& call, const Error& why);
   void answer_done(Server& server, InvocationId invocation, wire::CallDone& done);
   void arm_deadline(Call& call);
   void post(std::function<void()> call);
@@ -201,11 +217,13 @@ class DeviceServers {
   ObjectSource& objects_;
   const InstanceEvents events_;
   ModuleTrials trials_;
+  Quarantine quarantine_;
   std::map<Place, Server> servers_;
   std::map<InstanceId, Session> sessions_;
   std::unordered_map<InvocationId, Call> calls_;
   std::uint64_t last_object_ = 0;
   std::uint64_t last_fetch_ = 0;
+  std::uint64_t last_generation_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

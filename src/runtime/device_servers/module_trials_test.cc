@@ -50,8 +50,19 @@ class ModuleTrialsTest : public testing::Test {
     ModuleTrials::Request request{.instance = InstanceId(instance), .gpu = GpuId(gpu), .tenant = tenant};
     request.environment = {{"SOFTGPU_HOME", home_ + "/gpu"}};
     request.trial.session = instance;
+    request.trial.range_base = range_base_;
+    request.trial.range_bytes = range_base_ == 0 ? 0 : std::uint64_t{1} << 32;
+    request.trial.guard_bytes = 64 << 10;
+    request.trial.architecture = 70;
     for (const std::string& name : names) request.trial.modules.push_back({.sha256 = name, .code = code});
-    trials_->start(std::move(request), [this](const wire::TrialEnded& ended) { ended_[ended.session] = ended; });
+    trials_->start(std::move(request), [this, instance](const wire::FrameToServer& frame) {
+      if (const auto* ended = std::get_if<wire::TrialEnded>(&frame)) ended_[ended->session] = *ended;
+      if (const auto* fenced = std::get_if<wire::ModulesFenced>(&frame)) fenced_[instance] = *fenced;
+      if (const auto* measured = std::get_if<wire::ModulesMeasured>(&frame)) {
+        measured_[instance] = *measured;
+        if (!places_.empty()) trials_->place(InstanceId(instance), {.session = instance, .addresses = places_});
+      }
+    });
   }
   wire::TrialEnded end_of(std::uint64_t instance) {
     const Instant end = monotonic_now() + 30s;
@@ -66,6 +77,10 @@ class ModuleTrialsTest : public testing::Test {
   boost::asio::io_context io_;
   std::unique_ptr<ModuleTrials> trials_;
   std::map<std::uint64_t, wire::TrialEnded> ended_;
+  std::map<std::uint64_t, wire::ModulesMeasured> measured_;
+  std::map<std::uint64_t, wire::ModulesFenced> fenced_;
+  std::vector<std::uint64_t> places_;  // of variables, when they are measured; none: nobody says it
+  std::uint64_t range_base_ = 0;       // 0: modules are not fenced
 };
 
 TEST_F(ModuleTrialsTest, WhatTheDriverLoadsPasses) {
@@ -142,6 +157,69 @@ TEST_F(ModuleTrialsTest, WhatNobodyWaitsForIsNotAnswered) {
   start(2, {"y"});
   EXPECT_EQ(end_of(2).error, "");
   EXPECT_FALSE(ended_.contains(1));
+}
+
+constexpr std::uint64_t kBase = 0x700000000000;
+constexpr char kWithVariable[] =
+    ".version 6.0\n.target sm_70\n.address_size 64\n.global .u32 v[1000000] = {7};\n"
+    ".visible .entry f() { .reg .b32 %r; ld.global.u32 %r, [v]; ret; }\n";
+
+TEST_F(ModuleTrialsTest, AModuleIsFencedForItsRangeBeforeItIsLoaded) {
+  range_base_ = kBase;
+  places_ = {kBase + 0x10000};
+  start(1, {"x"}, kWithVariable);
+  EXPECT_EQ(end_of(1).error, "");
+  ASSERT_TRUE(measured_.contains(1));
+  EXPECT_EQ(measured_[1].variable_bytes, std::vector<std::uint64_t>{4'000'000});
+  ASSERT_EQ(fenced_[1].modules.size(), 1U);
+  EXPECT_THAT(fenced_[1].modules[0].ptx, HasSubstr("0x700000010000"));
+  ASSERT_EQ(fenced_[1].modules[0].variables.size(), 1U);
+  EXPECT_LT(fenced_[1].modules[0].variables[0].bytes.size(), 100U) << "zeros need not travel";
+}
+
+TEST_F(ModuleTrialsTest, WhatPassedIsFencedAgainButNotLoaded) {
+  range_base_ = kBase;
+  places_ = {kBase};
+  start(1, {"x"}, kWithVariable);
+  ASSERT_EQ(end_of(1).error, "");
+  start(2, {"x"}, ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry f() { bra NOWHERE; }\n");
+  EXPECT_THAT(end_of(2).error, HasSubstr("no label")) << "the fence reads what comes, whatever its digest says";
+  start(3, {"x"}, kWithVariable);
+  EXPECT_EQ(end_of(3).error, "");
+  EXPECT_EQ(fenced_[3], (wire::ModulesFenced{.session = 3, .modules = fenced_[1].modules}));
+  places_ = {kBase + 4096};
+  make("crash");
+  start(4, {"x"}, kWithVariable);
+  EXPECT_THAT(end_of(4).error, HasSubstr("signal: Aborted"));
+}
+
+TEST_F(ModuleTrialsTest, WhatCannotBeFencedIsToldOfItsModule) {
+  range_base_ = kBase;
+  places_ = {0, 0};
+  start(1, {"x", "y"},
+        ".version 6.0\n.target sm_70\n.address_size 64\n.func foo();\n.alias foo, nothere;\n"
+        ".visible .entry f() { ret; }\n");
+  EXPECT_EQ(end_of(1).module, 0U);
+  EXPECT_THAT(end_of(1).error, AllOf(HasSubstr("cannot be fenced"), HasSubstr("alias 'foo'")));
+  EXPECT_FALSE(fenced_.contains(1));
+}
+
+TEST_F(ModuleTrialsTest, AServerThatNeverPlacesVariablesHoldsNothingUp) {
+  use_trials(300ms, 1);
+  range_base_ = kBase;
+  start(1, {"x"}, kWithVariable);
+  EXPECT_THAT(end_of(1).error, HasSubstr("had not fenced it after 0.3 s"));
+  use_trials(30s, 1);
+  start(2, {"x"}, kWithVariable);
+  const Instant end = monotonic_now() + 30s;
+  while (!measured_.contains(2) && monotonic_now() < end) {
+    io_.restart();
+    io_.run_one_for(10ms);
+  }
+  trials_->forget(InstanceId(2));
+  range_base_ = 0;
+  start(3, {"z"});
+  EXPECT_EQ(end_of(3).error, "");
 }
 
 }  // namespace

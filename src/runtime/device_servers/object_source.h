@@ -37,8 +37,9 @@ class ObjectSource {
   virtual ~ObjectSource() = default;
   virtual std::optional<Known> look_up(const ObjectKey& name) = 0;
   virtual void open(const ObjectKey& name, Duration patience, std::function<void(Result<Opened>)> done) = 0;
-  // A new object will come: kAlreadyExists. Then one of the two below.
-  virtual Status expect(const ObjectKey& name) = 0;
+  // A new object of so many bytes will come: kAlreadyExists; kTooLarge, kResourceExhausted where it could not be kept. Then
+  // one of the two below.
+  virtual Status expect(const ObjectKey& name, Bytes bytes) = 0;
   virtual Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch) = 0;
   virtual void abandon(const ObjectKey& name, Error why) = 0;
 };

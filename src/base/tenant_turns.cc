@@ -1,18 +1,18 @@
-#include "runtime/device_servers/trial_order.h"
+#include "base/tenant_turns.h"
 
 #include "base/check.h"
 
 namespace fairlead {
 
-void TrialOrder::add(std::uint64_t trial, const std::string& tenant) {
-  const bool added = tenant_of_.emplace(trial, tenant).second;
-  FL_CHECK(added, "trial {} is there already", trial);
+void TenantTurns::add(std::uint64_t piece, const std::string& tenant) {
+  const bool added = tenant_of_.emplace(piece, tenant).second;
+  FL_CHECK(added, "piece {} is there already", piece);
   const auto [found, is_new] = tenants_.try_emplace(tenant);
   if (is_new) turns_.push_back(tenant);
-  found->second.waiting.push_back(trial);
+  found->second.waiting.push_back(piece);
 }
 
-std::optional<std::uint64_t> TrialOrder::take_next() {
+std::optional<std::uint64_t> TenantTurns::take_next() {
   if (running_ >= at_once_) return std::nullopt;
   for (const std::string& name : turns_) {
     Tenant& tenant = tenants_.at(name);
@@ -25,18 +25,18 @@ std::optional<std::uint64_t> TrialOrder::take_next() {
   return std::nullopt;
 }
 
-void TrialOrder::remove(std::uint64_t trial) {
-  const auto known = tenant_of_.extract(trial);
-  FL_CHECK(!known.empty(), "trial {} is not there", trial);
+void TenantTurns::remove(std::uint64_t piece) {
+  const auto known = tenant_of_.extract(piece);
+  FL_CHECK(!known.empty(), "piece {} is not there", piece);
   const std::string& name = known.mapped();
   Tenant& tenant = tenants_.at(name);
-  if (tenant.running == trial) {
+  if (tenant.running == piece) {
     tenant.running.reset();
     --running_;
     std::erase(turns_, name);
     turns_.push_back(name);
   } else {
-    std::erase(tenant.waiting, trial);
+    std::erase(tenant.waiting, piece);
   }
   if (tenant.running || !tenant.waiting.empty()) return;
   tenants_.erase(name);

@@ -1,4 +1,4 @@
-#include "runtime/device_servers/trial_order.h"
+#include "base/tenant_turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,6 @@
 #include <set>
 #include <vector>
 
-#include "runtime/device_servers/passed_modules.h"
-
 namespace fairlead {
 namespace {
 
@@ -16,7 +14,7 @@ using testing::ElementsAre;
 using testing::Optional;
 
 // Runs one after the other until nothing waits.
-std::vector<std::uint64_t> drain(TrialOrder& order) {
+std::vector<std::uint64_t> drain(TenantTurns& order) {
   std::vector<std::uint64_t> taken;
   while (const auto next = order.take_next()) {
     taken.push_back(*next);
@@ -25,8 +23,8 @@ std::vector<std::uint64_t> drain(TrialOrder& order) {
   return taken;
 }
 
-TEST(TrialOrder, ATenantWithManyTrialsKeepsOthersWaitingForOne) {
-  TrialOrder order(1);
+TEST(TenantTurns, ATenantWithManyTrialsKeepsOthersWaitingForOne) {
+  TenantTurns order(1);
   order.add(1, "a");
   ASSERT_THAT(order.take_next(), Optional(1));
   order.add(2, "a");
@@ -37,8 +35,8 @@ TEST(TrialOrder, ATenantWithManyTrialsKeepsOthersWaitingForOne) {
   EXPECT_THAT(drain(order), ElementsAre(4, 2, 3));
 }
 
-TEST(TrialOrder, ATenantHasOneAtATime) {
-  TrialOrder order(4);
+TEST(TenantTurns, ATenantHasOneAtATime) {
+  TenantTurns order(4);
   order.add(1, "a");
   order.add(2, "a");
   order.add(3, "b");
@@ -51,8 +49,8 @@ TEST(TrialOrder, ATenantHasOneAtATime) {
   EXPECT_THAT(order.take_next(), Optional(2));
 }
 
-TEST(TrialOrder, WhatIsNotWantedAnyMoreIsNotNext) {
-  TrialOrder order(1);
+TEST(TenantTurns, WhatIsNotWantedAnyMoreIsNotNext) {
+  TenantTurns order(1);
   order.add(1, "a");
   order.add(2, "b");
   order.remove(1);
@@ -62,9 +60,9 @@ TEST(TrialOrder, WhatIsNotWantedAnyMoreIsNotNext) {
 
 // Against the claims of the head: never more than may run at a time, one of each tenant, all have their turn, and a tenant
 // that waits is passed by each other tenant once at most.
-RC_GTEST_PROP(TrialOrder, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
+RC_GTEST_PROP(TenantTurns, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
   const auto at_once = *rc::gen::inRange<std::size_t>(1, 4);
-  TrialOrder order(at_once);
+  TenantTurns order(at_once);
   std::map<std::uint64_t, std::string> waiting;
   std::map<std::uint64_t, std::string> running;
   std::map<std::string, std::map<std::string, int>> passed_by;  // of a tenant that waits: who ran meanwhile
@@ -103,19 +101,6 @@ RC_GTEST_PROP(TrialOrder, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
     RC_ASSERT(order.size() == waiting.size() + running.size());
     RC_ASSERT(order.running() == running.size());
   }
-}
-
-TEST(PassedModules, ThoseAskedForLastStay) {
-  PassedModules passed(2);
-  passed.add("a");
-  passed.add("b");
-  EXPECT_TRUE(passed.has("a"));
-  passed.add("c");
-  EXPECT_TRUE(passed.has("a"));
-  EXPECT_FALSE(passed.has("b"));
-  EXPECT_TRUE(passed.has("c"));
-  passed.add("c");
-  EXPECT_EQ(passed.size(), 2U);
 }
 
 }  // namespace
