@@ -147,7 +147,7 @@ def main():
         results[policy] = samples
         summaries[policy] = metrics.summary(samples, utilisation, window)
 
-    texts = notes(arguments, service, window)
+    texts = [metrics.what_is_worse(summaries, POLICIES[-1]), *notes(arguments, service, window)]
     say()
     print_table(table(summaries))
     say()
