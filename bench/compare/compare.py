@@ -7,6 +7,10 @@ model's (SOFTGPU_MODE=model on slow.profile), so that kernels last as long on a 
 One live run differs from the next: which instance goes first decides which start follows. So the mean of the live runs stands
 beside the mean of simulations with several seeds, and how far the live runs are apart beside both.
 
+So far the simulator is shown what it is asked: its functions are learnt from the run that it then simulates (in-sample).
+With --out-of-sample the recorded run only teaches the functions; another workload, of another seed and with each function's
+place in Zipf's law changed, is what is simulated and played.
+
 Prints a table and exits 1 where the mean latency differs by more than 10 %, or a kind of start by more than 3 points.
 """
 
@@ -25,6 +29,7 @@ from harness.node import Node  # noqa: E402
 
 MEAN_WITHIN = 0.10    # of the live node's
 SHARE_WITHIN = 3.0    # percentage points
+OTHER_SEED = 1000     # from the workload that is recorded to the one that is predicted
 KINDS = ("device_warm", "host_warm", "cold")
 
 # name: (sample, payload, pause at its start that stands for loading libraries, device memory in MiB)
@@ -54,6 +59,8 @@ def parse_arguments():
     parser.add_argument("--memory-mib", default=512, type=int,
                         help="of the device (default: 512, more than all functions need together, 272)")
     parser.add_argument("--replays", default=2, type=int, help="live runs after the recorded one (default: 2)")
+    parser.add_argument("--out-of-sample", action="store_true",
+                        help="compare on another workload than the recorded one (of seed + 1000)")
     parser.add_argument("--sim-seeds", default=8, type=int, help="simulations (default: 8)")
     return parser.parse_args()
 
@@ -150,24 +157,28 @@ def write_inputs(arguments):
     (arguments.out / "payloads.json").write_text(json.dumps({name: payload for name, (_, payload, *_) in FUNCTIONS.items()}))
     profile = pathlib.Path(__file__).with_name("slow.profile").read_text()
     (arguments.out / "gpu.profile").write_text(re.sub(r"(?m)^memory_mib = .*$", f"memory_mib = {arguments.memory_mib}", profile))
-    arrivals = workload(arguments.seed, arguments.rate, arguments.seconds)
-    (arguments.out / "workload.csv").write_text("at_s,function\n" + "".join(f"{at:.6f},{name}\n" for at, name in arrivals))
-    return len(arrivals)
+    for file, seed in (("workload.csv", arguments.seed), ("other.csv", arguments.seed + OTHER_SEED)):
+        arrivals = workload(seed, arguments.rate, arguments.seconds)
+        (arguments.out / file).write_text("at_s,function\n" + "".join(f"{at:.6f},{name}\n" for at, name in arrivals))
 
 
 def main():
     arguments = parse_arguments()
-    count = write_inputs(arguments)
-    print(f"{count} invocations of {len(FUNCTIONS)} functions in {arguments.seconds:g} s, D = {arguments.tokens}, pool of "
+    write_inputs(arguments)
+    # What is compared: the trace of the recorded run, with its run times, or arrivals that the simulator has not seen.
+    trace = arguments.out / ("other.csv" if arguments.out_of_sample else "trace.csv")
+    print(f"{arguments.rate:g} invocations a second of {len(FUNCTIONS)} functions in {arguments.seconds:g} s, D = {arguments.tokens}, pool of "
           f"{arguments.pool}, device of {arguments.memory_mib} MiB, policy {arguments.policy}, seed {arguments.seed}; "
-          f"{1 + arguments.replays} live runs, {arguments.sim_seeds} simulations")
+          f"{'out of sample, ' if arguments.out_of_sample else ''}{1 + arguments.replays} live runs, {arguments.sim_seeds} simulations")
     with start_node(arguments, "recorded") as node:
         live = [replay(arguments, node, arguments.out / "workload.csv")]
         fairlead(arguments, "--endpoint", node.endpoint, "sim", "record", "--out", arguments.out)
-    for run in range(arguments.replays):
+    if arguments.out_of_sample:
+        live = []
+    for run in range(arguments.replays + arguments.out_of_sample):
         with start_node(arguments, f"replayed-{run + 1}") as node:
-            live.append(replay(arguments, node, arguments.out / "trace.csv"))
-    simulated = json.loads(fairlead(arguments, "--json", "sim", arguments.out / "scenario.toml",
+            live.append(replay(arguments, node, trace))
+    simulated = json.loads(fairlead(arguments, "--json", "sim", arguments.out / "scenario.toml", "--set", f"workload.trace={trace}",
                                     "--seeds", arguments.sim_seeds)[0])[0]
 
     rows = rows_of(simulated, live)

@@ -19,7 +19,7 @@ from harness.node import Node  # noqa: E402
 from replay import replay  # noqa: E402
 from workload import TABLE_1, arrivals, function_names, init_pause_ms, program_of, zipf_rates  # noqa: E402
 
-PAPER = ["--eviction", "lru", "--cold-duplicates", "--starts", "0"]
+PAPER = ["--eviction", "inactive-first", "--cold-duplicates", "--starts", "0"]
 # What the node is told beside the demo's own options; the last is what it does by itself.
 SETTINGS = {"fcfs": ["--policy", "fcfs", *PAPER], "mqfq-sticky": ["--policy", "mqfq-sticky", *PAPER], "fairlead": []}
 POLICIES = list(SETTINGS)
@@ -147,7 +147,7 @@ def main():
         results[policy] = samples
         summaries[policy] = metrics.summary(samples, utilisation, window)
 
-    texts = notes(arguments, service, window)
+    texts = [metrics.what_is_worse(summaries, POLICIES[-1]), *notes(arguments, service, window)]
     say()
     print_table(table(summaries))
     say()

@@ -66,3 +66,27 @@ def summary(samples, utilisation, window):
         "service_gap_ms": 1000 * worst_service_gap(answered, window),
         "gpu_utilisation": sum(utilisation) / max(1, len(utilisation)),
     }
+
+
+# Of a summary, what is better when it is less: how it is called, and how a value is written.
+LESS_IS_BETTER = {
+    "mean_latency_ms": ("mean latency", "{:.0f} ms"),
+    "p50_latency_ms": ("p50", "{:.0f} ms"),
+    "p99_latency_ms": ("p99", "{:.0f} ms"),
+    "cold_start_share": ("cold starts", "{:.1%}"),
+    "service_gap_ms": ("worst service gap", "{:.0f} ms"),
+    "failed": ("failed invocations", "{:d}"),
+}
+
+
+def what_is_worse(summaries, ours):
+    """A sentence: the measures in which `ours` is worse than the best of the others, with both values."""
+    worse = []
+    for measure, (name, form) in LESS_IS_BETTER.items():
+        best = min((policy for policy in summaries if policy != ours), key=lambda policy: summaries[policy][measure])
+        mine, theirs = summaries[ours][measure], summaries[best][measure]
+        if mine > theirs:
+            worse.append(f"{name}, {form.format(mine)} against {form.format(theirs)} under {best}")
+    if not worse:
+        return f"In this run {ours} is not worse than another policy in any column."
+    return f"In this run {ours} is worse than another policy in: " + "; ".join(worse) + "."

@@ -354,11 +354,6 @@ void Space::set_mapped(Region& region, bool mapped) {
   count_away(region, !mapped && region.state.residency != Residency::kGone);
 }
 
-void Space::give_staging(Region& region) {
-  staging_.give(region.staged);
-  region.staged = {};
-}
-
 void Space::count_away(Region& region, bool away) {
   if (region.counted_away == away) return;
   region.counted_away = away;

@@ -54,7 +54,6 @@ class Space {
   // The driver's part, with the counting. Not under the lock.
   CUresult map(Region& region);
   CUresult unmap(Region& region);
-  void give_staging(Region& region);
   // Memory, staging and address go back, whichever it has.
   void dispose(Region* region);
 

@@ -88,6 +88,30 @@ nlohmann::ordered_json run_json(const sim::Outcomes& outcome) {
   return json;
 }
 
+void add_seeds(const sim::Outcomes& outcome, nlohmann::ordered_json& run) {
+  run["by_seed"] = nlohmann::ordered_json::array();
+  for (const sim::RunResult& seed : outcome.runs) {
+    nlohmann::ordered_json means = nlohmann::ordered_json::array(), deviations = means;
+    double gpu_seconds = 0;
+    for (const sim::FunctionResult& function : seed.functions) {
+      means.push_back(function.latency.mean_seconds());
+      deviations.push_back(function.latency.deviation_seconds());
+      gpu_seconds += function.service_seconds;
+    }
+    run["by_seed"].push_back({{"seed", seed.seed},
+                              {"arrived", seed.arrived()},
+                              {"mean_s", seed.latency.mean_seconds()},
+                              {"p99_s", to_seconds(seed.latency.percentile(0.99))},
+                              {"mean_gap_s", seed.mean_gap},
+                              {"worst_gap_s", seed.worst_gap},
+                              {"cold", seed.cold()},
+                              {"gpu_s", gpu_seconds},
+                              {"variance_between_functions", seed.variance_between_functions()},
+                              {"function_mean_s", means},
+                              {"function_deviation_s", deviations}});
+  }
+}
+
 void add_samples(const sim::Outcomes& outcome, nlohmann::ordered_json& run) {
   const sim::RunResult& first = outcome.runs.front();
   run["samples"] = nlohmann::ordered_json::array();

@@ -117,10 +117,12 @@ void add_memory_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::IsMember({"none", "prefetch", "prefetch-swap"}))
       ->group("Memory");
   command
-      .add_option("--eviction", options.eviction,
-                  "Which idle memory, or instance, goes first: lru the least recently used, cost the one that is least "
-                  "likely to be needed soon and cheapest to restart")
-      ->check(CLI::IsMember({"lru", "cost"}))
+      .add_option(
+          "--eviction", options.eviction,
+          "Which idle memory, or instance, goes first: lru the least recently used, inactive-first the same but "
+          "instances of throttled and inactive functions before others, cost the one that is least likely to be "
+          "needed soon and cheapest to restart")
+      ->check(CLI::IsMember({"lru", "inactive-first", "cost"}))
       ->group("Memory");
 }
 

@@ -28,7 +28,7 @@ struct SimOptions {
   std::size_t seeds = 0;
   std::uint64_t seed = 0;
   unsigned threads = 0;
-  bool settings = false, samples = false;
+  bool settings = false, samples = false, by_seed = false;
 };
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -113,6 +113,7 @@ int run_sim(Cli& cli, const SimOptions& options) {
     for (const sim::Outcomes& outcome : outcomes) {
       all.push_back(run_json(outcome));
       if (options.samples) add_samples(outcome, all.back());
+      if (options.by_seed) add_seeds(outcome, all.back());
     }
     cli.out() << all.dump(2) << '\n';
   } else {
@@ -144,6 +145,7 @@ void add_sim(Cli& cli) {
   command.add_option("--threads", options->threads, "Cores to use; 0: all")->check(CLI::Range(0, 1024));
   command.add_option("--html", options->html, "Also write a report with plots to this file");
   command.add_flag("--samples", options->samples, "With --json: also how the first seed went over time");
+  command.add_flag("--by-seed", options->by_seed, "With --json: also each seed's own results");
   command.add_flag("--settings", options->settings, "List the settings and what they mean");
   add_sim_attack(cli, command);
   add_sim_record(cli, command);

@@ -35,19 +35,27 @@ Status validate(const CoreOptions& options) {
 }
 
 std::string_view eviction_name(EvictionKind kind) {
-  return kind == EvictionKind::kLru ? "lru" : "cost";
+  switch (kind) {
+    case EvictionKind::kLru: return "lru";
+    case EvictionKind::kInactiveFirst: return "inactive-first";
+    case EvictionKind::kCost: return "cost";
+  }
+  return "unknown";
 }
 
 std::optional<EvictionKind> eviction_named(std::string_view name) {
-  if (name == "lru") return EvictionKind::kLru;
-  if (name == "cost") return EvictionKind::kCost;
+  for (const EvictionKind kind : {EvictionKind::kLru, EvictionKind::kInactiveFirst, EvictionKind::kCost}) {
+    if (name == eviction_name(kind)) return kind;
+  }
   return std::nullopt;
 }
 
 namespace {
 
-std::unique_ptr<const EvictionPolicy> make_eviction(EvictionKind kind, const RestartCosts& costs) {
+std::unique_ptr<const EvictionPolicy> make_eviction(EvictionKind kind, const RestartCosts& costs,
+                                                    const FlowActivity& activity) {
   if (kind == EvictionKind::kCost) return std::make_unique<CostAwareEviction>(costs);
+  if (kind == EvictionKind::kInactiveFirst) return std::make_unique<InactiveFirstEviction>(activity);
   return std::make_unique<LruEviction>();
 }
 
@@ -61,7 +69,7 @@ std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
 Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy)
     : options(core_options),
       policy(std::move(queue_policy)),
-      eviction(make_eviction(core_options.eviction, *this)),
+      eviction(make_eviction(core_options.eviction, *this, *this)),
       residency({core_options.memory_policy, core_options.move_deadline, core_options.room_deadline},
                 make_swap(core_options.eviction), *this),
       pool(core_options.instances_per_gpu) {}

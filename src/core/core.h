@@ -34,9 +34,14 @@ namespace fairlead {
 // ---- what the core is told about
 
 // Which idle instance, and whose idle memory, goes first when room is needed.
-enum class EvictionKind { kLru, kCost };
-std::optional<EvictionKind> eviction_named(std::string_view name);  // "lru", "cost"; empty for any other
-std::string_view eviction_name(EvictionKind kind);
+enum class EvictionKind {
+  kLru,
+  kInactiveFirst,  // the paper's: instances of throttled and inactive flows, LRU among them; memory as kLru
+  kCost,
+};
+std::optional<EvictionKind> eviction_named(
+    std::string_view name);                         // as eviction_name() gives them; empty for any other
+std::string_view eviction_name(EvictionKind kind);  // "lru", "inactive-first", "cost"
 
 // REQUIRES: 1 <= tokens_per_gpu <= instances_per_gpu; Core checks it, so validate what people wrote first.
 struct CoreOptions {

@@ -89,6 +89,10 @@ InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) co
   return eviction->victim(candidates).id;
 }
 
+bool Core::State::is_active(FlowId flow) const {
+  return functions.contains(flow) && policy->view(flow).state == FlowState::kActive;
+}
+
 Duration Core::State::expected_gap(FlowId flow) const {
   return std::max(Duration(1), gap(latest, functions.contains(flow) ? policy->view(flow) : FlowView()));
 }

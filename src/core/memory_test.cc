@@ -519,5 +519,23 @@ TEST_F(CoreMemory, CostAwareEvictionKeepsTheInstanceThatIsDearToRestart) {
   }
 }
 
+// A was used first and is expected back (its TTL is twice its gap, 60 s); B, called once, has passed its TTL of 2 s.
+TEST_F(CoreMemory, InactiveFirstEvictionKeepsTheInstanceOfAFlowWithinItsTtl) {
+  for (const auto& [kind, victim] : {std::pair(EvictionKind::kLru, "stop instance=1 evicted"),
+                                     {EvictionKind::kInactiveFirst, "stop instance=2 evicted"}}) {
+    use({.tokens_per_gpu = 1, .instances_per_gpu = 2, .eviction = kind});
+    for (const FlowId flow : {kA, kB, kC}) add(flow);
+    arrive(1, kA, 1s);
+    run_to_idle(1, 1, 2s);
+    arrive(2, kA, 31s);
+    answered(2);
+    idle(1);
+    arrive(3, kB, 40s);
+    run_to_idle(2, 3, 41s);
+    wake(50s);
+    EXPECT_THAT(arrive(4, kC, 51s), ElementsAre(victim, "start instance=3 flow=3 gpu=1"));
+  }
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -20,7 +20,7 @@
 
 namespace fairlead {
 
-struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts {
+struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts, private FlowActivity {
   State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
 
   struct Function {
@@ -115,6 +115,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   std::size_t queued(FlowId flow) const override { return policy->queued(flow); }
   std::size_t queued() const override { return policy->queued(); }
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override;
+  bool is_active(FlowId flow) const override;
   Duration cold_start(FlowId flow) const override;
   Duration expected_gap(FlowId flow) const override;
   std::size_t instances(FlowId flow) const override;

@@ -72,8 +72,6 @@ class FunctionRewriter {
   bool async_copy();
   bool shared_only();
   bool matrix();
-  bool matrix_access(const Operand& address, std::string_view stride);
-  std::string bounded_stride(std::string_view stride);
   std::optional<std::string> global_address(const Operand& address);
   std::optional<std::string> generic_address(const Operand& address);
   std::optional<std::string> local_address(const Operand& address);

@@ -14,6 +14,22 @@ const Instance& LruEviction::victim(const std::vector<const Instance*>& candidat
                             [&](const Instance* a, const Instance* b) { return key(a) < key(b); });
 }
 
+const Instance& InactiveFirstEviction::victim(const std::vector<const Instance*>& candidates) const {
+  FL_CHECK(!candidates.empty());
+  const auto key = [&](const Instance* i) {
+    return std::tuple(i->returning(), activity_.is_active(i->flow), i->last_used, i->id);
+  };
+  const Instance* first = candidates.front();
+  auto least = key(first);
+  for (const Instance* candidate : candidates) {
+    if (auto its = key(candidate); its < least) {
+      least = its;
+      first = candidate;
+    }
+  }
+  return *first;
+}
+
 const Instance& CostAwareEviction::victim(const std::vector<const Instance*>& candidates) const {
   FL_CHECK(!candidates.empty());
   struct Loss {

@@ -1,5 +1,5 @@
 // The question "which instance goes when another needs its place?" as an interface, so that strategies can be compared.
-// The paper's is LRU (section 4.3).
+// The paper's is LRU among what is expected least (sections 4.3 and 5).
 //
 // Threads: stateless. Determinism: ties break by InstanceId.
 #pragma once
@@ -23,6 +23,26 @@ class EvictionPolicy {
 class LruEviction final : public EvictionPolicy {
  public:
   const Instance& victim(const std::vector<const Instance*>& candidates) const override;
+};
+
+// What the queues expect, by whoever keeps them.
+class FlowActivity {
+ public:
+  virtual ~FlowActivity() = default;
+  virtual bool is_active(FlowId flow) const = 0;  // neither throttled nor inactive
+};
+
+// The paper's pool: instances of throttled and inactive flows first, the least recently used among them; then those of
+// active flows, in the same order. So the TTL of an empty flow (alpha) keeps its instance, not only its memory. Example: A
+// was used 9 s ago and waits for its turn, B 1 s ago and has passed its TTL: B goes. One that is returning goes only when
+// nothing is idle, as with LRU.
+class InactiveFirstEviction final : public EvictionPolicy {
+ public:
+  explicit InactiveFirstEviction(const FlowActivity& activity) : activity_(activity) {}
+  const Instance& victim(const std::vector<const Instance*>& candidates) const override;
+
+ private:
+  const FlowActivity& activity_;
 };
 
 // What is known of restarts, by whoever counts them.

@@ -209,6 +209,26 @@ TEST(InstancePool, TokensThatAreOutStayOut) {
   EXPECT_FALSE(pool.has_free_token()) << "the other has the one that is left";
 }
 
+// ---- inactive first
+
+class Activity final : public FlowActivity {
+ public:
+  bool is_active(FlowId flow) const override { return flow != kB; }
+};
+
+TEST_F(Placing, InactiveFirstIsLruAmongTheInactiveThenAmongTheActive) {
+  add_gpu(kGpu1);
+  const Instance* in_order[] = {&idle(kB, kGpu1, at(6)), &idle(kB, kGpu1, at(7)), &idle(kA, kGpu1, at(1)),
+                                &returning(kB, kGpu1, at(0))};
+  std::vector<const Instance*> candidates{in_order[3], in_order[2], in_order[1], in_order[0]};
+  const Activity activity;
+  const InactiveFirstEviction eviction(activity);
+  for (const Instance* expected : in_order) {
+    EXPECT_EQ(&eviction.victim(candidates), expected);
+    std::erase(candidates, expected);
+  }
+}
+
 // ---- starting ahead
 
 TEST_F(Placing, StartsAheadWithoutAFreeToken) {

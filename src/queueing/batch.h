@@ -1,10 +1,14 @@
 // Batch: serve the whole flow that holds the oldest invocation (MQFQ-Sticky section 6, "Batch"). What that flow has queued
-// at the moment it is chosen is one batch; while it lasts the flow stays first, then the next oldest invocation decides.
-// Good locality, no fairness: a flow with a long queue keeps all others waiting for as long as its batch takes.
+// when its turn comes is one batch, and a batch belongs to one token: the token serves it to its end, one invocation after
+// the other, and then takes the flow with the next oldest. Good locality, no fairness: a flow with a long queue keeps all
+// others waiting for as long as its batch takes.
 //
-// Example: A has three queued, then B one, then A one more arrives while the batch runs: A A A B A.
+// Example: A has three queued, then B one, then A one more arrives while the batch runs: A A A B A. With two tokens: A's
+// three on the first, B and A's fourth (once the three are done) on the second; A never runs beside itself, which would
+// cost a second instance of A, while others wait.
 //
-// A batch whose flow cannot run just now is overtaken and goes on as soon as it can.
+// A batch whose flow cannot run just now is overtaken and goes on as soon as it can. Where nothing else can run, a token
+// does not idle: it helps with a batch that is another's.
 // Time, threads, determinism: as policy.h.
 #pragma once
 
@@ -12,35 +16,60 @@
 
 namespace fairlead {
 
-class Batch final : public KeyedPolicy<std::uint64_t> {
+// What a token that is free should do first.
+enum class BatchTurn {
+  kGoOn,  // with a batch that has begun and of which nothing runs
+  kOpen,  // the batch of a flow that has none
+  kHelp,  // with what another token serves
+};
+
+struct BatchKey {
+  BatchTurn turn;
+  std::uint64_t order;  // of batches that have begun; otherwise the arrival of the oldest invocation
+  auto operator<=>(const BatchKey&) const = default;
+};
+
+class Batch final : public KeyedPolicy<BatchKey> {
  public:
   using KeyedPolicy::KeyedPolicy;
   std::string_view name() const override { return "batch"; }
 
- protected:
-  std::uint64_t key(const Flow& flow) const override { return flow.queue.front().sequence; }
+  void add_flow(FlowId flow, const FlowShare& share) override {
+    KeyedPolicy::add_flow(flow, share);
+    const Slot slot = flows_.slot_of(flow);
+    if (slot >= open_.size()) open_.resize(slot + 1);
+    open_[slot] = {};
+  }
 
-  std::optional<Slot> pick(const Placeable& placeable) override {
-    if (left_ > 0 && placeable.can_run(flows_[current_].id)) return current_;
-    return KeyedPolicy::pick(placeable);
+ protected:
+  Key key(const Flow& flow) const override {
+    const Open& open = open_[flows_.slot_of(flow.id)];
+    if (!flow.in_flight.empty()) return {BatchTurn::kHelp, flow.queue.front().sequence};
+    if (open.left > 0) return {BatchTurn::kGoOn, open.number};
+    return {BatchTurn::kOpen, flow.queue.front().sequence};
   }
 
   void on_dispatch(Slot slot) override {
-    if (left_ == 0) {
-      current_ = slot;
-      left_ = flows_[slot].queue.size();
-    } else if (slot == current_) {
-      --left_;
+    Open& open = open_[slot];
+    if (open.left > 0) {
+      --open.left;
+    } else {
+      open = {flows_[slot].queue.size(), next_++};
     }
   }
 
+  // A flow at its reserved concurrency goes on with its batch afterwards.
   void on_idle(Slot slot) override {
-    if (slot == current_) left_ = 0;
+    if (flows_[slot].queue.empty()) open_[slot].left = 0;
   }
 
  private:
-  Slot current_ = 0;
-  std::size_t left_ = 0;  // of the batch of current_, not chosen yet
+  struct Open {
+    std::size_t left = 0;  // of the batch, not chosen yet
+    std::uint64_t number = 0;
+  };
+  std::vector<Open> open_;  // by slot
+  std::uint64_t next_ = 0;
 };
 
 }  // namespace fairlead

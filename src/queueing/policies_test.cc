@@ -81,6 +81,35 @@ TEST(Batch, AnInterruptedBatchIsOvertakenAndGoesOn) {
   EXPECT_EQ(bench.serve(9), "AAB");
 }
 
+// Two tokens: a batch is on one of them, so no flow runs beside itself while another waits.
+TEST(Batch, ABatchBelongsToOneToken) {
+  Bench bench("batch");
+  bench.add(kA);
+  bench.add(kB);
+  bench.add(kC);
+  bench.arrive(kA, 4);
+  bench.arrive(kB, 2);
+  bench.arrive(kC, 1);
+  const auto choose = [&] { return *bench.policy().choose(Instant{}, bench.placeable()); };
+  const auto end = [&](const QueuePolicy::Choice& choice) {
+    bench.policy().on_completion(Instant{}, choice.flow, choice.invocation, 1s);
+  };
+  const auto first = choose(), other = choose();
+  EXPECT_EQ(first.flow, kA);
+  EXPECT_EQ(other.flow, kB);
+  end(first);
+  const auto second = choose();
+  EXPECT_EQ(second.flow, kA) << "the token goes on with its batch";
+  end(other);
+  const auto last_of_b = choose();
+  EXPECT_EQ(last_of_b.flow, kB);
+  end(last_of_b);
+  const auto c = choose();
+  EXPECT_EQ(c.flow, kC);
+  end(c);
+  EXPECT_EQ(choose().flow, kA) << "nothing else can run, so the free token helps";
+}
+
 TEST(Sjf, ServesTheShortestUntilAnotherIsOwedTooMuch) {
   Bench bench("sjf");
   bench.add(kA);
@@ -90,20 +119,36 @@ TEST(Sjf, ServesTheShortestUntilAnotherIsOwedTooMuch) {
   bench.arrive(kA, 200);
   bench.arrive(kB, 200);
   const std::string order = bench.serve(60, {{kA, 1s}, {kB, 9s}});
-  EXPECT_EQ(order.find('B'), 51u) << order;
-  EXPECT_EQ(order.substr(51), "BABABABAB");
+  EXPECT_EQ(order.find('B'), 52u) << order;  // half a turn was spent when it was taught
+  EXPECT_EQ(order.substr(52), "BABABABA");
 }
 
-TEST(Sjf, IdlenessEarnsNoTurns) {
+TEST(Sjf, AFlowWithoutWorkEarnsItsPartsOfATurn) {
   Bench bench("sjf");
   bench.add(kA);
   bench.add(kB);
+  bench.add(kC);
   bench.teach(kA, 1s);
   bench.teach(kB, 9s);
   bench.arrive(kA, 500);
-  bench.serve(200, {{kA, 1s}});
-  bench.arrive(kB, 1);
-  EXPECT_EQ(bench.serve(20, {{kA, 1s}}), std::string(20, 'A'));
+  bench.serve(54, {{kA, 1s}});
+  bench.arrive(kB, 5);
+  EXPECT_EQ(bench.serve(5, {{kB, 9s}}), "BBBAB");  // owed 26 turns and a half, half a turn less after each
+  bench.arrive(kC, 1);
+  EXPECT_EQ(bench.serve(2), "CB")
+      << "C is owed nothing for the time before its first call, and B now a third of a turn more";
+}
+
+TEST(Sjf, AFlowThatGoesTakesItsPartsAlong) {
+  Bench bench("sjf");
+  bench.add(kA);
+  bench.add(kB);
+  bench.add(kC);
+  for (const auto& [flow, service] : {std::pair(kA, 1s), {kB, 9s}, {kC, 2s}}) bench.teach(flow, service);
+  bench.policy().remove_flow(kC);
+  bench.arrive(kA, 200);
+  bench.arrive(kB, 200);
+  EXPECT_NEAR(static_cast<double>(bench.serve(70).find('B')), 52, 1);
 }
 
 TEST(Eevd, AColdStartInFrontPutsAFlowBack) {

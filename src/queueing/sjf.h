@@ -1,7 +1,9 @@
 // Shortest job first with a limiter of unfairness, as Paella schedules (compared with in MQFQ-Sticky section 6). The flow
 // with the least mean service is next, unless some flow has been passed over for too long: at each choice every flow that
-// waits earns an equal part of one turn, the chosen one spends a turn, and a flow that is owed more than `limit` turns goes
-// first. It counts turns, not time: a flow of long jobs that is owed a turn gets a long one.
+// was ever called earns an equal part of one turn, the chosen one spends a turn, and a flow that is owed more than `limit`
+// turns goes first. Flows without work earn too, and keep what they are owed, as in the code that the paper's authors
+// published: a function that is seldom called is then served at once, and its parts of a turn are not the others'. It counts
+// turns, not time: a flow of long jobs that is owed a turn gets a long one.
 //
 // Example: A takes 1 s, B 9 s, both always queued. Each choice owes B half a turn; with a limit of 25, B runs for the first
 // time after 51 choices of A, and then at every second choice.
@@ -10,8 +12,6 @@
 // so a choice touches one flow, not all. Fixed point, 2^20 to the turn.
 // Time, threads, determinism: as policy.h.
 #pragma once
-
-#include <algorithm>
 
 #include "queueing/keyed_policy.h"
 
@@ -25,6 +25,22 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
   using KeyedPolicy::KeyedPolicy;
   std::string_view name() const override { return "sjf"; }
 
+  void add_flow(FlowId flow, const FlowShare& share) override {
+    KeyedPolicy::add_flow(flow, share);
+    const Slot slot = flows_.slot_of(flow);
+    if (slot >= taken_.size()) {
+      taken_.resize(slot + 1, 0);
+      called_.resize(slot + 1, false);
+    }
+  }
+
+  void remove_flow(FlowId flow) override {
+    const Slot slot = flows_.slot_of(flow);
+    if (called_[slot]) --sharing_;
+    called_[slot] = false;
+    KeyedPolicy::remove_flow(flow);
+  }
+
  protected:
   Key key(const Flow& flow) const override { return {flow.service.value_or(Duration(0)), flow.id}; }
 
@@ -35,15 +51,18 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
     return order_.find_first(can_run);
   }
 
-  // Owed nothing for the time in which it had no work.
+  // Owed nothing for the time before its first call.
   void on_waiting(Slot slot) override {
-    if (slot >= taken_.size()) taken_.resize(slot + 1, 0);
-    taken_[slot] = std::max(taken_[slot], given_);
+    if (!called_[slot]) {
+      called_[slot] = true;
+      ++sharing_;
+      taken_[slot] = given_;
+    }
     owed_.set(slot, {taken_[slot], flows_[slot].id});
   }
 
   void on_dispatch(Slot slot) override {
-    given_ += kTurn / static_cast<std::int64_t>(order_.size());
+    given_ += kTurn / sharing_;
     taken_[slot] += kTurn;
     owed_.set(slot, {taken_[slot], flows_[slot].id});
   }
@@ -58,8 +77,10 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
     auto operator<=>(const ByTurns&) const = default;
   };
 
-  std::int64_t given_ = 0;           // turns that a flow would have been given, had it waited all the time
+  std::int64_t given_ = 0;           // turns that a flow would have been given, had it been called from the beginning
   std::vector<std::int64_t> taken_;  // by slot
+  std::vector<bool> called_;         // by slot: ever
+  std::int64_t sharing_ = 0;         // how many of them were
   IndexedHeap<ByTurns> owed_;        // who has taken least is owed most
 };
 

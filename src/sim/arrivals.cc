@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace fairlead::sim {
 namespace {
@@ -31,27 +30,31 @@ double unit_rest(Rng& rng, double cv) {
 }  // namespace
 
 OpenLoop::OpenLoop(std::vector<Stream> streams, std::vector<LoadPoint> load, std::uint64_t seed)
-    : streams_(std::move(streams)), load_(std::move(load)), sent_(streams_.size()) {
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    : streams_(std::move(streams)), load_(std::move(load)), progress_(streams_.size()) {
+  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
     rngs_.emplace_back(Rng(seed * 1'000'003 + i).next());
     const Stream& stream = streams_[i];
     if (stream.rate <= 0) continue;
     const double first = unit_rest(rngs_[i], stream.cv) / stream.rate * static_cast<double>(stream.together);
-    heap_.push({load_at(to_seconds(stream.begin)) + first, i, stream.together});
+    progress_[i].together = stream.together;
+    heap_.set(i, {load_at(to_seconds(stream.begin)) + first, i});
   }
 }
 
 std::optional<Arrival> OpenLoop::next() {
   while (!heap_.empty()) {
-    const Next first = heap_.top();
-    heap_.pop();
+    const Next first = heap_.top_key();
     const Stream& stream = streams_[first.stream];
+    Progress& progress = progress_[first.stream];
     const Duration at = from_seconds(time_of_load(first.at));
-    if (at >= stream.end || sent_[first.stream]++ >= stream.most) continue;
-    if (first.left > 1) {
-      heap_.push({first.at, first.stream, first.left - 1});
-    } else {
-      heap_.push({first.at + gap(first.stream), first.stream, stream.together});
+    if (at >= stream.end || progress.sent >= stream.most) {
+      heap_.erase(first.stream);
+      continue;
+    }
+    ++progress.sent;
+    if (--progress.together == 0) {
+      progress.together = stream.together;
+      heap_.set(first.stream, {first.at + gap(first.stream), first.stream});
     }
     return Arrival{Instant(at), stream.function};
   }

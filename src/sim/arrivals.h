@@ -9,12 +9,12 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <string>
 #include <vector>
 
 #include "base/rng.h"
 #include "base/units.h"
+#include "queueing/indexed_heap.h"
 
 namespace fairlead::sim {
 
@@ -62,9 +62,12 @@ class OpenLoop final : public ArrivalSource {
  private:
   struct Next {
     double at;  // seconds of load: time with the factor integrated
-    std::size_t stream;
-    std::uint64_t left;  // that arrive at this moment
-    bool operator>(const Next& other) const { return at != other.at ? at > other.at : stream > other.stream; }
+    std::uint32_t stream;
+    bool operator<(const Next& other) const { return at != other.at ? at < other.at : stream < other.stream; }
+  };
+  struct Progress {
+    std::uint64_t sent = 0;
+    std::uint64_t together = 0;  // that still arrive at this moment
   };
   double gap(std::size_t stream);
   double load_at(double seconds) const;    // seconds of load until then
@@ -73,8 +76,8 @@ class OpenLoop final : public ArrivalSource {
   std::vector<Stream> streams_;
   std::vector<LoadPoint> load_;
   std::vector<Rng> rngs_;
-  std::vector<std::uint64_t> sent_;  // by stream
-  std::priority_queue<Next, std::vector<Next>, std::greater<>> heap_;
+  std::vector<Progress> progress_;  // by stream
+  IndexedHeap<Next> heap_;          // of streams that have not ended
 };
 
 // `clients` per function, each with one invocation at a time and a pause between answer and next.

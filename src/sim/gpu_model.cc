@@ -16,7 +16,6 @@ double DeviceModel::slowdown_at(std::size_t running) const {
 void GpuModel::start(Instant now, InvocationId invocation, InstanceId instance, Duration work) {
   advance(now);
   running_.push_back({invocation, instance, std::max(work, Duration(1))});
-  ++epoch_;
 }
 
 void GpuModel::begin_start(Instant now, InstanceId instance, Duration work) {
@@ -32,7 +31,6 @@ bool GpuModel::stop(Instant now, InstanceId instance) {
   const bool was_starting = !found->invocation;
   if (was_starting) --starting_;
   running_.erase(found);
-  ++epoch_;
   return was_starting;
 }
 
@@ -48,7 +46,6 @@ GpuModel::Finished GpuModel::finish(Instant now) {
   const Finished finished{least->invocation, least->instance};
   if (!finished.invocation) --starting_;
   running_.erase(least);
-  ++epoch_;
   return finished;
 }
 

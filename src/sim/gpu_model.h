@@ -30,9 +30,8 @@ class GpuModel {
     InvocationId invocation;  // none: the instance has started
     InstanceId instance;
   };
-  // When something ends, if nothing starts or stops before; changes with epoch().
+  // When something ends, if nothing starts or stops before.
   std::optional<Instant> next_end() const;
-  std::uint64_t epoch() const { return epoch_; }
   // The one that ends at next_end(), which is `now`; it runs no more.
   Finished finish(Instant now);
 
@@ -54,7 +53,6 @@ class GpuModel {
   std::size_t starting_ = 0;      // of them
   Instant updated_{};
   Duration busy_{0};
-  std::uint64_t epoch_ = 0;
 };
 
 }  // namespace fairlead::sim

@@ -23,6 +23,18 @@ void Histogram::merge(const Histogram& other) {
   greatest_ = std::max(greatest_, other.greatest_);
 }
 
+double Histogram::deviation_seconds() const {
+  if (count_ == 0) return 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    if (buckets_[i] == 0) continue;
+    const double from = i == 0 ? 0 : to_seconds(upper_end(i - 1));
+    const double distance = (from + to_seconds(upper_end(i))) / 2 - mean_seconds();
+    squares += static_cast<double>(buckets_[i]) * distance * distance;
+  }
+  return std::sqrt(squares / static_cast<double>(count_));
+}
+
 Duration Histogram::percentile(double share) const {
   const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_)));
   std::uint64_t seen = 0;

@@ -19,7 +19,8 @@ class Histogram {
 
   std::uint64_t count() const { return count_; }
   double mean_seconds() const { return count_ == 0 ? 0 : sum_seconds_ / static_cast<double>(count_); }
-  double sum_seconds() const { return sum_seconds_; }
+  // Standard deviation, right to within a bucket.
+  double deviation_seconds() const;
   Duration greatest() const { return greatest_; }
   // The least value that `share` of all do not exceed. REQUIRES: 0 <= share <= 1.
   Duration percentile(double share) const;

@@ -29,6 +29,16 @@ TEST(Histogram, PercentilesAreRightToWithinABucket) {
   EXPECT_EQ(histogram.percentile(1.0), 1000ms);
 }
 
+TEST(Histogram, TheDeviationIsRightToWithinABucket) {
+  Histogram histogram;
+  EXPECT_EQ(histogram.deviation_seconds(), 0);
+  for (int ms = 1; ms <= 1000; ++ms) histogram.add(std::chrono::milliseconds(ms));
+  EXPECT_NEAR(histogram.deviation_seconds(), 1 / std::sqrt(12.0), 0.005);  // of what is spread evenly over a second
+  Histogram alike;
+  for (int i = 0; i < 10; ++i) alike.add(3s);
+  EXPECT_LE(alike.deviation_seconds(), 3.0 / 60);
+}
+
 TEST(Histogram, MergingIsAddingAll) {
   Histogram one, other, both;
   for (int i = 0; i < 500; ++i) {

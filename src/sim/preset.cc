@@ -22,7 +22,7 @@ void apply(Preset preset, Scenario& scenario) {
   scenario.policy_options = options;
   scenario.policy = is_node ? std::string(policy_names().front()) : "mqfq-sticky";
   scenario.core.memory_policy = MemoryPolicy::kPrefetchSwap;
-  scenario.core.eviction = is_node ? EvictionKind::kCost : EvictionKind::kLru;
+  scenario.core.eviction = is_node ? EvictionKind::kCost : EvictionKind::kInactiveFirst;
   scenario.core.starts_per_gpu = is_node ? kNodeStarts : 0;
   scenario.core.no_cold_duplicates = is_node;
 }

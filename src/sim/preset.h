@@ -11,7 +11,7 @@ namespace fairlead::sim {
 
 enum class Preset {
   kNode,   // the default policy; eviction by cost, no cold duplicates, four starts ahead
-  kPaper,  // MQFQ-Sticky; the paper's eviction, and a cold start holds its token
+  kPaper,  // MQFQ-Sticky; instances of inactive flows go first, and a cold start holds its token
 };
 
 Result<Preset> preset_named(std::string_view name);  // "node", "paper"; kInvalidArgument lists them

@@ -9,6 +9,8 @@
 namespace fairlead::sim {
 namespace {
 
+constexpr double kMostPowerOfWarm = 20;
+
 // A random order of 0 .. count - 1.
 std::vector<std::size_t> permutation(std::size_t count, Rng& rng) {
   std::vector<std::size_t> order(count);
@@ -43,14 +45,45 @@ std::vector<Stream> zipf_streams(const Scenario& scenario, Rng& rng) {
   return streams;
 }
 
-// As the paper's Azure samples look (its Table 3: 19 functions, 4.3 invocations a second at a load of 0.77, so short
-// functions are called most): log-normal shares of the load over about three powers of ten, gaps from regular to bursty.
+// Seconds that an invocation takes in the mean where function i is called shares[i] / warm^power times as often as others.
+double mean_service(const Scenario& scenario, const std::vector<double>& shares, double power) {
+  double calls = 0, seconds = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const double warm = to_seconds(scenario.functions[i].warm), rate = shares[i] * std::pow(warm, -power);
+    calls += rate;
+    seconds += rate * warm;
+  }
+  return seconds / calls;
+}
+
+// The power at which the functions have the mean service that load and calls per second ask for: the higher, the more the
+// short functions are called.
+double power_of_warm(const Scenario& scenario, const std::vector<double>& shares) {
+  if (scenario.workload.calls_per_s <= 0) return 1;
+  const double wanted = scenario.workload.load / scenario.workload.calls_per_s;
+  double low = -kMostPowerOfWarm, high = kMostPowerOfWarm;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (mean_service(scenario, shares, middle) > wanted ? low : high) = middle;
+  }
+  return high;
+}
+
+// As the paper's Azure samples look (its Table 3; trace 4: 19 functions, 2.69 invocations a second at a utilisation of
+// 0.771): log-normal shares of the load over about three powers of ten, gaps from regular to bursty. A function's rate is
+// its share over its run time, so short ones are called most: 3.8 a second at that load, unless calls_per_s says otherwise.
 std::vector<Stream> azure_streams(const Scenario& scenario, Rng& rng) {
   constexpr double kSigma = 1.5;
   std::vector<Stream> streams;
+  std::vector<double> shares;
   for (std::size_t i = 0; i < scenario.functions.size(); ++i) {
-    const double rate = std::exp(kSigma * bell(rng)) / to_seconds(scenario.functions[i].warm);
-    streams.push_back({.function = i, .rate = rate, .cv = 1 + 3 * rng.uniform()});
+    shares.push_back(std::exp(kSigma * bell(rng)));
+    streams.push_back({.function = i, .cv = 1 + 3 * rng.uniform()});
+  }
+  const double power = power_of_warm(scenario, shares);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const double warm = to_seconds(scenario.functions[i].warm);
+    streams[i].rate = shares[i] / (power == 1 ? warm : std::pow(warm, power));
   }
   return streams;
 }
@@ -204,6 +237,19 @@ Status validate(const Scenario& scenario) {
       return fail(Errc::kInvalidArgument,
                   "function {}: warm {} s and weight {} must be above 0, cold start {} s 0 or more", function.name,
                   to_seconds(function.warm), function.weight, to_seconds(function.cold_start));
+    }
+  }
+  if (const double calls = scenario.workload.calls_per_s; calls > 0) {
+    const auto [least, most] =
+        std::minmax_element(scenario.functions.begin(), scenario.functions.end(),
+                            [](const FunctionModel& a, const FunctionModel& b) { return a.warm < b.warm; });
+    const double from = scenario.workload.load / to_seconds(most->warm),
+                 to = scenario.workload.load / to_seconds(least->warm);
+    if (!(calls > from && calls < to)) {
+      return fail(
+          Errc::kInvalidArgument,
+          "workload.calls_per_s is {}, with these functions at a load of {} it must be above {:.3f} and below {:.3f}",
+          calls, scenario.workload.load, from, to);
     }
   }
   const bool is_called = std::any_of(scenario.functions.begin(), scenario.functions.end(),

@@ -38,6 +38,7 @@ struct Workload {
   WorkloadKind kind = WorkloadKind::kZipf;
   double load = 0.6;               // offered: warm GPU seconds per second and device; kOwn: as the functions are called
   double exponent = 1.5;           // of Zipf
+  double calls_per_s = 0;          // kAzureLike: of one device, at that load; 0: as the run times give
   double cv = 1.0;                 // of gaps, where the kind leaves it open
   std::size_t clients = 1;         // closed loop: per function
   Duration think{0};               // closed loop: mean pause

@@ -86,11 +86,11 @@ RunResult Simulation::run() {
   for (;;) {
     if (next_arrival_ && next_arrival_->at >= end) next_arrival_.reset();
     const auto wakeup = core_->next_wakeup();
-    const bool work_left = next_arrival_ || !invocations_.empty() || thinking_ > 0;
-    if (!work_left) break;
+    if (!has_work()) break;
     Instant next = Instant::max();
     if (next_arrival_) next = next_arrival_->at;
     if (!events_.empty()) next = std::min(next, events_.first().at);
+    if (!gpu_ends_.empty()) next = std::min(next, gpu_ends_.top_key().at);
     if (wakeup && *wakeup <= next) {
       advance_to(*wakeup);
       tell([&](Actions& out) { core_->wake(now_, out); });
@@ -98,8 +98,13 @@ RunResult Simulation::run() {
     }
     FL_CHECK(next != Instant::max(), "{} invocations wait for nothing", invocations_.size());
     const bool is_event = !events_.empty() && events_.first().at == next;
+    const bool is_end = !gpu_ends_.empty() && gpu_ends_.top_key().at == next &&
+                        (!is_event || gpu_ends_.top_key().order < events_.first().order);
     advance_to(next);
-    if (is_event) {
+    if (is_end) {
+      // What struck meanwhile may have stopped it.
+      if (!gpu_ends_.empty() && gpu_ends_.top_key().at <= now_) end_on_gpu(GpuId(gpu_ends_.top() + 1));
+    } else if (is_event) {
       handle(events_.take());
     } else {
       const Arrival arrival = *next_arrival_;
@@ -170,20 +175,33 @@ void Simulation::handle(const Event& event) {
       release(instance);
       report([&](Actions& out) { core_->instance_gone(now_, instance, out); });
       break;
-    case EventKind::kGpuEnds: end_on_gpu(event); break;
     case EventKind::kSwappedIn: end_swap_in(event); break;
     case EventKind::kSwappedOut: end_swap_out(event); break;
   }
 }
 
-void Simulation::end_on_gpu(const Event& event) {
-  const GpuId id(event.subject);
-  if (gpu(id).epoch() != event.detail) return;  // something started or stopped since
+void Simulation::end_on_gpu(GpuId id) {
   const GpuModel::Finished finished = gpu(id).finish(now_);
   schedule_end(id);
   if (!finished.invocation) return allocate(finished.instance);
   report([&](Actions& out) { core_->answered(now_, finished.invocation, false, gpu_time(finished.invocation), out); });
-  if (!strikes(Fault::kNeverReturns)) events_.add(now_, EventKind::kIdle, finished.instance.value());
+  if (strikes(Fault::kNeverReturns)) return;
+  if (is_quiet()) {  // the event would be the next
+    tell([&](Actions& out) { core_->instance_idle(now_, finished.instance, out); });
+  } else {
+    events_.add(now_, EventKind::kIdle, finished.instance.value());
+  }
+}
+
+bool Simulation::has_work() const {
+  return next_arrival_ || !invocations_.empty() || thinking_ > 0;
+}
+
+// Nothing else happens at this instant, and nothing may strike.
+bool Simulation::is_quiet() const {
+  const auto is_now = [this](std::optional<Instant> at) { return at && *at <= now_; };
+  return !faults_ && has_work() && (events_.empty() || events_.first().at > now_) &&
+         (gpu_ends_.empty() || gpu_ends_.top_key().at > now_) && !is_now(core_->next_wakeup());
 }
 
 // Empty: all of its run.
@@ -298,7 +316,12 @@ void Simulation::count_start(FunctionResult& result, StartKind start) {
 }
 
 void Simulation::schedule_end(GpuId id) {
-  if (const auto end = gpu(id).next_end()) events_.add(*end, EventKind::kGpuEnds, id.value(), gpu(id).epoch());
+  const auto slot = static_cast<std::uint32_t>(id.value() - 1);
+  if (const auto end = gpu(id).next_end()) {
+    gpu_ends_.set(slot, {*end, events_.take_order()});
+  } else {
+    gpu_ends_.erase(slot);
+  }
 }
 
 Duration Simulation::varied(Duration typical, std::size_t function, std::uint64_t number) const {

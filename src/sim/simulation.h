@@ -24,6 +24,7 @@
 
 #include "base/id_map.h"
 #include "core/core.h"
+#include "queueing/indexed_heap.h"
 #include "sim/arrivals.h"
 #include "sim/event_heap.h"
 #include "sim/faults.h"
@@ -68,7 +69,9 @@ class Simulation {
   void arrive(const Arrival& arrival);
   void expect_after_answer(std::size_t function);
   void handle(const Event& event);
-  void end_on_gpu(const Event& event);
+  void end_on_gpu(GpuId id);
+  bool has_work() const;  // something arrives or is to be answered
+  bool is_quiet() const;
   std::optional<Duration> gpu_time(InvocationId id) const;
   // Calls the core and carries out what follows. Carrying out may call it again, so each level has a list of its own.
   template <typename Call>
@@ -129,6 +132,13 @@ class Simulation {
   std::vector<Link> links_;
   std::vector<Bytes> memory_used_;
   EventHeap events_;
+  // When the next run or start on each GPU ends: it changes with all that begins or stops there, so it is no event.
+  struct GpuEnd {
+    Instant at;
+    std::uint64_t order;  // among the events of the same instant
+    bool operator<(const GpuEnd& other) const { return at != other.at ? at < other.at : order < other.order; }
+  };
+  IndexedHeap<GpuEnd> gpu_ends_;  // by index into gpus_; of those where something runs or starts
   Instant now_{};
   IdMap<InvocationId, Invocation> invocations_;
   IdMap<InstanceId, LiveInstance> instances_;

@@ -178,6 +178,35 @@ TEST(HtmlReport, NamesCannotBecomeMarkup) {
   EXPECT_NE(html.find("<svg"), std::string::npos);
 }
 
+// ---- workloads
+
+// Trace 4 of the MQFQ-Sticky paper's Table 3: 2.69 invocations a second at a utilisation of 0.771.
+TEST(Workload, AzureLikeHasTheCallsAndTheLoadAskedForTogether) {
+  Scenario s = scenario("e");
+  s.workload.load = 0.771;
+  s.workload.calls_per_s = 2.69;
+  s.duration = 20'000s;
+  for (const std::size_t devices : {1, 2}) {
+    s.devices = devices;
+    ASSERT_TRUE(validate(s));
+    double calls = 0, seconds = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const auto arrivals = make_arrivals(s, seed);
+      for (auto next = arrivals->next(); next && next->at < Instant(s.duration); next = arrivals->next()) {
+        ++calls;
+        seconds += to_seconds(s.functions[next->function].warm);
+      }
+    }
+    const double total = 10 * to_seconds(s.duration) * static_cast<double>(devices);
+    EXPECT_NEAR(calls / total, 2.69, 0.1) << devices;
+    EXPECT_NEAR(seconds / total, 0.771, 0.03) << devices;
+  }
+  s.workload.calls_per_s = 100;
+  EXPECT_EQ(
+      validate(s).error().message,
+      "workload.calls_per_s is 100, with these functions at a load of 0.771 it must be above 0.172 and below 29.654");
+}
+
 // ---- presets
 
 // What a stranger gets by `fairlead sim` is what he gets by `fairlead serve`.

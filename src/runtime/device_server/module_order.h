@@ -38,7 +38,6 @@ class ModuleOrder {
   bool has(const std::string& key) const { return modules_.contains(key); }
   std::size_t size() const { return modules_.size(); }
   std::size_t unused() const { return left_.size(); }
-  Bytes unused_bytes() const { return unused_bytes_; }
 
  private:
   struct Module {

