@@ -71,6 +71,12 @@ void VirtualNode::perform(const StartInstance& action) {
   }
   const InstanceModel::Start start = model_.start(action);
   const InstanceId instance = action.instance;
+  const auto holding = holdings_.find(instance);
+  if (start.allocations > 0 && holding != holdings_.end()) {
+    holding->second.start = {start.end, start.after / start.allocations, start.allocations};
+    schedule(now_ + holding->second.start.after, [this, instance] { allocate_next(instance); });
+    return;
+  }
   switch (start.end) {
     case InstanceModel::StartEnd::kReady:
       schedule(now_ + start.after,
