@@ -276,8 +276,8 @@ TEST(MemoryProperty, StartsThatGrowBesideOthersFailNothing) {
     gave_way += run.counters.memory.starts_gave_way;
     waited += run.counters.memory.room_granted;
   }));
-  EXPECT_GT(gave_way, 50u);
-  EXPECT_GT(waited, 500u);
+  EXPECT_GT(gave_way, 10u);
+  EXPECT_GT(waited, 100u);
 }
 
 TEST(MemoryProperty, SameSeedGivesTheSameActions) {

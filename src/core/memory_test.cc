@@ -210,6 +210,67 @@ TEST_F(CoreMemory, PolicyPrefetchBringsBackIntoFreeRoomOnly) {
   EXPECT_EQ(core_->counters().host_warm_starts, 1u);
 }
 
+// A is called every 2 s, B and C once. C has driven out A.
+class CoreMemoryAheadOfCalls : public CoreMemory {
+ protected:
+  void frequent_a_is_away(CoreOptions options) {
+    use_gpu(options);
+    for (const FlowId flow : {kA, kB, kC}) add_with(flow, gib(4));
+    warm_up(1, kA, gib(4), 1s);
+    arrive(4, kA, 3s);
+    answered(4);
+    idle(1);
+    warm_up(2, kB, gib(4), 4s);
+    EXPECT_THAT(arrive(3, kC, 5s), ElementsAre("start instance=3 flow=3 gpu=1", "out instance=1 gib=4"));
+    moved(1, kOut);
+    report(1, on_host(gib(4)));
+    ready(3);
+  }
+};
+
+TEST_F(CoreMemoryAheadOfCalls, MemoryReturnsIntoFreeRoomBeforeTheCall) {
+  frequent_a_is_away({.tokens_per_gpu = 2, .memory_policy = MemoryPolicy::kPrefetch});
+  EXPECT_THAT(answered(3, 6s), ElementsAre("complete invocation=3 success")) << "no room is free";
+  idle(3);
+  EXPECT_THAT(gone(2, 7s), ElementsAre("in instance=1"));
+  moved(1, kIn);
+  arrive(5, kA, 8s);
+  EXPECT_EQ(memory().prefetches_in_time, 1u);
+  EXPECT_EQ(core_->counters().host_warm_starts, 0u);
+}
+
+TEST_F(CoreMemoryAheadOfCalls, MemoryReturnsInThePlaceOfWhatIsCalledLessOften) {
+  frequent_a_is_away({.tokens_per_gpu = 2});
+  EXPECT_THAT(report(3, on_device(gib(4)), 6s), ElementsAre("out instance=2 gib=4")) << "C runs";
+  answered(3);
+  idle(3);
+  EXPECT_THAT(moved(2, kOut), ElementsAre("in instance=1"));
+  moved(1, kIn);
+  EXPECT_THAT(arrive(5, kA, 8s), ElementsAre("deliver invocation=5 instance=1"));
+  EXPECT_EQ(memory().prefetches_in_time, 1u);
+  EXPECT_EQ(core_->counters().host_warm_starts, 0u);
+  EXPECT_THAT(answered(5), ElementsAre("complete invocation=5 success")) << "B, called once, does not come back for it";
+}
+
+TEST_F(CoreMemoryAheadOfCalls, WhatIsCalledAboutAsOftenStays) {
+  frequent_a_is_away({.tokens_per_gpu = 2});
+  arrive(5, kB, 6s);
+  answered(5);
+  idle(2);
+  report(3, on_device(gib(4)));
+  EXPECT_THAT(answered(3, 7s), ElementsAre("complete invocation=3 success", "out instance=3 gib=4"))
+      << "B was used before C, and is expected every 2 s as A is";
+}
+
+TEST_F(CoreMemoryAheadOfCalls, NothingReturnsWhileSomethingMovesOrWaitsForRoom) {
+  frequent_a_is_away({.tokens_per_gpu = 2});
+  arrive(5, kB, 6s);
+  EXPECT_THAT(needs_room(2, 7, gib(4)), IsEmpty()) << "until C is done";
+  EXPECT_THAT(report(3, on_device(gib(4))), IsEmpty());
+  EXPECT_THAT(answered(3, 7s), ElementsAre("complete invocation=3 success", "out instance=3 gib=4"));
+  EXPECT_THAT(moved(3, kOut), ElementsAre("room instance=2 request=7 granted")) << "and A's does not return into it";
+}
+
 // ---- requests for room
 
 TEST_F(CoreMemory, RoomIsMadeOfIdleMemoryAndGrantedWhenItIsThere) {

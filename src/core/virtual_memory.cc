@@ -138,7 +138,9 @@ void VirtualNode::end_move(InstanceId instance, MoveDirection direction, Bytes b
 void VirtualNode::report(InstanceId instance) {
   const auto found = holdings_.find(instance);
   if (found == holdings_.end()) return;
-  apply([&, use = found->second.use](Actions& out) { core_.memory_report(now_, instance, use, out); });
+  MemoryUse use = found->second.use;
+  use.away += found->second.arriving;
+  apply([&](Actions& out) { core_.memory_report(now_, instance, use, out); });
 }
 
 void VirtualNode::release_memory(InstanceId instance) {

@@ -112,8 +112,8 @@ void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const
     return;
   }
   const bool is_error = run.end == InstanceModel::RunEnd::kReportsError;
+  report(instance);  // first, as the node does: what follows from the answer knows what the instance holds
   apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
-  report(instance);
   if (!run.return_after) return;
   schedule(now_ + *run.return_after,
            [this, instance] { apply([&](Actions& out) { core_.instance_idle(now_, instance, out); }); });

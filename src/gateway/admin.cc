@@ -59,7 +59,8 @@ json memory_counters_json(const MemoryCounters& memory) {
           {"prefetches_late", memory.prefetches_late},
           {"room_granted", memory.room_granted},
           {"room_refused", memory.room_refused},
-          {"starts_gave_way", memory.starts_gave_way}};
+          {"starts_gave_way", memory.starts_gave_way},
+          {"swap_outs_in_vain", memory.swap_outs_in_vain}};
 }
 
 json counters_json(const CoreCounters& counters) {

@@ -129,6 +129,7 @@ void Residency::stopping(Instant now, InstanceId id) {
 }
 
 void Residency::begin_stop(Instant now, Record& record) {
+  if (record.moving == MoveDirection::kOut) ++counters_.swap_outs_in_vain;
   record.moving.reset();
   record.runs = false;
   record.granted = Bytes(0);

@@ -106,6 +106,7 @@ struct MemoryCounters {
   std::uint64_t prefetches_late = 0;                 // on the way when it was dispatched
   std::uint64_t room_granted = 0, room_refused = 0;  // requests of instances
   std::uint64_t starts_gave_way = 0;                 // stopped for want of room, and tried again
+  std::uint64_t swap_outs_in_vain = 0;               // their instance was stopped before the move was over
 };
 
 class Residency {
@@ -228,6 +229,7 @@ class Residency {
     std::vector<RoomRequest> requests;  // oldest first
     std::size_t reporting = 0;          // records that have reported
     std::uint64_t freed = 1;            // counts up whenever memory may have come free
+    std::uint64_t anticipated_at = 0;   // `freed` when it was last asked whose memory should return before any call
 
     Bytes room() const { return memory - unreported.bytes(); }  // for what is reported
   };
@@ -257,6 +259,7 @@ class Residency {
   void bring_back_runs(Instant now, Device& device, ResidencyDecisions& out);
   void prefetch(Instant now, Device& device, ResidencyDecisions& out);
   void bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out);
+  void anticipate(Instant now, Device& device, ResidencyDecisions& out);
   bool bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
                        ResidencyDecisions& out);
   static bool is_latest(const Device& device, const Record& record);
