@@ -75,6 +75,11 @@ nlohmann::ordered_json run_json(const sim::Outcomes& outcome) {
                                  {"host_warm", total.host_warm()},
                                  {"device_warm", total.device_warm()},
                                  {"evictions", total.evictions},
+                                 {"swap_ins", total.swap_ins},
+                                 {"swap_outs", total.swap_outs},
+                                 {"swap_outs_in_vain", total.swap_outs_in_vain},
+                                 {"prefetches_in_time", total.prefetches_in_time},
+                                 {"prefetches_late", total.prefetches_late},
                                  {"utilisation", utilisation(outcome) / 100},
                                  {"variance_between_functions", total.variance_between_functions()},
                                  {"state_hash", fmt::format("{:016x}", total.state_hash)}};

@@ -91,7 +91,15 @@ enum class StartKind {
   kHostWarm,    // an instance whose memory is, at least in part, on the host or on its way
   kCold,        // no instance
 };
-enum class StopReason { kEvicted, kTimeout, kFunctionChanged, kStartFailed, kShutdown, kGpuDrained };
+enum class StopReason {
+  kEvicted,
+  kTimeout,
+  kFunctionChanged,
+  kStartFailed,
+  kShutdown,
+  kGpuDrained,
+  kNoRoom,  // it started, and others held the memory it asked for; it is started again
+};
 enum class Outcome {
   kSuccess,
   kFunctionError,  // the function answered with an error

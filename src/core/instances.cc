@@ -10,6 +10,7 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   if (instance == nullptr || instance->state != InstanceState::kStarting) return;
   instance->start_took = now - instance->last_used;
   learn_cold_start(instance->flow, instance->start_took);
+  residency.ready(id);
   if (instance->bound) {
     deliver(now, *instance, out);
     return;

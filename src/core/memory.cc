@@ -48,10 +48,21 @@ void Core::State::settle_memory(Instant now, Actions& out) {
       }
     } else if (const auto* answer = std::get_if<RoomAnswer>(&decision)) {
       out.push_back(GrantRoom{answer->instance, answer->request, answer->granted});
+    } else if (const auto* grown = std::get_if<NeedsMore>(&decision)) {
+      if (Instance* there = pool.find(grown->instance)) count_memory(*there);
+    } else if (const auto* start = std::get_if<GiveWay>(&decision)) {
+      give_way(now, start->instance, out);
     } else {
       evict(now, std::get<StopIdle>(decision).instance, out);
     }
   }
+}
+
+// Nothing is charged and nothing fails: the node let more in than there was room for.
+void Core::State::give_way(Instant now, InstanceId id, Actions& out) {
+  const InvocationId bound = pool.find(id)->bound;
+  stop(now, id, StopReason::kNoRoom, out);
+  if (bound) requeue(now, bound, out);
 }
 
 // Placement counts what residency knows.

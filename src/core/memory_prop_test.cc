@@ -51,6 +51,55 @@ class Model final : public InstanceModel {
   const int failure_percent_;
 };
 
+// Functions that take their memory while they start, in parts, and of which the node knows nothing or too little. Each fits the
+// device alone.
+class Growing final : public InstanceModel {
+ public:
+  explicit Growing(std::uint64_t seed) : rng_(seed) {}
+
+  static Bytes size(FlowId flow) { return mib(512 * static_cast<std::int64_t>(1 + flow.value() * 5 % 16)); }
+  Start start(const StartInstance&) override {
+    return {.after = Duration(1 + rng_.below(4'000'000'000)), .allocations = static_cast<int>(1 + rng_.below(4))};
+  }
+  Run run(FlowId, const Deliver&) override {
+    return {.after = Duration(1 + rng_.below(2'000'000'000)), .gpu_time = {}, .return_after = 1ms};
+  }
+  std::optional<Bytes> memory(FlowId flow) override { return size(flow); }
+
+ private:
+  Rng rng_;
+};
+
+struct GrowingRun {
+  CoreCounters counters;
+  std::string trace;
+
+  explicit GrowingRun(std::uint64_t seed) {
+    Rng rng(seed);
+    Growing model(rng.next());
+    const CoreOptions options{.tokens_per_gpu = 1 + rng.below(4),
+                              .instances_per_gpu = 4 + rng.below(8),
+                              .eviction = rng.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
+                              .starts_per_gpu = rng.below(5)};
+    VirtualNode node(options, policy_named("mqfq-sticky"), model);
+    node.add_gpu(GpuId(1), kDevice, 10'000'000'000);
+    const std::uint64_t functions = 1 + rng.below(10);
+    for (std::uint64_t i = 1; i <= functions; ++i) {
+      const std::int64_t parts_known = static_cast<std::int64_t>(rng.below(3));  // of two
+      node.core().add_function(
+          {.flow = FlowId(i), .expected_memory = Bytes(Growing::size(FlowId(i)).count() * parts_known / 2)});
+    }
+    node.observe([this](const Action& action) { trace += to_string(action) + '\n'; });
+    for (int i = 0; i < 150; ++i) {
+      node.run_until(node.now() + Duration(rng.below(1'000'000'000)));
+      RC_ASSERT(node.arrive(FlowId(1 + rng.below(functions))));
+    }
+    node.run();
+    RC_ASSERT(node.core().drained());
+    counters = node.core().counters();
+  }
+};
+
 class Scenario {
  public:
   Scenario(std::uint64_t seed, MemoryPolicy memory_policy, int failure_percent)
@@ -218,6 +267,21 @@ TEST(MemoryProperty, EverythingEndsWhenMovesFailAndAnswersAreLost) {
     scenario.run(150);
     scenario.finish();
   }));
+}
+
+TEST(MemoryProperty, StartsThatGrowBesideOthersFailNothing) {
+  std::uint64_t gave_way = 0, waited = 0;
+  EXPECT_TRUE(rc::check("a function that fits the device alone is never told that it is full", [&](std::uint64_t seed) {
+    const GrowingRun run(seed);
+    RC_ASSERT(run.counters.failed == 0u);
+    RC_ASSERT(run.counters.completed == 150u);
+    RC_ASSERT(run.counters.memory.room_refused == 0u);
+    RC_ASSERT(run.trace == GrowingRun(seed).trace);
+    gave_way += run.counters.memory.starts_gave_way;
+    waited += run.counters.memory.room_granted;
+  }));
+  EXPECT_GT(gave_way, 10u);
+  EXPECT_GT(waited, 100u);
 }
 
 TEST(MemoryProperty, SameSeedGivesTheSameActions) {

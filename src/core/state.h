@@ -109,6 +109,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
   // ---- memory.cc
   void settle_memory(Instant now, Actions& out);
+  void give_way(Instant now, InstanceId id, Actions& out);
   void count_memory(Instance& instance);
 
   FlowDemand demand_of(Instant at, FlowId flow) const override;

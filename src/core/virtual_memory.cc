@@ -17,6 +17,27 @@ void VirtualNode::add_gpu(GpuId gpu, Bytes memory, std::int64_t link_bytes_per_s
   core_.add_gpu({.gpu = gpu, .memory = memory});
 }
 
+// One of the equal parts in which a start takes its memory. When it has all, it is ready; refused, it exits.
+void VirtualNode::allocate_next(InstanceId instance) {
+  const auto found = holdings_.find(instance);
+  if (found == holdings_.end()) return;
+  Holding& holding = found->second;
+  Device& device = devices_.at(holding.gpu);
+  const Bytes part((holding.size - holding.use.held).count() / holding.start.allocations);
+  if (device.used + part > device.memory) {
+    apply([&](Actions& out) { core_.needs_room(now_, instance, next_request_++, part, out); });
+    return;
+  }
+  device.used += part;
+  holding.use.held = holding.use.resident = holding.use.held + part;
+  --holding.start.allocations;
+  report(instance);
+  schedule(now_ + holding.start.after, [this, instance, is_last = holding.start.allocations == 0] {
+    if (!is_last) return allocate_next(instance);
+    apply([&](Actions& out) { core_.instance_ready(now_, instance, out); });
+  });
+}
+
 // The first invocation allocates; later ones wait at the gate until everything is back.
 void VirtualNode::run_if_resident(InstanceId instance) {
   Holding& holding = holdings_.at(instance);
@@ -47,7 +68,11 @@ void VirtualNode::run_if_resident(InstanceId instance) {
 
 void VirtualNode::perform(const GrantRoom& action) {
   const auto found = holdings_.find(action.instance);
-  if (found == holdings_.end() || !found->second.waiting) return;
+  if (found == holdings_.end()) return;
+  if (found->second.start.allocations > 0) {
+    return action.granted ? allocate_next(action.instance) : instance_gone_after(Duration(0), action.instance);
+  }
+  if (!found->second.waiting) return;
   if (action.granted) return run_if_resident(action.instance);
   auto [invocation, run] = *std::exchange(found->second.waiting, std::nullopt);  // out of memory
   run.end = InstanceModel::RunEnd::kReportsError;
@@ -113,7 +138,9 @@ void VirtualNode::end_move(InstanceId instance, MoveDirection direction, Bytes b
 void VirtualNode::report(InstanceId instance) {
   const auto found = holdings_.find(instance);
   if (found == holdings_.end()) return;
-  apply([&, use = found->second.use](Actions& out) { core_.memory_report(now_, instance, use, out); });
+  MemoryUse use = found->second.use;
+  use.away += found->second.arriving;
+  apply([&](Actions& out) { core_.memory_report(now_, instance, use, out); });
 }
 
 void VirtualNode::release_memory(InstanceId instance) {

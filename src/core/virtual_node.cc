@@ -71,6 +71,12 @@ void VirtualNode::perform(const StartInstance& action) {
   }
   const InstanceModel::Start start = model_.start(action);
   const InstanceId instance = action.instance;
+  const auto holding = holdings_.find(instance);
+  if (start.allocations > 0 && holding != holdings_.end()) {
+    holding->second.start = {start.end, start.after / start.allocations, start.allocations};
+    schedule(now_ + holding->second.start.after, [this, instance] { allocate_next(instance); });
+    return;
+  }
   switch (start.end) {
     case InstanceModel::StartEnd::kReady:
       schedule(now_ + start.after,
@@ -106,8 +112,8 @@ void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const
     return;
   }
   const bool is_error = run.end == InstanceModel::RunEnd::kReportsError;
+  report(instance);  // first, as the node does: what follows from the answer knows what the instance holds
   apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
-  report(instance);
   if (!run.return_after) return;
   schedule(now_ + *run.return_after,
            [this, instance] { apply([&](Actions& out) { core_.instance_idle(now_, instance, out); }); });

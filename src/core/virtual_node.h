@@ -7,8 +7,8 @@
 // A stopped instance is not silenced: what it was about to report still arrives, late, as from a real process, followed
 // by its exit. The core has to cope.
 //
-// Device memory, for flows whose model says how much: an instance allocates all of it in its first invocation and keeps
-// it, moves take their time on the GPU's link, one after the other in each direction, and an invocation whose memory is
+// Device memory, for flows whose model says how much: an instance allocates all of it while it starts or in its first
+// invocation and keeps it, moves take their time on the GPU's link, one after the other in each direction, and an invocation whose memory is
 // away waits for it, as at the shim's gate. The device is as full as it is: an allocation that does not fit asks for room.
 //
 // Time: its own, starts at 0. Threads: not thread-safe. Determinism: events of one instant are handled in the order they
@@ -31,6 +31,8 @@ class InstanceModel {
   struct Start {
     StartEnd end = StartEnd::kReady;
     Duration after{0};
+    int allocations =
+        0;  // in which it takes its memory while it starts, spread over `after`; 0: its first invocation does
   };
   enum class RunEnd { kAnswers, kReportsError, kExits, kHangs };
   struct Run {
@@ -119,9 +121,11 @@ class VirtualNode {
     Bytes size{0};
     MemoryUse use;
     Bytes arriving{0};
+    InstanceModel::Start start;  // that goes on: how many allocations are left, and how long after each
     std::optional<std::pair<InvocationId, InstanceModel::Run>> waiting;  // for its memory
   };
   void start_run(InstanceId instance, InvocationId invocation, const InstanceModel::Run& run);
+  void allocate_next(InstanceId instance);
   void run_if_resident(InstanceId instance);
   void release_memory(InstanceId instance);
   void report(InstanceId instance);

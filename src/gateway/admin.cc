@@ -58,7 +58,9 @@ json memory_counters_json(const MemoryCounters& memory) {
           {"prefetches_in_time", memory.prefetches_in_time},
           {"prefetches_late", memory.prefetches_late},
           {"room_granted", memory.room_granted},
-          {"room_refused", memory.room_refused}};
+          {"room_refused", memory.room_refused},
+          {"starts_gave_way", memory.starts_gave_way},
+          {"swap_outs_in_vain", memory.swap_outs_in_vain}};
 }
 
 json idle_tokens_json(const IdleSeconds& seconds) {

@@ -177,6 +177,10 @@ void write_memory(MetricWriter& out, const NodeStatus& status) {
                {"in_time", memory.prefetches_in_time}, {"late", memory.prefetches_late});
   counter_pair(out, "fairlead_room_requests_total", "Allocations that found the GPU full.", "result",
                {"granted", memory.room_granted}, {"refused", memory.room_refused});
+  out.begin(
+      "fairlead_starts_gave_way_total", "counter",
+      "Instances that were stopped while they started, as others held the memory they asked for, and started again.");
+  out.sample("", memory.starts_gave_way);
   out.begin("fairlead_swap_failures_total", "counter", "Moves that were not done, or not answered in time.");
   out.sample("", memory.swap_failures);
 }

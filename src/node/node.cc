@@ -214,6 +214,7 @@ void Node::act(const StartInstance& action) {
   FL_CHECK(function != nullptr, "flow {} has no function", action.flow.value());
   instances_[action.instance] = {action.flow, action.gpu};
   sharing_->instance_started(action.instance, action.gpu);
+  watch_memory();
   if (function->kernel_task) return start_kernel_task(action, *function);
   InstanceSpec spec = instance_spec(action, *function);
   spec.shim = shim_access(action, *function);
@@ -225,7 +226,8 @@ void Node::act(const StartInstance& action) {
 }
 
 void Node::act(const StopInstance& action) {
-  spdlog::debug("instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));
+  const auto level = action.reason == StopReason::kNoRoom ? spdlog::level::info : spdlog::level::debug;
+  spdlog::log(level, "instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));
   instances_.erase(action.instance);
   if (device_servers_->has(action.instance)) {
     device_servers_->kill(action.instance);

@@ -172,6 +172,7 @@ class Node final : public NodeService {
   void on_swapped(InstanceId instance, const SwapOutcome& outcome);
   std::optional<ShimUse> measure(InstanceId instance);  // of programs by their shim, of kernel tasks by their server
   std::optional<ShimUse> report_memory(InstanceId instance, Actions& out);
+  void report_grown(Actions& out);
   void count_calls(LiveInstance& instance, const ShimCalls& calls);
   Duration gpu_time_of(InstanceId instance);
   void watch_memory();
@@ -237,6 +238,7 @@ class Node final : public NodeService {
   boost::asio::steady_timer event_timer_;
   boost::asio::steady_timer memory_timer_;
   bool watching_memory_ = false;
+  Instant looked_at_memory_{};  // of all instances
   MoveTimes moves_;
   bool draining_ = false;
   std::function<void()> drained_;

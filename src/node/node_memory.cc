@@ -54,6 +54,7 @@ void Node::make_shims() {
   events.needs_room = [this](InstanceId instance, std::uint64_t request, Bytes bytes) {
     spdlog::debug("instance {} needs room for {:.1f} MiB", instance.value(), bytes.mib());
     Actions actions;
+    report_grown(actions);
     core_.needs_room(monotonic_now(), instance, request, bytes, actions);
     carry_out(std::move(actions));
   };
@@ -149,20 +150,30 @@ void Node::act(const GrantRoom& action) {
   if (shims_) shims_->grant_room(action.instance, action.request, action.granted);
 }
 
-// What runs may grow between two answers: looked at every monitor period while anything runs.
+// What the core decides about room rests on what it believes to be on the device: what starts side by side fills it within
+// milliseconds, long before the next look. So a request for room is preceded by one, unless another just was.
+void Node::report_grown(Actions& out) {
+  constexpr Duration kFresh = std::chrono::milliseconds(1);
+  const Instant now = monotonic_now();
+  if (now - looked_at_memory_ < kFresh) return;
+  looked_at_memory_ = now;
+  std::vector<InstanceId> grown;  // a report may start and stop instances
+  for (const auto& [id, instance] : instances_) {
+    const std::optional<ShimUse> use = measure(id);
+    if (use && memory_use(*use) != instance.reported) grown.push_back(id);
+  }
+  for (const InstanceId id : grown) report_memory(id, out);
+}
+
+// What runs may grow between two answers, and what starts: looked at every monitor period while anything does.
 void Node::watch_memory() {
   if (!shims_ || std::exchange(watching_memory_, true)) return;
   memory_timer_.expires_after(GpuMonitor::kPeriod);
   memory_timer_.async_wait([this](boost::system::error_code error) {
     if (error) return;
     watching_memory_ = false;
-    std::vector<InstanceId> grown;  // a report may start and stop instances
-    for (const auto& [id, instance] : instances_) {
-      const std::optional<ShimUse> use = measure(id);
-      if (use && memory_use(*use) != instance.reported) grown.push_back(id);
-    }
     Actions actions;
-    for (const InstanceId id : grown) report_memory(id, actions);
+    report_grown(actions);
     carry_out(std::move(actions));
     if (!live_.empty()) watch_memory();
   });

@@ -18,6 +18,9 @@ struct MemoryUse {
 
   // On the device once everything is back.
   Bytes needed() const { return std::max(held, resident + away); }
+  // The same with `asked` more. Memory that is away and must return is part of the need already; so is an allocation that a
+  // report has seen under way, because the shim counts it as held before it asks the device.
+  Bytes needed_with(Bytes asked) const { return std::max(held, resident + std::max(away, asked)); }
   // Of `resident`, what could leave.
   Bytes movable() const { return std::max(Bytes(0), resident - fixed); }
   MemoryUse& operator+=(const MemoryUse& other) {

@@ -1,10 +1,16 @@
 // What follows, device by device, in the order of claims: room for what runs, its memory back; then what is about to run;
-// then threads of instances that nothing was sent to.
+// then threads of instances that nothing was sent to; then what is expected to be called.
 #include <algorithm>
 
 #include "residency/residency.h"
 
 namespace fairlead {
+namespace {
+
+constexpr Duration kNeverCalled = std::chrono::hours(1);  // as FlowDemand says of a flow that came once
+constexpr int kLater = 2;
+
+}  // namespace
 
 Bytes Residency::Record::occupied() const {
   if (!reported) return demand;
@@ -48,6 +54,7 @@ void Residency::settle(Instant now, ResidencyDecisions& out) {
     bring_back_runs(now, device, out);
     if (options_.policy != MemoryPolicy::kNone) prefetch(now, device, out);
     bring_back_wanted(now, device, out);
+    if (options_.policy != MemoryPolicy::kNone) anticipate(now, device, out);
   }
 }
 
@@ -139,6 +146,47 @@ void Residency::bring_back_wanted(Instant now, Device& device, ResidencyDecision
     if (!record->wanted || !record->idle() || !may_return(device, *record)) continue;
     bring_back_idle(now, device, *record, Displace::kLeavingUnlessCameBack, promised, out);
   }
+}
+
+// Nobody has called them yet. Whenever something has ended or left, the memory of the flow that is expected soonest returns:
+// into free room, or in the place of what is expected kLater times as late. So what a rare call drove out is back before its
+// own next call. Example: A is called every 2 s, C once an hour. C drove A's memory out and is answered: C's leaves, A's
+// returns, and A's next call is device-warm.
+//
+// One at a time, and only while nothing moves: nobody who is called shall wait for it. No two take turns in one place, as each
+// would have to be called kLater times as often as the other.
+void Residency::anticipate(Instant now, Device& device, ResidencyDecisions& out) {
+  const Bytes moving = device.books.on_the_link + device.books.outgoing;
+  if (device.absent_idle.empty() || device.anticipated_at == device.freed || moving > Bytes(0)) return;
+  if (device.memory == Bytes(0) || !device.requests.empty()) return;
+  // Of what starts, and of what runs and has never reported, nobody knows how much room it will take.
+  const bool may_grow = std::any_of(device.records.begin(), device.records.end(), [](const Record* record) {
+    return record->runs && (record->starts || !record->reported);
+  });
+  if (may_grow) return;
+  device.anticipated_at = device.freed;
+  Record* next = nullptr;
+  Duration soonest = kNeverCalled;
+  for (Record* record : device.absent_idle) {
+    const Duration gap = context_.demand_of(now, record->flow).expected_gap;
+    if (gap >= soonest || !may_return(device, *record) || !is_latest(device, *record)) continue;
+    next = record;
+    soonest = gap;
+  }
+  if (next == nullptr) return;
+  const Bytes over = device.books.reserved + next->use.away - device.room();
+  if (over <= Bytes(0)) {
+    start_move(now, device, *next, MoveDirection::kIn, next->use.away, out);
+    next->prefetched = true;
+    return;
+  }
+  if (options_.policy != MemoryPolicy::kPrefetchSwap) return;
+  std::vector<SwapCandidate> later = candidates(now, device, Displace::kAnyIdle, next->id);
+  std::erase_if(
+      later, [&](const SwapCandidate& c) { return c.claim == Claim::kQueued || c.expected_gap / kLater <= soonest; });
+  Bytes available{0};
+  for (const SwapCandidate& candidate : later) available += candidate.movable;
+  if (available >= over) swap_out(now, device, over, std::move(later), out);
 }
 
 // Into free room; else what `displace` allows leaves first, if that is enough. `promised`: room that earlier ones will take

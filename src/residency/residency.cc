@@ -98,6 +98,13 @@ bool Residency::run(Instant now, InstanceId id, Bytes demand) {
   return there;
 }
 
+void Residency::ready(InstanceId id) {
+  Record* record = records_.find(id);
+  if (record == nullptr) return;
+  record->starts = false;
+  if (Learnt* learnt = functions_.find(record->flow)) learnt->gave_way = 0;
+}
+
 // It ran nothing, so what it holds is no sample of what an invocation needs.
 void Residency::started(Instant now, InstanceId id) {
   rest(now, id);
@@ -122,6 +129,7 @@ void Residency::stopping(Instant now, InstanceId id) {
 }
 
 void Residency::begin_stop(Instant now, Record& record) {
+  if (record.moving == MoveDirection::kOut) ++counters_.swap_outs_in_vain;
   record.moving.reset();
   record.runs = false;
   record.granted = Bytes(0);
@@ -356,7 +364,11 @@ Bytes Residency::pinned(InstanceId id) const {
 }
 
 Bytes Residency::needed(InstanceId id) const {
-  return records_.at(id).use.needed();
+  const Record& record = records_.at(id);
+  const std::vector<RoomRequest>& requests = record.device->requests;
+  const bool waits = std::any_of(requests.begin(), requests.end(),
+                                 [id](const RoomRequest& r) { return r.instance == id && r.waits_for_runs; });
+  return waits ? std::max(record.use.needed(), record.demand) : record.use.needed();
 }
 
 const MemoryUse* Residency::use(InstanceId id) const {

@@ -18,7 +18,10 @@
 //
 // Nothing waits for ever. Every move has a deadline; one that passes it, and one that failed, makes its instance
 // unmovable until it runs again, and if a running invocation waits for that room, idle instances are stopped instead.
-// Every request for room is answered, at its deadline at the latest.
+// Every request for room is answered, at its deadline at the latest, or its instance goes.
+//
+// A function that fits the device is never told that the device is full because others start: what it asks for waits until
+// they are done, and a start that would wait for ever gives way, to be tried again (GiveWay, room.cc).
 //
 // Cost: what the records of a device add up to is kept as they change (Books), and what waits for its memory is listed, so
 // settling looks at no record while nothing is short, nothing that is away may return and nobody asks for room: the usual
@@ -68,7 +71,15 @@ struct RoomAnswer {
 struct StopIdle {  // its memory cannot leave without it
   InstanceId instance;
 };
-using ResidencyDecision = std::variant<Move, RoomAnswer, StopIdle>;
+// It is not ready yet and finds no room beside others: it is stopped, and what it was started for waits for another start.
+// Its function would fit alone; the node let too much in.
+struct GiveWay {
+  InstanceId instance;
+};
+struct NeedsMore {  // than it was let in with: nobody else may be let into what it waits for
+  InstanceId instance;
+};
+using ResidencyDecision = std::variant<Move, RoomAnswer, StopIdle, GiveWay, NeedsMore>;
 using ResidencyDecisions = std::vector<ResidencyDecision>;
 
 // ---- what it asks of the layers beside it
@@ -94,6 +105,8 @@ struct MemoryCounters {
   std::uint64_t prefetches_in_time = 0;              // back before the invocation was dispatched
   std::uint64_t prefetches_late = 0;                 // on the way when it was dispatched
   std::uint64_t room_granted = 0, room_refused = 0;  // requests of instances
+  std::uint64_t starts_gave_way = 0;                 // stopped for want of room, and tried again
+  std::uint64_t swap_outs_in_vain = 0;               // their instance was stopped before the move was over
 };
 
 class Residency {
@@ -111,6 +124,7 @@ class Residency {
 
   // Instances. Each add is ended by one gone, or by stopping and then gone or its deadline.
   void add(Instant now, InstanceId instance, FlowId flow, GpuId gpu, Bytes demand);  // running: it starts for someone
+  void ready(InstanceId instance);                           // its start is over; an invocation may be bound to it
   bool run(Instant now, InstanceId instance, Bytes demand);  // chosen; true: all its memory is on the device
   void started(Instant now, InstanceId instance);            // ready, and nothing is bound to it yet
   void rest(Instant now, InstanceId instance);               // nothing is bound to it any more
@@ -129,7 +143,8 @@ class Residency {
   // What follows from all the events since the last call.
   void settle(Instant now, ResidencyDecisions& out);
 
-  // Bytes that stay on the device while it does not run; what it needs when it runs, as far as its own reports say.
+  // Bytes that stay on the device while it does not run; what it needs when it runs, as far as its own reports and requests
+  // for room that wait say.
   Bytes pinned(InstanceId instance) const;
   Bytes needed(InstanceId instance) const;
   Bytes unreported(GpuId gpu) const { return devices_.at(gpu).unreported.bytes(); }
@@ -164,6 +179,7 @@ class Residency {
     MemoryUse use;
     Instant last_used;
     bool reported = false;
+    bool starts = true;  // and is not ready yet; then it runs as well
     bool runs = true;
     bool stopping = false;
 
@@ -201,6 +217,7 @@ class Residency {
     Instant deadline;
     std::set<InstanceId> awaited;  // moves and stops it waits for
     bool freed = false;            // one of them made room
+    bool waits_for_runs = false;   // nothing can be moved for it before something that runs or starts is done
   };
   struct Device {
     GpuId id;
@@ -212,12 +229,14 @@ class Residency {
     std::vector<RoomRequest> requests;  // oldest first
     std::size_t reporting = 0;          // records that have reported
     std::uint64_t freed = 1;            // counts up whenever memory may have come free
+    std::uint64_t anticipated_at = 0;   // `freed` when it was last asked whose memory should return before any call
 
     Bytes room() const { return memory - unreported.bytes(); }  // for what is reported
   };
   struct Learnt {
     Bytes seed{0};
     Footprint footprint{Bytes(0)};
+    int gave_way = 0;  // starts of it, since one was ready
   };
   // Whose memory may leave for another's: that of idle instances, or only of those whose flows are throttled or inactive.
   enum class Displace { kAnyIdle, kLeaving, kLeavingUnlessCameBack, kNobody };
@@ -240,6 +259,7 @@ class Residency {
   void bring_back_runs(Instant now, Device& device, ResidencyDecisions& out);
   void prefetch(Instant now, Device& device, ResidencyDecisions& out);
   void bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out);
+  void anticipate(Instant now, Device& device, ResidencyDecisions& out);
   bool bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
                        ResidencyDecisions& out);
   static bool is_latest(const Device& device, const Record& record);
@@ -258,6 +278,10 @@ class Residency {
   static bool became_free(const Device& device, Record& asker, const RoomRequest& request);
   void plan(Instant now, Device& device, const Record& asker, RoomRequest& request, ResidencyDecisions& out);
   void answer(const RoomRequest& request, Device& device, bool granted, ResidencyDecisions& out);
+  static bool others_are_in_the_way(const Device& device, const Record& asker, const RoomRequest& request);
+  static void wait_for_runs(Record& asker, RoomRequest& request, ResidencyDecisions& out);
+  void end_standstill(Instant now, Device& device, ResidencyDecisions& out);
+  void give_way(Instant now, Record& record, Bytes asked, ResidencyDecisions& out);
 
   const ResidencyOptions options_;
   const std::unique_ptr<SwapPolicy> swap_;

@@ -48,6 +48,7 @@ class Driver {
     decided_ += decisions.size();
     for (const ResidencyDecision& decision : decisions) {
       if (const auto* stop = std::get_if<StopIdle>(&decision)) stopping_[stop->instance.value()] = true;
+      if (const auto* stop = std::get_if<GiveWay>(&decision)) stopping_[stop->instance.value()] = true;
     }
     residency_.check_books();
   }
@@ -60,7 +61,7 @@ class Driver {
 
   void event(InstanceId id) {
     const bool is_there = there_[id.value()];
-    switch (rng_.below(11)) {
+    switch (rng_.below(12)) {
       case 0:
         if (!is_there) residency_.add(now_, id, FlowId(1 + rng_.below(kFlows)), GpuId(1 + rng_.below(kGpus)), gib(2));
         there_[id.value()] = true;
@@ -78,6 +79,7 @@ class Driver {
       case 6: residency_.needs_room(now_, id, rng_.below(3), up_to(6)); break;
       case 7: residency_.wants_memory(id); break;
       case 8: residency_.expire(now_); break;
+      case 10: residency_.ready(id); break;
       case 9: residency_.device_used(GpuId(1 + rng_.below(kGpus)), up_to(8)); break;
       default:
         if (rng_.below(2) == 0) {

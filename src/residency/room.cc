@@ -1,11 +1,19 @@
 // Requests for room: an instance found the device full in the middle of its work. The bytes it asks for are freed whatever
 // the books say is free: the device has just said otherwise (contexts, other programs, fragments).
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "residency/residency.h"
 
 namespace fairlead {
+
+namespace {
+
+// So many starts of a function give way one after the other; the next one has the device for itself, where a refusal is final.
+constexpr int kMostGiveWays = 3;
+
+}  // namespace
 
 // Oldest first. One that waits is left alone until its moves are over or its time is up.
 void Residency::answer_requests(Instant now, Device& device, ResidencyDecisions& out) {
@@ -15,31 +23,32 @@ void Residency::answer_requests(Instant now, Device& device, ResidencyDecisions&
     Record& asker = records_.at(request.instance);
     if (asker.stopping) continue;
     const bool is_late = request.deadline <= now;
+    request.waits_for_runs = false;
     if (!is_late && request.awaited.empty() && !request.freed && is_possible(device, asker, request)) {
       plan(now, device, asker, request, out);
     }
     if (!is_late && !request.awaited.empty()) {
       device.requests.push_back(std::move(request));
+    } else if (request.freed || became_free(device, asker, request)) {
+      answer(request, device, true, out);
+    } else if (!others_are_in_the_way(device, asker, request)) {
+      answer(request, device, false, out);
+    } else if (!is_late) {
+      wait_for_runs(asker, request, out);
+      device.requests.push_back(std::move(request));
+    } else if (asker.starts) {
+      give_way(now, asker, request.bytes, out);
     } else {
-      answer(request, device, request.freed || became_free(device, asker, request), out);
+      answer(request, device, false, out);
     }
   }
+  end_standstill(now, device, out);
 }
-
-namespace {
-
-// What the asker needs with what it asks for. Memory that is away and must return is part of its need already; so is an
-// allocation that a report has seen under way, because the shim counts it as held before it asks the device.
-Bytes needed_with(const MemoryUse& use, Bytes asked) {
-  return std::max(use.held, use.resident + std::max(use.away, asked));
-}
-
-}  // namespace
 
 // Not if what runs would not fit beside it with everything else gone.
 bool Residency::is_possible(const Device& device, const Record& asker, const RoomRequest& request) const {
   if (device.memory == Bytes(0)) return true;
-  Bytes least = needed_with(asker.use, request.bytes);
+  Bytes least = asker.use.needed_with(request.bytes);
   for (const Record* record : device.records) {
     if (record->runs && record != &asker) least += record->occupied();
   }
@@ -83,11 +92,67 @@ void Residency::plan(Instant now, Device& device, const Record& asker, RoomReque
   }
 }
 
+// Whether the asker would have what it asks for if the others here were done, or, for a start, were not here at all. Not
+// for memory that returns, which is tried again whenever something was freed.
+bool Residency::others_are_in_the_way(const Device& device, const Record& asker, const RoomRequest& request) {
+  if (!request.request || device.memory == Bytes(0) || !asker.runs) return false;
+  if (asker.use.needed_with(request.bytes) > device.memory) return false;
+  return std::any_of(device.records.begin(), device.records.end(), [&](const Record* other) {
+    return other != &asker && (other->runs || asker.starts) && other->occupied() > Bytes(0);
+  });
+}
+
+// By its own books, too, it needs that much from now on, so that idle memory leaves for it.
+void Residency::wait_for_runs(Record& asker, RoomRequest& request, ResidencyDecisions& out) {
+  request.waits_for_runs = true;
+  const Bytes with_it = asker.use.needed_with(request.bytes);
+  if (with_it <= asker.demand) return;
+  asker.demand = with_it;
+  recount(asker);
+  out.push_back(NeedsMore{asker.id});
+}
+
+// Nobody waits for the room of those who wait for his. Example: two starts on 8 GiB hold 4 GiB each and ask for 2 more.
+// The one that began last gives way. Where none of them starts, the invocation that began last is refused its request.
+// Memory that cannot return waits as well.
+void Residency::end_standstill(Instant now, Device& device, ResidencyDecisions& out) {
+  std::vector<Record*> waiting;
+  for (const RoomRequest& request : device.requests) {
+    if (!request.waits_for_runs) return;  // it waits for a move
+    waiting.push_back(&records_.at(request.instance));
+  }
+  const bool somebody_goes_on = std::any_of(device.records.begin(), device.records.end(), [&](const Record* record) {
+    const bool waits = record->absent() || std::find(waiting.begin(), waiting.end(), record) != waiting.end();
+    return record->moving || record->stopping || (record->runs && record->occupied() > Bytes(0) && !waits);
+  });
+  if (waiting.empty() || somebody_goes_on) return;
+  Record& last = **std::max_element(waiting.begin(), waiting.end(), [](const Record* a, const Record* b) {
+    return std::tuple(a->starts, a->last_used, a->id) < std::tuple(b->starts, b->last_used, b->id);
+  });
+  const auto found = std::find_if(device.requests.begin(), device.requests.end(),
+                                  [&](const RoomRequest& request) { return request.instance == last.id; });
+  if (last.starts) return give_way(now, last, found->bytes, out);
+  const RoomRequest refused = *found;
+  device.requests.erase(found);
+  answer(refused, device, false, out);
+}
+
+// Its next start is let in only where what it asked for fits as well.
+void Residency::give_way(Instant now, Record& record, Bytes asked, ResidencyDecisions& out) {
+  if (Learnt* learnt = functions_.find(record.flow)) {
+    const bool tries_again = ++learnt->gave_way < kMostGiveWays;
+    learnt->footprint.raise(tries_again ? record.use.needed_with(asked) : record.device->memory);
+  }
+  ++counters_.starts_gave_way;
+  begin_stop(now, record);
+  out.push_back(GiveWay{record.id});
+}
+
 void Residency::answer(const RoomRequest& request, Device& device, bool granted, ResidencyDecisions& out) {
   Record& asker = records_.at(request.instance);
   if (!request.request) return;  // freed: may_return() sees it; not: it waits for the next thing that frees
   ++(granted ? counters_.room_granted : counters_.room_refused);
-  const Bytes wanted = needed_with(asker.use, request.bytes);
+  const Bytes wanted = asker.use.needed_with(request.bytes);
   if (granted && asker.runs) {
     asker.demand = std::max(asker.demand, wanted);
     asker.granted = asker.use.resident + request.bytes;  // nobody's memory returns into it

@@ -74,6 +74,9 @@ void RunResult::merge(const RunResult& other) {
   evictions += other.evictions;
   swap_ins += other.swap_ins;
   swap_outs += other.swap_outs;
+  prefetches_in_time += other.prefetches_in_time;
+  prefetches_late += other.prefetches_late;
+  swap_outs_in_vain += other.swap_outs_in_vain;
   swapped_gib += other.swapped_gib;
   for (std::size_t i = 0; i < faults.size(); ++i) faults[i] += other.faults[i];
   restarts_survived += other.restarts_survived;

@@ -47,6 +47,7 @@ struct RunResult {
   std::uint64_t gap_windows = 0;
   std::vector<std::pair<double, double>> gaps;  // of the first seed: end of the window, its gap
   std::uint64_t evictions = 0, swap_ins = 0, swap_outs = 0;
+  std::uint64_t prefetches_in_time = 0, prefetches_late = 0, swap_outs_in_vain = 0;
   double swapped_gib = 0;
   std::vector<Sample> samples;          // of the first seed
   std::vector<Span> timeline;           // the first few hundred invocations of the first seed

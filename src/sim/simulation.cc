@@ -124,6 +124,9 @@ RunResult Simulation::run() {
   result_.evictions = counters.evictions;
   result_.swap_ins = counters.memory.swap_ins;
   result_.swap_outs = counters.memory.swap_outs;
+  result_.prefetches_in_time = counters.memory.prefetches_in_time;
+  result_.prefetches_late = counters.memory.prefetches_late;
+  result_.swap_outs_in_vain = counters.memory.swap_outs_in_vain;
   result_.swapped_gib = static_cast<double>(counters.memory.bytes_in + counters.memory.bytes_out) / (1 << 30);
   return std::move(result_);
 }

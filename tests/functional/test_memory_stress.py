@@ -1,5 +1,6 @@
 """Device memory under stress: many instances on several devices with a third of the memory they hold, called from many sides
-while instances are killed and their connections to the node are cut.
+while instances are killed and their connections to the node are cut; and functions of 1.9 times the memory of one device, started,
+evicted and started again beside each other, where nobody is killed and no call may fail.
 
 FAIRLEAD_STRESS_SECONDS lengthens it (6). Invariants: no byte of a living instance is lost, every call is answered, use returns to
 what lives, nothing is stuck at the end.
@@ -150,3 +151,50 @@ def test_memory_survives_kills_and_cut_connections(start_node, tmp_path, backend
     for gpu in node.status()["gpus"]:
         assert gpu["memory_used_bytes"] <= gpu["memory_total_bytes"]
         assert gpu["tokens_in_use"] == 0
+
+
+# (MiB of device memory that a function takes while it starts); together 1.9 times the device. The node is told none of it.
+STARTING_MIB = (16, 40, 24, 32, 24, 40, 32, 48)
+DEVICE_MIB, INSTANCES = 144, 5
+
+
+class SteadyCallers(Callers):
+    """Threads that call functions which take their memory at their start, and answer the same to the same question."""
+
+    def __init__(self, node, names, seconds):
+        super().__init__(node, names, seconds)
+        self.sums = {}
+
+    def call(self, name):
+        status, headers, body = self.node.invoke(name, '{"n": 64}')
+        if status != 200 or "X-Amz-Function-Error" in headers:
+            return self.note_wrong(f"{name}: HTTP {status} {body!r}")
+        score = json.loads(body)["score"]
+        with self.lock:
+            self.outcomes["checked"] += 1
+            if self.sums.setdefault(name, score) != score:
+                self.wrong.append(f"{name}: {score}, and {self.sums[name]} before")
+
+
+def test_memory_pressure_fails_no_call(start_node, tmp_path):
+    profile = (ROOT / "softgpu/profiles/v100-16.profile").read_text().replace(CONTEXT_MIB[0], "context_mib = 0")
+    (tmp_path / "small.profile").write_text(profile.replace("memory_mib = 16384", f"memory_mib = {DEVICE_MIB}"))
+    node = start_node("--tokens", "2", "--pool", str(INSTANCES), "--over-run", "0.25",
+                      gpu_environment={"SOFTGPU_PROFILE": str(tmp_path / "small.profile")})
+    names = [f"f{number}" for number in range(len(STARTING_MIB))]
+    for name, mib in zip(names, STARTING_MIB):
+        node.deploy(name, node.sample("needle"), {"FUNCTION_MEMORY_MIB": str(mib), "FUNCTION_INIT_PAUSE_MS": "30"})
+    callers = SteadyCallers(node, names, SECONDS)
+    callers.run(lambda generator: None)
+    assert callers.wrong == []
+    counters = node.status()["counters"]
+    print(f"{callers.outcomes['checked']} calls, {counters['cold_starts']} starts, {counters['memory']}")
+    assert counters["failed"] == 0
+    assert counters["cold_starts"] > len(names), "nobody was evicted and started again"
+    assert counters["memory"]["swap_outs"] + counters["memory"]["room_granted"] > 0, "memory was never short"
+
+    def nothing_is_stuck():
+        status = node.status()
+        return status["queued"] == 0 and status["gpus"][0]["tokens_in_use"] == 0
+
+    eventually(nothing_is_stuck)
