@@ -106,7 +106,15 @@ void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const
     return;
   }
   const bool is_error = run.end == InstanceModel::RunEnd::kReportsError;
-  apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
+  if (run.work_after > Duration(0)) {
+    const Duration so_far = std::min(run.gpu_time.value_or(run.after), run.after);
+    apply([&](Actions& out) { core_.answered_early(now_, invocation, is_error, so_far, out); });
+    schedule(now_ + run.work_after, [this, instance, run] {
+      apply([&](Actions& out) { core_.work_ended(now_, instance, run.gpu_time, out); });
+    });
+  } else {
+    apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
+  }
   report(instance);
   if (!run.return_after) return;
   schedule(now_ + *run.return_after,
