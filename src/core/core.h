@@ -131,6 +131,7 @@ struct Complete {
   Duration start_time;         // dispatch to delivery
   Duration service;            // GPU time charged; so far, where its work goes on (Charge)
   Duration instance_start{0};  // of a cold one that was delivered: how long its instance took to be ready
+  Duration owed{0};            // part of `service` that is not of this invocation (Core::owes)
   bool operator==(const Complete&) const = default;
 };
 
@@ -140,6 +141,7 @@ struct Charge {
   FlowId flow;
   Duration service;       // GPU time charged, in all
   Duration after_answer;  // part of it that its Complete did not state
+  Duration owed{0};       // part of it that is not of this invocation (Core::owes)
   bool operator==(const Charge&) const = default;
 };
 

@@ -136,10 +136,12 @@ TEST_F(CoreTest, WhatIsOwedIsPaidWithTheNextCharge) {
   ready(1, 1s);
   answered(1, 3s, 1s);
   EXPECT_EQ(core_->flow(kA).virtual_time, 6s);
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 5s);
   idle(1, 3s);
   arrive(2, kA, 3s);
   answered(2, 4s, 1s);
   EXPECT_EQ(core_->flow(kA).virtual_time, 7s) << "once";
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 0s);
 }
 
 TEST_F(CoreTest, TokenIsHeldFromDispatchToAnswer) {

@@ -83,6 +83,7 @@ void Core::State::append_completion(Instant now, InvocationId id, Outcome outcom
     done.start_time = (invocation.running ? invocation.delivered : now) - invocation.dispatched;
     done.instance_start = invocation.instance_start;
   }
+  done.owed = invocation.owed;
   const bool answered = outcome == Outcome::kSuccess || outcome == Outcome::kFunctionError;
   ++(answered ? counters.completed : counters.failed);
   out.push_back(done);
@@ -93,16 +94,17 @@ void Core::State::complete_run(Instant now, InvocationId id, Outcome outcome, st
   const Duration service = charge_run(now, id, gpu_time);
   const Invocation& invocation = invocations.at(id);
   if (!invocation.answered) return complete(now, id, outcome, service, out);
-  out.push_back(Charge{id, invocation.flow, service, service - invocation.stated});
+  out.push_back(Charge{id, invocation.flow, service, service - invocation.stated, invocation.owed});
   invocations.erase(id);
 }
 
 Duration Core::State::charge_run(Instant now, InvocationId id, std::optional<Duration> gpu_time) {
-  const Invocation& invocation = invocations.at(id);
+  Invocation& invocation = invocations.at(id);
   Duration service = bounded_use(gpu_time, now - invocation.delivered);
   Function* function = functions.find(invocation.flow);
   if (function == nullptr) return service;  // removed meanwhile
-  service += std::exchange(function->owed, Duration(0));
+  invocation.owed = std::exchange(function->owed, Duration(0));
+  service += invocation.owed;
   policy->on_completion(now, invocation.flow, id, service);
   return service;
 }

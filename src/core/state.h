@@ -42,6 +42,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     bool running = false;        // delivered
     bool answered = false;       // completed, while its work on the device goes on
     Duration stated{0};          // GPU time that its Complete stated, once it has answered
+    Duration owed{0};            // that it was charged beyond its own use
     Duration instance_start{0};  // of a cold one, once it is delivered
 
     Instant since() const { return running ? delivered : dispatched; }
