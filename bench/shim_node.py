@@ -16,10 +16,10 @@ GRANULE = 2 << 20
 ALL = (1 << 64) - 1
 FRAME_BYTES, PAGE_BYTES = 40, 4096
 # src/wire/shim_page.h.
-PAGE_MAGIC, PAGE_VERSION = 0x464C5350, 1
+PAGE_MAGIC, PAGE_VERSION = 0x464C5350, 2
 CAP_OFFSET, COUNTERS_OFFSET = 72, 128
 COUNTERS = ("held", "resident", "away", "fixed", "gpu_time_ns", "launches", "gate_waits", "passed_through",
-            "unhooked_functions")
+            "unhooked_functions", "busy")
 
 
 def frame(kind, fmt="", *values):

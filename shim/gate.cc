@@ -16,6 +16,7 @@ namespace {
 struct Block {
   static constexpr int kSlots = 127;
   ThreadSlot slots[kSlots];
+  std::atomic<int> used{0};  // slots from here on were never claimed
   std::atomic<Block*> next{nullptr};
 };
 
@@ -32,14 +33,20 @@ constexpr long kPollNs = 20000;
 template <typename Visit>
 void for_each_slot(Visit visit) {
   for (Block* block = &first_block; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
-    for (ThreadSlot& slot : block->slots) visit(slot);
+    const int used = block->used.load(std::memory_order_acquire);
+    for (int i = 0; i < used; ++i) visit(block->slots[i]);
   }
 }
 
 ThreadSlot* claim_in(Block& block) {
-  for (ThreadSlot& slot : block.slots) {
+  for (int i = 0; i < Block::kSlots; ++i) {
+    ThreadSlot& slot = block.slots[i];
     std::uint32_t free = 0;
-    if (slot.owned.load(std::memory_order_relaxed) == 0 && slot.owned.compare_exchange_strong(free, 1)) return &slot;
+    if (slot.owned.load(std::memory_order_relaxed) != 0 || !slot.owned.compare_exchange_strong(free, 1)) continue;
+    int used = block.used.load();
+    while (used <= i && !block.used.compare_exchange_weak(used, i + 1)) {
+    }
+    return &slot;
   }
   return nullptr;
 }
@@ -79,14 +86,6 @@ void watch_thread_end(ThreadSlot* slot) {
   static constinit std::atomic<int> making{0};
   if (making.exchange(1) == 0) has_thread_end.store(::pthread_key_create(&thread_end, end_thread) == 0);
   if (has_thread_end.load()) ::pthread_setspecific(thread_end, slot);
-}
-
-bool all_left() {
-  bool left = true;
-  for_each_slot([&](ThreadSlot& slot) {
-    if (&slot != gate_detail::this_thread.slot && slot.entered.load(std::memory_order_acquire) != 0) left = false;
-  });
-  return left;
 }
 
 void pause(int round) {
@@ -141,6 +140,14 @@ void publish_launches(ThreadSlot* slot) {
   slot->launches_published = count;
 }
 
+bool others_inside() {
+  bool inside = false;
+  for_each_slot([&](ThreadSlot& slot) {
+    if (&slot != gate_detail::this_thread.slot && slot.entered.load(std::memory_order_acquire) != 0) inside = true;
+  });
+  return inside;
+}
+
 bool somebody_waits() {
   return waiting.load() != 0;
 }
@@ -159,7 +166,7 @@ bool close_gate(std::uint32_t bit, std::uint64_t deadline_ns) {
   const std::uint64_t start = now_ns();
   page().gate.fetch_or(bit);
   order_all_threads();
-  for (int round = 0; !all_left(); ++round) {
+  for (int round = 0; others_inside(); ++round) {
     if (now_ns() - start >= deadline_ns) {
       open_gate(bit);
       return false;

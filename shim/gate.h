@@ -93,6 +93,9 @@ inline void publish_launches() {
   if (gate_detail::this_thread.slot != nullptr) publish_launches(gate_detail::this_thread.slot);
 }
 
+// Whether another thread is inside a hooked call. After order_all_threads(): of those that are not, all have left before.
+bool others_inside();
+
 // Whether a thread waits at the gate now.
 bool somebody_waits();
 

@@ -2,39 +2,33 @@
 
 #include <algorithm>
 
+#include "shim/barrier.h"
+#include "shim/busy_period.h"
 #include "shim/capture.h"
 #include "shim/clock.h"
 #include "shim/driver.h"
 #include "shim/gate.h"
 #include "shim/lock.h"
+#include "shim/work_watch.h"
 
 namespace fairlead::shim {
 namespace {
 
 constexpr int kMostContexts = 32;  // that are measured; work of further ones is not
-constexpr int kMostStreams = 32;   // busy at once; beyond, only waiting for the whole context ends a busy time
-// A mark that is recorded on an idle stream is there at once; if it is not, somebody has put new work before it.
-constexpr std::uint64_t kMarkLimitNs = 100000;
-
-struct Period {
-  CUcontext context = nullptr;
-  CUevent last_mark = nullptr;
-  CUevent next_mark = nullptr;
-  CUstream streams[kMostStreams] = {};  // the first `count` have work that is not known to be done
-  int count = 0;
-  bool more = false;     // than fit in `streams`
-  bool busy = false;     // last_mark is recorded
-  bool marking = false;  // a thread has recorded next_mark and waits for it
-};
 
 constinit Lock lock;
-constinit Period periods[kMostContexts];  // guarded by lock
+constinit BusyPeriod periods[kMostContexts];  // guarded by lock
+constinit Lock context_lock;                  // taken before `lock`: whoever looks from outside, or ends a context
 
-Period* find(CUcontext context) {
-  for (Period& period : periods) {
+BusyPeriod* find(CUcontext context) {
+  for (BusyPeriod& period : periods) {
     if (period.context == context) return &period;
   }
   return nullptr;
+}
+BusyPeriod* find_busy(CUcontext context) {
+  BusyPeriod* const period = context != nullptr ? find(context) : nullptr;
+  return period != nullptr && period->busy() ? period : nullptr;
 }
 
 CUcontext current_context() {
@@ -42,79 +36,93 @@ CUcontext current_context() {
   return FAIRLEAD_REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
-bool make_marks(Period& period) {
-  for (CUevent* mark : {&period.last_mark, &period.next_mark}) {
-    if (*mark == nullptr && FAIRLEAD_REAL(cuEventCreate)(mark, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
-  }
-  return true;
+const ThreadSlot* this_slot() {
+  return gate_detail::this_thread.slot;
 }
 
-bool contains(const Period& period, CUstream stream) {
-  return std::find(period.streams, period.streams + period.count, stream) != period.streams + period.count;
-}
-
-void add(Period& period, CUstream stream) {
-  if (contains(period, stream)) return;
-  if (period.count == kMostStreams) {
-    period.more = true;
-  } else {
-    period.streams[period.count++] = stream;
-  }
-}
-
-void remove(Period& period, CUstream stream) {
-  CUstream* const end = std::remove(period.streams, period.streams + period.count, stream);
-  period.count = static_cast<int>(end - period.streams);
-}
-
-void remove_idle_streams(Period& period) {
-  for (int i = period.count - 1; i >= 0; --i) {
-    if (FAIRLEAD_REAL(cuStreamQuery)(period.streams[i]) != CUDA_ERROR_NOT_READY) remove(period, period.streams[i]);
-  }
-}
-
-// Threads that believe a stream to be busy must look again.
+// Threads that believe a stream to be busy look again: work that they put from here on is seen.
 void change_epoch() {
   gpu_time_detail::epoch.fetch_add(1, std::memory_order_relaxed);
 }
 
-void become_idle(Period& period) {
-  if (period.busy) gpu_time_detail::busy_contexts.fetch_sub(1, std::memory_order_relaxed);
-  period.busy = false;
-  period.more = false;
-  period.count = 0;
+// Recording there makes no other stream wait.
+bool stands_alone(CUstream handle) {
+  return handle != nullptr && handle != CU_STREAM_LEGACY;
+}
+
+bool is_done(BusyPeriod& period, int index, const ThreadSlot* thread) {
+  const StreamWork& work = period.work(index);
+  if (work.marked) return FAIRLEAD_REAL(cuEventQuery)(work.mark) != CUDA_ERROR_NOT_READY;
+  return FAIRLEAD_REAL(cuStreamQuery)(BusyPeriod::handle(work, thread)) != CUDA_ERROR_NOT_READY;
+}
+
+void end_work(BusyPeriod& period, int index) {
+  period.end_of(index);
+  period.remove(index);
+}
+
+void end_what_is_done(BusyPeriod& period) {
+  for (int i = period.count() - 1; i >= 0; --i) {
+    if (is_done(period, i, this_slot())) end_work(period, i);
+  }
+  if (period.count() == 0 && !period.overflowed()) period.become_idle();
+}
+
+// ---- the watch's look
+
+// Work that seemed to be done is, unless a thread that had not seen the new epoch has put more behind it.
+void end_unless_joined(BusyPeriod& period, const bool (&done)[BusyPeriod::kMostStreams]) {
+  order_all_threads();
+  if (others_inside()) return;  // one of them may be about to; next time
+  for (int i = period.count() - 1; i >= 0; --i) {
+    if (!done[i]) continue;
+    if (is_done(period, i, nullptr)) {
+      end_work(period, i);
+    } else {
+      period.work(i).marked = period.work(i).quiet = false;
+    }
+  }
+  if (period.count() == 0 && !period.overflowed()) period.become_idle();
+}
+
+void look_at(BusyPeriod& period) {
+  const bool all_quiet = period.all_quiet();
+  bool done[BusyPeriod::kMostStreams] = {};
+  bool any_done = false;
   change_epoch();
-}
-
-void add_time_to_mark(Period& period) {
-  float milliseconds = 0;
-  if (FAIRLEAD_REAL(cuEventElapsedTime)(&milliseconds, period.last_mark, period.next_mark) == CUDA_SUCCESS &&
-      milliseconds > 0) {
-    page().gpu_time_ns.fetch_add(static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6),
-                                 std::memory_order_relaxed);
+  for (int i = 0; i < period.count(); ++i) {
+    StreamWork& work = period.work(i);
+    done[i] = is_done(period, i, nullptr);
+    any_done |= done[i];
+    if (done[i] || work.marked) continue;
+    // A mark on the legacy stream makes others wait for it: only where nobody puts work anywhere.
+    const bool may_mark = stands_alone(BusyPeriod::handle(work, nullptr)) ? work.quiet : all_quiet;
+    work.quiet = true;
+    if (may_mark) period.mark(i, nullptr);
   }
-  std::swap(period.last_mark, period.next_mark);
-}
-
-// A mark on a stream that is idle. False: it is not idle any more, and the busy time goes on.
-bool mark_now(Period& period, CUstream stream) {
-  if (FAIRLEAD_REAL(cuEventRecord)(period.next_mark, stream) != CUDA_SUCCESS) return true;
-  const std::uint64_t start = now_ns();
-  CUresult there = CUDA_ERROR_NOT_READY;
-  while ((there = FAIRLEAD_REAL(cuEventQuery)(period.next_mark)) == CUDA_ERROR_NOT_READY) {
-    if (now_ns() - start > kMarkLimitNs) return false;
-  }
-  if (there == CUDA_SUCCESS) add_time_to_mark(period);
-  return true;
-}
-
-void start_busy_time(Period& period, CUstream stream) {
-  if (!make_marks(period) || FAIRLEAD_REAL(cuEventRecord)(period.last_mark, stream) != CUDA_SUCCESS) return;
-  period.busy = true;
-  gpu_time_detail::busy_contexts.fetch_add(1, std::memory_order_relaxed);
+  if (any_done) end_unless_joined(period, done);
 }
 
 }  // namespace
+
+std::uint64_t look_at_work() {
+  const Guard no_end(context_lock);
+  const Guard guard(lock);
+  const std::uint64_t now = now_ns();
+  std::uint64_t pause = watch_period_ns(UINT64_MAX);
+  const bool may_look = !capturing();
+  for (BusyPeriod& period : periods) {
+    if (!period.busy()) continue;
+    pause = std::min(pause, watch_period_ns(period.age_ns(now)));
+    CUcontext popped = nullptr;
+    if (!may_look || FAIRLEAD_REAL(cuCtxPushCurrent_v2)(period.context) != CUDA_SUCCESS) continue;
+    look_at(period);
+    FAIRLEAD_REAL(cuCtxPopCurrent_v2)(&popped);
+  }
+  return pause;
+}
+
+// ---- the program's calls
 
 namespace gpu_time_detail {
 
@@ -127,12 +135,11 @@ void begin_work(CUstream stream) {
   CUcontext const context = current_context();
   if (context == nullptr) return;
   const Guard guard(lock);
-  Period* period = find(context);
+  BusyPeriod* period = find(context);
   if (period == nullptr) period = find(nullptr);
   if (period != nullptr) {
     period->context = context;
-    if (!period->busy) start_busy_time(*period, stream);
-    if (period->busy) add(*period, stream);
+    period->put(stream, this_slot());
   }
   gate_detail::this_thread.last_stream = stream;
   gate_detail::this_thread.last_epoch = epoch.load(std::memory_order_relaxed);
@@ -143,40 +150,34 @@ void look_for_idle() {
   const Bypass own_work;
   if (capturing()) return;
   CUcontext const context = current_context();
-  if (context == nullptr) return;
   const Guard guard(lock);
-  Period* const period = find(context);
-  if (period == nullptr || !period->busy || period->marking || period->more || period->count == 0) return;
-  CUstream const some_stream = period->streams[0];
-  remove_idle_streams(*period);
+  BusyPeriod* const period = find_busy(context);
+  if (period == nullptr) return;
   change_epoch();
-  if (period->count != 0) return;
-  if (mark_now(*period, some_stream)) {
-    become_idle(*period);
-  } else {
-    add(*period, some_stream);
-  }
+  end_what_is_done(*period);
 }
 
 }  // namespace gpu_time_detail
 
-void Synchronisation::begin(const CUstream* stream) {
+// Marks before the wait, so that they are the end of the work.
+void Synchronisation::begin() {
   if (gpu_time_detail::busy_contexts.load(std::memory_order_relaxed) == 0 || bypassed()) return;
   const Bypass own_work;
   if (capturing()) return;
   CUcontext const context = current_context();
-  if (context == nullptr) return;
   const Guard guard(lock);
-  Period* const period = find(context);
-  if (period == nullptr || !period->busy || period->marking || period->count == 0) return;
-  whole_context_ = stream == nullptr;
-  if (!whole_context_ && !contains(*period, *stream)) return;
-  stream_ = whole_context_ ? period->streams[0] : *stream;
-  // Before the wait, so that the mark is the end of the work; of several streams nobody knows which ends last.
-  const bool before = !whole_context_ || (period->count == 1 && !period->more);
-  marked_ = before && FAIRLEAD_REAL(cuEventRecord)(period->next_mark, stream_) == CUDA_SUCCESS;
-  if (before && !marked_) return;
-  period->marking = true;
+  BusyPeriod* const period = find_busy(context);
+  if (period == nullptr) return;
+  const int only = whole_context_ ? -1 : period->find(stream_, this_slot());
+  if (!whole_context_ && only < 0) return;
+  change_epoch();
+  for (int i = 0; i < period->count(); ++i) {
+    StreamWork& work = period->work(i);
+    if (!whole_context_ && i != only) continue;
+    work.awaited = true;
+    const bool is_here = BusyPeriod::handle(work, this_slot()) == work.stream;
+    if (!work.marked && is_here) period->mark(i, this_slot());
+  }
   context_ = context;
 }
 
@@ -185,43 +186,68 @@ void Synchronisation::end(CUresult result) {
   if (context_ == nullptr) return work_may_be_done();
   const Bypass own_work;
   const Guard guard(lock);
-  Period* const period = find(context_);
-  if (period == nullptr || !period->marking) return;
-  period->marking = false;
-  if (result != CUDA_SUCCESS) return become_idle(*period);
-  if (marked_) add_time_to_mark(*period);
-  if (whole_context_) {
-    if (marked_ || mark_now(*period, stream_)) become_idle(*period);
-    return;
-  }
-  remove(*period, stream_);
-  if (!period->more) remove_idle_streams(*period);
-  if (period->count == 0 && !period->more) return become_idle(*period);
+  BusyPeriod* const period = find_busy(context_);
+  if (period == nullptr) return;
   change_epoch();
+  if (result != CUDA_SUCCESS) {
+    period->count_until(now_ns());
+    return period->become_idle();
+  }
+  // A thread inside a call may have put more on a stream of its own, and not be seen: the watch looks after that.
+  const bool others = whole_context_ && others_inside();
+  for (int i = period->count() - 1; i >= 0; --i) {
+    StreamWork& work = period->work(i);
+    if (!work.awaited) continue;
+    const bool ours = whole_context_ ? !others || work.thread == this_slot() : work.stream == stream_;
+    if (ours) end_work(*period, i);
+  }
+  if (whole_context_ && !others) period->forget_overflow();
+  end_what_is_done(*period);
 }
 
 void stream_destroyed(CUstream stream) {
+  if (gpu_time_detail::busy_contexts.load(std::memory_order_relaxed) == 0) return;
+  const Bypass own_work;
   const Guard guard(lock);
-  for (Period& period : periods) {
-    if (!period.busy || !contains(period, stream)) continue;
-    remove(period, stream);
-    if (period.count == 0 && !period.more && !period.marking) become_idle(period);
-  }
   change_epoch();
+  for (BusyPeriod& period : periods) {
+    const int index = period.busy() && stream != CU_STREAM_PER_THREAD ? period.find(stream, nullptr) : -1;
+    CUcontext popped = nullptr;
+    if (index < 0 || FAIRLEAD_REAL(cuCtxPushCurrent_v2)(period.context) != CUDA_SUCCESS) continue;
+    if (!capturing() && period.mark(index, nullptr)) {
+      period.work(index).destroyed = true;
+    } else {
+      end_work(period, index);
+    }
+    end_what_is_done(period);
+    FAIRLEAD_REAL(cuCtxPopCurrent_v2)(&popped);
+  }
+}
+
+ContextEnd::ContextEnd() {
+  context_lock.lock();
+}
+ContextEnd::~ContextEnd() {
+  context_lock.unlock();
 }
 
 void forget_work(CUcontext context) {
   const Guard guard(lock);
-  Period* const period = context != nullptr ? find(context) : nullptr;
+  BusyPeriod* const period = context != nullptr ? find(context) : nullptr;
   if (period == nullptr) return;
-  become_idle(*period);
-  *period = Period{};
+  if (period->busy()) period->count_until(now_ns());
+  period->become_idle();
+  *period = BusyPeriod{};
+  change_epoch();
 }
 
 void forget_all_work() {
   lock.reset();
-  for (Period& period : periods) period = Period{};
+  context_lock.reset();
+  for (BusyPeriod& period : periods) period = BusyPeriod{};
+  BusyPeriod::forget_counted();
   gpu_time_detail::busy_contexts.store(0);
+  forget_watch();
   change_epoch();
   context_changed();
 }

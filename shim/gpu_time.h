@@ -1,18 +1,22 @@
 // GPU time: how long the device worked for this process, measured with events and without one event per launch.
 //
-// The rule: a context is busy from its first piece of work after an idle point to the next point at which all its streams
-// are known to be done. Busy time is measured as a chain of marks (events): one recorded before that first piece, one at
-// every synchronisation; what lies between two marks is added once. So streams that overlap count once (the union of
-// their busy times, with a gap between two streams' work counted as busy), idle time counts as nothing, and a launch on a
-// stream that is known to be busy costs a comparison of two words.
+// The rule: a context is busy from its first piece of work after an idle point until all its streams are done, whether or
+// not the program waits for them. An event (the base) is recorded before that first piece; the end of a stream's work is
+// known by another (its mark), behind the last of it. Busy times of contexts that overlap count once, a gap between the
+// work of two streams counts as busy, idle time counts as nothing, and a launch on a stream that is known to be busy costs
+// a comparison of two words.
 //
-//   launch A ──┐ mark 0 on A         launch B on another stream: no mark
-//   sync A ────┘ mark 1: + (1 - 0)   B not done yet: still busy
-//   sync B ───── mark 2: + (2 - 1)   all done: idle
+//   launch A ──┐ base on A            launch B on another stream: no event
+//   sync A ────┘ mark on A: busy from the base to the mark
+//   ...          B is not waited for: the watch (work_watch.h) puts a mark on it once nothing new comes
+//   B is done ── mark on B: busy on from the last mark, then idle
 //
-// Where the host learns that a stream is done without having waited for it (an event, a query, a copy that waits), the
-// mark is recorded then, at the cost of the host's delay. Nothing is recorded while a stream is under capture. Work
-// that is never waited for is counted at the next synchronisation; when its stream is destroyed first, not at all.
+// A mark that is recorded while the work still runs is its exact end. Where the host learns of the end without one (an
+// event, a query, a copy that waits, work shorter than a period of the watch) the end is the host's time of then: too late
+// by what the host took, never too early. Nothing is recorded while a stream is under capture.
+//
+// Not seen: work of cooperative launches on several devices, and work that is put on a stream while another is under
+// capture. The node compares with what the device says.
 //
 // Threads: any.
 #pragma once
@@ -26,7 +30,7 @@
 namespace fairlead::shim {
 
 namespace gpu_time_detail {
-extern std::atomic<std::uint64_t> epoch;  // changes when a stream that was busy is known to be idle
+extern std::atomic<std::uint64_t> epoch;  // changes when a stream that was busy may be idle, and before each mark
 extern std::atomic<std::uint32_t> busy_contexts;
 void begin_work(CUstream stream);
 void look_for_idle();
@@ -48,20 +52,31 @@ inline void work_may_be_done() {
 // Around a call that waits for a stream or for all of the current context.
 class Synchronisation {
  public:
-  explicit Synchronisation(CUstream stream) { begin(&stream); }
-  Synchronisation() { begin(nullptr); }
+  explicit Synchronisation(CUstream stream) : stream_(stream), whole_context_(false) { begin(); }
+  Synchronisation() { begin(); }
   void end(CUresult result);
 
  private:
-  void begin(const CUstream* stream);
+  void begin();
 
-  CUcontext context_ = nullptr;  // null: nothing to measure, or another thread measures
+  CUcontext context_ = nullptr;  // null: nothing to measure
   CUstream stream_ = nullptr;
-  bool whole_context_ = false;
-  bool marked_ = false;
+  bool whole_context_ = true;
 };
 
+// Before a stream is destroyed: its work goes on.
 void stream_destroyed(CUstream stream);
+// Looks at the work that nobody has waited for yet. Called by the watch; returns how long until the next look.
+std::uint64_t look_at_work();
+
+// Held while a context is being destroyed, so that the watch does not use what is in it.
+class ContextEnd {
+ public:
+  ContextEnd();
+  ~ContextEnd();
+  ContextEnd(const ContextEnd&) = delete;
+  ContextEnd& operator=(const ContextEnd&) = delete;
+};
 void forget_work(CUcontext context);
 // The calling thread's current context changed.
 inline void context_changed() {

@@ -19,6 +19,7 @@ constexpr Counter kCounters[] = {
     &wire::ShimPage::held,       &wire::ShimPage::resident,       &wire::ShimPage::away,
     &wire::ShimPage::fixed,      &wire::ShimPage::gpu_time_ns,    &wire::ShimPage::launches,
     &wire::ShimPage::gate_waits, &wire::ShimPage::passed_through, &wire::ShimPage::unhooked_functions,
+    &wire::ShimPage::busy,
 };
 constexpr std::size_t kCounterCount = sizeof kCounters / sizeof kCounters[0];
 

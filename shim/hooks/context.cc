@@ -62,6 +62,7 @@ CUresult destroy(CUcontext context, Destroy real) {
   if (bypassed() || context == nullptr) return real();
   // Not while its memory moves.
   const Passage passage;
+  const ContextEnd end;
   const CUresult result = real();
   if (result == CUDA_SUCCESS) forget(context);
   return changes_context(result);
@@ -84,6 +85,7 @@ template <typename End>
 CUresult end_primary(CUdevice device, bool always, End real) {
   if (bypassed()) return real(device);
   const Passage passage;
+  const ContextEnd end;
   CUcontext const context = active_primary(device);
   const CUresult result = real(device);
   if (result == CUDA_SUCCESS && context != nullptr && (always || active_primary(device) == nullptr)) forget(context);

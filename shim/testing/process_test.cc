@@ -370,5 +370,32 @@ INSTANTIATE_TEST_SUITE_P(Waits, GpuTime,
                                            std::pair("3", "context"), std::pair("3", "query")),
                          [](const auto& test) { return std::string(test.param.second) + test.param.first; });
 
+// Work of 100 ms that nobody waits for, then 400 ms of nothing: the end of the work is known when it is over, and what comes
+// after it is not counted, whether the program waits later or never.
+class Unawaited : public Process, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Unawaited, WorkEndsWhenItEndsAndIdleTimeIsNotCounted) {
+  Node node(socket_);
+  Running running(folder_, program({"unawaited", "100", GetParam()}), with_node());
+  const auto connection = node.accept();
+  ASSERT_NE(connection, nullptr);
+  const bool is_short = std::string(GetParam()) == "short";
+  wait_for(connection->page().busy, 1);
+  EXPECT_TRUE(is_short || connection->page().busy.load() > 0);
+  const double took_ms = std::stod(running.line());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  while (connection->page().busy.load() != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(connection->page().busy.load(), 0U) << "while the program sleeps";
+  EXPECT_RUNS(running);
+  const double ms = static_cast<double>(connection->page().gpu_time_ns.load()) / 1e6;
+  EXPECT_GE(ms, is_short ? 0 : 90);
+  EXPECT_LE(ms, took_ms + 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hows, Unawaited,
+                         ::testing::Values("plain", "pile", "streams", "threads", "contexts", "graph", "destroyed",
+                                           "forked", "late", "short"),
+                         [](const auto& test) { return std::string(test.param); });
+
 }  // namespace
 }  // namespace fairlead::shim::testing

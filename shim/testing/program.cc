@@ -337,6 +337,77 @@ void busy(const Arguments& arguments) {
   EXPECT_CODE(cuMemFree_v2(word), CUDA_SUCCESS);
 }
 
+// What is put on the device and not waited for. Nothing of it ends before the flags are set.
+std::vector<Spin> put_work(const std::string& how) {
+  CUfunction const wait_flag = load("wait_flag");
+  std::vector<Spin> spins(how == "threads" || how == "streams" ? 3 : 1);
+  if (how == "threads") {
+    CUcontext context = nullptr;
+    EXPECT_CODE(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    for (Spin& spin : spins) {
+      std::thread([&] {  // on the thread's own default stream; the thread is gone before the work is
+        void* parameters[] = {&spin.address};
+        cuCtxSetCurrent(context);
+        EXPECT_CODE(cuLaunchKernel_ptsz(wait_flag, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+      })
+          .join();
+    }
+    return spins;
+  }
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUstream const stream = spins[0].stream;
+  if (how == "graph") EXPECT_CODE(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  for (Spin& spin : spins) spin.start(wait_flag);
+  if (how == "graph") {
+    EXPECT_CODE(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    EXPECT_CODE(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    EXPECT_CODE(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  }
+  if (how == "pile") {
+    for (int i = 0; i < 500; ++i) spins[0].start(wait_flag);
+  }
+  if (how == "destroyed") EXPECT_CODE(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+  if (how == "contexts") {
+    CUcontext other = nullptr;
+    EXPECT_CODE(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+    spins.emplace_back().start(load("wait_flag"));
+  }
+  return spins;
+}
+
+// MS HOW: work of MS milliseconds that nobody waits for, then nothing for four times as long. Prints how long the work took
+// on the host's clock. HOW it is put: plain, pile, streams, threads, contexts, graph, destroyed (its stream), forked, late
+// (waited for at the very end), short (work of no length).
+void unawaited(const Arguments& arguments) {
+  const int ms = std::stoi(arguments.at(0));
+  const std::string& how = arguments.at(1);
+  if (how == "forked") {
+    const pid_t child = ::fork();
+    if (child != 0) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+      return;
+    }
+  }
+  use_device();
+  const auto start = std::chrono::steady_clock::now();
+  if (how == "short") {
+    EXPECT_CODE(launch(load("empty")), CUDA_SUCCESS);
+  } else {
+    const std::vector<Spin> spins = put_work(how);
+    sleep_ms(ms);
+    for (const Spin& spin : spins) spin.flag->store(1);
+  }
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  std::printf("%.1f\n", took.count());
+  std::fflush(stdout);
+  sleep_ms(4 * ms);
+  if (how == "late") EXPECT_CODE(cuCtxSynchronize(), CUDA_SUCCESS);
+  if (how == "forked") ::_exit(failures);
+}
+
 void capture(const Arguments&) {
   use_device();
   CUmodule module = nullptr;
@@ -453,6 +524,7 @@ const std::map<std::string, void (*)(const Arguments&)> kScenarios = {
     {"launches", launches},
     {"threads", threads},
     {"busy", busy},
+    {"unawaited", unawaited},
     {"capture", capture},
     {"steps", steps},
     {"fork-after-use", fork_after_use},

@@ -109,4 +109,28 @@ DRIVER_TEST_IN(Nvml, UtilisationFollowsComputing,
   EXPECT_GT(power, idle_power);
 }
 
+unsigned utilisation_since(unsigned long long* since) {
+  nvmlProcessUtilizationSample_t samples[4];
+  unsigned count = 4;
+  const nvmlReturn_t asked = nvmlDeviceGetProcessUtilization(first_device(), samples, &count, *since);
+  if (asked != NVML_SUCCESS) return 0;
+  *since = samples[0].timeStamp;
+  return samples[0].smUtil;
+}
+
+// Between two answers, whatever came before: a kernel of 250 ms, then nothing for as long as it took.
+DRIVER_TEST_IN(Nvml, ProcessUtilisationIsOfTheTimeSinceTheLastAnswer,
+               (Environment{{"SOFTGPU_MODE", "model"}, {"SOFTGPU_TIME_SCALE", "50000"}})) {
+  use_device();
+  ASSERT_EQ(nvmlInit_v2(), NVML_SUCCESS);
+  EXPECT_EQ(softgpu::testing::run_kernel("empty", nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  unsigned long long since = 0;
+  EXPECT_GT(utilisation_since(&since), 0U);
+  EXPECT_EQ(softgpu::testing::run_kernel("empty", nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_GE(utilisation_since(&since), 80U) << "the kernel alone";
+  EXPECT_EQ(utilisation_since(&since), 0U) << "nothing since";
+}
+
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,10 +22,26 @@
     if (const nvmlReturn_t result_ = (expression); result_ != NVML_SUCCESS) return result_; \
   } while (false)
 
+namespace softgpu {
+
+// How long each process had computed when somebody asked for process utilisation, so that a later answer can say what
+// happened since then and no more.
+struct UseSnapshot {
+  unsigned long long timestamp_us = 0;
+  std::map<std::uint32_t, std::uint64_t> busy_ns;  // by Owner::pack
+};
+struct UseHistory {
+  std::mutex mutex;
+  std::deque<UseSnapshot> snapshots;  // the last few, oldest first; guarded by mutex
+};
+
+}  // namespace softgpu
+
 // The handle of a GPU, or of a MIG device: a compute instance.
 struct nvmlDevice_st {
   nvmlDevice_t gpu = nullptr;  // itself, or the GPU of the MIG device
   std::unique_ptr<softgpu::DeviceView> view;
+  std::unique_ptr<softgpu::UseHistory> history = std::make_unique<softgpu::UseHistory>();
 
   const softgpu::Part& part() const { return view->part(); }
   const softgpu::Profile& profile() const { return part().profile; }

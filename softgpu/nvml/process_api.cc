@@ -1,6 +1,11 @@
 // The processes with contexts on a device.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <vector>
 
+#include "softgpu/device/process_account.h"
 #include "softgpu/nvml/nvml_state.h"
 
 using softgpu::check_device;
@@ -51,6 +56,45 @@ void fill(nvmlProcessInfo_t& info, const Running& process) {
 void fill(nvmlProcessDetail_v1_t& info, const Running& process) {
   info = {process.pid, process.bytes, process.gpu_instance, process.compute_instance, 0};
 }
+
+// How busy processes were since a moment that an earlier answer named.
+class UseSince {
+ public:
+  UseSince(nvmlDevice_t device, const std::vector<Running>& running, std::uint64_t now_ns,
+           unsigned long long since_us) {
+    now_.timestamp_us = softgpu::timestamp_us(now_ns);
+    for (const Running& process : running) {
+      now_.busy_ns[process.owner.pack()] = softgpu::computed_ns(device->view->control(), process.owner, now_ns);
+    }
+    softgpu::UseHistory& history = *device->history;
+    const std::lock_guard guard(history.mutex);
+    for (const softgpu::UseSnapshot& snapshot : history.snapshots) {
+      const unsigned long long apart =
+          std::max(snapshot.timestamp_us, since_us) - std::min(snapshot.timestamp_us, since_us);
+      if (apart <= kSameMomentUs && snapshot.timestamp_us < now_.timestamp_us) before_ = snapshot;
+    }
+    history.snapshots.push_back(now_);
+    if (history.snapshots.size() > kSnapshots) history.snapshots.pop_front();
+  }
+
+  // 0 to 1; empty: nobody asked then. A process that came meanwhile had computed nothing then.
+  std::optional<double> since(softgpu::Owner owner) const {
+    if (!before_) return std::nullopt;
+    const auto found = before_->busy_ns.find(owner.pack());
+    const std::uint64_t before = found == before_->busy_ns.end() ? 0 : found->second;
+    const std::uint64_t busy = now_.busy_ns.at(owner.pack());
+    const auto window_ns = static_cast<double>(now_.timestamp_us - before_->timestamp_us) * 1e3;
+    return std::min(1.0, static_cast<double>(busy - std::min(busy, before)) / window_ns);
+  }
+
+ private:
+  // A caller that got no sample names its own time of asking.
+  static constexpr unsigned long long kSameMomentUs = 5000;
+  static constexpr std::size_t kSnapshots = 16;
+
+  softgpu::UseSnapshot now_;
+  std::optional<softgpu::UseSnapshot> before_;
+};
 
 template <typename Info>
 nvmlReturn_t list(nvmlDevice_t device, unsigned* count, Info* processes) {
@@ -125,8 +169,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
   return write_list(details, &list->numProcArrayEntries, list->procArray);
 }
 
-// The share of the last half second in which each process computed; those that did not are left out. NOT_FOUND when no
-// process computed since `since`.
+// The share of the time since `since` in which each process computed, where an earlier answer ended then, else of the last
+// half second; those that did not compute are left out. NOT_FOUND when no process computed.
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t* samples,
                                              unsigned* count, unsigned long long since) {
   SOFTGPU_NVML_TRY(check_gpu(device));
@@ -136,8 +180,10 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
   const std::uint64_t now = softgpu::monotonic_ns();
   const unsigned long long timestamp = softgpu::timestamp_us(now);
   std::vector<nvmlProcessUtilizationSample_t> made;
-  for (const Running& process : running_on(device)) {
-    const double busy = device->view->users().busy(process.owner, now);
+  const std::vector<Running> running = running_on(device);
+  const UseSince use(device, running, now, since);
+  for (const Running& process : running) {
+    const double busy = use.since(process.owner).value_or(device->view->users().busy(process.owner, now));
     if (busy == 0 || timestamp <= since) continue;
     made.push_back({process.pid, timestamp, static_cast<unsigned>(busy * 100 + 0.5), 0, 0, 0});
   }

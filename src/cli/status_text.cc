@@ -137,6 +137,18 @@ std::string tenants_text(const json& status) {
   return table.empty() ? "" : table.text() + "\n";
 }
 
+// Who reports less than the device says; "" when nobody does.
+std::string false_reports_text(const json& status) {
+  std::string lines;
+  for (const json& function : child(status, "functions")) {
+    const double missing = number(child(function, "stats"), "gpu_time_not_reported_seconds");
+    if (missing <= 0) continue;
+    lines += fmt::format("{} reports less GPU time than the device says; {} was charged by the device's account\n",
+                         text(function, "name"), format_seconds(missing));
+  }
+  return lines;
+}
+
 std::string functions_text(const json& status) {
   const double global = number(status, "global_virtual_time_seconds");
   Table table({{"FUNCTION"},
@@ -169,7 +181,7 @@ std::string functions_text(const json& status) {
          format_bytes(number(memory, "away_bytes")), format_seconds(number(stats, "service_seconds")),
          mean_seconds(number(stats, "service_seconds"), calls), mean_seconds(number(stats, "queue_seconds"), calls)});
   }
-  return table.empty() ? "no functions\n" : table.text();
+  return table.empty() ? "no functions\n" : table.text() + false_reports_text(status);
 }
 
 }  // namespace fairlead::cli

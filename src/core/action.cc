@@ -38,6 +38,11 @@ std::string line(const GrantRoom& a) {
   return fmt::format("room instance={} request={} granted={}", a.instance.value(), a.request, a.granted);
 }
 
+std::string line(const Charge& a) {
+  return fmt::format("charge invocation={} flow={} service_ns={} after_answer_ns={}", a.invocation.value(),
+                     a.flow.value(), a.service.count(), a.after_answer.count());
+}
+
 }  // namespace
 
 std::string_view start_kind_name(StartKind start) {

@@ -194,6 +194,18 @@ void Core::answered(Instant now, InvocationId invocation, bool is_error, std::op
   state_->answered(now, invocation, is_error, gpu_time, out);
 }
 
+void Core::answered_early(Instant now, InvocationId invocation, bool is_error, Duration gpu_time, Actions& out) {
+  state_->answered_early(now, invocation, is_error, gpu_time, out);
+}
+
+void Core::work_ended(Instant now, InstanceId instance, std::optional<Duration> gpu_time, Actions& out) {
+  state_->work_ended(now, instance, gpu_time, out);
+}
+
+void Core::owes(FlowId flow, Duration gpu_time) {
+  if (State::Function* function = state_->functions.find(flow)) function->owed += gpu_time;
+}
+
 void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
   state_->idle(now, instance, out);
 }
@@ -262,8 +274,10 @@ Bytes Core::expected_memory(FlowId flow) const {
 std::vector<GpuView> Core::gpus() const {
   std::vector<GpuView> views;
   for (const auto& [id, gpu] : state_->pool.gpus()) {
+    const auto works_on = [this](const Instance* instance) { return state_->works_on(*instance); };
+    const auto answered_early = std::count_if(gpu.instances.begin(), gpu.instances.end(), works_on);
     views.push_back({id, gpu.tokens_in_use, gpu.instances.size(), gpu.memory_in_use, gpu.tokens, gpu.serves,
-                     gpu.starting_ahead, gpu.unreported});
+                     gpu.starting_ahead, static_cast<std::size_t>(answered_early), gpu.unreported});
   }
   return views;
 }

@@ -6,7 +6,8 @@
 //   arrival of f ──> queue of f ──> policy picks f ──> warm instance idle?  yes: Deliver
 //                         │                                                 no:  StartInstance, Deliver once it is ready
 //                         └──> starts ahead: StartInstance, and f is picked once it is ready and a token is free
-//   completion  ──> token back, charge f, instance idle again ──> next choice
+//   answer      ──> Complete; work goes on on the device? yes: token and charge stay open until it has ended
+//   end of work ──> token back, charge f, instance idle again ──> next choice
 //
 // Time: every event carries `now`; the core holds no clock. It asks for a wake-up with next_wakeup().
 // Threads: not thread-safe; owned by the core thread.
@@ -142,9 +143,20 @@ struct Complete {
   StartKind start;
   Duration queue_time;         // arrival to dispatch; a start ahead lies in it
   Duration start_time;         // dispatch to delivery
-  Duration service;            // GPU time charged
+  Duration service;            // GPU time charged; so far, where its work goes on (Charge)
   Duration instance_start{0};  // of a cold one that was delivered: how long its instance took to be ready
+  Duration owed{0};            // part of `service` that is not of this invocation (Core::owes)
   bool operator==(const Complete&) const = default;
+};
+
+// What an invocation was charged that had answered before its work on the device ended; exactly one, after its Complete.
+struct Charge {
+  InvocationId invocation;
+  FlowId flow;
+  Duration service;       // GPU time charged, in all
+  Duration after_answer;  // part of it that its Complete did not state
+  Duration owed{0};       // part of it that is not of this invocation (Core::owes)
+  bool operator==(const Charge&) const = default;
 };
 
 // Moves of an instance's device memory; each is answered by one memory_moved. An instance gets none before it has
@@ -166,7 +178,8 @@ struct GrantRoom {  // the answer to needs_room
   bool granted;  // false: nothing more can be moved
   bool operator==(const GrantRoom&) const = default;
 };
-using Action = std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom>;
+using Action =
+    std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom, Charge>;
 using Actions = std::vector<Action>;
 
 // One line for traces and test failures: "start instance=3 flow=1 gpu=2". Equal actions give equal lines.
@@ -190,6 +203,7 @@ struct GpuView {
   std::size_t tokens = 0;          // D
   bool serves = true;              // false: drained
   std::size_t starting_ahead = 0;  // instances that start without a token
+  std::size_t answered_early = 0;  // tokens held by work that goes on after its answer
   Bytes memory_unreported{0};      // on the device, and in no instance's report: contexts, other programs
 };
 // arrived = completed + failed + what is queued or dispatched now.
@@ -232,9 +246,18 @@ class Core {
   void cancel(Instant now, InvocationId invocation, Actions& out);      // queued: kCancelled; dispatched: no effect
   void instance_ready(Instant now, InstanceId instance, Actions& out);  // its first `next`
   void instance_gone(Instant now, InstanceId instance, Actions& out);   // it exited, or could not be started
-  // The function answered. `gpu_time`: measured GPU time; empty: charge the wall time since delivery. At least a tenth of
-  // the wall time is charged: the token was held, and a flow that is charged nothing would hold Global_VT still.
+  // The function answered, and nothing of its work is left on the device. `gpu_time`: measured GPU time; empty: charge the
+  // time held, from delivery to now. At least a tenth of the time held is charged: the token was held, and a flow that is
+  // charged nothing would hold Global_VT still. At most all of it is: no work of an invocation takes longer.
   void answered(Instant now, InvocationId invocation, bool is_error, std::optional<Duration> gpu_time, Actions& out);
+  // The function answered, and its work on the device goes on: Complete follows, while the token and the charge stay open
+  // until work_ended(), at most to the invocation's deadline; then the instance is stopped. `gpu_time`: so far.
+  void answered_early(Instant now, InvocationId invocation, bool is_error, Duration gpu_time, Actions& out);
+  // The work of an invocation that answered early has ended; `gpu_time` of all of it, bounded as above. Charge follows.
+  void work_ended(Instant now, InstanceId instance, std::optional<Duration> gpu_time, Actions& out);
+  // The device worked for the flow, and no charge has counted it: outside its invocations, or behind a report that was too
+  // small. Its next charge is larger by so much, beyond the bound above.
+  void owes(FlowId flow, Duration gpu_time);
   // After an answer the instance is busy until it asks for the next invocation.
   void instance_idle(Instant now, InstanceId instance, Actions& out);
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/rng.h"
 #include "core/core_test_support.h"
@@ -29,9 +30,16 @@ class RandomModel final : public InstanceModel {
     return start;
   }
 
-  Run run(FlowId, const Deliver&) override {
+  // Whether it answers before its work has ended, if it answers.
+  bool works_on(InvocationId invocation) const { return works_on_.contains(invocation); }
+
+  Run run(FlowId, const Deliver& delivered) override {
     Run run{.after = up_to(4s), .gpu_time = {}, .return_after = up_to(10ms)};
-    if (rng_.below(2) == 0) run.gpu_time = Duration(rng_.below(static_cast<std::uint64_t>(run.after.count())));
+    if (rng_.below(4) == 0) {
+      run.work_after = up_to(3s);
+      works_on_.insert(delivered.invocation);
+    }
+    if (rng_.below(2) == 0) run.gpu_time = reported(run.after + run.work_after);
     if (rng_.below(10) == 0) run.end = RunEnd::kReportsError;
     if (fails()) run.end = rng_.below(2) == 0 ? RunEnd::kExits : RunEnd::kHangs;
     if (fails()) run.return_after = std::nullopt;
@@ -40,10 +48,21 @@ class RandomModel final : public InstanceModel {
 
  private:
   Duration up_to(Duration most) { return Duration(1 + rng_.below(static_cast<std::uint64_t>(most.count()))); }
+  // What a program may say of a run: the truth, nothing, next to nothing, more than there was time for, anything.
+  Duration reported(Duration held) {
+    switch (rng_.below(5)) {
+      case 0: return held;
+      case 1: return Duration(0);
+      case 2: return Duration(1000);
+      case 3: return held * (1 + rng_.below(1000)) + 1ns;
+      default: return up_to(held);
+    }
+  }
   bool fails() { return rng_.below(100) < static_cast<std::uint64_t>(failure_percent_); }
 
   Rng rng_;
   const int failure_percent_;
+  std::set<InvocationId> works_on_;
 };
 
 // One random node and the invariants over its actions.
@@ -91,6 +110,7 @@ class Scenario {
     check();
     RC_ASSERT(node_.core().drained());
     RC_ASSERT(completed_ == accepted_);
+    RC_ASSERT(stated_.empty());
   }
 
   void shut_down() {
@@ -98,6 +118,7 @@ class Scenario {
     node_.run();
     RC_ASSERT(node_.core().instances().empty());
     RC_ASSERT(completed_ == accepted_);
+    RC_ASSERT(stated_.empty());
   }
 
   const std::string& trace() const { return trace_; }
@@ -119,8 +140,9 @@ class Scenario {
   }
 
   void random_event() {
-    const std::uint64_t event = rng_.below(105);
+    const std::uint64_t event = rng_.below(110);
     if (event < 80) return arrive();
+    if (event >= 105) return owe(random_function(), Duration(rng_.below(2'000'000'000)));
     const FlowId flow = random_function();
     const Instant now = node_.now();
     Core& core = node_.core();
@@ -135,6 +157,7 @@ class Scenario {
         core.set_max_concurrency(now, flow, specs_[flow].max_concurrency, out);
       } else if (event < 95) {
         specs_.erase(flow);
+        owed_.erase(flow);
         core.remove_function(now, flow, out);
       } else if (event < 97) {
         add_function();
@@ -164,12 +187,18 @@ class Scenario {
     const InstanceId instance(1 + rng_.below(started_ + 1));
     const InvocationId invocation(1 + rng_.below(accepted_.size() + 1));
     Core& core = node_.core();
-    switch (rng_.below(3)) {
+    switch (rng_.below(4)) {
+      case 3: core.work_ended(node_.now(), instance, Duration(rng_.below(10'000'000'000)), out); break;
       case 0: core.instance_ready(node_.now(), instance, out); break;
       case 1: core.instance_idle(node_.now(), instance, out); break;
       default:
         if (completed_.contains(invocation)) core.answered(node_.now(), invocation, false, std::nullopt, out);
     }
+  }
+
+  void owe(FlowId flow, Duration gpu_time) {
+    node_.core().owes(flow, gpu_time);
+    if (specs_.contains(flow)) owed_[flow] += gpu_time;
   }
 
   void arrive() {
@@ -184,7 +213,7 @@ class Scenario {
   }
   void on(const StopInstance& a) { RC_ASSERT(live_.erase(a.instance) <= 1u); }
   void on(const Deliver& a) {
-    RC_ASSERT(delivered_.insert(a.invocation).second);
+    RC_ASSERT(delivered_.emplace(a.invocation, node_.now()).second);
     RC_ASSERT(a.deadline > node_.now());
   }
   void on(const Complete& a) {
@@ -193,6 +222,27 @@ class Scenario {
                      a.outcome == Outcome::kTimeout || a.outcome == Outcome::kCrashed;
     RC_ASSERT(!ran || delivered_.contains(a.invocation));
     RC_ASSERT(a.queue_time >= 0s && a.start_time >= 0s && a.service >= 0s);
+    if (!delivered_.contains(a.invocation)) return;
+    const bool answered = a.outcome == Outcome::kSuccess || a.outcome == Outcome::kFunctionError;
+    if (answered && model_.works_on(a.invocation)) {
+      stated_[a.invocation] = a.service;
+    } else {
+      check_charge(a.invocation, a.flow, a.service);
+    }
+  }
+  void on(const Charge& a) {
+    RC_ASSERT(stated_.contains(a.invocation));
+    RC_ASSERT(a.service == stated_[a.invocation] + a.after_answer);
+    stated_.erase(a.invocation);
+    check_charge(a.invocation, a.flow, a.service);
+  }
+
+  // Whatever was reported.
+  void check_charge(InvocationId invocation, FlowId flow, Duration service) {
+    const Duration held = node_.now() - delivered_.at(invocation);
+    const Duration owed = std::exchange(owed_[flow], Duration(0));
+    RC_ASSERT(service >= held / 10 + owed);
+    RC_ASSERT(service <= held + owed);
   }
 
   // No instance here reports memory, so none is moved.
@@ -206,7 +256,7 @@ class Scenario {
     check_tokens(core);
     const CoreCounters& c = core.counters();
     std::size_t in_flight = 0;
-    for (const GpuView& gpu : core.gpus()) in_flight += gpu.tokens_in_use;
+    for (const GpuView& gpu : core.gpus()) in_flight += gpu.tokens_in_use - gpu.answered_early;
     RC_ASSERT(c.arrived == c.completed + c.failed + core.policy().queued() + in_flight);
     std::size_t requeued = 0;  // what a drained GPU gives back was accepted before, and is not refused now
     for (const auto& [gpu, tokens] : most_tokens_) requeued += tokens;
@@ -262,7 +312,10 @@ class Scenario {
   std::map<GpuId, std::size_t> most_tokens_;  // that each GPU had at any time
   std::uint64_t next_flow_ = 1;
   std::uint64_t started_ = 0;
-  std::set<InvocationId> accepted_, delivered_, completed_;
+  std::set<InvocationId> accepted_, completed_;
+  std::map<InvocationId, Instant> delivered_;
+  std::map<InvocationId, Duration> stated_;  // of those that are not charged yet
+  std::map<FlowId, Duration> owed_;
   std::set<InstanceId> live_;
   Duration last_global_{0};
   std::string trace_;

@@ -35,6 +35,115 @@ TEST_F(CoreTest, ColdThenWarm) {
   EXPECT_EQ(core_->counters().device_warm_starts, 1u);
 }
 
+// ---- work that goes on after its answer
+
+TEST_F(CoreTest, AnswerPassesAtOnceAndTheTokenIsHeldUntilTheWorkHasEnded) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  add(kB);
+  arrive(1, kA);
+  ready(1, 1s);
+  arrive(2, kB, 2s);
+  EXPECT_THAT(answered_early(1, 3s, 500ms), ElementsAre("complete invocation=1 success"));
+  EXPECT_EQ(core_->gpus()[0].tokens_in_use, 1u);
+  EXPECT_EQ(core_->gpus()[0].answered_early, 1u);
+  EXPECT_EQ(core_->flow(kA).in_flight, 1u);
+  EXPECT_FALSE(core_->drained());
+  EXPECT_THAT(idle(1, 4s), IsEmpty()) << "its work goes on, so it is not idle";
+  EXPECT_THAT(work_ended(1, 6s, 4s), ElementsAre("charge invocation=1", "start instance=2 flow=2 gpu=1"));
+  EXPECT_EQ(core_->flow(kA).virtual_time, 4s);
+  EXPECT_EQ(core_->instances()[0].state, InstanceState::kIdle) << "it has asked for the next";
+}
+
+TEST_F(CoreTest, ChargeStatesWhatItsCompleteDidNot) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  arrive(1, kA);
+  ready(1, 1s);
+  answered_early(1, 3s, 500ms);
+  EXPECT_THAT(in_full(), ElementsAre("complete invocation=1 flow=1 outcome=success start=cold queue_ns=0 "
+                                     "start_ns=1000000000 service_ns=500000000"));
+  work_ended(1, 6s, 4s);
+  EXPECT_THAT(in_full(), ElementsAre("charge invocation=1 flow=1 service_ns=4000000000 after_answer_ns=3500000000"));
+}
+
+TEST_F(CoreTest, NextInvocationOfTheInstanceWaitsForTheWorkOfTheLast) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  arrive(1, kA);
+  arrive(2, kA);
+  ready(1, 1s);
+  answered_early(1, 2s, 0s);
+  EXPECT_THAT(idle(1, 2s), IsEmpty());
+  EXPECT_THAT(work_ended(1, 5s, 4s), ElementsAre("charge invocation=1", "deliver invocation=2 instance=1"));
+}
+
+TEST_F(CoreTest, WorkThatDoesNotEndIsStoppedAtTheTimeoutAndChargedTheTimeHeld) {
+  use({.tokens_per_gpu = 1});
+  core_->add_function({.flow = kA, .timeout = 10s});
+  arrive(1, kA);
+  ready(1, 1s);
+  EXPECT_THAT(answered_early(1, 2s, 1ms), ElementsAre("complete invocation=1 success"));
+  EXPECT_EQ(core_->next_wakeup(), Instant(11s));
+  EXPECT_THAT(wake(11s), ElementsAre("stop instance=1 timeout", "charge invocation=1"));
+  EXPECT_EQ(core_->flow(kA).virtual_time, 10s);
+  EXPECT_EQ(core_->gpus()[0].tokens_in_use, 0u);
+  EXPECT_THAT(work_ended(1, 12s, 1s), IsEmpty()) << "late";
+}
+
+TEST_F(CoreTest, InstanceThatEndsWithItsWorkUnderWayIsChargedAndCompletesNothingTwice) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  arrive(1, kA);
+  ready(1, 1s);
+  answered_early(1, 2s, 0s);
+  EXPECT_THAT(gone(1, 4s), ElementsAre("charge invocation=1"));
+  EXPECT_EQ(core_->counters().completed, 1u);
+  EXPECT_EQ(core_->counters().failed, 0u);
+  EXPECT_TRUE(core_->drained());
+}
+
+TEST_F(CoreTest, RetiringInstanceGoesWhenItsWorkHasEnded) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  arrive(1, kA);
+  ready(1, 1s);
+  answered_early(1, 2s, 0s);
+  EXPECT_THAT(update({.flow = kA}, 3s), IsEmpty());
+  EXPECT_THAT(work_ended(1, 4s, 1s), ElementsAre("charge invocation=1", "stop instance=1 function_changed"));
+}
+
+// ---- what is charged
+
+TEST_F(CoreTest, ChargeIsAtMostTheTimeHeldWhateverIsReported) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  arrive(1, kA);
+  ready(1, 1s);
+  answered(1, 3s, /*gpu_time=*/1h);
+  EXPECT_EQ(core_->flow(kA).virtual_time, 2s);
+  idle(1, 3s);
+  arrive(2, kA, 10s);
+  answered(2, 20s, /*gpu_time=*/1us);
+  EXPECT_EQ(core_->flow(kA).virtual_time, 3s) << "and at least a tenth of it";
+}
+
+TEST_F(CoreTest, WhatIsOwedIsPaidWithTheNextCharge) {
+  use({.tokens_per_gpu = 1});
+  add(kA);
+  core_->owes(kA, 5s);
+  arrive(1, kA);
+  ready(1, 1s);
+  answered(1, 3s, 1s);
+  EXPECT_EQ(core_->flow(kA).virtual_time, 6s);
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 5s);
+  idle(1, 3s);
+  arrive(2, kA, 3s);
+  answered(2, 4s, 1s);
+  EXPECT_EQ(core_->flow(kA).virtual_time, 7s) << "once";
+  EXPECT_EQ(std::get<Complete>(last_[0]).owed, 0s);
+}
+
 TEST_F(CoreTest, TokenIsHeldFromDispatchToAnswer) {
   use({.tokens_per_gpu = 1});
   add(kA);

@@ -32,6 +32,7 @@ inline std::string brief(const Action& action) {
     std::string operator()(const Complete& a) const {
       return fmt::format("complete invocation={} {}", a.invocation.value(), outcome_name(a.outcome));
     }
+    std::string operator()(const Charge& a) const { return fmt::format("charge invocation={}", a.invocation.value()); }
     std::string operator()(const SwapOutMemory& a) const {
       return fmt::format("out instance={} gib={}", a.instance.value(), a.bytes.mib() / 1024);
     }
@@ -77,6 +78,13 @@ class CoreTest : public ::testing::Test {
   Lines answered(std::uint64_t invocation, std::optional<Duration> at = {}, std::optional<Duration> gpu_time = {},
                  bool is_error = false) {
     return lines(at, [&](Actions& out) { core_->answered(now_, InvocationId(invocation), is_error, gpu_time, out); });
+  }
+  Lines answered_early(std::uint64_t invocation, std::optional<Duration> at = {}, Duration gpu_time = {}) {
+    return lines(at,
+                 [&](Actions& out) { core_->answered_early(now_, InvocationId(invocation), false, gpu_time, out); });
+  }
+  Lines work_ended(std::uint64_t instance, std::optional<Duration> at = {}, std::optional<Duration> gpu_time = {}) {
+    return lines(at, [&](Actions& out) { core_->work_ended(now_, InstanceId(instance), gpu_time, out); });
   }
   Lines report(std::uint64_t instance, const MemoryUse& use, std::optional<Duration> at = {}) {
     return lines(at, [&](Actions& out) { core_->memory_report(now_, InstanceId(instance), use, out); });

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -7,10 +8,14 @@
 namespace fairlead {
 namespace {
 
-// A token held is charged at least wall time / kMinChargeDivisor, however little of the GPU was used.
+// A token held is charged at least time held / kMinChargeDivisor, however little of the GPU was used.
 constexpr int kMinChargeDivisor = 10;
 
 }  // namespace
+
+Duration bounded_use(std::optional<Duration> reported, Duration held) {
+  return reported ? std::clamp(*reported, held / kMinChargeDivisor, held) : held;
+}
 
 void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
@@ -71,6 +76,11 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
 }
 
 void Core::State::complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out) {
+  append_completion(now, id, outcome, service, out);
+  invocations.erase(id);
+}
+
+void Core::State::append_completion(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out) {
   const Invocation& invocation = invocations.at(id);
   const bool dispatched = static_cast<bool>(invocation.instance);
   Complete done{id, invocation.flow, outcome, invocation.start, now - invocation.arrived, Duration(0), service};
@@ -79,19 +89,30 @@ void Core::State::complete(Instant now, InvocationId id, Outcome outcome, Durati
     done.start_time = (invocation.running ? invocation.delivered : now) - invocation.dispatched;
     done.instance_start = invocation.instance_start;
   }
+  done.owed = invocation.owed;
   const bool answered = outcome == Outcome::kSuccess || outcome == Outcome::kFunctionError;
   ++(answered ? counters.completed : counters.failed);
   out.push_back(done);
-  invocations.erase(id);
 }
 
 void Core::State::complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time,
                                Actions& out) {
+  const Duration service = charge_run(now, id, gpu_time);
   const Invocation& invocation = invocations.at(id);
-  const Duration wall = now - invocation.delivered;
-  const Duration service = gpu_time ? std::max(*gpu_time, wall / kMinChargeDivisor) : wall;
-  if (functions.contains(invocation.flow)) policy->on_completion(now, invocation.flow, id, service);
-  complete(now, id, outcome, service, out);
+  if (!invocation.answered) return complete(now, id, outcome, service, out);
+  out.push_back(Charge{id, invocation.flow, service, service - invocation.stated, invocation.owed});
+  invocations.erase(id);
+}
+
+Duration Core::State::charge_run(Instant now, InvocationId id, std::optional<Duration> gpu_time) {
+  Invocation& invocation = invocations.at(id);
+  Duration service = bounded_use(gpu_time, now - invocation.delivered);
+  Function* function = functions.find(invocation.flow);
+  if (function == nullptr) return service;  // removed meanwhile
+  invocation.owed = std::exchange(function->owed, Duration(0));
+  service += invocation.owed;
+  policy->on_completion(now, invocation.flow, id, service);
+  return service;
 }
 
 void Core::State::complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out) {

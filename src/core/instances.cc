@@ -1,3 +1,4 @@
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -38,29 +39,57 @@ void Core::State::gone(Instant now, InstanceId id, Actions& out) {
 void Core::State::answered(Instant now, InvocationId id, bool is_error, std::optional<Duration> gpu_time,
                            Actions& out) {
   const Invocation* invocation = invocations.find(id);
-  if (invocation == nullptr || !invocation->running) return;
+  if (invocation == nullptr || !invocation->running || invocation->answered) return;
   Instance* instance = pool.find(invocation->instance);
   FL_CHECK(instance != nullptr && instance->bound == id, "invocation {}", id.value());
   complete_run(now, id, is_error ? Outcome::kFunctionError : Outcome::kSuccess, gpu_time, out);
-  if (instance->retiring) {
-    const bool serves = pool.gpu(instance->gpu).serves;
-    stop(now, instance->id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
+  end_run(now, *instance, out);
+}
+
+// The invocation stays where it is: bound to its instance, in flight in its flow. Only its Complete goes out.
+void Core::State::answered_early(Instant now, InvocationId id, bool is_error, Duration gpu_time, Actions& out) {
+  Invocation* invocation = invocations.find(id);
+  if (invocation == nullptr || !invocation->running || invocation->answered) return;
+  invocation->answered = true;
+  invocation->stated = bounded_use(gpu_time, now - invocation->delivered);
+  append_completion(now, id, is_error ? Outcome::kFunctionError : Outcome::kSuccess, invocation->stated, out);
+}
+
+void Core::State::work_ended(Instant now, InstanceId id, std::optional<Duration> gpu_time, Actions& out) {
+  Instance* instance = pool.find(id);
+  if (instance == nullptr || !works_on(*instance)) return;
+  const bool asked = std::exchange(instance->asked, false);
+  complete_run(now, instance->bound, Outcome::kSuccess, gpu_time, out);
+  end_run(now, *instance, out);
+  if (asked) idle(now, id, out);
+}
+
+// What was bound to the instance is over: its token is free, and it may take the next.
+void Core::State::end_run(Instant now, Instance& instance, Actions& out) {
+  if (instance.retiring) {
+    const bool serves = pool.gpu(instance.gpu).serves;
+    stop(now, instance.id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
   } else if (!policy->keeps_instances()) {
-    stop(now, instance->id, StopReason::kEvicted, out);
+    stop(now, instance.id, StopReason::kEvicted, out);
   } else {
-    pool.release(*instance);
-    note_setup(instance->flow);
-    residency.rest(now, instance->id);
-    count_memory(*instance);
-    instance->answered = true;
-    instance->last_used = now;
-    deadlines.set(instance->id, now + options.return_deadline);
+    pool.release(instance);
+    note_setup(instance.flow);
+    residency.rest(now, instance.id);
+    count_memory(instance);
+    instance.answered = true;
+    instance.last_used = now;
+    deadlines.set(instance.id, now + options.return_deadline);
   }
   dispatch(now, out);
 }
 
+bool Core::State::works_on(const Instance& instance) const {
+  return instance.bound && invocations.at(instance.bound).answered;
+}
+
 void Core::State::idle(Instant now, InstanceId id, Actions& out) {
   Instance* instance = pool.find(id);
+  if (instance != nullptr && works_on(*instance)) instance->asked = true;  // it is idle when its work has ended
   if (instance == nullptr || !instance->returning()) return;
   if (instance->bound) {
     deliver(now, *instance, out);

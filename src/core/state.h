@@ -20,6 +20,10 @@
 
 namespace fairlead {
 
+// What is charged for a token that was held for `held`: the report, at least a tenth of that and at most all of it; all of
+// it where nothing was reported.
+Duration bounded_use(std::optional<Duration> reported, Duration held);
+
 struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts, private FlowActivity {
   State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
 
@@ -28,6 +32,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     std::optional<Duration> cold_start = {};  // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
     Duration told_setup{0};                   // QueuePolicy::set_setup, as told last
     Supply told_supply = Supply::kReady;      // QueuePolicy::set_supply, as told last
+    Duration owed{0};                         // GPU time that its next charge counts too
   };
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
@@ -43,6 +48,9 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     InstanceId instance;
     StartKind start = StartKind::kCold;
     bool running = false;        // delivered
+    bool answered = false;       // completed, while its work on the device goes on
+    Duration stated{0};          // GPU time that its Complete stated, once it has answered
+    Duration owed{0};            // that it was charged beyond its own use
     Duration instance_start{0};  // of a cold one, once it is delivered
 
     Instant since() const { return running ? delivered : dispatched; }
@@ -58,8 +66,10 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
   void complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
-  // The same, for one that ran: its flow is charged.
+  void append_completion(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
+  // The same, for one that ran: its flow is charged. One that answered early is charged and forgotten, with a Charge.
   void complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time, Actions& out);
+  Duration charge_run(Instant now, InvocationId id, std::optional<Duration> gpu_time);
   // Completes what is queued, of one flow or (FlowId()) of all, in order of id.
   void complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out);
 
@@ -84,6 +94,10 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void ready(Instant now, InstanceId id, Actions& out);
   void gone(Instant now, InstanceId id, Actions& out);
   void answered(Instant now, InvocationId id, bool is_error, std::optional<Duration> gpu_time, Actions& out);
+  void answered_early(Instant now, InvocationId id, bool is_error, Duration gpu_time, Actions& out);
+  void work_ended(Instant now, InstanceId id, std::optional<Duration> gpu_time, Actions& out);
+  void end_run(Instant now, Instance& instance, Actions& out);
+  bool works_on(const Instance& instance) const;
   void idle(Instant now, InstanceId id, Actions& out);
   void expire_deadlines(Instant now, Actions& out);
   // Ends what is bound to an instance that goes: `if_starting` when the instance was not ready yet, `if_running` when it

@@ -113,7 +113,15 @@ void VirtualNode::finish_run(InstanceId instance, InvocationId invocation, const
   }
   const bool is_error = run.end == InstanceModel::RunEnd::kReportsError;
   report(instance);  // first, as the node does: what follows from the answer knows what the instance holds
-  apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
+  if (run.work_after > Duration(0)) {
+    const Duration so_far = std::min(run.gpu_time.value_or(run.after), run.after);
+    apply([&](Actions& out) { core_.answered_early(now_, invocation, is_error, so_far, out); });
+    schedule(now_ + run.work_after, [this, instance, run] {
+      apply([&](Actions& out) { core_.work_ended(now_, instance, run.gpu_time, out); });
+    });
+  } else {
+    apply([&](Actions& out) { core_.answered(now_, invocation, is_error, run.gpu_time, out); });
+  }
   if (!run.return_after) return;
   schedule(now_ + *run.return_after,
            [this, instance] { apply([&](Actions& out) { core_.instance_idle(now_, instance, out); }); });

@@ -39,6 +39,7 @@ class InstanceModel {
     RunEnd end = RunEnd::kAnswers;
     Duration after{0};                                   // wall time from delivery
     std::optional<Duration> gpu_time;                    // as measured; empty: not measured
+    Duration work_after{0};                              // from the answer to the end of its work on the device
     std::optional<Duration> return_after = Duration(0);  // from the answer to the next question; empty: it never asks
   };
 
@@ -104,6 +105,7 @@ class VirtualNode {
   void perform(const StopInstance& action);
   void perform(const Deliver& action);
   void perform(const Complete&) {}
+  void perform(const Charge&) {}
   void perform(const SwapOutMemory& action);
   void perform(const SwapInMemory& action);
   void perform(const GrantRoom& action);

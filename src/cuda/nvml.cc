@@ -49,6 +49,7 @@ struct Nvml::Library {
     (void)shared.bind(cuda_version, "nvmlSystemGetCudaDriverVersion_v2").has_value();
     (void)shared.bind(mig_count, "nvmlDeviceGetMaxMigDeviceCount").has_value();
     (void)shared.bind(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex").has_value();
+    (void)shared.bind(process_utilisation, "nvmlDeviceGetProcessUtilization").has_value();
     (void)shared.bind(event_set_create, "nvmlEventSetCreate").has_value();
     (void)shared.bind(event_register, "nvmlDeviceRegisterEvents").has_value();
     (void)shared.bind(event_wait, "nvmlEventSetWait_v2").has_value();
@@ -80,14 +81,15 @@ struct Nvml::Library {
   decltype(nvmlDeviceGetUUID)* uuid = nullptr;
   decltype(nvmlDeviceGetMemoryInfo)* memory = nullptr;
   decltype(nvmlDeviceGetUtilizationRates)* utilisation = nullptr;
-  decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;                      // may be null
-  decltype(nvmlDeviceGetComputeRunningProcesses_v3)* processes = nullptr;  // may be null
-  decltype(nvmlSystemGetCudaDriverVersion_v2)* cuda_version = nullptr;     // may be null
-  decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;           // may be null
-  decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_by_index = nullptr;   // may be null
-  decltype(nvmlEventSetCreate)* event_set_create = nullptr;                // may be null
-  decltype(nvmlDeviceRegisterEvents)* event_register = nullptr;            // may be null
-  decltype(nvmlEventSetWait_v2)* event_wait = nullptr;                     // may be null
+  decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;                        // may be null
+  decltype(nvmlDeviceGetComputeRunningProcesses_v3)* processes = nullptr;    // may be null
+  decltype(nvmlSystemGetCudaDriverVersion_v2)* cuda_version = nullptr;       // may be null
+  decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;             // may be null
+  decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_by_index = nullptr;     // may be null
+  decltype(nvmlDeviceGetProcessUtilization)* process_utilisation = nullptr;  // may be null
+  decltype(nvmlEventSetCreate)* event_set_create = nullptr;                  // may be null
+  decltype(nvmlDeviceRegisterEvents)* event_register = nullptr;              // may be null
+  decltype(nvmlEventSetWait_v2)* event_wait = nullptr;                       // may be null
 
   // Handles are kept: finding a slice again takes seconds under load.
   std::mutex mutex;
@@ -208,14 +210,43 @@ Result<std::vector<Nvml::Device>> Nvml::compute_devices() const {
   return found;
 }
 
-Result<Nvml::Use> Nvml::use(const std::string& uuid) const {
-  nvmlDevice_t device = nullptr;
-  {
-    const std::lock_guard guard(library_->mutex);
-    const auto found = library_->handles.find(uuid);
-    if (found == library_->handles.end()) return fail(Errc::kUnavailable, "NVML: {} was not enumerated", uuid);
-    device = found->second;
+Result<nvmlDevice_t> Nvml::handle_of(const std::string& uuid) const {
+  const std::lock_guard guard(library_->mutex);
+  const auto found = library_->handles.find(uuid);
+  if (found == library_->handles.end()) return fail(Errc::kUnavailable, "NVML: {} was not enumerated", uuid);
+  return found->second;
+}
+
+Result<std::optional<std::vector<Nvml::ProcessUse>>> Nvml::process_use(const std::string& uuid,
+                                                                       std::uint64_t since_us) const {
+  using Answer = std::optional<std::vector<ProcessUse>>;
+  const Result<nvmlDevice_t> device = handle_of(uuid);
+  if (!device) return fail(device.error());
+  if (library_->process_utilisation == nullptr) return Answer();
+  std::vector<nvmlProcessUtilizationSample_t> samples(128);
+  auto count = static_cast<unsigned>(samples.size());
+  nvmlReturn_t code = library_->process_utilisation(*device, samples.data(), &count, since_us);
+  while (code == NVML_ERROR_INSUFFICIENT_SIZE) {
+    samples.resize(std::max<std::size_t>(count, samples.size()) * 2);
+    count = static_cast<unsigned>(samples.size());
+    code = library_->process_utilisation(*device, samples.data(), &count, since_us);
   }
+  if (code == NVML_ERROR_NOT_SUPPORTED) return Answer();
+  if (code == NVML_ERROR_NOT_FOUND) return Answer(std::vector<ProcessUse>());
+  if (Status s = library_->check(code, "process utilisation of " + uuid); !s) return fail(s.error());
+  std::vector<ProcessUse> use;
+  for (unsigned i = 0; i < count; ++i) {
+    const nvmlProcessUtilizationSample_t& sample = samples[i];
+    if (sample.timeStamp <= since_us) continue;  // NVML fills the array with old ones
+    use.push_back({static_cast<int>(sample.pid), sample.smUtil / 100.0, sample.timeStamp});
+  }
+  return Answer(std::move(use));
+}
+
+Result<Nvml::Use> Nvml::use(const std::string& uuid) const {
+  const Result<nvmlDevice_t> known = handle_of(uuid);
+  if (!known) return fail(known.error());
+  nvmlDevice_t const device = *known;
   nvmlMemory_t bytes{};
   if (Status s = library_->check(library_->memory(device, &bytes), "memory of " + uuid); !s) return fail(s.error());
   const auto busy = library_->read_utilisation(device, uuid);

@@ -4,6 +4,7 @@
 // Errors: kUnavailable with what to do where the cause is known (no driver, no permission, GPU lost), else kInternal.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,8 @@
 
 #include "base/result.h"
 #include "base/units.h"
+
+struct nvmlDevice_st;
 
 namespace fairlead {
 
@@ -52,6 +55,15 @@ class Nvml {
   Result<std::vector<Device>> compute_devices() const;
   // Of a device that compute_devices() named. kUnavailable: it is lost, or the slice is gone.
   Result<Use> use(const std::string& uuid) const;
+  // How much of the time since a moment each process computed, as NVML samples it. `until_us`: of the device's clock, the
+  // moment to ask from next.
+  struct ProcessUse {
+    int pid = 0;
+    double share = 0;  // 0 to 1, in whole percents
+    std::uint64_t until_us = 0;
+  };
+  // Processes that did not compute are left out. Empty: the device does not say (MIG, old drivers).
+  Result<std::optional<std::vector<ProcessUse>>> process_use(const std::string& uuid, std::uint64_t since_us) const;
   // Critical errors of the GPUs since the last call. Empty also where the driver reports none.
   std::vector<Xid> take_xids() const;
   // Compute processes of the device at `index` in devices(), as seen in this process's pid namespace.
@@ -63,6 +75,7 @@ class Nvml {
 
  private:
   struct Library;
+  Result<nvmlDevice_st*> handle_of(const std::string& uuid) const;
   explicit Nvml(std::unique_ptr<Library> library);
   std::unique_ptr<Library> library_;
 };

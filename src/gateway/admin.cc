@@ -116,6 +116,7 @@ json function_status_json(const FunctionStatus& function) {
             {"device_warm_starts", stats.device_warm_starts},
             {"host_warm_starts", stats.host_warm_starts},
             {"service_seconds", to_seconds(stats.service)},
+            {"gpu_time_not_reported_seconds", to_seconds(stats.gpu_time_not_reported)},
             {"queue_seconds", to_seconds(stats.queue_time)}}}};
 }
 

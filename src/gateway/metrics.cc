@@ -141,6 +141,9 @@ void write_calls(MetricWriter& out, const NodeStatus& status) {
   per_function(out, status, "fairlead_gate_waits_total", "counter",
                "Launches that waited because memory was away or there was no time token.",
                [](const FunctionStatus& f) { return f.stats.gate_waits; });
+  per_function(out, status, "fairlead_gpu_time_not_reported_seconds_total", "counter",
+               "GPU time that the device saw and the function's processes did not report; it was charged.",
+               [](const FunctionStatus& f) { return to_seconds(f.stats.gpu_time_not_reported); });
   out.begin(
       "fairlead_shim_doubts_total", "counter",
       "What the shim left to the driver: calls in which something was in doubt, entry points it has no hook for.");

@@ -57,6 +57,7 @@ struct FunctionStats {
   std::uint64_t device_warm_starts = 0, host_warm_starts = 0, cold_starts = 0;  // one of them per invocation
   Duration service{0};                                                          // GPU time charged
   std::uint64_t launches = 0, gate_waits = 0;                // of kernels; those that found the shim's gate closed
+  Duration gpu_time_not_reported{0};                         // charged because the device said more than its instances
   std::uint64_t passed_through = 0, unhooked_functions = 0;  // what the shim left to the driver, being in doubt
   Duration queue_time{0};                                    // summed
   std::vector<std::uint64_t> duration_histogram;             // counts per kDurationBucketsSeconds, the last one +Inf

@@ -12,7 +12,7 @@ std::vector<GpuSample> first_samples(std::vector<Nvml::Device> devices, bool sli
     if (slices_only && device.uuid == device.gpu_uuid) continue;
     samples.push_back({GpuId(samples.size() + 1), std::move(device.name), std::move(device.uuid),
                        std::move(device.gpu_uuid), device.memory_total, device.memory_used,
-                       device.utilisation.value_or(0), ""});
+                       device.utilisation.value_or(0), "", true});
   }
   return samples;
 }
@@ -65,11 +65,19 @@ void GpuMonitor::start(boost::asio::io_context& io, std::function<void(const Gpu
 }
 
 void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> devices) {
+  ProcessMeter process_meter;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPeriod, [this] { return stopping_; })) {
     lock.unlock();
-    for (GpuSample& device : devices) refresh(*nvml_, device);
-    GpuObservation observation{devices, nvml_->take_xids()};
+    GpuObservation observation;
+    for (GpuSample& device : devices) {
+      refresh(*nvml_, device);
+      if (!device.is_slice()) {
+        device.names_processes = process_meter.read(*nvml_, device.gpu, device.uuid, observation.processes);
+      }
+    }
+    observation.samples = devices;
+    observation.xids = nvml_->take_xids();
     boost::asio::post(io, [this, alive = alive_, observation = std::move(observation)]() mutable {
       if (!*alive) return;
       last_ = std::move(observation);

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cuda/nvml.h"
+#include "node/process_meter.h"
 
 namespace fairlead {
 
@@ -26,15 +27,17 @@ struct GpuSample {
   std::string gpu_uuid;  // of a MIG slice: of its GPU
   Bytes memory_total{0};
   Bytes memory_used{0};
-  double utilisation = 0;  // 0-1; 0 of slices, whose use NVML does not know
-  std::string failure;     // why it does not answer; "": it does
+  double utilisation = 0;       // 0-1; 0 of slices, whose use NVML does not know
+  std::string failure;          // why it does not answer; "": it does
+  bool names_processes = true;  // NVML says which process computes
 
   bool is_slice() const { return uuid != gpu_uuid; }
 };
 
 struct GpuObservation {
-  std::vector<GpuSample> samples;  // of every device, in device order
-  std::vector<Nvml::Xid> xids;     // since the one before
+  std::vector<GpuSample> samples;        // of every device, in device order
+  std::vector<Nvml::Xid> xids;           // since the one before
+  std::vector<ProcessSample> processes;  // likewise
 };
 
 class GpuMonitor {

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
   if (!host) return fail(host.error());
   node->host_ = *std::move(host);
   node->make_shims();
+  node->make_charges();
   auto store = Store::open(io, node->options_.state_dir);
   if (!store) return fail(store.error());
   node->store_ = *std::move(store);
@@ -116,6 +117,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
 
 void Node::observe(const GpuObservation& observation) {
   sharing_->observe(monotonic_now(), observation, core_.gpus(), core_.policy().queued() > 0);
+  compare_with_devices(observation.processes);
   Actions actions;
   for (const GpuSample& gpu : observation.samples) {
     if (gpu.failure.empty()) core_.device_memory_used(monotonic_now(), gpu.gpu, gpu.memory_used, actions);
@@ -170,14 +172,20 @@ void Node::on_answered(InstanceId instance, Answer answer) {
   Actions actions;
   // First, so that what follows from the answer knows what the instance holds.
   const std::optional<ShimUse> use = report_memory(instance, actions);
-  const Duration gpu_time = use ? use->gpu_time - it->second.gpu_time_before : Duration(0);
-  core_.answered(monotonic_now(), invocation, is_error, gpu_time > Duration(0) ? std::optional(gpu_time) : std::nullopt,
-                 actions);
+  const std::optional<Duration> used = used_since_delivery(instance, use);
+  if (use && use->busy > 0) {
+    after_answers_->add(instance, invocation);
+    core_.answered_early(monotonic_now(), invocation, is_error, used.value_or(Duration(0)), actions);
+  } else {
+    core_.answered(monotonic_now(), invocation, is_error, used, actions);
+  }
   carry_out(std::move(actions));
 }
 
 void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
   instances_.erase(instance);
+  after_answers_->forget(instance);
+  books_.gone(instance);
   if (shims_) shims_->remove(instance);
   Actions actions;
   core_.instance_gone(monotonic_now(), instance, actions);
@@ -229,6 +237,7 @@ void Node::act(const StopInstance& action) {
   const auto level = action.reason == StopReason::kNoRoom ? spdlog::level::info : spdlog::level::debug;
   spdlog::log(level, "instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));
   instances_.erase(action.instance);
+  after_answers_->forget(action.instance);
   if (device_servers_->has(action.instance)) {
     device_servers_->kill(action.instance);
   } else {
@@ -245,7 +254,7 @@ void Node::act(const Deliver& action) {
   live.delivered = monotonic_now();
   const Duration left = action.deadline - live.delivered;
   live.timeout = left;
-  live.gpu_time_before = gpu_time_of(action.instance);
+  begin_charge(action.instance);
   watch_memory();
   DeliverRequest request{.invocation = action.invocation, .request_id = live.request_id};
   request.payload = live.event ? live.payload : std::move(live.payload);  // an event may have to be sent again

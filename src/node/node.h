@@ -24,6 +24,7 @@
 #include "node/gpu_sharing.h"
 #include "node/graph_runs.h"
 #include "node/history.h"
+#include "node/instance_processes.h"
 #include "node/kept_tasks.h"
 #include "node/kernel_tasks.h"
 #include "node/object_sockets.h"
@@ -31,10 +32,12 @@
 #include "node/request_id.h"
 #include "node/tenant_worker.h"
 #include "node/tenants.h"
+#include "node/work_after_answers.h"
 #include "node/worker.h"
 #include "runtime/device_servers/device_servers.h"
 #include "runtime/instance_host.h"
 #include "runtime/shim/shim_host.h"
+#include "sharing/gpu_books.h"
 #include "store/image_store.h"
 #include "store/object_store.h"
 #include "store/store.h"
@@ -116,7 +119,6 @@ class Node final : public NodeService {
     InstanceId instance;
     GpuId gpu;
     Duration timeout{0};
-    Duration gpu_time_before{0};  // of its instance, at the delivery
     std::optional<Answer> answer;
     std::string failure;  // why its instance ended
     std::string log_tail;
@@ -151,6 +153,7 @@ class Node final : public NodeService {
   void act(const SwapOutMemory& action);
   void act(const SwapInMemory& action);
   void act(const GrantRoom& action);
+  void act(const Charge& charge);
   void arm_timer();
   void note_drained();
 
@@ -176,6 +179,14 @@ class Node final : public NodeService {
   void count_calls(LiveInstance& instance, const ShimCalls& calls);
   Duration gpu_time_of(InstanceId instance);
   void watch_memory();
+  // What is charged: node_charges.cc.
+  void make_charges();
+  void begin_charge(InstanceId instance);
+  bool believes_reports(GpuId gpu) const;
+  std::optional<Duration> used_since_delivery(InstanceId instance, const std::optional<ShimUse>& use);
+  void on_work_ended(InstanceId instance);
+  void compare_with_devices(const std::vector<ProcessSample>& samples);
+  void correct(InstanceId instance, const GpuBooks::Finding& finding);
   // Kernel tasks: node_kernel_tasks.cc.
   void make_device_servers();
   void start_kernel_task(const StartInstance& action, const RegisteredFunction& function);
@@ -219,6 +230,9 @@ class Node final : public NodeService {
   EventQueue events_;
   RequestIds request_ids_;
   Core core_;
+  GpuBooks books_;
+  InstanceProcesses processes_;
+  std::unique_ptr<WorkAfterAnswers> after_answers_;
 
   KeptTasks kept_tasks_;
   std::map<std::string, RequestWaiters> tasks_being_read_;

@@ -170,6 +170,7 @@ void Node::delete_function(std::string name, std::function<void(Status)> done) {
     if (!written) return done(written);
     for (const QueuedEvent& event : events_.remove_function(name)) store_->finish_event(event.request_id, {});
     Actions actions;
+    books_.forget(functions_.find(name)->flow);
     core_.remove_function(monotonic_now(), functions_.find(name)->flow, actions);
     carry_out(std::move(actions));
     functions_.remove(name);

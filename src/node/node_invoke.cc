@@ -130,6 +130,9 @@ void Node::act(const Complete& complete) {
   FL_CHECK(!node.empty(), "invocation {} is not live", complete.invocation.value());
   Live live = std::move(node.mapped());
   live_by_repeat_key_.erase(live.repeat_key);
+  if (live.instance && !after_answers_->has(complete.invocation)) {
+    books_.charged(live.instance, complete.service - complete.owed);
+  }
   note(live, complete);
   if (const auto error = api_error(complete.outcome)) {
     if (live.event) finish_unrun_event(live, complete);
@@ -165,8 +168,9 @@ void Node::note(const Live& live, const Complete& complete) {
   if (live.gpu) {
     record.start = complete.start;
     record.run = monotonic_now() - live.delivered;
-    record.gpu_time = complete.service;
+    record.gpu_time = complete.service - complete.owed;
   }
+  if (after_answers_->has(complete.invocation)) return after_answers_->keep(complete.invocation, record);
   history_->add(record);
 }
 
@@ -185,7 +189,7 @@ InvokeReply Node::reply_for(Live& live, const Complete& complete) const {
   reply.log_tail = std::move(live.log_tail);
   reply.start = complete.start;
   reply.queue_time = complete.queue_time + complete.start_time;
-  reply.exec_time = complete.service;
+  reply.exec_time = complete.service - complete.owed;
   reply.gpu = live.gpu;
   if (complete.outcome != Outcome::kSuccess) reply.function_error = "Unhandled";
   switch (complete.outcome) {

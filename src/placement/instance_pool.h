@@ -35,6 +35,7 @@ struct Instance {
   InvocationId bound;  // what it runs or will run; none: it holds no token
   InstanceState state = InstanceState::kStarting;
   bool answered = false;  // busy, and has answered, but not yet asked for the next: "returning"
+  bool asked = false;     // for the next invocation, while the work of the one it answered goes on
   bool retiring = false;  // goes after its answer: its function changed, or its GPU is drained
   bool fresh = true;      // nothing was bound to it, ever
   Instant last_used;

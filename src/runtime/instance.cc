@@ -246,7 +246,8 @@ Bytes Instance::memory_peak() const {
 InstanceStats Instance::stats() const {
   return {.log_tail = std::string(log_.tail()),
           .memory_peak = memory_peak(),
-          .pid = function_pid_ != 0 ? function_pid_ : init_pid_};
+          .pid = function_pid_ != 0 ? function_pid_ : init_pid_,
+          .init_pid = init_pid_};
 }
 
 // ---- the log

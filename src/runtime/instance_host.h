@@ -93,6 +93,7 @@ struct InstanceStats {
   std::string log_tail;  // last 4 KiB since the current or last delivery
   Bytes memory_peak{0};
   std::int64_t pid = 0;
+  std::int64_t init_pid = 0;  // the ancestor of all its processes; 0: it is being started
 };
 
 struct InstanceHostOptions {

@@ -15,7 +15,7 @@
 namespace fairlead::wire {
 
 inline constexpr std::uint32_t kShimPageMagic = 0x464c5350;  // "FLSP"
-inline constexpr std::uint32_t kShimVersion = 1;             // of this page and of the frames
+inline constexpr std::uint32_t kShimVersion = 2;             // of this page and of the frames
 
 // Bits of ShimPage::gate; 0 is open. Each bit has one owner, who sets it with fetch_or, clears it with fetch_and and
 // then wakes all waiters of the futex.
@@ -40,6 +40,7 @@ struct ShimPage {
   std::atomic<std::uint64_t> gate_waits{0};          // launches that found the gate closed
   std::atomic<std::uint64_t> passed_through{0};      // calls left to the driver because something was in doubt
   std::atomic<std::uint64_t> unhooked_functions{0};  // entry points handed out that no hook is known for
+  std::atomic<std::uint64_t> busy{0};  // contexts whose work on the device has not ended, as far as is known
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(ShimPage) <= 4096);
 

@@ -63,6 +63,7 @@ struct ShimUse {
   Bytes away{0};         // in host memory
   Bytes fixed{0};        // part of `resident` that cannot move
   Duration gpu_time{0};  // since the instance started; never falls
+  std::size_t busy = 0;  // processes whose work on the device has not ended
   ShimCalls calls;
   std::size_t processes = 0;
 };

@@ -446,6 +446,8 @@ std::optional<ShimUse> ShimInstance::measure() {
       use.away += to_bytes(claimed(page->away));
       if (!moves_processes()) use.fixed += to_bytes(claimed(page->fixed));
     }
+    // Of a process that is dead and not noticed yet nothing runs.
+    if (page->busy.load() != 0 && is_alive(process.greeted->pidfd.native_handle())) ++use.busy;
     gpu_time += bounded_time(*page);
     calls += *page;
     ++use.processes;

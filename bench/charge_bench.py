@@ -1,0 +1,98 @@
+"""What a function is charged beside what the device says it computed, what a forger gains, and what a neighbour waits beside a
+function that floods the device without waiting. Ratios of one run, on the software GPU."""
+
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+
+from bench.measure import BUILD, report
+from harness.node import Node
+
+sys.path += [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("tests", "tests/functional")]
+from charges import LAUNCHER, charged_ms, computed_ms, do, settled  # noqa: E402
+from test_charges import MANY, WAYS, compete  # noqa: E402
+
+ROUNDS = 3
+QUICK = {"kernels": 2, "rounds": 100_000}
+
+
+def node_in(folder, *options):
+    return Node(BUILD, pathlib.Path(folder) / "node", options=options)
+
+
+def deployed(node, *names):
+    for name in names:
+        node.deploy(name, LAUNCHER, Timeout=60)
+        do(node, name, "wait", kernels=1)
+        settled(node, name)
+
+
+def charge_of(node, way, **event):
+    """Charged and computed milliseconds of one call."""
+    deployed(node, way)
+    before = charged_ms(node, way), sum(computed_ms(node).values())
+    do(node, way, way, **MANY, **event)
+    settled(node, way)
+    after = charged_ms(node, way), sum(computed_ms(node).values())
+    node.call("DELETE", f"/2015-03-31/functions/{way}")
+    return after[0] - before[0], after[1] - before[1]
+
+
+def charges():
+    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", "1") as node:
+        for way, event in WAYS.items():
+            # The middle one: what the machine does otherwise can only delay the end that is seen.
+            pairs = sorted((charge_of(node, way, **event) for _ in range(ROUNDS)), key=lambda pair: pair[0] / pair[1])
+            charged, computed = pairs[ROUNDS // 2]
+            report(f"charge_{way.replace('-', '_')}", charged, "ms", baseline=computed, bound=1.02,
+                   note="charged, beside what the device's account says; at least 0.98 of it")
+
+
+def forgers():
+    work = {"kernels": 20, "rounds": 200_000}
+    for way in ("forge", "forge-end"):
+        with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", "1", "--over-run", "0.2") as node:
+            deployed(node, "honest", "forger")
+            calls = compete(node, {"honest": {"what": "wait", **work}, "forger": {"what": way, **work}}, 30, warm_up=5)
+            report(f"{way.replace('-', '_')}_gain", calls["forger"], "calls", baseline=calls["honest"], bound=1.05,
+                   note="calls of a function that forges its report, beside an equal one that does not")
+
+
+def p99_beside(way, event, seconds=20):
+    """p99 of the latency of a function that waits for its work, beside another called without a pause."""
+    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", "2") as node:
+        deployed(node, "victim", "other")
+        stop, latencies = threading.Event(), []
+
+        def disturb():
+            while not stop.is_set():
+                do(node, "other", way, **event)
+                settled(node, "other")
+
+        other = threading.Thread(target=disturb)
+        other.start()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            do(node, "victim", "wait", **QUICK)
+            latencies.append((time.monotonic() - begin) * 1e3)
+            time.sleep(0.01)
+        stop.set()
+        other.join()
+        return sorted(latencies)[int(len(latencies) * 0.99)]
+
+
+def flooders():
+    quiet = p99_beside("nothing", {})
+    burner = p99_beside("burn-cpu", {"seconds": 1.0})
+    flooder = p99_beside("leave", MANY)
+    report("p99_beside_flooder", flooder, "ms", baseline=burner, bound=1.1,
+           note=f"beside kernels that nobody waits for; baseline: beside a process that burns a core; alone {quiet:.1f} ms")
+
+
+def main():
+    charges()
+    forgers()
+    flooders()

@@ -1,0 +1,76 @@
+// What each instance used of its GPU: as its processes report it, as it was charged, and as the device says. A report is a
+// word in memory that the program can write. The device's samples cannot be written, and are coarse; so reports are what is
+// charged, and the device is what they are held against.
+//
+//   charged  ──┐
+//   open now ──┼── less than the device says by more than an honest program ever is?  the rest is missing, and charged
+//   device   ──┘
+//
+// Example: two calls of 500 ms on the device each, 50 ms charged for each (a tenth of the time held, for a report of 1 us).
+// Once the device's samples say 1000 ms, 900 ms are missing.
+//
+// What an instance does while it starts is nobody's charge. Work between two invocations is charged with the next one.
+//
+// Time: every entry point takes `now`. Threads: not thread-safe. Determinism: ordered containers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/ids.h"
+#include "base/units.h"
+
+namespace fairlead {
+
+class GpuBooks {
+ public:
+  // An honest report covers all of an instance's work, while what the device says is rounded to whole percents of each
+  // sample: half a percent of the time observed, and what one sample covers beyond a start or an end.
+  static constexpr Duration kSlack = std::chrono::milliseconds(200);
+  static constexpr double kObservedMargin = 0.01;  // of the time in which there were samples
+  static constexpr double kDeviceMargin = 0.02;    // of what the device says
+  // Once a function was found out, the next correction does not wait for as much.
+  static constexpr Duration kSuspectSlack = std::chrono::milliseconds(20);
+
+  // An invocation begins; `reported` by the instance's processes since they started. Returns what they did since its last
+  // charge, outside of any invocation.
+  Duration delivered(Instant now, InstanceId instance, FlowId flow, Duration reported);
+  // An invocation ends: what was reported of it. Empty: nothing.
+  std::optional<Duration> used(InstanceId instance, Duration reported);
+  // What it was charged for the invocation, without what was owed; from here on none is open. Unknown instances: no effect.
+  void charged(InstanceId instance, Duration service);
+  void gone(InstanceId instance) { accounts_.erase(instance); }
+  void forget(FlowId flow) { suspects_.erase(flow); }
+
+  // A sample of the device: how long it worked for the instance in [from, until). One that reaches back before the
+  // instance's first invocation does not count.
+  void device_worked(InstanceId instance, Instant from, Instant until, Duration busy);
+
+  struct Finding {
+    FlowId flow;
+    Duration missing{0};    // of what the device says; counts as charged from here on
+    bool is_first = false;  // of this function
+  };
+  // After new samples.
+  std::optional<Finding> compare(Instant now, InstanceId instance, Duration reported);
+
+ private:
+  struct Account {
+    FlowId flow;
+    Instant opened;           // its first invocation began
+    Instant delivered;        // the last one did
+    bool is_open = false;     // and has not been charged
+    Duration at_delivery{0};  // reported then
+    Duration counted{0};      // reported, and charged or nobody's
+    Duration charged{0};
+    Duration device{0};
+    Duration observed{0};
+  };
+  Duration margin(const Account& account) const;
+
+  std::map<InstanceId, Account> accounts_;
+  std::set<FlowId> suspects_;
+};
+
+}  // namespace fairlead

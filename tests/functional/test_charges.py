@@ -1,0 +1,120 @@
+"""A charge is what was used: work is charged when it has ended, whoever waits for it; idle time is nobody's; and a report
+that disagrees with what the device says is replaced by what the device says."""
+
+import threading
+import time
+
+import pytest
+from charges import LAUNCHER, charged_ms, computed_ms, do, function, settled
+from conftest import eventually
+
+MANY = {"kernels": 400, "rounds": 200_000}
+
+
+@pytest.fixture
+def node(start_node):
+    """One token, so that what is held is seen; a small window, so that charges matter soon."""
+    return start_node("--tokens", "1", "--over-run", "0.2")
+
+
+def deploy(node, name, **document):
+    node.deploy(name, LAUNCHER, Timeout=60, **document)
+    do(node, name, "wait", kernels=1)  # its start, and the first launch
+
+
+# The ways to put work on the device, with what the answer does not wait for.
+WAYS = {"wait": {}, "leave": {}, "go-on": {}, "wait-late": {"seconds": 1.0}, "launch-and-sleep": {"seconds": 1.0},
+        "threads": {}, "contexts": {}, "graph": {}, "fork": {}}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_charge_is_what_the_device_computed(node, way):
+    deploy(node, "f")
+    settled(node, "f")
+    before, computed_before = charged_ms(node, "f"), sum(computed_ms(node).values())
+    answered_after = do(node, "f", way, **MANY, **WAYS[way])
+    settled(node, "f")
+    charged, computed = charged_ms(node, "f") - before, sum(computed_ms(node).values()) - computed_before
+    print(f"{way}: answered after {answered_after:.0f} ms, charged {charged:.1f} ms, computed {computed:.1f} ms, "
+          f"ratio {charged / computed:.4f}")
+    assert computed > 300, "too little work to say anything"
+    assert charged >= 0.98 * computed
+    # A machine that is busy otherwise may be late to see the end of work that nobody waits for.
+    assert charged <= 1.02 * computed + 50
+    assert function(node, "f")["stats"]["gpu_time_not_reported_seconds"] == 0
+
+
+def test_the_answer_passes_at_once_and_the_token_is_held_until_the_work_has_ended(node):
+    deploy(node, "flood")
+    deploy(node, "other")
+    answered_after = do(node, "flood", "leave", **MANY)
+    assert function(node, "flood")["in_flight"] == 1, "its work goes on"
+    begin = time.monotonic()
+    do(node, "other", "nothing")
+    waited = (time.monotonic() - begin) * 1e3
+    settled(node, "flood")
+    print(f"answered after {answered_after:.0f} ms; the other waited {waited:.0f} ms")
+    assert waited > answered_after
+
+
+def test_work_that_does_not_end_ends_with_the_timeout(start_node):
+    node = start_node("--tokens", "1")
+    node.deploy("endless", LAUNCHER, Timeout=2)
+    begin = time.monotonic()
+    do(node, "endless", "leave", kernels=1, rounds=1 << 60)
+    assert time.monotonic() - begin < 2, "the answer passes"
+    settled(node, "endless")
+    assert 1.5 < charged_ms(node, "endless") / 1e3 < 5
+    eventually(lambda: sum(function(node, "endless")["instances"].values()) == 0)
+    assert do(node, "endless", "nothing") < 1000, "and the next call has a new instance"
+
+
+def test_idle_time_after_a_bad_input_is_nobodys(node):
+    node.deploy("fft", node.sample("fft"))
+    assert node.invoke("fft", '{"n": 1024}')[0] == 200
+    before = charged_ms(node, "fft")
+    assert "X-Amz-Function-Error" in node.invoke("fft", '{"n": 3}')[1]
+    time.sleep(3)
+    assert node.invoke("fft", '{"n": 1024}')[0] == 200
+    settled(node, "fft")
+    assert charged_ms(node, "fft") - before < 1000
+
+
+def calls_in(node, name, stop, event, counts):
+    while not stop.is_set():
+        do(node, name, **event)
+        counts[name] += 1
+
+
+def compete(node, ways, seconds, warm_up):
+    """Calls of each function in `seconds`, all of them called without a pause; ways: by name what each call does."""
+    counts, stop = dict.fromkeys(ways, 0), threading.Event()
+    threads = [threading.Thread(target=calls_in, args=(node, name, stop, event, counts))
+               for name, event in ways.items() for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(warm_up)
+    before = dict(counts)
+    time.sleep(seconds)
+    after = dict(counts)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return {name: after[name] - before[name] for name in ways}
+
+
+@pytest.mark.parametrize("forged", ["forge", "forge-end"])
+def test_a_forger_gains_nothing_and_is_named(node, forged):
+    work = {"kernels": 20, "rounds": 200_000}
+    deploy(node, "honest")
+    deploy(node, "forger")
+    calls = compete(node, {"honest": {"what": "wait", **work}, "forger": {"what": forged, **work}}, 15, warm_up=4)
+    gain = calls["forger"] / calls["honest"]
+    print(f"{forged}: {calls}, gain {gain:.3f}")
+    assert gain <= 1.15
+    assert function(node, "forger")["stats"]["gpu_time_not_reported_seconds"] > 1
+    assert function(node, "honest")["stats"]["gpu_time_not_reported_seconds"] == 0
+    assert "function forger: its instance" in node.log_path.read_text()
+    metrics = node.call("GET", "/metrics")[2].decode()
+    assert 'fairlead_gpu_time_not_reported_seconds_total{function="honest"} 0' in metrics
+    assert 'fairlead_gpu_time_not_reported_seconds_total{function="forger"} 0\n' not in metrics
