@@ -92,6 +92,20 @@ void activate(Warp& warp, std::size_t index) {
   set_limit(warp);
 }
 
+// Lanes that have not executed `at` after all: it counts them when they do.
+void uncount_lanes(Warp& warp, const Instruction* at, std::uint32_t lanes) {
+  warp.lane_instructions -= std::uint64_t{at->counted} * static_cast<unsigned>(__builtin_popcount(lanes));
+}
+
+// The lanes `off` become a group of their own, which will execute `at` itself.
+void divide(Warp& warp, const Instruction* at, std::uint32_t off, Group::State state) {
+  uncount_lanes(warp, at, off);
+  warp.others.push_back({at, off, warp.group_frame, warp.group_frame_end, warp.local_base, state, 0, warp.calls});
+  warp.mask &= ~off;
+  warp.next = at;
+  set_limit(warp);
+}
+
 const Instruction* choose(Warp& warp, bool longest_waiting) {
   merge_groups(warp.others);
   int best = longest_waiting ? longest_ready(warp.others) : first_in_state(warp.others, Group::State::kReady);
@@ -197,17 +211,16 @@ const Instruction* diverge(Warp& warp, const Instruction* branch, std::uint32_t 
 }
 
 void split_off(Warp& warp, const Instruction* at, std::uint32_t stay) {
-  warp.others.push_back({at, warp.mask & ~stay, warp.group_frame, warp.group_frame_end, warp.local_base,
-                         Group::State::kReady, 0, warp.calls});
-  warp.mask &= stay;
-  warp.next = at;
-  set_limit(warp);
+  divide(warp, at, warp.mask & ~stay, Group::State::kReady);
+}
+
+void hold_back(Warp& warp, const Instruction* at, std::uint32_t waiting) {
+  divide(warp, at, waiting, Group::State::kConverge);
 }
 
 const Instruction* await_lanes(Warp& warp, const Instruction* at) {
-  // It will be counted when it is executed.
-  --warp.instructions;
-  warp.lane_instructions -= static_cast<std::uint64_t>(__builtin_popcount(warp.mask));
+  warp.instructions -= at->counted;
+  uncount_lanes(warp, at, warp.mask);
   park(warp, at, Group::State::kConverge);
   return choose(warp, false);
 }
@@ -223,6 +236,10 @@ const Instruction* exit_lanes(Warp& warp) {
   if (warp.others.empty()) {
     warp.status = WarpStatus::kExited;
     return pause(warp, nullptr);
+  }
+  // Nobody waits for lanes that have ended: those that did look again.
+  for (Group& group : warp.others) {
+    if (group.state == Group::State::kConverge) group.state = Group::State::kReady;
   }
   return choose(warp, false);
 }

@@ -24,6 +24,9 @@ void split_off(Warp& warp, const Instruction* at, std::uint32_t stay);
 // executed again when they have, or, with Warp::converge_anyway set, when they never can.
 const Instruction* await_lanes(Warp& warp, const Instruction* at);
 
+// The `waiting` lanes of the current group park at `at` as in await_lanes; the others stay current and execute it now.
+void hold_back(Warp& warp, const Instruction* at, std::uint32_t waiting);
+
 // The current group's lanes have ended; continues with another group, or ends the warp.
 const Instruction* exit_lanes(Warp& warp);
 

@@ -146,11 +146,24 @@ const Instruction* call_builtin(Warp& warp, const Instruction* at) {
 
 // ---- barriers and traps
 
+// The lanes that go to the same barrier as lane `first`, with the same number of threads.
+u32 lanes_at_barrier(const Warp& warp, const Instruction* at, int first) {
+  u32 same = ~0u;
+  for (const std::int32_t operand : {at->a, at->b}) {
+    if (operand < 0 || operand == kNoRow) continue;  // a constant, or none
+    const u32* values = source<u32>(warp, operand);
+    for (int lane = 0; lane < kLanes; ++lane) same &= ~(static_cast<u32>(values[lane] != values[first]) << lane);
+  }
+  return same;
+}
+
 const Instruction* barrier(Warp& warp, const Instruction* at) {
   const int first = __builtin_ctz(warp.mask);
   const u32 id = source<u32>(warp, at->a)[first];
   const u32 count = at->b == kNoRow ? 0 : source<u32>(warp, at->b)[first];
   const u32 p = at->c == kNoRow ? 0 : predicate(warp, at->c);
+  const u32 same = lanes_at_barrier(warp, at, first);
+  if ((same & warp.mask) != warp.mask) split_off(warp, at, same);
   if (id >= kNamedBarriers) return raise(warp, at, FaultKind::kIllegalInstruction, id, first);
   return arrive(warp, at, id, count, p);
 }

@@ -1,5 +1,5 @@
-// Operations between the lanes of a warp: shfl vote match redux activemask, bar.warp.sync, elect. An instruction with a
-// member mask waits until all members that have not exited are there.
+// Operations between the lanes of a warp: shfl vote match redux activemask, bar.warp.sync, elect. Each lane acts with the
+// lanes its own member mask names (members.h).
 #include "softgpu/ptx/ops/integers.h"
 #include "softgpu/ptx/ops/members.h"
 #include "softgpu/ptx/ops/ops.h"
@@ -11,8 +11,8 @@ namespace {
 using u32 = std::uint32_t;
 
 const Instruction* warp_barrier(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  return is_together(warp, at, members) ? at + 1 : await_lanes(warp, at);
+  Teams teams;
+  return assemble(warp, at, teams) ? at + 1 : await_lanes(warp, at);
 }
 
 enum class Shuffle { kUp, kDown, kButterfly, kIndex };
@@ -33,10 +33,13 @@ inline bool shuffle_source(int lane, u32 b, u32 c, int& from) {
   return from <= last;
 }
 
+// A lane may read every lane that executes the instruction with it; another's register, which PTX leaves undefined,
+// reads as zero: what an absent lane's row holds depends on how registers share rows.
 template <Shuffle kKind>
 const Instruction* shuffle(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  const u32 present = warp.mask;
+  Teams teams;
+  if (!assemble(warp, at, teams)) return await_lanes(warp, at);
   const u32* a = source<u32>(warp, at->a);
   const u32* b = source<u32>(warp, at->b);
   const u32* c = source<u32>(warp, at->c);
@@ -45,7 +48,8 @@ const Instruction* shuffle(Warp& warp, const Instruction* at) {
   for (int lane = 0; lane < kLanes; ++lane) {
     int from = lane;
     const bool inside = shuffle_source<kKind>(lane, b[lane], c[lane], from);
-    values[lane] = a[inside ? from & 31 : lane];
+    from = inside ? from & 31 : lane;
+    values[lane] = present >> from & 1 ? a[from] : 0;
     inside_mask |= static_cast<u32>(inside) << lane;
   }
   blend(row<u32>(warp, at->dst), values, warp.mask);
@@ -57,44 +61,47 @@ enum class Vote { kAll, kAny, kUniform, kBallot };
 
 template <Vote kKind>
 const Instruction* vote(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  if (!is_together(warp, at, members)) return await_lanes(warp, at);
-  const u32 yes = predicate(warp, at->a) & members;
+  Teams teams;
+  if (!assemble(warp, at, teams)) return await_lanes(warp, at);
+  const u32 yes = predicate(warp, at->a);
   if constexpr (kKind == Vote::kBallot) {
-    write_lanes<u32>(warp, at->dst, [&](int) { return yes; });
+    write_teams<u32>(warp, at->dst, teams, [&](const Team& team) { return yes & team.members; });
     return at + 1;
   }
-  const bool result = kKind == Vote::kAll   ? yes == members
-                      : kKind == Vote::kAny ? yes != 0
-                                            : yes == members || yes == 0;
-  set_predicate(warp, at->dst, result ? ~0u : 0);
+  set_predicate(warp, at->dst, lanes_of_teams(teams, [&](const Team& team) {
+                  const bool all = (yes & team.members) == team.members, any = (yes & team.members) != 0;
+                  return kKind == Vote::kAll ? all : kKind == Vote::kAny ? any : all || !any;
+                }));
   return at + 1;
 }
 
 template <class T>
-u32 lanes_equal_to(const T* values, T value, u32 members) {
-  u32 equal = 0;
-  for (int lane = 0; lane < kLanes; ++lane) equal |= static_cast<u32>(values[lane] == value) << lane;
-  return equal & members;
-}
-
-template <class T>
 const Instruction* match_any(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  Teams teams;
+  if (!assemble(warp, at, teams)) return await_lanes(warp, at);
   const T* a = source<T>(warp, at->a);
-  write_lanes<u32>(warp, at->dst, [&](int lane) { return lanes_equal_to(a, a[lane], members); });
+  alignas(kRowAlignment) u32 values[kLanes] = {};
+  for (const Team& team : teams.list()) {
+    for (u32 rest = team.lanes; rest != 0; rest &= rest - 1) {
+      const int lane = __builtin_ctz(rest);
+      values[lane] = lanes_equal_to(a, a[lane]) & team.members;
+    }
+  }
+  blend(row<u32>(warp, at->dst), values, warp.mask);
   return at + 1;
 }
 
 template <class T>
 const Instruction* match_all(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  Teams teams;
+  if (!assemble(warp, at, teams)) return await_lanes(warp, at);
   const T* a = source<T>(warp, at->a);
-  const bool all = lanes_equal_to(a, a[__builtin_ctz(warp.mask)], members) == members;
-  write_lanes<u32>(warp, at->dst, [&](int) { return all ? members : 0; });
-  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), all ? ~0u : 0);
+  const u32 all = lanes_of_teams(teams, [&](const Team& team) {
+    const T value = a[__builtin_ctz(team.members != 0 ? team.members : team.lanes)];
+    return (lanes_equal_to(a, value) & team.members) == team.members;
+  });
+  write_teams<u32>(warp, at->dst, teams, [&](const Team& team) { return (all & team.lanes) != 0 ? team.members : 0; });
+  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), all);
   return at + 1;
 }
 
@@ -107,13 +114,15 @@ struct Sum {
 
 template <class Op, class T>
 const Instruction* reduce(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  if (!is_together(warp, at, members)) return await_lanes(warp, at);
+  Teams teams;
+  if (!assemble(warp, at, teams)) return await_lanes(warp, at);
   const T* a = source<T>(warp, at->a);
-  T result = a[__builtin_ctz(members | warp.mask)];
-  for (u32 rest = members & (members - 1); rest != 0; rest &= rest - 1)
-    result = Op::apply(result, a[__builtin_ctz(rest)]);
-  write_lanes<T>(warp, at->dst, [&](int) { return result; });
+  write_teams<T>(warp, at->dst, teams, [&](const Team& team) {
+    T result = a[__builtin_ctz(team.members != 0 ? team.members : team.lanes)];
+    for (u32 rest = team.members & (team.members - 1); rest != 0; rest &= rest - 1)
+      result = Op::apply(result, a[__builtin_ctz(rest)]);
+    return result;
+  });
   return at + 1;
 }
 
@@ -125,11 +134,15 @@ const Instruction* active_mask(Warp& warp, const Instruction* at) {
 
 // elect: the lowest member is the leader.
 const Instruction* elect(Warp& warp, const Instruction* at) {
-  u32 members = 0;
-  if (!is_together(warp, at, members)) return await_lanes(warp, at);
-  const auto first = static_cast<u32>(__builtin_ctz(members != 0 ? members : warp.mask));
-  if (at->dst != kNoRow) write_lanes<u32>(warp, at->dst, [&](int) { return first; });
-  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), 1u << first);
+  Teams teams;
+  if (!assemble(warp, at, teams)) return await_lanes(warp, at);
+  const auto leader = [](const Team& team) {
+    return static_cast<u32>(__builtin_ctz(team.members != 0 ? team.members : team.lanes));
+  };
+  if (at->dst != kNoRow) write_teams<u32>(warp, at->dst, teams, leader);
+  u32 leaders = 0;
+  for (const Team& team : teams.list()) leaders |= 1u << leader(team);
+  if (at->immediate != kNoRow) set_predicate(warp, static_cast<std::int32_t>(at->immediate), leaders);
   return at + 1;
 }
 
