@@ -2,6 +2,7 @@
 // handles it has given out. A handle is never freed, so a stale one is an error and not a crash.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@
 struct nvmlDevice_st {
   nvmlDevice_t gpu = nullptr;  // itself, or the GPU of the MIG device
   std::unique_ptr<softgpu::DeviceView> view;
+  std::atomic<bool> damage_told = false;
 
   const softgpu::Part& part() const { return view->part(); }
   const softgpu::Profile& profile() const { return part().profile; }
@@ -71,7 +73,9 @@ class NvmlState {
 
  private:
   NvmlState(Machine machine, Clients clients) : machine_(std::move(machine)), clients_(clients) {}
+  // open_once(), and again where a damaged state is to be made anew (state_folder.h).
   static Result<NvmlState*> open();
+  static Result<NvmlState*> open_once();
 
   Machine machine_;
   Clients clients_;
