@@ -21,8 +21,8 @@ namespace softgpu {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using testing::Child;
+using ::testing::HasSubstr;
 using testing::kSmall;
 using testing::open_client;
 using testing::TemporaryHome;
@@ -77,8 +77,8 @@ bool watch_machine() {
   return elsewhere([] { return testing::Observer().view->damage().empty(); });
 }
 
-constexpr const char* kFiles[] = {"machine", "clients", "slots", "shares", "share_locks", "device0.control",
-                                  "device0.memory"};
+constexpr const char* kFiles[] = {"machine",     "clients",         "slots",         "shares",
+                                  "share_locks", "device0.control", "device0.memory"};
 
 class HostileFile : public ::testing::TestWithParam<const char*> {
  protected:
