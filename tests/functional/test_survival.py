@@ -128,10 +128,13 @@ def test_two_nodes_on_one_folder_are_refused_and_the_first_serves_on(start_node)
     for name in ("before", "after"):
         node.deploy(name, MISBEHAVE)
     assert node.invoke("before")[0] == 200
+    sockets = sorted((node.state / "instances/run").iterdir())
+    assert sockets
     with pytest.raises(NodeFailed) as refused:
         start_node(keep_state=True)
     assert str(node.process.pid) in str(refused.value)
     assert node.call("GET", "/healthz")[0] == 200
+    assert sorted((node.state / "instances/run").iterdir()) == sockets
     assert [node.invoke(name)[0] for name in ("before", "after")] == [200, 200]
 
 
