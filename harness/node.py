@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+STOP_PATIENCE_S = 120
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -41,7 +42,7 @@ class Node:
                                         stderr=self.log_path.open("w"))
         self.host, self.port = self._wait_until_listening()
 
-    def _wait_until_listening(self, timeout=20):
+    def _wait_until_listening(self, timeout=120):
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline and self.process.poll() is None:
             found = re.search(r"listening on ([0-9.]+):(\d+)", self.log_path.read_text())
@@ -63,10 +64,10 @@ class Node:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(30)
+            return self.process.wait(STOP_PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise NodeFailed(f"the node did not stop within 30 s; its log:\n{self.log_path.read_text()}") from None
+            raise NodeFailed(f"the node did not stop within {STOP_PATIENCE_S} s; its log:\n{self.log_path.read_text()}") from None
 
     def kill(self):
         """kill -9."""

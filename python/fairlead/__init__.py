@@ -1,7 +1,7 @@
 """Fairlead from Python: a client of a node, and ways to write kernel tasks.
 
     import fairlead
-    client = fairlead.Client("http://127.0.0.1:9100")
+    client = fairlead.Client("http://127.0.0.1:9001")
     client.invoke("hello", b"{}")            # any function
     client.objects.put("weights/w", array)   # immutable objects
 

@@ -1,11 +1,16 @@
-"""A node's HTTP interface (docs/api.md). Standard library only; one connection per client, reopened when it was closed.
-A client belongs to one thread at a time."""
+"""A node's HTTP interface (docs/api.md). Standard library only; one connection per client, reopened when it was closed, and
+after every failure: a timeout or a refused argument costs one call and not the client. A client belongs to one thread at a
+time.
+
+What fails on its way is sent again once, if a second run cannot follow from it: reads, writes of a whole thing, and
+invocations, which carry an id by which the node knows a repeat. Everything else is the caller's to repeat."""
 
 import base64
 import http.client
 import io
 import json
 import pathlib
+import select
 import tempfile
 import urllib.parse
 import uuid
@@ -21,6 +26,8 @@ from fairlead.objects import ObjectRef, Objects
 INLINE_LIMIT = 1 << 20        # larger arrays of a call travel as objects; a node takes 4 MiB inline
 BUNDLE_LIMIT = 16 << 20       # constants beyond this are put as objects of their own
 REQUEST_LIMIT = 32 << 20      # of modules and constants of a one-off request
+REPEAT_ID = "amz-sdk-invocation-id"  # a node runs the invocations that have the same one once
+REPEATABLE = ("GET", "HEAD", "PUT")
 TEMPORARY_LIFETIME_S = 600    # of objects that a call made, should the client die before it deletes them
 
 
@@ -51,18 +58,35 @@ class Client:
         return response.headers, data
 
     def _exchange(self, method, path, body, headers):
-        for attempt in range(2):
-            fresh = self._connection.sock is None
-            try:
-                self._connection.request(method, path, body=body, headers=headers)
-                response = self._connection.getresponse()
-                return response, response.read()
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                # An idle connection that the node has closed: the request did not arrive.
-                self._connection.close()
-                if fresh or attempt:
-                    raise
-        raise AssertionError("unreachable")
+        self._drop_closed_connection()
+        reused = self._connection.sock is not None
+        try:
+            return self._exchange_once(method, path, body, headers)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # The node may have closed the idle connection, or have died with the request: who knows.
+            if not reused or not (method in REPEATABLE or REPEAT_ID in headers):
+                raise
+        return self._exchange_once(method, path, body, headers)
+
+    def _exchange_once(self, method, path, body, headers):
+        """Whatever happens, the connection is ready for the next request or closed."""
+        try:
+            self._connection.request(method, path, body=body, headers=headers)
+            response = self._connection.getresponse()
+            return response, response.read()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _drop_closed_connection(self):
+        """Nothing is expected on an idle connection: what can be read there is its end."""
+        socket = self._connection.sock
+        if socket is None:
+            return
+        readable = select.poll()
+        readable.register(socket, select.POLLIN | select.POLLHUP | select.POLLERR)
+        if readable.poll(0):
+            self._connection.close()
 
     def close(self):
         self._connection.close()
@@ -76,9 +100,11 @@ class Client:
     # ---- functions
 
     def invoke(self, name, payload=b"", event=False, headers=None):
-        """The response's bytes. event=True: accepted and safely stored means done."""
-        more = {"X-Amz-Invocation-Type": "Event"} if event else {}
-        answered, data = self.request("POST", f"{_function(name)}/invocations", payload, {**more, **(headers or {})})
+        """The response's bytes. payload: bytes, a text, or a document that becomes JSON. event=True: accepted and safely
+        stored means done; such a call is not repeated, because the node would run it twice."""
+        more = {"X-Amz-Invocation-Type": "Event"} if event else {REPEAT_ID: str(uuid.uuid4())}
+        answered, data = self.request("POST", f"{_function(name)}/invocations", _payload(payload),
+                                      {**more, **(headers or {})})
         if answered.get("X-Amz-Function-Error"):
             raise FunctionError(data)
         return data
@@ -154,7 +180,8 @@ class Client:
             wire.encode_request(text, files, call, timeout_seconds)))
 
     def _request_task(self, body):
-        answered, data = self.request("POST", "/v1/ktasks", body, {"Content-Type": wire.CONTENT_TYPE})
+        answered, data = self.request("POST", "/v1/ktasks", body,
+                                      {"Content-Type": wire.CONTENT_TYPE, REPEAT_ID: str(uuid.uuid4())})
         if answered.get("X-Amz-Function-Error"):
             raise FunctionError(data)
         return data
@@ -230,6 +257,15 @@ class _BinaryCall:
         spec = self.buffers[name]
         data = self.client.objects.get(value) if isinstance(value, str) else value
         return to_array(data, spec["type"], spec["shape"]) if "type" in spec else bytes(data)
+
+
+def _payload(payload):
+    """What travels. Of a type that is neither bytes nor text nor JSON: TypeError, before anything is sent."""
+    if isinstance(payload, str):
+        return payload.encode()
+    if isinstance(payload, (bytes, bytearray, memoryview)):
+        return payload
+    return json.dumps(payload).encode()
 
 
 def _function(name):

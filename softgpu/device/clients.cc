@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
@@ -9,6 +10,7 @@
 #include "softgpu/device/files.h"
 #include "softgpu/device/futex.h"
 #include "softgpu/device/private_descriptors.h"
+#include "softgpu/device/shared_events.h"
 
 namespace softgpu {
 namespace {
@@ -50,22 +52,40 @@ Result<Clients> Clients::open(const Machine& machine) {
   auto* table = static_cast<Table*>(*mapping);
   const auto slots = open_file(machine.path("slots"));
   if (!slots) return failure(slots.error());
+  if (const auto made = SharedEvents::make(machine); !made) return failure(made.error());
   auto shares = Shares::open(machine);
   if (!shares) return failure(shares.error());
   return Clients(table, *slots, machine.path("slots"), std::move(*shares));
 }
 
+// A container's processes see one another's pids, and of other containers' processes none.
+Result<std::uint32_t> Clients::slots_to_take() const {
+  struct stat slots = {};
+  const bool shared = ::fstat(slots_, &slots) == 0 && (slots.st_mode & S_IWGRP) != 0;
+  if (!shared || slots.st_uid == ::geteuid()) return kMaxClients;
+  std::uint32_t own = 0;
+  for (std::uint32_t slot = 0; slot < kMaxClients; ++slot) {
+    if (table_->rows[slot].generation.load() == 0) continue;  // was never taken
+    if (holder_of_byte(slot).alive && holder_of_byte(kMaxClients + slot).pid > 0) ++own;
+  }
+  if (own < kMostOfContainer) return kMaxClients - kOwnersSlots;
+  return failure("this container has " + std::to_string(own) + " client processes of the machine, it may have " +
+                 std::to_string(kMostOfContainer) + "; end some of them");
+}
+
 Result<Owner> Clients::join() {
+  const auto slot_count = slots_to_take();
+  if (!slot_count) return failure(slot_count.error());
   const PrivateDescriptors::NoFork no_fork;
   const auto descriptor = open_file(path_);
   if (!descriptor) return failure(descriptor.error());
   std::uint32_t slot = 0;
   struct flock lock = byte_lock(slot);
-  while (slot < kMaxClients && ::fcntl(*descriptor, F_OFD_SETLK, &lock) != 0) lock = byte_lock(++slot);
-  const bool kept = slot < kMaxClients && keep_by_mapping(*descriptor);
+  while (slot < *slot_count && ::fcntl(*descriptor, F_OFD_SETLK, &lock) != 0) lock = byte_lock(++slot);
+  const bool kept = slot < *slot_count && keep_by_mapping(*descriptor);
   ::close(*descriptor);
-  if (slot == kMaxClients) {
-    return failure("the machine has " + std::to_string(kMaxClients) + " client processes, the most it can have");
+  if (slot == *slot_count) {
+    return failure("the machine has " + std::to_string(*slot_count) + " client processes, the most it can have");
   }
   if (!kept) return failure("cannot map " + path_ + ": the process has too many mappings (vm.max_map_count)");
   struct flock pid = byte_lock(kMaxClients + slot);  // after close(), which would drop it
@@ -92,6 +112,16 @@ bool Clients::alive(Owner owner) const {
   if (owner.slot >= kMaxClients) return false;  // a damaged word
   // The generation is read after the lock: a new owner locks first and raises the generation afterwards.
   return holder_of_byte(owner.slot).alive && table_->rows[owner.slot].generation.load() == owner.generation;
+}
+
+std::string Clients::damage() const {
+  if (table_->magic != kMagic || table_->ever_checkpointed.load() > 1) return path_ + ": the client table is damaged";
+  for (const ClientRow& row : table_->rows) {
+    if (row.generation.load() > Owner::kGenerationMask || row.shares.load() > 1) {
+      return path_ + ": a row of the client table is damaged";
+    }
+  }
+  return "";
 }
 
 ClientRow& Clients::row(Owner owner) const {

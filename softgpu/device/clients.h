@@ -38,11 +38,17 @@ struct ClientRow {
 
 class Clients {
  public:
+  // In a folder that is shared with a group (files.h), slots that its members leave to the owner, and the most that the
+  // members of one container (one pid namespace) may have. Both bind who takes slots by join(), not who locks bytes of
+  // the file by hand.
+  static constexpr std::uint32_t kOwnersSlots = 64;
+  static constexpr std::uint32_t kMostOfContainer = 64;
+
   // Opens the client table of `machine`, creating it when absent.
   static Result<Clients> open(const Machine& machine);
 
-  // Takes a free slot for this process. Call once per process. Error: all slots are taken, or the process has too many
-  // descriptors or mappings.
+  // Takes a free slot for this process. Call once per process. Error: all slots are taken, or as many as this container
+  // may have, or the process has too many descriptors or mappings.
   Result<Owner> join();
 
   // Whether the process that `owner` names still lives. Thread-safe; one system call.
@@ -55,6 +61,9 @@ class Clients {
     int pid = 0;
   };
   std::optional<Live> live(std::uint32_t slot) const;
+
+  // Why the table cannot be what this library wrote, empty when it can.
+  std::string damage() const;
 
   // REQUIRES: a slot below kMaxClients.
   ClientRow& row(Owner owner) const;
@@ -78,6 +87,8 @@ class Clients {
     int pid = 0;
   };
   Holder holder_of_byte(std::uint32_t byte) const;
+  // Slots that join() may give this process; the reason when there is none.
+  Result<std::uint32_t> slots_to_take() const;
 
   Table* table_;
   int slots_;  // holds the record lock of the pid; never closed

@@ -1,5 +1,6 @@
 #include "softgpu/device/device.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +8,10 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "softgpu/device/files.h"
+#include "softgpu/device/mapping_guard.h"
 #include "softgpu/device/time/trace.h"
 
 namespace softgpu {
@@ -46,10 +49,42 @@ Result<Control*> map_control(const std::string& files, std::uint64_t pages) {
   return static_cast<Control*>(*mapping);
 }
 
+// The file of a part's memory, sparse and of its full size. The caller owns the descriptor.
+Result<int> open_memory(const Part& part) {
+  const std::string path = part.memory_files + ".memory";
+  const auto file = open_file(path);
+  if (!file) return file;
+  const std::uint64_t size = part.page_count() * kPageBytes * kPlacesPerPage;
+  struct stat info = {};
+  const bool sized = ::fstat(*file, &info) == 0 && static_cast<std::uint64_t>(info.st_size) == size;
+  if (sized || ::ftruncate(*file, static_cast<off_t>(size)) == 0) return file;
+  const std::string error = std::strerror(errno);
+  ::close(*file);
+  return failure("cannot size " + path + " to " + std::to_string(size >> 20) + " MiB: " + error);
+}
+
+bool is_possible(std::uint32_t packed_owner) {
+  return Owner::unpack(packed_owner).slot < kMaxClients;
+}
+
+// Why the words of `control` cannot be right, empty when they can.
+std::string damage_of(const Control& control, std::uint64_t pages) {
+  if (control.magic != Control::kMagic || control.page_count != pages) return "its head is damaged";
+  if (control.activity_count.load() > kMaxClients || control.places_used.load() > pages * kPlacesPerPage) {
+    return "it counts more than there can be";
+  }
+  if (!is_possible(control.turn_holder.load()) || !is_possible(control.lock.load())) return "no such process holds it";
+  if (control.lost.load() > 1 || control.hung.load() > 1) return "a fault's word is none";
+  return "";
+}
+
 }  // namespace
 
 // Of a whole GPU the three are one file.
 Result<std::unique_ptr<DeviceView>> DeviceView::open(const Clients& clients, const Part& part) {
+  const auto file = open_memory(part);
+  if (!file) return failure(file.error());
+  ::close(*file);
   const auto gpu = map_control(part.gpu_files, part.gpu_page_count);
   if (!gpu) return failure(gpu.error());
   if (!part.mig) return std::unique_ptr<DeviceView>(new DeviceView(part, **gpu, **gpu, **gpu, clients));
@@ -58,6 +93,17 @@ Result<std::unique_ptr<DeviceView>> DeviceView::open(const Clients& clients, con
   const auto compute = map_control(part.compute_files, 0);
   if (!compute) return failure(compute.error());
   return std::unique_ptr<DeviceView>(new DeviceView(part, **gpu, **memory, **compute, clients));
+}
+
+std::string DeviceView::damage() const {
+  const std::uint64_t pages = part_.page_count();
+  const std::uint64_t gpu_pages = part_.gpu_page_count;
+  for (const auto& [control, count] :
+       {std::pair{&gpu_, gpu_pages}, {&memory_, pages}, {&compute_, part_.mig ? std::uint64_t{0} : pages}}) {
+    if (std::string damage = damage_of(*control, count); !damage.empty()) return part_.uuid_text() + ": " + damage;
+  }
+  if (mapping_lost()) return "a file of the state folder was cut short";
+  return clients_.damage();
 }
 
 BusyMeter::Sample DeviceView::sample() const {
@@ -77,15 +123,9 @@ Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clien
                                              const Part& part, const ClientShare& share) {
   auto view = DeviceView::open(clients, part);
   if (!view) return failure(view.error());
-  const std::string path = part.memory_files + ".memory";
-  const auto memory_file = open_file(path);
+  const auto memory_file = open_memory(part);
   if (!memory_file) return failure(memory_file.error());
-  const std::uint64_t capacity = part.page_count() * kPageBytes;
-  const std::uint64_t size = capacity * kPlacesPerPage;  // sparse
-  if (::ftruncate(*memory_file, static_cast<off_t>(size)) != 0) {
-    return failure("cannot size " + path + " to " + std::to_string(size >> 20) + " MiB: " + std::strerror(errno));
-  }
-  auto window = Window::reserve(capacity, *memory_file);
+  auto window = Window::reserve(part.page_count() * kPageBytes, *memory_file);
   if (!window) return failure(window.error());
   return std::unique_ptr<Device>(
       new Device(machine, clients, self, share, std::move(*view), std::move(*window), *memory_file));
@@ -101,7 +141,7 @@ Device::Device(const Machine& machine, const Clients& clients, Owner self, const
       memory_lock_(view_->memory().lock, clients, self),
       compute_lock_(view_->control().lock, clients, self),
       activity_(view_->control(), compute_lock_, clients, self, share),
-      pool_(view_->memory(), clients, memory_file, most_pages(share)),
+      pool_(view_->memory(), view_->part().page_count(), clients, memory_file, most_pages(share)),
       turn_(view_->control(), compute_lock_, clients, self, slice_ns(machine, view_->index()),
             [this](bool held) { trace_sms(index(), held ? sms() * 1000 : 0, monotonic_ns()); }),
       window_(std::move(window)) {}
@@ -113,7 +153,7 @@ std::uint64_t Device::total_bytes() const {
 
 std::uint64_t Device::free_bytes() const {
   const PageUse use = pool_.use();
-  const std::uint64_t free = (pool_.page_count() - use.total) * kPageBytes;
+  const std::uint64_t free = (pool_.page_count() - std::min(pool_.page_count(), use.total)) * kPageBytes;
   if (share_.memory_limit == 0) return free;
   const std::uint64_t own = use.by_slot[self_.slot] * kPageBytes;
   return std::min(free, share_.memory_limit - std::min(own, share_.memory_limit));

@@ -30,6 +30,7 @@ std::string device_file(const Machine& machine, unsigned device, std::string_vie
 // The shared state of a device, for reading: what NVML and the tools need.
 class DeviceView {
  public:
+  // Makes the device's files where they are absent, its memory's too: the members of a shared folder's group cannot.
   static Result<std::unique_ptr<DeviceView>> open(const Clients& clients, const Part& part);
   // The whole GPU.
   static Result<std::unique_ptr<DeviceView>> open(const Machine& machine, const Clients& clients, unsigned index) {
@@ -41,14 +42,17 @@ class DeviceView {
   // Turn, users and statistics; the page table is another's when the device is a MIG compute instance.
   Control& control() const { return compute_; }
   Control& memory() const { return memory_; }
-  std::uint64_t total_bytes() const { return memory_.page_count * kPageBytes; }
-  PageUse use() const { return PagePool(memory_, clients_, -1).use(); }
+  std::uint64_t total_bytes() const { return part_.page_count() * kPageBytes; }
+  PageUse use() const { return PagePool(memory_, part_.page_count(), clients_, -1).use(); }
   Users users() const { return Users(compute_, clients_); }
   BusyMeter meter() const { return BusyMeter(compute_); }
   // Of the whole GPU.
   Faults faults() const { return Faults(gpu_); }
   // The use of the last second.
   BusyMeter::Sample sample() const;
+  // Why the shared state cannot be what this library wrote, empty when it can: a file was cut short, or a word has a value
+  // that no process stores. Words that are possible and wrong are not seen. Thread-safe.
+  std::string damage() const;
 
  private:
   DeviceView(Part part, Control& gpu, Control& memory, Control& compute, const Clients& clients)

@@ -12,7 +12,7 @@ namespace {
 constexpr int kPatienceMs = 20;
 
 PagePool pool_of(const DeviceView& view, const Clients& clients) {
-  return {view.memory(), clients, -1};
+  return {view.memory(), view.part().page_count(), clients, -1};
 }
 
 // Every part of the machine that a process can use.

@@ -47,6 +47,10 @@ struct SharedEvents::Table {
   Row rows[kMaxSharedEvents];
 };
 
+Status SharedEvents::make(const Machine& machine) {
+  return make_table(machine.path("events"), kMagic, sizeof(Table));
+}
+
 Result<SharedEvents> SharedEvents::open(const Machine& machine, const Clients& clients, Owner self) {
   const auto mapping = map_table(machine.path("events"), kMagic, sizeof(Table));
   if (!mapping) return failure(mapping.error());

@@ -32,6 +32,8 @@ class SharedEvents {
     std::uint32_t use = 0;
   };
 
+  // Makes the table of `machine` where it is absent, for processes that may not: members of a shared folder's group.
+  static Status make(const Machine& machine);
   // Opens the table of `machine`, creating it when absent. `clients` outlives it.
   static Result<SharedEvents> open(const Machine& machine, const Clients& clients, Owner self);
 

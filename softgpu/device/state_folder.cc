@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "softgpu/device/files.h"
 #include "softgpu/device/key_value.h"
@@ -33,7 +35,7 @@ std::optional<std::string> state_version(const std::string& home) {
 }
 
 bool state_in_use(const std::string& home) {
-  const int slots = ::open((home + "/slots").c_str(), O_RDWR | O_CLOEXEC);
+  const int slots = ::open((home + "/slots").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (slots < 0) return false;
   struct flock lock = {};  // of the whole file
   lock.l_type = F_WRLCK;
@@ -44,10 +46,15 @@ bool state_in_use(const std::string& home) {
   return used;
 }
 
+bool renews_damaged_state() {
+  const char* choice = std::getenv("SOFTGPU_DAMAGED");
+  return choice != nullptr && std::string_view(choice) == "renew";
+}
+
 void clear_state(const std::string& home) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(home, error)) {
-    if (is_state_file(entry.path().filename())) std::filesystem::remove(entry.path(), error);
+    if (is_state_file(entry.path().filename())) std::filesystem::remove_all(entry.path(), error);
   }
 }
 

@@ -24,6 +24,10 @@ std::optional<std::string> state_version(const std::string& home);
 // Whether a living process has a client slot, of whatever version it is.
 bool state_in_use(const std::string& home);
 
+// $SOFTGPU_DAMAGED is `renew`: who opens a machine to watch it (NVML) makes a damaged one anew, if nobody uses it. A node
+// of functions wants this, because its functions can damage what they share; for everybody else damage is an error.
+bool renews_damaged_state();
+
 // Removes the files that this library writes, and no others: a wrong $SOFTGPU_HOME must not cost anybody's own.
 void clear_state(const std::string& home);
 

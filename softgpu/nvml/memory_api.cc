@@ -1,4 +1,5 @@
 // Memory: sizes, use, and the errors it has not had.
+#include <algorithm>
 #include <bit>
 #include <set>
 
@@ -19,11 +20,13 @@ struct MemoryUse {
 // Of a GPU in MIG mode: what its GPU instances use. Compute instances of one share its memory, which counts once.
 MemoryUse memory_of(nvmlDevice_t device) {
   MemoryUse use = {device->view->total_bytes(), device->view->use().total * kPageBytes};
+  use.used = std::min(use.used, use.total);  // pages that others claim in the table, rightly or not
   if (device->is_mig()) return use;
   std::set<unsigned> counted;
   for (const nvmlDevice_t mig : softgpu::mig_devices_of(device)) {
     if (counted.insert(mig->part().mig->gpu_instance).second) use.used += mig->view->use().total * kPageBytes;
   }
+  use.used = std::min(use.used, use.total);
   return use;
 }
 

@@ -7,6 +7,8 @@
 #include <ctime>
 #include <mutex>
 
+#include "softgpu/device/state_folder.h"
+
 namespace softgpu {
 namespace {
 
@@ -29,7 +31,39 @@ bool contains(const Items& items, Handle handle) {
 
 }  // namespace
 
+namespace {
+
+// The damage is told once for each device: monitors ask several times a second.
+bool is_damaged(nvmlDevice_t device) {
+  const std::string damage = device->view->damage();
+  if (damage.empty()) return false;
+  if (!device->damage_told.exchange(true)) {
+    std::fprintf(stderr, "softgpu: the shared state is damaged: %s; end its processes and run `softgpu reset`\n",
+                 damage.c_str());
+  }
+  return true;
+}
+
+// Every error that a damaged file causes ends in this advice.
+bool is_damage(const std::string& error) {
+  return error.find("run `softgpu reset`") != std::string::npos;
+}
+
+}  // namespace
+
 Result<NvmlState*> NvmlState::open() {
+  auto opened = open_once();
+  if (opened || !renews_damaged_state() || !is_damage(opened.error())) return opened;
+  const std::string home = machine_home();
+  if (!state_in_use(home)) {
+    std::fprintf(stderr, "softgpu: %s; nobody uses %s, so it is made anew\n", opened.error().c_str(), home.c_str());
+    clear_state(home);
+    return open_once();
+  }
+  return failure(opened.error() + "; it is not made anew because processes use it");
+}
+
+Result<NvmlState*> NvmlState::open_once() {
   auto machine = open_machine();
   if (!machine) return failure(machine.error());
   auto clients = Clients::open(*machine);
@@ -41,6 +75,9 @@ Result<NvmlState*> NvmlState::open() {
     auto device = std::make_unique<nvmlDevice_st>();
     device->gpu = device.get();
     device->view = std::move(*view);
+    if (const std::string damage = device->view->damage(); !damage.empty()) {
+      return failure(damage + "; run `softgpu reset`");
+    }
     state->gpus_.push_back(std::move(device));
   }
   return state.release();
@@ -81,7 +118,10 @@ nvmlDevice_t NvmlState::mig_device(nvmlDevice_t gpu, const Part& part) {
   }
   auto view = DeviceView::open(clients_, part);
   if (!view) return nullptr;
-  return &mig_devices_.emplace_back(nvmlDevice_st{gpu, std::move(*view)});
+  nvmlDevice_st& made = mig_devices_.emplace_back();
+  made.gpu = gpu;
+  made.view = std::move(*view);
+  return &made;
 }
 
 nvmlGpuInstance_t NvmlState::gpu_instance(nvmlDevice_t gpu, unsigned id) {
@@ -122,7 +162,7 @@ nvmlReturn_t check_device(nvmlDevice_t device) {
   NvmlState* state = NvmlState::get();
   if (state == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (!state->knows(device)) return NVML_ERROR_INVALID_ARGUMENT;
-  if (device->view->faults().lost()) return NVML_ERROR_GPU_IS_LOST;
+  if (is_damaged(device) || device->view->faults().lost()) return NVML_ERROR_GPU_IS_LOST;
   if (!device->is_mig()) return NVML_SUCCESS;
   std::optional<GpuSettings> settings;
   SOFTGPU_NVML_TRY(settings_of(device, settings));

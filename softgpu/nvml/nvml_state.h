@@ -2,6 +2,7 @@
 // handles it has given out. A handle is never freed, so a stale one is an error and not a crash.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -42,6 +43,7 @@ struct nvmlDevice_st {
   nvmlDevice_t gpu = nullptr;  // itself, or the GPU of the MIG device
   std::unique_ptr<softgpu::DeviceView> view;
   std::unique_ptr<softgpu::UseHistory> history = std::make_unique<softgpu::UseHistory>();
+  std::atomic<bool> damage_told = false;
 
   const softgpu::Part& part() const { return view->part(); }
   const softgpu::Profile& profile() const { return part().profile; }
@@ -88,7 +90,9 @@ class NvmlState {
 
  private:
   NvmlState(Machine machine, Clients clients) : machine_(std::move(machine)), clients_(clients) {}
+  // open_once(), and again where a damaged state is to be made anew (state_folder.h).
   static Result<NvmlState*> open();
+  static Result<NvmlState*> open_once();
 
   Machine machine_;
   Clients clients_;

@@ -1,9 +1,69 @@
 #include "cli/cli.h"
 
 #include <algorithm>
+#include <numeric>
 #include <ostream>
+#include <string_view>
+#include <utility>
 
 namespace fairlead::cli {
+namespace {
+
+// How many letters have to be put in, left out or replaced to make `to` of `from`.
+std::size_t letter_changes(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// The first word that is neither an option nor the value of one of those that come before the command.
+std::string first_word(const std::vector<std::string>& args) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& word = args[i];
+    if (!word.starts_with('-')) return word;
+    if (word == "--endpoint" || word == "--config") ++i;
+  }
+  return "";
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+bool is_command(const CLI::App& app, const std::string& word) {
+  const std::vector<const CLI::App*> commands = commands_of(app);
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* one) { return one->get_name() == word; });
+}
+
+// The command that is fewest changes of a letter away; empty when none is near.
+std::string nearest_command(const CLI::App& app, const std::string& word) {
+  std::string nearest;
+  std::size_t fewest = 3;  // two letters may differ
+  for (const CLI::App* command : commands_of(app)) {
+    const std::size_t changes = letter_changes(word, command->get_name());
+    if (changes >= fewest) continue;
+    fewest = changes;
+    nearest = command->get_name();
+  }
+  return nearest;
+}
+
+// What to say of a command that there is none of.
+std::string no_such_command(const CLI::App& app, const std::string& word) {
+  const std::string nearest = nearest_command(app, word);
+  return "fairlead: '" + word + "' is no command" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+         "\nTry 'fairlead --help'.\n";
+}
+
+}  // namespace
 
 Cli::Cli(std::istream& in, std::ostream& out, std::ostream& err)
     : in_(in), out_(out), err_(err), app_("Fairlead: serverless functions on shared GPUs", "fairlead") {
@@ -14,6 +74,7 @@ Cli::Cli(std::istream& in, std::ostream& out, std::ostream& err)
       ->envname("FAIRLEAD_ENDPOINT")
       ->capture_default_str();
   app_.add_flag("--json", json_, "Print JSON instead of text");
+  app_.set_version_flag("--version", "fairlead " FAIRLEAD_VERSION, "Print the version and exit");
   app_.set_config("--config", "", "TOML file with defaults for these options; those of serve in a section [serve]");
   app_.allow_config_extras(CLI::config_extras_mode::error);
   app_.footer(kExitStatusHelp);
@@ -37,11 +98,15 @@ CLI::App& Cli::add_group(const std::string& name, const std::string& description
 }
 
 int Cli::run(std::vector<std::string> args) {
+  const std::string word = first_word(args);
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {
     app_.parse(args);
   } catch (const CLI::ParseError& error) {
-    return report_usage(error);
+    const bool is_mistake = error.get_exit_code() != 0 && !word.empty() && !is_command(app_, word);
+    if (!is_mistake) return report_usage(error);
+    err_ << no_such_command(app_, word);
+    return kUsage;
   }
   const CLI::App* chosen = app_.get_subcommands().front();
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
@@ -49,7 +114,7 @@ int Cli::run(std::vector<std::string> args) {
 }
 
 int Cli::report_usage(const CLI::ParseError& error) {
-  if (error.get_exit_code() == 0) {  // --help
+  if (error.get_exit_code() == 0) {  // --help, --version
     app_.exit(error, out_, err_);
     return kOk;
   }

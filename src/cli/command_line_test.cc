@@ -46,7 +46,17 @@ TEST(CommandLine, MistakesAreUsageErrorsOnStderr) {
   EXPECT_THAT(run_cli({"invoke", "f", "-d", "x", "-p", "y"}).err, AllOf(HasSubstr("--data"), HasSubstr("--payload")));
 }
 
+TEST(CommandLine, MistypedCommandIsNamedWithTheOneThatWasMeant) {
+  EXPECT_EQ(run_cli({"stauts"}).err,
+            "fairlead: 'stauts' is no command; did you mean 'status'?\nTry 'fairlead --help'.\n");
+  EXPECT_EQ(run_cli({"--endpoint", "http://127.0.0.1:1", "frobnicate", "status"}).err,
+            "fairlead: 'frobnicate' is no command\nTry 'fairlead --help'.\n");
+  EXPECT_EQ(run_cli({"--json", "invok", "f"}).status, kUsage);
+}
+
 TEST(CommandLine, VersionIsTextOrJson) {
+  EXPECT_EQ(run_cli({"--version"}).out, run_cli({"version"}).out);
+  EXPECT_EQ(run_cli({"--version"}).status, kOk);
   EXPECT_THAT(run_cli({"version"}).out, testing::MatchesRegex("fairlead [0-9.]+\n"));
   EXPECT_TRUE(Json::parse(run_cli({"version", "--json"}).out).contains("version"));
 }

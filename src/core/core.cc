@@ -157,18 +157,17 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
 Status Core::State::admit(FlowId flow) const {
   if (draining) return fail(Errc::kUnavailable, "the node is draining and accepts no invocations");
   const Function* function = functions.find(flow);
-  if (function == nullptr) return fail(Errc::kNotFound, "flow {} is no function of this node", flow.value());
+  if (function == nullptr) return fail(Errc::kNotFound, "the function is none of this node's; deploy it");
   if (function->spec.max_concurrency == 0u) {
-    return fail(Errc::kResourceExhausted, "reserved concurrency of flow {} is 0; raise it to invoke", flow.value());
+    return fail(Errc::kResourceExhausted, "the function's reserved concurrency is 0; raise it to invoke");
   }
   if (queued() >= options.queue_limit) {
     return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
                 queued(), options.queue_limit);
   }
   if (queued(flow) >= options.queue_limit_per_flow) {
-    return fail(Errc::kResourceExhausted,
-                "{} invocations of flow {} are queued, queue_limit_per_flow is {}; retry later", queued(flow),
-                flow.value(), options.queue_limit_per_flow);
+    return fail(Errc::kResourceExhausted, "{} invocations of the function are queued, the limit is {}; retry later",
+                queued(flow), options.queue_limit_per_flow);
   }
   return {};
 }

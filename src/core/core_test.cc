@@ -229,7 +229,7 @@ TEST_F(CoreTest, FullQueuesRefuseAndSayWhichLimit) {
   add(kA);
   add(kB);
   for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);  // one is dispatched, two wait
-  EXPECT_EQ(refusal(4, kA), "2 invocations of flow 1 are queued, queue_limit_per_flow is 2; retry later");
+  EXPECT_EQ(refusal(4, kA), "2 invocations of the function are queued, the limit is 2; retry later");
   arrive(5, kB);
   EXPECT_EQ(refusal(6, kB), "3 invocations are queued on the node, queue_limit is 3; retry later");
   EXPECT_EQ(core_->counters().rejected, 2u);
@@ -238,7 +238,7 @@ TEST_F(CoreTest, FullQueuesRefuseAndSayWhichLimit) {
 
 TEST_F(CoreTest, UnknownFunctionIsRefused) {
   use({});
-  EXPECT_EQ(refusal(1, kA), "flow 1 is no function of this node");
+  EXPECT_EQ(refusal(1, kA), "the function is none of this node's; deploy it");
 }
 
 TEST_F(CoreTest, ReservedConcurrencyLimitsWhatRunsAndZeroRefuses) {
@@ -249,7 +249,7 @@ TEST_F(CoreTest, ReservedConcurrencyLimitsWhatRunsAndZeroRefuses) {
   EXPECT_THAT(limit(kA, 2), ElementsAre("start instance=2 flow=1 gpu=1"));
   arrive(3, kA);
   EXPECT_THAT(limit(kA, 0), ElementsAre("complete invocation=3 cancelled"));
-  EXPECT_EQ(refusal(4, kA), "reserved concurrency of flow 1 is 0; raise it to invoke");
+  EXPECT_EQ(refusal(4, kA), "the function's reserved concurrency is 0; raise it to invoke");
 }
 
 TEST_F(CoreTest, WorkWaitsUntilThereIsAGpu) {
@@ -397,7 +397,7 @@ TEST_F(CoreTest, RemoveCompletesWhatWaitsAndLetsWhatRunsAnswer) {
   ready(1);
   EXPECT_THAT(remove(kA), ElementsAre("complete invocation=2 removed", "stop instance=2 function_changed",
                                       "complete invocation=3 removed"));
-  EXPECT_EQ(refusal(4, kA), "flow 1 is no function of this node");
+  EXPECT_EQ(refusal(4, kA), "the function is none of this node's; deploy it");
   EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success", "stop instance=1 function_changed"));
   EXPECT_TRUE(core_->drained());
 }

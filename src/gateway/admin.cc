@@ -1,5 +1,7 @@
 #include "gateway/admin.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <map>
 #include <memory>
@@ -176,12 +178,23 @@ json dead_letter_json(const DeadLetter& letter) {
           {"failed_ms", letter.failed_ms},   {"payload_base64", base64_encode(letter.payload)}};
 }
 
-// Up: 200. Draining: 503, so that load balancers look elsewhere.
+// What keeps every call from running: a line for each GPU when none serves.
+std::string obstacle(const NodeStatus& status) {
+  if (status.draining) return "draining\n";
+  std::string lines;
+  for (const GpuStatus& gpu : status.gpus) {
+    if (gpu.view.serves) return "";
+    lines += fmt::format("GPU {}: {}: {}\n", gpu.view.gpu.value(), gpu.state, gpu.reason);
+  }
+  return lines;
+}
+
+// Calls can run: 200. Else 503, so that load balancers look elsewhere.
 void health(NodeService& node, RouteCall call) {
-  const bool draining = node.status().draining;
-  call.exchange.respond({.status = draining ? 503u : 200u,
+  std::string why = obstacle(node.status());
+  call.exchange.respond({.status = why.empty() ? 200u : 503u,
                          .headers = {{"Content-Type", "text/plain"}},
-                         .body = draining ? "draining\n" : "ok\n"});
+                         .body = why.empty() ? "ok\n" : std::move(why)});
 }
 
 void function_log(NodeService& node, RouteCall call) {

@@ -64,6 +64,20 @@ TEST_F(Admin, HealthFollowsDraining) {
   EXPECT_EQ(405u, call("POST", "/healthz").response->status);
 }
 
+TEST_F(Admin, HealthSaysWhyNoGpuServes) {
+  GpuStatus gpu{.view = {.gpu = GpuId(1)}, .name = "V100", .uuid = "GPU-1"};
+  gpu.view.serves = false;
+  gpu.state = "repairing";
+  gpu.reason = "the device is lost";
+  node_.node_status.gpus = {gpu};
+  const FakeExchange none = call("GET", "/healthz");
+  EXPECT_EQ(503u, none.response->status);
+  EXPECT_EQ("GPU 1: repairing: the device is lost\n", none.response->body);
+  gpu.view.serves = true;
+  node_.node_status.gpus.push_back(gpu);
+  EXPECT_EQ(200u, call("GET", "/healthz").response->status) << "calls run on the other";
+}
+
 TEST_F(Admin, StatusShowsFlowsGpusAndInstances) {
   node_.node_status = sample_status();
   const json answer = call("GET", "/fairlead/v1/status").json();

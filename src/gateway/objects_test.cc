@@ -19,7 +19,7 @@ class ObjectRoutesTest : public GatewayTest {
   void wait_for(const FakeExchange& exchange) {
     while (!exchange.response) {
       node_.io.restart();
-      ASSERT_GT(node_.io.run_one_for(std::chrono::seconds(20)), 0u);
+      ASSERT_GT(node_.io.run_one_for(std::chrono::minutes(2)), 0u);
     }
   }
 };

@@ -129,6 +129,11 @@ void Connection::on_timeout() {
     if (!closed_) wait_for(Waiting::kTransfer);
     return;
   }
+  drop();
+}
+
+void Connection::drop() {
+  const auto self = shared_from_this();
   close();
   disconnect_slots();
 }

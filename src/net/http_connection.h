@@ -39,6 +39,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void start();
   void close();  // now; the handler hears nothing of it
+  // The same, and who waits for an answer is told that the client has gone.
+  void drop();
   // A timeout of the current wait passed.
   void on_timeout();
 

@@ -50,6 +50,8 @@ using Executor = boost::asio::io_context::executor_type;
 using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                                 boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
+// When there are as many connections as there may be, a request that has been arriving for longer makes room.
+constexpr auto kSlowRequest = std::chrono::seconds(2);
 // Out of descriptors: connections wait in the backlog until some are free.
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
@@ -145,7 +147,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   }
 
   void admit(int fd, const sockaddr_storage& peer) {
-    if (state_->connections >= state_->limits.connections) return turn_away(fd);
+    if (state_->connections >= state_->limits.connections && !make_room()) return turn_away(fd);
     if (peer.ss_family != AF_UNIX) {
       const int on = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -159,6 +161,21 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     }
     if (state_->connections == 0) start_ticking();
     std::make_shared<Connection>(state_, std::move(socket), is_local_peer(peer))->start();
+  }
+
+  // Closes a connection that does nothing for the node, the longest idle one first: who opens many and leaves them idle,
+  // or drips bytes into them, keeps nobody else out.
+  bool make_room() {
+    if (!state_->waiting_for_request.empty()) {
+      state_->waiting_for_request.front().close();
+      return true;
+    }
+    state_->now = monotonic_now();
+    if (state_->waiting_for_transfer.empty()) return false;
+    Connection& slowest = state_->waiting_for_transfer.front();
+    if (slowest.waiting_since() + kSlowRequest > state_->now) return false;
+    slowest.drop();
+    return true;
   }
 
   void turn_away(int fd) {

@@ -321,18 +321,52 @@ TEST_F(HttpServerTest, AHeldRequestDoesNotTimeOut) {
   EXPECT_THAT(client.receive(), EndsWith("patient"));
 }
 
-TEST_F(HttpServerTest, TurnsConnectionsAboveTheLimitAway) {
+TEST_F(HttpServerTest, TurnsConnectionsAboveTheLimitAwayWhereAllWaitForAnswers) {
   serve({.connections = 1});
   TestClient first(io_, address_);
-  first.send("GET /a HTTP/1.1\r\n\r\n");
-  first.receive();
+  first.send("GET /hold HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(wait_held(1));
   TestClient second(io_, address_);
   EXPECT_THAT(second.receive_until_closed(), StartsWith("HTTP/1.1 503"));
+  release("/hold", "answered");
+  EXPECT_THAT(first.receive(), EndsWith("answered"));
   first.close();
   ASSERT_TRUE(run_until(io_, [&] { return server_->connections() == 0; }));
   TestClient third(io_, address_);
   third.send("GET /b HTTP/1.1\r\n\r\n");
   EXPECT_THAT(third.receive(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, ConnectionsThatIdleMakeRoomTheOldestFirst) {
+  serve({.connections = 3});
+  TestClient oldest(io_, address_);
+  TestClient working(io_, address_);
+  working.send("GET /hold HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(wait_held(1));
+  TestClient younger(io_, address_);
+  younger.send("GET /a HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(younger.receive(), StartsWith("HTTP/1.1 200"));
+  TestClient newcomer(io_, address_);
+  newcomer.send("GET /b HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(newcomer.receive(), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(oldest.receive_until_closed(), "");
+  younger.send("GET /c HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(younger.receive(), StartsWith("HTTP/1.1 200"));
+  release("/hold", "kept");
+  EXPECT_THAT(working.receive(), EndsWith("kept"));
+}
+
+TEST_F(HttpServerTest, RequestsThatDripInMakeRoom) {
+  serve({.connections = 1});
+  TestClient dripping(io_, address_);
+  dripping.send("GET /never-comp");
+  ASSERT_TRUE(run_until(io_, [&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(run_until(io_, [&] {
+    TestClient other(io_, address_);
+    other.send("GET /a HTTP/1.1\r\nConnection: close\r\n\r\n");
+    return other.receive_until_closed().starts_with("HTTP/1.1 200");
+  }));
+  EXPECT_EQ(dripping.receive_until_closed(), "");
 }
 
 TEST_F(HttpServerTest, AHandlerCannotInjectHeaders) {

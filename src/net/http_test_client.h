@@ -17,7 +17,7 @@ namespace fairlead::net {
 // Turns the loop until `done` holds; false after ten seconds without it.
 template <typename Predicate>
 bool run_until(boost::asio::io_context& io, Predicate done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     io.restart();

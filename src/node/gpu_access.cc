@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "node/shared_folder.h"
+
 extern char** environ;
 
 namespace fairlead {
@@ -47,9 +49,10 @@ Result<GpuLibrary> software_gpu_library(std::string dir) {
   std::error_code error;
   const std::string home = configured != nullptr ? std::filesystem::absolute(configured, error).string()
                                                  : fmt::format("/dev/shm/softgpu-{}", static_cast<unsigned>(geteuid()));
-  std::filesystem::create_directories(home, error);
-  if (error) return fail(errno_error(error.value(), fmt::format("create the software GPU's folder {}", home)));
+  if (Status shared = share_with_functions(home); !shared) return fail(shared.error());
   setenv(kSoftwareGpuHome, home.c_str(), 1);
+  // Functions write the tables of a device, so a node must be able to start after they have damaged them.
+  setenv("SOFTGPU_DAMAGED", "renew", 0);
   return GpuLibrary{std::move(dir), {home}};
 }
 

@@ -50,7 +50,7 @@ struct GraphRunsTest : testing::Test {
   }
   void run_io() {
     if (node.io.stopped()) node.io.restart();
-    node.io.run_one_for(std::chrono::seconds(10));
+    node.io.run_one_for(std::chrono::minutes(2));
   }
   void answer(std::size_t call, Result<InvokeReply> reply = InvokeReply{.request_id = {}, .payload = "{}"}) {
     const auto done = std::move(node.held.at(call));

@@ -6,15 +6,18 @@
 #include <boost/asio/signal_set.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/log.h"
 #include "cuda/nvml.h"
 #include "gateway/gateway.h"
+#include "net/http_listener.h"
 #include "net/http_server.h"
 #include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
 #include "node/node.h"
+#include "store/state_lock.h"
 
 namespace fairlead {
 namespace {
@@ -150,15 +153,31 @@ Status make_state_dir(const std::string& dir) {
   return {};
 }
 
-// A running node and what stops it. The first signal drains, a second one or the drain deadline ends at once.
+// Before anything is started: a mistyped address is the command line's fault.
+Status check_addresses(const std::vector<std::string>& addresses) {
+  for (const std::string& address : addresses) {
+    if (const auto parsed = net::parse_socket_address(address); !parsed) {
+      return fail(parsed.error().code, "--listen: {}", parsed.error().message);
+    }
+  }
+  return {};
+}
+
+// A running node and what stops it. The first SIGTERM or SIGINT drains, a second one or the drain deadline ends at once.
 class Server {
  public:
   explicit Server(const ServeOptions& options)
-      : options_(options), signals_(io_, SIGTERM, SIGINT), drain_deadline_(io_) {}
+      : options_(options), signals_(io_, SIGTERM, SIGINT, SIGHUP), drain_deadline_(io_) {}
 
   Status start() {
     const std::string& dir = options_.state_dir;
+    if (Status valid = check_addresses(options_.listen); !valid) return valid;
     if (Status made = make_state_dir(dir); !made) return made;
+    std::error_code ignored;
+    fs::create_directories(dir + "/instances", ignored);
+    auto folder = store::StateLock::acquire(dir + "/instances");
+    if (!folder) return fail(folder.error());
+    instances_lock_.emplace(*std::move(folder));
     const auto library = gpu_library(options_);
     if (!library) return fail(library.error());
     const auto mode = sharing_mode_from(options_.sharing);
@@ -221,6 +240,10 @@ class Server {
   void await_signal() {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
       if (error) return;
+      if (signal == SIGHUP) {
+        spdlog::info("SIGHUP: the node runs on; SIGTERM stops it, a restart reads other options");
+        return await_signal();
+      }
       if (stopping_) return io_.stop();
       stopping_ = true;
       spdlog::info("{}: finishing what was accepted, at most {:.0f} s", signal == SIGTERM ? "SIGTERM" : "SIGINT",
@@ -242,6 +265,8 @@ class Server {
   }
 
   const ServeOptions& options_;
+  // Held before anything of the folder is touched: what a start clears away, sockets above all, may be a running node's.
+  std::optional<store::StateLock> instances_lock_;
   boost::asio::io_context io_{1};  // one thread runs it
   boost::asio::signal_set signals_;
   boost::asio::steady_timer drain_deadline_;
@@ -254,17 +279,17 @@ class Server {
 
 }  // namespace
 
-int serve(const ServeOptions& options) {
+Status serve(const ServeOptions& options) {
   init_log(options.log_level);
   raise_descriptor_limit();
   Server server(options);
   if (Status started = server.start(); !started) {
     spdlog::error("{}", started.error().message);
-    return 1;
+    return started;
   }
   server.run();
   spdlog::info("stopped");
-  return 0;
+  return {};
 }
 
 }  // namespace fairlead

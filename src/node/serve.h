@@ -1,12 +1,14 @@
-// `fairlead serve`: builds a node, runs it until SIGTERM or SIGINT, ends it gracefully.
+// `fairlead serve`: builds a node, runs it until SIGTERM or SIGINT, ends it gracefully. SIGHUP, which a terminal sends when
+// it closes and other daemons take as a wish to read their settings again, is logged and changes nothing.
 #pragma once
 
+#include "base/result.h"
 #include "node/serve_options.h"
 
 namespace fairlead {
 
-// Returns the process's exit status: 0 after a graceful stop, 1 when the node could not start. Logs to stderr; the line
-// "listening on ADDRESS" appears once for every address, when it answers.
-int serve(const ServeOptions& options);
+// Returns after a graceful stop. Logs to stderr; the line "listening on ADDRESS" appears once for every address, when it
+// answers. Error, logged too: why the node could not start; kInvalidArgument where an option is at fault.
+Status serve(const ServeOptions& options);
 
 }  // namespace fairlead

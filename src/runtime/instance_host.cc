@@ -1,5 +1,6 @@
 #include "runtime/instance_host.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -22,6 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kLogFlushInterval = std::chrono::milliseconds(20);
+constexpr std::string_view kNoDescriptors =
+    "the node has no file descriptor left for the instance (ulimit -n): raise the limit, or keep fewer instances "
+    "(--pool)";
 constexpr std::string_view kSpawnerGone = "the spawner has ended unexpectedly";
 
 class InstanceHostImpl final : public InstanceHost {
@@ -173,9 +177,12 @@ void InstanceHostImpl::on_notes() {
 }
 
 void InstanceHostImpl::on_started(const StartedNote& note, std::vector<UniqueFd>& fds) {
-  FL_CHECK(fds.size() >= 2, "started note with {} descriptors", fds.size());
   const auto found = instances_.find(InstanceId(note.instance));
   if (found == instances_.end()) return;
+  if (fds.size() < 2) {  // the kernel drops those that the receiver has no number for
+    ::kill(note.pid, SIGKILL);
+    return on_exit(ExitNote{.instance = note.instance, .failure = std::string(kNoDescriptors)});
+  }
   found->second->started(note.pid, std::move(fds[0]), std::move(fds[1]),
                          fds.size() > 2 ? std::move(fds[2]) : UniqueFd());
 }

@@ -185,20 +185,6 @@ Status build_template(const std::string& dir) {
   return make_file(dir + kRuntimeSocketPath, "");
 }
 
-Status give_writable(const std::string& path, uid_t owner) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return failed("stat " + path);
-  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return {};
-  if (info.st_uid != owner && ::lchown(path.c_str(), owner, owner) != 0) return failed("chown " + path);
-  if (!S_ISDIR(info.st_mode)) return {};
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    // A file may vanish meanwhile: its owner is no longer of interest.
-    if (auto status = give_writable(entry.path(), owner); !status && exists(entry.path())) return status;
-  }
-  return {};
-}
-
 Result<UniqueFd> detach_bind(const MountBind& bind) {
   Result<UniqueFd> tree = clone_tree(bind.source);
   if (!tree) return tree;

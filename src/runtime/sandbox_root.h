@@ -32,10 +32,6 @@ inline constexpr const char* kShimLibraryPath = "/run/fairlead/libfairlead-shim.
 // umask 022.
 Status build_template(const std::string& dir);
 
-// In a privileged spawner: makes a writable bind's folders and regular files `owner`'s, whoever made them first. Links
-// are not followed.
-Status give_writable(const std::string& path, uid_t owner);
-
 // In the spawner: a detached copy of what is to be bound, with its flags set; survives the sender's closing it.
 Result<UniqueFd> detach_bind(const MountBind& bind);
 

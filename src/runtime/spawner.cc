@@ -181,9 +181,6 @@ Result<pid_t> Spawner::take_blank() {
 Result<std::vector<UniqueFd>> Spawner::detach_binds(const StartOrder& order) {
   std::vector<UniqueFd> mounts;
   for (const MountBind& bind : order.binds) {
-    if (bind.writable && plan_.root) {
-      if (auto status = give_writable(bind.source, kSandboxUid); !status) return fail(status.error());
-    }
     Result<UniqueFd> mount = detach_bind(bind);
     if (!mount) return fail(mount.error());
     mounts.push_back(std::move(*mount));

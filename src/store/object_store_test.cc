@@ -52,7 +52,7 @@ struct ObjectStoreTest : testing::Test {
   Result<T> wait_for(std::optional<Result<T>>& result) {
     while (!result) {
       if (io.stopped()) io.restart();
-      FL_CHECK(io.run_one_for(seconds(20)) > 0);
+      FL_CHECK(io.run_one_for(std::chrono::minutes(2)) > 0);
     }
     return std::move(*result);
   }
@@ -275,7 +275,7 @@ TEST_F(ObjectStoreTest, ASmallerMemorySpillsWhatItFinds) {
   reopen();
   EXPECT_EQ(filled(50'000, 'a'), read("a"));
   EXPECT_EQ(filled(40'000, 'b'), read("b"));
-  while (store->usage().memory > kib(60)) ASSERT_GT(io.run_one_for(std::chrono::seconds(10)), 0U) << "nothing spills";
+  while (store->usage().memory > kib(60)) ASSERT_GT(io.run_one_for(std::chrono::minutes(2)), 0U) << "nothing spills";
 }
 
 TEST_F(ObjectStoreTest, DamageOnDiskIsFoundAndNamed) {
@@ -378,7 +378,7 @@ TEST_F(ObjectStoreTest, AnOutputOnADeviceIsFetchedOnceWhenItIsWanted) {
   std::optional<Result<OpenObject>> second;
   store->open_object({tenant, "out"}, Duration(0), into(first));
   store->open_object({tenant, "out"}, Duration(0), into(second));
-  while (!fetched) ASSERT_GT(io.run_one_for(seconds(20)), 0u);
+  while (!fetched) ASSERT_GT(io.run_one_for(std::chrono::minutes(2)), 0u);
   ASSERT_EQ(6, ::pwrite(destination.get(), "device", 6, 0));
   destination.reset();
   fetched({});
@@ -421,7 +421,7 @@ TEST_F(ObjectStoreTest, LifetimesEndAlsoWhileNobodyRuns) {
 TEST_F(ObjectStoreTest, ALifetimeEndsWhileTheNodeRuns) {
   ASSERT_TRUE(put("short", "s", milliseconds(1)));
   now_ms += 1;
-  while (!keys().empty()) ASSERT_GT(io.run_one_for(seconds(20)), 0u);
+  while (!keys().empty()) ASSERT_GT(io.run_one_for(std::chrono::minutes(2)), 0u);
   EXPECT_EQ(Bytes(0), store->usage().memory);
 }
 
@@ -432,7 +432,7 @@ TEST_F(ObjectStoreTest, AnObjectThatIsNeverSealedGivesItsMemoryBack) {
   ASSERT_TRUE(memory);
   now_ms += 1;
   while (store->info({tenant, "forgotten"})->state == ObjectState::kPending) {
-    ASSERT_GT(io.run_one_for(seconds(20)), 0u);
+    ASSERT_GT(io.run_one_for(std::chrono::minutes(2)), 0u);
   }
   EXPECT_EQ(Bytes(0), store->usage().memory);
   EXPECT_THAT(open("forgotten").error().message, HasSubstr("not sealed in time"));
@@ -446,7 +446,7 @@ TEST_F(ObjectStoreTest, DeletingDuringSealAndSpillLeavesNothing) {
   ASSERT_TRUE(store->remove({tenant, "b"}));
   EXPECT_EQ(Errc::kNotFound, wait_for(result).error().code);
   while (store->usage().memory > Bytes(0) || files_below("memory") > 1 || files_below("spill") > 0) {
-    ASSERT_GT(io.run_one_for(seconds(20)), 0u);
+    ASSERT_GT(io.run_one_for(std::chrono::minutes(2)), 0u);
   }
 }
 

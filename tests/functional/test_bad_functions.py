@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from conftest import MISBEHAVE, eventually
+from conftest import MISBEHAVE, Gate, eventually
 
 
 def do(misbehave, what, **arguments):
@@ -127,11 +127,13 @@ def test_a_sandbox_shows_nothing_of_the_machine(misbehave):
 
 def test_functions_do_not_wait_for_a_hanging_neighbour(start_node):
     node = start_node("--tokens", "2")
-    node.deploy("slow", MISBEHAVE, Timeout=30)
+    node.deploy("slow", MISBEHAVE, Timeout=300)
     node.deploy("quick", MISBEHAVE)
-    thread = threading.Thread(target=node.invoke, args=("slow", '{"do": "sleep", "seconds": 3}'))
+    gate = Gate(node)
+    thread = threading.Thread(target=node.invoke, args=("slow", gate.payload))
     thread.start()
     eventually(lambda: any(flow["in_flight"] for flow in node.status()["functions"] if flow["name"] == "slow"))
     assert node.invoke("quick", "{}")[0] == 200
     assert thread.is_alive()
+    gate.open()
     thread.join()

@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from conftest import MISBEHAVE, eventually
+from conftest import MISBEHAVE, PATIENCE_S, Gate, eventually
 
 INVOKE = "/2015-03-31/functions/misbehave/invocations"
 
 
 def raw(node, data):
     """What the node answers to these bytes; nothing when it closed while they were still under way."""
-    with socket.create_connection((node.host, node.port), timeout=10) as connection:
+    with socket.create_connection((node.host, node.port), timeout=PATIENCE_S) as connection:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
@@ -78,7 +78,8 @@ def test_a_request_cut_short_leaves_nothing(misbehave):
 def test_a_client_that_leaves_takes_its_queued_call_along(start_node):
     node = start_node("--tokens", "1")
     node.deploy("misbehave", MISBEHAVE)
-    blocker = threading.Thread(target=node.invoke, args=("misbehave", '{"do": "sleep", "seconds": 2}'))
+    gate = Gate(node)
+    blocker = threading.Thread(target=node.invoke, args=("misbehave", gate.payload))
     blocker.start()
     eventually(lambda: node.status()["functions"][0]["in_flight"] == 1)
     connection = socket.create_connection((node.host, node.port))
@@ -86,6 +87,7 @@ def test_a_client_that_leaves_takes_its_queued_call_along(start_node):
     eventually(lambda: node.status()["queued"] == 1)
     connection.close()
     eventually(lambda: node.status()["queued"] == 0)
+    gate.open()
     blocker.join()
     assert node.invoke("misbehave")[0] == 200
 
@@ -93,7 +95,8 @@ def test_a_client_that_leaves_takes_its_queued_call_along(start_node):
 def test_a_full_queue_says_when_to_come_back(start_node):
     node = start_node("--tokens", "1", "--queue-limit", "1")
     node.deploy("misbehave", MISBEHAVE)
-    calls = [threading.Thread(target=node.invoke, args=("misbehave", '{"do": "sleep", "seconds": 2}')) for _ in range(2)]
+    gate = Gate(node)
+    calls = [threading.Thread(target=node.invoke, args=("misbehave", gate.payload)) for _ in range(2)]
     for count, call in enumerate(calls):
         call.start()
         eventually(lambda count=count: node.status()["counters"]["arrived"] == count + 1)
@@ -101,6 +104,7 @@ def test_a_full_queue_says_when_to_come_back(start_node):
     status, headers, body = node.invoke("misbehave")
     assert status == 429 and headers["x-amzn-ErrorType"] == "TooManyRequestsException"
     assert int(headers["Retry-After"]) >= 1 and "limit" in json.loads(body)["Message"]
+    gate.open()
     for call in calls:
         call.join()
 

@@ -2,19 +2,27 @@
 
 import threading
 
-from conftest import MISBEHAVE, eventually
+from conftest import MISBEHAVE, Gate, eventually
 
 
-def invoke_together(node, names, payload):
-    """{name: device its call ran on}, all calls at once."""
-    devices = {}
+def invoke_together(node, names):
+    """{name: device its call ran on}, as many calls at once as there are GPUs that serve."""
+    devices, gate = {}, Gate(node)
 
     def call(name):
-        devices[name] = node.invoke(name, payload)[1]["X-Gpu-Device"]
+        devices[name] = node.invoke(name, gate.payload)[1]["X-Gpu-Device"]
+
+    def running(status):
+        return sum(instance["state"] == "busy" for instance in status["instances"])
+
+    def serving(status):
+        return sum(gpu["state"] == "serving" for gpu in status["gpus"])
 
     calls = [threading.Thread(target=call, args=(name,)) for name in names]
     for thread in calls:
         thread.start()
+    eventually(lambda: (lambda status: running(status) == min(len(names), serving(status)))(node.status()))
+    gate.open()
     for thread in calls:
         thread.join()
     return devices
@@ -24,7 +32,7 @@ def test_two_functions_take_two_gpus_and_stay_there(start_node):
     node = start_node("--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     for name in ("left", "right"):
         node.deploy(name, MISBEHAVE)
-    first = invoke_together(node, ["left", "right"], '{"do": "sleep", "seconds": 1}')
+    first = invoke_together(node, ["left", "right"])
     assert len(set(first.values())) == 2
     for name in ("left", "right", "left", "right"):
         _, headers, _ = node.invoke(name)
@@ -35,8 +43,8 @@ def test_what_an_instance_allocates_lies_on_its_own_gpu(start_node):
     node = start_node("--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     for name in ("left", "right"):
         node.deploy(name, MISBEHAVE)
-    devices = invoke_together(node, ["left", "right"], '{"do": "sleep", "seconds": 1}')
-    holder = threading.Thread(target=node.invoke, args=("right", '{"do": "hold", "bytes": 1073741824, "seconds": 2}'))
+    devices = invoke_together(node, ["left", "right"])
+    holder = threading.Thread(target=node.invoke, args=("right", '{"do": "hold", "bytes": 1073741824, "seconds": 30}'))
     holder.start()
     used = eventually(lambda: [index for index, gpu in enumerate(node.status()["gpus"], start=1)
                                if gpu["memory_used_bytes"] >= 1 << 30])
@@ -52,7 +60,7 @@ def device_state(node, index):
 
 
 def devices_used(node, names):
-    return set(invoke_together(node, names, '{"do": "sleep", "seconds": 0.5}').values())
+    return set(invoke_together(node, names).values())
 
 
 def test_a_lost_gpu_is_left_out_until_it_is_back(start_node, softgpu):
@@ -72,16 +80,18 @@ def test_a_lost_gpu_is_left_out_until_it_is_back(start_node, softgpu):
 def test_a_critical_xid_replaces_the_instances_of_its_gpu(start_node, softgpu):
     node = start_node("--tokens", "1")
     node.deploy("f", MISBEHAVE)
-    running = threading.Thread(target=node.invoke, args=("f", '{"do": "wait", "seconds": 2}'))
+    gate = Gate(node)
+    running = threading.Thread(target=node.invoke, args=("f", gate.payload))
     running.start()
     eventually(lambda: any(instance["state"] == "busy" for instance in node.status()["instances"]))
     first, = (instance["id"] for instance in node.status()["instances"])
     softgpu("fault", "xid", "48")
     eventually(lambda: device_state(node, 1) == "draining")
     assert [instance["id"] for instance in node.status()["instances"]] == [first], "drained, not killed"
+    gate.open()
     running.join()
     eventually(lambda: device_state(node, 1) == "serving")
-    status, headers, body = node.invoke("f", '{"do": "wait", "seconds": 0}')
+    status, headers, body = node.invoke("f", '{"do": "wait"}')
     assert (status, body, headers["X-Gpu-Start"]) == (200, b'{"code": 0}', "cold")
     node.invoke("f", "{}")
     softgpu("fault", "xid", "31")  # of one program: nothing follows

@@ -1,16 +1,16 @@
 """Graphs of functions on a real node: programs in sandboxes and kernel tasks over the same objects."""
 
+import http.client
 import json
 import os
 import re
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 
-from conftest import BUILD, ROOT, eventually
+from conftest import BUILD, PATIENCE_S, ROOT, eventually
 
 EXAMPLE = ROOT / "examples/graph"
 VECTOR_ADD = ROOT / "examples/ktask/vector-add"
@@ -160,15 +160,14 @@ def test_a_node_that_does_not_write_what_it_was_to_write_failed(stepper):
 
 
 def test_cancelling_ends_a_run_at_once(stepper):
-    run = submit(stepper, {"a": step(sleep=3), "b": step(after=["a"], writes=["cancelled/b"])}, wait=0)
+    run = submit(stepper, {"a": step(sleep=20), "b": step(after=["a"], writes=["cancelled/b"])}, wait=0)
     got = []
     reader = threading.Thread(target=lambda: got.append(get(stepper, "cancelled/b", "?wait=60")))
     reader.start()
     eventually(lambda: states(ask(stepper, "GET", f"/v1/graphs/{run['run']}")[1])["a"] == "running")
-    before = time.monotonic()
     status, run = ask(stepper, "DELETE", f"/v1/graphs/{run['run']}")
-    reader.join()
-    assert time.monotonic() - before < 2
+    reader.join(PATIENCE_S)
+    assert any(instance["state"] == "busy" for instance in stepper.status()["instances"]), "what runs was waited for"
     assert (status, run["state"]) == (200, "cancelled")
     assert run["nodes"]["b"]["error"] == "node b was not run: the run was cancelled"
     assert run["nodes"]["a"]["state"] == "failed"
@@ -178,8 +177,8 @@ def test_cancelling_ends_a_run_at_once(stepper):
 
 
 def test_the_deadline_ends_a_run(stepper):
-    run = submit(stepper, {"a": step(["never"]), "b": step([], ["deadline/b"])}, deadline_seconds=1.5)
-    assert run["state"] == "failed" and run["error"] == "the run's deadline of 1.5 s is over"
+    run = submit(stepper, {"a": step(["never"]), "b": step([], ["deadline/b"])}, deadline_seconds=10)
+    assert run["state"] == "failed" and run["error"] == "the run's deadline of 10 s is over"
     assert states(run) == {"a": "skipped", "b": "done"}
 
 
@@ -233,19 +232,19 @@ def test_a_graceful_end_cancels_and_says_how_to_go_on(start_node):
     node = start_node()
     node.deploy("step", STEP)
     run = submit(node, {"a": step(["never"])}, wait=0)
-    got = []
-    reader = threading.Thread(target=lambda: got.append(ask(node, "GET", f"/v1/graphs/{run['run']}?wait=60")))
-    reader.start()
-    time.sleep(0.2)
+    reader = http.client.HTTPConnection(node.host, node.port, timeout=PATIENCE_S)
+    reader.request("GET", f"/v1/graphs/{run['run']}?wait=60")
+    for _ in range(2):  # the node reads in the order of arrival: answered twice, it has read what came before
+        assert node.call("GET", "/healthz")[0] == 200
     assert node.stop() == 0
-    reader.join()
-    assert got[0][1]["state"] == "cancelled" and "shutting down" in got[0][1]["error"]
+    ended = json.loads(reader.getresponse().read())
+    assert ended["state"] == "cancelled" and "shutting down" in ended["error"]
 
 
 def test_a_killed_instance_fails_its_node_or_is_tried_again(stepper):
     run = submit(stepper, {"a": step([], ["killed/a"], sleep=30), "b": step(["killed/a"])}, wait=0)
     instances = eventually(lambda: [pid for pid in children_named(stepper, "graph-step") if pid])
-    eventually(lambda: get(stepper, "killed/a")[0] == 200, timeout=20)
+    eventually(lambda: get(stepper, "killed/a")[0] == 200)
     for pid in instances:
         os.kill(pid, signal.SIGKILL)
     run = ask(stepper, "GET", f"/v1/graphs/{run['run']}?wait=60")[1]

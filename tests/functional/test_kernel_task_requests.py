@@ -296,7 +296,7 @@ def test_tasks_in_use_are_not_dropped_for_others(start_node):
         spinning = pool.submit(post, node, request(only("spin"), call={}, timeout_seconds=10))
         eventually(lambda: node.status()["task_requests"]["in_flight"] == 1)
         waiting = [pool.submit(post, node, request(scaled(k))) for k in range(KEPT - 1)]
-        eventually(lambda: kept(node) == KEPT, timeout=30)
+        eventually(lambda: kept(node) == KEPT)
         assert "64 different one-off tasks" in refusal(post(node, request(scaled(1000))), 429)
         assert "timed out" in error(spinning.result())
         assert [values(future.result())[1] for future in waiting] == [float(k) for k in range(KEPT - 1)]
@@ -381,10 +381,10 @@ def test_a_killed_device_server_is_not_noticed(start_node):
         user.start()
     for _ in range(2):
         before = done[0]
-        eventually(lambda: done[0] >= before + 10, timeout=30)
+        eventually(lambda: done[0] >= before + 10)
         os.kill(server_pids(node)[-1], signal.SIGKILL)
     before = done[0]
-    eventually(lambda: done[0] >= before + 10, timeout=30)
+    eventually(lambda: done[0] >= before + 10)
     stop.set()
     for user in users:
         user.join()

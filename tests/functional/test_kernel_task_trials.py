@@ -95,11 +95,10 @@ def test_a_module_that_crashes_the_compiler_is_refused_and_nobody_notices(poison
 
 
 def test_tenants_are_served_while_a_module_keeps_the_compiler_busy(poisoned, tmp_path):
-    with Tenants(poisoned, tmp_path, *FENCE, "--task-trial", "4") as tenants:
+    with Tenants(poisoned, tmp_path, *FENCE, "--task-trial", "30") as tenants:
         tenants.deploy("hang", "mallory", "hang_the_compiler")
         tenants.deploy("new", "victim", "another_one")
         replies = []
-        begun = time.monotonic()
         attack = threading.Thread(target=lambda: replies.append(tenants.node.invoke("hang", "{}")))
         before = len(tenants.loads())
         attack.start()
@@ -110,10 +109,10 @@ def test_tenants_are_served_while_a_module_keeps_the_compiler_busy(poisoned, tmp
             start = time.monotonic()
             assert tenants.peek() == CONTENT
             calls.append(time.monotonic() - start)
-        assert not replies and time.monotonic() - begun < 4
+        assert not replies, "the trial ended before the others were served"
         print(f"beside a trial that hangs: median {statistics.median(calls) * 1e3:.2f} ms, most {max(calls) * 1e3:.2f} ms")
         attack.join()
-        assert "had not loaded it after 4 s" in error(replies[0])
+        assert "had not loaded it after 30 s" in error(replies[0])
         assert server_pids(tenants.node) == [tenants.server]
 
 

@@ -22,6 +22,19 @@ def gpu_used(node):
     return node.status()["gpus"][0]["memory_used_bytes"]
 
 
+def shim_connections(node):
+    """How many connections of shims the node has."""
+    own = set()
+    for descriptor in pathlib.Path(f"/proc/{node.process.pid}/fd").iterdir():
+        try:
+            own.add(os.readlink(descriptor))
+        except OSError:
+            continue
+    rows = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return sum(len(row) > 7 and row[5] == "03" and row[7].endswith("shim.sock") and f"socket:[{row[6]}]" in own
+               for row in rows)
+
+
 def counters(node):
     return node.status()["counters"]
 
@@ -150,11 +163,14 @@ def test_without_the_backend_memory_stays_and_is_still_counted(start_node):
 
 
 def test_a_cut_socket_neither_hangs_the_function_nor_loses_its_memory(start_node):
-    node = start_node("--tokens", "1", gpu_environment=SMALL_GPU)
+    # A function waits some seconds for room: little has to be moved for it, so that a busy machine moves it in time.
+    node = start_node("--tokens", "1", gpu_environment={**SMALL_GPU, "SOFTGPU_MEMORY_SCALE": "128"})  # 128 MiB
     for name in ("first", "second"):
         node.deploy(name, HOARD)
-        ask(node, name, do="hold", mib=600)
+        ask(node, name, do="hold", mib=75)
+    connected = shim_connections(node)
     assert ask(node, "first", do="cut")[0]["count"] == 1
+    eventually(lambda: shim_connections(node) == connected)  # again; until then its memory cannot be moved, only stopped
     for name in ("second", "first", "second", "first"):
         assert ask(node, name, do="check")[0]["lost"] == []
     assert counters(node)["cold_starts"] == 2

@@ -43,7 +43,7 @@ class Callers:
             thread.start()
         generator = random.Random(99)
         while time.monotonic() < self.end:
-            time.sleep(0.1)
+            time.sleep(0.1)  # sleep: the pace of the disturbances
             disturb(generator)
         for thread in self.threads:
             thread.join(timeout=60)

@@ -5,10 +5,9 @@ import os
 import pathlib
 import signal
 import threading
-import time
 
 import pytest
-from conftest import MISBEHAVE, eventually
+from conftest import MISBEHAVE, Gate, eventually
 
 A100 = {"SOFTGPU_PROFILE": "a100-40"}
 
@@ -81,7 +80,10 @@ def test_every_gpu_has_a_daemon_of_its_own(start_node):
     node = start_node("--sharing", "mps", "--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     node.deploy("f", MISBEHAVE)
     assert len(mps_processes(node.state)) == 2
-    calls = Background(node, "f", 2, do="sleep", seconds=1).answers()
+    with Gate(node) as gate:
+        calls = Background(node, "f", 2, **gate.event)
+        eventually(lambda: len(busy(node)) == 2)
+    calls = calls.answers()
     assert {headers["X-Gpu-Device"] for headers, _ in calls} == {"1", "2"}
     assert [body for _, body in Background(node, "f", 2, do="attributes").answers()] == [{"sms": 80, "mps": 1}] * 2
 
@@ -89,11 +91,10 @@ def test_every_gpu_has_a_daemon_of_its_own(start_node):
 def test_a_clients_fault_hits_the_others_and_the_daemon_is_restarted(start_node):
     node = start_node("--sharing", "mps")
     for name in ("victim", "culprit"):
-        node.deploy(name, MISBEHAVE)
+        node.deploy(name, MISBEHAVE, Timeout=600)
     before = mps_processes(node.state)
-    waiting = Background(node, "victim", do="wait", seconds=3)
-    eventually(lambda: busy(node))
-    time.sleep(1)  # it has its context
+    waiting = Background(node, "victim", do="wait", gate="never")
+    eventually(lambda: b"waiting" in node.call("GET", "/fairlead/v1/functions/victim/log")[2])  # it has its context
     assert ask(node, "culprit", do="fault")["code"] != 0
     eventually(lambda: gpu(node)["state"] == "draining")
     assert "fault of an MPS client" in gpu(node)["reason"]
@@ -101,7 +102,7 @@ def test_a_clients_fault_hits_the_others_and_the_daemon_is_restarted(start_node)
     assert body["code"] != 0 and "X-Amz-Function-Error" not in headers, "it answered with the error it got"
     eventually(lambda: gpu(node)["state"] == "serving" and gpu(node)["mps_restarts"] == 1)
     assert not set(before) & set(mps_processes(node.state))
-    assert ask(node, "victim", do="wait", seconds=0) == {"code": 0}
+    assert ask(node, "victim", do="wait") == {"code": 0}
 
 
 def test_a_daemon_that_was_killed_is_replaced(start_node):
@@ -143,9 +144,10 @@ def test_mig_slices_are_devices_that_run_one_invocation_each(start_node, softgpu
     assert all(device["uuid"].startswith("MIG-") for device in node.status()["gpus"])
     assert all(19 << 30 < device["memory_total_bytes"] < 20 << 30 for device in node.status()["gpus"])
     node.deploy("f", MISBEHAVE)
-    calls = Background(node, "f", 3, do="sleep", seconds=1)
-    eventually(lambda: len(busy(node)) == 2)
-    assert sorted(device["tokens_in_use"] for device in node.status()["gpus"]) == [1, 1]
+    with Gate(node) as gate:
+        calls = Background(node, "f", 3, **gate.event)
+        eventually(lambda: len(busy(node)) == 2)
+        assert sorted(device["tokens_in_use"] for device in node.status()["gpus"]) == [1, 1]
     assert {headers["X-Gpu-Device"] for headers, _ in calls.answers()} == {"1", "2"}
     uuids = {ask(node, "f", do="look")["environment"]["CUDA_VISIBLE_DEVICES"] for _ in range(2)}
     assert uuids <= {device["uuid"] for device in node.status()["gpus"]}
@@ -165,13 +167,15 @@ def test_tokens_grow_while_the_gpu_idles_and_shrink_when_it_is_full(start_node):
     node = start_node("--tokens", "auto:3", "--cold-duplicates")
     node.deploy("f", MISBEHAVE)
     assert gpu(node)["tokens"] == 1
-    idle = Background(node, "f", 12, do="sleep", seconds=1)
-    eventually(lambda: gpu(node)["tokens"] == 3)
+    with Gate(node) as gate:
+        idle = Background(node, "f", 12, **gate.event)
+        eventually(lambda: gpu(node)["tokens"] == 3)
     idle.answers()
     # One that fills the GPU beside two that do not use it: processes that take turns leave it idle in between where the
     # processor is busy, too.
-    full = Background(node, "f", 1, do="burn", seconds=12, rounds=20_000_000)
-    others = Background(node, "f", 2, do="sleep", seconds=12)
-    eventually(lambda: gpu(node)["tokens"] < 3, timeout=30)
+    with Gate(node) as gate:
+        full = Background(node, "f", 1, do="burn", gate=gate.path.name, rounds=20_000_000)
+        others = Background(node, "f", 2, **gate.event)
+        eventually(lambda: gpu(node)["tokens"] < 3)
     full.answers()
     others.answers()

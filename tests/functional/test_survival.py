@@ -38,6 +38,9 @@ def gpu_memory_used(node):
 def test_killed_under_load_it_loses_no_accepted_event(start_node):
     node = start_node()
     node.deploy("misbehave", MISBEHAVE)
+    marks = node.home / "gpu/marks"
+    marks.mkdir()
+    marks.chmod(0o777)
     accepted, stop = [], threading.Event()
 
     def send():
@@ -50,7 +53,7 @@ def test_killed_under_load_it_loses_no_accepted_event(start_node):
                 accepted.append(headers["x-amzn-RequestId"])
 
     def unmarked():
-        return [request_id for request_id in accepted if not (node.home / "gpu" / f"ran-{request_id}").exists()]
+        return [request_id for request_id in accepted if not (marks / f"ran-{request_id}").exists()]
 
     senders = [threading.Thread(target=send) for _ in range(4)]
     for sender in senders:
@@ -65,7 +68,7 @@ def test_killed_under_load_it_loses_no_accepted_event(start_node):
     assert unmarked()
 
     again = start_node(keep_state=True)
-    eventually(lambda: not unmarked(), timeout=30)
+    eventually(lambda: not unmarked())
     assert len(accepted) >= 20
     assert json.loads(again.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"] == []
 
@@ -114,18 +117,25 @@ def test_failed_events_are_tried_three_times_then_listed(start_node):
     node = start_node()
     node.deploy("misbehave", MISBEHAVE)
     request_id = node.invoke("misbehave", '{"do": "error"}', EVENT)[1]["x-amzn-RequestId"]
-    letters = eventually(lambda: json.loads(node.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"], timeout=15)
+    letters = eventually(lambda: json.loads(node.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"])
     assert [letter["request_id"] for letter in letters] == [request_id]
     assert letters[0]["attempts"] == 3 and letters[0]["function"] == "misbehave"
     assert node.status()["counters"]["completed"] == 3
 
 
-def test_two_nodes_on_one_folder_are_refused(start_node):
+def test_two_nodes_on_one_folder_are_refused_and_the_first_serves_on(start_node):
     node = start_node()
+    for name in ("before", "after"):
+        node.deploy(name, MISBEHAVE)
+    assert node.invoke("before")[0] == 200
+    sockets = sorted((node.state / "instances/run").iterdir())
+    assert sockets
     with pytest.raises(NodeFailed) as refused:
         start_node(keep_state=True)
     assert str(node.process.pid) in str(refused.value)
     assert node.call("GET", "/healthz")[0] == 200
+    assert sorted((node.state / "instances/run").iterdir()) == sockets
+    assert [node.invoke(name)[0] for name in ("before", "after")] == [200, 200]
 
 
 def test_a_corrupt_database_is_refused_and_kept(start_node):
@@ -172,10 +182,12 @@ def test_an_idle_node_uses_no_processor(start_node):
         fields = stat.read_text().rsplit(")", 1)[1].split()
         return int(fields[11]) + int(fields[12])
 
-    time.sleep(0.5)
-    before = ticks()
-    time.sleep(2)
-    assert ticks() - before <= 0.05 * 2 * os.sysconf("SC_CLK_TCK")
+    def rests():
+        before, begun = ticks(), time.monotonic()
+        time.sleep(2)  # sleep: the time over which use is measured; what it really took counts
+        return ticks() - before <= 0.05 * (time.monotonic() - begun) * os.sysconf("SC_CLK_TCK")
+
+    eventually(rests)
 
 
 def test_events_of_a_stopped_function_wait_and_hold_nobody_back(start_node):

@@ -35,6 +35,10 @@ class FakeNode:
         self.folder = folder
         self.tasks, self.configurations, self.objects, self.tenants = {}, {}, {}, set()
         self.close_after_answer = False
+        self.swallow = 0  # requests that are taken and never answered: their connection ends instead
+        self.answer_gate = threading.Event()  # answers wait for it
+        self.answer_gate.set()
+        self.received = []  # (method, path, headers, body) of every request
         self.memory_is_shared = True
         self.requested, self.timeouts = [], []  # of one-off requests: (task.json, files), and what they said
         self.sent = []  # keys of objects that went by HTTP
@@ -45,6 +49,12 @@ class FakeNode:
             def answer(handler):
                 body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
                 self.tenants.add(handler.headers.get("X-Fairlead-Tenant"))
+                self.received.append((handler.command, handler.path, handler.headers, body))
+                if self.swallow:
+                    self.swallow -= 1
+                    handler.close_connection = True
+                    return
+                self.answer_gate.wait()
                 status, headers, data = self.handle(handler.command, handler.path, body, handler.headers)
                 handler.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(data))}.items():

@@ -1,5 +1,8 @@
 """The client against a node that a test made: what is sent, what is answered, what is left behind."""
 
+import http.client
+import select
+
 import numpy
 import pytest
 from fake_node import FakeNode
@@ -9,6 +12,9 @@ from fairlead import ktask
 from fairlead.client import BUNDLE_LIMIT, INLINE_LIMIT, REQUEST_LIMIT
 from fairlead.objects import MAPPED_FROM
 from fairlead.types import TaskError
+
+
+PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -142,6 +148,65 @@ def test_an_event_is_accepted_and_a_closed_connection_reopened(node, client):
     node.close_after_answer = True
     for _ in range(3):
         assert client.invoke("anything", b"{}", event=True) == b""
+        assert select.select([client._connection.sock], [], [], PATIENCE_S)[0], "the node did not close"
+
+
+def test_a_timeout_costs_one_call(node, client):
+    node.answer_gate.clear()
+    client._connection.timeout = 0.05
+    with pytest.raises(TimeoutError):
+        client.invoke("anything", b"{}", event=True)
+    node.answer_gate.set()
+    client._connection.timeout = PATIENCE_S
+    assert client.invoke("anything", b"{}", event=True) == b""
+
+
+def test_a_payload_is_bytes_text_or_json_and_another_costs_one_call(node, client):
+    for payload in ({"n": 1}, '{"n": 1}', b'{"n": 1}', bytearray(b'{"n": 1}')):
+        client.invoke("anything", payload, event=True)
+        assert node.received[-1][3] == b'{"n": 1}'
+    for wrong in ({"n": {1}}, object()):
+        with pytest.raises(TypeError):
+            client.invoke("anything", wrong, event=True)
+    with pytest.raises(TypeError):
+        client.request("POST", "/v1/anything", {"a": "dict"})  # below, where only bytes travel
+    assert client.invoke("anything", b"{}", event=True) == b""
+
+
+def reused(node, client):
+    """A connection that has carried a request, and a node that takes the next one and dies with it."""
+    client.invoke("anything", b"{}", event=True)
+    node.received.clear()
+    node.swallow = 1
+
+
+def test_what_may_run_twice_is_not_sent_twice(node, client):
+    for send in (lambda: client.request("POST", "/v1/graphs", b"{}"), lambda: client.request("DELETE", "/v1/objects/x"),
+                 lambda: client.invoke("anything", b"{}", event=True)):
+        reused(node, client)
+        with pytest.raises(http.client.RemoteDisconnected):
+            send()
+        assert len(node.received) == 1
+        node.swallow = 0
+
+
+def test_an_invocation_is_repeated_under_one_id(node, client):
+    ids = []
+    for _ in range(2):
+        reused(node, client)
+        with pytest.raises(fairlead.RequestError, match="404"):  # of the second, which is answered
+            client.invoke("nothing", b"{}")
+        first, second = (headers["amz-sdk-invocation-id"] for _, _, headers, _ in node.received)
+        assert first and first == second
+        ids.append(first)
+    assert ids[0] != ids[1], "another call is another id"
+
+
+def test_a_read_is_repeated(node, client):
+    client.objects.put("x", ones())
+    reused(node, client)
+    assert client.objects.list("x")
+    assert len(node.received) == 2
 
 
 def test_a_url_must_be_one_of_http():

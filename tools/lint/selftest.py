@@ -18,6 +18,7 @@ import size_ratchet
 import tidy
 import tree
 import vocabulary
+import waits
 
 
 class Lint(unittest.TestCase):
@@ -100,6 +101,39 @@ class Vocabulary(Lint):
     def test_unfinished_work_fails(self):
         self.write("src/node/a.cc", "int a;  // TO" "DO: more\n")
         self.assert_one(vocabulary.check, "unfinished")
+
+
+class Waits(Lint):
+    def test_sleep_in_a_test_fails_without_a_reason(self):
+        self.write("tests/functional/test_a.py", "import time\n\n\ntime.sleep(1)\n")
+        self.assert_one(waits.check, "tests/functional/test_a.py:4", "eventually")
+
+    def test_sleep_with_a_reason_passes(self):
+        self.write("tests/functional/test_a.py", "time.sleep(1)  # sleep: the pace of the callers\n")
+        self.write("tests/functions/hang/bootstrap.py", "time.sleep(1)\n")
+        self.assert_clean(waits.check)
+
+    def test_short_deadline_fails(self):
+        self.write("tests/functional/test_a.py", "eventually(lambda: f(g()), timeout=9.5)\n")
+        self.assert_one(waits.check, "less than 30 s")
+
+    def test_elapsed_time_that_decides_fails(self):
+        self.write("tests/functional/test_a.py", "assert time.monotonic() - begun < 4\n")
+        self.assert_one(waits.check, "less than 30 s")
+
+    def test_short_deadlines_of_unit_tests_fail(self):
+        for line in ("constexpr auto kPatience = std::chrono::seconds(20);", "while (monotonic_now() < monotonic_now() + 5s) {}",
+                     "const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);",
+                     "ASSERT_GT(io.run_one_for(seconds(20)), 0u);"):
+            self.write("src/net/a_test.cc", line + "\n")
+            self.assert_one(waits.check, "less than 30 s")
+
+    def test_generous_deadlines_and_code_that_is_no_test_pass(self):
+        self.write("tests/functional/test_a.py", "eventually(lambda: f(), timeout=60)\neventually(f)\n")
+        self.write("src/net/a_test.cc", "constexpr auto kPatience = std::chrono::minutes(2);\nnow() + 200s;\n"
+                   "now() + std::chrono::milliseconds(5);  // wait: how long the gate is watched\n")
+        self.write("src/net/a.cc", "deadline = monotonic_now() + 5s;\n")
+        self.assert_clean(waits.check)
 
 
 class Sizes(Lint):

@@ -50,8 +50,13 @@ void append(std::vector<PageRun>& runs, std::uint64_t page) {
 
 }  // namespace
 
-PagePool::PagePool(Control& control, const Clients& clients, int memory_file, std::uint64_t most_pages)
-    : control_(control), clients_(clients), memory_file_(memory_file), most_pages_(most_pages) {}
+PagePool::PagePool(Control& control, std::uint64_t page_count, const Clients& clients, int memory_file,
+                   std::uint64_t most_pages)
+    : control_(control),
+      page_count_(page_count),
+      clients_(clients),
+      memory_file_(memory_file),
+      most_pages_(most_pages) {}
 
 // A checkpointed process has no pages, and cannot have new ones until it is restored.
 std::vector<PageRun> PagePool::claim(DeviceLock& lock, PageEntry first, std::uint64_t count) {
@@ -101,6 +106,7 @@ void PagePool::release(const std::vector<PageRun>& runs) {
 }
 
 std::vector<PageRun> PagePool::find(const PageEntry& first, std::uint64_t count) const {
+  if (count > page_count_ * kPlacesPerPage) return {};  // a count out of shared memory may be anything
   std::vector<std::uint64_t> pages(count, UINT64_MAX);
   std::uint64_t missing = count;
   for (std::uint64_t page = 0, places = place_count(); page < places; ++page) {
@@ -147,11 +153,11 @@ Owner PagePool::charged_to(const PageEntry& entry) const {
 }
 
 std::uint64_t PagePool::place_count() const {
-  return std::clamp(control_.places_used.load(), control_.page_count, control_.page_count * kPlacesPerPage);
+  return std::clamp(control_.places_used.load(), page_count_, page_count_ * kPlacesPerPage);
 }
 
 std::uint64_t PagePool::room() const {
-  return control_.page_count - std::min(control_.page_count, use().total);
+  return page_count_ - std::min(page_count_, use().total);
 }
 
 // REQUIRES: the device lock. While no place beyond the device's pages is used, whatever is free there is room: what is
@@ -159,11 +165,11 @@ std::uint64_t PagePool::room() const {
 std::vector<PageRun> PagePool::find_room(std::uint64_t count) {
   if (!clients_.ever_checkpointed()) return find_free(count);
   const std::uint64_t places = place_count();
-  const bool spread = places > control_.page_count;
+  const bool spread = places > page_count_;
   if (spread && room() < count) return {};
   std::vector<PageRun> runs = find_free(count);
   if (!runs.empty() || (!spread && room() < count)) return runs;
-  control_.places_used.store(std::min(places + count, control_.page_count * kPlacesPerPage));
+  control_.places_used.store(std::min(places + count, page_count_ * kPlacesPerPage));
   return find_free(count);
 }
 

@@ -38,9 +38,11 @@ struct PageUse {
 
 class PagePool {
  public:
+  // `page_count` is the part's and not the one in `control`, which other processes can write: it bounds the table.
   // `memory_file` is the descriptor of the device's memory, or -1 for a pool that only reads. `most_pages` is the most
   // an owner who claims may have, 0: any number.
-  PagePool(Control& control, const Clients& clients, int memory_file, std::uint64_t most_pages = 0);
+  PagePool(Control& control, std::uint64_t page_count, const Clients& clients, int memory_file,
+           std::uint64_t most_pages = 0);
 
   // Claims `count` pages as `first`, the page after it, and so on: as one run if there is one, else as many as it
   // takes. Who finds too few free reaps the dead, then takes evictable pages, the oldest first. Empty when there are
@@ -68,7 +70,7 @@ class PagePool {
 
   // Of processes that are not checkpointed.
   PageUse use() const;
-  std::uint64_t page_count() const { return control_.page_count; }
+  std::uint64_t page_count() const { return page_count_; }
 
   // For a checkpoint and its end. All REQUIRE the device lock.
   std::uint64_t owned_by(Owner owner) const;
@@ -93,6 +95,7 @@ class PagePool {
   void punch(const PageRun& run);
 
   Control& control_;
+  const std::uint64_t page_count_;
   const Clients& clients_;
   const int memory_file_;
   const std::uint64_t most_pages_;

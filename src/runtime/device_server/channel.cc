@@ -9,14 +9,13 @@
 #include <iterator>
 #include <utility>
 
-#include "base/check.h"
-
 namespace fairlead {
 namespace {
 
 constexpr char kInline = 'i';
 constexpr char kInFile = 'f';
 constexpr char kAhead = 'a';  // descriptors of the frame that follows
+constexpr char kPart = 'p';   // bytes of a frame whose rest follows
 
 bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -51,22 +50,41 @@ void DeviceChannel::send(std::string_view frame, std::span<const int> descriptor
     bytes += frame;
   } else {
     file.reset(::memfd_create("fairlead-frame", MFD_CLOEXEC));
-    FL_CHECK(file && write_all(file.get(), frame), "a frame of {} bytes: errno {}", frame.size(), errno);
+    if (!file || !write_all(file.get(), frame)) return send_in_parts(frame, descriptors);
     bytes = kInFile;
     all.insert(all.begin(), file.get());
   }
   std::span<const int> left = all;
-  for (; left.size() > kMaxMessageFds; left = left.subspan(kMaxMessageFds)) {
-    post({kAhead}, left.first(kMaxMessageFds));
-  }
+  send_ahead(left);
   post(std::move(bytes), left);
+}
+
+// Leaves what fits the last packet.
+void DeviceChannel::send_ahead(std::span<const int>& descriptors) {
+  for (; descriptors.size() > kMaxMessageFds; descriptors = descriptors.subspan(kMaxMessageFds)) {
+    post({kAhead}, descriptors.first(kMaxMessageFds));
+  }
+}
+
+void DeviceChannel::send_in_parts(std::string_view frame, std::span<const int> descriptors) {
+  constexpr std::size_t kMostOfPart = kMaxMessageBytes - 1;
+  for (; frame.size() > kMostOfPart; frame.remove_prefix(kMostOfPart)) {
+    post(kPart + std::string(frame.substr(0, kMostOfPart)), {});
+  }
+  send_ahead(descriptors);
+  post(kInline + std::string(frame), descriptors);
 }
 
 void DeviceChannel::post(std::string bytes, std::span<const int> descriptors) {
   const std::vector<int> sent(descriptors.begin(), descriptors.end());
   if (unsent_.empty() && send_message(socket_.get(), bytes, sent, MSG_DONTWAIT) != EAGAIN) return;
   Packet& packet = unsent_.emplace_back(std::move(bytes));
-  for (const int descriptor : sent) packet.descriptors.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  for (const int descriptor : sent) {
+    if (!packet.descriptors.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0))) {
+      ::shutdown(socket_.get(), SHUT_RDWR);
+      return;
+    }
+  }
 }
 
 bool DeviceChannel::flush() {
@@ -84,10 +102,12 @@ int DeviceChannel::receive(std::string& frame, std::vector<UniqueFd>& descriptor
     if (const int error = receive_message(socket_.get(), message_, MSG_DONTWAIT); error != 0) return error;
     if (message_.bytes.empty()) return ECONNRESET;
     std::move(message_.fds.begin(), message_.fds.end(), std::back_inserter(ahead_));
-  } while (message_.bytes[0] == kAhead);
+    if (message_.bytes[0] == kPart) parts_.append(message_.bytes, 1);
+  } while (message_.bytes[0] == kAhead || message_.bytes[0] == kPart);
   descriptors = std::exchange(ahead_, {});
   if (message_.bytes[0] == kInline) {
-    frame.assign(message_.bytes, 1);
+    frame = std::exchange(parts_, {});
+    frame.append(message_.bytes, 1);
     return 0;
   }
   if (descriptors.empty() || !read_all(descriptors.front().get(), frame)) return EBADMSG;

@@ -204,7 +204,7 @@ class DeviceServersTest : public testing::Test {
   }
 
   template <typename Condition>
-  void run_until(Condition condition, Duration limit = 30s) {
+  void run_until(Condition condition, Duration limit = 120s) {
     const Instant end = monotonic_now() + limit;
     while (!condition() && monotonic_now() < end) {
       io_.restart();
@@ -236,7 +236,7 @@ class DeviceServersTest : public testing::Test {
     return instance;
   }
 
-  InvocationId send(InstanceId instance, const KernelTaskCall& call, Duration timeout = 20s) {
+  InvocationId send(InstanceId instance, const KernelTaskCall& call, Duration timeout = 120s) {
     DeliverRequest request{.invocation = InvocationId(++last_invocation_)};
     request.payload = wire::encode(call);
     request.deadline_epoch_ms = wall_clock_ms() + timeout / 1ms;
@@ -274,7 +274,7 @@ class DeviceServersTest : public testing::Test {
   std::string home_;
   Duration idle_limit_ = 60s;
   std::vector<std::string> words_;  // more arguments of servers
-  Duration trial_patience_ = 30s;
+  Duration trial_patience_ = 120s;
   boost::asio::io_context io_;
   MapOfObjects objects_{io_};
   std::map<InstanceId, int> nexts_;

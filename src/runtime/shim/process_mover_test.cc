@@ -17,7 +17,7 @@ using Outcome = ProcessCheckpoints::Outcome;
 using State = ProcessCheckpoints::State;
 
 constexpr pid_t kPid = 42;
-constexpr Duration kPatience = std::chrono::seconds(1);
+constexpr Duration kPatience = std::chrono::seconds(1);  // wait: the fake driver is told it, and waits for nothing
 
 class ProcessMoverTest : public testing::Test {
  protected:

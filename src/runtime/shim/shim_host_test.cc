@@ -27,7 +27,7 @@ using wire::Frame;
 using wire::FrameKind;
 using wire::MoveResult;
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::minutes(2);
 constexpr std::uint64_t kG = wire::kStagingGranule;
 const InstanceId kId(7);
 

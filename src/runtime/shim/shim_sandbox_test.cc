@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::minutes(2);
 const InstanceId kId(3);
 
 class ShimSandboxTest : public testing::Test {
