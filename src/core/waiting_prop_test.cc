@@ -218,7 +218,6 @@ void check_waiting(std::string_view policy) {
   }));
   EXPECT_GT(worst_warm, 0.2) << "the bound is not idle";
   EXPECT_GT(worst, 0.1);
-  std::fprintf(stderr, "worst shares %f %f\n", worst_warm, worst);
 }
 
 TEST(Waiting, NoHeadWaitsBeyondItsBoundUnderTheDefault) {
