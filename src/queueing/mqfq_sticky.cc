@@ -76,7 +76,7 @@ std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeab
   one_waits_elsewhere_ = false;
   review_claim();
   auto slot = pick(placeable);
-  set_aside_behind_starts();
+  while (set_aside_behind_starts() && !slot) slot = pick(placeable);  // others may be within the window now
   if (!slot) slot = pick_beyond_window(placeable);
   if (!slot) return std::nullopt;
   if (claimant_ == slot) claimant_.reset();
@@ -168,12 +168,15 @@ void MqfqSticky::review_claim() {
 }
 
 // A flow whose instance waits for memory that starts have reserved waits for these starts, and nobody waits with it.
-void MqfqSticky::set_aside_behind_starts() {
+// True: that of some flow has changed.
+bool MqfqSticky::set_aside_behind_starts() {
+  const bool any = !changed_standing_.empty();
   for (const Slot slot : changed_standing_) {
     flows_[slot].behind_starts = !flows_[slot].behind_starts;
     settle(slot);
   }
   changed_standing_.clear();
+  return any;
 }
 
 // A token is free and nobody within the window can use it. Where all of them wait on themselves (on their busy instance, on a

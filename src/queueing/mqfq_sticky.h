@@ -125,7 +125,7 @@ class MqfqSticky : public QueuePolicy {
 
   std::optional<Slot> pick_beyond_window(const Placeable& placeable);
   void move_window_to(Slot slot);
-  void set_aside_behind_starts();
+  bool set_aside_behind_starts();
   void review_claim();
   void may_claim(Slot slot, Obstacle obstacle);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/preset.h"
@@ -108,8 +109,31 @@ std::vector<char> within_share(const Scenario& workload, const RunResult& run) {
   return within;
 }
 
-std::optional<Duration> waiting_bound(const Scenario& /*workload*/, std::size_t /*function*/) {
-  return std::nullopt;
+// With noise, and beside starts, a run takes at most twice what it does alone. Seconds throughout.
+std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t function) {
+  constexpr double kLongest = 2;
+  Scenario node = workload;
+  apply(Preset::kNode, node);
+  const double window = to_seconds(node.policy_options.over_run), tokens = static_cast<double>(node.core.tokens_per_gpu);
+  const auto step = [&](const FunctionModel& f) {
+    return tokens * std::max({kLongest * to_seconds(f.warm), window / 10, 0.001}) / f.weight;
+  };
+  double throttled = 0, in_window = 0, longest = 0, longest_start = 0;
+  for (std::size_t i = 0; i < workload.functions.size(); ++i) {
+    const FunctionModel& f = workload.functions[i];
+    longest = std::max(longest, kLongest * to_seconds(f.warm));
+    longest_start = std::max(longest_start, kLongest * to_seconds(f.cold_start));
+    if (i == function) continue;
+    throttled += f.weight * (window + step(f) + step(workload.functions[function])) / tokens;
+    in_window += f.weight * (2 * window + step(f)) / tokens;
+  }
+  throttled += longest;
+  in_window += longest;
+  const double others = static_cast<double>(workload.functions.size() - 1);
+  const double turns = std::ceil(others / static_cast<double>(node.core.starts_per_gpu)) + 2;
+  const double start = throttled + window + turns * (longest_start + in_window);
+  const double claims = 12 * window + (others + 1) * 2 * (longest + longest_start);
+  return from_seconds(2 * (start + throttled + in_window) + claims);
 }
 
 std::vector<std::string> beyond_bounds(const Comparison& comparison) {

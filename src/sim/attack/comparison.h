@@ -53,7 +53,7 @@ Comparison compare(const Scenario& workload);
 std::vector<char> within_share(const Scenario& workload, const RunResult& run);
 
 // The longest that the head of the function's queue can wait under the node's scheduler, as docs/design/fairness.md proves.
-// Empty: no bound is proved for it.
+// Memory included; with noise and beside starts a run is taken to last at most twice its time alone. Never empty today.
 std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t function);
 
 // What is wanted of any workload: beside the better of the rivals, and of a flow's wait beside FCFS's.
