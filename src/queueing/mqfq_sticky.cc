@@ -51,15 +51,15 @@ bool MqfqSticky::cancel(Instant now, FlowId flow, InvocationId invocation) {
   return true;
 }
 
-std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant, const Placeable& placeable) {
-  const auto slot = pick(placeable);
-  if (!slot) return std::nullopt;
-  Flow& flow = flows_[*slot];
+std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeable& placeable) {
+  const auto picked = pick_place(now, placeable);
+  if (!picked) return std::nullopt;
+  Flow& flow = flows_[picked->slot];
   const Duration charge = flow.cost(estimate(flow));
-  const InvocationId invocation = flows_.dispatch(*slot, charge);
+  const InvocationId invocation = flows_.dispatch(picked->slot, charge);
   flow.virtual_time += charge;
-  settle(*slot);
-  return Choice{flow.id, invocation};
+  settle(picked->slot);
+  return Choice{flow.id, invocation, picked->gpu};
 }
 
 std::optional<FlowId> MqfqSticky::next_start(const Placeable& startable) {
@@ -103,6 +103,11 @@ FlowView MqfqSticky::view(FlowId flow) const {
   return flows_.view(slot, !flows_[slot].queue.empty() && !within_window(flows_[slot]));
 }
 
+std::optional<MqfqSticky::Pick> MqfqSticky::pick_place(Instant, const Placeable& placeable) {
+  const auto slot = pick(placeable);
+  return slot ? std::optional(Pick{*slot}) : std::nullopt;
+}
+
 std::optional<MqfqSticky::Slot> MqfqSticky::pick(const Placeable& placeable) {
   return preferred_.find_first([&](Slot candidate) { return placeable.can_run(flows_[candidate].id); });
 }
@@ -132,7 +137,7 @@ void MqfqSticky::settle(Slot slot) {
   if (!flow.runnable()) {
     leave_heaps(slot);
   } else {
-    const bool joins = !preferred_.contains(slot) && !throttled_.contains(slot);
+    const bool joins = !is_eligible(slot) && !throttled_.contains(slot);
     if (joins) flow.virtual_time = std::max(flow.virtual_time, global_);
     enter_heaps(slot);
   }
@@ -144,17 +149,17 @@ void MqfqSticky::enter_heaps(Slot slot) {
   const ByVirtualTime by_virtual_time{flow.virtual_time, flow.id};
   if (within_window(flow)) {
     throttled_.erase(slot);
-    preferred_.set(slot, preference(flow));
+    on_eligible(slot);
     least_served_.set(slot, by_virtual_time);
   } else {
-    preferred_.erase(slot);
+    on_ineligible(slot);
     least_served_.erase(slot);
     throttled_.set(slot, by_virtual_time);
   }
 }
 
 void MqfqSticky::leave_heaps(Slot slot) {
-  preferred_.erase(slot);
+  on_ineligible(slot);
   least_served_.erase(slot);
   throttled_.erase(slot);
 }

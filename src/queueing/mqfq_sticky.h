@@ -73,19 +73,30 @@ class MqfqSticky : public QueuePolicy {
   virtual Preference preference(const Flow& flow) const;
   virtual std::optional<Slot> pick(const Placeable& placeable);
 
+  // For orders that choose the GPU too, and keep an index of their own: who goes where, none: wherever it begins soonest;
+  // a flow is eligible, or changed while it is; it is not any more.
+  struct Pick {
+    Slot slot;
+    GpuId gpu = {};
+  };
+  virtual std::optional<Pick> pick_place(Instant now, const Placeable& placeable);
+  virtual void on_eligible(Slot slot) { preferred_.set(slot, preference(flows_[slot])); }
+  virtual void on_ineligible(Slot slot) { preferred_.erase(slot); }
+  bool is_eligible(Slot slot) const { return least_served_.contains(slot); }
+  void settle(Slot slot);
+
   // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
   // what is due soonest, before all flows that have none. `rank`: among those. REQUIRES: rank < 2^63.
   static Preference objectives_first(const Flow& flow, std::uint64_t rank);
 
   FlowTable flows_;
-  IndexedHeap<Preference> preferred_;  // eligible flows
+  IndexedHeap<Preference> preferred_;  // eligible flows, but those that an index of a derived class has
 
  private:
   using ByVirtualTime = ByTime<Duration>;
 
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
   Duration estimate(const Flow& flow) const;
-  void settle(Slot slot);
   void enter_heaps(Slot slot);
   void leave_heaps(Slot slot);
   void advance_global();
