@@ -20,6 +20,20 @@
 
 namespace fairlead {
 
+// Work that waits goes first; then functions that nobody has called yet, in the order in which they came, where a place is free.
+void Core::State::start_prepared(Instant now, Actions& out) {
+  while (!to_prepare.empty() && may_start_ahead()) {
+    const FlowId flow = to_prepare.front();
+    to_prepare.pop_front();
+    if (draining || !functions.contains(flow) || !pool.of_flow(flow).empty()) continue;
+    const Placer::StartAhead wanted{
+        .flow = flow, .expected = residency.expected(flow), .at_once = options.starts_per_gpu};
+    const auto placement = placer.place_start(pool, wanted, [](const Instance&) { return false; });
+    if (!placement || !placement->evict.empty()) continue;
+    pool.find(start(now, flow, *placement, InvocationId(), out))->prepared = true;
+  }
+}
+
 // Terminates: each start takes one of the starts that are allowed at a time.
 void Core::State::start_ahead(Instant now, Actions& out) {
   struct Startable final : Placeable {
@@ -53,8 +67,21 @@ std::optional<Placement> Core::State::place_start(FlowId flow) const {
   const Placer::StartAhead start{.flow = flow,
                                  .expected = residency.expected(flow),
                                  .at_once = options.starts_per_gpu,
-                                 .only_where_a_token_idles = !is_first};
+                                 .only_where_a_token_idles = !is_first,
+                                 .not_on = held_back_on(flow)};
   return placer.place_start(pool, start, [this](const Instance& instance) { return may_go_for_a_start(instance); });
+}
+
+// GPUs on which a ready instance of the flow could take a token, and was not chosen: its data's turn has not come, or there is
+// no memory beside what runs. Another instance there would wait for the same.
+std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
+  std::vector<GpuId> held_back;
+  if (!functions.at(flow).keeps_data) return held_back;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    const bool could = instance->spare() && !instance->retiring && pool.has_free_token(pool.gpu(instance->gpu));
+    if (could) held_back.push_back(instance->gpu);
+  }
+  return held_back;
 }
 
 // One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and

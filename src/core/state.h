@@ -8,6 +8,9 @@
 //   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
 
+#include <deque>
+#include <map>
+
 #include "base/id_map.h"
 #include "core/core.h"
 #include "core/deadlines.h"
@@ -23,8 +26,10 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
   struct Function {
     FlowSpec spec;
-    std::optional<Duration> cold_start = {};  // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
-    Duration told_setup{0};                   // QueuePolicy::set_setup, as told last
+    std::optional<Duration> cold_start = {};     // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
+    Duration told_setup{0};                      // QueuePolicy::set_setup, as told last
+    bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
+    std::map<GpuId, Duration> told_places = {};  // QueuePolicy::set_setup_on, as told last
   };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
@@ -60,9 +65,11 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     return options.starts_per_gpu > 0 && policy->keeps_instances() && !policy->one_function_per_gpu();
   }
   void start_ahead(Instant now, Actions& out);
+  void start_prepared(Instant now, Actions& out);
   bool may_start_ahead() const;
   std::optional<Placement> place_start(FlowId flow) const;
   bool worth_a_duplicate(FlowId flow) const;
+  std::vector<GpuId> held_back_on(FlowId flow) const;
   bool may_go_for_a_start(const Instance& instance) const;
   // `bound`: holding a token for it; none: ahead.
   InstanceId start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out);
@@ -88,6 +95,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   // ---- start_costs.cc
   void learn_cold_start(FlowId flow, Duration took);
   void note_setup(FlowId flow);
+  void note_places(FlowId flow, Function& function);
   Duration setup_on(FlowId flow, GpuId gpu) const;
   void set_reload(InstanceId id, Duration reload);
   bool worth_waiting(FlowId flow) const;
@@ -110,6 +118,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   bool can_run(FlowId flow, GpuId only) const;
   bool can_run(FlowId flow) const override { return can_run(flow, GpuId()); }
   std::vector<Place> places(FlowId flow) const override;
+  std::optional<Place> place(FlowId flow, GpuId gpu) const override;
+  std::vector<GpuId> free_gpus() const override;
 
   const CoreOptions options;
   const std::unique_ptr<QueuePolicy> policy;
@@ -126,6 +136,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
   CoreCounters counters;  // but those of memory
   bool draining = false;
+  std::deque<FlowId> to_prepare;  // Core::prepare
 };
 
 }  // namespace fairlead

@@ -41,7 +41,7 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
     const Gpu& gpu = pool.gpu(instance->gpu);
     if (only && gpu.id != only) continue;
     if (!instance->spare() || instance->retiring || !pool.has_free_token(gpu)) continue;
-    if (!pool.has_room(gpu, memory_to_run(gpu, *instance, expected))) continue;
+    if (!pool.has_room(gpu, memory_to_run(gpu, *instance, expected)) || !pool.task_room().fits(instance->id)) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
   }
   return best;
@@ -67,6 +67,7 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
   for (const auto& [id, gpu] : pool.gpus()) {
     const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
     const bool idles = pool.has_free_token(gpu);
+    if (std::find(start.not_on.begin(), start.not_on.end(), id) != start.not_on.end()) continue;
     if (!gpu.serves || gpu.starting_ahead >= start.at_once || !pool.has_room(gpu, memory)) continue;
     if ((start.only_where_a_token_idles && !idles) || (best && load(pool.gpu(best->gpu)) <= load(gpu))) continue;
     auto evict = evictions_among(pool, gpu, memory, nullptr, [&](const Instance& i) { return idles || may_evict(i); });

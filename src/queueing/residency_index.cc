@@ -80,7 +80,8 @@ void ResidencyIndex::enter(const Flow& flow, Slot slot) {
   may_evict_.erase(slot);
   settled_.erase(slot);
   if (copies.count == 0) {
-    homeless_.set(slot, waiting_.key_of(slot));
+    const Duration each = paid(copy) / static_cast<Duration::rep>(flow.queue.size());
+    homeless_.set(slot, {flow.virtual_time + flow.cost(each), flow.id});
   } else if (can_copy) {
     settled_.set(slot, {flow.queue.front().arrived + copies.more() * copy / 4, flow.id});
   }
@@ -185,15 +186,16 @@ std::optional<Placeable::Place> ResidencyIndex::cheapest(FlowId flow, Slot slot,
 void ResidencyIndex::consider_homeless(Instant now, const FlowTable& flows, const Placeable& placeable,
                                        std::optional<Candidate>& best) {
   std::optional<Candidate> found;
+  int looks = 0;
   homeless_.find_first([&](Slot slot) {
     const Key& key = waiting_.key_of(slot);
-    if (best && !(key < best->key)) return true;
-    const auto place = cheapest(flows[slot].id, slot, placeable,
-                                [&](const Placeable::Place& at) { return worth_evicting(now, flows[slot], key, at); });
+    const bool behind = best && !(key < best->key);
+    const auto worth = [&](const Placeable::Place& at) { return worth_evicting(now, flows[slot], key, at); };
+    const auto place = behind ? std::nullopt : cheapest(flows[slot].id, slot, placeable, worth);
     if (place) found = Candidate{key, place->running, {slot, place->gpu, place->setup}};
-    return place.has_value();
+    return place || (best && ++looks == kLooks);
   });
-  if (found && (!best || *found < *best)) best = found;
+  if (found) best = found;
 }
 
 std::optional<ResidencyIndex::Pick> ResidencyIndex::free_copy(const FlowTable& flows, const Placeable& placeable) {

@@ -11,7 +11,8 @@
 //
 // Order: the least virtual time after the set-up is paid for `patience` times over. So a flow that must load is passed over
 // until those that are there were given that much more service, and each load pays for as much work. Who is on more GPUs
-// counts as if served kServicesPerCopy times more for each: the others have nowhere else to go.
+// counts as if served kServicesPerCopy times more for each: the others have nowhere else to go. Of two that must load, the one
+// goes first whose load is shared by more calls that wait.
 //
 // Patience: a settled flow stays until its head has waited `patience` times as long as the quickest copy takes. Once is the
 // ski rental rule, if the copy were all that it costs; but a copy also fills the link before others' inputs, and on a full
@@ -27,7 +28,7 @@
 //
 // Example, patience 4: A and B are on a GPU and 0.1 s ahead of C, whose load takes 0.2 s. C goes when both are 0.8 s ahead.
 //
-// Cost: O(log flows) for each place of a flow that changes; a choice O(GPUs log flows), and a look at kLooks settled flows.
+// Cost: O(log flows) for each place of a flow that changes; a choice O(GPUs log flows), and a look at kLooks flows that load.
 // What cannot be admitted (memory) is looked at and passed over.
 // Time, threads, determinism: as policy.h.
 #pragma once
