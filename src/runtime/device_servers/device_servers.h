@@ -102,6 +102,8 @@ class DeviceServers {
     bool ready = false;
     int failed_starts = 0;
     std::uint64_t generation = 0;  // of its process
+    std::uint64_t number = 0;      // of the server, for SessionMemory; never reused
+    Bytes memory{0};               // of the process, for objects
     View view;
     std::set<InstanceId> sessions;
     // By tenant and content, key, digest: equal bytes of two tenants are two.
@@ -130,7 +132,8 @@ class DeviceServers {
     SessionSpec spec;
     Server* server = nullptr;
     SessionState state = SessionState::kOpening;
-    bool announced = false;  // `next` was called
+    bool announced = false;   // `next` was called
+    Duration kernel_init{0};  // of the last registration; the next answer's
     std::vector<BoundPtr> constants;
     std::size_t opening = 0;
     std::optional<InvocationId> call;
@@ -166,6 +169,7 @@ class DeviceServers {
   void on(Server& server, wire::ObjectFetched& frame);
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
+  void tell_memory(const Session& session);
   void on(Server& server, wire::ModuleTrial& frame);
   void on(Server& server, wire::TrialEnded& frame);
   void on_gone(Server& server, const std::string& reason);
@@ -205,6 +209,7 @@ class DeviceServers {
   std::map<InstanceId, Session> sessions_;
   std::unordered_map<InvocationId, Call> calls_;
   std::uint64_t last_object_ = 0;
+  std::uint64_t last_server_ = 0;
   std::uint64_t last_fetch_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
