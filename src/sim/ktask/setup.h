@@ -52,7 +52,7 @@ struct KtaskSetup {
   std::vector<double> rates;   // online: one for each client
   std::optional<double> rate;  // what run_online() makes `rates` of, over all clients; empty: a share of the peak
   Duration warm_up = std::chrono::seconds(20), duration = std::chrono::seconds(60);
-  double noise = 0.05;  // kernels and CPU parts take up to so much more or less
+  double noise = 0;  // kernels and CPU parts take up to so much more or less
   std::uint64_t seed = 1;
 
   bool processes() const { return policy == "exclusive"; }
