@@ -12,7 +12,7 @@ namespace {
 
 struct KtaskOptions {
   std::vector<std::string> workloads = {"jacobi"};
-  std::vector<std::string> systems = {"fairlead", "kaas", "etask"};
+  std::vector<std::string> systems = {"fairlead", "window", "kaas", "etask"};
   std::vector<std::size_t> replicas = {1, 4, 8, 16, 32};
   std::vector<std::string> set;
   std::string sweep;
@@ -28,7 +28,7 @@ struct Run {
   sim::KtaskSetup setup;
 
   double throughput = 0, spread = 0, gpu_busy = 0, peak = 0, rate = 0;  // means over seeds
-  std::vector<double> throughputs, work;                                // of each seed
+  std::vector<double> throughputs, work, p50s, p90s;                    // of each seed
   sim::Histogram latency;
   std::uint64_t sent = 0, cold_starts = 0, loads = 0, state_hash = 0;
   std::int64_t loaded_bytes = 0;
@@ -97,6 +97,8 @@ void carry_out(Run& run, const KtaskOptions& options) {
     run.rate += share * done.rate;
     run.throughputs.push_back(done.result.throughput());
     run.work.push_back(done.result.work(run.setup));
+    run.p50s.push_back(to_seconds(done.result.latency.percentile(0.5)));
+    run.p90s.push_back(to_seconds(done.result.latency.percentile(0.9)));
     run.throughput += share * done.result.throughput();
     run.spread += share * done.result.spread();
     run.gpu_busy += share * done.result.gpu_busy;
@@ -120,6 +122,8 @@ Json json_of(const Run& run) {
                {"throughput_per_s", run.throughput},
                {"throughput_by_seed_per_s", run.throughputs},
                {"kernel_s_by_seed_per_s", run.work},
+               {"p50_by_seed_s", run.p50s},
+               {"p90_by_seed_s", run.p90s},
                {"p50_s", to_seconds(run.latency.percentile(0.5))},
                {"p90_s", to_seconds(run.latency.percentile(0.9))},
                {"p99_s", to_seconds(run.latency.percentile(0.99))},
@@ -196,7 +200,9 @@ void add_sim_ktask(Cli& cli, CLI::App& sim) {
                                       [&cli, options] { return run_sim_ktask(cli, *options); });
   command.add_option("workload", options->workloads, "micro, resnet50, bert, cgemm, jacobi; a mixture: bert+cgemm")
       ->delimiter(',');
-  command.add_option("--system", options->systems, "fairlead, kaas (the paper's), etask (its baseline)")
+  command
+      .add_option("--system", options->systems,
+                  "fairlead (a node's defaults), window (resident-window), kaas (the paper's), etask (its baseline)")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--replicas", options->replicas, "Clients of each workload, each with constants of its own")

@@ -98,6 +98,10 @@ void Core::add_function(const FlowSpec& spec) {
   state_->note_supply(spec.flow);
 }
 
+void Core::prepare(FlowId flow) {
+  if (state_->starts_ahead() && state_->functions.contains(flow)) state_->to_prepare.push_back(flow);
+}
+
 void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
   State::Function* function = state_->functions.find(spec.flow);
   if (function == nullptr) return;
@@ -211,6 +215,15 @@ void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
 
 void Core::set_reload(InstanceId instance, Duration reload) {
   state_->set_reload(instance, reload);
+}
+
+void Core::set_residence(InstanceId instance, const SessionResidence& residence) {
+  state_->pool.set_residence(instance, residence);
+  state_->set_reload(instance, residence.reload);
+}
+
+void Core::set_session_memory(InstanceId instance, const SessionMemory& memory) {
+  if (state_->pool.find(instance) != nullptr) state_->pool.set_session_memory(instance, memory);
 }
 
 void Core::drain(Instant now, Actions& out) {

@@ -228,6 +228,9 @@ class Core {
   // REQUIRES: tokens <= CoreOptions::instances_per_gpu.
   void add_gpu(const GpuSpec& gpu);
   void add_function(const FlowSpec& spec);
+  // An instance of it starts ahead of any invocation, as soon as one may start without taking anybody's place; so the first
+  // call of a kernel task finds its session. Begins with the next event. No effect where cold starts hold tokens.
+  void prepare(FlowId flow);
   // New code or settings: idle instances are stopped, those that hold an invocation go after its answer; new ones start
   // as they are needed. No effect when the function is not there.
   void update_function(Instant now, const FlowSpec& spec, Actions& out);
@@ -264,6 +267,11 @@ class Core {
   // From now on an invocation in this instance first brings constants back to the device for so long (kernel tasks). It counts
   // as set-up of its flow while no other spare instance is quicker; nothing is dispatched.
   void set_reload(InstanceId instance, Duration reload);
+  // The same, with what is known of device memory: policies that choose the GPU by what is there are told, and what evicts
+  // others' constants counts as such.
+  void set_residence(InstanceId instance, const SessionResidence& residence);
+  // Device memory that its calls need: they are admitted where that fits beside what runs.
+  void set_session_memory(InstanceId instance, const SessionMemory& memory);
 
   // Device memory. An instance may never say anything of it; it is then counted as its function is expected to need.
   // Reports: after each answer, after each move, and at most every monitor period otherwise.

@@ -22,7 +22,10 @@ void Core::State::dispatch(Instant now, Actions& out) {
   answers = {};
   offer_tokens(now, out);
   keep_claim();
-  if (starts_ahead()) start_ahead(now, out);
+  if (starts_ahead()) {
+    start_ahead(now, out);
+    start_prepared(now, out);
+  }
   keep_claim();
   settle_memory(now, out);
   note_idle_tokens(now);
@@ -127,7 +130,8 @@ void Core::State::complete_queued(Instant now, FlowId flow, Outcome outcome, Act
 bool Core::State::can_run(FlowId flow, GpuId only) const {
   const Bytes expected = residency.expected(flow);
   if (placer.has_warm(pool, flow, expected, only)) return true;
-  return !starts_ahead() && !worth_waiting(flow) && placer.can_place(pool, flow, expected, only);
+  return !starts_ahead() && held_back_on(flow).empty() && !worth_waiting(flow) &&
+         placer.can_place(pool, flow, expected, only);
 }
 
 bool Core::State::can_run(FlowId flow) const {
@@ -143,7 +147,7 @@ Obstacle Core::State::obstacle(FlowId flow) const {
 
 // Of a flow that cannot run.
 Obstacle Core::State::obstacle_to_run(FlowId flow) const {
-  const bool wants_start = !starts_ahead() && !worth_waiting(flow);
+  const bool wants_start = !starts_ahead() && held_back_on(flow).empty() && !worth_waiting(flow);
   return wants_start ? Obstacle::kMemory : placer.obstacle(pool, flow, residency.expected(flow));
 }
 
@@ -155,9 +159,30 @@ std::vector<Placeable::Place> Core::State::places(FlowId flow) const {
   std::vector<Place> places;
   for (const auto& [id, gpu] : pool.gpus()) {
     if (!gpu.serves) continue;
-    places.push_back({id, setup_on(flow, id), gpu.tokens_in_use, can_run(flow, id)});
+    places.push_back(*place(flow, id));
   }
   return places;
+}
+
+std::optional<Placeable::Place> Core::State::place(FlowId flow, GpuId id) const {
+  const Gpu& gpu = pool.gpu(id);
+  if (!gpu.serves) return std::nullopt;
+  const Instance* warm = placer.warm_instance(pool, flow, residency.expected(flow), id);
+  return Place{.gpu = id,
+               .setup = setup_on(flow, id),
+               .running = gpu.tokens_in_use,
+               .free = warm != nullptr || can_run(flow, id),
+               .evicts = warm != nullptr && pool.task_room().evicts(warm->id)};
+}
+
+std::vector<GpuId> Core::State::free_gpus() const {
+  std::vector<GpuId> free;
+  for (const auto& [id, gpu] : pool.gpus()) {
+    if (pool.has_free_token(gpu)) free.push_back(id);
+  }
+  std::stable_sort(free.begin(), free.end(),
+                   [this](GpuId a, GpuId b) { return pool.gpu(a).tokens_in_use < pool.gpu(b).tokens_in_use; });
+  return free;
 }
 
 void Core::State::evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out) {

@@ -69,5 +69,86 @@ TEST_F(GpuPolicies, ResidentWindowWaitsAsLongAsALoadAndIsWoken) {
   EXPECT_THAT(wake(2100ms), ElementsAre("deliver invocation=4 instance=2"));
 }
 
+// ---- the default, where functions keep data on GPUs
+
+// As above: the default waits too, where bringing A's constants would push out others'.
+TEST_F(GpuPolicies, TheDefaultWaitsForTheGpuThatHasTheConstantsWhereACopyWouldEvict) {
+  use_policy("mqfq-setup", {.tokens_per_gpu = 1, .no_cold_duplicates = false});
+  arrive(1, kA, 0s);
+  arrive(2, kA);
+  run_to_idle(1, 1, 1s);
+  run_to_idle(2, 2, 1s);
+  for (const std::uint64_t instance : {1, 2}) {
+    core_->set_session_memory(InstanceId(instance),
+                              {.server = instance, .device = mib(64), .constants = {{7, mib(20)}}});
+  }
+  core_->set_residence(InstanceId(1), {.resident = mib(60)});
+  core_->set_residence(InstanceId(2), {.missing = mib(20), .reload = 100ms, .resident = mib(60)});
+  EXPECT_THAT(arrive(3, kA, 2s), ElementsAre("deliver invocation=3 instance=1"));
+  EXPECT_THAT(arrive(4, kA, 2s), IsEmpty());
+  ASSERT_EQ(core_->next_wakeup(), Instant(2100ms));
+  EXPECT_THAT(wake(2100ms), ElementsAre("deliver invocation=4 instance=2"));
+}
+
+TEST_F(GpuPolicies, TheDefaultCopiesAtOnceIntoMemoryThatIsFree) {
+  use_policy("mqfq-setup", {.tokens_per_gpu = 1, .no_cold_duplicates = false});
+  arrive(1, kA, 0s);
+  arrive(2, kA);
+  run_to_idle(1, 1, 1s);
+  run_to_idle(2, 2, 1s);
+  core_->set_session_memory(InstanceId(2), {.server = 2, .device = mib(64), .constants = {{7, mib(20)}}});
+  core_->set_residence(InstanceId(1), {.resident = mib(60)});
+  core_->set_residence(InstanceId(2), {.missing = mib(20), .reload = 100ms, .resident = mib(40)});
+  arrive(3, kA, 2s);
+  EXPECT_THAT(arrive(4, kA, 2s), ElementsAre("deliver invocation=4 instance=2"));
+}
+
+// One GPU of three tokens whose device server has 64 MiB; A, B and C have 20 MiB of constants, and 10 MiB a call.
+class TaskMemory : public CoreTest {
+ protected:
+  void SetUp() override {
+    core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 3}, policy_named("mqfq-setup", {}));
+    core_->add_gpu({.gpu = GpuId(1)});
+    for (const FlowId flow : {kA, kB, kC}) {
+      add(flow);
+      arrive(flow.value(), flow);
+      run_to_idle(flow.value(), flow.value(), 1s);
+      core_->set_session_memory(
+          InstanceId(flow.value()),
+          {.server = 1, .device = mib(64), .constants = {{flow.value(), mib(20)}}, .call = mib(10)});
+    }
+  }
+  void missing(std::uint64_t instance, Bytes bytes) {
+    core_->set_residence(InstanceId(instance),
+                         {.missing = bytes, .reload = bytes == Bytes(0) ? 0ms : 100ms, .resident = mib(40)});
+  }
+  static constexpr FlowId kC{3};
+};
+
+TEST_F(TaskMemory, ACallThatDoesNotFitBesideThoseThatRunWaits) {
+  for (const std::uint64_t instance : {1, 2, 3}) missing(instance, Bytes(0));
+  EXPECT_THAT(arrive(11, kA), ElementsAre("deliver invocation=11 instance=1"));
+  EXPECT_THAT(arrive(12, kB), ElementsAre("deliver invocation=12 instance=2"));
+  EXPECT_THAT(arrive(13, kC), IsEmpty()) << "60 of 64 MiB are held";
+  EXPECT_THAT(answered(11, 2s), ElementsAre("complete invocation=11 success", "deliver invocation=13 instance=3"));
+}
+
+// A and B take turns in closed loops; C would push one of them out, though a token is free.
+TEST_F(TaskMemory, WhatWouldEvictThoseWhoAreServedIsNotWorthItYet) {
+  missing(1, Bytes(0));
+  missing(2, Bytes(0));
+  missing(3, mib(20));
+  arrive(11, kA, 1s);
+  arrive(12, kB, 1s);
+  EXPECT_THAT(arrive(13, kC, 1s), IsEmpty());
+  EXPECT_THAT(answered(11, 1010ms), ElementsAre("complete invocation=11 success")) << "A is expected back";
+  idle(1);
+  EXPECT_THAT(arrive(14, kA, 1011ms), ElementsAre("deliver invocation=14 instance=1"));
+  answered(12, 1012ms);
+  idle(2);
+  EXPECT_THAT(answered(14, 1013ms), ElementsAre("complete invocation=14 success", "deliver invocation=13 instance=3"))
+      << "nothing runs any more";
+}
+
 }  // namespace
 }  // namespace fairlead

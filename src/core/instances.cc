@@ -18,6 +18,7 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   }
   deadlines.clear(id);
   pool.end_start(*instance);
+  if (instance->prepared && queued(instance->flow) == 0) instance->fresh = false;  // nobody waited for it
   residency.started(now, id);
   count_memory(*instance);
   note_setup(instance->flow);

@@ -20,6 +20,20 @@
 
 namespace fairlead {
 
+// Work that waits goes first; then functions that nobody has called yet, in the order in which they came, where a place is free.
+void Core::State::start_prepared(Instant now, Actions& out) {
+  while (!to_prepare.empty() && may_start_ahead()) {
+    const FlowId flow = to_prepare.front();
+    to_prepare.pop_front();
+    if (draining || !functions.contains(flow) || !pool.of_flow(flow).empty()) continue;
+    const Placer::StartAhead wanted{
+        .flow = flow, .expected = residency.expected(flow), .at_once = options.starts_per_gpu};
+    const auto placement = placer.place_start(pool, wanted, [](const Instance&) { return false; });
+    if (!placement || !placement->evict.empty()) continue;
+    pool.find(start(now, flow, *placement, InvocationId(), out))->prepared = true;
+  }
+}
+
 // Terminates: each start takes one of the starts that are allowed at a time.
 void Core::State::start_ahead(Instant now, Actions& out) {
   struct Startable final : Placeable {
@@ -74,7 +88,8 @@ std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
   return Placer::StartAhead{.flow = flow,
                             .expected = residency.expected(flow),
                             .at_once = options.starts_per_gpu,
-                            .only_where_a_token_idles = !is_first};
+                            .only_where_a_token_idles = !is_first,
+                            .not_on = held_back_on(flow)};
 }
 
 // Where it should start now. Empty: nowhere, or it needs none.
@@ -88,6 +103,18 @@ Obstacle Core::State::obstacle_to_start(FlowId flow, const std::optional<Placeme
   if (placement) return Obstacle::kNothing;
   const auto start = wanted_start(flow);
   return start ? placer.obstacle(pool, *start) : Obstacle::kItself;
+}
+
+// GPUs on which a ready instance of the flow could take a token, and was not chosen: its data's turn has not come, or there is
+// no memory beside what runs. Another instance there would wait for the same.
+std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
+  std::vector<GpuId> held_back;
+  if (!functions.at(flow).keeps_data) return held_back;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    const bool could = instance->spare() && !instance->retiring && pool.has_free_token(pool.gpu(instance->gpu));
+    if (could) held_back.push_back(instance->gpu);
+  }
+  return held_back;
 }
 
 // One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and

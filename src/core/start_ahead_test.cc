@@ -212,5 +212,20 @@ TEST_F(StartAhead, WithoutAPoolAStartHoldsItsToken) {
   EXPECT_THAT(arrive(2, kA), IsEmpty());
 }
 
+TEST_F(StartAhead, APreparedFunctionStartsWithoutAnInvocationAndItsFirstIsWarm) {
+  core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 1, .instances_per_gpu = 2, .starts_per_gpu = 1},
+                                 testing::policy_named("mqfq-setup"));
+  core_->add_gpu({.gpu = GpuId(1)});
+  for (const FlowId flow : {FlowId(1), FlowId(2), FlowId(3)}) {
+    add(flow);
+    core_->prepare(flow);
+  }
+  EXPECT_THAT(wake(1s), ElementsAre("start instance=1 flow=1 gpu=1"));
+  EXPECT_THAT(ready(1), ElementsAre("start instance=2 flow=2 gpu=1")) << "one at a time";
+  EXPECT_THAT(arrive(1, FlowId(1)), ElementsAre("deliver invocation=1 instance=1"));
+  EXPECT_EQ(std::get<Deliver>(last_.front()).start, StartKind::kDeviceWarm);
+  EXPECT_THAT(ready(2), IsEmpty()) << "the third would take somebody's place";
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -29,10 +29,29 @@ void Core::State::note_setup(FlowId flow) {
     if (!instance->spare() || instance->retiring) continue;
     quickest = std::min(quickest.value_or(instance->reload), instance->reload);
   }
+  if (function->keeps_data) note_places(flow, *function);
   const Duration setup = quickest.value_or(function->cold_start.value_or(Duration(0)));
   if (setup == function->told_setup) return;
   function->told_setup = setup;
   policy->set_setup(flow, setup);
+}
+
+// The same GPU by GPU, for functions whose data stays there: what is there is there, whoever waits for it.
+void Core::State::note_places(FlowId flow, Function& function) {
+  std::map<GpuId, Duration> places;
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (instance->state == InstanceState::kStarting || instance->retiring) continue;
+    const auto [place, first] = places.try_emplace(instance->gpu, instance->reload);
+    if (!first) place->second = std::min(place->second, instance->reload);
+  }
+  for (const auto& [gpu, setup] : function.told_places) {
+    if (!places.contains(gpu)) policy->set_setup_on(flow, gpu, std::nullopt);
+  }
+  for (const auto& [gpu, setup] : places) {
+    const auto told = function.told_places.find(gpu);
+    if (told == function.told_places.end() || told->second != setup) policy->set_setup_on(flow, gpu, setup);
+  }
+  function.told_places = std::move(places);
 }
 
 // The same on one GPU, instances that are not spare included: what is there is there, whoever waits for it.
@@ -51,6 +70,7 @@ void Core::State::set_reload(InstanceId id, Duration reload) {
   Instance* instance = pool.find(id);
   if (instance == nullptr) return;
   instance->reload = reload;
+  if (Function* function = functions.find(instance->flow)) function->keeps_data = true;
   note_setup(instance->flow);
 }
 

@@ -9,6 +9,9 @@
 //   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
 
+#include <deque>
+#include <map>
+
 #include "base/id_map.h"
 #include "core/core.h"
 #include "core/deadlines.h"
@@ -29,10 +32,12 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
   struct Function {
     FlowSpec spec;
-    std::optional<Duration> cold_start = {};  // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
-    Duration told_setup{0};                   // QueuePolicy::set_setup, as told last
-    Supply told_supply = Supply::kReady;      // QueuePolicy::set_supply, as told last
-    Duration owed{0};                         // GPU time that its next charge counts too
+    std::optional<Duration> cold_start = {};     // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
+    Duration told_setup{0};                      // QueuePolicy::set_setup, as told last
+    Supply told_supply = Supply::kReady;         // QueuePolicy::set_supply, as told last
+    Duration owed{0};                            // GPU time that its next charge counts too
+    bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
+    std::map<GpuId, Duration> told_places = {};  // QueuePolicy::set_setup_on, as told last
   };
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
@@ -78,6 +83,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     return options.starts_per_gpu > 0 && policy->keeps_instances() && !policy->one_function_per_gpu();
   }
   void start_ahead(Instant now, Actions& out);
+  void start_prepared(Instant now, Actions& out);
   bool may_start_ahead() const;
   std::optional<Placer::StartAhead> wanted_start(FlowId flow) const;
   std::optional<Placement> place_start(FlowId flow) const;
@@ -85,6 +91,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void note_supply(FlowId flow);
   void keep_claim();
   bool worth_a_duplicate(FlowId flow) const;
+  std::vector<GpuId> held_back_on(FlowId flow) const;
   bool may_go_for_a_start(const Instance& instance) const;
   // `bound`: holding a token for it; none: ahead.
   InstanceId start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out);
@@ -114,6 +121,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   // ---- start_costs.cc
   void learn_cold_start(FlowId flow, Duration took);
   void note_setup(FlowId flow);
+  void note_places(FlowId flow, Function& function);
   Duration setup_on(FlowId flow, GpuId gpu) const;
   void set_reload(InstanceId id, Duration reload);
   bool worth_waiting(FlowId flow) const;
@@ -141,6 +149,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   Obstacle obstacle_to_run(FlowId flow) const;
   static void note_answer(std::optional<Obstacle>& first, Obstacle obstacle);
   std::vector<Place> places(FlowId flow) const override;
+  std::optional<Place> place(FlowId flow, GpuId gpu) const override;
+  std::vector<GpuId> free_gpus() const override;
 
   const CoreOptions options;
   const std::unique_ptr<QueuePolicy> policy;
@@ -166,6 +176,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
   CoreCounters counters;  // but those of memory
   bool draining = false;
+  std::deque<FlowId> to_prepare;  // Core::prepare
 };
 
 }  // namespace fairlead

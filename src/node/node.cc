@@ -91,6 +91,7 @@ Status Node::recover() {
   for (FunctionRecord& record : *records) {
     const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
     core_.add_function(flow_spec(function.flow, function.record, tenants_));
+    if (function.kernel_task) core_.prepare(function.flow);
   }
   remove_unused_bundles(options_.state_dir, functions_.code_paths());
   remove_unused_images(options_.state_dir, functions_.code_paths());
@@ -146,7 +147,9 @@ InstanceEvents Node::instance_events() {
       .next = [this](InstanceId instance) { on_next(instance); },
       .answered = [this](InstanceId instance, Answer answer) { on_answered(instance, std::move(answer)); },
       .gone = [this](InstanceId instance, const ExitInfo& exit) { on_gone(instance, exit); },
-      .reload = [this](InstanceId instance, Duration reload) { core_.set_reload(instance, reload); },
+      .residence = [this](InstanceId instance, const SessionResidence& is) { core_.set_residence(instance, is); },
+      .session_memory = [this](InstanceId instance,
+                               const SessionMemory& has) { core_.set_session_memory(instance, has); },
   };
 }
 

@@ -87,6 +87,10 @@ void Node::save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel
                            const RegisteredFunction& added = functions_.add(record, kernel_task);
                            core_.add_function(flow_spec(added.flow, record, tenants_));
                          }
+                         if (kernel_task) {
+                           core_.prepare(functions_.find(record.name)->flow);
+                           core_.wake(monotonic_now(), actions);
+                         }
                          carry_out(std::move(actions));
                          done(std::move(record));
                        });

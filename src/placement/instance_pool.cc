@@ -79,7 +79,13 @@ void InstancePool::remove(InstanceId id) {
   std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
   erase_pointer(siblings, &instance);
   if (siblings.empty()) by_flow_.erase(instance.flow);
+  task_room_.remove(id);
   instances_.erase(id);
+}
+
+void InstancePool::set_session_memory(InstanceId id, SessionMemory memory) {
+  task_room_.set(id, std::move(memory));
+  if (instances_.at(id).bound) task_room_.begin(id);
 }
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
@@ -92,6 +98,7 @@ void InstancePool::bind(Instance& instance, InvocationId invocation) {
   count(gpu, instance);
   ++gpu.tokens_in_use;
   ++tokens_in_use_;
+  task_room_.begin(instance.id);
 }
 
 void InstancePool::release(Instance& instance) {
@@ -102,6 +109,7 @@ void InstancePool::release(Instance& instance) {
   count(gpu, instance);
   --gpu.tokens_in_use;
   --tokens_in_use_;
+  task_room_.end(instance.id);
 }
 
 void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) {

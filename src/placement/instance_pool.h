@@ -20,6 +20,7 @@
 #include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
+#include "placement/task_room.h"
 
 namespace fairlead {
 
@@ -38,6 +39,7 @@ struct Instance {
   bool asked = false;     // for the next invocation, while the work of the one it answered goes on
   bool retiring = false;  // goes after its answer: its function changed, or its GPU is drained
   bool fresh = true;      // nothing was bound to it, ever
+  bool prepared = false;  // started for no invocation (Core::prepare)
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
   Duration idled{0};       // tokens idled for so long because of the memory that its start has reserved
@@ -93,6 +95,13 @@ class InstancePool {
   // What it is counted with from now on; `memory` and `pinned` are counted_memory().
   void count_memory(Instance& instance, Bytes memory, Bytes pinned);
 
+  // Memory of kernel tasks' sessions, which device servers have and no instance reports. REQUIRES: the instance is there.
+  void set_session_memory(InstanceId instance, SessionMemory memory);
+  void set_residence(InstanceId instance, const SessionResidence& residence) {
+    task_room_.set_residence(instance, residence);
+  }
+  const TaskRoom& task_room() const { return task_room_; }
+
   // Takes or gives back a token of its GPU. REQUIRES bind: nothing bound, a free token.
   void bind(Instance& instance, InvocationId invocation);
   void release(Instance& instance);  // nothing bound: no effect
@@ -143,6 +152,7 @@ class InstancePool {
   std::map<GpuId, Gpu> gpus_;
   IdMap<InstanceId, Instance> instances_;
   IdMap<FlowId, std::vector<Instance*>> by_flow_;
+  TaskRoom task_room_;
   std::size_t tokens_in_use_ = 0;
   std::uint64_t next_instance_ = 1;
 };

@@ -12,6 +12,10 @@ Bytes memory_to_run(const Gpu& gpu, const Instance& instance, Bytes expected) {
   return InstancePool::counted_memory(gpu, std::max(expected, instance.needed));
 }
 
+bool contains(const std::vector<GpuId>& gpus, GpuId gpu) {
+  return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+}
+
 }  // namespace
 
 std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
@@ -42,6 +46,7 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
     if (only && gpu.id != only) continue;
     if (!instance->spare() || instance->retiring || !pool.has_free_token(gpu)) continue;
     if (!pool.has_room(gpu, flow, memory_to_run(gpu, *instance, expected))) continue;
+    if (!pool.task_room().fits(instance->id)) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
   }
   return best;
@@ -67,6 +72,7 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
   for (const auto& [id, gpu] : pool.gpus()) {
     const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
     const bool idles = pool.has_free_token(gpu);
+    if (contains(start.not_on, id)) continue;
     if (!gpu.serves || gpu.starting_ahead >= start.at_once || !pool.has_room(gpu, start.flow, memory)) continue;
     if ((start.only_where_a_token_idles && !idles) || (best && load(pool.gpu(best->gpu)) <= load(gpu))) continue;
     auto evict = evictions_among(pool, gpu, memory, nullptr, [&](const Instance& i) { return idles || may_evict(i); });
@@ -85,6 +91,7 @@ Obstacle graver(Obstacle a, Obstacle b) {
   return Obstacle::kItself;
 }
 
+// Where there is room, what is short is the device server's (TaskRoom): what runs has that, too.
 Obstacle lack_of_room(const InstancePool& pool, const Gpu& gpu, Bytes memory) {
   return pool.has_room_beside_starts(gpu, memory) ? Obstacle::kMemory : Obstacle::kStarts;
 }
@@ -105,7 +112,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
 Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) const {
   Obstacle found = Obstacle::kItself;
   for (const auto& [id, gpu] : pool.gpus()) {
-    if (!gpu.serves || gpu.starting_ahead >= start.at_once) continue;
+    if (!gpu.serves || gpu.starting_ahead >= start.at_once || contains(start.not_on, id)) continue;
     if (start.only_where_a_token_idles && !pool.has_free_token(gpu)) continue;
     const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
     found = graver(found, pool.has_room(gpu, start.flow, memory) ? Obstacle::kStarts : lack_of_room(pool, gpu, memory));

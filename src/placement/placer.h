@@ -11,6 +11,8 @@
 // Memory: an invocation is admitted only where what it is expected to need fits beside what runs. Idle instances do not
 // block it: their memory leaves (residency), and what of it cannot leave makes them candidates for eviction.
 //
+// So are calls of kernel tasks, whose memory device servers have (task_room.h).
+//
 // Threads: not thread-safe. Determinism: ties break by id.
 #pragma once
 
@@ -47,6 +49,7 @@ class Placer {
     Bytes expected{0};
     std::size_t at_once = 1;
     bool only_where_a_token_idles = false;
+    std::vector<GpuId> not_on = {};  // whatever is free there
   };
   using MayEvict = std::function<bool(const Instance&)>;
   std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,
@@ -60,9 +63,10 @@ class Placer {
   Placement place_claim(const InstancePool& pool, FlowId flow, Bytes expected) const;
 
   bool has_warm(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
+  // The one that place() would take; null: none.
+  Instance* warm_instance(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
 
  private:
-  Instance* warm_instance(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
   const Gpu* roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
   std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Instance* keep) const;
   std::optional<std::vector<InstanceId>> evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,

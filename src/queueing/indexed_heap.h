@@ -38,6 +38,12 @@ class IndexedHeap {
     return entries_.front().key;
   }
 
+  // REQUIRES: contains(slot).
+  const Key& key_of(Slot slot) const {
+    FL_CHECK(contains(slot));
+    return entries_[places_[slot]].key;
+  }
+
   // Any slot, by its present place in the heap: for choices at random. REQUIRES: place < size().
   Slot at(std::size_t place) const {
     FL_CHECK(place < entries_.size());

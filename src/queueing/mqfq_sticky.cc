@@ -75,18 +75,18 @@ std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeab
   next_chance_.reset();
   one_waits_elsewhere_ = false;
   review_claim();
-  auto slot = pick(placeable);
-  while (set_aside_behind_starts() && !slot) slot = pick(placeable);  // others may be within the window now
-  if (!slot) slot = pick_beyond_window(placeable);
-  if (!slot) return std::nullopt;
-  if (claimant_ == slot) claimant_.reset();
-  Flow& flow = flows_[*slot];
+  auto picked = pick_place(now, placeable);
+  while (set_aside_behind_starts() && !picked) picked = pick_place(now, placeable);  // others may be in the window now
+  if (!picked) picked = pick_beyond_window(placeable);
+  if (!picked) return std::nullopt;
+  if (claimant_ == picked->slot) claimant_.reset();
+  Flow& flow = flows_[picked->slot];
   const Duration charge = flow.cost(estimate(flow));
-  const InvocationId invocation = flows_.dispatch(*slot, charge);
+  const InvocationId invocation = flows_.dispatch(picked->slot, charge);
   flow.virtual_time += charge;
   flow.last_turn = now;
-  settle(*slot);
-  return Choice{flow.id, invocation};
+  settle(picked->slot);
+  return Choice{flow.id, invocation, picked->gpu};
 }
 
 std::optional<InvocationId> MqfqSticky::fail_head(Instant now, FlowId flow_id, Duration took) {
@@ -137,18 +137,27 @@ FlowView MqfqSticky::view(FlowId flow) const {
 
 // ---- who runs
 
+std::optional<MqfqSticky::Pick> MqfqSticky::pick_place(Instant, const Placeable& placeable) {
+  const auto slot = pick(placeable);
+  return slot ? std::optional(Pick{*slot}) : std::nullopt;
+}
+
 std::optional<MqfqSticky::Slot> MqfqSticky::pick(const Placeable& placeable) {
   return preferred_.find_first([&](Slot candidate) { return can_run(placeable, candidate); });
 }
 
-bool MqfqSticky::can_run(const Placeable& placeable, Slot slot) {
+std::optional<GpuId> MqfqSticky::place_beyond_window(Slot slot, const Placeable& placeable) {
+  return can_run(placeable, slot) ? std::optional(GpuId()) : std::nullopt;
+}
+
+Obstacle MqfqSticky::look_at(const Placeable& placeable, Slot slot) {
   const Flow& flow = flows_[slot];
   const bool can = placeable.can_run(flow.id);
   const Obstacle obstacle = can ? Obstacle::kNothing : placeable.obstacle(flow.id);
   one_waits_elsewhere_ |= obstacle == Obstacle::kMemory || obstacle == Obstacle::kTokens;
   if (flow.behind_starts != (obstacle == Obstacle::kStarts)) changed_standing_.push_back(slot);
   may_claim(slot, obstacle);
-  return can;
+  return obstacle;
 }
 
 // ---- memory
@@ -182,9 +191,13 @@ bool MqfqSticky::set_aside_behind_starts() {
 // A token is free and nobody within the window can use it. Where all of them wait on themselves (on their busy instance, on a
 // start), the window moves; where one waits for memory, or is ready on another GPU, it keeps its place, and the token is
 // used once without moving the window.
-std::optional<MqfqSticky::Slot> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
+std::optional<MqfqSticky::Pick> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
   if (!starts_ahead_ || throttled_.empty()) return std::nullopt;
-  const auto slot = throttled_.find_first([&](Slot candidate) { return can_run(placeable, candidate); });
+  std::optional<GpuId> gpu;
+  const auto slot = throttled_.find_first([&](Slot candidate) {
+    gpu = place_beyond_window(candidate, placeable);
+    return gpu.has_value();
+  });
   changed_standing_.clear();  // of flows within the window alone
   if (!slot) return std::nullopt;
   if (one_waits_elsewhere_) {
@@ -192,7 +205,7 @@ std::optional<MqfqSticky::Slot> MqfqSticky::pick_beyond_window(const Placeable& 
   } else {
     move_window_to(*slot);
   }
-  return slot;
+  return Pick{*slot, *gpu};
 }
 
 // The flow comes within the window. Those that are passed wait on themselves: they stay at Global_VT.
@@ -259,6 +272,7 @@ std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(const Placeable& sta
 std::optional<MqfqSticky::Slot> MqfqSticky::start_for_free_token(const Placeable& startable) {
   const auto can_start = [&](Slot candidate) { return startable.can_run(flows_[candidate].id); };
   if (const auto next = preferred_.find_first(can_start)) return next;
+  if (const auto next = find_indexed(can_start)) return next;
   int passed_over = 0;
   std::optional<Slot> next;
   throttled_starts_.find_first([&](Slot candidate) {
@@ -317,13 +331,12 @@ void MqfqSticky::enter_heaps(Slot slot) {
   put(throttled_starts_, !eligible && !ready, by_virtual_time);
   put(least_served_, eligible && flow.contending, by_virtual_time);
   put(by_age_, eligible && !ready, ByAge{flow.waits_since(), flow.id});
-  const Preference preferred = eligible ? preference(flow) : Preference{};
-  put(preferred_, eligible && ready, preferred);
-  put(to_start_, eligible && !ready, preferred);
+  put(to_start_, eligible && !ready, eligible && !ready ? preference(flow) : Preference{});
+  eligible && ready ? on_eligible(slot) : on_ineligible(slot);
 }
 
 void MqfqSticky::leave_heaps(Slot slot) {
-  preferred_.erase(slot);
+  on_ineligible(slot);
   to_start_.erase(slot);
   by_age_.erase(slot);
   least_served_.erase(slot);

@@ -36,6 +36,9 @@
 // them waits for memory, or for a token of another GPU, the token is used without moving the window. Example, two tokens,
 // T = 10 s: A has one instance and runs 60 s; B, warm, is 10 s ahead. B goes on all the same.
 //
+// A derived class may keep flows of its own order in an index instead of preferred_ (mqfq_setup.h); all of the above holds for
+// them as well.
+//
 // Decisions where the paper is silent or disagrees with itself (docs/design/core.md gives the reasons):
 // - Global_VT is over flows with runnable work and never falls. A correction that pulls a flow below it makes that flow
 //   eligible and moves nothing else. A flow that had no runnable work (empty, or at its own reserved concurrency) joins
@@ -46,6 +49,8 @@
 // Cost: O(log n) per call. Measured with 10,000 backlogged flows: policy_bench.cc.
 // Time, threads, determinism: as policy.h. All arithmetic is on integer nanoseconds.
 #pragma once
+
+#include <functional>
 
 #include "queueing/keyed_policy.h"
 
@@ -98,15 +103,36 @@ class MqfqSticky : public QueuePolicy {
   // The first of preferred_ that can run.
   virtual std::optional<Slot> pick(const Placeable& placeable);
 
+  // For orders that choose the GPU too, and keep an index of flows that are then not in preferred_. A GPU of none: wherever
+  // the flow begins soonest.
+  struct Pick {
+    Slot slot;
+    GpuId gpu = {};
+  };
+  // Who goes where, of the eligible flows. Where it finds nobody, it has looked at each of them (look_at).
+  virtual std::optional<Pick> pick_place(Instant now, const Placeable& placeable);
+  // Where a flow beyond the window may use a token that nobody else can; empty: nowhere.
+  virtual std::optional<GpuId> place_beyond_window(Slot slot, const Placeable& placeable);
+  // Of the flows in the index, the first that `accept` takes.
+  virtual std::optional<Slot> find_indexed(const std::function<bool(Slot)>&) { return std::nullopt; }
+  // A flow is eligible with an instance to run on, or changed while it is; it is not any more.
+  virtual void on_eligible(Slot slot) { preferred_.set(slot, preference(flows_[slot])); }
+  virtual void on_ineligible(Slot slot) { preferred_.erase(slot); }
+  // To be called when a flow has changed.
+  void settle(Slot slot);
+  Instant now() const { return now_; }  // of the choice, or start, that is being looked for
+
   // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
   // what is due soonest, before all flows that have none. `rank`: among those. REQUIRES: rank < 2^63.
   static Preference objectives_first(const Flow& flow, std::uint64_t rank);
 
-  // Looks at one flow for pick().
-  bool can_run(const Placeable& placeable, Slot slot);
+  // What keeps the flow from running, and what follows from that for those who wait (claims, Global_VT).
+  Obstacle look_at(const Placeable& placeable, Slot slot);
+  bool can_run(const Placeable& placeable, Slot slot) { return look_at(placeable, slot) == Obstacle::kNothing; }
 
   FlowTable flows_;
-  IndexedHeap<Preference> preferred_;  // eligible flows that have an instance to run on
+  IndexedHeap<Preference> preferred_;  // eligible flows that have an instance to run on, but those that an index has
+  bool one_waits_elsewhere_ = false;   // of the flows that pick_place() looked at: for memory, or a token of another GPU
 
  private:
   using ByVirtualTime = ByTime<Duration>;
@@ -114,7 +140,6 @@ class MqfqSticky : public QueuePolicy {
 
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
   Duration estimate(const Flow& flow) const;
-  void settle(Slot slot);
   void catch_up(Flow& flow);
   void enter_heaps(Slot slot);
   void leave_heaps(Slot slot);
@@ -123,7 +148,7 @@ class MqfqSticky : public QueuePolicy {
   bool promote(IndexedHeap<ByVirtualTime>& throttled);
   void adapt_window(Duration service);
 
-  std::optional<Slot> pick_beyond_window(const Placeable& placeable);
+  std::optional<Pick> pick_beyond_window(const Placeable& placeable);
   void move_window_to(Slot slot);
   bool set_aside_behind_starts();
   void review_claim();
@@ -139,7 +164,7 @@ class MqfqSticky : public QueuePolicy {
   Duration mean_service_{0};  // over all flows; kept only where T follows it
   Duration global_{0};        // Global_VT
 
-  // Each runnable flow is in exactly one of preferred_, to_start_ and the two of throttled flows.
+  // Each runnable flow is in exactly one of preferred_ (or an index), to_start_ and the two of throttled flows.
   IndexedHeap<Preference> to_start_;             // eligible, without an instance to run on
   IndexedHeap<ByVirtualTime> throttled_;         // beyond the window, with an instance
   IndexedHeap<ByVirtualTime> throttled_starts_;  // beyond the window, without
@@ -150,7 +175,6 @@ class MqfqSticky : public QueuePolicy {
   Instant now_{};                       // of the choice, or start, that is being looked for
   std::optional<Slot> claimant_;
   std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
-  bool one_waits_elsewhere_ = false;    // of the flows that pick() looked at: for memory, or a token of another GPU
   std::vector<Slot> changed_standing_;  // those whose behind_starts pick() found different
 };
 

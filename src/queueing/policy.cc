@@ -48,6 +48,13 @@ constexpr Named kPolicies[] = {
 
 }  // namespace
 
+std::optional<Placeable::Place> Placeable::place(FlowId flow, GpuId gpu) const {
+  for (const Place& place : places(flow)) {
+    if (place.gpu == gpu) return place;
+  }
+  return std::nullopt;
+}
+
 std::string_view flow_state_name(FlowState state) {
   switch (state) {
     case FlowState::kActive: return "active";

@@ -70,8 +70,14 @@ class Placeable {
     Duration setup{0};  // what an invocation of the flow waits for here: nothing, a reload or (never 0) a cold start
     std::size_t running = 0;  // invocations of any flow that hold a token of the GPU
     bool free = false;        // one of the flow could run here right now
+    bool evicts = false;      // what the set-up brings back takes the room of what others have here
   };
   virtual std::vector<Place> places(FlowId flow) const = 0;
+
+  // The same of one GPU; empty: it does not serve. For policies that know themselves where to look (residency_index.h).
+  virtual std::optional<Place> place(FlowId flow, GpuId gpu) const;
+  // GPUs that serve and have a free token, those where least runs first. Empty as well: nobody can say.
+  virtual std::vector<GpuId> free_gpus() const { return {}; }
 };
 
 class QueuePolicy {
@@ -103,6 +109,10 @@ class QueuePolicy {
   // What the flow has to run on, told by the core whenever it changes where instances start ahead. A flow with nothing to
   // run on waits on itself: it holds no other flow back, and its waiting earns no credit.
   virtual void set_supply(FlowId flow, Supply supply) = 0;
+  // For policies that choose the GPU by what is there: on this GPU an invocation of the flow could begin without a cold
+  // start, and would first bring back data for so long; empty: it could not (any more). Told whenever it changes, and only of
+  // flows that have data which stays on a GPU when nothing runs (kernel tasks).
+  virtual void set_setup_on(FlowId, GpuId, std::optional<Duration>) {}
 
   // A queued invocation arrives, or leaves without having been chosen (cancelled). REQUIRES: the flow was added.
   virtual void on_arrival(Instant now, FlowId flow, InvocationId invocation) = 0;

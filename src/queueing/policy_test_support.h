@@ -24,6 +24,7 @@ class FakePlaceable final : public Placeable {
   bool may_start() const override { return starts_allowed; }
   bool has_free_token() const override { return token_is_free; }
   std::vector<Place> places(FlowId flow) const override { return {{.gpu = GpuId(1), .free = can_run(flow)}}; }
+  std::vector<GpuId> free_gpus() const override { return {GpuId(1)}; }
 
   std::set<FlowId> blocked, short_of_memory, behind_starts, elsewhere;  // by Obstacle
   bool starts_allowed = true, token_is_free = true;

@@ -55,6 +55,10 @@ void TenantQueues::set_supply(FlowId flow, Supply supply) {
   settle(slot);
 }
 
+void TenantQueues::set_setup_on(FlowId flow, GpuId gpu, std::optional<Duration> setup) {
+  policy_of(flow).set_setup_on(flow, gpu, setup);
+}
+
 void TenantQueues::remove_flow(FlowId flow) {
   const Slot slot = slot_of(flow);
   QueuePolicy& flows = *tenants_[slot].flows;

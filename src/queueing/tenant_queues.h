@@ -41,6 +41,7 @@ class TenantQueues final : public QueuePolicy {
   void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
   void set_setup(FlowId flow, Duration setup) override;
   void set_supply(FlowId flow, Supply supply) override;
+  void set_setup_on(FlowId flow, GpuId gpu, std::optional<Duration> setup) override;
   void remove_flow(FlowId flow) override;
   void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
   bool cancel(Instant now, FlowId flow, InvocationId invocation) override;

@@ -372,6 +372,10 @@ ObjectCache::ObjectCache(const ObjectCacheOptions& options) : state_(std::make_u
 }
 ObjectCache::~ObjectCache() = default;
 
+Bytes ObjectCache::device_free() const {
+  return state_->options.device - state_->device_used;
+}
+
 Bytes ObjectCache::device_used() const {
   return state_->device_used;
 }

@@ -106,6 +106,7 @@ class ObjectCache {
   bool on_host(ObjectId object) const;
   Bytes missing(const std::vector<ObjectNeed>& needs) const;  // bytes that acquire() would load
   Bytes device_used() const;
+  Bytes device_free() const;
   Bytes host_used() const;
   const ObjectCacheCounters& counters() const;
 

@@ -40,7 +40,8 @@ class SessionResidency {
     Known& known = sessions_[session];
     for (const Constant& constant : constants) {
       Object& object = objects_[constant.object];
-      object.on_device = constant.on_device;
+      object.bytes = constant.bytes;
+      set_on_device(object, constant.on_device);
       object.users.emplace_back(session, constant.bytes);
       known.objects.push_back(constant.object);
       if (!constant.on_device) known.missing += constant.bytes;
@@ -54,7 +55,9 @@ class SessionResidency {
       const auto object = objects_.find(id);
       if (object == objects_.end()) continue;  // named twice
       std::erase_if(object->second.users, [&](const auto& user) { return user.first == session; });
-      if (object->second.users.empty()) objects_.erase(object);
+      if (!object->second.users.empty()) continue;
+      set_on_device(object->second, false);
+      objects_.erase(object);
     }
     sessions_.erase(found);
     changed_.erase(session);
@@ -64,13 +67,16 @@ class SessionResidency {
   void moved(ObjectId id, bool on_device) {
     const auto found = objects_.find(id);
     if (found == objects_.end() || found->second.on_device == on_device) return;
-    found->second.on_device = on_device;
+    set_on_device(found->second, on_device);
     for (const auto& [session, bytes] : found->second.users) {
       Bytes& missing = sessions_.at(session).missing;
       missing = on_device ? missing - bytes : missing + bytes;
       changed_.insert(session);
     }
   }
+
+  // Constants of any session that are on the device, each once.
+  Bytes resident() const { return resident_; }
 
   // Of sessions for which it is not what it was the last time.
   std::vector<Missing> take_changes() {
@@ -91,12 +97,20 @@ class SessionResidency {
     Bytes told{-1};  // nothing yet
   };
   struct Object {
+    Bytes bytes{0};
     bool on_device = false;
     std::vector<std::pair<SessionNumber, Bytes>> users;
   };
+  void set_on_device(Object& object, bool on_device) {
+    if (object.on_device == on_device) return;
+    object.on_device = on_device;
+    resident_ = on_device ? resident_ + object.bytes : resident_ - object.bytes;
+  }
+
   std::map<SessionNumber, Known> sessions_;
   std::unordered_map<ObjectId, Object> objects_;
   std::set<SessionNumber> changed_;
+  Bytes resident_{0};
 };
 
 }  // namespace fairlead

@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/session_memory.h"
 
 namespace fairlead {
 
@@ -76,8 +77,10 @@ struct InstanceEvents {
   std::function<void(InstanceId)> next;  // it waits for an invocation: ready at the first, idle at each later one
   std::function<void(InstanceId, Answer)> answered;
   std::function<void(InstanceId, ExitInfo)> gone;  // exactly once per started instance; nothing follows
-  // A kernel task's: its next call would load constants for so long. After the start, and whenever it changes.
-  std::function<void(InstanceId, Duration)> reload = {};
+  // A kernel task's: what of its constants is on the device, after the start and whenever it changes; before, once, how much
+  // memory its calls need.
+  std::function<void(InstanceId, const SessionResidence&)> residence = {};
+  std::function<void(InstanceId, const SessionMemory&)> session_memory = {};
 };
 
 struct DeliverRequest {

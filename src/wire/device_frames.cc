@@ -110,7 +110,7 @@ void visit_fields(Fields& f, ConstantsMissing::Session& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, ConstantsMissing& x) {
-  f(x.sessions), f(x.bytes_per_second);
+  f(x.sessions), f(x.bytes_per_second), f(x.resident);
 }
 template <typename Fields>
 void visit_fields(Fields& f, ServerFault& x) {

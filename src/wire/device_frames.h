@@ -188,6 +188,7 @@ struct ConstantsMissing {
   };
   std::vector<Session> sessions;
   double bytes_per_second = 0;  // of the last large load; before that, assumed
+  std::uint64_t resident = 0;   // constants of all sessions that are on the device
   bool operator==(const ConstantsMissing&) const = default;
 };
 struct ServerFault {

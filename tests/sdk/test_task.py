@@ -131,6 +131,41 @@ def test_a_kernel_of_ones_own_with_inout_iterations_and_offsets():
     numpy.testing.assert_array_equal(task.run(x=values, y=ones)["y"], 1 + 6 * values[10:])
 
 
+def test_iterations_over_operators_go_on_from_each_others_results():
+    n = 24
+    random = numpy.random.default_rng(3)
+    a = random.normal(size=(n, n)).astype(numpy.float32) + n * numpy.eye(n, dtype=numpy.float32)
+    b, guess = random.normal(size=n), random.normal(size=n)
+    task = ktask.Task(iterations=40)
+    matrix, right = task.input("a", "f32", (n, n)), task.input("b", "f64", (n,))
+    x = task.inout("x", "f64", (n,))
+    task.assign(x, task.jacobi_step(matrix, right, x))
+    assert task.description()["iterations"] == 40
+    numpy.testing.assert_allclose(task.run(a=a, b=b, x=guess)["x"], numpy.linalg.solve(a.astype(float), b), rtol=1e-6)
+
+
+def test_kernels_before_an_assignment_read_the_old_contents_and_those_after_it_the_new():
+    task = ktask.Task(iterations=2)
+    x = task.inout("x", "f32", (10,))
+    doubled = x * 2.0
+    before = x + 1.0
+    task.assign(x.part(0, 5), doubled.part(0, 5))
+    task.output("sum", x + before)
+    result = task.run(x=numpy.ones(10, numpy.float32))
+    numpy.testing.assert_array_equal(result["x"], [4] * 5 + [1] * 5)
+    numpy.testing.assert_array_equal(result["sum"], [4 + 3] * 5 + [1 + 2] * 5)
+
+
+def test_assignments_that_cannot_be_are_refused():
+    task = ktask.Task()
+    x, y = task.input("x", "f32", (10,)), task.inout("y", "f32", (10,))
+    refused("must be an inout", lambda: task.assign(x, y))
+    refused("differ in type or shape", lambda: task.assign(y, task.convert(x, "f64")))
+    refused("differ in type or shape", lambda: task.assign(y, x.part(0, 9)))
+    refused("overlaps", lambda: task.assign(y.part(1, 5), y.part(0, 5)))
+    refused("overlaps", lambda: task.assign(y, y))
+
+
 def test_a_zeroed_output_starts_from_zero_at_every_call():
     task = ktask.Task()
     y, x = task.output("y", type="f32", shape=(10,), zeroed=True), task.input("x", "f32", (10,))

@@ -341,6 +341,18 @@ class Moves:
         self._copy(out, x)
         return out
 
+    def assign(self, target, tensor):
+        """Writes what an operator gave into `target`: an inout, an output of one's own, a temporary, or a part of one. So
+        iterations go on from each other's results. Kernels before it read the old contents, those after it the new."""
+        _require(target.buffer.role not in ("input", "constant"),
+                 f"assign: {target} is {target.buffer.role}, it must be an inout, an output or a temporary")
+        _require((target.type, target.shape) == (tensor.type, tensor.shape),
+                 f"assign: {target} and {tensor} differ in type or shape")
+        overlap = target.buffer is tensor.buffer and abs(target.offset - tensor.offset) < target.bytes
+        _require(not overlap, f"assign: {tensor} overlaps {target}, into which it would be copied")
+        self._copy(target, tensor)
+        return target
+
     def _copy(self, out, x):
         _require(x.type.bytes <= 8, f"elements of {x.type} cannot be moved")
         self.library_kernel(f"copy_b{x.type.bytes}", out=out, count=x.count, **{"in": x})

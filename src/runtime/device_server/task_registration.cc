@@ -244,6 +244,7 @@ void TaskExecutor::finish(Registration registration, Status so_far) {
   leave_rooms(registration);
   if (session) {
     note_constants(registration.frame, session->kernels->task());
+    preload(registration.frame, session->kernels->task(), session->range);
     session->constants = std::move(registration.frame.constants);
     sessions_[ready.session] = *std::move(session);
   } else {
@@ -306,12 +307,38 @@ void TaskExecutor::note_constants(const wire::RegisterSession& frame, const Kern
   residency_.add(frame.session, constants);
 }
 
+// Constants come with the session where memory is free, so that its first call does not wait for them. Nothing is evicted for
+// it. If it cannot be done, the first call brings them, and says what is wrong.
+void TaskExecutor::preload(const wire::RegisterSession& frame, const KernelTask& task, std::uint32_t range) {
+  std::vector<ObjectNeed> needs;
+  Bytes bytes{0};
+  for (const wire::BoundObject& bound : frame.constants) {
+    const ObjectId object(bound.object);
+    const bool named_before =
+        std::any_of(needs.begin(), needs.end(), [&](const auto& n) { return n.object == object; });
+    if (named_before || objects_->cache().on_device(object)) continue;
+    if (!objects_->available(object)) return;
+    needs.push_back({object, task.buffers[bound.buffer].bytes, ObjectKind::kConstant});
+    const auto size = static_cast<std::uint64_t>(task.buffers[bound.buffer].bytes.count());
+    bytes += Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(size)));
+  }
+  if (needs.empty() || bytes > objects_->cache().device_free()) return;
+  const auto times = take_times();
+  if (!times) return;
+  Times copies = *times;
+  DeviceObjects::Scratch none{.range = range};
+  const RequestId request(++last_request_);
+  if (objects_->acquire(monotonic_now(), request, needs, none, copies.load)) objects_->release(request, true, none);
+  free_times_.push_back(copies);
+}
+
 void TaskExecutor::tell_missing_constants() {
   for (const ObjectId object : objects_->take_moved()) residency_.moved(object, objects_->cache().on_device(object));
   wire::ConstantsMissing missing{.sessions = {}, .bytes_per_second = load_bytes_per_second_};
   for (const SessionResidency::Missing& change : residency_.take_changes()) {
     missing.sessions.push_back({change.session, static_cast<std::uint64_t>(change.bytes.count())});
   }
+  missing.resident = static_cast<std::uint64_t>(residency_.resident().count());
   if (!missing.sessions.empty()) send_(missing);
 }
 

@@ -258,6 +258,7 @@ void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::C
   add(server.view.phases, done.phases);
   server.view.phases.data_layer += call.data_layer;
   Session& session = sessions_.at(call.instance);
+  done.phases.kernel_init = std::exchange(session.kernel_init, Duration(0));  // in the sum since the registration
   session.use.gpu_time += Duration(done.gpu_ns);
   session.use.device = Bytes(static_cast<std::int64_t>(done.session_bytes));
   auto content = promise_outputs(server, call, done);

@@ -40,6 +40,7 @@ DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
   Server& server = found->second;
   if (added) {
     server.place = place;
+    server.number = ++last_server_;
     server.environment = spec.environment;
     server.view = {.gpu = place.gpu, .tenant = place.domain};
     server.idle = std::make_unique<boost::asio::steady_timer>(io_);
@@ -91,6 +92,7 @@ void DeviceServers::on(Server& server, wire::ServerReady& frame) {
   server.ready = true;
   server.recovery.on_ready();
   server.view.device = frame.device;
+  server.memory = Bytes(static_cast<std::int64_t>(frame.memory));
   spdlog::info("device server {} of tenant {} on GPU {}: {}, {:.0f} MiB for objects", server.process->pid(),
                server.place.domain, server.place.gpu.value(), frame.device,
                Bytes(static_cast<std::int64_t>(frame.memory)).mib());
@@ -100,17 +102,33 @@ void DeviceServers::on(Server& server, wire::ServerReady& frame) {
   }
 }
 
+// By the server's own numbers of objects, so that equal constants count once.
+void DeviceServers::tell_memory(const Session& session) {
+  if (!events_.session_memory) return;
+  const KernelTask& task = session.spec.task->task;
+  SessionMemory memory{.server = session.server->number, .device = session.server->memory};
+  for (const BufferSpec& buffer : task.buffers) {
+    if (buffer.role != BufferRole::kConstant) memory.call += buffer.bytes;
+  }
+  for (const BoundPtr& bound : session.constants) {
+    memory.constants.emplace_back(bound->object, task.buffers[bound->buffer].bytes);
+  }
+  events_.session_memory(session.instance, memory);
+}
+
 void DeviceServers::on(Server& server, wire::ServerFault& frame) {
   spdlog::warn("device server {} of tenant {}: {}", server.process->pid(), server.place.domain, frame.error);
   server.fault = std::move(frame);
 }
 
 void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
-  if (!events_.reload) return;
+  if (!events_.residence) return;
   for (const auto& [session, bytes] : frame.sessions) {
     const InstanceId instance(session);
     if (sessions_.contains(instance)) {
-      events_.reload(instance, from_seconds(static_cast<double>(bytes) / frame.bytes_per_second));
+      events_.residence(instance, {.missing = Bytes(static_cast<std::int64_t>(bytes)),
+                                   .reload = from_seconds(static_cast<double>(bytes) / frame.bytes_per_second),
+                                   .resident = Bytes(static_cast<std::int64_t>(frame.resident))});
     }
   }
 }
@@ -409,8 +427,10 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
     return end_session(session.instance, frame.error, task_error_json("KernelTask.InvalidTask", frame.error));
   }
   server.view.phases.kernel_init += Duration(frame.init_ns);
+  session.kernel_init += Duration(frame.init_ns);
   session.state = SessionState::kReady;
   session.suspected = 0;
+  tell_memory(session);
   send_calls(server);  // of a server that was replaced
   if (!std::exchange(session.announced, true)) events_.next(session.instance);
 }

@@ -108,6 +108,8 @@ class DeviceServers {
     ServerRecovery recovery;
     std::uint64_t generation = 0;                        // of its process; no two processes have one number
     std::unique_ptr<boost::asio::steady_timer> restart;  // there while the next process waits to be started
+    std::uint64_t number = 0;                            // of the server, for SessionMemory; never reused
+    Bytes memory{0};                                     // of the process, for objects
     View view;
     std::set<InstanceId> sessions;
     // By tenant and content, key, digest: equal bytes of two tenants are two.
@@ -136,9 +138,10 @@ class DeviceServers {
     SessionSpec spec;
     Server* server = nullptr;
     SessionState state = SessionState::kOpening;
-    bool announced = false;  // `next` was called
-    bool on_trial = false;   // the server waits for the node, so it does nothing for the session
-    int suspected = 0;       // so many servers ended while it was registered
+    bool announced = false;   // `next` was called
+    bool on_trial = false;    // the server waits for the node, so it does nothing for the session
+    int suspected = 0;        // so many servers ended while it was registered
+    Duration kernel_init{0};  // of the last registration; the next answer's
     std::vector<BoundPtr> constants;
     std::size_t opening = 0;
     std::optional<InvocationId> call;
@@ -174,6 +177,7 @@ class DeviceServers {
   void on(Server& server, wire::ObjectFetched& frame);
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
+  void tell_memory(const Session& session);
   void on(Server& server, wire::ModuleTrial& frame);
   void on(Server& server, wire::VariablesPlaced& frame);
   template <typename TrialFrame>
@@ -222,6 +226,7 @@ class DeviceServers {
   std::map<InstanceId, Session> sessions_;
   std::unordered_map<InvocationId, Call> calls_;
   std::uint64_t last_object_ = 0;
+  std::uint64_t last_server_ = 0;
   std::uint64_t last_fetch_ = 0;
   std::uint64_t last_generation_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);

@@ -199,7 +199,12 @@ class DeviceServersTest : public testing::Test {
                 },
             .answered = [this](InstanceId, Answer answer) { answers_[answer.invocation] = std::move(answer); },
             .gone = [this](InstanceId instance, const ExitInfo& exit) { gone_[instance] = exit; },
-            .reload = [this](InstanceId instance, Duration takes) { reloads_[instance] = takes; },
+            .residence =
+                [this](InstanceId instance, const SessionResidence& residence) {
+                  reloads_[instance] = residence.reload;
+                  resident_ = residence.resident;
+                },
+            .session_memory = [this](InstanceId instance, const SessionMemory& has) { memory_[instance] = has; },
         });
   }
 
@@ -282,6 +287,8 @@ class DeviceServersTest : public testing::Test {
   std::map<InvocationId, Answer> answers_;
   std::map<InstanceId, ExitInfo> gone_;
   std::map<InstanceId, Duration> reloads_;
+  Bytes resident_{0};  // as told last
+  std::map<InstanceId, SessionMemory> memory_;
   std::unique_ptr<DeviceServers> servers_;
   std::uint64_t last_instance_ = 0, last_invocation_ = 0;
 };

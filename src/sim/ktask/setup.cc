@@ -30,13 +30,15 @@ constexpr Setting kNumbers[] = {
      [](KtaskSetup& s, double v) { s.memory = Bytes(static_cast<std::int64_t>(v * kGib)); }},
     {"link_gb_per_s", "host to device, each way", 0.1, 10'000,
      [](KtaskSetup& s, double v) { s.link_bytes_per_second = v * 1e9; }},
+    {"peer_gb_per_s", "from one GPU to another; 0: constants come from the host alone", 0, 10'000,
+     [](KtaskSetup& s, double v) { s.peer_bytes_per_second = v * 1e9; }},
     {"copy_streams", "1: an input queues behind others' constants", 1, 2,
      [](KtaskSetup& s, double v) { s.copy_streams = static_cast<std::size_t>(v); }},
     {"lanes", "requests at once on a GPU; 1: the paper's single stream", 1, 64,
      [](KtaskSetup& s, double v) { s.lanes = static_cast<std::size_t>(v); }},
-    {"over_run_s", "resident-window: T, in seconds of GPU time", 0, 1000,
+    {"over_run_s", "T: how far a client may be ahead of others, in seconds of GPU time", 0, 1000,
      [](KtaskSetup& s, double v) { s.over_run = from_seconds(v); }},
-    {"patience", "resident-window: reloads that a request waits for the GPU that has its constants", 0, 1e6,
+    {"patience", "mqfq-setup, resident-window: loads that a request waits for the GPU that has its constants", 0, 1e6,
      [](KtaskSetup& s, double v) { s.patience_reloads = v; }},
     {"penalty", "cfs-affinity: of another GPU than the client's own, in mean latencies", 0, 1e6,
      [](KtaskSetup& s, double v) { s.penalty_latencies = v; }},
@@ -98,12 +100,18 @@ Status set_eviction(KtaskSetup& setup, std::string_view value) {
 }  // namespace
 
 std::vector<std::string_view> ktask_systems() {
-  return {"fairlead", "kaas", "etask"};
+  return {"fairlead", "window", "kaas", "etask"};
 }
 
 Result<KtaskSetup> ktask_system(std::string_view name) {
   KtaskSetup setup;
   if (name == "fairlead") return setup;
+  if (name == "window") {
+    setup.policy = "resident-window";
+    setup.lanes = 4;
+    setup.over_run = std::chrono::milliseconds(500);
+    return setup;
+  }
   setup.lanes = 1;
   setup.copy_streams = 1;
   setup.eviction = CacheEviction::kSingleUse;

@@ -34,12 +34,13 @@ struct KtaskSetup {
   std::size_t gpus = 4, cores = 32;
   Bytes memory = gib(14);  // of a GPU, for objects
   double link_bytes_per_second = 12e9;
-  std::size_t copy_streams = 2;  // 2: small copies do not queue behind large ones, as in the device server
+  double peer_bytes_per_second = 0;  // between two GPUs; 0: constants come from the host alone
+  std::size_t copy_streams = 2;      // 2: small copies do not queue behind large ones, as in the device server
 
-  // How it is served.
-  std::string policy = "resident-window";  // of policy_names(); exclusive: by eTasks
-  std::size_t lanes = 4;
-  Duration over_run = std::chrono::milliseconds(500);
+  // How it is served: by default as a node does that nobody configured.
+  std::string policy = "mqfq-setup";  // of policy_names(); exclusive: by eTasks
+  std::size_t lanes = 2;
+  Duration over_run = std::chrono::seconds(10);
   double patience_reloads = 4;
   double penalty_latencies = 10;
   CacheEviction eviction = CacheEviction::kCost;
@@ -51,13 +52,13 @@ struct KtaskSetup {
   std::vector<double> rates;   // online: one for each client
   std::optional<double> rate;  // what run_online() makes `rates` of, over all clients; empty: a share of the peak
   Duration warm_up = std::chrono::seconds(20), duration = std::chrono::seconds(60);
-  double noise = 0.05;  // kernels and CPU parts take up to so much more or less
+  double noise = 0;  // kernels and CPU parts take up to so much more or less
   std::uint64_t seed = 1;
 
   bool processes() const { return policy == "exclusive"; }
 };
 
-// Systems to compare: "fairlead" (the defaults above), "kaas" (the paper's executor: cfs-affinity, one stream, single use
+// Systems to compare: "fairlead" (the defaults above: the node's), "window" (resident-window with four lanes), "kaas" (the paper's executor: cfs-affinity, one stream, single use
 // first) and "etask" (the paper's baseline: exclusive).
 std::vector<std::string_view> ktask_systems();
 Result<KtaskSetup> ktask_system(std::string_view name);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr Duration kCopyLatency = std::chrono::microseconds(20);  // of one copy, however small
 constexpr std::uint64_t kDynamic = std::uint64_t{1} << 40;        // ids below are constants
+constexpr std::uint64_t kLent = std::uint64_t{1} << 62;           // what holds constants that are copied to another GPU
 constexpr std::size_t kPeakOutstanding = 4;
 
 ObjectId constants_of(std::size_t client) {
@@ -102,6 +103,7 @@ KtaskSimulation::KtaskSimulation(const KtaskSetup& setup)
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     policy_->add_flow(flow_of(i), {});
     clients_[i].arrivals = Rng(setup.seed * 1'000'003 + i);
+    tell_residency(i);
   }
   result_.clients.resize(clients_.size());
   result_.seconds = to_seconds(setup.duration);
@@ -142,7 +144,7 @@ void KtaskSimulation::handle(const EventOf<Kind>& event) {
       start_cpu_work();
       cpu_ends(event.subject, static_cast<Part>(event.detail));
       break;
-    case Kind::kLoaded: run_kernels(event.subject); break;
+    case Kind::kLoaded: loaded(event.subject); break;
     case Kind::kKernelsEnd:
       if (event.detail == gpu(GpuId(event.subject)).compute.epoch()) {
         kernels_end(gpu(GpuId(event.subject)), GpuId(event.subject));
@@ -238,6 +240,7 @@ void KtaskSimulation::begin(const QueuePolicy::Choice& choice) {
   Request& request = requests_.at(id);
   request.gpu = choice.gpu ? choice.gpu : quickest(choice.flow);
   ++gpu(request.gpu).running;
+  pin(request);
   hash(id);
   hash(request.gpu.value());
   hash(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
@@ -268,12 +271,31 @@ std::vector<ObjectNeed> KtaskSimulation::needs_of(std::uint64_t id) const {
   return needs;
 }
 
+// What a request needs stays while it is assigned.
+void KtaskSimulation::pin(const Request& request) {
+  Gpu& on = gpu(request.gpu);
+  on.pinned += unpinned_need(request.client, on);
+  ++on.users[request.client];
+}
+
+void KtaskSimulation::unpin(const Request& request) {
+  Gpu& on = gpu(request.gpu);
+  if (--on.users[request.client] == 0) on.users.erase(request.client);
+  on.pinned -= unpinned_need(request.client, on);
+}
+
+Bytes KtaskSimulation::unpinned_need(std::size_t client, const Gpu& gpu) const {
+  const KtaskWorkload& work = workload(client);
+  return work.dynamic + (gpu.users.contains(client) ? Bytes(0) : work.constants);
+}
+
 // False: others' requests hold the memory; nothing has changed.
 bool KtaskSimulation::load(std::uint64_t id) {
   Request& request = requests_.at(id);
   Gpu& on = gpu(request.gpu);
   const KtaskWorkload& work = workload(request.client);
-  const bool brings_constants = work.constants > Bytes(0) && !on.cache->on_device(constants_of(request.client));
+  const bool brings_constants = !has_constants(request.client, on);
+  const Duration constants_take = reload(request.client, on);
   CacheActions actions;
   const Status acquired = on.cache->acquire(now_, RequestId(id), needs_of(id), Bytes(0), actions);
   if (!acquired) {
@@ -281,12 +303,49 @@ bool KtaskSimulation::load(std::uint64_t id) {
     return false;
   }
   const Bytes input(work.dynamic.count() / 2);
-  request.loading = copy_time(input) + (brings_constants ? copy_time(work.constants) : Duration(0));
+  request.loading = copy_time(input) + constants_take;
   Instant there = copy_in(on, input);
-  if (brings_constants) on.constants_there[request.client] = copy_in(on, work.constants);
+  if (brings_constants) on.constants_there[request.client] = copy_constants(id);
   if (work.constants > Bytes(0)) there = std::max(there, on.constants_there[request.client]);
+  for (const CacheAction& action : actions) {
+    const auto* evicted = std::get_if<EvictObject>(&action);
+    if (evicted && evicted->object.value() < kDynamic) tell_residency(evicted->object.value() - 1);
+  }
+  if (brings_constants) tell_residency(request.client);
   events_.add(there, Kind::kLoaded, id);
   return true;
+}
+
+// From a GPU that has them, which keeps them meanwhile, where GPUs are linked; else from the host.
+Instant KtaskSimulation::copy_constants(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  Gpu& on = gpu(request.gpu);
+  const Bytes constants = workload(request.client).constants;
+  request.source = peer_with(request.client, on);
+  if (!request.source) return copy_in(on, constants);
+  CacheActions ignored;
+  const std::vector<ObjectNeed> lent = {{constants_of(request.client), constants, ObjectKind::kConstant}};
+  const Status held = gpu(request.source).cache->acquire(now_, RequestId(kLent + id), lent, Bytes(0), ignored);
+  FL_CHECK(held, "{}", held.error().message);
+  on.peer_free = std::max(on.peer_free, now_) + copy_time(constants, setup_.peer_bytes_per_second);
+  return on.peer_free;
+}
+
+void KtaskSimulation::loaded(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  if (request.source) {
+    CacheActions ignored;
+    gpu(request.source).cache->release(RequestId(kLent + id), true, ignored);
+    request.source = GpuId();
+  }
+  run_kernels(id);
+}
+
+// What a client's next request would wait for, GPU by GPU.
+void KtaskSimulation::tell_residency(std::size_t client) {
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    policy_->set_setup_on(flow_of(client), GpuId(i + 1), reload(client, gpus_[i]));
+  }
 }
 
 // Copies take turns on their stream. What eviction writes back (outputs that nobody fetched) never waits here: outputs are
@@ -343,6 +402,7 @@ void KtaskSimulation::complete(std::uint64_t id) {
   }
   const Duration gpu_time = request.loading + (request.kernels_ended - request.kernels_began);
   --on.running;
+  unpin(request);
   policy_->on_completion(now_, flow_of(request.client), InvocationId(id), gpu_time);
   assign_all();
   use_cpu(id, Part::kAfter, varied(workload(request.client).cpu / 2, request, 3));
@@ -374,23 +434,59 @@ void KtaskSimulation::answer(std::uint64_t id) {
   if (setup_.rates.empty() && now_ < end_) send(request.client, now_);
 }
 
-Duration KtaskSimulation::reload(std::size_t client, const Gpu& gpu) const {
-  const Bytes constants = workload(client).constants;
-  if (constants == Bytes(0) || gpu.cache->on_device(constants_of(client))) return Duration(0);
-  return copy_time(constants);
+bool KtaskSimulation::has_constants(std::size_t client, const Gpu& gpu) const {
+  return workload(client).constants == Bytes(0) || gpu.cache->on_device(constants_of(client));
 }
 
-bool KtaskSimulation::can_run(FlowId) const {
-  return std::any_of(gpus_.begin(), gpus_.end(), [this](const Gpu& gpu) { return gpu.running < setup_.lanes; });
+// Another GPU from which the client's constants, which are there, can be copied; none: there is no such GPU.
+GpuId KtaskSimulation::peer_with(std::size_t client, const Gpu& gpu) const {
+  if (setup_.peer_bytes_per_second <= 0) return GpuId();
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    const Gpu& peer = gpus_[i];
+    if (&peer == &gpu || !has_constants(client, peer)) continue;
+    const auto there = peer.constants_there.find(client);
+    if (there != peer.constants_there.end() && there->second <= now_) return GpuId(i + 1);
+  }
+  return GpuId();
+}
+
+Duration KtaskSimulation::reload(std::size_t client, const Gpu& gpu) const {
+  if (has_constants(client, gpu)) return Duration(0);
+  const Bytes constants = workload(client).constants;
+  return peer_with(client, gpu) ? copy_time(constants, setup_.peer_bytes_per_second) : copy_time(constants);
+}
+
+bool KtaskSimulation::can_run(FlowId client) const {
+  const std::vector<Place> all = places(client);
+  return std::any_of(all.begin(), all.end(), [](const Place& place) { return place.free; });
 }
 
 std::vector<Placeable::Place> KtaskSimulation::places(FlowId client) const {
   std::vector<Place> places;
-  for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    const Gpu& gpu = gpus_[i];
-    places.push_back({GpuId(i + 1), reload(client_of(client), gpu), gpu.running, gpu.running < setup_.lanes});
-  }
+  for (std::size_t i = 0; i < gpus_.size(); ++i) places.push_back(*place(client, GpuId(i + 1)));
   return places;
+}
+
+// One runs where what it needs fits beside what those that run need.
+std::optional<Placeable::Place> KtaskSimulation::place(FlowId flow, GpuId id) const {
+  const Gpu& on = gpus_[id.value() - 1];
+  const std::size_t client = client_of(flow);
+  const Bytes constants = has_constants(client, on) ? Bytes(0) : workload(client).constants;
+  return Place{.gpu = id,
+               .setup = reload(client, on),
+               .running = on.running,
+               .free = on.running < setup_.lanes && on.pinned + unpinned_need(client, on) <= setup_.memory,
+               .evicts = on.cache->device_used() + constants + workload(client).dynamic > setup_.memory};
+}
+
+std::vector<GpuId> KtaskSimulation::free_gpus() const {
+  std::vector<GpuId> free;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    if (gpus_[i].running < setup_.lanes) free.emplace_back(i + 1);
+  }
+  std::stable_sort(free.begin(), free.end(),
+                   [this](GpuId a, GpuId b) { return gpus_[a.value() - 1].running < gpus_[b.value() - 1].running; });
+  return free;
 }
 
 // By client, number and part: the same under every system.
@@ -422,7 +518,11 @@ KtaskOnline run_online(KtaskSetup setup, double load) {
 }
 
 Duration KtaskSimulation::copy_time(Bytes bytes) const {
-  return kCopyLatency + from_seconds(static_cast<double>(bytes.count()) / setup_.link_bytes_per_second);
+  return copy_time(bytes, setup_.link_bytes_per_second);
+}
+
+Duration KtaskSimulation::copy_time(Bytes bytes, double bytes_per_second) {
+  return kCopyLatency + from_seconds(static_cast<double>(bytes.count()) / bytes_per_second);
 }
 
 }  // namespace fairlead::sim

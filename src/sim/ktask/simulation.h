@@ -76,14 +76,17 @@ class KtaskSimulation final : private Placeable {
     Instant due, kernels_began, kernels_ended;
     Duration loading{0};
     GpuId gpu;
+    GpuId source;  // lends its constants until they are copied
   };
   struct Gpu {
     std::unique_ptr<ObjectCache> cache;
     ObjectCacheCounters past;  // of processes that are gone
     std::map<std::size_t, Instant> constants_there;
-    std::vector<std::uint64_t> no_room;  // assigned, waiting for memory
+    std::map<std::size_t, std::size_t> users;  // of a client's constants: requests that are assigned
+    Bytes pinned{0};                           // what those that are assigned need, constants once
+    std::vector<std::uint64_t> no_room;        // assigned, waiting for memory
     std::array<Instant, kCopyLanes> in_free;
-    Instant out_free;
+    Instant out_free, peer_free;
     ComputeModel compute;
     std::size_t running = 0;  // of setup.lanes
     FlowId worker;            // eTask: whose process is there; none at first
@@ -99,7 +102,12 @@ class KtaskSimulation final : private Placeable {
 
   bool can_run(FlowId client) const override;
   std::vector<Place> places(FlowId client) const override;
+  std::optional<Place> place(FlowId client, GpuId gpu) const override;
+  std::vector<GpuId> free_gpus() const override;
+  bool has_constants(std::size_t client, const Gpu& gpu) const;
+  GpuId peer_with(std::size_t client, const Gpu& gpu) const;
   Duration reload(std::size_t client, const Gpu& gpu) const;
+  Bytes unpinned_need(std::size_t client, const Gpu& gpu) const;
 
   void send(std::size_t client, Instant due);
   void expect_due(std::size_t client);
@@ -113,7 +121,12 @@ class KtaskSimulation final : private Placeable {
   GpuId quickest(FlowId client) const;
   void begin(const QueuePolicy::Choice& choice);
   void replace_process(Gpu& gpu);
+  void pin(const Request& request);
+  void unpin(const Request& request);
   bool load(std::uint64_t request);
+  Instant copy_constants(std::uint64_t request);
+  void loaded(std::uint64_t request);
+  void tell_residency(std::size_t client);
   Instant copy_in(Gpu& gpu, Bytes bytes) const;
   void run_kernels(std::uint64_t request);
   void kernels_end(Gpu& gpu, GpuId id);
@@ -127,6 +140,7 @@ class KtaskSimulation final : private Placeable {
   const KtaskWorkload& workload(std::size_t client) const { return setup_.clients[client]; }
   Gpu& gpu(GpuId id) { return gpus_[id.value() - 1]; }
   Duration copy_time(Bytes bytes) const;
+  static Duration copy_time(Bytes bytes, double bytes_per_second);
   Duration varied(Duration typical, const Request& request, std::uint64_t what) const;
   bool measured(Instant at) const { return at >= begin_ && at < end_; }
   void hash(std::uint64_t value);

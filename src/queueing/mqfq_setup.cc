@@ -1,0 +1,94 @@
+#include "queueing/mqfq_setup.h"
+
+#include <algorithm>
+
+namespace fairlead {
+
+MqfqSetup::Preference MqfqSetup::preference(const Flow& flow, Duration setup) {
+  const Duration each = setup / static_cast<Duration::rep>(flow.queue.size()) + flow.service.value_or(Duration(0));
+  return objectives_first(flow, static_cast<std::uint64_t>(each.count()));
+}
+
+void MqfqSetup::set_setup_on(FlowId flow, GpuId gpu, std::optional<Duration> setup) {
+  const Slot slot = flows_.slot_of(flow);
+  residency_.set_setup(slot, gpu, setup);
+  settle(slot);
+}
+
+void MqfqSetup::remove_flow(FlowId flow) {
+  residency_.forget(flows_.slot_of(flow));
+  MqfqSticky::remove_flow(flow);
+}
+
+void MqfqSetup::on_eligible(Slot slot) {
+  if (residency_.has_places(slot)) {
+    preferred_.erase(slot);
+    residency_.enter(flows_[slot], slot);
+  } else {
+    residency_.leave(slot);
+    MqfqSticky::on_eligible(slot);
+  }
+}
+
+void MqfqSetup::on_ineligible(Slot slot) {
+  residency_.leave(slot);
+  MqfqSticky::on_ineligible(slot);
+}
+
+std::optional<MqfqSetup::Pick> MqfqSetup::pick_place(Instant now, const Placeable& placeable) {
+  const auto elsewhere = MqfqSticky::pick_place(now, placeable);
+  const auto by_residency = residency_.pick(now, flows_, placeable);
+  if (!elsewhere && !by_residency) look_at_indexed(placeable);
+  if (!by_residency) return elsewhere;
+  const Slot slot = by_residency->slot;
+  const Preference here = preference(flows_[slot], by_residency->setup);
+  if (elsewhere && preference(flows_[elsewhere->slot]) <= here) return elsewhere;
+  if (flows_[slot].behind_starts) look_at(placeable, slot);  // not any more
+  return Pick{slot, by_residency->gpu};
+}
+
+void MqfqSetup::look_at_indexed(const Placeable& placeable) {
+  data_waits_for_memory_ = false;
+  residency_.find_first([&](Slot slot) {
+    data_waits_for_memory_ |= look_at_unpicked(placeable, slot) == Obstacle::kMemory;
+    return false;
+  });
+}
+
+// One that could run and was not picked waits for a token of the GPU that has its data, or until loading it is worth it.
+Obstacle MqfqSetup::look_at_unpicked(const Placeable& placeable, Slot slot) {
+  const Obstacle obstacle = look_at(placeable, slot);
+  one_waits_elsewhere_ |= obstacle == Obstacle::kNothing;
+  return obstacle;
+}
+
+// Memory of kernel tasks' calls cannot be claimed. So while one of them waits for it within the window, those beyond take no
+// more of it: it comes when what runs has ended.
+std::optional<GpuId> MqfqSetup::place_beyond_window(Slot slot, const Placeable& placeable) {
+  if (!residency_.has_places(slot)) return MqfqSticky::place_beyond_window(slot, placeable);
+  if (data_waits_for_memory_) return std::nullopt;
+  const auto gpu = residency_.place_of_one(now(), flows_[slot], slot, placeable);
+  if (!gpu) look_at_unpicked(placeable, slot);
+  return gpu;
+}
+
+std::optional<QueuePolicy::Choice> MqfqSetup::choose(Instant now, const Placeable& placeable) {
+  const auto choice = MqfqSticky::choose(now, placeable);
+  if (!choice) return choice;
+  const Slot slot = flows_.slot_of(choice->flow);
+  residency_.on_begin(flows_[slot], slot);
+  return choice;
+}
+
+void MqfqSetup::on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) {
+  MqfqSticky::on_completion(now, flow, invocation, service);
+  const Slot slot = flows_.slot_of(flow);
+  residency_.on_end(now, flows_[slot], slot);
+}
+
+std::optional<Instant> MqfqSetup::next_chance() const {
+  const auto chance = MqfqSticky::next_chance(), patience = residency_.next_chance();
+  return chance && patience ? std::min(chance, patience) : chance ? chance : patience;
+}
+
+}  // namespace fairlead
