@@ -1,6 +1,10 @@
 // Kernels that never end: each ends at its limit, loses its turn to other processes, and ends with its context.
+#include <poll.h>
+
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include "softgpu/driver/driver_testing.h"
 
@@ -127,6 +131,34 @@ TEST(EndlessKernel, EndsWithItsProcess) {
   Fresh first("EndlessKernel.endless");
   ASSERT_TRUE(first.ran());
   first.kill();
+  EXPECT_TRUE(Fresh("EndlessKernel.neighbour").ran());
+}
+
+// A reader that is slow to take what kernels print holds nobody else up.
+const Scenario unread("EndlessKernel.unread", [] {
+  ::alarm(kPatienceS);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_EQ(::dup2(pipe[1], STDOUT_FILENO), STDOUT_FILENO);
+  use_device();
+  for (const Endless& kernel : kEndless) {
+    if (std::string_view(kernel.name) == "printing") start(kernel);
+  }
+  // Synchronous copies write out what was printed.
+  std::thread([context = use_device()] {
+    cuCtxSetCurrent(context);
+    const CUdeviceptr word = make_words(1);
+    while (true) word_at(word);
+  }).detach();
+  // Pages of a pipe may stay partly filled, so its bytes do not say whether it is full.
+  for (pollfd end{.fd = pipe[1], .events = POLLOUT, .revents = 0}; ::poll(&end, 1, 0) == 1;) ::usleep(100);
+  ::alarm(0);
+});
+
+TEST(EndlessKernel, ThatPrintsToNobodyLosesItsTurn) {
+  const TemporaryHome home(Environment{{"SOFTGPU_MEMORY_SCALE", "64"}});
+  const Fresh first("EndlessKernel.unread");
+  ASSERT_TRUE(first.ran());
   EXPECT_TRUE(Fresh("EndlessKernel.neighbour").ran());
 }
 
