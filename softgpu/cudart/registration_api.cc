@@ -4,6 +4,7 @@
 
 #include "softgpu/cudart/api.h"
 #include "softgpu/cudart/registry.h"
+#include "softgpu/thread_owned.h"
 
 using softgpu::cudart::FatBinary;
 using softgpu::cudart::Registry;
@@ -18,8 +19,7 @@ struct CallConfiguration {
 };
 
 std::vector<CallConfiguration>& configurations() {
-  static thread_local std::vector<CallConfiguration> stack;
-  return stack;
+  return softgpu::thread_owned<std::vector<CallConfiguration>>();
 }
 
 FatBinary* binary_of(void** handle) {

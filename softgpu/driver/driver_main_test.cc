@@ -17,7 +17,6 @@ std::map<std::string, void (*)()>& scenarios() {
 }
 
 constexpr char kScenarioFlag[] = "--scenario";
-constexpr int kReportFile = 198;
 
 int scenario_main(const char* name) {
   scenarios().at(name)();
@@ -59,6 +58,13 @@ void Fresh::kill() {
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   pid_ = 0;
+}
+
+int Fresh::wait() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = 0;
+  return status;
 }
 
 }  // namespace softgpu::testing

@@ -18,6 +18,9 @@ struct Scenario {
   Scenario(const char* name, void (*body)());
 };
 
+// Where a scenario that ends its process itself writes 'p' when it has passed.
+inline constexpr int kReportFile = 198;
+
 // Starts this program again to run the scenario. The process waits to be killed once its body has run.
 class Fresh {
  public:
@@ -29,6 +32,8 @@ class Fresh {
   bool ran() const { return ran_; }
   int pid() const { return pid_; }
   void kill();
+  // Waits for the process to exit by itself; what waitpid says.
+  int wait();
 
  private:
   int pid_ = 0;

@@ -15,7 +15,7 @@ CUcontext use_device() {
 }
 
 CUmodule test_module() {
-  static std::map<CUcontext, CUmodule> modules;
+  static auto& modules = *new std::map<CUcontext, CUmodule>;  // scenarios use it while they exit, too
   CUcontext context = nullptr;
   cuCtxGetCurrent(&context);
   CUmodule& module = modules[context];

@@ -12,6 +12,15 @@ std::size_t thread_count(const Dim3& dim) {
   return std::size_t{dim.x} * dim.y * dim.z;
 }
 
+// A warp's turn; returns what it has executed or paid for.
+std::int64_t run_warp(const InstructionSet& isa, Warp& warp, int budget) {
+  const std::uint64_t before = warp.instructions;
+  warp.budget = budget;
+  warp.next = resume(warp);
+  if (warp.next != nullptr) isa.run(warp);
+  return std::max(static_cast<std::int64_t>(warp.instructions - before), std::int64_t{budget} - warp.budget);
+}
+
 }  // namespace
 
 void Arena::Free::operator()(void* memory) const {
@@ -54,6 +63,9 @@ bool BlockRunner::start(const LaunchState& run, AddressSpace::Extent* extents, s
   if (block_.warps.size() != warps) block_.warps.resize(warps);
   set_thread_ids(dim);
   faulted_ = nullptr;
+  next_ = 0;
+  gave_way_ = false;
+  executed_alone_ = 0;
   std::byte* frames = frames_.reserve(warps * run.frame_bytes);
   std::byte* local = local_.reserve(warps * kLanes * run.local_bytes);
   std::byte* shared = shared_.reserve(run.shared_bytes);
@@ -104,26 +116,42 @@ void BlockRunner::start_warp(std::size_t index, AddressSpace::Extent* extents) {
 }
 
 // Barriers are met by going round: a pass over the warps may release warps that an earlier pass left waiting.
-BlockProgress BlockRunner::step(const InstructionSet& isa, int budget) {
+BlockProgress BlockRunner::step(const InstructionSet& isa, Limit limit) {
+  const std::size_t warps = block_.warps.size();
+  std::size_t waiting = 0;  // warps in a row that could not run
   bool yielded = false;
-  while (!yielded) {
-    bool progressed = false;
-    for (Warp& warp : block_.warps) {
-      if (warp.status != WarpStatus::kReady) continue;
-      progressed = true;
-      warp.budget = budget;
-      warp.next = resume(warp);
-      if (warp.next != nullptr) isa.run(warp);
+  std::int64_t executed = 0;
+  while (waiting < warps) {
+    Warp& warp = block_.warps[next_];
+    next_ = next_ + 1 < warps ? next_ + 1 : 0;
+    ++waiting;
+    if (warp.status == WarpStatus::kReady) {
+      waiting = 0;
+      executed += run_warp(isa, warp, static_cast<int>(std::min<std::int64_t>(limit.each, limit.all - executed)));
       if (warp.status == WarpStatus::kFaulted) {
         faulted_ = &warp;
         return BlockProgress::kFaulted;
       }
-      yielded |= warp.status == WarpStatus::kReady;
+      if (block_.live_lanes == 0) return BlockProgress::kFinished;
+      if (warp.status == WarpStatus::kReady) {
+        yielded = true;
+        gave_way_ |= warp.budget >= 0;
+      }
     }
-    if (block_.live_lanes == 0) return BlockProgress::kFinished;
-    if (!progressed) return BlockProgress::kDeadlocked;
+    if (executed >= limit.all || (yielded && next_ == 0)) {
+      executed_alone_ += executed;
+      return BlockProgress::kSuspended;
+    }
   }
-  return BlockProgress::kSuspended;
+  return BlockProgress::kDeadlocked;
+}
+
+bool BlockRunner::needs_company() {
+  constexpr std::int64_t kAloneForEachWarp = 1 << 16;
+  const bool needs = gave_way_ || executed_alone_ >= kAloneForEachWarp * static_cast<std::int64_t>(block_.warps.size());
+  if (needs) executed_alone_ = 0;
+  gave_way_ = false;
+  return needs;
 }
 
 void BlockRunner::take_counts(Outcome& outcome) {

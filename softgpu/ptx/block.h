@@ -33,8 +33,17 @@ class BlockRunner {
   // False when the host has no memory for the block.
   bool start(const LaunchState& run, AddressSpace::Extent* extents, std::uint64_t block_index);
 
-  // Runs until the block ends, faults, or one of its warps has made `budget` backward branches or calls.
-  BlockProgress step(const InstructionSet& isa, int budget);
+  // What a step may execute: `all` instructions of the block's warps, `each` of one of them before the next has its turn.
+  struct Limit {
+    int all = 0;
+    int each = 0;
+  };
+  // Runs until the block ends, faults, has reached the limit, or waits in all its warps for what other blocks do. The next
+  // step begins with the warp that is next, so that none is passed over.
+  BlockProgress step(const InstructionSet& isa, Limit limit);
+  // Whether the block may be waiting for one that has not begun: a warp has given way by itself, or the warps have executed
+  // a lot since the last time. Asking begins anew.
+  bool needs_company();
 
   const Warp* faulted_warp() const { return faulted_; }
   const Block& block() const { return block_; }
@@ -51,6 +60,9 @@ class BlockRunner {
   std::vector<std::uint32_t> thread_ids_;  // per axis and warp a row
   Dim3 thread_ids_of_{0, 0, 0};
   const Warp* faulted_ = nullptr;
+  std::size_t next_ = 0;             // the warp whose turn it is
+  bool gave_way_ = false;            // a warp has stopped before its budget was used up, and waits for no barrier
+  std::int64_t executed_alone_ = 0;  // since needs_company() was last true
 };
 
 }  // namespace softgpu::ptx

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "softgpu/ptx/budget.h"
 #include "softgpu/ptx/memory.h"
 
 namespace softgpu::ptx {
@@ -20,6 +21,8 @@ class LaneReader {
 
   template <class T>
   T value(std::uint64_t address) {
+    constexpr std::ptrdiff_t kPrice = 4;
+    spend(warp_, kPrice);
     const std::uint64_t traffic = warp_.global_bytes;
     const std::byte* host = locate(warp_, at_, Space::kGeneric, address, sizeof(T), lane_);
     warp_.global_bytes = traffic;  // the hardware's printf buffer is not the kernel's traffic
@@ -148,7 +151,15 @@ class Formatter {
   std::uint64_t at_;
 };
 
+// Printing and taking memory cost what so many instructions do, for each lane.
+constexpr std::ptrdiff_t kLanePrice = 64;
+
+void pay_for_lanes(Warp& warp) {
+  spend(warp, kLanePrice * __builtin_popcount(warp.mask));
+}
+
 bool run_vprintf(Warp& warp, const Instruction* at, const CallSite& site) {
+  pay_for_lanes(warp);
   std::string out;
   for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);
@@ -164,6 +175,7 @@ bool run_vprintf(Warp& warp, const Instruction* at, const CallSite& site) {
 
 // A block for each lane; 0 when the heap is full.
 bool run_malloc(Warp& warp, const CallSite& site) {
+  pay_for_lanes(warp);
   DeviceHeap* heap = warp.run->program->heap;
   for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);
@@ -175,6 +187,7 @@ bool run_malloc(Warp& warp, const CallSite& site) {
 }
 
 bool run_free(Warp& warp, const Instruction* at, const CallSite& site) {
+  pay_for_lanes(warp);
   DeviceHeap* heap = warp.run->program->heap;
   for (std::uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);

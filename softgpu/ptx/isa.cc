@@ -39,13 +39,13 @@ const InstructionSet& best() {
 
 // The best set, but nothing is compiled: what the machine does where executable memory is refused.
 const InstructionSet& interpreter() {
-  static const InstructionSet set = [] {
-    InstructionSet copy = best();
-    copy.name = "interpreter";
-    copy.meanings.clear();
+  static const InstructionSet* set = [] {
+    auto* copy = new InstructionSet(best());
+    copy->name = "interpreter";
+    copy->meanings.clear();
     return copy;
   }();
-  return set;
+  return *set;
 }
 
 const InstructionSet*& chosen() {

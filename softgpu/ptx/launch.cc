@@ -3,18 +3,23 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "softgpu/ptx/block.h"
+#include "softgpu/thread_owned.h"
 
 namespace softgpu::ptx {
 namespace {
 
-constexpr int kBudget = 1 << 14;            // backward branches between two looks at the clock
-constexpr int kCooperativeBudget = 1 << 8;  // blocks wait for each other: switch sooner
+// Instructions between two looks at the clock: some 100 us of most code. A constant, so that what a program counts does
+// not depend on how fast it runs.
+constexpr int kStep = 1 << 14;
+constexpr int kCooperativeTurn = 1 << 11;  // instructions of a warp whose block others wait for
 constexpr std::size_t kCoresidentBlocks = 16;
 constexpr std::size_t kLargestIdleBlock = std::size_t{16} << 20;
 constexpr std::size_t kCallDepth = 64;
@@ -32,7 +37,16 @@ struct ThreadState {
   std::vector<AddressSpace::Extent> extents;
   std::vector<std::byte> parameters;
 };
-thread_local ThreadState thread_state;
+// A function that needs the state again and again asks once: asking goes through the thread's pointer every time.
+ThreadState& thread_state() {
+  return thread_owned<ThreadState>();
+}
+
+// Makes all extents empty, as bytes: a loop over them takes a fifth of the time of an empty launch.
+void forget(std::vector<AddressSpace::Extent>& extents) {
+  static_assert(std::is_trivially_copyable_v<AddressSpace::Extent>);
+  std::memset(static_cast<void*>(extents.data()), 0, extents.size() * sizeof(AddressSpace::Extent));
+}
 
 class Grid {
  public:
@@ -44,11 +58,11 @@ class Grid {
   using Resident = std::vector<std::unique_ptr<BlockRunner>>;
 
   void work(bool may_call_helpers);
-  void drop_stale_extents(std::uint64_t& epoch) const;
-  void step_all(Resident& resident, Outcome& counts);
+  void drop_stale_extents(std::uint64_t& epoch, ThreadState& own) const;
+  bool step(std::unique_ptr<BlockRunner>& runner, Outcome& counts, ThreadState& own);
   bool take_block(std::uint64_t& index);
-  std::unique_ptr<BlockRunner> admit(std::uint64_t index);
-  void retire(std::unique_ptr<BlockRunner> runner, Outcome& counts);
+  std::unique_ptr<BlockRunner> admit(std::uint64_t index, ThreadState& own);
+  void retire(std::unique_ptr<BlockRunner> runner, Outcome& counts, ThreadState& own);
   bool must_stop();
   void report(FaultKind kind, const BlockRunner* runner, const char* why = "");
   std::string describe(const BlockRunner& runner) const;
@@ -78,7 +92,7 @@ Grid::Grid(const Program& program, const Code& entry, const KernelInfo& info, co
   state_.static_shared_bytes = align_up(info.static_shared_bytes, 16);
   state_.shared_bytes = state_.static_shared_bytes + launch.dynamic_shared_bytes;
   // A copy: a kernel may write through a generic address of a parameter.
-  std::vector<std::byte>& parameters = thread_state.parameters;
+  std::vector<std::byte>& parameters = thread_state().parameters;
   parameters.assign(launch.parameters.begin(), launch.parameters.end());
   parameters.resize(info.parameter_bytes);
   state_.parameters = parameters;
@@ -97,68 +111,72 @@ bool Grid::take_block(std::uint64_t& index) {
   return index < blocks_;
 }
 
-std::unique_ptr<BlockRunner> Grid::admit(std::uint64_t index) {
+std::unique_ptr<BlockRunner> Grid::admit(std::uint64_t index, ThreadState& own) {
   std::unique_ptr<BlockRunner> runner;
-  if (thread_state.idle.empty()) {
+  if (own.idle.empty()) {
     runner = std::make_unique<BlockRunner>();
   } else {
-    runner = std::move(thread_state.idle.back());
-    thread_state.idle.pop_back();
+    runner = std::move(own.idle.back());
+    own.idle.pop_back();
   }
-  if (runner->start(state_, thread_state.extents.data(), index)) return runner;
+  if (runner->start(state_, own.extents.data(), index)) return runner;
   report(FaultKind::kLaunchFailed, nullptr, ": no host memory for a block's registers, local and shared memory");
   return nullptr;
 }
 
-void Grid::retire(std::unique_ptr<BlockRunner> runner, Outcome& counts) {
+void Grid::retire(std::unique_ptr<BlockRunner> runner, Outcome& counts, ThreadState& own) {
   runner->take_counts(counts);
   const bool is_small = runner->memory_bytes() <= kLargestIdleBlock;
-  if (is_small && thread_state.idle.size() < kCoresidentBlocks) thread_state.idle.push_back(std::move(runner));
+  if (is_small && own.idle.size() < kCoresidentBlocks) own.idle.push_back(std::move(runner));
 }
 
 // Memory may have been freed since the last look.
-void Grid::drop_stale_extents(std::uint64_t& epoch) const {
+void Grid::drop_stale_extents(std::uint64_t& epoch, ThreadState& own) const {
   if (memory_.epoch() == epoch) return;
   epoch = memory_.epoch();
-  std::fill(thread_state.extents.begin(), thread_state.extents.end(), AddressSpace::Extent{});
+  forget(own.extents);
 }
 
-// Gives each resident block its budget and retires those that have ended.
-void Grid::step_all(Resident& resident, Outcome& counts) {
-  const int budget = launch_.cooperative ? kCooperativeBudget : kBudget;
-  for (std::size_t i = 0; i < resident.size();) {
-    const BlockProgress progress = resident[i]->step(isa_, budget);
-    if (progress == BlockProgress::kSuspended) {
-      ++i;
-      continue;
-    }
-    if (progress == BlockProgress::kFaulted) report(resident[i]->faulted_warp()->fault.kind, resident[i].get());
-    if (progress == BlockProgress::kDeadlocked) report(FaultKind::kLaunchTimeout, resident[i].get());
-    retire(std::move(resident[i]), counts);
-    resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+// True while the block is suspended; else it has ended and the runner is gone.
+bool Grid::step(std::unique_ptr<BlockRunner>& runner, Outcome& counts, ThreadState& own) {
+  const BlockProgress progress = runner->step(isa_, {kStep, launch_.cooperative ? kCooperativeTurn : kStep});
+  if (progress == BlockProgress::kSuspended) return true;
+  if (progress == BlockProgress::kFaulted) report(runner->faulted_warp()->fault.kind, runner.get());
+  if (progress == BlockProgress::kDeadlocked) report(FaultKind::kLaunchTimeout, runner.get());
+  retire(std::move(runner), counts, own);
+  return false;
 }
 
-// A block that has used its budget without finishing may be waiting for a later one: another is started beside it.
+// Blocks take turns. One that has not ended for long may be waiting for a later one: another is started beside it.
 void Grid::work(bool may_call_helpers) {
-  thread_state.extents.assign(state_.program->cache_slots + 1, {});
+  ThreadState& own = thread_state();
+  own.extents.resize(state_.program->cache_slots + 1);
+  forget(own.extents);
   std::uint64_t epoch = memory_.epoch();
   const std::size_t most = launch_.cooperative ? SIZE_MAX : kCoresidentBlocks;
   Resident resident;
   Outcome counts;
   std::uint64_t index = 0;
-  bool more = true;
+  std::size_t at = 0;
+  bool more = true, wants_another = true;
   while (!must_stop()) {
-    if (more && resident.size() < most && (more = take_block(index))) {
-      resident.push_back(admit(index));
+    if (wants_another && more && resident.size() < most && (more = take_block(index))) {
+      resident.push_back(admit(index, own));
       if (resident.back() == nullptr) resident.pop_back();
     }
     if (resident.empty()) break;
-    drop_stale_extents(epoch);
-    step_all(resident, counts);
+    drop_stale_extents(epoch, own);
+    if (at >= resident.size()) at = 0;
+    if (step(resident[at], counts, own)) {
+      wants_another = resident[at]->needs_company() || launch_.cooperative;
+      ++at;
+    } else {
+      resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(at));
+      wants_another = resident.empty() || launch_.cooperative;
+    }
     if (may_call_helpers && helpers_.empty()) call_helpers();
   }
-  for (auto& runner : resident) retire(std::move(runner), counts);
+  for (auto& runner : resident) retire(std::move(runner), counts, own);
   const std::lock_guard lock(mutex_);
   outcome_.warp_instructions += counts.warp_instructions;
   outcome_.lane_instructions += counts.lane_instructions;

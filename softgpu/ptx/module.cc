@@ -1,6 +1,7 @@
 // Loading: parse, place variables, decode. See machine.h for the contract.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -106,11 +107,15 @@ class SharedLayout {
  public:
   SharedLayout(const ast::Module& tree, SymbolTable& symbols) {
     for (const ast::Variable& variable : tree.variables) {
+      if (variable.space == Space::kShared && !variable.is_extern) variables_.emplace(variable.name, &variable);
+    }
+    for (const ast::Variable& variable : tree.variables) {
       if (variable.space == Space::kShared) variables_.emplace(variable.name, &variable);
     }
     for (std::size_t i = 0; i < tree.functions.size(); ++i) users_of(tree.functions[i], i);
     for (const ast::Variable& variable : tree.variables) {
-      if (variable.space == Space::kShared && !is_private(variable, tree)) place(variable, common_bytes_, symbols);
+      const bool is_meant = variable.space == Space::kShared && variables_.at(variable.name) == &variable;
+      if (is_meant && !is_private(variable, tree)) place(variable, common_bytes_, symbols);
     }
     for (const auto& [function, names] : used_) {
       std::size_t end = common_bytes_;
@@ -145,8 +150,10 @@ class SharedLayout {
     return users != users_.end() && users->second.size() == 1 && tree.functions[*users->second.begin()].is_entry;
   }
 
+  // An external variable of no size is the memory that a launch adds; one with a size that nothing defines is as good as
+  // its own definition.
   void place(const ast::Variable& variable, std::size_t& end, SymbolTable& symbols) {
-    if (variable.is_extern) {
+    if (variable.is_extern && variable.bytes == 0) {
       symbols[variable.name] = {Symbol::Kind::kDynamicShared, 0};
       return;
     }
@@ -173,6 +180,7 @@ class Loader {
     ParseResult parsed = parse(text);
     if (parsed.error) return {nullptr, std::move(*parsed.error)};
     tree_ = std::move(parsed.module);
+    names_ = std::move(parsed.names);
     name_functions();
     const bool ok = name_aliases() && place_constants() && place_globals() && initialise() && decode();
     instruction_set().leave();
@@ -357,6 +365,7 @@ class Loader {
 
   std::unique_ptr<LoadedModule> module_;
   ast::Module tree_;
+  std::deque<std::string> names_;  // of the tree
   SymbolTable symbols_;
   std::set<const ast::Variable*> shared_;  // managed variables that have their content
   std::size_t constant_bytes_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "softgpu/ptx/budget.h"
 #include "softgpu/ptx/isa.h"
 
 namespace softgpu::ptx {
@@ -206,7 +207,9 @@ const Instruction* diverge(Warp& warp, const Instruction* branch, std::uint32_t 
   warp.mask = taken;
   const bool spins = branch->target <= branch && --warp.patience < 0;
   const Instruction* next = spins ? give_way(warp, branch->target) : switch_group(warp, branch->target);
-  if (next != nullptr && branch->target <= branch && --warp.budget < 0) return pause(warp, next);
+  if (branch->target <= branch && spend_branch(warp, branch, branch->target) && next != nullptr) {
+    return pause(warp, next);
+  }
   return next;
 }
 

@@ -83,7 +83,7 @@ struct Warp {
   std::uint64_t global_bytes = 0;
   std::uint64_t instructions = 0;
   std::uint64_t lane_instructions = 0;
-  int budget = 0;             // backward branches until the warp yields
+  int budget = 0;             // instructions until the warp yields (budget.h)
   int patience = 0;           // backward branches until another ready group gets a turn
   std::uint32_t guarded = 0;  // the mask to return to behind a guarded instruction
   bool guarded_whole = false;

@@ -10,6 +10,7 @@
 #include "softgpu/driver/log.h"
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/pool.h"
+#include "softgpu/thread_owned.h"
 
 namespace softgpu {
 namespace {
@@ -60,17 +61,23 @@ void PrintBuffer::append(std::string_view text) {
 
 void PrintBuffer::flush() {
   if (!filled_.load(std::memory_order_acquire)) return;
-  const std::lock_guard guard(mutex_);
-  for (const std::string& text : texts_) std::fwrite(text.data(), 1, text.size(), stdout);
+  // Keeps texts in order. Writing may take as long as the reader likes, and kernels that print take mutex_.
+  static auto* writing = new std::mutex;
+  const std::lock_guard in_order(*writing);
+  std::deque<std::string> texts;
+  {
+    const std::lock_guard guard(mutex_);
+    texts.swap(texts_);
+    bytes_ = 0;
+  }
+  for (const std::string& text : texts) std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
-  texts_.clear();
-  bytes_ = 0;
-  filled_.store(false, std::memory_order_release);
+  const std::lock_guard guard(mutex_);  // only now, so that other threads wait for what is being written
+  filled_.store(!texts_.empty(), std::memory_order_release);
 }
 
 std::vector<CUcontext>& context_stack() {
-  static thread_local std::vector<CUcontext> stack;
-  return stack;
+  return thread_owned<std::vector<CUcontext>>();
 }
 
 CUresult current_context(CUcontext& context) {
@@ -268,7 +275,7 @@ std::shared_ptr<Stream> CUctx_st::per_thread_stream() {
       if (softgpu::Process::get() != nullptr) context->close_stream(stream);  // not in a child of fork
     }
   };
-  static thread_local std::vector<std::unique_ptr<Own>> own;
+  auto& own = softgpu::thread_owned<std::vector<std::unique_ptr<Own>>>();
   for (const auto& entry : own) {
     if (entry->id == id_) return entry->stream;
   }

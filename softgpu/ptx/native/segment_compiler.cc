@@ -150,7 +150,7 @@ void SegmentCompiler::close_loop() {
 void SegmentCompiler::go_round(const Instruction* to, int steps) {
   const Assembler::Label pauses = as_.label();
   count(steps);
-  as_.subtract32(warp_field(&Warp::budget), 1);
+  as_.subtract32(warp_field(&Warp::budget), steps);
   as_.jump_if(Condition::kSign, pauses);
   as_.jump(loop_);
   as_.bind(pauses);

@@ -1,5 +1,6 @@
 // bra brx call ret exit trap, barriers, and the handlers the decoder puts between instructions. A backward branch or a
 // call is where a warp may be suspended: a recursion can run for ever without a branch.
+#include "softgpu/ptx/budget.h"
 #include "softgpu/ptx/builtin.h"
 #include "softgpu/ptx/ops/ops.h"
 #include "softgpu/ptx/schedule.h"
@@ -13,7 +14,7 @@ using u32 = std::uint32_t;
 // All current lanes go to `to`.
 inline const Instruction* jump(Warp& warp, const Instruction* from, const Instruction* to) {
   if (to <= from) {
-    if (--warp.budget < 0) [[unlikely]]
+    if (spend_branch(warp, from, to)) [[unlikely]]
       return pause(warp, to);
     if (!warp.whole && !warp.others.empty() && --warp.patience < 0) return give_way(warp, to);
   }
@@ -108,7 +109,7 @@ const Instruction* enter(Warp& warp, const Instruction* at, const Code& callee) 
   if (!push_call(warp, at, callee)) return nullptr;
   copy_variables(warp.frame, callee.parameters, caller, site.arguments, warp.mask);
   const Instruction* first = callee.instructions.data();
-  return --warp.budget < 0 ? pause(warp, first) : first;
+  return spend(warp, 1) ? pause(warp, first) : first;
 }
 
 const Instruction* call(Warp& warp, const Instruction* at) {
@@ -129,10 +130,11 @@ const Instruction* call_indirect(Warp& warp, const Instruction* at) {
   return enter(warp, at, *functions[index]);
 }
 
-const Instruction* return_from(Warp& warp, const Instruction*) {
+const Instruction* return_from(Warp& warp, const Instruction* at) {
   if (warp.calls.empty()) return exit_lanes(warp);
   const std::byte* callee_frame = warp.frame;
   const CallRecord record = pop_call(warp);
+  spend_branch(warp, at, record.callee->instructions.data());  // the next branch or call stops the warp
   const auto& site = *static_cast<const CallSite*>(record.call->data);
   copy_variables(warp.frame, site.results, callee_frame, record.callee->returns, warp.mask);
   const Instruction* next = record.call + 1;

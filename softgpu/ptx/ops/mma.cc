@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "softgpu/ptx/budget.h"
 #include "softgpu/ptx/ops/fragment.h"
 #include "softgpu/ptx/ops/members.h"
 #include "softgpu/ptx/ops/ops.h"
@@ -126,9 +127,15 @@ void multiply(const Product& product, const double* a, const double* b, double* 
   }
 }
 
+// A product takes as long as hundreds of other instructions.
+void pay_for(Warp& warp, const Product& product) {
+  spend(warp, static_cast<std::ptrdiff_t>(product.m * product.n * product.k / 4));
+}
+
 const Instruction* multiply_floats(Warp& warp, const Instruction* at) {
   if (!is_warp_together(warp)) return await_lanes(warp, at);
   const Product product = Product::unpacked(at->immediate);
+  pay_for(warp, product);
   const Operands operands(at);
   alignas(kRowAlignment) double a[kLargestMatrix], b[kLargestMatrix], sums[kLargestAccumulator];
   gather(warp, product, Fragment::kA, product.a, operands.a, operands.a_count, a);
@@ -147,6 +154,7 @@ const Instruction* multiply_floats(Warp& warp, const Instruction* at) {
 const Instruction* multiply_integers(Warp& warp, const Instruction* at) {
   if (!is_warp_together(warp)) return await_lanes(warp, at);
   const Product product = Product::unpacked(at->immediate);
+  pay_for(warp, product);
   const Operands operands(at);
   alignas(kRowAlignment) std::int32_t a[kLargestMatrix], b[kLargestMatrix];
   std::int64_t sums[kLargestAccumulator];

@@ -230,6 +230,7 @@ bool is_zero_register(std::string_view name) {
     }
     return number < bound;
   };
+  if (name == "%tid.w" || name == "%ntid.w" || name == "%ctaid.w" || name == "%nctaid.w") return true;
   if (name.starts_with("%envreg")) return number_below(name.substr(7), 32);
   if (name.ends_with("_64")) name.remove_suffix(3);
   return name.starts_with("%pm") && number_below(name.substr(3), 8);
@@ -341,6 +342,33 @@ void decode_vector_move(Decoder& decoder, Type type, bool packs) {
   instruction.data = kept;
 }
 
+constexpr std::string_view kAxes[][4] = {{"%tid.x", "%tid.y", "%tid.z", "%tid.w"},
+                                         {"%ntid.x", "%ntid.y", "%ntid.z", "%ntid.w"},
+                                         {"%ctaid.x", "%ctaid.y", "%ctaid.z", "%ctaid.w"},
+                                         {"%nctaid.x", "%nctaid.y", "%nctaid.z", "%nctaid.w"}};
+
+// mov.v4.u32 {x, y, z, _}, %tid. The fourth is zero.
+void decode_special_vector_move(Decoder& decoder, Type type) {
+  const std::string_view name = decoder.operands()[1].name;
+  const auto parts = decoder.function().elements_of(decoder.operands()[0]);
+  const auto* axes = std::find_if(std::begin(kAxes), std::end(kAxes),
+                                  [&](const auto& axis) { return axis[0].substr(0, axis[0].size() - 2) == name; });
+  if (axes == std::end(kAxes) || parts.size() != 4) {
+    return decoder.refuse("special register " + std::string(name) + " is no vector of four");
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (parts[i].kind == ast::Operand::Kind::kSink) continue;
+    Instruction reader;
+    if (!special_register((*axes)[i], size_of(type), reader))
+      return decoder.refuse("a special register is not supported");
+    const auto dst = decoder.write(parts[i], type);
+    Instruction& instruction = decoder.emit(reader.run);
+    instruction.mode = reader.mode;
+    instruction.immediate = reader.immediate;
+    instruction.dst = dst;
+  }
+}
+
 // Without the detour through a scratch row that special registers take as operands of other instructions.
 void decode_special_move(Decoder& decoder, Type type) {
   Instruction reader;
@@ -370,9 +398,16 @@ void decode_predicate_move(Decoder& decoder) {
 }
 
 void decode_mov(Decoder& decoder) {
+  const bool is_vector = decoder.take("v4");
   const Type type = decoder.take_type();
   if (!decoder.expect_operands(2, 2)) return;
   const auto operands = decoder.operands();
+  if (is_vector) {
+    const bool reads_special =
+        operands[1].kind == ast::Operand::Kind::kSpecial && operands[0].kind == ast::Operand::Kind::kList;
+    return reads_special ? decode_special_vector_move(decoder, type)
+                         : decoder.refuse("a vector is moved from a special register only");
+  }
   if (type == Type::kPred) return decode_predicate_move(decoder);
   if (type == Type::kB128) return decode_move128(decoder);
   if (operands[1].kind == ast::Operand::Kind::kList) return decode_vector_move(decoder, type, true);

@@ -51,8 +51,8 @@ InstructionSet build() {
 }  // namespace
 
 const InstructionSet& instruction_set() {
-  static const InstructionSet set = build();
-  return set;
+  static const auto* set = new InstructionSet(build());  // kernels may run while the process exits
+  return *set;
 }
 
 }  // namespace softgpu::ptx::SOFTGPU_ISA

@@ -1,5 +1,6 @@
 // tex txq suld sust suq. Handles are looked up in the launch's TextureTable; elements are read as texel.h says. There are no
 // mipmaps: .level and .grad read the one level.
+#include "softgpu/ptx/budget.h"
 #include "softgpu/ptx/ops/ops.h"
 #include "softgpu/ptx/ops/texel.h"
 
@@ -33,6 +34,8 @@ bool find_object(Warp& warp, const Instruction* at, u64 handle, TextureDescripti
 
 // Rows: four results, then the layer if there is one, then a coordinate for each axis.
 const Instruction* fetch(Warp& warp, const Instruction* at) {
+  constexpr std::ptrdiff_t kPrice = 256;
+  spend(warp, kPrice);
   const auto& rows = static_cast<const RowList*>(at->data)->rows;
   const Geometry& geometry = kGeometries[at->mode & 7];
   const u64* handles = source<u64>(warp, at->a);

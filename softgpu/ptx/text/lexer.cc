@@ -36,7 +36,8 @@ bool parse_float_bits(std::string_view word, Token& token) {
 
 bool parse_integer(std::string_view word, Token& token) {
   token.kind = Token::Kind::kInteger;
-  if (word.size() > 1 && (word.back() == 'U' || word.back() == 'u')) word.remove_suffix(1);
+  token.is_unsigned = word.size() > 1 && (word.back() == 'U' || word.back() == 'u');
+  if (token.is_unsigned) word.remove_suffix(1);
   if (word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X')) {
     return parse_whole(word.substr(2), token.bits, 16);
   }
@@ -83,8 +84,12 @@ void Lexer::skip_blank() {
 
 Token Lexer::number() {
   std::size_t end = at_;
-  bool is_decimal = false;
-  while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) is_decimal |= text_[end++] == '.';
+  bool is_decimal = false, is_plain = true;  // plain: decimal digits so far
+  while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) {
+    const char c = text_[end++];
+    is_decimal |= c == '.' || (is_plain && (c == 'e' || c == 'E'));  // 1e3 is one without a point
+    is_plain = is_plain && is_digit(c);
+  }
   const auto exponent_sign = [&] {
     return end < text_.size() && (text_[end] == '+' || text_[end] == '-') && is_decimal &&
            (text_[end - 1] == 'e' || text_[end - 1] == 'E');
@@ -128,7 +133,7 @@ Token Lexer::next() {
     return token(Token::Kind::kString, begin + 1, end);
   }
   ++at_;
-  const bool known = std::strchr(",;:[]{}()<>@!|+-=&*/", c) != nullptr;
+  const bool known = std::strchr(",;:[]{}()<>@!|+-=&*/~?^", c) != nullptr;
   return token(known ? Token::Kind::kPunctuation : Token::Kind::kInvalid, begin, at_);
 }
 

@@ -22,6 +22,7 @@ struct Token {
   int line = 1;
   std::string_view text;
   std::uint64_t bits = 0;
+  bool is_unsigned = false;  // an integer with a U
 };
 
 class Lexer {

@@ -127,7 +127,9 @@ bool Parser::function(bool is_entry) {
   result_.module.functions.push_back(std::move(function));
   if (accept(';')) return true;
   function_ = &result_.module.functions.back();
-  return body();
+  const bool ok = body();
+  function_ = nullptr;
+  return ok;
 }
 
 bool Parser::function_header(ast::Function& function) {

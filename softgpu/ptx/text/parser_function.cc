@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "softgpu/ptx/text/parser_state.h"
@@ -16,74 +14,33 @@ bool is_special(std::string_view name) {
 
 }  // namespace
 
-void Parser::declare(std::string_view name, LocalName local) {
-  const auto [entry, inserted] = locals_.try_emplace(name, local);
-  shadowed_.push_back({name, !inserted, inserted ? LocalName{} : entry->second});
-  entry->second = local;
-}
-
-void Parser::leave_scope(std::size_t mark) {
-  while (shadowed_.size() > mark) {
-    const Shadowed& last = shadowed_.back();
-    if (last.existed) {
-      locals_[last.name] = last.before;
-    } else {
-      locals_.erase(last.name);
-    }
-    shadowed_.pop_back();
-  }
-}
-
-int Parser::add_local_variable(const ast::Variable& variable) {
-  function_->variables.push_back(variable);
-  return static_cast<int>(function_->variables.size()) - 1;
-}
-
-const LocalName* Parser::find_local(std::string_view name) const {
-  const auto entry = locals_.find(name);
-  return entry == locals_.end() ? nullptr : &entry->second;
-}
-
-// "%r12" is a register of its own or the thirteenth of a family "%r".
-bool Parser::find_register(std::string_view name, int& index) {
-  if (const LocalName* local = find_local(name); local && local->kind == LocalName::Kind::kRegister) {
-    index = local->index;
-    return true;
-  }
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
-  const LocalName* family = find_local(name.substr(0, digits));
-  int number = 0;
-  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
-  if (!family || family->kind != LocalName::Kind::kFamily || error != std::errc{} || number >= family->count) {
-    return false;
-  }
-  index = family->index + number;
-  return true;
-}
-
 bool Parser::body() {
   if (!expect('{')) return false;
   locals_.clear();
   shadowed_.clear();
+  scopes_.clear();
+  scope_parents_.clear();
+  labels_.clear();
+  instruction_scopes_.clear();
+  table_scopes_.clear();
   for (const auto* list : {&function_->returns, &function_->parameters}) {
     for (const ast::Variable& variable : *list) {
       declare(variable.name, {LocalName::Kind::kVariable, add_local_variable(variable), 1});
     }
   }
-  std::vector<std::size_t> scopes{shadowed_.size()};
-  while (!scopes.empty()) {
+  if (!enter_scope()) return false;
+  while (!scopes_.empty()) {
     if (token_.kind == Token::Kind::kEnd)
       return fail("end of text inside function '" + std::string(function_->name) + "'");
     if (accept('{')) {
-      scopes.push_back(shadowed_.size());
+      if (!enter_scope()) return false;
     } else if (accept('}')) {
-      leave_scope(scopes.back());
-      scopes.pop_back();
+      leave_scope();
     } else if (!statement()) {
       return false;
     }
   }
-  return true;
+  return resolve_labels();
 }
 
 bool Parser::statement() {
@@ -174,8 +131,14 @@ bool Parser::label_or_instruction() {
   ast::Instruction mark;
   mark.line = label.line;
   mark.label = label.text;
-  function_->instructions.push_back(mark);
+  note_label(label.text, label.line);
+  push_instruction(mark);
   return true;
+}
+
+void Parser::push_instruction(const ast::Instruction& instruction) {
+  function_->instructions.push_back(instruction);
+  instruction_scopes_.push_back(scopes_.back().id);
 }
 
 bool Parser::name_list(std::vector<std::string_view>& names) {
@@ -196,7 +159,10 @@ bool Parser::label_directive(std::string_view label) {
     ast::BranchTable table{label, {}};
     if (!name_list(table.labels)) return false;
     // An indirect call checks its target when it is made.
-    if (is_branch_table) function_->branch_tables.push_back(std::move(table));
+    if (!is_branch_table) return true;
+    note_label(label, token_.line);
+    function_->branch_tables.push_back(std::move(table));
+    table_scopes_.push_back(scopes_.back().id);
     return true;
   }
   // Indirect calls take the layout from their argument variables, so the prototype is only checked.
@@ -214,6 +180,7 @@ bool Parser::instruction(int guard_index, bool guard_negated) {
   out.guard = guard_index;
   out.guard_negated = guard_negated;
   if (!expect_name(out.opcode, "an instruction")) return false;
+  opcode_ = out.opcode;
   out.first_modifier = static_cast<std::uint32_t>(function_->modifiers.size());
   while (token_.kind == Token::Kind::kDotted) {
     function_->modifiers.push_back(token_.text);
@@ -224,7 +191,8 @@ bool Parser::instruction(int guard_index, bool guard_negated) {
   out.first_operand = static_cast<std::uint32_t>(function_->operands.size());
   if (!is(';') && !operand_list(';')) return false;
   out.operand_count = static_cast<std::uint32_t>(function_->operands.size()) - out.first_operand;
-  function_->instructions.push_back(out);
+  for (const ElementAddress& element : std::exchange(element_addresses_, {})) push_element_address(element);
+  push_instruction(out);
   return expect(';');
 }
 
@@ -241,7 +209,8 @@ bool Parser::operand_list(char closing) {
 }
 
 bool Parser::operand(ast::Operand& out) {
-  if (accept('!')) {
+  if (is('!') && !starts_expression()) {
+    advance();
     if (token_.kind != Token::Kind::kIdentifier || !named_operand(out)) return fail("expected a predicate after '!'");
     if (out.kind != ast::Operand::Kind::kRegister) return fail("'!' before something that is no register");
     out.negated = true;
@@ -249,8 +218,11 @@ bool Parser::operand(ast::Operand& out) {
   }
   if (accept('[')) return address_operand(out);
   if (accept('{')) return list_operand('}', out);
-  if (accept('(')) return list_operand(')', out);
-  if (token_.kind == Token::Kind::kIdentifier) return named_operand(out);
+  if (is('(') && opcode_ == "call") {
+    advance();
+    return list_operand(')', out);
+  }
+  if (token_.kind == Token::Kind::kIdentifier && !starts_expression()) return named_operand(out);
   if (is('-')) {
     Lexer ahead = lexer_;
     if (ahead.next().kind == Token::Kind::kIdentifier) {
@@ -271,7 +243,8 @@ bool Parser::list_operand(char closing, ast::Operand& out) {
   if (!is(closing)) {
     do {
       ast::Operand element;
-      if (is('{') || is('(') || is('[') || is('!')) return fail("expected a simple operand in a list");
+      const bool is_nested = is('{') || (is('(') && opcode_ == "call") || is('[') || (is('!') && !starts_expression());
+      if (is_nested) return fail("expected a simple operand in a list");
       if (!operand(element)) return false;
       elements.push_back(element);
     } while (accept(',') && elements.size() < kLongestList);
@@ -295,13 +268,11 @@ bool Parser::address_operand(ast::Operand& out) {
   while (is('+') || is('-')) {
     const bool minus = is('-');
     advance();
-    const bool also_minus = accept('-');
-    if (token_.kind != Token::Kind::kInteger) return fail("expected an offset in an address");
-    const auto offset = static_cast<std::int64_t>(token_.bits);
-    const auto sum = minus != also_minus ? static_cast<std::uint64_t>(out.offset) - static_cast<std::uint64_t>(offset)
-                                         : static_cast<std::uint64_t>(out.offset) + static_cast<std::uint64_t>(offset);
-    out.offset = static_cast<std::int64_t>(sum);
-    advance();
+    if (!starts_expression()) return fail("expected an offset in an address");
+    Constant offset;
+    if (!constant_term(offset)) return false;
+    const auto before = static_cast<std::uint64_t>(out.offset);
+    out.offset = static_cast<std::int64_t>(minus ? before - offset.bits : before + offset.bits);
   }
   while (accept(',')) {
     ast::Operand next;
@@ -324,11 +295,6 @@ bool Parser::named_operand(ast::Operand& out) {
   const Token name = token_;
   advance();
   if (name.text == "_") return second_destination(name.line, out);
-  if (name.text == "WARP_SZ") {
-    out.kind = ast::Operand::Kind::kInteger;
-    out.bits = 32;
-    return true;
-  }
   if (find_register(name.text, out.index)) {
     out.kind = ast::Operand::Kind::kRegister;
     if (token_.kind == Token::Kind::kDotted) {  // the selector of a video instruction
@@ -338,9 +304,13 @@ bool Parser::named_operand(ast::Operand& out) {
     }
     return second_destination(name.line, out);
   }
-  if (const LocalName* local = find_local(name.text); local && local->kind == LocalName::Kind::kVariable) {
+  const LocalName* local = find_local(name.text);
+  if (local != nullptr && local->kind == LocalName::Kind::kVariable) {
     out.kind = ast::Operand::Kind::kVariable;
     out.index = local->index;
+  } else if (local != nullptr && local->kind == LocalName::Kind::kModuleVariable) {
+    out.kind = ast::Operand::Kind::kSymbol;
+    out.name = local->module_name;
   } else if (is_special(name.text)) {
     out.kind = ast::Operand::Kind::kSpecial;
     out.name = name.text;
@@ -355,37 +325,95 @@ bool Parser::named_operand(ast::Operand& out) {
   }
   const bool is_local = out.kind == ast::Operand::Kind::kVariable;
   return symbol_offset(
-      out, is_local ? &function_->variables[static_cast<std::size_t>(out.index)] : find_module_variable(name.text));
+      out, is_local ? &function_->variables[static_cast<std::size_t>(out.index)] : find_module_variable(out.name));
 }
 
-// What may follow a symbol outside brackets: +8, or [2], which counts elements of an array.
+// What may follow a symbol: +8, or [2], which counts elements of an array.
 bool Parser::symbol_offset(ast::Operand& out, const ast::Variable* variable) {
-  const bool is_index = variable != nullptr && is('[');
-  if (!is_index && !is('+') && !is('-')) return true;
+  if (variable != nullptr && accept('[')) return array_element(out, *variable);
+  if (!is('+') && !is('-')) return true;
   const bool minus = is('-');
   advance();
-  if (token_.kind != Token::Kind::kInteger) return fail("expected an offset before '" + std::string(token_.text) + "'");
-  const std::uint64_t bytes = token_.bits * (is_index ? variable->element_bytes : 1);
-  out.offset = static_cast<std::int64_t>(minus ? std::uint64_t{0} - bytes : bytes);
-  advance();
-  return !is_index || expect(']');
+  Constant offset;
+  if (!constant_term(offset)) return false;
+  out.offset = static_cast<std::int64_t>(minus ? std::uint64_t{0} - offset.bits : offset.bits);
+  return true;
 }
 
-const ast::Variable* Parser::find_module_variable(std::string_view name) const {
-  const auto& variables = result_.module.variables;
-  const auto found = std::find_if(variables.rbegin(), variables.rend(),
-                                  [&](const ast::Variable& variable) { return variable.name == name; });
-  return found == variables.rend() ? nullptr : &*found;
+// Behind `array[`: a constant, a register, or a register and a constant. The element of a load or store is what it
+// accesses; that of any other instruction is an address.
+bool Parser::array_element(ast::Operand& out, const ast::Variable& variable) {
+  const bool accesses = opcode_ == "ld" || opcode_ == "ldu" || opcode_ == "st" || opcode_ == "atom" || opcode_ == "red";
+  const std::size_t bytes = variable.element_bytes;
+  int index = -1;
+  if (token_.kind == Token::Kind::kIdentifier && find_register(token_.text, index)) {
+    const std::size_t index_bytes = size_of(function_->registers[static_cast<std::size_t>(index)]);
+    if (index_bytes != 4 && index_bytes != 8) return fail("an index into an array is not 32 or 64 bits wide");
+    advance();
+    add_element_address(out, index, bytes);
+  }
+  Constant element;
+  const bool has_constant = index < 0 || is('+') || is('-');
+  if (index < 0 && !starts_expression()) return fail("expected an offset before '" + std::string(token_.text) + "'");
+  if (has_constant && !constant_expression(element)) return false;
+  out.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(out.offset) + element.bits * bytes);
+  out.memory = accesses;
+  return expect(']');
+}
+
+// `out` becomes a register with the address of element `index` of the variable that it names.
+void Parser::add_element_address(ast::Operand& out, int index, std::size_t element_bytes) {
+  ast::Operand number, size, address;
+  number.kind = address.kind = ast::Operand::Kind::kRegister;
+  number.index = index;
+  size.kind = ast::Operand::Kind::kInteger;
+  size.bits = element_bytes;
+  address.index = static_cast<int>(function_->registers.size());
+  function_->registers.push_back(Type::kU64);
+  element_addresses_.push_back({address, number, size, out});
+  out = address;
+}
+
+// mad.wide.s32 address, index, size, array
+void Parser::push_element_address(const ElementAddress& element) {
+  const Type type = function_->registers[static_cast<std::size_t>(element.index.index)];
+  ast::Instruction sum;
+  sum.line = token_.line;
+  sum.opcode = "mad";
+  sum.first_modifier = static_cast<std::uint32_t>(function_->modifiers.size());
+  sum.modifier_count = 2;
+  const bool is_wide = size_of(type) == 4;
+  function_->modifiers.push_back(is_wide ? "wide" : "lo");
+  function_->modifiers.push_back(!is_wide ? "u64" : is_signed(type) ? "s32" : "u32");
+  sum.first_operand = static_cast<std::uint32_t>(function_->operands.size());
+  sum.operand_count = 4;
+  for (const ast::Operand& operand : {element.address, element.index, element.size, element.array}) {
+    function_->operands.push_back(operand);
+  }
+  push_instruction(sum);
+}
+
+// Whether a constant expression begins here that is no floating-point number. `!p` is a predicate.
+bool Parser::starts_expression() const {
+  const bool is_sign = is('-') || is('+') || is('~') || is('!');
+  const bool is_constant = token_.kind == Token::Kind::kIdentifier && token_.text == "WARP_SZ";
+  if (!is_sign) return token_.kind == Token::Kind::kInteger || is_constant || is('(');
+  Lexer ahead = lexer_;
+  const Token next = ahead.next();
+  return next.kind == Token::Kind::kInteger || (next.kind == Token::Kind::kPunctuation && next.text != "[");
 }
 
 bool Parser::number_operand(ast::Operand& out) {
+  if (starts_expression()) {
+    Constant value;
+    if (!constant_expression(value)) return false;
+    out.kind = ast::Operand::Kind::kInteger;
+    out.bits = value.bits;
+    return true;
+  }
   const bool negative = accept('-');
   out.bits = token_.bits;
   switch (token_.kind) {
-    case Token::Kind::kInteger:
-      out.kind = ast::Operand::Kind::kInteger;
-      if (negative) out.bits = std::uint64_t{0} - out.bits;
-      break;
     case Token::Kind::kFloat32:
       out.kind = ast::Operand::Kind::kFloat32;
       if (negative) out.bits ^= std::uint64_t{1} << 31;

@@ -7,7 +7,6 @@ namespace softgpu::ptx {
 namespace {
 
 std::uint64_t number_bits(const Token& token, bool negative, Type type) {
-  if (token.kind == Token::Kind::kInteger) return negative ? std::uint64_t{0} - token.bits : token.bits;
   if (token.kind == Token::Kind::kFloat32) return token.bits ^ (negative ? std::uint64_t{1} << 31 : 0);
   const double value = std::bit_cast<double>(token.bits) * (negative ? -1 : 1);
   return type == Type::kF32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
@@ -21,21 +20,43 @@ bool Parser::variable_list(Space space, bool is_extern) {
   ast::Variable type;
   type.is_extern = is_extern;
   if (!variable_type(space, type)) return false;
-  const bool belongs_to_function = space == Space::kLocal || space == Space::kParam;
   do {
     ast::Variable declared = type;
-    if (!declarator(declared)) return false;
-    if (belongs_to_function) {
-      declare(declared.name, {LocalName::Kind::kVariable, add_local_variable(declared), 1});
-    } else {
-      result_.module.variables.push_back(std::move(declared));
-    }
+    std::size_t family = 0;
+    if (!declarator(declared, family)) return false;
+    if (!(family != 0 ? declare_family(declared, family) : declare_variable(std::move(declared)))) return false;
   } while (accept(','));
   return expect(';');
 }
 
+bool Parser::declare_variable(ast::Variable variable) {
+  const bool belongs_to_function = variable.space == Space::kLocal || variable.space == Space::kParam;
+  if (belongs_to_function) {
+    declare(variable.name, {LocalName::Kind::kVariable, add_local_variable(variable), 1});
+  } else if (function_ != nullptr) {
+    add_scoped_variable(std::move(variable));
+  } else {
+    add_module_variable(std::move(variable));
+  }
+  return true;
+}
+
+// `.param .u64 p<2>` declares p0 and p1.
+bool Parser::declare_family(const ast::Variable& variable, std::size_t count) {
+  constexpr std::size_t kLargestFamily = 4096;
+  if (count > kLargestFamily) return fail("more than 4,096 variables in a declaration");
+  for (std::size_t i = 0; i < count; ++i) {
+    ast::Variable member = variable;
+    member.name = keep_name(std::string(variable.name) + std::to_string(i));
+    if (!declare_variable(std::move(member))) return false;
+  }
+  return true;
+}
+
 bool Parser::variable(Space space, ast::Variable& out) {
-  return variable_type(space, out) && declarator(out);
+  std::size_t family = 0;
+  if (!variable_type(space, out) || !declarator(out, family)) return false;
+  return family == 0 || fail("several parameters in one declaration are not supported", LoadError::Kind::kUnsupported);
 }
 
 // What stands before the name: `.align 4 .v2 .b8`.
@@ -81,9 +102,10 @@ bool Parser::variable_type(Space space, ast::Variable& out) {
   return true;
 }
 
-// `name[16] = {...}`
-bool Parser::declarator(ast::Variable& out) {
+// `name[16] = {...}`, or `name<4>`, a family of four
+bool Parser::declarator(ast::Variable& out, std::size_t& family) {
   if (!expect_name(out.name, "the name of a variable")) return false;
+  if (accept('<') && (!expect_count(family, "how many variables") || !expect('>'))) return false;
   bool is_unsized = false;
   if (!dimensions(out, is_unsized)) return false;
   if (accept('=') && !initialiser(out)) return false;
@@ -101,8 +123,10 @@ bool Parser::dimensions(ast::Variable& out, bool& is_unsized) {
       is_unsized = true;
       continue;
     }
-    std::size_t extent = 0;
-    if (!expect_count(extent, "an array extent") || !expect(']')) return false;
+    Constant extent_value;
+    if (!constant_expression(extent_value) || !expect(']')) return false;
+    const std::size_t extent = extent_value.bits;
+    if (extent > kLargestVariable) return fail("an array extent of more than 2^40");
     if (extent != 0 && out.bytes > kLargestVariable / extent) return fail("variable larger than 2^40 bytes");
     out.bytes *= extent;
   }
@@ -122,9 +146,15 @@ bool Parser::initialiser(ast::Variable& out) {
 
 bool Parser::initialiser_value(ast::Variable& out) {
   ast::Initialiser value;
+  if (starts_expression()) {
+    Constant number;
+    if (!constant_expression(number)) return false;
+    value.bits = number.bits;
+    out.initialisers.push_back(value);
+    return true;
+  }
   const bool negative = accept('-');
-  if (token_.kind == Token::Kind::kInteger || token_.kind == Token::Kind::kFloat32 ||
-      token_.kind == Token::Kind::kFloat64) {
+  if (token_.kind == Token::Kind::kFloat32 || token_.kind == Token::Kind::kFloat64) {
     value.bits = number_bits(token_, negative, out.type);
     advance();
     out.initialisers.push_back(value);
@@ -135,13 +165,15 @@ bool Parser::initialiser_value(ast::Variable& out) {
     value.generic = true;
     if (!expect_name(value.symbol, "a symbol") || !expect(')')) return false;
   }
+  const LocalName* local = find_local(value.symbol);
+  if (local != nullptr && local->kind == LocalName::Kind::kModuleVariable) value.symbol = local->module_name;
   if (is('(')) return fail("operator in an initial value is not supported", LoadError::Kind::kUnsupported);
   if (is('+') || is('-')) {
     const bool minus = is('-');
     advance();
-    std::size_t offset = 0;
-    if (!expect_count(offset, "an offset")) return false;
-    value.bits = minus ? std::uint64_t{0} - offset : offset;
+    Constant offset;
+    if (!constant_term(offset)) return false;
+    value.bits = minus ? std::uint64_t{0} - offset.bits : offset.bits;
   }
   out.initialisers.push_back(value);
   return true;
