@@ -67,7 +67,7 @@ void start(const Endless& kernel) {
                           : cuLaunchKernel(function, 2, 1, 1, 128, 1, 1, 0, stream, parameters, nullptr);
   ASSERT_EQ(launch, CUDA_SUCCESS);
   const auto* running = reinterpret_cast<volatile unsigned*>(words + 4);
-  while (*running == 0) ::usleep(100);
+  while (*running == 0) std::this_thread::yield();
 }
 
 CUresult run_one() {
@@ -151,7 +151,9 @@ const Scenario unread("EndlessKernel.unread", [] {
     while (true) word_at(word);
   }).detach();
   // Pages of a pipe may stay partly filled, so its bytes do not say whether it is full.
-  for (pollfd end{.fd = pipe[1], .events = POLLOUT, .revents = 0}; ::poll(&end, 1, 0) == 1;) ::usleep(100);
+  for (pollfd end{.fd = pipe[1], .events = POLLOUT, .revents = 0}; ::poll(&end, 1, 0) == 1;) {
+    std::this_thread::yield();
+  }
   ::alarm(0);
 });
 

@@ -125,7 +125,8 @@ const Scenario threads("Exit.threads", [] {
         cuStreamSynchronize(CU_STREAM_PER_THREAD);
         cuMemFree_v2(memory);
       }
-    }).detach();
+    })
+        .detach();
   }
   for (int i = 0; i < 50; ++i) use_everything();
   std::exit(0);

@@ -21,14 +21,16 @@ constexpr FlowId kWarm(1);
 class Waiting {
  public:
   Waiting(const std::string& policy, std::size_t count, Bytes memory_each)
-      : count_(count), core_({.tokens_per_gpu = 2, .queue_limit = 1'000'000, .start_deadline = 10'000h, .starts_per_gpu = 4},
-                             make(policy)) {
+      : count_(count),
+        core_({.tokens_per_gpu = 2, .queue_limit = 1'000'000, .start_deadline = 10'000h, .starts_per_gpu = 4},
+              make(policy)) {
     core_.add_gpu({.gpu = GpuId(1), .memory = gib(16)});
     core_.add_function({.flow = kWarm, .timeout = 10'000h, .expected_memory = gib(1)});
     arrive(kWarm);
     core_.instance_ready(now_, InstanceId(1), actions_);
     answer_and_return();
-    for (std::size_t i = 2; i <= count + 1; ++i) core_.add_function({.flow = FlowId(i), .expected_memory = memory_each});
+    for (std::size_t i = 2; i <= count + 1; ++i)
+      core_.add_function({.flow = FlowId(i), .expected_memory = memory_each});
     if (memory_each > gib(8)) arrive(kWarm);  // runs on, and is in the way
     for (std::size_t i = 2; i <= count + 1; ++i) arrive(FlowId(i));
   }
@@ -89,7 +91,9 @@ void no_memory(benchmark::State& state, const std::string& policy) {
 
 const bool registered = [] {
   for (const std::string policy : {"mqfq-setup", "mqfq-sticky"}) {
-    benchmark::RegisterBenchmark(("no_more_may_start/" + policy).c_str(), no_more_may_start, policy)->Arg(100)->Arg(10'000);
+    benchmark::RegisterBenchmark(("no_more_may_start/" + policy).c_str(), no_more_may_start, policy)
+        ->Arg(100)
+        ->Arg(10'000);
     benchmark::RegisterBenchmark(("no_memory/" + policy).c_str(), no_memory, policy)->Arg(100)->Arg(10'000);
   }
   return true;

@@ -17,14 +17,14 @@ namespace fairlead {
 
 // Of the flow whose turn it is.
 enum class IdleReason {
-  kOwnInstance,   // its own instance is busy, and free sooner than another start would end; at most its timeout
-  kStart,         // its instance starts; at most start_deadline
-  kStartLimit,    // as many instances start as may; at most start_deadline for each that is before it, divided by that number
-  kMemory,        // what runs has the memory that it needs; at most what runs takes to end
-  kStartMemory,   // instances that start have the memory, or the place, that it needs; at most start_deadline
-  kConcurrency,   // it is at its reserved concurrency, or its tenant at its limit; at most its timeout
-  kPatience,      // its policy keeps it for the GPU that has its data; as the policy says
-  kUnnamed,       // none of these: a fault
+  kOwnInstance,  // its own instance is busy, and free sooner than another start would end; at most its timeout
+  kStart,        // its instance starts; at most start_deadline
+  kStartLimit,  // as many instances start as may; at most start_deadline for each that is before it, divided by that number
+  kMemory,      // what runs has the memory that it needs; at most what runs takes to end
+  kStartMemory,  // instances that start have the memory, or the place, that it needs; at most start_deadline
+  kConcurrency,  // it is at its reserved concurrency, or its tenant at its limit; at most its timeout
+  kPatience,     // its policy keeps it for the GPU that has its data; as the policy says
+  kUnnamed,      // none of these: a fault
 };
 constexpr std::size_t kIdleReasons = 8;
 std::string_view idle_reason_name(IdleReason reason);  // "own-instance", "start", ...

@@ -68,7 +68,8 @@ void Core::State::keep_claim() {
   claimant = claims;
   if (!claims) return pool.set_claim(FlowId(), GpuId(), Bytes(0));
   const std::vector<Instance*>& instances = pool.of_flow(claims);
-  const bool starts = std::any_of(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); });
+  const bool starts =
+      std::any_of(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); });
   if (begins || !instances.empty()) claim_place = placer.place_claim(pool, claims, residency.expected(claims));
   pool.set_claim(claims, claim_place->gpu, starts ? Bytes(0) : claim_place->memory);
 }

@@ -41,7 +41,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   };
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
-    std::optional<Obstacle> run, start;  // of the first flow that it asked about and that waits for more than itself, if any
+    std::optional<Obstacle> run,
+        start;  // of the first flow that it asked about and that waits for more than itself, if any
     bool one_could_run = false;
   };
   // From arrival to completion. In its flow's queue while `instance` is none.

@@ -331,8 +331,9 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
   out.sample("", status.counters.evictions);
   out.begin("fairlead_rejected_total", "counter", "Invocations refused because a queue was full.");
   out.sample("", status.counters.rejected);
-  out.begin("fairlead_idle_token_seconds_total", "counter",
-            "Tokens that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
+  out.begin(
+      "fairlead_idle_token_seconds_total", "counter",
+      "Tokens that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
   for (std::size_t i = 0; i < kIdleReasons; ++i) {
     out.sample(fmt::format("reason=\"{}\"", idle_reason_name(static_cast<IdleReason>(i))),
                to_seconds(status.counters.idle_tokens[i]));

@@ -104,7 +104,8 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
     if (!instance->spare() || instance->retiring) continue;
     const Gpu& gpu = pool.gpu(instance->gpu);
     const bool has_token = pool.has_free_token(gpu);
-    found = graver(found, has_token ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
+    found =
+        graver(found, has_token ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
   }
   return found;
 }

@@ -20,8 +20,8 @@
 #include <optional>
 #include <vector>
 
-#include "placement/eviction.h"
 #include "model/standing.h"
+#include "placement/eviction.h"
 #include "placement/instance_pool.h"
 
 namespace fairlead {

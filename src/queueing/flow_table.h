@@ -41,13 +41,13 @@ struct Flow {
   std::uint32_t weight = 0;  // fixed point, kWeightOne is 1.0
   TenantId tenant;
   std::optional<Duration> objective;
-  Duration setup{0};                // QueuePolicy::set_setup
-  Supply supply = Supply::kReady;   // QueuePolicy::set_supply
-  Instant last_turn{};              // when it was last chosen, or given a start ahead
-  bool behind_starts = false;       // the instance that it has waits for memory that a start has reserved
-  bool borrowed = false;            // it ran beyond the window, and is beyond it still
-  Duration passed{0};               // FlowView
-  bool contending = false;          // contends(), as of the last FlowTable::note_contention
+  Duration setup{0};               // QueuePolicy::set_setup
+  Supply supply = Supply::kReady;  // QueuePolicy::set_supply
+  Instant last_turn{};             // when it was last chosen, or given a start ahead
+  bool behind_starts = false;      // the instance that it has waits for memory that a start has reserved
+  bool borrowed = false;           // it ran beyond the window, and is beyond it still
+  Duration passed{0};              // FlowView
+  bool contending = false;         // contends(), as of the last FlowTable::note_contention
   std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
   Fifo<QueuedInvocation> queue;
   std::vector<InFlight> in_flight;  // unordered; as many as tokens at most

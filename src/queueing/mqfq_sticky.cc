@@ -325,14 +325,16 @@ void MqfqSticky::enter_heaps(Slot slot) {
   Flow& flow = flows_[slot];
   const ByVirtualTime by_virtual_time{flow.virtual_time, flow.id};
   const bool ready = flow.supply == Supply::kReady, eligible = within_window(flow);
-  const auto put = [slot](auto& heap, bool belongs, const auto& key) { belongs ? heap.set(slot, key) : heap.erase(slot); };
+  const auto put = [slot](auto& heap, bool belongs, const auto& key) {
+    belongs ? heap.set(slot, key) : heap.erase(slot);
+  };
   flow.borrowed &= !eligible;
   put(throttled_, !eligible && ready, by_virtual_time);
   put(throttled_starts_, !eligible && !ready, by_virtual_time);
   put(least_served_, eligible && flow.contending, by_virtual_time);
   put(by_age_, eligible && !ready, ByAge{flow.waits_since(), flow.id});
   put(to_start_, eligible && !ready, eligible && !ready ? preference(flow) : Preference{});
-  eligible && ready ? on_eligible(slot) : on_ineligible(slot);
+  eligible&& ready ? on_eligible(slot) : on_ineligible(slot);
 }
 
 void MqfqSticky::leave_heaps(Slot slot) {

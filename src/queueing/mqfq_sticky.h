@@ -132,7 +132,7 @@ class MqfqSticky : public QueuePolicy {
 
   FlowTable flows_;
   IndexedHeap<Preference> preferred_;  // eligible flows that have an instance to run on, but those that an index has
-  bool one_waits_elsewhere_ = false;   // of the flows that pick_place() looked at: for memory, or a token of another GPU
+  bool one_waits_elsewhere_ = false;  // of the flows that pick_place() looked at: for memory, or a token of another GPU
 
  private:
   using ByVirtualTime = ByTime<Duration>;
@@ -171,8 +171,8 @@ class MqfqSticky : public QueuePolicy {
   IndexedHeap<ByVirtualTime> least_served_;      // of the eligible, those that contend: they hold Global_VT
   IndexedHeap<ByAge> by_age_;                    // those of to_start_, by how long they wait for a start
 
-  bool starts_ahead_ = false;           // supply is told; else this is the paper's algorithm and no more
-  Instant now_{};                       // of the choice, or start, that is being looked for
+  bool starts_ahead_ = false;  // supply is told; else this is the paper's algorithm and no more
+  Instant now_{};              // of the choice, or start, that is being looked for
   std::optional<Slot> claimant_;
   std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
   std::vector<Slot> changed_standing_;  // those whose behind_starts pick() found different

@@ -31,9 +31,10 @@ struct FlowView {
   std::size_t queued = 0;
   std::size_t in_flight = 0;
   Duration virtual_time{0};
-  Duration service_estimate{0};                          // tau
-  bool contends = false;  // waits for others, in their turn: neither for a start of its own, nor ahead by more than the window
-  Duration passed{0};     // virtual time that it gained without service, in all: others used tokens that it could not use
+  Duration service_estimate{0};  // tau
+  bool contends =
+      false;  // waits for others, in their turn: neither for a start of its own, nor ahead by more than the window
+  Duration passed{0};  // virtual time that it gained without service, in all: others used tokens that it could not use
   std::optional<Duration> inter_arrival = std::nullopt;  // mean; empty until the second arrival
   std::optional<Instant> last_arrival = std::nullopt;
 };

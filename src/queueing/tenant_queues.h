@@ -99,7 +99,7 @@ class TenantQueues final : public QueuePolicy {
   IdMap<InvocationId, Duration> charged_;    // of what is in flight
   IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
   IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
-  IndexedHeap<ByVirtualTime> contending_;    // of these, those whose flows do not all wait for starts: they hold global_
+  IndexedHeap<ByVirtualTime> contending_;  // of these, those whose flows do not all wait for starts: they hold global_
   Duration global_{0};
   std::optional<Instant> next_chance_;  // of the tenants that were asked last, for a choice or a start
   std::vector<Slot> asked_;             // scratch of choose() and next_start()

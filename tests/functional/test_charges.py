@@ -62,7 +62,7 @@ def test_work_that_does_not_end_ends_with_the_timeout(start_node):
     node.deploy("endless", LAUNCHER, Timeout=2)
     begin = time.monotonic()
     do(node, "endless", "leave", kernels=1, rounds=1 << 60)
-    assert time.monotonic() - begin < 2, "the answer passes"
+    assert time.monotonic() - begin < 2, "the answer passes"  # wait: before the function's own timeout
     settled(node, "endless")
     assert 1.5 < charged_ms(node, "endless") / 1e3 < 5
     eventually(lambda: sum(function(node, "endless")["instances"].values()) == 0)
@@ -74,7 +74,7 @@ def test_idle_time_after_a_bad_input_is_nobodys(node):
     assert node.invoke("fft", '{"n": 1024}')[0] == 200
     before = charged_ms(node, "fft")
     assert "X-Amz-Function-Error" in node.invoke("fft", '{"n": 3}')[1]
-    time.sleep(3)
+    time.sleep(3)  # sleep: idle time, which must cost nothing
     assert node.invoke("fft", '{"n": 1024}')[0] == 200
     settled(node, "fft")
     assert charged_ms(node, "fft") - before < 1000
@@ -93,9 +93,9 @@ def compete(node, ways, seconds, warm_up):
                for name, event in ways.items() for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(warm_up)
+    time.sleep(warm_up)  # sleep: a measured time
     before = dict(counts)
-    time.sleep(seconds)
+    time.sleep(seconds)  # sleep: a measured time
     after = dict(counts)
     stop.set()
     for thread in threads:

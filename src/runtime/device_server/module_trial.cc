@@ -141,8 +141,7 @@ class Trial {
     limit_memory(true);
     for (const std::uint64_t m : to_load_) {
       ended.module = static_cast<std::uint32_t>(m);
-      const auto loaded =
-          cuda ? (*cuda)->load_module(order_.modules.at(m).code) : Result<CUmodule>(fail(cuda.error()));
+      const auto loaded = cuda ? (*cuda)->load_module(order_.modules.at(m).code) : Result<CUmodule>(fail(cuda.error()));
       if (!loaded) ended.error = cuda ? loaded.error().message : "it could not be tried: " + loaded.error().message;
       if (loaded) (*cuda)->unload_module(*loaded);
       say(channel_, ended);
