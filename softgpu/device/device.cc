@@ -52,7 +52,7 @@ Result<Control*> map_control(const std::string& files, std::uint64_t pages) {
 // The file of a part's memory, sparse and of its full size. The caller owns the descriptor.
 Result<int> open_memory(const Part& part) {
   const std::string path = part.memory_files + ".memory";
-  const auto file = open_file(path);
+  auto file = open_file(path);
   if (!file) return file;
   const std::uint64_t size = part.page_count() * kPageBytes * kPlacesPerPage;
   struct stat info = {};

@@ -189,7 +189,7 @@ Result<int> open_file(const std::string& path) {
 Status make_table(const std::string& path, std::uint64_t magic, std::size_t bytes) {
   std::string blank(reinterpret_cast<const char*>(&magic), sizeof magic);
   blank.resize(bytes);
-  if (const auto created = create_file_once(path, blank, Writers::kGroup); !created) return created;
+  if (auto created = create_file_once(path, blank, Writers::kGroup); !created) return created;
   const auto file = open_file(path);  // gives it its mode, should it have been there before the folder was shared
   if (!file) return failure(file.error());
   ::close(*file);

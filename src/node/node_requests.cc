@@ -53,7 +53,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
   request.sdk_invocation_id = std::move(run.sdk_invocation_id);
   request.trace_id = std::move(run.trace_id);
   auto waiter = std::make_shared<RequestWaiter>(std::move(request), std::move(done));
-  const CancelHandle cancel = [waiter] {
+  CancelHandle cancel = [waiter] {
     waiter->gone = true;
     waiter->done = nullptr;  // it owns the connection, which owns this
     if (waiter->cancel) waiter->cancel();

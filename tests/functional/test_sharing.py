@@ -96,11 +96,11 @@ def test_a_clients_fault_hits_the_others_and_the_daemon_is_restarted(start_node)
     waiting = Background(node, "victim", do="wait", gate="never")
     eventually(lambda: b"waiting" in node.call("GET", "/fairlead/v1/functions/victim/log")[2])  # it has its context
     assert ask(node, "culprit", do="fault")["code"] != 0
-    eventually(lambda: gpu(node)["state"] == "draining")
-    assert "fault of an MPS client" in gpu(node)["reason"]
     (headers, body), = waiting.answers()
     assert body["code"] != 0 and "X-Amz-Function-Error" not in headers, "it answered with the error it got"
     eventually(lambda: gpu(node)["state"] == "serving" and gpu(node)["mps_restarts"] == 1)
+    # The GPU drains for milliseconds only, once nothing runs on it.
+    assert "GPU 1 gets no more work: a fault of an MPS client" in node.log_path.read_text()
     assert not set(before) & set(mps_processes(node.state))
     assert ask(node, "victim", do="wait") == {"code": 0}
 
