@@ -140,9 +140,8 @@ TEST(Comparison, TheWaitIsThatAtTheHeadOfTheQueue) {
 TEST(Attack, IsTheSameOnAnyNumberOfThreads) {
   const auto tried = [](unsigned threads) {
     std::vector<std::array<double, kRatios>> ratios;
-    for (const Attack& one : *attack({.family = "sizes", .evaluations = 60, .threads = threads}, nullptr)) {
-      ratios.push_back(one.ratios);
-    }
+    const auto attacks = *attack({.family = "sizes", .evaluations = 60, .threads = threads}, nullptr);
+    for (const Attack& one : attacks) ratios.push_back(one.ratios);
     return ratios;
   };
   EXPECT_EQ(tried(1), tried(4));
