@@ -176,7 +176,7 @@ void Node::on_answered(InstanceId instance, Answer answer) {
   // First, so that what follows from the answer knows what the instance holds.
   const std::optional<ShimUse> use = report_memory(instance, actions);
   const std::optional<Duration> used = used_since_delivery(instance, use);
-  if (use && use->busy > 0) {
+  if (goes_on(instance, use)) {
     after_answers_->add(instance, invocation);
     core_.answered_early(monotonic_now(), invocation, is_error, used.value_or(Duration(0)), actions);
   } else {

@@ -183,6 +183,7 @@ class Node final : public NodeService {
   void make_charges();
   void begin_charge(InstanceId instance);
   bool believes_reports(GpuId gpu) const;
+  bool goes_on(InstanceId instance, const std::optional<ShimUse>& use) const;
   std::optional<Duration> used_since_delivery(InstanceId instance, const std::optional<ShimUse>& use);
   void on_work_ended(InstanceId instance);
   void compare_with_devices(const std::vector<ProcessSample>& samples);

@@ -9,10 +9,7 @@
 namespace fairlead {
 
 void Node::make_charges() {
-  const auto is_busy = [this](InstanceId instance) {
-    const std::optional<ShimUse> use = measure(instance);
-    return use && use->busy > 0;
-  };
+  const auto is_busy = [this](InstanceId instance) { return goes_on(instance, measure(instance)); };
   after_answers_ =
       std::make_unique<WorkAfterAnswers>(io_, is_busy, [this](InstanceId instance) { on_work_ended(instance); });
 }
@@ -33,12 +30,17 @@ bool Node::believes_reports(GpuId gpu) const {
   return !sample.is_slice() && sample.names_processes;
 }
 
+// After an answer: there is work on the device, as the instance's own processes say, or the device where they lied before.
+bool Node::goes_on(InstanceId instance, const std::optional<ShimUse>& use) const {
+  return use && (use->busy > 0 || books_.may_still_work(instance));
+}
+
 std::optional<Duration> Node::used_since_delivery(InstanceId instance, const std::optional<ShimUse>& use) {
   const auto it = instances_.find(instance);
   if (!use || it == instances_.end()) return std::nullopt;
-  const std::optional<Duration> used = books_.used(instance, use->gpu_time);
-  if (device_servers_->has(instance) || believes_reports(it->second.gpu)) return used;
-  return std::nullopt;
+  const std::optional<Duration> used = books_.used(monotonic_now(), instance, use->gpu_time);
+  if (device_servers_->has(instance)) return used;
+  return believes_reports(it->second.gpu) && !books_.is_suspect(instance) ? used : std::nullopt;
 }
 
 void Node::on_work_ended(InstanceId instance) {
@@ -65,7 +67,7 @@ void Node::act(const Charge& charge) {
 
 void Node::compare_with_devices(const std::vector<ProcessSample>& samples) {
   InstanceProcesses::Inits inits;
-  if (samples.empty()) return;
+  if (samples.empty()) return books_.observed(monotonic_now());
   for (const auto& [id, instance] : instances_) {
     if (!device_servers_->has(id)) inits[static_cast<int>(host_->stats(id).init_pid)] = id;
   }
@@ -77,6 +79,7 @@ void Node::compare_with_devices(const std::vector<ProcessSample>& samples) {
     books_.device_worked(*instance, sample.from, sample.until, sample.busy);
     seen.push_back(*instance);
   }
+  books_.observed(monotonic_now());
   for (const InstanceId instance : seen) {
     const std::optional<ShimUse> use = measure(instance);
     const auto finding = books_.compare(monotonic_now(), instance, use ? use->gpu_time : Duration(0));

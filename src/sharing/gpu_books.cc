@@ -24,14 +24,17 @@ Duration GpuBooks::delivered(Instant now, InstanceId instance, FlowId flow, Dura
   account.counted = account.at_delivery = std::max(reported, account.counted);
   account.delivered = now;
   account.is_open = true;
+  account.answered.reset();
+  account.is_quiet = false;
   return outside;
 }
 
-std::optional<Duration> GpuBooks::used(InstanceId instance, Duration reported) {
+std::optional<Duration> GpuBooks::used(Instant now, InstanceId instance, Duration reported) {
   const auto entry = accounts_.find(instance);
   if (entry == accounts_.end()) return std::nullopt;
   Account& account = entry->second;
   account.counted = std::max(account.counted, reported);
+  if (!account.answered) account.answered = now;
   const Duration used = reported - account.at_delivery;
   return used > Duration(0) ? std::optional(used) : std::nullopt;
 }
@@ -48,6 +51,25 @@ void GpuBooks::device_worked(InstanceId instance, Instant from, Instant until, D
   if (entry == accounts_.end() || from < entry->second.opened) return;
   entry->second.device += std::min(busy, until - from);
   entry->second.observed += until - from;
+  entry->second.works |= busy > Duration(0);
+}
+
+void GpuBooks::observed(Instant now) {
+  for (auto& [instance, account] : accounts_) {
+    const bool is_after_answer = account.answered && *account.answered <= last_observed_;
+    account.is_quiet |= is_after_answer && !account.works;
+    account.works = false;
+  }
+  last_observed_ = now;
+}
+
+bool GpuBooks::is_suspect(InstanceId instance) const {
+  const auto entry = accounts_.find(instance);
+  return entry != accounts_.end() && suspects_.contains(entry->second.flow);
+}
+
+bool GpuBooks::may_still_work(InstanceId instance) const {
+  return is_suspect(instance) && !accounts_.at(instance).is_quiet;
 }
 
 Duration GpuBooks::margin(const Account& account) const {

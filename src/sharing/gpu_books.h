@@ -9,6 +9,9 @@
 // Example: two calls of 500 ms on the device each, 50 ms charged for each (a tenth of the time held, for a report of 1 us).
 // Once the device's samples say 1000 ms, 900 ms are missing.
 //
+// A function that was found out is a suspect until it is removed. Its word is not asked for again: it is charged the time it
+// holds, and it holds its token after an answer until the device has been seen without its work (may_still_work).
+//
 // What an instance does while it starts is nobody's charge. Work between two invocations is charged with the next one.
 //
 // Time: every entry point takes `now`. Threads: not thread-safe. Determinism: ordered containers.
@@ -36,8 +39,8 @@ class GpuBooks {
   // An invocation begins; `reported` by the instance's processes since they started. Returns what they did since its last
   // charge, outside of any invocation.
   Duration delivered(Instant now, InstanceId instance, FlowId flow, Duration reported);
-  // An invocation ends: what was reported of it. Empty: nothing.
-  std::optional<Duration> used(InstanceId instance, Duration reported);
+  // An invocation is answered, or its work ends: what was reported of it. Empty: nothing.
+  std::optional<Duration> used(Instant now, InstanceId instance, Duration reported);
   // What it was charged for the invocation, without what was owed; from here on none is open. Unknown instances: no effect.
   void charged(InstanceId instance, Duration service);
   void gone(InstanceId instance) { accounts_.erase(instance); }
@@ -46,6 +49,12 @@ class GpuBooks {
   // A sample of the device: how long it worked for the instance in [from, until). One that reaches back before the
   // instance's first invocation does not count.
   void device_worked(InstanceId instance, Instant from, Instant until, Duration busy);
+  // The samples of all instances up to `now` have been told.
+  void observed(Instant now);
+
+  bool is_suspect(InstanceId instance) const;
+  // Of a suspect that has answered: no observation that began after the answer was without its work yet.
+  bool may_still_work(InstanceId instance) const;
 
   struct Finding {
     FlowId flow;
@@ -61,6 +70,9 @@ class GpuBooks {
     Instant opened;           // its first invocation began
     Instant delivered;        // the last one did
     bool is_open = false;     // and has not been charged
+    std::optional<Instant> answered;  // the last one was
+    bool works = false;               // the device worked for it since the last observation
+    bool is_quiet = false;            // and was seen without its work since the answer
     Duration at_delivery{0};  // reported then
     Duration counted{0};      // reported, and charged or nobody's
     Duration charged{0};
@@ -69,6 +81,7 @@ class GpuBooks {
   };
   Duration margin(const Account& account) const;
 
+  Instant last_observed_{};
   std::map<InstanceId, Account> accounts_;
   std::set<FlowId> suspects_;
 };

@@ -20,19 +20,19 @@ Instant at(Duration time) {
 TEST(GpuBooks, UseIsWhatIsReportedBetweenDeliveryAndEnd) {
   GpuBooks books;
   EXPECT_EQ(books.delivered(at(1s), kOne, kFlow, /*reported=*/3s), 0s) << "of its start";
-  EXPECT_EQ(books.used(kOne, 3500ms), 500ms);
+  EXPECT_EQ(books.used(at(1500ms), kOne, 3500ms), 500ms);
   books.charged(kOne, 500ms);
   EXPECT_EQ(books.delivered(at(9s), kOne, kFlow, 3500ms), 0s);
-  EXPECT_EQ(books.used(kOne, 3500ms), std::nullopt) << "nothing was measured";
+  EXPECT_EQ(books.used(at(9s), kOne, 3500ms), std::nullopt) << "nothing was measured";
 }
 
 TEST(GpuBooks, WorkBetweenTwoInvocationsIsOwedByTheNext) {
   GpuBooks books;
   books.delivered(at(1s), kOne, kFlow, 0s);
-  books.used(kOne, 500ms);
+  books.used(at(1500ms), kOne, 500ms);
   books.charged(kOne, 500ms);
   EXPECT_EQ(books.delivered(at(9s), kOne, kFlow, 2500ms), 2s);
-  EXPECT_EQ(books.used(kOne, 2600ms), 100ms);
+  EXPECT_EQ(books.used(at(9100ms), kOne, 2600ms), 100ms);
 }
 
 TEST(GpuBooks, ReportThatIsTooSmallIsReplacedByWhatTheDeviceSays) {
@@ -41,7 +41,7 @@ TEST(GpuBooks, ReportThatIsTooSmallIsReplacedByWhatTheDeviceSays) {
   for (int i = 0; i < 20; ++i) {
     const Instant begin = at(i * 1s);
     books.delivered(begin, kOne, kFlow, i * 1us);
-    books.used(kOne, (i + 1) * 1us);
+    books.used(begin + 50ms, kOne, (i + 1) * 1us);
     books.charged(kOne, 50ms);
     books.device_worked(kOne, begin, begin + 500ms, 500ms);
     books.device_worked(kOne, begin + 500ms, begin + 1s, 0ms);
@@ -59,7 +59,7 @@ TEST(GpuBooks, WhatAnOpenInvocationMayBeChargedIsNotMissingYet) {
   books.delivered(at(0s), kOne, kFlow, 0s);
   for (int i = 0; i < 10; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
   EXPECT_FALSE(books.compare(at(10s), kOne, 0s));
-  books.used(kOne, 1us);
+  books.used(at(10s), kOne, 1us);
   books.charged(kOne, 1s);
   EXPECT_EQ(books.compare(at(10s), kOne, 1us)->missing, 9s);
 }
@@ -69,7 +69,7 @@ TEST(GpuBooks, StartIsNobodysCharge) {
   books.device_worked(kOne, at(0s), at(5s), 5s);
   books.delivered(at(5s), kOne, kFlow, 0s);
   books.device_worked(kOne, at(4s), at(6s), 2s);  // reaches back before the first invocation
-  books.used(kOne, 1us);
+  books.used(at(5s), kOne, 1us);
   books.charged(kOne, 1us);
   EXPECT_FALSE(books.compare(at(6s), kOne, 1us));
 }
@@ -77,10 +77,40 @@ TEST(GpuBooks, StartIsNobodysCharge) {
 TEST(GpuBooks, WorkAfterAForgedEndIsMissing) {
   GpuBooks books;
   books.delivered(at(0s), kOne, kFlow, 0s);
-  books.used(kOne, 1us);
+  books.used(at(1ms), kOne, 1us);
   books.charged(kOne, 1ms);  // it said that nothing was under way
   for (int i = 0; i < 5; ++i) books.device_worked(kOne, at(i * 200ms), at((i + 1) * 200ms), 200ms);
   EXPECT_EQ(books.compare(at(1s), kOne, 1us)->missing, 999ms);
+}
+
+TEST(GpuBooks, ASuspectMayStillWorkUntilTheDeviceIsSeenWithoutItsWork) {
+  GpuBooks books;
+  constexpr InstanceId kOther(2);
+  const auto observe = [&](Instant until, Duration busy) {
+    if (busy > 0s) books.device_worked(kOne, until - 200ms, until, busy);
+    books.observed(until);
+  };
+  books.delivered(at(1s), kOne, kFlow, 0s);
+  books.delivered(at(1s), kOther, FlowId(8), 0s);
+  books.used(at(1001ms), kOne, 1us);
+  EXPECT_FALSE(books.may_still_work(kOne)) << "nobody has found it out";
+  books.charged(kOne, 1ms);
+  for (int i = 6; i <= 10; ++i) observe(at(i * 200ms), 200ms);
+  ASSERT_TRUE(books.compare(at(2s), kOne, 1us));
+  EXPECT_TRUE(books.is_suspect(kOne));
+  EXPECT_FALSE(books.is_suspect(kOther));
+
+  books.delivered(at(2050ms), kOne, kFlow, 1us);
+  books.used(at(2100ms), kOne, 2us);
+  observe(at(2200ms), 0s);
+  EXPECT_TRUE(books.may_still_work(kOne)) << "the sample began before the answer";
+  observe(at(2400ms), 200ms);
+  EXPECT_TRUE(books.may_still_work(kOne));
+  observe(at(2600ms), 0s);
+  EXPECT_FALSE(books.may_still_work(kOne));
+  books.delivered(at(3s), kOne, kFlow, 2us);
+  books.used(at(3001ms), kOne, 3us);
+  EXPECT_TRUE(books.may_still_work(kOne)) << "each answer anew";
 }
 
 // An honest program of any length of call and pause: charged at least what it used; samples of 200 ms in whole percents,
@@ -112,7 +142,7 @@ TEST(GpuBooks, HonestProgramIsNeverFound) {
       const auto busy = Duration(1 + rng.below(static_cast<std::uint64_t>(most_busy.count())));
       pass(busy, true);
       reported += busy;
-      const auto used = books.used(kOne, reported);
+      const auto used = books.used(now, kOne, reported);
       RC_ASSERT(used == busy);
       books.charged(kOne, *used);
       pass(Duration(1 + rng.below(static_cast<std::uint64_t>(most_idle.count()))), false);

@@ -27,11 +27,7 @@ WAYS = {"wait": {}, "leave": {}, "go-on": {}, "wait-late": {"seconds": 1.0}, "la
         "threads": {}, "contexts": {}, "graph": {}, "fork": {}}
 
 
-# The launcher's child, which computes, does not end: not understood yet.
-FORK = pytest.param("fork", marks=pytest.mark.xfail(reason="the forked child hangs until the timeout", run=False))
-
-
-@pytest.mark.parametrize("way", [FORK if way == "fork" else way for way in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_charge_is_what_the_device_computed(node, way):
     deploy(node, "f")
     settled(node, "f")
@@ -107,12 +103,8 @@ def compete(node, ways, seconds, warm_up):
     return {name: after[name] - before[name] for name in ways}
 
 
-# One that overwrites its reports at the very end of a call is corrected by the device's own account, which leaves out the
-# turns of others that an honest report counts.
-FORGE_END = pytest.param("forge-end", marks=pytest.mark.xfail(reason="a forger beside a neighbour gains up to 2", strict=False))
-
-
-@pytest.mark.parametrize("forged", ["forge", FORGE_END])
+# Two lies: that less was computed; and, at the very end of a call, that nothing is under way any more.
+@pytest.mark.parametrize("forged", ["forge", "forge-end"])
 def test_a_forger_gains_nothing_and_is_named(node, forged):
     work = {"kernels": 20, "rounds": 200_000}
     deploy(node, "honest")
@@ -120,8 +112,8 @@ def test_a_forger_gains_nothing_and_is_named(node, forged):
     calls = compete(node, {"honest": {"what": "wait", **work}, "forger": {"what": forged, **work}}, 15, warm_up=4)
     gain = calls["forger"] / calls["honest"]
     print(f"{forged}: {calls}, gain {gain:.3f}")
-    assert gain <= 1.15
-    assert function(node, "forger")["stats"]["gpu_time_not_reported_seconds"] > 1
+    assert gain <= 1.05
+    assert function(node, "forger")["stats"]["gpu_time_not_reported_seconds"] > 0.1
     assert function(node, "honest")["stats"]["gpu_time_not_reported_seconds"] == 0
     assert "function forger: its instance" in node.log_path.read_text()
     metrics = node.call("GET", "/metrics")[2].decode()
