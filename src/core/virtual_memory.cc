@@ -105,7 +105,7 @@ void VirtualNode::move(InstanceId instance, MoveDirection direction, Bytes bytes
       from_seconds(static_cast<double>(bytes.count()) / static_cast<double>(device.link_bytes_per_second));
   const InstanceModel::Transfer transfer = model_.transfer(instance, direction, link_time);
   if (transfer.moves && direction == MoveDirection::kIn) {
-    holding.arriving = bytes;
+    holding.arriving += bytes;
     holding.use.away -= bytes;
     device.used += bytes;
   }
@@ -120,11 +120,14 @@ void VirtualNode::end_move(InstanceId instance, MoveDirection direction, Bytes b
   if (found == holdings_.end()) return;
   Holding& holding = found->second;
   if (transfer.moves && direction == MoveDirection::kOut) {
-    holding.use.resident -= bytes;
-    holding.use.away += bytes;
-    devices_.at(holding.gpu).used -= bytes;
+    // One whose answer was lost may have moved it before.
+    const Bytes moved = std::min(bytes, holding.use.resident);
+    holding.use.resident -= moved;
+    holding.use.away += moved;
+    devices_.at(holding.gpu).used -= moved;
   } else if (transfer.moves) {
-    holding.use.resident += std::exchange(holding.arriving, Bytes(0));
+    holding.arriving -= bytes;
+    holding.use.resident += bytes;
   }
   if (transfer.is_answered) {
     schedule(now_, [this, instance, direction, outcome = transfer.outcome] {

@@ -9,8 +9,9 @@ namespace {
 constexpr Duration kMinFirstCharge = std::chrono::milliseconds(1);
 
 // So many flows that cannot start for want of room are passed over in one search, so that a search stays short however
-// many flows wait.
-constexpr int kMaxPassedOver = 16;
+// many flows wait. Those behind them are looked at all the same, in a search of all flows once in kWideSearchEvery.
+constexpr int kMaxPassedOver = 4;
+constexpr Duration kWideSearchEvery = std::chrono::seconds(10);
 
 // A claim empties a GPU, so it is for those that would else wait for ever: so many T. With 1 instead of 12, a mix in which
 // ten of 24 functions need most of the device has six times the mean latency.
@@ -228,16 +229,32 @@ std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& start
   now_ = now;
   if (!startable.may_start()) return std::nullopt;
   review_claim();
+  begin_search();
   auto slot = overdue_start(startable);
   if (!slot) slot = preferred_start(startable);
   if (!slot && startable.has_free_token()) slot = start_for_free_token(startable);
   if (!by_age_.empty() && !is_overdue(flows_[by_age_.top()])) {
     next_chance_ = by_age_.top_key().time + over_run_ + Duration(1);
   }
+  if (some_not_looked_at_) next_chance_ = std::min(next_chance_.value_or(next_wide_search_), next_wide_search_);
   if (!slot) return std::nullopt;
   flows_[*slot].last_turn = now;
   settle(*slot);
   return flows_[*slot].id;
+}
+
+void MqfqSticky::begin_search() {
+  const bool wide = some_not_looked_at_ && now_ >= next_wide_search_;
+  if (wide || !some_not_looked_at_) next_wide_search_ = now_ + kWideSearchEvery;
+  most_passed_over_ = wide ? std::numeric_limits<int>::max() : kMaxPassedOver;
+  some_not_looked_at_ = false;
+}
+
+// After one more flow has been passed over.
+bool MqfqSticky::ends_search(int passed_over) {
+  const bool ends = passed_over == most_passed_over_;
+  some_not_looked_at_ |= ends;
+  return ends;
 }
 
 std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(const Placeable& startable) {
@@ -250,7 +267,7 @@ std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(const Placeable& start
     if (obstacle == Obstacle::kItself) return false;
     if (obstacle == Obstacle::kNothing) next = candidate;
     may_claim(candidate, obstacle);
-    return next || ++passed_over == kMaxPassedOver;
+    return next || ends_search(++passed_over);
   });
   return next;
 }
@@ -262,7 +279,7 @@ std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(const Placeable& sta
     const Obstacle obstacle = startable.obstacle(flows_[candidate].id);
     if (obstacle == Obstacle::kItself) return false;
     if (obstacle == Obstacle::kNothing) next = candidate;
-    return next || ++passed_over == kMaxPassedOver;
+    return next || ends_search(++passed_over);
   });
   return next;
 }
@@ -277,7 +294,7 @@ std::optional<MqfqSticky::Slot> MqfqSticky::start_for_free_token(const Placeable
   std::optional<Slot> next;
   throttled_starts_.find_first([&](Slot candidate) {
     if (can_start(candidate)) next = candidate;
-    return next || ++passed_over == kMaxPassedOver;
+    return next || ends_search(++passed_over);
   });
   if (next && !one_waits_elsewhere_) move_window_to(*next);
   return next;

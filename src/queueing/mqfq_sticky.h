@@ -31,6 +31,9 @@
 // Who has waited 12 T for device memory claims it: others are let in only beside what it needs (claimant()), so it waits
 // for what runs and starts, and for nothing that comes later.
 //
+// A search for a start passes over four flows that have no room, and every 10 s over all: so its cost does not depend on the
+// number of flows, and whoever has room is found within 10 s, however many before him have none.
+//
 // Tokens do not idle for the window's sake. Where no flow within the window can use a free token, because each waits on its
 // own busy instance, the window moves up to the next flow that can: those that wait on themselves are passed. Where one of
 // them waits for memory, or for a token of another GPU, the token is used without moving the window. Example, two tokens,
@@ -155,6 +158,8 @@ class MqfqSticky : public QueuePolicy {
   void may_claim(Slot slot, Obstacle obstacle);
 
   bool is_overdue(const Flow& flow) const { return now_ - flow.waits_since() > over_run_; }
+  void begin_search();
+  bool ends_search(int passed_over);
   std::optional<Slot> overdue_start(const Placeable& startable);
   std::optional<Slot> preferred_start(const Placeable& startable);
   std::optional<Slot> start_for_free_token(const Placeable& startable);
@@ -175,6 +180,9 @@ class MqfqSticky : public QueuePolicy {
   Instant now_{};              // of the choice, or start, that is being looked for
   std::optional<Slot> claimant_;
   std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
+  int most_passed_over_ = 0;             // in this search for a start
+  bool some_not_looked_at_ = false;      // in the last one
+  Instant next_wide_search_{};
   std::vector<Slot> changed_standing_;  // those whose behind_starts pick() found different
 };
 
