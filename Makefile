@@ -30,8 +30,9 @@ lint: build ## format, static analysis, include direction, sizes, exported symbo
 format: packages ## clang-format, in place
 	@tools/lint/format.py --fix
 
-sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers
-	@tools/sanitize
+SANITIZE ?= all
+sanitize: packages ## unit tests under the address, undefined behaviour and thread sanitizers (SANITIZE=short: a third of the time)
+	@tools/sanitize $(SANITIZE)
 
 FUZZ_SECONDS ?= 600
 fuzz: packages ## every reader of foreign bytes on random ones, FUZZ_SECONDS each (600)
