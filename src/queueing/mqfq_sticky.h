@@ -180,8 +180,8 @@ class MqfqSticky : public QueuePolicy {
   Instant now_{};              // of the choice, or start, that is being looked for
   std::optional<Slot> claimant_;
   std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
-  int most_passed_over_ = 0;             // in this search for a start
-  bool some_not_looked_at_ = false;      // in the last one
+  int most_passed_over_ = 0;            // in this search for a start
+  bool some_not_looked_at_ = false;     // in the last one
   Instant next_wide_search_{};
   std::vector<Slot> changed_standing_;  // those whose behind_starts pick() found different
 };

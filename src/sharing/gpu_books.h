@@ -67,14 +67,14 @@ class GpuBooks {
  private:
   struct Account {
     FlowId flow;
-    Instant opened;           // its first invocation began
-    Instant delivered;        // the last one did
-    bool is_open = false;     // and has not been charged
+    Instant opened;                   // its first invocation began
+    Instant delivered;                // the last one did
+    bool is_open = false;             // and has not been charged
     std::optional<Instant> answered;  // the last one was
     bool works = false;               // the device worked for it since the last observation
     bool is_quiet = false;            // and was seen without its work since the answer
-    Duration at_delivery{0};  // reported then
-    Duration counted{0};      // reported, and charged or nobody's
+    Duration at_delivery{0};          // reported then
+    Duration counted{0};              // reported, and charged or nobody's
     Duration charged{0};
     Duration device{0};
     Duration observed{0};
