@@ -77,7 +77,7 @@ struct ServeCommand : testing::Test {
 TEST_F(ServeCommand, DefaultsAreWhatMeasuredBest) {
   EXPECT_EQ(serve({}).status, 42);
   EXPECT_EQ(options.policy, "mqfq-setup");
-  EXPECT_EQ(options.over_run_seconds, 10);
+  EXPECT_EQ(options.over_run_seconds, 8);
   EXPECT_EQ(options.tokens_per_gpu, 2);
   EXPECT_EQ(options.instances_per_gpu, 32);
   EXPECT_EQ(options.memory_policy, "prefetch-swap");

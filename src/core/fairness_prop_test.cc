@@ -310,7 +310,7 @@ TEST(Starvation, FunctionThatHardlyUsesTheGpuDoesNotKeepOthersOut) {
 
 // Two small functions together never leave 16 GiB free. Where starts hold their token, the large one holds Global_VT, so the
 // others reach the end of the window, are throttled, and the GPU empties for it. Where instances start ahead, it claims the
-// memory after 12 T, and nobody else is let in.
+// memory after 8 T, and nobody else is let in.
 TEST(Starvation, FunctionThatNeedsTheWholeGpuGetsIt) {
   for (const std::size_t starts : {0, 4}) {
     const Setting setting{.tokens_per_gpu = 2,

@@ -14,7 +14,7 @@ void Core::memory_report(Instant now, InstanceId instance, const MemoryUse& use,
 }
 
 void Core::memory_moved(Instant now, InstanceId instance, MoveDirection direction, MoveOutcome outcome, Actions& out) {
-  if (!state_->residency.moved(instance, direction, outcome)) return;
+  if (!state_->residency.moved(now, instance, direction, outcome)) return;
   if (Instance* there = state_->pool.find(instance)) state_->count_memory(*there);
   state_->dispatch(now, out);
 }
@@ -71,16 +71,27 @@ void Core::State::count_memory(Instance& instance) {
   instance.needed = InstancePool::counted_memory(gpu, residency.needed(instance.id));
   pool.count_memory(instance, std::max(instance.memory, instance.needed),
                     InstancePool::counted_memory(gpu, residency.pinned(instance.id)));
+  if (residency.use(instance.id) != nullptr) note_reload(instance, residency.reload(instance.id));
 }
 
 // ---- what residency and eviction ask
 
 namespace {
 
-// A flow that has fallen silent is not expected sooner than it has been silent; one that came once is not expected.
-Duration gap(Instant at, const FlowView& view) {
+// Of a flow with nothing queued, or beyond the window: one that has fallen silent is not expected sooner than it has been
+// silent; one that came once is not expected.
+Duration gap_of_arrivals(Instant at, const FlowView& view) {
   if (!view.last_arrival || !view.inter_arrival) return std::chrono::hours(1);
   return std::max(*view.inter_arrival, at - *view.last_arrival);
+}
+
+// What waits within the window needs its instance as soon as there is a token: each such invocation counts as one a second.
+// Else who waits longest, and so seems silent, would be the first to lose its instance, and start again for the same work.
+Duration gap(Instant at, const FlowView& view) {
+  constexpr Duration kQueued = std::chrono::seconds(1);
+  const Duration arrivals = gap_of_arrivals(at, view);
+  const bool waits = view.state == FlowState::kActive && view.queued > 0;
+  return waits ? std::min(arrivals, kQueued / static_cast<Duration::rep>(view.queued)) : arrivals;
 }
 
 }  // namespace

@@ -725,5 +725,37 @@ TEST_F(CoreMemory, InactiveFirstEvictionKeepsTheInstanceOfAFlowWithinItsTtl) {
   }
 }
 
+// ---- what is away counts as set-up
+
+// 8 GiB take 0.8 s out and 0.8 s in. B has waited with two calls, A has one more: A's memory is there.
+TEST_F(CoreMemory, WhoseMemoryIsOnTheDeviceGoesOnWhileAnothersWouldHaveToMove) {
+  core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 1}, testing::policy_named("mqfq-setup"));
+  core_->add_gpu({.gpu = GpuId(1), .memory = gib(8)});
+  for (const FlowId flow : {kA, kB}) add_with(flow, gib(8));
+  arrive(1, kA, 1s);
+  ready(1, 2s);
+  answered(1, 3s);
+  report(1, on_device(gib(8)));
+  idle(1);
+  EXPECT_THAT(arrive(2, kB, 4s), ElementsAre("start instance=2 flow=2 gpu=1", "out instance=1 gib=8"));
+  moved(1, kOut);
+  report(1, on_host(gib(8)));
+  ready(2, 5s);
+  answered(2, 6s);
+  report(2, on_device(gib(8)));
+  idle(2);
+  EXPECT_THAT(arrive(3, kA, 7s), ElementsAre("out instance=2 gib=8", "deliver invocation=3 instance=1"));
+  moved(2, kOut);
+  report(2, on_host(gib(8)));
+  moved(1, kIn);
+  report(1, on_device(gib(8)));
+  arrive(4, kB, 8s);
+  arrive(5, kB, 8s);
+  arrive(6, kA, 8s);
+  answered(3, 9s);
+  EXPECT_THAT(idle(1), ElementsAre("deliver invocation=6 instance=1"));
+  EXPECT_THAT(answered(6, 10s), Contains(HasSubstr("out instance=1"))) << "A has no more calls";
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -9,7 +9,11 @@
 //
 // What must not happen, and why it does not:
 // - Thrashing. An instance that has served nothing yet while its flow has work is not stopped for another's start, unless
-//   a token idles: then nothing that is warm could use it.
+//   a token idles: then nothing that is warm could use it. Nor is any other once as many instances start, or wait for their
+//   first invocation, as the GPU has tokens: they are enough for the next turns, and a further start would only put somebody
+//   else's warm instance in the place of one that waits. Example: a pool of 12, five functions that start in 10 s and are
+//   called once a second, and 270 that start in 0.2 s and are called once. Without this rule the 270 fill the pool with
+//   instances that wait for a token, and the five lose theirs: their mean latency is 200 s instead of 20.
 // - Starving. The policy orders starts as it orders invocations, and all other idle instances can go. What starts and what
 //   runs fit the device together; a flow that needs much memory holds Global_VT until there is room, as ever.
 // - Starting for ever. A failed start ends one queued invocation of its flow and charges the flow its time.
@@ -97,7 +101,13 @@ std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
 std::optional<Placement> Core::State::place_start(FlowId flow) const {
   const auto start = wanted_start(flow);
   if (!start) return std::nullopt;
-  return placer.place_start(pool, *start, [this](const Instance& instance) { return may_go_for_a_start(instance); });
+  // The candidates of one GPU come together.
+  const auto may_go = [this, of = GpuId(), covered = false](const Instance& instance) mutable {
+    if (of != instance.gpu) covered = next_turns_are_covered(pool.gpu(instance.gpu));
+    of = instance.gpu;
+    return !covered && may_go_for_a_start(instance);
+  };
+  return placer.place_start(pool, *start, may_go);
 }
 
 Obstacle Core::State::obstacle_to_start(FlowId flow, const std::optional<Placement>& placement) const {
@@ -128,6 +138,18 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
   if (coming >= std::min(pool.free_tokens(), view.queued)) return false;
   const auto limit = functions.at(flow).spec.max_concurrency;
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
+}
+
+// As many instances as the GPU has tokens start, or are ready for work that waits within the window and have served none.
+bool Core::State::next_turns_are_covered(const Gpu& gpu) const {
+  std::size_t next = gpu.starting_ahead;
+  for (const Instance* instance : gpu.instances) {
+    if (next >= gpu.tokens) return true;
+    if (!instance->fresh || !instance->spare()) continue;
+    const FlowView flow = policy->view(instance->flow);
+    if (flow.queued > 0 && flow.state == FlowState::kActive) ++next;
+  }
+  return next >= gpu.tokens;
 }
 
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each

@@ -77,6 +77,15 @@ TEST_F(StartAhead, ADuplicateStartsOnlyForATokenThatIdles) {
   EXPECT_THAT(arrive(4, kA), IsEmpty()) << "three tokens, three coming";
 }
 
+TEST_F(StartAhead, WhileTheFirstStartOfAFunctionGoesOnNoSecondOneBegins) {
+  use({.tokens_per_gpu = 2, .starts_per_gpu = 4, .no_cold_duplicates = true});
+  add(kA);
+  EXPECT_THAT(arrive(1, kA, 1s), ElementsAre("start instance=1 flow=1 gpu=1"));
+  EXPECT_THAT(arrive(2, kA, 1s), IsEmpty()) << "nobody knows how long a start takes: a second one ends no sooner";
+  EXPECT_THAT(arrive(3, kA, 200s), IsEmpty());
+  EXPECT_THAT(ready(1, 201s), ElementsAre("deliver invocation=1 instance=1"));
+}
+
 TEST_F(StartAhead, ReservedConcurrencyBoundsWhatStarts) {
   use({.tokens_per_gpu = 3, .starts_per_gpu = 4});
   core_->add_function({.flow = kA, .max_concurrency = 2});
@@ -105,6 +114,47 @@ TEST_F(StartAhead, WhatStartedForWorkThatStillWaitsKeepsItsPlace) {
   EXPECT_THAT(arrive(3, kC), IsEmpty()) << "B's instance has not served its invocation yet";
   EXPECT_THAT(cancel(2), ElementsAre("complete invocation=2 cancelled", "stop instance=2 evicted",
                                      "start instance=3 flow=3 gpu=1"));
+}
+
+// C is enough for the next turn. B's instance is warm, and D's would only wait behind C's.
+TEST_F(StartAhead, TakesNobodysPlaceWhileAsManyStartAsThereAreTokens) {
+  use_ahead({.instances_per_gpu = 3});
+  constexpr FlowId kD(4);
+  add(kD);
+  occupy_the_token();
+  arrive(2, kB);
+  ready(2);
+  EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success", "deliver invocation=2 instance=2"));
+  idle(1);
+  EXPECT_THAT(arrive(3, kC), ElementsAre("start instance=3 flow=3 gpu=1")) << "the third place is free";
+  EXPECT_THAT(arrive(4, kD), IsEmpty());
+  EXPECT_THAT(ready(3), IsEmpty()) << "C's is ready and waits for the token";
+  EXPECT_THAT(answered(2), ElementsAre("complete invocation=2 success", "deliver invocation=3 instance=3",
+                                       "stop instance=1 evicted", "start instance=4 flow=4 gpu=1"))
+      << "C's turn has come: one more may start for the next";
+}
+
+// B was called every 100 s and has a call queued: its instance is needed next, so C's goes, which is called more often.
+TEST_F(StartAhead, AnInstanceWhoseCallWaitsWithinTheWindowIsNotTheOneThatIsMissedLeast) {
+  use_ahead({.instances_per_gpu = 3, .eviction = EvictionKind::kCost});
+  constexpr FlowId kD(4);
+  add(kD);
+  const auto call = [&](std::uint64_t invocation, FlowId flow, std::uint64_t instance, Duration at) {
+    arrive(invocation, flow, at);
+    answered(invocation, at + 1s);
+    idle(instance, at + 1s);
+  };
+  std::uint64_t instance = 0;
+  for (const FlowId flow : {kB, kC, kA}) {
+    arrive(++instance, flow, instance * 10s);
+    run_to_idle(instance, instance, instance * 10s + 5s);
+  }
+  call(4, kC, 2, 40s);
+  call(5, kB, 1, 110s);
+  call(6, kC, 2, 111s);
+  EXPECT_THAT(arrive(7, kA, 113s), ElementsAre("deliver invocation=7 instance=3"));
+  EXPECT_THAT(arrive(8, kB, 114s), IsEmpty());
+  EXPECT_THAT(arrive(9, kD, 115s), ElementsAre("stop instance=2 evicted", "start instance=4 flow=4 gpu=1"));
 }
 
 // Otherwise functions that always have work could keep a cold one out for ever, where the policy has no window.

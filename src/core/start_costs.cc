@@ -18,6 +18,16 @@ Duration Core::State::cold_start(FlowId flow) const {
   return function == nullptr ? Duration(0) : function->cold_start.value_or(Duration(0));
 }
 
+Duration Core::State::expected_start(FlowId flow) const {
+  const Function* function = functions.find(flow);
+  if (function != nullptr && function->cold_start) return *function->cold_start;
+  Duration longest(0);
+  for (const Instance* instance : pool.of_flow(flow)) {
+    if (instance->state == InstanceState::kStarting) longest = std::max(longest, latest - instance->last_used);
+  }
+  return longest;
+}
+
 // What the next invocation waits for before it runs: nothing where a spare instance has all it needs on the device, the
 // reload of the quickest one otherwise, and a cold start where none is spare. Tells the policy when it changes. Called
 // where an instance of the flow comes, goes, takes or gives back its token, or its reload changes.
@@ -69,14 +79,25 @@ Duration Core::State::setup_on(FlowId flow, GpuId gpu) const {
 void Core::State::set_reload(InstanceId id, Duration reload) {
   Instance* instance = pool.find(id);
   if (instance == nullptr) return;
-  instance->reload = reload;
   if (Function* function = functions.find(instance->flow)) function->keeps_data = true;
+  instance->reload = reload;
   note_setup(instance->flow);
+}
+
+// A program's memory that is away. Who has none of it on the device waits for the link, and others wait meanwhile: so it is
+// worth serving all that such a flow has queued at once.
+void Core::State::note_reload(Instance& instance, Duration reload) {
+  if (reload == instance.reload) return;
+  instance.reload = reload;
+  note_setup(instance.flow);
 }
 
 // No cold duplicate: while the instances that a flow has are expected to serve all that it has queued before a new one
 // could be ready, a new one would only take a token, memory and somebody's place. An instance that is long overdue counts
 // no more.
+//
+// A flow none of whose starts has ended is expected to take at least as long as the one that goes on has taken: a second start
+// would end later still.
 //
 // Example: a start takes 9 s, a run 2 s, and one runs since 0.5 s. With three queued the instance is done with them in
 // 1.5 + 2 x 2 = 5.5 s, before a second would be ready; with six, in 11.5 s: a second one is started. After 11 s of a run
@@ -84,7 +105,7 @@ void Core::State::set_reload(InstanceId id, Duration reload) {
 bool Core::State::worth_waiting(FlowId flow) const {
   if (!options.no_cold_duplicates) return false;
   const FlowView view = policy->view(flow);
-  const Duration start = cold_start(flow), run = view.service_estimate;
+  const Duration start = expected_start(flow), run = view.service_estimate;
   Duration first_free = Duration::max();
   Duration::rep useful = 0;
   for (const Instance* instance : pool.of_flow(flow)) {

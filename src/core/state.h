@@ -94,6 +94,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   bool worth_a_duplicate(FlowId flow) const;
   std::vector<GpuId> held_back_on(FlowId flow) const;
   bool may_go_for_a_start(const Instance& instance) const;
+  bool next_turns_are_covered(const Gpu& gpu) const;
   // `bound`: holding a token for it; none: ahead.
   InstanceId start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out);
   void fail_start(Instant now, const Instance& instance, Actions& out);
@@ -125,6 +126,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void note_places(FlowId flow, Function& function);
   Duration setup_on(FlowId flow, GpuId gpu) const;
   void set_reload(InstanceId id, Duration reload);
+  void note_reload(Instance& instance, Duration reload);
+  Duration expected_start(FlowId flow) const;
   bool worth_waiting(FlowId flow) const;
 
   // ---- gpus.cc

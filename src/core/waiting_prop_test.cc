@@ -164,8 +164,8 @@ double bound(const Setting& setting, std::size_t j) {
   for (const Function& f : setting.functions) longest_start = std::max(longest_start, to_seconds(f.cold_start));
   const bool all_have_a_place = setting.pool >= setting.functions.size() + setting.tokens + setting.starts;
   const double place = all_have_a_place ? 0 : waits_in_window(setting, j);
-  const double turns =
-      std::ceil(static_cast<double>(setting.functions.size() - 1) / static_cast<double>(setting.starts)) + 2;
+  const std::size_t at_once = all_have_a_place ? setting.starts : std::min(setting.starts, setting.tokens);
+  const double turns = std::ceil(static_cast<double>(setting.functions.size() - 1) / static_cast<double>(at_once)) + 2;
   const double start = waits_throttled(setting, j) + to_seconds(setting.over_run) + turns * (longest_start + place);
   return (all_have_a_place ? 1 : 2) * (start + warm_bound(setting, j));
 }

@@ -50,7 +50,7 @@ struct ServeOptions {
   std::string state_dir;                              // REQUIRES: not empty
   std::vector<std::string> listen{"127.0.0.1:9001"};  // HOST:PORT or unix:/PATH
   std::string policy = "mqfq-setup";
-  double over_run_seconds = 10;                   // T
+  double over_run_seconds = 8;                    // T
   double ttl_factor = 2;                          // alpha
   std::vector<TenantEntry> tenants;               // fair between tenants first, where there are any
   std::string sharing = "none";                   // how kernels share a GPU

@@ -120,10 +120,10 @@ TEST_F(MqfqStarts, WorkThatFitsPassesWorkThatDoesNot) {
   EXPECT_FALSE(policy_.claimant());
 }
 
-TEST_F(MqfqStarts, WhoHasWaitedTwelveWindowsForMemoryClaimsItUntilItIsChosen) {
+TEST_F(MqfqStarts, WhoHasWaitedEightWindowsForMemoryClaimsItUntilAllThatItQueuedIsChosen) {
   arrive(kA, 2);
   placeable_.short_of_memory = {kA};
-  now_ = Instant(120s);
+  now_ = Instant(80s);
   next_start();
   EXPECT_FALSE(policy_.claimant());
   now_ += Duration(1);
@@ -135,14 +135,33 @@ TEST_F(MqfqStarts, WhoHasWaitedTwelveWindowsForMemoryClaimsItUntilItIsChosen) {
   EXPECT_EQ(policy_.claimant(), kA) << "it waited for a turn, not for an instance";
   policy_.set_supply(kA, Supply::kReady);
   ASSERT_TRUE(choose());
+  EXPECT_EQ(policy_.claimant(), kA) << "the GPU is empty for it: its second call goes too";
+  ASSERT_TRUE(choose());
   EXPECT_FALSE(policy_.claimant());
+}
+
+TEST_F(MqfqStarts, AClaimEndsWhereItsFlowIsAheadByMoreThanTheWindow) {
+  for (const FlowId flow : {kA, kB}) policy_.set_supply(flow, Supply::kReady);
+  arrive(kA, 20);
+  arrive(kB);
+  placeable_.short_of_memory = {kA, kB};
+  now_ = Instant(81s);
+  EXPECT_FALSE(choose());
+  EXPECT_EQ(policy_.claimant(), kA);
+  placeable_.short_of_memory = {kB};
+  int served = 0;
+  while (policy_.claimant() == kA) {
+    ASSERT_TRUE(choose());
+    ASSERT_LE(++served, 11) << "a first charge is a tenth of T";
+  }
+  EXPECT_EQ(served, 11);
 }
 
 TEST_F(MqfqStarts, AClaimOfWorkThatWasCancelledEnds) {
   arrive(kA);
   arrive(kB);
   placeable_.short_of_memory = {kA};
-  now_ = Instant(121s);
+  now_ = Instant(81s);
   next_start();
   EXPECT_EQ(policy_.claimant(), kA);
   ASSERT_TRUE(policy_.cancel(now_, kA, InvocationId(1)));

@@ -13,9 +13,9 @@ constexpr Duration kMinFirstCharge = std::chrono::milliseconds(1);
 constexpr int kMaxPassedOver = 4;
 constexpr Duration kWideSearchEvery = std::chrono::seconds(10);
 
-// A claim empties a GPU, so it is for those that would else wait for ever: so many T. With 1 instead of 12, a mix in which
-// ten of 24 functions need most of the device has six times the mean latency.
-constexpr int kClaimAfterWindows = 12;
+// A claim empties a GPU, so it is for those that would else wait for ever: so many T. With 2 instead of 8 the mean latency of
+// bench/scenarios/attack/sizes-mean-fcfs.toml, in which half of the functions need most of the device, is a quarter higher.
+constexpr int kClaimAfterWindows = 8;
 
 }  // namespace
 
@@ -80,13 +80,13 @@ std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeab
   while (set_aside_behind_starts() && !picked) picked = pick_place(now, placeable);  // others may be in the window now
   if (!picked) picked = pick_beyond_window(placeable);
   if (!picked) return std::nullopt;
-  if (claimant_ == picked->slot) claimant_.reset();
   Flow& flow = flows_[picked->slot];
   const Duration charge = flow.cost(estimate(flow));
   const InvocationId invocation = flows_.dispatch(picked->slot, charge);
   flow.virtual_time += charge;
   flow.last_turn = now;
   settle(picked->slot);
+  review_claim();
   return Choice{flow.id, invocation, picked->gpu};
 }
 
@@ -169,12 +169,12 @@ void MqfqSticky::may_claim(Slot slot, Obstacle obstacle) {
   if (now_ - flows_[slot].waits_since() > kClaimAfterWindows * over_run_) claimant_ = slot;
 }
 
-// A claim lasts until the flow is chosen, through its start: what it waited for is a turn, not an instance. It ends sooner
-// where the flow has no more work, or runs.
+// A claim lasts, through the start of the flow, until all that it has queued was chosen, or it is ahead by more than the window:
+// to empty the GPU for one call, and again for the next, would cost more than it gives.
 void MqfqSticky::review_claim() {
   if (!claimant_) return;
   const Flow& flow = flows_[*claimant_];
-  if (!flow.runnable() || !flow.in_flight.empty()) claimant_.reset();
+  if (!flow.runnable() || !within_window(flow)) claimant_.reset();
 }
 
 // A flow whose instance waits for memory that starts have reserved waits for these starts, and nobody waits with it.

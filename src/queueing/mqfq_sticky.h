@@ -28,7 +28,7 @@
 //   none has started                  does not hold Global_VT; starts in the policy's order, but one that has waited T goes
 //                                     before all younger ones
 //
-// Who has waited 12 T for device memory claims it: others are let in only beside what it needs (claimant()), so it waits
+// Who has waited 8 T for device memory claims it: others are let in only beside what it needs (claimant()), so it waits
 // for what runs and starts, and for nothing that comes later.
 //
 // A search for a start passes over four flows that have no room, and every 10 s over all: so its cost does not depend on the

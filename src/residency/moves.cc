@@ -271,6 +271,8 @@ void Residency::start_move(Instant now, Device& device, Record& record, MoveDire
   record.asked = false;
   if (direction == MoveDirection::kOut) record.prefetched = false;
   recount(record);
+  record.move_began = now;
+  record.on_the_link_then = device.books.on_the_link;
   const Duration on_the_link(device.books.on_the_link.count());  // at a byte per nanosecond
   set_deadline(record, now + options_.move_deadline + on_the_link);
   ++(direction == MoveDirection::kOut ? counters_.swap_outs : counters_.swap_ins);

@@ -176,12 +176,13 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
   return true;
 }
 
-bool Residency::moved(InstanceId id, MoveDirection direction, MoveOutcome outcome) {
+bool Residency::moved(Instant now, InstanceId id, MoveDirection direction, MoveOutcome outcome) {
   Record* record = records_.find(id);
   if (record == nullptr || record->moving != direction) return false;
   Device& device = *record->device;
   clear_deadline(*record);
   record->moving.reset();
+  if (outcome == MoveOutcome::kDone) device.link.learn(record->on_the_link_then, now - record->move_began);
   finish_move(*record, direction, outcome);
   recount(*record);
   const bool freed =
@@ -361,6 +362,11 @@ Bytes Residency::pinned(InstanceId id) const {
   if (!record.reported) return record.demand;
   if (options_.policy == MemoryPolicy::kNone) return record.use.needed();
   return record.stuck_out ? record.use.resident : record.use.fixed;
+}
+
+Duration Residency::reload(InstanceId id) const {
+  const Record& record = records_.at(id);
+  return record.use.away > Bytes(0) ? 2 * record.device->link.time_of(record.use.away) : Duration(0);
 }
 
 Bytes Residency::needed(InstanceId id) const {

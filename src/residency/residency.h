@@ -44,6 +44,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "residency/footprint.h"
+#include "residency/link_speed.h"
 #include "residency/memory_use.h"
 #include "residency/swap_policy.h"
 #include "residency/unreported.h"
@@ -133,7 +134,7 @@ class Residency {
 
   // Events. Unknown instances are ignored. False: so was this event.
   bool report(InstanceId instance, const MemoryUse& use);
-  bool moved(InstanceId instance, MoveDirection direction, MoveOutcome outcome);
+  bool moved(Instant now, InstanceId instance, MoveDirection direction, MoveOutcome outcome);
   bool needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes);
   bool wants_memory(InstanceId instance);
   bool device_used(GpuId gpu, Bytes used);  // as the device says; true: another part of it is unreported than before
@@ -147,6 +148,9 @@ class Residency {
   // for room that wait say.
   Bytes pinned(InstanceId instance) const;
   Bytes needed(InstanceId instance) const;
+  // How long bringing back what is away takes: the time that the link takes for it, twice, since what lies in its place leaves
+  // first. 0: all is there, or it never reported.
+  Duration reload(InstanceId instance) const;
   Bytes unreported(GpuId gpu) const { return devices_.at(gpu).unreported.bytes(); }
   const MemoryUse* use(InstanceId instance) const;  // null: it has never reported
   const MemoryCounters& counters() const { return counters_; }
@@ -186,6 +190,8 @@ class Residency {
     std::optional<MoveDirection> moving;
     Bytes moving_bytes{0};
     MemoryUse before_move;
+    Instant move_began;
+    Bytes on_the_link_then{0};
     Instant deadline = Instant::max();  // of the move, or of the stop
     bool stuck_out = false;             // did not move out when asked; until it runs again
     bool stuck_in = false;              // until it reports or asks
@@ -223,6 +229,7 @@ class Residency {
     GpuId id;
     Bytes memory{0};
     Unreported unreported;
+    LinkSpeed link;
     std::vector<Record*> records;                   // ordered by id, like every list of records
     std::vector<Record*> absent_runs, absent_idle;  // of them, disjoint: those that the books count so
     Books books;

@@ -73,7 +73,7 @@ class Driver {
       case 3: residency_.report(id, {.held = gib(4), .resident = up_to(5), .away = up_to(3), .fixed = up_to(2)}); break;
       case 4:
       case 5:
-        residency_.moved(id, rng_.below(2) == 0 ? MoveDirection::kIn : MoveDirection::kOut,
+        residency_.moved(now_, id, rng_.below(2) == 0 ? MoveDirection::kIn : MoveDirection::kOut,
                          static_cast<MoveOutcome>(rng_.below(6)));
         break;
       case 6: residency_.needs_room(now_, id, rng_.below(3), up_to(6)); break;

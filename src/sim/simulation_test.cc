@@ -83,18 +83,21 @@ TEST(Simulation, WithoutAPoolEveryStartIsCold) {
 }
 
 TEST(Simulation, ATenantsFloodDoesNotDrownTheOther) {
-  const auto p99_of_light = [](const RunResult& result) {
+  // Of twenty seeds: the light tenant's 99th percentile in one run is a few calls.
+  const auto p99_of_light = [](const Scenario& s) {
     Histogram light;
-    for (std::size_t f = 20; f < 24; ++f) light.merge(result.functions[f].latency);
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const RunResult result = Simulation(s, seed, make_arrivals(s, seed)).run();
+      for (std::size_t f = 20; f < 24; ++f) light.merge(result.functions[f].latency);
+    }
     return to_seconds(light.percentile(0.99));
   };
   for (const Preset preset : {Preset::kPaper, Preset::kNode}) {
     Scenario s = scenario("flood");
     apply(preset, s);
-    const RunResult flat = run(s);
+    const double flat = p99_of_light(s);
     s.policy_options.by_tenant = true;
-    const RunResult fair = run(s);
-    EXPECT_LE(p99_of_light(fair), (preset == Preset::kPaper ? 0.1 : 0.2) * p99_of_light(flat));
+    EXPECT_LE(p99_of_light(s), (preset == Preset::kPaper ? 0.1 : 0.2) * flat);
   }
 }
 

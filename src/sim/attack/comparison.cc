@@ -119,11 +119,12 @@ std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t func
   const auto step = [&](const FunctionModel& f) {
     return tokens * std::max({kLongest * to_seconds(f.warm), window / 10, 0.001}) / f.weight;
   };
-  double throttled = 0, in_window = 0, longest = 0, longest_start = 0;
+  double throttled = 0, in_window = 0, claimed = 0, longest = 0, longest_start = 0;
   for (std::size_t i = 0; i < workload.functions.size(); ++i) {
     const FunctionModel& f = workload.functions[i];
     longest = std::max(longest, kLongest * to_seconds(f.warm));
     longest_start = std::max(longest_start, kLongest * to_seconds(f.cold_start));
+    claimed += f.weight * (window + step(f));
     if (i == function) continue;
     throttled += f.weight * (window + step(f) + step(workload.functions[function])) / tokens;
     in_window += f.weight * (2 * window + step(f)) / tokens;
@@ -131,9 +132,10 @@ std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t func
   throttled += longest;
   in_window += longest;
   const double others = static_cast<double>(workload.functions.size() - 1);
-  const double turns = std::ceil(others / static_cast<double>(node.core.starts_per_gpu)) + 2;
+  const std::size_t starts = std::min(node.core.starts_per_gpu, node.core.tokens_per_gpu);  // in the place of others
+  const double turns = std::ceil(others / static_cast<double>(starts)) + 2;
   const double start = throttled + window + turns * (longest_start + in_window);
-  const double claims = 12 * window + (others + 1) * 2 * (longest + longest_start);
+  const double claims = 8 * window + claimed + (others + 1) * 2 * (longest + longest_start);
   return from_seconds(2 * (start + throttled + in_window) + claims);
 }
 
