@@ -22,14 +22,15 @@ def test_slow_starts_hold_nobody_back(scenario):
     assert judged["ratios"]["mean"]["fcfs"] <= 1.05
 
 
-# Wanted are a mean of 1.2 x and a p99 of 1.5 x the better of the two. Where functions that need most of the device compete,
-# the default is further from FCFS than that (docs/simulator.md, "What the adversary finds").
-BOUNDS = {"sizes-mean-fcfs": (3, 6), "starts-mean-fcfs": (1.2, 1.5)}
+# A mean of 1.2 x and a p99 of 1.5 x the better of the two. In one mix of functions that need most of the device FCFS is better
+# by a quarter (docs/simulator.md, "What the adversary finds").
+MEAN, P99 = 1.2, 1.5
+BEYOND = {"sizes-mean-fcfs": (1.3, P99)}
 
 
 @pytest.mark.parametrize("scenario", sorted((SCENARIOS / "attack").glob("*.toml")), ids=lambda path: path.stem)
 def test_what_the_adversary_found_stays_within_its_bounds(scenario):
     ratios = judge(scenario)["ratios"]
-    mean, p99 = BOUNDS[scenario.stem]
+    mean, p99 = BEYOND.get(scenario.stem, (MEAN, P99))
     assert max(ratios["mean"].values()) <= mean
     assert max(ratios["p99"].values()) <= p99
