@@ -48,7 +48,7 @@ IdleReason Core::State::why_tokens_idle() const {
   for (const auto& [id, gpu] : pool.gpus()) starts |= gpu.starting_ahead > 0;
   if (starts) return may_start_ahead() ? IdleReason::kStart : IdleReason::kStartLimit;
   if (!answers.one_could_run && (answers.run || answers.start)) return IdleReason::kOwnInstance;
-  if (policy->next_chance()) return IdleReason::kPatience;
+  if (policy->next_chance() || policy->one_function_per_gpu()) return IdleReason::kPatience;
   return answers.one_could_run || policy->contends() ? IdleReason::kUnnamed : IdleReason::kConcurrency;
 }
 

@@ -23,7 +23,7 @@ enum class IdleReason {
   kMemory,      // what runs has the memory that it needs; at most what runs takes to end
   kStartMemory,  // instances that start have the memory, or the place, that it needs; at most start_deadline
   kConcurrency,  // it is at its reserved concurrency, or its tenant at its limit; at most its timeout
-  kPatience,     // its policy keeps it for the GPU that has its data; as the policy says
+  kPatience,     // its policy keeps it for the GPU that has its data, or is its own; as the policy says
   kUnnamed,      // none of these: a fault
 };
 constexpr std::size_t kIdleReasons = 8;

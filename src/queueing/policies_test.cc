@@ -286,6 +286,16 @@ TEST(TenantQueues, AQuotaHoldsBackNobodyElse) {
   EXPECT_EQ(order, "ABB");
 }
 
+TEST(TenantQueues, ATenantDoesNotContendWhoseFlowsAreAtTheirLimits) {
+  Bench bench("fcfs", by_tenant());
+  bench.add(kA, {.tenant = TenantId(1)});
+  bench.policy().set_max_concurrency(kA, 1);
+  bench.arrive(kA, 2);
+  EXPECT_TRUE(bench.policy().contends());
+  ASSERT_TRUE(bench.policy().choose(Instant{}, bench.placeable()));
+  EXPECT_FALSE(bench.policy().contends()) << "its second call waits for its first, and for nobody else";
+}
+
 // ---- what holds for all
 
 // ---- starting ahead

@@ -194,6 +194,14 @@ FlowView TenantQueues::view(FlowId flow) const {
   return view;
 }
 
+// A tenant below its limit may have nothing but flows at theirs.
+bool TenantQueues::contends() const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant& tenant) {
+    const bool limited = tenant.share.max_concurrency && tenant.in_flight >= *tenant.share.max_concurrency;
+    return !limited && tenant.flows->contends();
+  });
+}
+
 Duration TenantQueues::cost(const Tenant& tenant, Duration service) {
   return Duration(static_cast<Duration::rep>(static_cast<double>(service.count()) / tenant.share.weight));
 }

@@ -60,7 +60,7 @@ class TenantQueues final : public QueuePolicy {
   std::size_t queued(FlowId flow) const override;
   FlowView view(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
-  bool contends() const override { return !contending_.empty(); }
+  bool contends() const override;
 
  private:
   using Slot = IndexedHeap<int>::Slot;

@@ -108,6 +108,9 @@ void Simulation::check_invariants() {
   }
   FL_CHECK(core_->policy().queued() + tokens >= invocations_.size(), "{} queued, {} tokens, {} invocations",
            core_->policy().queued(), tokens, invocations_.size());
+  FL_CHECK(core_->counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == Duration(0),
+           "tokens idled for {} s beside queued work, and nobody can say why",
+           to_seconds(core_->counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)]));
   FL_CHECK(core_->policy().global_virtual_time() >= global_virtual_time_, "Global_VT fell");
   global_virtual_time_ = core_->policy().global_virtual_time();
 }
