@@ -85,10 +85,11 @@ Duration gap_of_arrivals(Instant at, const FlowView& view) {
   return std::max(*view.inter_arrival, at - *view.last_arrival);
 }
 
-// What waits within the window needs its instance as soon as there is a token: each such invocation counts as one a second.
+// What waits within the window needs its instance as soon as there is a token: each such invocation counts as one in 20 s.
 // Else who waits longest, and so seems silent, would be the first to lose its instance, and start again for the same work.
+// With 1 s an idle instance that takes 15 s to start and is called every 40 s would go for one that takes 0.2 s and waits.
 Duration gap(Instant at, const FlowView& view) {
-  constexpr Duration kQueued = std::chrono::seconds(1);
+  constexpr Duration kQueued = std::chrono::seconds(20);
   const Duration arrivals = gap_of_arrivals(at, view);
   const bool waits = view.state == FlowState::kActive && view.queued > 0;
   return waits ? std::min(arrivals, kQueued / static_cast<Duration::rep>(view.queued)) : arrivals;
