@@ -86,9 +86,10 @@ class FakeNode : public NodeService {
   }
 
   CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) override {
-    const bool known = functions.contains(request.function);
+    const bool known = functions.contains(request.invocation.function);
     invoked.push_back(std::move(request));
-    if (!known) return done(fail(Errc::kNotFound, "Function not found: {}", invoked.back().function)), CancelHandle();
+    if (!known)
+      return done(fail(Errc::kNotFound, "Function not found: {}", invoked.back().invocation.function)), CancelHandle();
     if (!hold) return done(reply), CancelHandle();
     held.push_back(std::move(done));
     return [this] { ++cancelled; };

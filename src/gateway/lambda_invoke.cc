@@ -57,12 +57,12 @@ Result<InvokeRequest> read_request(RouteCall& call, InvocationType type) {
   auto context = client_context(http.header("X-Amz-Client-Context"));
   if (!context) return fail(context.error());
   InvokeRequest request;
-  request.function = std::move(*function);
-  request.client_context = std::move(*context);
+  request.invocation.function = std::move(*function);
+  request.invocation.client_context = std::move(*context);
   request.sdk_invocation_id = http.header("amz-sdk-invocation-id");
-  request.trace_id = http.header("X-Amzn-Trace-Id");
+  request.invocation.trace_id = http.header("X-Amzn-Trace-Id");
   request.want_log_tail = *log_tail;
-  request.payload = http.take_body();
+  request.invocation.payload = http.take_body();
   return request;
 }
 
@@ -80,7 +80,7 @@ LambdaError invoke_error(NodeService& node, const std::string& function, const E
 void invoke_and_wait(NodeService& node, net::HttpExchange exchange, InvokeRequest request) {
   // Shared by the reply and this function: std::function wants copies.
   auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
-  std::string function = request.function;
+  std::string function = request.invocation.function;
   auto cancel =
       node.invoke(std::move(request), [&node, answer, function = std::move(function)](Result<InvokeReply> reply) {
         if (reply) return answer->respond(response_of(std::move(*reply)));
@@ -91,7 +91,7 @@ void invoke_and_wait(NodeService& node, net::HttpExchange exchange, InvokeReques
 
 void invoke_event(NodeService& node, net::HttpExchange exchange, InvokeRequest request) {
   auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
-  std::string function = request.function;
+  std::string function = request.invocation.function;
   node.invoke_event(std::move(request),
                     [&node, answer, function = std::move(function)](Result<std::string> request_id) {
                       if (!request_id)
@@ -110,7 +110,7 @@ void invoke(NodeService& node, RouteCall call) {
     case InvocationType::kEvent: return invoke_event(node, std::move(call.exchange), std::move(*request));
     case InvocationType::kDryRun: break;
   }
-  if (Status possible = node.check_invoke(request->function); !possible) {
+  if (Status possible = node.check_invoke(request->invocation.function); !possible) {
     return respond_error(std::move(call.exchange), possible.error());
   }
   call.exchange.respond({.status = 204});

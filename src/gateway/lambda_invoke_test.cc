@@ -32,8 +32,8 @@ TEST_F(LambdaInvoke, ReturnsTheFunctionsAnswer) {
   EXPECT_EQ("cold", exchange.response_header("X-Gpu-Start"));
   EXPECT_EQ("2", exchange.response_header("X-Gpu-Device"));
   ASSERT_EQ(1u, node_.invoked.size());
-  EXPECT_EQ("f", node_.invoked[0].function);
-  EXPECT_EQ(std::string("in\0put", 6), node_.invoked[0].payload);
+  EXPECT_EQ("f", node_.invoked[0].invocation.function);
+  EXPECT_EQ(std::string("in\0put", 6), node_.invoked[0].invocation.payload);
   EXPECT_FALSE(node_.invoked[0].want_log_tail);
 }
 
@@ -50,9 +50,9 @@ TEST_F(LambdaInvoke, PassesWhatTheClientSent) {
   EXPECT_EQ("application/json", exchange.response_header("Content-Type"));
   const InvokeRequest& request = node_.invoked.at(0);
   EXPECT_TRUE(request.want_log_tail);
-  EXPECT_EQ("{\"a\":1}", request.client_context);
+  EXPECT_EQ("{\"a\":1}", request.invocation.client_context);
   EXPECT_EQ("sdk-7", request.sdk_invocation_id);
-  EXPECT_EQ("Root=1", request.trace_id);
+  EXPECT_EQ("Root=1", request.invocation.trace_id);
 }
 
 TEST_F(LambdaInvoke, AFunctionErrorIsStatus200) {
@@ -71,7 +71,7 @@ TEST_F(LambdaInvoke, TakesNamesArnsAndTheLatestQualifier) {
     EXPECT_EQ(200u, call("POST", fmt::format("/2015-03-31/functions/{}/invocations", path)).response->status) << path;
   }
   EXPECT_EQ(200u, call("POST", kInvoke + "?Qualifier=%24LATEST").response->status);
-  for (const InvokeRequest& request : node_.invoked) EXPECT_EQ("f", request.function);
+  for (const InvokeRequest& request : node_.invoked) EXPECT_EQ("f", request.invocation.function);
   expect_error(call("POST", kInvoke + "?Qualifier=3"), 404, "ResourceNotFoundException", "function:f:3");
 }
 
@@ -80,7 +80,7 @@ TEST_F(LambdaInvoke, AnEventIsAcceptedWith202) {
   EXPECT_EQ(202u, exchange.response->status);
   EXPECT_EQ("", exchange.response->body);
   EXPECT_EQ("event-1", exchange.response_header("x-amzn-RequestId"));
-  EXPECT_EQ("e", node_.events.at(0).payload);
+  EXPECT_EQ("e", node_.events.at(0).invocation.payload);
   EXPECT_TRUE(node_.invoked.empty());
 }
 

@@ -16,6 +16,7 @@
 #include "core/core.h"
 #include "gateway/graph_service.h"
 #include "model/function.h"
+#include "model/invocation.h"
 #include "model/kernel_task.h"
 #include "model/kernel_task_request.h"
 #include "store/object_store.h"
@@ -24,11 +25,8 @@
 namespace fairlead {
 
 struct InvokeRequest {
-  std::string function;  // bare name
-  std::string payload;
-  std::string client_context;     // decoded
+  Invocation invocation;
   std::string sdk_invocation_id;  // amz-sdk-invocation-id; a repeat attaches to the running invocation
-  std::string trace_id;
   bool want_log_tail = false;
 };
 

@@ -64,7 +64,7 @@ std::optional<std::int64_t> EventQueue::next_due_ms(std::int64_t now_ms) const {
 
 std::vector<QueuedEvent> EventQueue::remove_function(const std::string& function) {
   std::vector<QueuedEvent> removed;
-  const auto is_gone = [&](const QueuedEvent& event) { return event.function == function; };
+  const auto is_gone = [&](const QueuedEvent& event) { return event.invocation.function == function; };
   std::copy_if(ready_.begin(), ready_.end(), std::back_inserter(removed), is_gone);
   std::erase_if(ready_, is_gone);
   for (const auto& [due, event] : waiting_) {

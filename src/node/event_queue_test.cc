@@ -6,7 +6,7 @@ namespace fairlead {
 namespace {
 
 QueuedEvent event(const std::string& id, const std::string& function = "f") {
-  return QueuedEvent{.request_id = id, .function = function};
+  return QueuedEvent{.invocation = {.request_id = id, .function = function}};
 }
 
 EventQueue queue_with(const std::vector<std::string>& ids, EventQueueOptions options = {}) {
@@ -20,8 +20,8 @@ EventQueue queue_with(const std::vector<std::string>& ids, EventQueueOptions opt
 
 TEST(EventQueue, SubmitsInTheOrderOfAcceptance) {
   EventQueue queue = queue_with({"a", "b"});
-  EXPECT_EQ(queue.next(0)->request_id, "a");
-  EXPECT_EQ(queue.next(0)->request_id, "b");
+  EXPECT_EQ(queue.next(0)->invocation.request_id, "a");
+  EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
   EXPECT_FALSE(queue.next(0).has_value());
 }
 
@@ -45,10 +45,10 @@ TEST(EventQueue, RetriesTwiceWithDoubledDelayThenBuries) {
 TEST(EventQueue, APostponedEventLetsTheOthersPassAndKeepsItsAttempts) {
   EventQueue queue = queue_with({"a", "b"});
   queue.postpone(*queue.next(0), 0);
-  EXPECT_EQ(queue.next(0)->request_id, "b");
+  EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
   EXPECT_FALSE(queue.next(999).has_value());
   const QueuedEvent again = *queue.next(1000);
-  EXPECT_EQ(again.request_id, "a");
+  EXPECT_EQ(again.invocation.request_id, "a");
   EXPECT_EQ(again.attempts, 0);
 }
 
@@ -68,7 +68,7 @@ TEST(EventQueue, SubmitsNoMoreThanTheRunningLimit) {
   EXPECT_TRUE(queue.next(0).has_value());
   EXPECT_FALSE(queue.next(0).has_value());
   queue.finished();
-  EXPECT_EQ(queue.next(0)->request_id, "b");
+  EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
 }
 
 TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
@@ -76,7 +76,7 @@ TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
   queue.restore(event("g1", "g"));
   const auto removed = queue.remove_function("g");
   ASSERT_EQ(removed.size(), 1u);
-  EXPECT_EQ(removed[0].request_id, "g1");
+  EXPECT_EQ(removed[0].invocation.request_id, "g1");
   EXPECT_EQ(queue.size(), 1u);
 }
 

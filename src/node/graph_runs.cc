@@ -313,8 +313,8 @@ void GraphRuns::act(Run& run, const GraphRun::StartNode& action) {
   const GraphNode& node = run.graph.nodes[action.node];
   if (action.attempt > 1) clear_outputs(run, action.node);
   InvokeRequest request;
-  request.function = node.function;
-  request.payload = node.payload;
+  request.invocation.function = node.function;
+  request.invocation.payload = node.payload;
   run.nodes[action.node].cancel =
       node_.invoke(std::move(request), [this, serial = run.serial, action](Result<InvokeReply> reply) {
         on_answer(serial, action.node, action.tried, std::move(reply));

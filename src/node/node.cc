@@ -259,10 +259,11 @@ void Node::act(const Deliver& action) {
   live.timeout = left;
   begin_charge(action.instance);
   watch_memory();
-  DeliverRequest request{.invocation = action.invocation, .request_id = live.request_id};
-  request.payload = live.event ? live.payload : std::move(live.payload);  // an event may have to be sent again
-  request.client_context = live.client_context;
-  request.trace_id = live.trace_id;
+  DeliverRequest request{.id = action.invocation};
+  std::string payload = live.event ? live.invocation.payload  // an event may have to be sent again
+                                   : std::exchange(live.invocation.payload, {});
+  request.invocation = live.invocation;
+  request.invocation.payload = std::move(payload);
   request.deadline_epoch_ms = wall_clock_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
   if (device_servers_->has(action.instance)) {
     device_servers_->deliver(action.instance, std::move(request));

@@ -106,10 +106,7 @@ class Node final : public NodeService {
   // An invocation between acceptance and Complete.
   struct Live {
     FlowId flow;
-    std::string request_id;
-    std::string payload;
-    std::string client_context;
-    std::string trace_id;
+    Invocation invocation;
     std::string repeat_key;  // "" when the client gave no id
     std::vector<Waiter> waiters;
     std::optional<QueuedEvent> event;

@@ -172,7 +172,8 @@ void Node::delete_function(std::string name, std::function<void(Status)> done) {
   store_->delete_function(name, [this, name, done](Status written) {
     functions_.end_change(name);
     if (!written) return done(written);
-    for (const QueuedEvent& event : events_.remove_function(name)) store_->finish_event(event.request_id, {});
+    for (const QueuedEvent& event : events_.remove_function(name))
+      store_->finish_event(event.invocation.request_id, {});
     Actions actions;
     books_.forget(functions_.find(name)->flow);
     core_.remove_function(monotonic_now(), functions_.find(name)->flow, actions);

@@ -15,7 +15,7 @@ namespace {
 
 std::string repeat_key(const InvokeRequest& request) {
   if (request.sdk_invocation_id.empty()) return {};
-  return request.function + '\n' + request.sdk_invocation_id;
+  return request.invocation.function + '\n' + request.sdk_invocation_id;
 }
 
 std::string error_payload(std::string_view type, const std::string& request_id, std::string_view what) {
@@ -51,7 +51,7 @@ Status Node::check_invoke(const std::string& function) {
 }
 
 NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeReply> done) {
-  const auto function = functions_.get(request.function);
+  const auto function = functions_.get(request.invocation.function);
   if (!function) {
     done(fail(function.error()));
     return {};
@@ -75,10 +75,8 @@ NodeService::CancelHandle Node::invoke(const RegisteredFunction& function, Invok
     invocation = running->second;
     live_.at(invocation).waiters.push_back(std::move(waiter));
   } else {
-    Live live{.flow = function.flow, .request_id = request_ids_.next()};
-    live.payload = std::move(request.payload);
-    live.client_context = std::move(request.client_context);
-    live.trace_id = std::move(request.trace_id);
+    Live live{.flow = function.flow, .invocation = std::move(request.invocation)};
+    live.invocation.request_id = request_ids_.next();
     live.repeat_key = key;
     Callback<InvokeReply> refuse = waiter.done;
     live.waiters.push_back(std::move(waiter));
@@ -185,7 +183,7 @@ void Node::note_refused(FlowId flow) {
 
 InvokeReply Node::reply_for(Live& live, const Complete& complete) const {
   InvokeReply reply;
-  reply.request_id = live.request_id;
+  reply.request_id = live.invocation.request_id;
   reply.log_tail = std::move(live.log_tail);
   reply.start = complete.start;
   reply.queue_time = complete.queue_time + complete.start_time;
@@ -194,18 +192,19 @@ InvokeReply Node::reply_for(Live& live, const Complete& complete) const {
   if (complete.outcome != Outcome::kSuccess) reply.function_error = "Unhandled";
   switch (complete.outcome) {
     case Outcome::kTimeout:
-      reply.payload = error_payload("Sandbox.Timedout", live.request_id,
+      reply.payload = error_payload("Sandbox.Timedout", live.invocation.request_id,
                                     fmt::format("Task timed out after {:.2f} seconds", to_seconds(live.timeout)));
       break;
     case Outcome::kCrashed:
-      reply.payload = error_payload("Runtime.ExitError", live.request_id, "Runtime exited: " + live.failure);
+      reply.payload = error_payload("Runtime.ExitError", live.invocation.request_id, "Runtime exited: " + live.failure);
       break;
     case Outcome::kStartFailed:
       if (live.answer) {  // what it said at POST /runtime/init/error
         reply.payload = std::move(live.answer->payload);
       } else {
         const std::string what = live.failure.empty() ? "no request for the first invocation in time" : live.failure;
-        reply.payload = error_payload("Runtime.InitError", live.request_id, "The function did not start: " + what);
+        reply.payload =
+            error_payload("Runtime.InitError", live.invocation.request_id, "The function did not start: " + what);
       }
       break;
     default:
@@ -219,14 +218,13 @@ InvokeReply Node::reply_for(Live& live, const Complete& complete) const {
 // ---- asynchronous invocations
 
 void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
-  const auto function = functions_.get(request.function);
+  const auto function = functions_.get(request.invocation.function);
   if (!function) return accepted(fail(function.error()));
   if (draining_) return accepted(fail(Errc::kUnavailable, "the node is shutting down; try again"));
   if (Status reserved = events_.reserve(); !reserved) return accepted(fail(reserved.error()));
 
-  QueuedEvent event{.request_id = request_ids_.next(), .function = std::move(request.function)};
-  event.payload = std::move(request.payload);
-  event.client_context = std::move(request.client_context);
+  QueuedEvent event{.invocation = std::move(request.invocation)};
+  event.invocation.request_id = request_ids_.next();
   event.accepted_ms = wall_clock_ms();
   QueuedEvent durable = event;
   store_->put_event(std::move(durable), [this, event = std::move(event), accepted](Status written) mutable {
@@ -234,7 +232,7 @@ void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
       events_.release();
       return accepted(fail(written.error()));
     }
-    accepted(event.request_id);
+    accepted(event.invocation.request_id);
     events_.add(std::move(event));
     submit_events();
   });
@@ -246,15 +244,13 @@ void Node::submit_events() {
   while (!draining_ && refusals < kMaxRefusals) {
     auto event = events_.next(wall_clock_ms());
     if (!event) break;
-    RegisteredFunction* function = functions_.find(event->function);
+    RegisteredFunction* function = functions_.find(event->invocation.function);
     if (function == nullptr) {  // deleted while the event waited on disk
       events_.finished();
-      store_->finish_event(event->request_id, {});
+      store_->finish_event(event->invocation.request_id, {});
       continue;
     }
-    Live live{.flow = function->flow, .request_id = event->request_id};
-    live.payload = event->payload;
-    live.client_context = event->client_context;
+    Live live{.flow = function->flow, .invocation = event->invocation};
     live.event = *event;
     if (!admit(std::move(live))) {
       events_.postpone(*std::move(event), wall_clock_ms());
@@ -268,13 +264,15 @@ void Node::finish_event(Live& live, const Complete& complete, const InvokeReply&
   QueuedEvent& event = *live.event;
   if (complete.outcome == Outcome::kSuccess) {
     events_.finished();
-    store_->finish_event(event.request_id, [this](Status) { note_drained(); });
+    store_->finish_event(event.invocation.request_id, [this](Status) { note_drained(); });
   } else if (events_.failed(event, wall_clock_ms()) == EventQueue::Verdict::kRetry) {
     store_->put_event(event, [this](Status) { note_drained(); });
   } else {
-    spdlog::warn("asynchronous invocation {} of {} failed {} times: dead letter", event.request_id, event.function,
-                 event.attempts);
-    DeadLetter letter{.request_id = event.request_id, .function = event.function, .payload = event.payload};
+    spdlog::warn("asynchronous invocation {} of {} failed {} times: dead letter", event.invocation.request_id,
+                 event.invocation.function, event.attempts);
+    DeadLetter letter{.request_id = event.invocation.request_id,
+                      .function = event.invocation.function,
+                      .payload = event.invocation.payload};
     letter.error_type = std::string(outcome_name(complete.outcome));
     letter.error_message = reply.payload.substr(0, 4096);
     letter.attempts = event.attempts;
@@ -290,7 +288,7 @@ void Node::finish_event(Live& live, const Complete& complete, const InvokeReply&
 void Node::finish_unrun_event(Live& live, const Complete& complete) {
   if (complete.outcome == Outcome::kRemoved) {
     events_.finished();
-    store_->finish_event(live.event->request_id, {});
+    store_->finish_event(live.event->invocation.request_id, {});
   } else if (draining_) {
     events_.finished();
   } else {

@@ -49,9 +49,10 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
   Status valid = validate_tenant(run.tenant);
   if (valid) valid = validate_request(run.request);
   if (!valid) return done(fail(valid.error())), CancelHandle();
-  InvokeRequest request{.payload = std::move(run.request.call)};
+  InvokeRequest request;
+  request.invocation.payload = std::move(run.request.call);
   request.sdk_invocation_id = std::move(run.sdk_invocation_id);
-  request.trace_id = std::move(run.trace_id);
+  request.invocation.trace_id = std::move(run.trace_id);
   auto waiter = std::make_shared<RequestWaiter>(std::move(request), std::move(done));
   CancelHandle cancel = [waiter] {
     waiter->gone = true;
@@ -75,7 +76,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
 }
 
 void Node::run_named(const std::string& name, TaskRun run, std::shared_ptr<RequestWaiter> waiter) {
-  waiter->request.function = name;
+  waiter->request.invocation.function = name;
   if (functions_.find_requested(name) != nullptr) return queue_requested(name, std::move(waiter));
   if (!tasks_being_read_.contains(name) && tasks_being_read_.size() >= kMaxTasksBeingRead) {
     return std::exchange(waiter->done, nullptr)(
@@ -153,11 +154,11 @@ void Node::queue_requested(const std::string& name, std::shared_ptr<RequestWaite
   };
   const RegisteredFunction& function = *functions_.find_requested(name);
   const auto spec = function.kernel_task->spec;
-  const std::string& payload = waiter->request.payload;
+  const std::string& payload = waiter->request.invocation.payload;
   if (payload.size() <= kReadAtOnce) return go_on(check_call(spec->task, payload));
   const std::string tenant = function.record.config.tags.at(kTenantTag);
   const Status accepted = run_elsewhere(tenant, Bytes(std::ssize(payload)), [go_on, spec, waiter] {
-    return [go_on, valid = check_call(spec->task, waiter->request.payload)] { go_on(valid); };
+    return [go_on, valid = check_call(spec->task, waiter->request.invocation.payload)] { go_on(valid); };
   });
   if (!accepted) go_on(accepted);
 }

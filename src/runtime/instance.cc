@@ -171,31 +171,32 @@ void Instance::on_poll(net::HttpExchange exchange, bool announce) {
 
 void Instance::deliver(DeliverRequest request) {
   current_ = std::move(request);
-  const bool now = api_.deliver(current_.request_id);
+  const bool now = api_.deliver(current_.invocation.request_id);
   delivered_at_ = monotonic_now();
-  log_.start_line(current_.request_id);
+  log_.start_line(current_.invocation.request_id);
   if (!now) return;
   net::HttpExchange exchange = std::move(poll_);
   send_delivery(exchange);
 }
 
 void Instance::send_delivery(net::HttpExchange& exchange) {
-  net::HttpResponse response{.status = 200, .headers = {}, .body = std::move(current_.payload)};
+  Invocation& invocation = current_.invocation;
+  net::HttpResponse response{.status = 200, .headers = {}, .body = std::move(invocation.payload)};
   response.headers.reserve(6);
   response.headers.push_back({"Content-Type", "application/json"});
-  response.headers.push_back({"Lambda-Runtime-Aws-Request-Id", current_.request_id});
+  response.headers.push_back({"Lambda-Runtime-Aws-Request-Id", invocation.request_id});
   response.headers.push_back({"Lambda-Runtime-Deadline-Ms", std::to_string(current_.deadline_epoch_ms)});
   response.headers.push_back({"Lambda-Runtime-Invoked-Function-Arn", spec_.arn});
-  if (!current_.trace_id.empty()) response.headers.push_back({"Lambda-Runtime-Trace-Id", current_.trace_id});
-  if (!current_.client_context.empty()) {
-    response.headers.push_back({"Lambda-Runtime-Client-Context", current_.client_context});
+  if (!invocation.trace_id.empty()) response.headers.push_back({"Lambda-Runtime-Trace-Id", invocation.trace_id});
+  if (!invocation.client_context.empty()) {
+    response.headers.push_back({"Lambda-Runtime-Client-Context", invocation.client_context});
   }
   exchange.respond(std::move(response));
 }
 
 void Instance::on_answer(net::HttpExchange& exchange, const RuntimeDecision& decision) {
   net::HttpRequest& request = exchange.request();
-  Answer answer{.invocation = current_.invocation,
+  Answer answer{.invocation = current_.id,
                 .is_error = decision.action != RuntimeAction::kAnswer,
                 .error_type = {},
                 .content_type = std::string(request.header("Content-Type")),
@@ -226,7 +227,7 @@ void Instance::on_init_error(std::string payload) {
 }
 
 void Instance::end_invocation(std::string_view failure) {
-  log_.end_lines({.request_id = current_.request_id,
+  log_.end_lines({.request_id = current_.invocation.request_id,
                   .duration = monotonic_now() - delivered_at_,
                   .init_duration = std::exchange(init_duration_, Duration(0)),
                   .memory_limit = spec_.memory_limit,

@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/invocation.h"
 #include "model/session_memory.h"
 
 namespace fairlead {
@@ -84,11 +85,8 @@ struct InstanceEvents {
 };
 
 struct DeliverRequest {
-  InvocationId invocation;
-  std::string request_id;  // UUID, what the function sees as the AWS request id
-  std::string payload;
-  std::string client_context;  // decoded JSON, may be empty
-  std::string trace_id;
+  InvocationId id;
+  Invocation invocation;
   std::int64_t deadline_epoch_ms = 0;
 };
 

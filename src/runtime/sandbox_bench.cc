@@ -136,11 +136,9 @@ void BM_Invocation(benchmark::State& state) {
   std::uint64_t count = 0;
   for (auto _ : state) {
     bed.waiting = false;
-    bed.host->deliver(bed.instance(), {.invocation = InvocationId(++count),
-                                       .request_id = "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
-                                       .payload = "echo hello",
-                                       .client_context = {},
-                                       .trace_id = {}});
+    bed.host->deliver(bed.instance(),
+                      {.id = InvocationId(++count),
+                       .invocation = {.request_id = "8476a536-e9f4-11e8-9739-2dfe598c3fcd", .payload = "echo hello"}});
     bed.run_until(bed.waiting);
   }
 }

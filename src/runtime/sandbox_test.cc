@@ -110,11 +110,9 @@ class SandboxTest : public testing::Test {
   void deliver(const std::string& command) {
     answer_.reset();
     waiting_ = 0;
-    host_->deliver(kId, {.invocation = InvocationId(++invocations_),
-                         .request_id = "request-" + std::to_string(invocations_),
-                         .payload = command,
-                         .client_context = {},
-                         .trace_id = {}});
+    const InvocationId id(++invocations_);
+    host_->deliver(kId,
+                   {.id = id, .invocation = {.request_id = fmt::format("request-{}", id.value()), .payload = command}});
   }
   // What the function answers to a command.
   std::string run(const std::string& command) {

@@ -139,13 +139,15 @@ Status load_functions(Database& database, const std::string& state_dir, std::vec
 }
 
 Status put_event(Database& database, const QueuedEvent& event) {
+  const Invocation& invocation = event.invocation;
   // An upsert keeps the row's place: rowid is the order of acceptance among equal times.
   return database.run(
-      "INSERT INTO events VALUES (?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
+      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
       "function = excluded.function, payload = excluded.payload, client_context = excluded.client_context, "
-      "attempts = excluded.attempts, accepted_ms = excluded.accepted_ms, not_before_ms = excluded.not_before_ms",
-      event.request_id, event.function, Blob{event.payload}, event.client_context, std::int64_t{event.attempts},
-      event.accepted_ms, event.not_before_ms);
+      "attempts = excluded.attempts, accepted_ms = excluded.accepted_ms, not_before_ms = excluded.not_before_ms, "
+      "trace_id = excluded.trace_id",
+      invocation.request_id, invocation.function, Blob{invocation.payload}, invocation.client_context,
+      std::int64_t{event.attempts}, event.accepted_ms, event.not_before_ms, invocation.trace_id);
 }
 
 Status delete_event(Database& database, const std::string& request_id) {
@@ -155,10 +157,11 @@ Status delete_event(Database& database, const std::string& request_id) {
 Status load_events(Database& database, std::vector<QueuedEvent>& out) {
   out.clear();
   return database.query("SELECT * FROM events ORDER BY accepted_ms, rowid", [&](const Row& row) {
-    out.push_back({.request_id = row.text(0),
-                   .function = row.text(1),
-                   .payload = row.text(2),
-                   .client_context = row.text(3),
+    out.push_back({.invocation = {.request_id = row.text(0),
+                                  .function = row.text(1),
+                                  .payload = row.text(2),
+                                  .client_context = row.text(3),
+                                  .trace_id = row.text(7)},
                    .attempts = static_cast<int>(row.integer(4)),
                    .accepted_ms = row.integer(5),
                    .not_before_ms = row.integer(6)});

@@ -30,6 +30,8 @@ constexpr std::string_view kMigrations[kSchemaVersion][3] = {
         "ALTER TABLE functions ADD COLUMN image TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE functions ADD COLUMN image_config TEXT NOT NULL DEFAULT ''",
     },
+    // Asynchronous invocations keep the trace id of their caller.
+    {"ALTER TABLE events ADD COLUMN trace_id TEXT NOT NULL DEFAULT ''"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

@@ -48,7 +48,8 @@ class SqliteStore final : public Store {
   }
 
   void put_event(QueuedEvent event, Done done) override {
-    const std::size_t bytes = kSmall + event.payload.size() + event.client_context.size();
+    const std::size_t bytes = kSmall + event.invocation.payload.size() + event.invocation.client_context.size() +
+                              event.invocation.trace_id.size();
     auto apply = [event = std::move(event)](Database& database) { return store::put_event(database, event); };
     commit_.submit(std::move(apply), bytes, kRefusable, std::move(done));
   }

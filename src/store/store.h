@@ -15,15 +15,13 @@
 
 #include "base/result.h"
 #include "model/function.h"
+#include "model/invocation.h"
 
 namespace fairlead {
 
-struct QueuedEvent {       // an accepted asynchronous invocation that has not succeeded yet
-  std::string request_id;  // primary key
-  std::string function;
-  std::string payload;
-  std::string client_context;
-  int attempts = 0;  // finished ones
+struct QueuedEvent {      // an accepted asynchronous invocation that has not succeeded yet
+  Invocation invocation;  // its request_id is the primary key
+  int attempts = 0;       // finished ones
   std::int64_t accepted_ms = 0;
   std::int64_t not_before_ms = 0;  // back-off
 };

@@ -22,7 +22,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 QueuedEvent event(const std::string& id, std::int64_t accepted_ms = 0) {
-  return {.request_id = id, .function = "f", .payload = "p", .client_context = "", .accepted_ms = accepted_ms};
+  return {.invocation = {.request_id = id, .function = "f", .payload = "p", .trace_id = "Root=" + id},
+          .accepted_ms = accepted_ms};
 }
 
 std::unique_ptr<Store> open_store(boost::asio::io_context& io, const std::string& folder) {
@@ -48,7 +49,7 @@ Status put(boost::asio::io_context& io, Store& store, QueuedEvent value) {
 std::vector<std::string> event_ids(Store& store) {
   std::vector<std::string> ids;
   const std::vector<QueuedEvent> events = store.load_events().value();
-  for (const QueuedEvent& e : events) ids.push_back(e.request_id);
+  for (const QueuedEvent& e : events) ids.push_back(e.invocation.request_id);
   return ids;
 }
 
@@ -130,13 +131,14 @@ TEST_F(StoreTest, ADamagedImageIsAnErrorThatNamesTheFunction) {
 }
 
 // A database of the first version, as a released node left it.
-TEST_F(StoreTest, ADatabaseFromBeforeImagesIsMigrated) {
+TEST_F(StoreTest, ADatabaseFromBeforeImagesAndTraceIdsIsMigrated) {
   {
     auto database = store::open_state_database(folder.path()).value();
     for (const char* sql :
          {"ALTER TABLE functions DROP COLUMN image", "ALTER TABLE functions DROP COLUMN image_config",
           "INSERT INTO functions VALUES ('old','d','r','h','provided',256,9,512,'{\"A\":\"1\"}','{}','c2hh',3,"
           "'code/abc','r1',7,2)",
+          "ALTER TABLE events DROP COLUMN trace_id", "INSERT INTO events VALUES ('e','old',x'7b7d','c',1,5,6)",
           "PRAGMA user_version = 1"}) {
       ASSERT_TRUE(database->run(sql)) << sql;
     }
@@ -150,6 +152,14 @@ TEST_F(StoreTest, ADatabaseFromBeforeImagesIsMigrated) {
   EXPECT_EQ(functions[0].code_path, folder / "code/abc");
   EXPECT_EQ(functions[0].reserved_concurrency, std::optional<int>(2));
   ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(functions[0], done); }));
+  QueuedEvent event = store->load_events().value().at(0);
+  EXPECT_EQ(event.invocation.request_id, "e");
+  EXPECT_EQ(event.invocation.client_context, "c");
+  EXPECT_EQ(event.invocation.trace_id, "");
+  EXPECT_EQ(event.attempts, 1);
+  event.invocation.trace_id = "Root=1";
+  ASSERT_TRUE(put(io, *store, event));
+  EXPECT_EQ(store->load_events().value().at(0).invocation.trace_id, "Root=1");
 }
 
 TEST_F(StoreTest, CodePathsFollowAMovedStateFolder) {
@@ -182,7 +192,7 @@ TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
   {
     auto store = open_store(io, folder.path());
     QueuedEvent second = event("b", 2);
-    second.payload = binary;
+    second.invocation.payload = binary;
     second.not_before_ms = 77;
     ASSERT_TRUE(put(io, *store, second));
     ASSERT_TRUE(put(io, *store, event("a", 1)));
@@ -193,8 +203,9 @@ TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
   }
   auto events = open_store(io, folder.path())->load_events().value();
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[0].request_id, "a");
-  EXPECT_EQ(events[1].payload, binary);
+  EXPECT_EQ(events[0].invocation.request_id, "a");
+  EXPECT_EQ(events[1].invocation.payload, binary);
+  EXPECT_EQ(events[1].invocation.trace_id, "Root=b");
   EXPECT_EQ(events[1].attempts, 2);
   EXPECT_EQ(events[1].not_before_ms, 77);
 }
@@ -363,7 +374,7 @@ int fill_a_small_disk(const std::string& folder) {
     }
   }
   QueuedEvent large = event("large");
-  large.payload.assign(512 << 10, 'y');
+  large.invocation.payload.assign(512 << 10, 'y');
   Status full = put(io, *store, large);
   if (full) return 2;
   if (full.error().code != Errc::kResourceExhausted) return 3;

@@ -35,7 +35,7 @@ void add(TaskPhases& sum, const TaskPhases& phases) {
 void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
   Session& session = sessions_.at(instance);
   FL_CHECK(!session.call, "instance {} has a call already", instance.value());
-  const InvocationId invocation = request.invocation;
+  const InvocationId invocation = request.id;
   auto call = read_call(session, request);
   Status reserved;
   if (call) reserved = reserve_outputs(*call);
@@ -51,15 +51,15 @@ void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
 
 Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, const DeliverRequest& request) {
   const KernelTask& task = session.spec.task->task;
-  Call call{.invocation = request.invocation, .instance = session.instance, .server = session.server};
+  Call call{.invocation = request.id, .instance = session.instance, .server = session.server};
   call.tenant = session.spec.tenant;
-  call.request_id = request.request_id;
+  call.request_id = request.invocation.request_id;
   call.begun = monotonic_now();
   call.deadline = call.begun + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
   call.spec = session.spec.task;
-  call.binary = wire::is_binary(request.payload);
-  auto read = call.binary ? wire::decode_kernel_task_call(request.payload)
-                          : wire::kernel_task_call_from_json(task, request.payload);
+  call.binary = wire::is_binary(request.invocation.payload);
+  auto read = call.binary ? wire::decode_kernel_task_call(request.invocation.payload)
+                          : wire::kernel_task_call_from_json(task, request.invocation.payload);
   if (!read) return fail(read.error());
   if (Status valid = validate_call(task, *read); !valid) return fail(valid.error());
   for (CallBinding& input : read->inputs) {

@@ -242,8 +242,8 @@ class DeviceServersTest : public testing::Test {
   }
 
   InvocationId send(InstanceId instance, const KernelTaskCall& call, Duration timeout = 120s) {
-    DeliverRequest request{.invocation = InvocationId(++last_invocation_)};
-    request.payload = wire::encode(call);
+    DeliverRequest request{.id = InvocationId(++last_invocation_)};
+    request.invocation.payload = wire::encode(call);
     request.deadline_epoch_ms = wall_clock_ms() + timeout / 1ms;
     servers_->deliver(instance, std::move(request));
     return InvocationId(last_invocation_);
