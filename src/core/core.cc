@@ -154,6 +154,7 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
            invocation.value());
   ++state_->counters.arrived;
   state_->policy->on_arrival(now, flow, invocation);
+  state_->note_call(flow);
   state_->dispatch(now, out);
   return {};
 }
@@ -165,15 +166,22 @@ Status Core::State::admit(FlowId flow) const {
   if (function->spec.max_concurrency == 0u) {
     return fail(Errc::kResourceExhausted, "the function's reserved concurrency is 0; raise it to invoke");
   }
-  if (queued() >= options.queue_limit) {
+  if (policy->queued() >= options.queue_limit) {
     return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
-                queued(), options.queue_limit);
+                policy->queued(), options.queue_limit);
   }
   if (queued(flow) >= options.queue_limit_per_flow) {
     return fail(Errc::kResourceExhausted, "{} invocations of the function are queued, the limit is {}; retry later",
                 queued(flow), options.queue_limit_per_flow);
   }
   return {};
+}
+
+// Something is queued that was not, or again: those who foresee the next call are told how often the flow is called.
+void Core::State::note_call(FlowId flow) {
+  ArrivalPace& pace = functions.at(flow).pace;
+  pace = policy->view(flow).pace;
+  residency.called(flow, pace);
 }
 
 void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
@@ -285,11 +293,11 @@ Bytes Core::expected_memory(FlowId flow) const {
 
 std::vector<GpuView> Core::gpus() const {
   std::vector<GpuView> views;
-  for (const auto& [id, gpu] : state_->pool.gpus()) {
+  for (const Gpu* gpu : state_->pool.gpus()) {
     const auto works_on = [this](const Instance* instance) { return state_->works_on(*instance); };
-    const auto answered_early = std::count_if(gpu.instances.begin(), gpu.instances.end(), works_on);
-    views.push_back({id, gpu.tokens_in_use, gpu.instances.size(), gpu.memory_in_use, gpu.tokens, gpu.serves,
-                     gpu.starting_ahead, static_cast<std::size_t>(answered_early), gpu.unreported});
+    const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
+    views.push_back({gpu->id, gpu->tokens_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->tokens, gpu->serves,
+                     gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
   }
   return views;
 }
@@ -307,7 +315,7 @@ IdleReason Core::idle_reason() const {
 
 Obstacle Core::obstacle(FlowId flow) const {
   const bool needs_start = state_->starts_ahead() && state_->functions.at(flow).told_supply != Supply::kReady;
-  return needs_start ? state_->obstacle_to_start(flow, state_->place_start(flow)) : state_->obstacle(flow);
+  return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
 }
 
 const QueuePolicy& Core::policy() const {

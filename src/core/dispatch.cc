@@ -157,9 +157,8 @@ void Core::State::note_answer(std::optional<Obstacle>& first, Obstacle obstacle)
 
 std::vector<Placeable::Place> Core::State::places(FlowId flow) const {
   std::vector<Place> places;
-  for (const auto& [id, gpu] : pool.gpus()) {
-    if (!gpu.serves) continue;
-    places.push_back(*place(flow, id));
+  for (const Gpu* gpu : pool.gpus()) {
+    if (gpu->serves) places.push_back(*place(flow, gpu->id));
   }
   return places;
 }
@@ -176,13 +175,14 @@ std::optional<Placeable::Place> Core::State::place(FlowId flow, GpuId id) const 
 }
 
 std::vector<GpuId> Core::State::free_gpus() const {
-  std::vector<GpuId> free;
-  for (const auto& [id, gpu] : pool.gpus()) {
-    if (pool.has_free_token(gpu)) free.push_back(id);
-  }
+  std::vector<const Gpu*> free;
+  std::copy_if(pool.gpus().begin(), pool.gpus().end(), std::back_inserter(free),
+               [](const Gpu* gpu) { return gpu->has_free_token(); });
   std::stable_sort(free.begin(), free.end(),
-                   [this](GpuId a, GpuId b) { return pool.gpu(a).tokens_in_use < pool.gpu(b).tokens_in_use; });
-  return free;
+                   [](const Gpu* a, const Gpu* b) { return a->tokens_in_use < b->tokens_in_use; });
+  std::vector<GpuId> ids;
+  for (const Gpu* gpu : free) ids.push_back(gpu->id);
+  return ids;
 }
 
 void Core::State::evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out) {

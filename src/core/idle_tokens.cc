@@ -44,9 +44,7 @@ IdleReason Core::State::why_tokens_idle() const {
     if (first == Obstacle::kMemory) return IdleReason::kMemory;
     if (first == Obstacle::kStarts) return IdleReason::kStartMemory;
   }
-  bool starts = false;
-  for (const auto& [id, gpu] : pool.gpus()) starts |= gpu.starting_ahead > 0;
-  if (starts) return may_start_ahead() ? IdleReason::kStart : IdleReason::kStartLimit;
+  if (pool.starting_ahead() > 0) return may_start_ahead() ? IdleReason::kStart : IdleReason::kStartLimit;
   if (!answers.one_could_run && (answers.run || answers.start)) return IdleReason::kOwnInstance;
   if (policy->next_chance() || policy->one_function_per_gpu()) return IdleReason::kPatience;
   return answers.one_could_run || policy->contends() ? IdleReason::kUnnamed : IdleReason::kConcurrency;

@@ -68,7 +68,7 @@ void Core::State::work_ended(Instant now, InstanceId id, std::optional<Duration>
 // What was bound to the instance is over: its token is free, and it may take the next.
 void Core::State::end_run(Instant now, Instance& instance, Actions& out) {
   if (instance.retiring) {
-    const bool serves = pool.gpu(instance.gpu).serves;
+    const bool serves = instance.on->serves;
     stop(now, instance.id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
   } else if (!policy->keeps_instances()) {
     stop(now, instance.id, StopReason::kEvicted, out);
@@ -131,6 +131,7 @@ void Core::State::end_bound(Instant now, const Instance& instance, Outcome if_st
 void Core::State::requeue(Instant now, InvocationId id, Actions& out) {
   Invocation& invocation = invocations.at(id);
   policy->on_requeue(now, invocation.flow, id);
+  note_call(invocation.flow);
   invocation.instance = InstanceId();
   invocation.start = StartKind::kCold;
   limit_concurrency(now, invocation.flow, out);

@@ -37,7 +37,7 @@ void Core::wants_memory(Instant now, InstanceId instance, Actions& out) {
 
 void Core::State::settle_memory(Instant now, Actions& out) {
   latest = now;
-  ResidencyDecisions decisions;
+  decisions.clear();
   residency.settle(now, decisions);
   for (const ResidencyDecision& decision : decisions) {
     if (const auto* move = std::get_if<Move>(&decision)) {
@@ -67,43 +67,19 @@ void Core::State::give_way(Instant now, InstanceId id, Actions& out) {
 
 // Placement counts what residency knows.
 void Core::State::count_memory(Instance& instance) {
-  const Gpu& gpu = pool.gpu(instance.gpu);
-  instance.needed = InstancePool::counted_memory(gpu, residency.needed(instance.id));
+  instance.needed = InstancePool::counted_memory(*instance.on, residency.needed(instance.id));
   pool.count_memory(instance, std::max(instance.memory, instance.needed),
-                    InstancePool::counted_memory(gpu, residency.pinned(instance.id)));
+                    InstancePool::counted_memory(*instance.on, residency.pinned(instance.id)));
   if (residency.use(instance.id) != nullptr) note_reload(instance, residency.reload(instance.id));
 }
 
 // ---- what residency and eviction ask
 
-namespace {
-
-// Of a flow with nothing queued, or beyond the window: one that has fallen silent is not expected sooner than it has been
-// silent; one that came once is not expected.
-Duration gap_of_arrivals(Instant at, const FlowView& view) {
-  if (!view.last_arrival || !view.inter_arrival) return std::chrono::hours(1);
-  return std::max(*view.inter_arrival, at - *view.last_arrival);
-}
-
-// What waits within the window needs its instance as soon as there is a token: each such invocation counts as one in 20 s.
-// Else who waits longest, and so seems silent, would be the first to lose its instance, and start again for the same work.
-// With 1 s an idle instance that takes 15 s to start and is called every 40 s would go for one that takes 0.2 s and waits.
-Duration gap(Instant at, const FlowView& view) {
-  constexpr Duration kQueued = std::chrono::seconds(20);
-  const Duration arrivals = gap_of_arrivals(at, view);
-  const bool waits = view.state == FlowState::kActive && view.queued > 0;
-  return waits ? std::min(arrivals, kQueued / static_cast<Duration::rep>(view.queued)) : arrivals;
-}
-
-}  // namespace
-
-FlowDemand Core::State::demand_of(Instant at, FlowId flow) const {
-  FlowDemand demand;
-  if (!functions.contains(flow)) return demand;
+FlowDemand Core::State::demand_of(FlowId flow) const {
+  if (!functions.contains(flow)) return {};
   const FlowView view = policy->view(flow);
-  if (view.state == FlowState::kActive) demand.claim = view.queued > 0 ? Claim::kQueued : Claim::kKept;
-  demand.expected_gap = gap(at, view);
-  return demand;
+  if (view.state != FlowState::kActive) return {Claim::kLeaving, view.queued};
+  return {view.queued > 0 ? Claim::kQueued : Claim::kKept, view.queued};
 }
 
 InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) const {
@@ -117,7 +93,10 @@ bool Core::State::is_active(FlowId flow) const {
 }
 
 Duration Core::State::expected_gap(FlowId flow) const {
-  return std::max(Duration(1), gap(latest, functions.contains(flow) ? policy->view(flow) : FlowView()));
+  const Function* function = functions.find(flow);
+  if (function == nullptr) return ArrivalPace::kNeverCalled;
+  const std::size_t queued = policy->queued(flow);
+  return std::max(Duration(1), function->pace.gap(latest, queued > 0 && is_active(flow) ? queued : 0));
 }
 
 std::size_t Core::State::instances(FlowId flow) const {

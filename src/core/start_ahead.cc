@@ -23,6 +23,15 @@
 #include "core/state.h"
 
 namespace fairlead {
+namespace {
+
+class NobodyYields final : public Yielding {
+ public:
+  bool may_go(const Gpu&) const override { return false; }
+  bool may_go(const Instance&) const override { return false; }
+};
+
+}  // namespace
 
 // Work that waits goes first; then functions that nobody has called yet, in the order in which they came, where a place is free.
 void Core::State::start_prepared(Instant now, Actions& out) {
@@ -32,7 +41,7 @@ void Core::State::start_prepared(Instant now, Actions& out) {
     if (draining || !functions.contains(flow) || !pool.of_flow(flow).empty()) continue;
     const Placer::StartAhead wanted{
         .flow = flow, .expected = residency.expected(flow), .at_once = options.starts_per_gpu};
-    const auto placement = placer.place_start(pool, wanted, [](const Instance&) { return false; });
+    const auto placement = placer.place_start(pool, wanted, NobodyYields());
     if (!placement || !placement->evict.empty()) continue;
     pool.find(start(now, flow, *placement, InvocationId(), out))->prepared = true;
   }
@@ -44,7 +53,7 @@ void Core::State::start_ahead(Instant now, Actions& out) {
     explicit Startable(const State& of) : state(of) {}
     bool can_run(FlowId flow) const override { return obstacle(flow) == Obstacle::kNothing; }
     Obstacle obstacle(FlowId flow) const override {
-      const Obstacle found = state.obstacle_to_start(flow, state.place_start(flow));
+      const Obstacle found = state.obstacle_to_start(flow);
       if (found != Obstacle::kNothing) note_answer(state.answers.start, found);
       return found;
     }
@@ -79,9 +88,8 @@ void Core::State::keep_claim() {
 }
 
 bool Core::State::may_start_ahead() const {
-  return std::any_of(pool.gpus().begin(), pool.gpus().end(), [this](const auto& entry) {
-    const Gpu& gpu = entry.second;
-    return gpu.serves && gpu.starting_ahead < options.starts_per_gpu;
+  return std::any_of(pool.gpus().begin(), pool.gpus().end(), [this](const Gpu* gpu) {
+    return gpu->serves && gpu->starting_ahead < options.starts_per_gpu;
   });
 }
 
@@ -100,20 +108,13 @@ std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
 // Where it should start now. Empty: nowhere, or it needs none.
 std::optional<Placement> Core::State::place_start(FlowId flow) const {
   const auto start = wanted_start(flow);
-  if (!start) return std::nullopt;
-  // The candidates of one GPU come together.
-  const auto may_go = [this, of = GpuId(), covered = false](const Instance& instance) mutable {
-    if (of != instance.gpu) covered = next_turns_are_covered(pool.gpu(instance.gpu));
-    of = instance.gpu;
-    return !covered && may_go_for_a_start(instance);
-  };
-  return placer.place_start(pool, *start, may_go);
+  return start ? placer.place_start(pool, *start, *this) : std::nullopt;
 }
 
-Obstacle Core::State::obstacle_to_start(FlowId flow, const std::optional<Placement>& placement) const {
-  if (placement) return Obstacle::kNothing;
+Obstacle Core::State::obstacle_to_start(FlowId flow) const {
   const auto start = wanted_start(flow);
-  return start ? placer.obstacle(pool, *start) : Obstacle::kItself;
+  if (!start) return Obstacle::kItself;
+  return placer.can_start(pool, *start, *this) ? Obstacle::kNothing : placer.obstacle(pool, *start);
 }
 
 // GPUs on which a ready instance of the flow could take a token, and was not chosen: its data's turn has not come, or there is
@@ -122,7 +123,7 @@ std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
   std::vector<GpuId> held_back;
   if (!functions.at(flow).keeps_data) return held_back;
   for (const Instance* instance : pool.of_flow(flow)) {
-    const bool could = instance->spare() && !instance->retiring && pool.has_free_token(pool.gpu(instance->gpu));
+    const bool could = instance->spare() && !instance->retiring && instance->on->has_free_token();
     if (could) held_back.push_back(instance->gpu);
   }
   return held_back;
@@ -131,6 +132,7 @@ std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
 // One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and
 // could have taken such a token has taken it already.)
 bool Core::State::worth_a_duplicate(FlowId flow) const {
+  if (!pool.has_free_token()) return false;
   const std::vector<Instance*>& instances = pool.of_flow(flow);
   const auto coming = static_cast<std::size_t>(
       std::count_if(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); }));
@@ -140,21 +142,22 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
 }
 
-// As many instances as the GPU has tokens start, or are ready for work that waits within the window and have served none.
-bool Core::State::next_turns_are_covered(const Gpu& gpu) const {
+// Not once as many instances as the GPU has tokens start, or are ready for work that waits within the window and have served
+// none.
+bool Core::State::may_go(const Gpu& gpu) const {
   std::size_t next = gpu.starting_ahead;
   for (const Instance* instance : gpu.instances) {
-    if (next >= gpu.tokens) return true;
+    if (next >= gpu.tokens) return false;
     if (!instance->fresh || !instance->spare()) continue;
     const FlowView flow = policy->view(instance->flow);
     if (flow.queued > 0 && flow.state == FlowState::kActive) ++next;
   }
-  return next >= gpu.tokens;
+  return next < gpu.tokens;
 }
 
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each
 // other's place for ever.
-bool Core::State::may_go_for_a_start(const Instance& instance) const {
+bool Core::State::may_go(const Instance& instance) const {
   return !instance.fresh || queued(instance.flow) == 0;
 }
 

@@ -27,7 +27,11 @@ namespace fairlead {
 // it where nothing was reported.
 Duration bounded_use(std::optional<Duration> reported, Duration held);
 
-struct Core::State final : private Placeable, private ResidencyContext, private RestartCosts, private FlowActivity {
+struct Core::State final : private Placeable,
+                           private ResidencyContext,
+                           private RestartCosts,
+                           private FlowActivity,
+                           private Yielding {
   State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
 
   struct Function {
@@ -35,6 +39,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
     std::optional<Duration> cold_start = {};     // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
     Duration told_setup{0};                      // QueuePolicy::set_setup, as told last
     Supply told_supply = Supply::kReady;         // QueuePolicy::set_supply, as told last
+    ArrivalPace pace = {};                       // as of its last arrival
     Duration owed{0};                            // GPU time that its next charge counts too
     bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
     std::map<GpuId, Duration> told_places = {};  // QueuePolicy::set_setup_on, as told last
@@ -64,6 +69,8 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
 
   // ---- core.cc
   Status admit(FlowId flow) const;
+  std::size_t queued(FlowId flow) const { return policy->queued(flow); }
+  void note_call(FlowId flow);
 
   // ---- dispatch.cc
   void dispatch(Instant now, Actions& out);
@@ -88,13 +95,13 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   bool may_start_ahead() const;
   std::optional<Placer::StartAhead> wanted_start(FlowId flow) const;
   std::optional<Placement> place_start(FlowId flow) const;
-  Obstacle obstacle_to_start(FlowId flow, const std::optional<Placement>& placement) const;
+  Obstacle obstacle_to_start(FlowId flow) const;
   void note_supply(FlowId flow);
   void keep_claim();
   bool worth_a_duplicate(FlowId flow) const;
   std::vector<GpuId> held_back_on(FlowId flow) const;
-  bool may_go_for_a_start(const Instance& instance) const;
-  bool next_turns_are_covered(const Gpu& gpu) const;
+  bool may_go(const Gpu& gpu) const override;
+  bool may_go(const Instance& instance) const override;
   // `bound`: holding a token for it; none: ahead.
   InstanceId start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out);
   void fail_start(Instant now, const Instance& instance, Actions& out);
@@ -138,9 +145,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   void give_way(Instant now, InstanceId id, Actions& out);
   void count_memory(Instance& instance);
 
-  FlowDemand demand_of(Instant at, FlowId flow) const override;
-  std::size_t queued(FlowId flow) const override { return policy->queued(flow); }
-  std::size_t queued() const override { return policy->queued(); }
+  FlowDemand demand_of(FlowId flow) const override;
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override;
   bool is_active(FlowId flow) const override;
   Duration cold_start(FlowId flow) const override;
@@ -161,6 +166,7 @@ struct Core::State final : private Placeable, private ResidencyContext, private 
   const std::unique_ptr<const EvictionPolicy> eviction;
   const Placer placer{*eviction};
   Residency residency;
+  ResidencyDecisions decisions;  // scratch of settle_memory()
   IdMap<FlowId, Function> functions;
   InstancePool pool;
   IdMap<InvocationId, Invocation> invocations;

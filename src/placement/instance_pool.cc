@@ -20,38 +20,38 @@ InstancePool::InstancePool(std::size_t instances_per_gpu) : instances_per_gpu_(i
   FL_CHECK(instances_per_gpu >= 1);
 }
 
-void InstancePool::add_gpu(GpuId gpu, Bytes memory, std::size_t tokens) {
-  Gpu added;
-  added.id = gpu;
-  added.memory = memory;
-  FL_CHECK(gpus_.emplace(gpu, std::move(added)).second, "GPU {} is there already", gpu.value());
-  set_tokens(gpu, tokens);
+void InstancePool::add_gpu(GpuId id, Bytes memory, std::size_t tokens) {
+  const auto [gpu, is_new] = gpus_.try_emplace(id, Gpu{.id = id, .memory = memory});
+  FL_CHECK(is_new, "GPU {} is there already", id.value());
+  const auto after = [](GpuId wanted, const Gpu* other) { return wanted < other->id; };
+  in_order_.insert(std::upper_bound(in_order_.begin(), in_order_.end(), id, after), gpu);
+  set_tokens(id, tokens);
 }
 
-void InstancePool::set_tokens(GpuId gpu, std::size_t tokens) {
+void InstancePool::set_tokens(GpuId id, std::size_t tokens) {
   FL_CHECK(tokens >= 1 && tokens <= instances_per_gpu_, "tokens={} instances_per_gpu={}", tokens, instances_per_gpu_);
-  mutable_gpu(gpu).tokens = tokens;
+  change_tokens(gpus_.at(id), [tokens](Gpu& gpu) { gpu.tokens = tokens; });
 }
 
-void InstancePool::set_serves(GpuId gpu, bool serves) {
-  mutable_gpu(gpu).serves = serves;
+void InstancePool::set_serves(GpuId id, bool serves) {
+  change_tokens(gpus_.at(id), [serves](Gpu& gpu) { gpu.serves = serves; });
 }
 
-void InstancePool::set_claim(FlowId flow, GpuId claimed, Bytes memory) {
-  for (auto& [id, gpu] : gpus_) {
-    gpu.claimant = id == claimed ? flow : FlowId();
-    gpu.claimed = id == claimed && flow ? memory : Bytes(0);
-  }
+void InstancePool::set_claim(FlowId flow, GpuId id, Bytes memory) {
+  if (claimed_ != nullptr) claimed_->claimant = FlowId(), claimed_->claimed = Bytes(0);
+  claimed_ = flow ? &gpus_.at(id) : nullptr;
+  if (claimed_ != nullptr) claimed_->claimant = flow, claimed_->claimed = memory;
 }
 
 Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory, InvocationId bound) {
-  Gpu& gpu = mutable_gpu(gpu_id);
+  Gpu& gpu = gpus_.at(gpu_id);
   FL_CHECK(fits(gpu, memory, gpu.instances.size(), gpu.memory_committed), "no room on GPU {}", gpu_id.value());
   const InstanceId id(next_instance_++);
   Instance& instance = instances_[id];
   instance.id = id;
   instance.flow = flow;
   instance.gpu = gpu_id;
+  instance.on = &gpu;
   instance.memory = memory;
   instance.pinned = memory;
   instance.last_used = now;
@@ -64,7 +64,7 @@ Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory
 
 void InstancePool::end_start(Instance& instance) {
   FL_CHECK(instance.starts_ahead(), "instance {}", instance.id.value());
-  Gpu& gpu = mutable_gpu(instance.gpu);
+  Gpu& gpu = *instance.on;
   uncount(gpu, instance);
   instance.state = InstanceState::kIdle;
   count(gpu, instance);
@@ -73,7 +73,7 @@ void InstancePool::end_start(Instance& instance) {
 void InstancePool::remove(InstanceId id) {
   Instance& instance = instances_.at(id);
   release(instance);
-  Gpu& gpu = mutable_gpu(instance.gpu);
+  Gpu& gpu = *instance.on;
   uncount(gpu, instance);
   erase_pointer(gpu.instances, &instance);
   std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
@@ -89,31 +89,31 @@ void InstancePool::set_session_memory(InstanceId id, SessionMemory memory) {
 }
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
-  Gpu& gpu = mutable_gpu(instance.gpu);
-  FL_CHECK(!instance.bound && invocation && has_free_token(gpu), "instance {} of GPU {}: bound={} tokens_in_use={}",
+  Gpu& gpu = *instance.on;
+  FL_CHECK(!instance.bound && invocation && gpu.has_free_token(), "instance {} of GPU {}: bound={} tokens_in_use={}",
            instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.tokens_in_use);
   uncount(gpu, instance);
   instance.bound = invocation;
   instance.fresh = false;
   count(gpu, instance);
-  ++gpu.tokens_in_use;
+  change_tokens(gpu, [](Gpu& of) { ++of.tokens_in_use; });
   ++tokens_in_use_;
   task_room_.begin(instance.id);
 }
 
 void InstancePool::release(Instance& instance) {
   if (!instance.bound) return;
-  Gpu& gpu = mutable_gpu(instance.gpu);
+  Gpu& gpu = *instance.on;
   uncount(gpu, instance);
   instance.bound = InvocationId();
   count(gpu, instance);
-  --gpu.tokens_in_use;
+  change_tokens(gpu, [](Gpu& of) { --of.tokens_in_use; });
   --tokens_in_use_;
   task_room_.end(instance.id);
 }
 
 void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) {
-  Gpu& gpu = mutable_gpu(instance.gpu);
+  Gpu& gpu = *instance.on;
   uncount(gpu, instance);
   instance.memory = memory;
   instance.pinned = pinned;
@@ -123,6 +123,7 @@ void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) 
 void InstancePool::count(Gpu& gpu, const Instance& instance) {
   if (instance.starts_ahead()) {
     ++gpu.starting_ahead;
+    ++starting_ahead_;
     gpu.memory_starting += instance.memory;
   }
   if (!instance.spare()) gpu.memory_in_use += instance.memory;
@@ -132,6 +133,7 @@ void InstancePool::count(Gpu& gpu, const Instance& instance) {
 void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
   if (instance.starts_ahead()) {
     --gpu.starting_ahead;
+    --starting_ahead_;
     gpu.memory_starting -= instance.memory;
   }
   if (!instance.spare()) gpu.memory_in_use -= instance.memory;
@@ -142,24 +144,6 @@ const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
   static const std::vector<Instance*> none;
   const std::vector<Instance*>* found = by_flow_.find(flow);
   return found == nullptr ? none : *found;
-}
-
-const Gpu& InstancePool::gpu(GpuId gpu) const {
-  return gpus_.at(gpu);
-}
-
-Gpu& InstancePool::mutable_gpu(GpuId gpu) {
-  return gpus_.at(gpu);
-}
-
-bool InstancePool::has_free_token() const {
-  return std::any_of(gpus_.begin(), gpus_.end(), [this](const auto& entry) { return has_free_token(entry.second); });
-}
-
-std::size_t InstancePool::free_tokens() const {
-  std::size_t sum = 0;
-  for (const auto& [id, gpu] : gpus_) sum += has_free_token(gpu) ? gpu.tokens - gpu.tokens_in_use : 0;
-  return sum;
 }
 
 Bytes InstancePool::counted_memory(const Gpu& gpu, Bytes expected) {

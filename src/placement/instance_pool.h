@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <vector>
 
 #include "base/id_map.h"
@@ -26,10 +25,13 @@ namespace fairlead {
 
 enum class InstanceState { kStarting, kIdle, kBusy };
 
+struct Gpu;
+
 struct Instance {
   InstanceId id;
   FlowId flow;
   GpuId gpu;
+  Gpu* on = nullptr;   // the same, with what it has left
   Bytes memory{0};     // device memory it is counted with while it holds a token
   Bytes pinned{0};     // and while it holds none: what cannot leave the device without it
   Bytes needed{0};     // what it needs to run, as far as it has shown
@@ -67,6 +69,9 @@ struct Gpu {
   Bytes memory_in_use{0};            // of instances that hold a token or start
   Bytes memory_committed{0};         // and `pinned` of all others
   std::vector<Instance*> instances;  // unordered
+
+  bool has_free_token() const { return serves && tokens_in_use < tokens; }
+  std::size_t free_tokens() const { return has_free_token() ? tokens - tokens_in_use : 0; }
 };
 
 class InstancePool {
@@ -81,7 +86,7 @@ class InstancePool {
   void add_gpu(GpuId gpu, Bytes memory, std::size_t tokens);
   // D from now on; what holds a token keeps it. REQUIRES: as add_gpu.
   void set_tokens(GpuId gpu, std::size_t tokens);
-  void set_unreported(GpuId gpu, Bytes unreported) { mutable_gpu(gpu).unreported = unreported; }
+  void set_unreported(GpuId gpu, Bytes unreported) { gpus_.at(gpu).unreported = unreported; }
   // Whether the GPU has tokens to give at all.
   void set_serves(GpuId gpu, bool serves);
 
@@ -110,12 +115,12 @@ class InstancePool {
   const Instance* find(InstanceId instance) const { return instances_.find(instance); }
   std::vector<InstanceId> ids() const { return instances_.ids(); }  // sorted
   const std::vector<Instance*>& of_flow(FlowId flow) const;         // in no particular order
-  const std::map<GpuId, Gpu>& gpus() const { return gpus_; }
+  const std::vector<const Gpu*>& gpus() const { return in_order_; }  // by id
 
-  const Gpu& gpu(GpuId gpu) const;
-  bool has_free_token(const Gpu& gpu) const { return gpu.serves && gpu.tokens_in_use < gpu.tokens; }
-  bool has_free_token() const;      // on any GPU
-  std::size_t free_tokens() const;  // of all GPUs
+  const Gpu& gpu(GpuId gpu) const { return gpus_.at(gpu); }
+  bool has_free_token() const { return free_tokens_ > 0; }        // on any GPU
+  std::size_t free_tokens() const { return free_tokens_; }        // of all GPUs
+  std::size_t starting_ahead() const { return starting_ahead_; }  // on all GPUs
   std::size_t tokens_in_use() const { return tokens_in_use_; }
 
   // What an instance expected to need `expected` is counted with on this GPU. One that expects more than the GPU has
@@ -144,16 +149,23 @@ class InstancePool {
   static bool fits_beside(const Gpu& gpu, Bytes memory, Bytes others) {
     return others + memory <= (others == Bytes(0) ? gpu.memory : gpu.memory - gpu.unreported);
   }
-  Gpu& mutable_gpu(GpuId gpu);
+  template <typename Change>
+  void change_tokens(Gpu& gpu, Change change) {
+    free_tokens_ -= gpu.free_tokens();
+    change(gpu);
+    free_tokens_ += gpu.free_tokens();
+  }
   void count(Gpu& gpu, const Instance& instance);
   void uncount(Gpu& gpu, const Instance& instance);
 
   const std::size_t instances_per_gpu_;
-  std::map<GpuId, Gpu> gpus_;
+  IdMap<GpuId, Gpu> gpus_;
+  std::vector<const Gpu*> in_order_;
   IdMap<InstanceId, Instance> instances_;
   IdMap<FlowId, std::vector<Instance*>> by_flow_;
   TaskRoom task_room_;
-  std::size_t tokens_in_use_ = 0;
+  Gpu* claimed_ = nullptr;  // where something is claimed
+  std::size_t tokens_in_use_ = 0, free_tokens_ = 0, starting_ahead_ = 0;
   std::uint64_t next_instance_ = 1;
 };
 

@@ -20,7 +20,7 @@ bool contains(const std::vector<GpuId>& gpus, GpuId gpu) {
 
 std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
   if (Instance* warm = warm_instance(pool, flow, expected, only)) {
-    const Gpu& gpu = pool.gpu(warm->gpu);
+    const Gpu& gpu = *warm->on;
     const Bytes memory = memory_to_run(gpu, *warm, expected);
     return Placement{.gpu = gpu.id, .instance = warm, .memory = memory, .evict = evictions(pool, gpu, memory, warm)};
   }
@@ -42,9 +42,9 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
   const auto key = [](const Instance* i) { return std::tuple(-i->reload, !i->returning(), i->last_used, i->id); };
   Instance* best = nullptr;
   for (Instance* instance : pool.of_flow(flow)) {
-    const Gpu& gpu = pool.gpu(instance->gpu);
+    const Gpu& gpu = *instance->on;
     if (only && gpu.id != only) continue;
-    if (!instance->spare() || instance->retiring || !pool.has_free_token(gpu)) continue;
+    if (!instance->spare() || instance->retiring || !gpu.has_free_token()) continue;
     if (!pool.has_room(gpu, flow, memory_to_run(gpu, *instance, expected))) continue;
     if (!pool.task_room().fits(instance->id)) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
@@ -55,30 +55,38 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
 const Gpu* Placer::roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
   const auto load = [](const Gpu* gpu) { return std::tuple(gpu->tokens_in_use, gpu->instances.size()); };
   const Gpu* best = nullptr;
-  for (const auto& [id, gpu] : pool.gpus()) {
-    if (only && id != only) continue;
-    if (!pool.has_free_token(gpu) || !pool.has_room(gpu, flow, InstancePool::counted_memory(gpu, expected))) continue;
-    if (best == nullptr || load(&gpu) < load(best)) best = &gpu;
+  for (const Gpu* gpu : pool.gpus()) {
+    if (only && gpu->id != only) continue;
+    if (!gpu->has_free_token() || !pool.has_room(*gpu, flow, InstancePool::counted_memory(*gpu, expected))) continue;
+    if (best == nullptr || load(gpu) < load(best)) best = gpu;
+  }
+  return best;
+}
+
+const Gpu* Placer::gpu_for_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const {
+  const auto load = [](const Gpu* gpu) {
+    return std::tuple(gpu->tokens_in_use + gpu->starting_ahead, gpu->instances.size());
+  };
+  const Gpu* best = nullptr;
+  for (const Gpu* gpu : pool.gpus()) {
+    const bool idles = gpu->has_free_token();
+    if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_token_idles && !idles)) continue;
+    if ((best != nullptr && load(best) <= load(gpu)) || contains(start.not_on, gpu->id)) continue;
+    const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
+    if (!pool.has_room(*gpu, start.flow, memory)) continue;
+    if (can_make_room(pool, *gpu, memory, yielding)) best = gpu;
   }
   return best;
 }
 
 std::optional<Placement> Placer::place_start(const InstancePool& pool, const StartAhead& start,
-                                             const MayEvict& may_evict) const {
-  const auto load = [](const Gpu& gpu) {
-    return std::tuple(gpu.tokens_in_use + gpu.starting_ahead, gpu.instances.size());
-  };
-  std::optional<Placement> best;
-  for (const auto& [id, gpu] : pool.gpus()) {
-    const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
-    const bool idles = pool.has_free_token(gpu);
-    if (contains(start.not_on, id)) continue;
-    if (!gpu.serves || gpu.starting_ahead >= start.at_once || !pool.has_room(gpu, start.flow, memory)) continue;
-    if ((start.only_where_a_token_idles && !idles) || (best && load(pool.gpu(best->gpu)) <= load(gpu))) continue;
-    auto evict = evictions_among(pool, gpu, memory, nullptr, [&](const Instance& i) { return idles || may_evict(i); });
-    if (evict) best = Placement{.gpu = id, .memory = memory, .evict = *std::move(evict)};
-  }
-  return best;
+                                             const Yielding& yielding) const {
+  const Gpu* gpu = gpu_for_start(pool, start, yielding);
+  if (gpu == nullptr) return std::nullopt;
+  const bool idles = gpu->has_free_token();
+  const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
+  auto evict = evictions_among(pool, *gpu, memory, nullptr, [&](const Instance& i) { return idles || yielding.may_go(i); });
+  return Placement{.gpu = gpu->id, .memory = memory, .evict = *std::move(evict)};
 }
 
 namespace {
@@ -102,8 +110,8 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
   Obstacle found = Obstacle::kItself;
   for (const Instance* instance : pool.of_flow(flow)) {
     if (!instance->spare() || instance->retiring) continue;
-    const Gpu& gpu = pool.gpu(instance->gpu);
-    const bool has_token = pool.has_free_token(gpu);
+    const Gpu& gpu = *instance->on;
+    const bool has_token = gpu.has_free_token();
     found =
         graver(found, has_token ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
   }
@@ -112,29 +120,25 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
 
 Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) const {
   Obstacle found = Obstacle::kItself;
-  for (const auto& [id, gpu] : pool.gpus()) {
-    if (!gpu.serves || gpu.starting_ahead >= start.at_once || contains(start.not_on, id)) continue;
-    if (start.only_where_a_token_idles && !pool.has_free_token(gpu)) continue;
-    const Bytes memory = InstancePool::counted_memory(gpu, start.expected);
-    found = graver(found, pool.has_room(gpu, start.flow, memory) ? Obstacle::kStarts : lack_of_room(pool, gpu, memory));
+  for (const Gpu* gpu : pool.gpus()) {
+    if (!gpu->serves || gpu->starting_ahead >= start.at_once || contains(start.not_on, gpu->id)) continue;
+    if (start.only_where_a_token_idles && !gpu->has_free_token()) continue;
+    const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
+    const bool has_room = pool.has_room(*gpu, start.flow, memory);
+    found = graver(found, has_room ? Obstacle::kStarts : lack_of_room(pool, *gpu, memory));
   }
   return found;
 }
 
 Placement Placer::place_claim(const InstancePool& pool, FlowId flow, Bytes expected) const {
-  std::optional<Placement> best;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->retiring || best) continue;
-    const Gpu& gpu = pool.gpu(instance->gpu);
-    best = Placement{.gpu = gpu.id, .memory = memory_to_run(gpu, *instance, expected)};
+    if (instance->retiring) continue;
+    return {.gpu = instance->gpu, .memory = memory_to_run(*instance->on, *instance, expected)};
   }
-  if (best) return *best;
-  for (const auto& [id, gpu] : pool.gpus()) {
-    const auto rank = [](const Gpu& of) { return std::pair(!of.serves, of.memory_in_use); };
-    if (best && rank(pool.gpu(best->gpu)) <= rank(gpu)) continue;
-    best = Placement{.gpu = id, .memory = InstancePool::counted_memory(gpu, expected)};
-  }
-  return *best;
+  const auto rank = [](const Gpu* of) { return std::pair(!of->serves, of->memory_in_use); };
+  const std::vector<const Gpu*>& all = pool.gpus();
+  const Gpu* best = *std::min_element(all.begin(), all.end(), [&](auto a, auto b) { return rank(a) < rank(b); });
+  return {.gpu = best->id, .memory = InstancePool::counted_memory(*best, expected)};
 }
 
 std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory,
@@ -144,10 +148,25 @@ std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& g
   return *std::move(evicted);
 }
 
+// Whether a new instance fits once enough of those that may go have gone, whichever these are.
+bool Placer::can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Yielding& yielding) {
+  std::size_t others = gpu.instances.size();
+  Bytes committed = gpu.memory_committed;
+  if (pool.fits(gpu, memory, others, committed)) return true;
+  const bool idles = gpu.has_free_token();
+  if (!idles && !yielding.may_go(gpu)) return false;
+  return std::any_of(gpu.instances.begin(), gpu.instances.end(), [&](const Instance* instance) {
+    if (!instance->spare() || !(idles || yielding.may_go(*instance))) return false;
+    committed -= instance->pinned;
+    return pool.fits(gpu, memory, --others, committed);
+  });
+}
+
 // Empty: it does not fit even without all that may go. For an instance that is there already (`keep`) only memory can be
 // short, for a new one also the count.
+template <typename MayEvict>
 std::optional<std::vector<InstanceId>> Placer::evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,
-                                                               const Instance* keep, const MayEvict& may_evict) const {
+                                                               const Instance* keep, MayEvict may_evict) const {
   std::size_t others = gpu.instances.size();
   Bytes committed = gpu.memory_committed;
   if (keep != nullptr) {
@@ -157,6 +176,7 @@ std::optional<std::vector<InstanceId>> Placer::evictions_among(const InstancePoo
   std::vector<InstanceId> evicted;
   if (pool.fits(gpu, memory, others, committed)) return evicted;
   std::vector<const Instance*> candidates;
+  candidates.reserve(gpu.instances.size());
   for (const Instance* instance : gpu.instances) {
     if (instance->spare() && instance != keep && may_evict(*instance)) candidates.push_back(instance);
   }

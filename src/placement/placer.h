@@ -16,7 +16,6 @@
 // Threads: not thread-safe. Determinism: ties break by id.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -33,6 +32,14 @@ struct Placement {
   std::vector<InstanceId> evict;  // before it starts
 };
 
+// Who goes where an instance starts ahead in a place that is not free, and no token idles.
+class Yielding {
+ public:
+  virtual ~Yielding() = default;
+  virtual bool may_go(const Gpu& gpu) const = 0;  // anybody there; asked first
+  virtual bool may_go(const Instance& instance) const = 0;
+};
+
 class Placer {
  public:
   explicit Placer(const EvictionPolicy& eviction) : eviction_(eviction) {}
@@ -42,8 +49,8 @@ class Placer {
   std::optional<Placement> place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
   bool can_place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
   // Where an instance of `flow` may start ahead, without a token: the least loaded GPU on which fewer than `at_once` do so,
-  // with room for its memory beside what runs and starts, and a place that is free or that an instance of `may_evict`
-  // leaves to it. Where a token is free, any spare instance may go for it: nothing else could use the token.
+  // with room for its memory beside what runs and starts, and a place that is free or that an instance leaves to it that
+  // may go. Where a token is free, any spare instance may go for it: nothing else could use the token.
   struct StartAhead {
     FlowId flow;
     Bytes expected{0};
@@ -51,9 +58,11 @@ class Placer {
     bool only_where_a_token_idles = false;
     std::vector<GpuId> not_on = {};  // whatever is free there
   };
-  using MayEvict = std::function<bool(const Instance&)>;
-  std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,
-                                       const MayEvict& may_evict) const;
+  // can_start is place_start() without the answer.
+  std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const;
+  bool can_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const {
+    return gpu_for_start(pool, start, yielding) != nullptr;
+  }
   // What keeps free instances of the flow from running, or an instance from starting ahead. REQUIRES: has_warm() is false;
   // place_start() is empty.
   Obstacle obstacle(const InstancePool& pool, FlowId flow, Bytes expected) const;
@@ -68,9 +77,12 @@ class Placer {
 
  private:
   const Gpu* roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
+  const Gpu* gpu_for_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const;
+  static bool can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Yielding& yielding);
   std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Instance* keep) const;
+  template <typename MayEvict>
   std::optional<std::vector<InstanceId>> evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,
-                                                         const Instance* keep, const MayEvict& may_evict) const;
+                                                         const Instance* keep, MayEvict may_evict) const;
 
   const EvictionPolicy& eviction_;
 };

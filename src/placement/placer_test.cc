@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace fairlead {
 namespace {
 
@@ -17,6 +19,18 @@ Instant at(std::int64_t second) {
 }
 
 // D = 2, four instances per GPU.
+class ThoseThatMayGo final : public Yielding {
+ public:
+  using Rule = std::function<bool(const Instance&)>;
+
+  explicit ThoseThatMayGo(const Rule& rule) : rule_(rule) {}
+  bool may_go(const Gpu&) const override { return true; }
+  bool may_go(const Instance& instance) const override { return rule_(instance); }
+
+ private:
+  const Rule& rule_;
+};
+
 class Placing : public ::testing::Test {
  protected:
   void add_gpu(GpuId gpu, Bytes memory = Bytes(0)) { pool_.add_gpu(gpu, memory, 2); }
@@ -50,9 +64,11 @@ class Placing : public ::testing::Test {
   // As many at once as there are places, and anything spare may go, unless said otherwise.
   std::optional<Placement> place_start(
       FlowId flow, Placer::StartAhead start = {.at_once = 4},
-      const Placer::MayEvict& may_evict = [](const Instance&) { return true; }) {
+      const ThoseThatMayGo::Rule& may_go = [](const Instance&) { return true; }) {
     start.flow = flow;
-    return placer_.place_start(pool_, start, may_evict);
+    const auto placement = placer_.place_start(pool_, start, ThoseThatMayGo(may_go));
+    EXPECT_EQ(placer_.can_start(pool_, start, ThoseThatMayGo(may_go)), placement.has_value());
+    return placement;
   }
 
   InstancePool pool_{4};
@@ -190,8 +206,8 @@ TEST(InstancePool, EveryGpuHasTokensOfItsOwn) {
   pool.add_gpu(kGpu2, Bytes(0), 2);
   pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
   pool.add(at(0), kA, kGpu2, Bytes(0), InvocationId(2));
-  EXPECT_FALSE(pool.has_free_token(pool.gpu(kGpu1)));
-  EXPECT_TRUE(pool.has_free_token(pool.gpu(kGpu2)));
+  EXPECT_FALSE(pool.gpu(kGpu1).has_free_token());
+  EXPECT_TRUE(pool.gpu(kGpu2).has_free_token());
   pool.set_serves(kGpu2, false);
   EXPECT_FALSE(pool.has_free_token());
   pool.set_tokens(kGpu1, 2);
@@ -281,8 +297,8 @@ TEST_F(Placing, AStartTakesThePlaceOnlyOfThoseThatMayGoUnlessATokenIdles) {
   const Instance& spared = idle(kA, kGpu1, at(2));
   busy(kA, kGpu1);
   busy(kA, kGpu1);
-  const Placer::MayEvict only_second = [&](const Instance& i) { return i.id == spared.id; };
-  const Placer::MayEvict nobody = [](const Instance&) { return false; };
+  const auto only_second = [&](const Instance& i) { return i.id == spared.id; };
+  const auto nobody = [](const Instance&) { return false; };
   EXPECT_THAT(place_start(kB, {.at_once = 4}, only_second)->evict, ElementsAre(spared.id));
   EXPECT_FALSE(place_start(kB, {.at_once = 4}, nobody));
   pool_.set_tokens(kGpu1, 3);

@@ -146,8 +146,7 @@ FlowView FlowTable::view(Slot slot, bool throttled) const {
           .service_estimate = flow.service.value_or(Duration(0)),
           .contends = flow.contending && !flow.borrowed,
           .passed = flow.passed,
-          .inter_arrival = flow.inter_arrival,
-          .last_arrival = flow.last_arrival};
+          .pace = flow.inter_arrival ? ArrivalPace{*flow.inter_arrival, *flow.last_arrival} : ArrivalPace{}};
 }
 
 InFlight FlowTable::take_in_flight(Slot slot, InvocationId invocation) {

@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/arrival_pace.h"
 #include "model/policy_options.h"
 #include "model/standing.h"
 
@@ -35,8 +36,7 @@ struct FlowView {
   bool contends =
       false;  // waits for others, in their turn: neither for a start of its own, nor ahead by more than the window
   Duration passed{0};  // virtual time that it gained without service, in all: others used tokens that it could not use
-  std::optional<Duration> inter_arrival = std::nullopt;  // mean; empty until the second arrival
-  std::optional<Instant> last_arrival = std::nullopt;
+  ArrivalPace pace = {};
 };
 
 // What a flow is entitled to.

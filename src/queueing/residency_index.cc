@@ -140,6 +140,7 @@ void ResidencyIndex::lose_patience(Slot slot, const FlowTable& flows) {
 
 std::optional<ResidencyIndex::Pick> ResidencyIndex::pick(Instant now, const FlowTable& flows,
                                                          const Placeable& placeable) {
+  if (waiting_.empty()) return std::nullopt;
   while (!settled_.empty() && settled_.top_key().time <= now) lose_patience(settled_.top(), flows);
   const std::vector<GpuId> free = placeable.free_gpus();
   std::optional<Candidate> best;

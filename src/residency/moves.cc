@@ -7,7 +7,6 @@
 namespace fairlead {
 namespace {
 
-constexpr Duration kNeverCalled = std::chrono::hours(1);  // as FlowDemand says of a flow that came once
 constexpr int kLater = 2;
 
 }  // namespace
@@ -43,19 +42,36 @@ Residency::Books Residency::Record::books() const {
           .on_the_link = moving ? moving_bytes : Bytes(0),
           .absent_runs = absent() && runs,
           .absent_idle = absent() && !runs,
-          .wanted = wanted};
+          .movable = movable() > Bytes(0),
+          .wanted = wanted,
+          .may_grow = runs && (starts || !reported)};
 }
 
+// Devices on which nothing has happened since nothing followed are left alone: nothing would follow now.
 void Residency::settle(Instant now, ResidencyDecisions& out) {
-  for (auto& [id, device] : devices_) {
-    if (device.reporting == 0 && device.requests.empty()) continue;
-    if (!device.requests.empty()) answer_requests(now, device, out);
-    if (options_.policy != MemoryPolicy::kNone) make_room_for_runs(now, device, out);
-    bring_back_runs(now, device, out);
-    if (options_.policy != MemoryPolicy::kNone) prefetch(now, device, out);
-    bring_back_wanted(now, device, out);
-    if (options_.policy != MemoryPolicy::kNone) anticipate(now, device, out);
+  settling_.swap(unsettled_);
+  const auto by_id = [](const Device* a, const Device* b) { return a->id < b->id; };
+  if (settling_.size() > 1) std::sort(settling_.begin(), settling_.end(), by_id);
+  for (Device* device : settling_) {
+    device->unsettled = false;
+    settle(now, *device, out);
   }
+  settling_.clear();
+}
+
+// What changes a record unsettles its device again, here too. So does what depends on the time, on other flows or on what is
+// decided elsewhere.
+void Residency::settle(Instant now, Device& device, ResidencyDecisions& out) {
+  if (device.reporting == 0 && device.requests.empty()) return;
+  if (!device.requests.empty()) answer_requests(now, device, out);
+  if (options_.policy != MemoryPolicy::kNone) make_room_for_runs(now, device, out);
+  bring_back_runs(now, device, out);
+  if (options_.policy != MemoryPolicy::kNone) prefetch(now, device, out);
+  bring_back_wanted(now, device, out);
+  if (options_.policy != MemoryPolicy::kNone) anticipate(now, device, out);
+  const bool is_short = device.memory > Bytes(0) && device.books.reserved > device.room() + device.books.outgoing;
+  const bool waits = !device.requests.empty() || !device.absent_runs.empty() || device.books.wanted > 0;
+  if (is_short || waits || device.some_called) unsettle(device);
 }
 
 // Memory of unknown size is never short by the books; instances say when it is.
@@ -63,7 +79,8 @@ void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisio
   if (device.memory == Bytes(0)) return;
   const Bytes short_of = device.books.reserved - device.room() - device.books.outgoing;
   if (short_of > Bytes(0)) {
-    swap_out(now, device, short_of, candidates(now, device, Displace::kAnyIdle, InstanceId()), out);
+    collect_candidates(now, device, Displace::kAnyIdle, InstanceId());
+    swap_out(now, device, short_of, out);
   }
 
   // What could not leave blocks a running invocation: its instance goes.
@@ -104,9 +121,10 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
 }
 
 // Of the idle instances of its flow here.
-bool Residency::is_latest(const Device& device, const Record& record) {
-  return std::none_of(device.records.begin(), device.records.end(), [&](const Record* other) {
-    return other->flow == record.flow && other->idle() &&
+bool Residency::is_latest(const Record& record) {
+  const std::vector<Record*>& others = record.function == nullptr ? record.device->records : record.function->records;
+  return std::none_of(others.begin(), others.end(), [&](const Record* other) {
+    return other->flow == record.flow && other->device == record.device && other->idle() &&
            std::pair(other->last_used, other->id) > std::pair(record.last_used, record.id);
   });
 }
@@ -117,13 +135,12 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
     Record* record;
     std::size_t queued;
   };
-  if (device.absent_idle.empty() || context_.queued() == 0) return;
+  if (!std::exchange(device.some_called, false)) return;
   std::vector<Ahead> ahead;
   for (Record* record : device.absent_idle) {
-    if (!may_return(device, *record)) continue;
-    const std::size_t queued = context_.queued(record->flow);
-    if (queued == 0 || context_.demand_of(now, record->flow).claim != Claim::kQueued) continue;
-    if (is_latest(device, *record)) ahead.push_back({record, queued});
+    const std::size_t queued = waiting(*record);
+    device.some_called |= record->function != nullptr && record->function->may_have_queued;
+    if (queued > 0 && may_return(device, *record) && is_latest(*record)) ahead.push_back({record, queued});
   }
   std::sort(ahead.begin(), ahead.end(), [](const Ahead& a, const Ahead& b) {
     return std::pair(b.queued, a.record->id) < std::pair(a.queued, b.record->id);
@@ -159,20 +176,9 @@ void Residency::anticipate(Instant now, Device& device, ResidencyDecisions& out)
   const Bytes moving = device.books.on_the_link + device.books.outgoing;
   if (device.absent_idle.empty() || device.anticipated_at == device.freed || moving > Bytes(0)) return;
   if (device.memory == Bytes(0) || !device.requests.empty()) return;
-  // Of what starts, and of what runs and has never reported, nobody knows how much room it will take.
-  const bool may_grow = std::any_of(device.records.begin(), device.records.end(), [](const Record* record) {
-    return record->runs && (record->starts || !record->reported);
-  });
-  if (may_grow) return;
+  if (device.books.may_grow > 0) return;
   device.anticipated_at = device.freed;
-  Record* next = nullptr;
-  Duration soonest = kNeverCalled;
-  for (Record* record : device.absent_idle) {
-    const Duration gap = context_.demand_of(now, record->flow).expected_gap;
-    if (gap >= soonest || !may_return(device, *record) || !is_latest(device, *record)) continue;
-    next = record;
-    soonest = gap;
-  }
+  Record* next = expected_soonest(now, device);
   if (next == nullptr) return;
   const Bytes over = device.books.reserved + next->use.away - device.room();
   if (over <= Bytes(0)) {
@@ -181,12 +187,33 @@ void Residency::anticipate(Instant now, Device& device, ResidencyDecisions& out)
     return;
   }
   if (options_.policy != MemoryPolicy::kPrefetchSwap) return;
-  std::vector<SwapCandidate> later = candidates(now, device, Displace::kAnyIdle, next->id);
-  std::erase_if(
-      later, [&](const SwapCandidate& c) { return c.claim == Claim::kQueued || c.expected_gap / kLater <= soonest; });
-  Bytes available{0};
-  for (const SwapCandidate& candidate : later) available += candidate.movable;
-  if (available >= over) swap_out(now, device, over, std::move(later), out);
+  const Duration soonest = expected_gap(now, *next);
+  const Bytes available = collect_candidates(now, device, Displace::kNotQueued, next->id, soonest);
+  if (available >= over) swap_out(now, device, over, out);
+}
+
+// How many invocations of its flow wait, and may run.
+std::size_t Residency::waiting(const Record& record) const {
+  if (record.function == nullptr || !record.function->may_have_queued) return 0;
+  const FlowDemand demand = context_.demand_of(record.flow);
+  record.function->may_have_queued = demand.queued > 0;
+  return demand.claim == Claim::kQueued ? demand.queued : 0;
+}
+
+Duration Residency::expected_gap(Instant now, const Record& record) const {
+  return record.function == nullptr ? ArrivalPace::kNeverCalled : record.function->pace.gap(now, waiting(record));
+}
+
+Residency::Record* Residency::expected_soonest(Instant now, const Device& device) const {
+  Record* next = nullptr;
+  Duration soonest = ArrivalPace::kNeverCalled;
+  for (Record* record : device.absent_idle) {
+    const Duration gap = expected_gap(now, *record);
+    if (gap >= soonest || !may_return(device, *record) || !is_latest(*record)) continue;
+    next = record;
+    soonest = gap;
+  }
+  return next;
 }
 
 // Into free room; else what `displace` allows leaves first, if that is enough. `promised`: room that earlier ones will take
@@ -200,11 +227,8 @@ bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Dis
   }
   const Bytes short_of = over - device.books.outgoing;
   if (short_of > Bytes(0)) {
-    Bytes available{0};
-    std::vector<SwapCandidate> leaving = candidates(now, device, displace, record.id);
-    for (const SwapCandidate& candidate : leaving) available += candidate.movable;
-    if (available < short_of) return false;
-    swap_out(now, device, short_of, std::move(leaving), out);
+    if (collect_candidates(now, device, displace, record.id) < short_of) return false;
+    swap_out(now, device, short_of, out);
   }
   promised += record.use.away;
   return false;
@@ -212,33 +236,38 @@ bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Dis
 
 // ---- who leaves
 
-std::vector<SwapCandidate> Residency::candidates(Instant now, const Device& device, Displace displace,
-                                                 InstanceId except) const {
-  std::vector<SwapCandidate> all;
-  if (options_.policy == MemoryPolicy::kNone || displace == Displace::kNobody) return all;
-  all.reserve(device.records.size());
-  for (const Record* record : device.records) {
-    const Bytes movable = record->movable();
-    if (record->id == except || movable == Bytes(0)) continue;
-    if (displace == Displace::kLeavingUnlessCameBack && record->came_back) continue;
-    const FlowDemand demand = context_.demand_of(now, record->flow);
-    if (displace != Displace::kAnyIdle && demand.claim != Claim::kLeaving) continue;
-    all.push_back({record->id, demand.claim, record->last_used, demand.expected_gap, movable});
+// How much of them could leave. `later_than`: only those that are expected kLater times as late.
+Bytes Residency::collect_candidates(Instant now, const Device& device, Displace displace, InstanceId except,
+                                    Duration later_than) {
+  candidates_.clear();
+  Bytes sum{0};
+  if (options_.policy == MemoryPolicy::kNone || displace == Displace::kNobody) return sum;
+  const Claim greatest = displace == Displace::kAnyIdle     ? Claim::kQueued
+                         : displace == Displace::kNotQueued ? Claim::kKept
+                                                            : Claim::kLeaving;
+  for (const Record* record : device.movable) {
+    if (record->id == except || (displace == Displace::kLeavingUnlessCameBack && record->came_back)) continue;
+    const Duration gap = expected_gap(now, *record);
+    if (gap / kLater <= later_than) continue;
+    const Claim claim = context_.demand_of(record->flow).claim;
+    if (claim > greatest) continue;
+    candidates_.push_back({record->id, claim, record->last_used, gap, record->movable()});
+    sum += candidates_.back().movable;
   }
-  return all;
+  return sum;
 }
 
-Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, std::vector<SwapCandidate> left,
-                          ResidencyDecisions& out, std::set<InstanceId>* chosen) {
+Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, ResidencyDecisions& out,
+                          std::set<InstanceId>* chosen) {
   Bytes leaving{0};
-  while (leaving < bytes && !left.empty()) {
-    const std::size_t victim = swap_->victim(left);
-    Record& record = records_.at(left[victim].instance);
-    const Bytes part = std::min(bytes - leaving, left[victim].movable);
+  while (leaving < bytes && !candidates_.empty()) {
+    const std::size_t victim = swap_->victim(candidates_);
+    Record& record = records_.at(candidates_[victim].instance);
+    const Bytes part = std::min(bytes - leaving, candidates_[victim].movable);
     start_move(now, device, record, MoveDirection::kOut, part, out);
     if (chosen != nullptr) chosen->insert(record.id);
     leaving += part;
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(victim));
+    candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(victim));
   }
   return leaving;
 }

@@ -37,26 +37,44 @@ void Residency::add_gpu(GpuId gpu, Bytes memory) {
 // ---- functions
 
 void Residency::add_function(FlowId flow, Bytes seed) {
-  functions_[flow] = Learnt{seed, Footprint(seed)};
+  functions_[flow] = Function{seed, Footprint(seed)};
 }
 
 void Residency::update_function(FlowId flow, Bytes seed) {
-  Learnt* learnt = functions_.find(flow);
-  if (learnt != nullptr && learnt->seed != seed) *learnt = Learnt{seed, Footprint(seed)};
+  Function* function = functions_.find(flow);
+  if (function == nullptr || function->seed == seed) return;
+  function->seed = seed;
+  function->footprint = Footprint(seed);
+  function->gave_way = 0;
 }
 
 void Residency::remove_function(FlowId flow) {
+  Function* function = functions_.find(flow);
+  if (function == nullptr) return;
+  for (Record* record : function->records) record->function = nullptr;
   functions_.erase(flow);
 }
 
+void Residency::called(FlowId flow, const ArrivalPace& pace) {
+  Function* function = functions_.find(flow);
+  if (function == nullptr) return;
+  function->pace = pace;
+  function->may_have_queued = true;
+  for (const Record* record : function->records) {
+    if (record->counted.absent_idle == 0) continue;
+    record->device->some_called = true;
+    unsettle(*record->device);
+  }
+}
+
 Bytes Residency::expected(FlowId flow) const {
-  const Learnt* learnt = functions_.find(flow);
-  return learnt == nullptr ? Bytes(0) : learnt->footprint.estimate();
+  const Function* function = functions_.find(flow);
+  return function == nullptr ? Bytes(0) : function->footprint.estimate();
 }
 
 // One invocation is over and its peak is known.
 void Residency::learn(Record& record) {
-  if (Learnt* learnt = functions_.find(record.flow)) learnt->footprint.sample(record.peak);
+  if (record.function != nullptr) record.function->footprint.sample(record.peak);
   record.sample_due = false;
   record.peak = Bytes(0);
 }
@@ -68,9 +86,11 @@ void Residency::add(Instant now, InstanceId id, FlowId flow, GpuId gpu, Bytes de
   Record& record = records_[id];
   record.id = id;
   record.flow = flow;
+  record.function = functions_.find(flow);
   record.device = &device;
   record.demand = demand;
   record.last_used = now;
+  if (record.function != nullptr) record.function->records.push_back(&record);
   enter(device.records, record);
   recount(record);
 }
@@ -102,7 +122,8 @@ void Residency::ready(InstanceId id) {
   Record* record = records_.find(id);
   if (record == nullptr) return;
   record->starts = false;
-  if (Learnt* learnt = functions_.find(record->flow)) learnt->gave_way = 0;
+  if (record->function != nullptr) record->function->gave_way = 0;
+  recount(*record);
 }
 
 // It ran nothing, so what it holds is no sample of what an invocation needs.
@@ -149,6 +170,7 @@ void Residency::erase(Record& record) {
   count_as(record, Books());
   if (record.reported) --device.reporting;
   leave(device.records, record);
+  if (record.function != nullptr) leave(record.function->records, record);
   records_.erase(id);
   std::erase_if(device.requests, [&](const RoomRequest& r) { return r.instance == id; });
   tell_requests(device, id, true);
@@ -170,7 +192,7 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
     learn(*record);
   } else if (record->runs) {
     record->demand = std::max(record->demand, use.needed());
-    if (Learnt* learnt = functions_.find(record->flow)) learnt->footprint.raise(use.needed());
+    if (record->function != nullptr) record->function->footprint.raise(use.needed());
   }
   recount(*record);
   return true;
@@ -242,6 +264,7 @@ bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Byt
                                        [&](const RoomRequest& r) { return r.instance == id && r.request == number; });
   if (is_repeated) return false;
   requests.push_back({id, number, bytes, now + options_.room_deadline, {}, false});
+  unsettle(*record->device);
   return true;
 }
 
@@ -262,6 +285,7 @@ bool Residency::device_used(GpuId gpu, Bytes used) {
   if (device.memory == Bytes(0) || moves) return false;
   const Bytes before = device.unreported.bytes();
   device.unreported.sample(used, device.books.occupied);
+  unsettle(device);
   const Bytes after = device.unreported.bytes();
   if (after < before) ++device.freed;
   return after != before;
@@ -289,8 +313,8 @@ std::vector<InstanceId> Residency::expire(Instant now) {
 
 std::optional<Instant> Residency::next_deadline() const {
   Instant next = deadlines_.empty() ? Instant::max() : deadlines_.begin()->first;
-  for (const auto& [id, device] : devices_) {
-    for (const RoomRequest& request : device.requests) next = std::min(next, request.deadline);
+  for (const Device* device : unsettled_) {  // so is each that has requests
+    for (const RoomRequest& request : device->requests) next = std::min(next, request.deadline);
   }
   return next == Instant::max() ? std::nullopt : std::optional(next);
 }
@@ -304,7 +328,9 @@ Residency::Books& Residency::Books::operator+=(const Books& other) {
   on_the_link += other.on_the_link;
   absent_runs += other.absent_runs;
   absent_idle += other.absent_idle;
+  movable += other.movable;
   wanted += other.wanted;
+  may_grow += other.may_grow;
   return *this;
 }
 
@@ -315,7 +341,9 @@ Residency::Books& Residency::Books::operator-=(const Books& other) {
   on_the_link -= other.on_the_link;
   absent_runs -= other.absent_runs;
   absent_idle -= other.absent_idle;
+  movable -= other.movable;
   wanted -= other.wanted;
+  may_grow -= other.may_grow;
   return *this;
 }
 
@@ -326,30 +354,39 @@ void Residency::recount(Record& record) {
 
 void Residency::count_as(Record& record, const Books& books) {
   Device& device = *record.device;
-  const auto list_of = [&device](const Books& counted) {
-    return counted.absent_runs > 0 ? &device.absent_runs : counted.absent_idle > 0 ? &device.absent_idle : nullptr;
-  };
-  std::vector<Record*>*const from = list_of(record.counted), *const to = list_of(books);
-  device.books -= record.counted;
+  const Books before = std::exchange(record.counted, books);
+  device.books -= before;
   device.books += books;
-  record.counted = books;
-  if (from == to) return;
-  if (from != nullptr) leave(*from, record);
-  if (to != nullptr) enter(*to, record);
+  unsettle(device);
+  const auto keep = [&record](std::vector<Record*>& list, int was_there, int is_there) {
+    if (was_there < is_there) enter(list, record);
+    if (was_there > is_there) leave(list, record);
+  };
+  keep(device.absent_runs, before.absent_runs, books.absent_runs);
+  keep(device.absent_idle, before.absent_idle, books.absent_idle);
+  keep(device.movable, before.movable, books.movable);
+  device.some_called |= books.absent_idle > 0 && record.function != nullptr && record.function->may_have_queued;
+}
+
+void Residency::unsettle(Device& device) {
+  if (std::exchange(device.unsettled, true)) return;
+  unsettled_.push_back(&device);
 }
 
 void Residency::check_books() const {
   for (const auto& [gpu, device] : devices_) {
     Books sum;
-    std::vector<const Record*> absent_runs, absent_idle;
+    std::vector<const Record*> absent_runs, absent_idle, movable;
     for (const Record* record : device.records) {
       sum += record->books();
       if (record->absent()) (record->runs ? absent_runs : absent_idle).push_back(record);
+      if (record->movable() > Bytes(0)) movable.push_back(record);
     }
     FL_CHECK(sum == device.books, "GPU {}: occupied {} reserved {} outgoing {}", gpu.value(),
              device.books.occupied.count(), device.books.reserved.count(), device.books.outgoing.count());
     for (const auto& [listed, found] :
-         {std::pair(&device.absent_runs, &absent_runs), std::pair(&device.absent_idle, &absent_idle)}) {
+         {std::pair(&device.absent_runs, &absent_runs), std::pair(&device.absent_idle, &absent_idle),
+          std::pair(&device.movable, &movable)}) {
       FL_CHECK(std::equal(found->begin(), found->end(), listed->begin(), listed->end()), "GPU {}", gpu.value());
     }
   }

@@ -43,6 +43,7 @@
 #include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
+#include "model/arrival_pace.h"
 #include "residency/footprint.h"
 #include "residency/link_speed.h"
 #include "residency/memory_use.h"
@@ -86,14 +87,12 @@ using ResidencyDecisions = std::vector<ResidencyDecision>;
 // ---- what it asks of the layers beside it
 struct FlowDemand {
   Claim claim = Claim::kLeaving;
-  Duration expected_gap{0};  // as SwapCandidate
+  std::size_t queued = 0;
 };
 class ResidencyContext {
  public:
   virtual ~ResidencyContext() = default;
-  virtual FlowDemand demand_of(Instant now, FlowId flow) const = 0;
-  virtual std::size_t queued(FlowId flow) const = 0;
-  virtual std::size_t queued() const = 0;  // over all flows
+  virtual FlowDemand demand_of(FlowId flow) const = 0;
   // One of `idle`, which is not empty: the instance that is missed least.
   virtual InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const = 0;
 };
@@ -119,6 +118,9 @@ class Residency {
   void add_function(FlowId flow, Bytes seed);
   void update_function(FlowId flow, Bytes seed);  // what was learnt stays unless the seed changed
   void remove_function(FlowId flow);
+
+  // One more invocation of the function is queued, which is called at this pace.
+  void called(FlowId flow, const ArrivalPace& pace);
 
   // Device memory the next invocation of the function is expected to need; 0: not known.
   Bytes expected(FlowId flow) const;
@@ -167,16 +169,20 @@ class Residency {
     Bytes on_the_link{0};  // moves either way
     int absent_runs = 0;   // records that run, whose memory must return or is waited for, and that do not move
     int absent_idle = 0;   // the same of those that do not run
+    int movable = 0;       // records of which something could leave if it were asked now
     int wanted = 0;        // records with `wanted`
+    int may_grow = 0;      // records that run, of which nobody knows how much room they will take
 
     Books& operator+=(const Books& other);
     Books& operator-=(const Books& other);
     bool operator==(const Books&) const = default;
   };
   struct Device;
+  struct Function;
   struct Record {
     InstanceId id;
     FlowId flow;
+    Function* function = nullptr;  // null: it is not there any more
     Device* device = nullptr;
     Books counted;    // as the device's books have it; recount() after every change
     Bytes demand{0};  // reserved while it runs; all that is known while it never reports
@@ -231,8 +237,10 @@ class Residency {
     Unreported unreported;
     LinkSpeed link;
     std::vector<Record*> records;                   // ordered by id, like every list of records
-    std::vector<Record*> absent_runs, absent_idle;  // of them, disjoint: those that the books count so
+    std::vector<Record*> absent_runs, absent_idle, movable;  // of them, those that the books count so
     Books books;
+    bool unsettled = false;    // something may follow from what it is like: it is in unsettled_
+    bool some_called = false;  // one of absent_idle may have work that waits
     std::vector<RoomRequest> requests;  // oldest first
     std::size_t reporting = 0;          // records that have reported
     std::uint64_t freed = 1;            // counts up whenever memory may have come free
@@ -240,20 +248,25 @@ class Residency {
 
     Bytes room() const { return memory - unreported.bytes(); }  // for what is reported
   };
-  struct Learnt {
+  struct Function {
     Bytes seed{0};
     Footprint footprint{Bytes(0)};
-    int gave_way = 0;  // starts of it, since one was ready
+    int gave_way = 0;              // starts of it, since one was ready
+    ArrivalPace pace;              // as told last
+    bool may_have_queued = false;  // false: nothing is queued
+    std::vector<Record*> records;  // of all devices, unordered
   };
-  // Whose memory may leave for another's: that of idle instances, or only of those whose flows are throttled or inactive.
-  enum class Displace { kAnyIdle, kLeaving, kLeavingUnlessCameBack, kNobody };
+  // Whose memory may leave for another's: that of idle instances, or only of those whose flows have no work that may run, or
+  // are throttled or inactive.
+  enum class Displace { kAnyIdle, kNotQueued, kLeaving, kLeavingUnlessCameBack, kNobody };
 
   // ---- residency.cc
   static void enter(std::vector<Record*>& list, Record& record);
   static void leave(std::vector<Record*>& list, const Record& record);
   void erase(Record& record);
-  static void recount(Record& record);
-  static void count_as(Record& record, const Books& books);
+  void recount(Record& record);
+  void count_as(Record& record, const Books& books);
+  void unsettle(Device& device);
   void begin_stop(Instant now, Record& record);
   void learn(Record& record);
   void set_deadline(Record& record, Instant at);
@@ -262,6 +275,7 @@ class Residency {
   void tell_requests(Device& device, InstanceId instance, bool freed);
 
   // ---- moves.cc
+  void settle(Instant now, Device& device, ResidencyDecisions& out);
   void make_room_for_runs(Instant now, Device& device, ResidencyDecisions& out);
   void bring_back_runs(Instant now, Device& device, ResidencyDecisions& out);
   void prefetch(Instant now, Device& device, ResidencyDecisions& out);
@@ -269,11 +283,15 @@ class Residency {
   void anticipate(Instant now, Device& device, ResidencyDecisions& out);
   bool bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
                        ResidencyDecisions& out);
-  static bool is_latest(const Device& device, const Record& record);
+  static bool is_latest(const Record& record);
+  Record* expected_soonest(Instant now, const Device& device) const;
+  std::size_t waiting(const Record& record) const;
+  Duration expected_gap(Instant now, const Record& record) const;
   bool may_return(const Device& device, const Record& record) const;
-  std::vector<SwapCandidate> candidates(Instant now, const Device& device, Displace displace, InstanceId except) const;
-  Bytes swap_out(Instant now, Device& device, Bytes bytes, std::vector<SwapCandidate> candidates,
-                 ResidencyDecisions& out, std::set<InstanceId>* chosen = nullptr);
+  Bytes collect_candidates(Instant now, const Device& device, Displace displace, InstanceId except,
+                           Duration later_than = Duration(-1));
+  Bytes swap_out(Instant now, Device& device, Bytes bytes, ResidencyDecisions& out,
+                 std::set<InstanceId>* chosen = nullptr);
   Bytes stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
                   std::set<InstanceId>* chosen = nullptr);
   void start_move(Instant now, Device& device, Record& record, MoveDirection direction, Bytes bytes,
@@ -286,7 +304,7 @@ class Residency {
   void plan(Instant now, Device& device, const Record& asker, RoomRequest& request, ResidencyDecisions& out);
   void answer(const RoomRequest& request, Device& device, bool granted, ResidencyDecisions& out);
   static bool others_are_in_the_way(const Device& device, const Record& asker, const RoomRequest& request);
-  static void wait_for_runs(Record& asker, RoomRequest& request, ResidencyDecisions& out);
+  void wait_for_runs(Record& asker, RoomRequest& request, ResidencyDecisions& out);
   void end_standstill(Instant now, Device& device, ResidencyDecisions& out);
   void give_way(Instant now, Record& record, Bytes asked, ResidencyDecisions& out);
 
@@ -295,8 +313,10 @@ class Residency {
   const ResidencyContext& context_;
   std::map<GpuId, Device> devices_;
   IdMap<InstanceId, Record> records_;  // of all devices
-  IdMap<FlowId, Learnt> functions_;
+  IdMap<FlowId, Function> functions_;
   std::set<std::pair<Instant, InstanceId>> deadlines_;  // of moves and stops
+  std::vector<Device*> unsettled_, settling_;           // unordered; scratch of settle()
+  std::vector<SwapCandidate> candidates_;               // as collected last; swap_out() chooses among them
   MemoryCounters counters_;
 };
 

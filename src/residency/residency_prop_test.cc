@@ -19,11 +19,7 @@ constexpr std::uint64_t kFlows = 4, kGpus = 2, kInstances = 12;
 class RandomDemand final : public ResidencyContext {
  public:
   explicit RandomDemand(Rng& rng) : rng_(rng) {}
-  FlowDemand demand_of(Instant, FlowId) const override {
-    return {.claim = static_cast<Claim>(rng_.below(3)), .expected_gap = 1s};
-  }
-  std::size_t queued(FlowId) const override { return rng_.below(4); }
-  std::size_t queued() const override { return 1; }
+  FlowDemand demand_of(FlowId) const override { return {static_cast<Claim>(rng_.below(3)), rng_.below(4)}; }
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override {
     return idle[rng_.below(idle.size())];
   }

@@ -78,8 +78,8 @@ void Residency::plan(Instant now, Device& device, const Record& asker, RoomReque
     request.awaited.insert(record->id);
   }
   if (found < request.bytes) {
-    found += swap_out(now, device, request.bytes - found, candidates(now, device, Displace::kAnyIdle, asker.id), out,
-                      &request.awaited);
+    collect_candidates(now, device, Displace::kAnyIdle, asker.id);
+    found += swap_out(now, device, request.bytes - found, out, &request.awaited);
   }
   if (found < request.bytes && asker.runs) {
     stop_idle(now, device, request.bytes - found, asker.id, out, &request.awaited);
@@ -139,9 +139,9 @@ void Residency::end_standstill(Instant now, Device& device, ResidencyDecisions& 
 
 // Its next start is let in only where what it asked for fits as well.
 void Residency::give_way(Instant now, Record& record, Bytes asked, ResidencyDecisions& out) {
-  if (Learnt* learnt = functions_.find(record.flow)) {
-    const bool tries_again = ++learnt->gave_way < kMostGiveWays;
-    learnt->footprint.raise(tries_again ? record.use.needed_with(asked) : record.device->memory);
+  if (Function* function = record.function) {
+    const bool tries_again = ++function->gave_way < kMostGiveWays;
+    function->footprint.raise(tries_again ? record.use.needed_with(asked) : record.device->memory);
   }
   ++counters_.starts_gave_way;
   begin_stop(now, record);
@@ -160,8 +160,7 @@ void Residency::answer(const RoomRequest& request, Device& device, bool granted,
   recount(asker);
   // Refused beside others; next time it is admitted only where it fits.
   const bool fits_alone = device.memory == Bytes(0) || wanted <= device.memory;
-  Learnt* learnt = functions_.find(asker.flow);
-  if (!granted && fits_alone && learnt != nullptr) learnt->footprint.sample(wanted);
+  if (!granted && fits_alone && asker.function != nullptr) asker.function->footprint.sample(wanted);
   out.push_back(RoomAnswer{request.instance, *request.request, granted});
 }
 
