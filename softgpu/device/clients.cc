@@ -121,7 +121,7 @@ std::string Clients::damage() const {
       return path_ + ": a row of the client table is damaged";
     }
   }
-  return "";
+  return shares_.damage();
 }
 
 ClientRow& Clients::row(Owner owner) const {

@@ -117,7 +117,8 @@ TEST_P(DamagedState, RandomBytesAreRefusedWithAdvice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, DamagedState, ::testing::Values("machine", "clients", "device0.control", "mps"));
+INSTANTIATE_TEST_SUITE_P(Files, DamagedState,
+                         ::testing::Values("machine", "clients", "shares", "device0.control", "mps"));
 
 // The words behind an intact head change all the time, so their damage cannot be seen; it must not do any.
 TEST(DamagedWords, AreNotTrusted) {

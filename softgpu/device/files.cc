@@ -96,13 +96,13 @@ Result<std::string> write_temporary(const std::string& path, std::string_view co
   return failure(error);
 }
 
-// Maps `bytes` of `path`; an error when the file is not exactly that large.
+// Maps `bytes` of `path`; an error when the file has fewer. What somebody added behind them is nobody's.
 Result<void*> map_file(const std::string& path, std::size_t bytes) {
   const auto opened = open_checked(path, O_RDWR, Writers::kGroup);
   if (!opened) return failure(opened.error());
   const int file = *opened;
   struct stat info = {};
-  if (::fstat(file, &info) != 0 || static_cast<std::size_t>(info.st_size) != bytes) {
+  if (::fstat(file, &info) != 0 || static_cast<std::size_t>(info.st_size) < bytes) {
     ::close(file);
     return failure(path + " has " + std::to_string(info.st_size) + " bytes: expected " + std::to_string(bytes) +
                    "; run `softgpu reset`");
@@ -194,6 +194,17 @@ Status make_table(const std::string& path, std::uint64_t magic, std::size_t byte
   if (!file) return failure(file.error());
   ::close(*file);
   return {};
+}
+
+std::string damage_of_table(const std::string& path, std::uint64_t magic, std::size_t bytes) {
+  const auto file = open_checked(path, O_RDONLY, Writers::kGroup);
+  if (!file) return file.error();
+  std::uint64_t head = 0;
+  struct stat info = {};
+  const bool intact = ::fstat(*file, &info) == 0 && static_cast<std::size_t>(info.st_size) >= bytes &&
+                      ::pread(*file, &head, sizeof head, 0) == sizeof head && head == magic;
+  ::close(*file);
+  return intact ? "" : path + ": its head is damaged, or it was cut short";
 }
 
 Result<void*> map_table(const std::string& path, std::string_view header, std::size_t bytes) {

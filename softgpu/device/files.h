@@ -58,6 +58,9 @@ Result<int> open_file(const std::string& path);
 // Creates a table as map_table() does, without mapping it.
 Status make_table(const std::string& path, std::uint64_t magic, std::size_t bytes);
 
+// Why a table that is not mapped cannot be used; empty when it can.
+std::string damage_of_table(const std::string& path, std::uint64_t magic, std::size_t bytes);
+
 // Maps a table of `bytes` bytes that begins with `header`, creating it when absent, behind the header all zero; shared,
 // for as long as the process lives. Error: the file is of another version or damaged; says what to do.
 Result<void*> map_table(const std::string& path, std::string_view header, std::size_t bytes);

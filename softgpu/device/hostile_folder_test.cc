@@ -16,6 +16,7 @@
 
 #include "softgpu/device/device_testing.h"
 #include "softgpu/device/files.h"
+#include "softgpu/device/shared_events.h"
 
 namespace softgpu {
 namespace {
@@ -118,6 +119,14 @@ TEST_P(HostileFile, FifoSocketAndFolderAreRefusedAtOnce) {
   ::close(socket);
 }
 
+// Whoever may write a file may also make it longer.
+TEST_P(HostileFile, WhatIsAddedAtTheEndHarmsNobody) {
+  if (GetParam() == std::string("machine")) GTEST_SKIP() << "a text, and its owner's alone";
+  fs::rename(home_.path() + "/intact", path_);
+  fs::resize_file(path_, fs::file_size(path_) + (std::uintmax_t{1} << 40));
+  EXPECT_EQ(open_everything_elsewhere(), "");
+}
+
 TEST_P(HostileFile, OfAnotherUserIsNotUsedByRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   fs::rename(home_.path() + "/intact", path_);
@@ -158,6 +167,35 @@ TEST(HostileFolder, CountsChangedBehindAReaderLeadNowhere) {
     right = right && view->use().total == 0 && view->total_bytes() == total && !view->damage().empty();
     return right && client.device->find_pages(client.self, 0, std::uint64_t{1} << 50).empty();
   }));
+}
+
+// What stops programs that start now is damage to those that watch, whichever table it is in.
+TEST(HostileFolder, EveryTablesHeadIsWatched) {
+  for (const char* table : {"clients", "shares", "device0.control"}) {
+    const TemporaryHome home(kSmall);
+    EXPECT_TRUE(elsewhere([&] {
+      const testing::Observer observer;
+      if (!observer.view->damage().empty()) return false;
+      const int file = ::open((home.path() + "/" + table).c_str(), O_RDWR | O_CLOEXEC);
+      const std::uint64_t other = 1;
+      const bool written = ::pwrite(file, &other, sizeof other, 0) == sizeof other;
+      ::close(file);
+      return written && !open_everything_elsewhere().empty() && !observer.view->damage().empty();
+    })) << table;
+  }
+}
+
+TEST(HostileFolder, DamageOfTheEventsIsSeenWithoutAMapping) {
+  const TemporaryHome home(kSmall);
+  ASSERT_EQ(open_everything_elsewhere(), "");
+  const Machine machine = open_machine().value();
+  EXPECT_EQ(SharedEvents::damage(machine), "");
+  const std::string events = home.path() + "/events";
+  fs::resize_file(events, fs::file_size(events) - 1);
+  EXPECT_THAT(SharedEvents::damage(machine), HasSubstr("cut short"));
+  fs::resize_file(events, 0);
+  fs::resize_file(events, 1 << 20);
+  EXPECT_THAT(SharedEvents::damage(machine), HasSubstr("damaged"));
 }
 
 TEST(HostileFolder, ImpossibleWordsAreDamage) {

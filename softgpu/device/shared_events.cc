@@ -51,6 +51,10 @@ Status SharedEvents::make(const Machine& machine) {
   return make_table(machine.path("events"), kMagic, sizeof(Table));
 }
 
+std::string SharedEvents::damage(const Machine& machine) {
+  return damage_of_table(machine.path("events"), kMagic, sizeof(Table));
+}
+
 Result<SharedEvents> SharedEvents::open(const Machine& machine, const Clients& clients, Owner self) {
   const auto mapping = map_table(machine.path("events"), kMagic, sizeof(Table));
   if (!mapping) return failure(mapping.error());

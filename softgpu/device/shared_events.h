@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "softgpu/device/clients.h"
 #include "softgpu/device/stop_check.h"
@@ -34,6 +35,8 @@ class SharedEvents {
 
   // Makes the table of `machine` where it is absent, for processes that may not: members of a shared folder's group.
   static Status make(const Machine& machine);
+  // Why nobody can open the table of `machine`; empty when all can.
+  static std::string damage(const Machine& machine);
   // Opens the table of `machine`, creating it when absent. `clients` outlives it.
   static Result<SharedEvents> open(const Machine& machine, const Clients& clients, Owner self);
 

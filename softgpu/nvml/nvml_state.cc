@@ -7,6 +7,7 @@
 #include <ctime>
 #include <mutex>
 
+#include "softgpu/device/shared_events.h"
 #include "softgpu/device/state_folder.h"
 
 namespace softgpu {
@@ -33,9 +34,15 @@ bool contains(const Items& items, Handle handle) {
 
 namespace {
 
+// Of all that a program's start reads: else each fails, and whoever asks here is told that the device is well.
+std::string damage_of(const Machine& machine, const DeviceView& view) {
+  const std::string damage = view.damage();
+  return damage.empty() ? SharedEvents::damage(machine) : damage;
+}
+
 // The damage is told once for each device: monitors ask several times a second.
-bool is_damaged(nvmlDevice_t device) {
-  const std::string damage = device->view->damage();
+bool is_damaged(const Machine& machine, nvmlDevice_t device) {
+  const std::string damage = damage_of(machine, *device->view);
   if (damage.empty()) return false;
   if (!device->damage_told.exchange(true)) {
     std::fprintf(stderr, "softgpu: the shared state is damaged: %s; end its processes and run `softgpu reset`\n",
@@ -75,7 +82,7 @@ Result<NvmlState*> NvmlState::open_once() {
     auto device = std::make_unique<nvmlDevice_st>();
     device->gpu = device.get();
     device->view = std::move(*view);
-    if (const std::string damage = device->view->damage(); !damage.empty()) {
+    if (const std::string damage = damage_of(state->machine_, *device->view); !damage.empty()) {
       return failure(damage + "; run `softgpu reset`");
     }
     state->gpus_.push_back(std::move(device));
@@ -162,7 +169,7 @@ nvmlReturn_t check_device(nvmlDevice_t device) {
   NvmlState* state = NvmlState::get();
   if (state == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (!state->knows(device)) return NVML_ERROR_INVALID_ARGUMENT;
-  if (is_damaged(device) || device->view->faults().lost()) return NVML_ERROR_GPU_IS_LOST;
+  if (is_damaged(state->machine(), device) || device->view->faults().lost()) return NVML_ERROR_GPU_IS_LOST;
   if (!device->is_mig()) return NVML_SUCCESS;
   std::optional<GpuSettings> settings;
   SOFTGPU_NVML_TRY(settings_of(device, settings));

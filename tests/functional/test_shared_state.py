@@ -9,7 +9,7 @@ import pytest
 
 from conftest import MISBEHAVE, eventually
 
-TABLES = ["clients", "device0.control"]
+TABLES = ["clients", "shares", "events", "device0.control"]
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="functions of an ordinary user's node are that user's processes")
 
@@ -30,12 +30,13 @@ def test_no_name_in_it_is_a_functions_to_change(start_node):
     assert all(path.lstat().st_uid == 0 and stat.S_ISREG(path.lstat().st_mode) for path in (node.home / "gpu").iterdir())
 
 
-def test_damage_is_said_and_gone_with_a_restart(start_node):
+@pytest.mark.parametrize("table", TABLES)
+def test_damage_is_said_and_gone_with_a_restart(start_node, table):
     node = start_node()
     node.deploy("vandal", MISBEHAVE)
     node.deploy("victim", MISBEHAVE)
     assert result(node, "victim", {"do": "allocate", "bytes": 1 << 20}) == {"code": 0}
-    result(node, "vandal", {"do": "scribble", "files": TABLES})
+    result(node, "vandal", {"do": "scribble", "files": [table]})
     said = eventually(lambda: (lambda answer: answer if answer[0] == 503 else None)(node.call("GET", "/healthz")))
     assert b"GPU 1: " in said[2]
     assert "the shared state is damaged" in node.log_path.read_text()
@@ -44,6 +45,15 @@ def test_damage_is_said_and_gone_with_a_restart(start_node):
     assert "made anew" in again.log_path.read_text()
     assert again.call("GET", "/healthz")[0] == 200
     assert result(again, "victim", {"do": "allocate", "bytes": 1 << 20}) == {"code": 0}
+
+
+def test_longer_files_keep_nobody_from_starting(start_node):
+    node = start_node()
+    node.deploy("vandal", MISBEHAVE)
+    node.deploy("victim", MISBEHAVE)
+    result(node, "vandal", {"do": "lengthen"})
+    assert result(node, "victim", {"do": "allocate", "bytes": 1 << 20}) == {"code": 0}
+    assert node.call("GET", "/healthz")[0] == 200
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])

@@ -87,6 +87,15 @@ Result<Shares> Shares::open(const Machine& machine) {
   return Shares(table, *query, locks);
 }
 
+std::string Shares::damage() const {
+  bool possible = table_->magic == kMagic && table_->next.load() < kMaxShares;
+  for (const Table::Row& row : table_->rows) {
+    possible &= row.generation.load(std::memory_order_relaxed) <= ShareName::kGenerationMask &&
+                row.kind.load(std::memory_order_relaxed) <= static_cast<std::uint32_t>(ShareContent::Kind::kPool);
+  }
+  return possible ? "" : path_ + ": the table of shared allocations is damaged";
+}
+
 Result<Share> Shares::create(const ShareContent& content) const {
   const PrivateDescriptors::NoFork no_fork;
   const auto descriptor = open_file(path_);

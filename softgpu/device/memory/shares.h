@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "softgpu/device/machine.h"
 #include "softgpu/device/owner.h"
@@ -79,6 +80,9 @@ class Shares {
  public:
   // Opens the share table of `machine`, creating it when absent.
   static Result<Shares> open(const Machine& machine);
+
+  // Why the table cannot be right, empty when it can. Rows that are possible and wrong are not seen.
+  std::string damage() const;
 
   // A new share, held. Error: the machine has kMaxShares, or the process too many descriptors. Thread-safe.
   Result<Share> create(const ShareContent& content) const;
