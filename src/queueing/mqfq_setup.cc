@@ -82,6 +82,21 @@ std::optional<QueuePolicy::Choice> MqfqSetup::choose(Instant now, const Placeabl
 
 void MqfqSetup::on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) {
   MqfqSticky::on_completion(now, flow, invocation, service);
+  note_end(now, flow);
+}
+
+void MqfqSetup::on_requeue(Instant now, FlowId flow, InvocationId invocation) {
+  MqfqSticky::on_requeue(now, flow, invocation);
+  note_end(now, flow);
+}
+
+void MqfqSetup::on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) {
+  MqfqSticky::on_failed_start(now, flow, invocation, held);
+  note_end(now, flow);
+}
+
+// However an invocation ends, the index waits for its flow no longer than the flow's own load takes.
+void MqfqSetup::note_end(Instant now, FlowId flow) {
   const Slot slot = flows_.slot_of(flow);
   residency_.on_end(now, flows_[slot], slot);
 }

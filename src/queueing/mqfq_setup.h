@@ -31,6 +31,8 @@ class MqfqSetup final : public MqfqSticky {
   void remove_flow(FlowId flow) override;
   std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
   void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
+  void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
+  void on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) override;
   std::optional<Instant> next_chance() const override;
 
  protected:
@@ -46,6 +48,7 @@ class MqfqSetup final : public MqfqSticky {
 
  private:
   static Preference preference(const Flow& flow, Duration setup);
+  void note_end(Instant now, FlowId flow);
   void look_at_indexed(const Placeable& placeable);
   Obstacle look_at_unpicked(const Placeable& placeable, Slot slot);
 

@@ -57,7 +57,8 @@ class ResidencyIndex {
   // The flow waits and may run, or changed while it does; it does not. REQUIRES of enter(): has_places.
   void enter(const Flow& flow, Slot slot);
   void leave(Slot slot);
-  // One of its invocations begins; one is over. Its data is not idle yet for as long again as loading it would take.
+  // One of its invocations begins; one is over, or was given back. Its data is not idle yet for as long again as loading it
+  // would take.
   void on_begin(const Flow& flow, Slot slot) { expect(flow, slot, Instant::max()); }
   void on_end(Instant now, const Flow& flow, Slot slot);
 

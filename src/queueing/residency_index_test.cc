@@ -155,6 +155,56 @@ TEST_F(MqfqSetupOnGpus, ALoadWaitsUntilWhoIsThereWasServedForFourLoads) {
   EXPECT_LE(served, 5);
 }
 
+// A has its data on the GPU and nothing to run any more, B runs there and was served for more than loading C is worth.
+class AFlowThatDidNotRun : public MqfqSetupOnGpus {
+ protected:
+  void SetUp() override {
+    node_.put(kA, kGpu1);
+    node_.put(kB, kGpu1);
+    use(node_, {kA, kB, kC});
+    begun_ = begin(kA);
+    policy_.on_completion(Instant(5s), kB, begin(kB), 5s);
+    node_.end(kB, kGpu1);
+    arrive(kB, 5s);
+  }
+  InvocationId begin(FlowId flow, Duration at = 0s) {
+    if (at == 0s) arrive(flow);
+    const auto choice = next(at);
+    EXPECT_EQ(choice->flow, flow);
+    node_.run(flow, kGpu1);
+    return choice->invocation;
+  }
+  // REQUIRES: A's invocation is over.
+  void expect_c_loads_in_its_place() {
+    node_.end(kA, kGpu1);
+    begin(kB, 6s);
+    arrive(kC, 6s);
+    const auto choice = next(6s);
+    ASSERT_TRUE(choice) << "A is waited for";
+    EXPECT_EQ(choice->flow, kC);
+  }
+
+  Node node_{1, 3, 2};
+  InvocationId begun_;
+};
+
+TEST_F(AFlowThatDidNotRun, IsWaitedForWhileItRuns) {
+  begin(kB, 6s);
+  arrive(kC, 6s);
+  EXPECT_FALSE(next(6s));
+}
+
+TEST_F(AFlowThatDidNotRun, IsNotWaitedForAfterItsInvocationWasGivenBackAndCancelled) {
+  policy_.on_requeue(Instant(5s), kA, begun_);
+  ASSERT_TRUE(policy_.cancel(Instant(5s), kA, begun_));
+  expect_c_loads_in_its_place();
+}
+
+TEST_F(AFlowThatDidNotRun, IsNotWaitedForAfterItsStartFailed) {
+  policy_.on_failed_start(Instant(5s), kA, begun_, 1ms);
+  expect_c_loads_in_its_place();
+}
+
 TEST_F(MqfqSetupOnGpus, AnIdleGpuLoadsAtOnce) {
   Node node(1, 2, 1);
   node.put(kA, kGpu1);
