@@ -184,6 +184,12 @@ TEST_F(ServeCommand, SharingIsOneOfItsModes) {
   EXPECT_THAT(serve({"--sharing", "vgpu"}).err, AllOf(HasSubstr("--sharing"), HasSubstr("mps"), HasSubstr("mig")));
 }
 
+TEST_F(ServeCommand, ALibraryThatCannotBeLoadedIsTheCommandLinesFault) {
+  const Outcome outcome = serve({"--cublas", "/nonexistent"});
+  EXPECT_EQ(outcome.status, kUsage);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--cublas"), HasSubstr("/nonexistent")));
+}
+
 class ConfigFile {
  public:
   explicit ConfigFile(const std::string& text) : path_(testing::TempDir() + "fairlead-config.toml") {

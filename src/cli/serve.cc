@@ -1,4 +1,5 @@
 #include <charconv>
+#include <csignal>
 #include <filesystem>
 
 #include "cli/commands.h"
@@ -250,12 +251,19 @@ Status check_cublas(ServeOptions& options) {
   std::error_code ignored;
   options.cublas = std::filesystem::absolute(options.cublas, ignored).lexically_normal().string();
   if (Status loaded = Cublas::check_library(options.cublas); !loaded) {
-    return fail(loaded.error().code, "--cublas: {}", loaded.error().message);
+    return fail(Errc::kInvalidArgument, "--cublas: {}", loaded.error().message);
   }
   return {};
 }
 
+// What a node lacks to start is neither a function nor another node, which the other statuses are for.
+int report_start(Cli& cli, const Error& error) {
+  cli.report(error);
+  return error.code == Errc::kInvalidArgument ? kUsage : kFailed;
+}
+
 int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {
+  std::signal(SIGHUP, SIG_IGN);  // until the node handles it: a library that is looked at below takes its time
   std::error_code ignored;
   if (options.state_dir.empty()) options.state_dir = default_state_dir();
   options.state_dir = std::filesystem::absolute(options.state_dir, ignored).lexically_normal().string();
@@ -264,10 +272,10 @@ int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {
   }
   if (options.software_gpu) {
     Result<std::string> folder = software_gpu_dir();
-    if (!folder) return cli.report(folder.error());
+    if (!folder) return report_start(cli, folder.error());
     options.gpu_library_dir = *std::move(folder);
   }
-  if (Status cublas = check_cublas(options); !cublas) return cli.report(cublas.error());
+  if (Status cublas = check_cublas(options); !cublas) return report_start(cli, cublas.error());
   if (Result<std::string> library = shim_library()) options.shim_library = *std::move(library);
   return serve(options);
 }

@@ -27,6 +27,15 @@ def test_sighup_is_logged_and_changes_nothing(start_node):
     assert node.stop() == 0
 
 
+def test_sighup_while_it_starts_changes_nothing(tmp_path):
+    """Sent by a library that is looked at before anything else."""
+    library = tmp_path / "libhangup.so"
+    subprocess.run(["c++", "-shared", "-fPIC", "-x", "c++", "-o", library, "-"], check=True, text=True,
+                   input="#include <signal.h>\n[[gnu::constructor]] void hang_up() { raise(SIGHUP); }")
+    ended = serve(tmp_path / "state", "--cublas", library)
+    assert ended.returncode == 2 and "--cublas" in ended.stderr  # it is no cuBLAS
+
+
 def test_exit_statuses_are_those_of_the_help(start_node, tmp_path):
     node = start_node()
     usage, failed = 2, 6
