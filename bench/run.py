@@ -1,6 +1,6 @@
 """make bench: measures every number the README states. One JSON line per number (bench/measure.py says what is in it).
 
-  bench/run.py                 all parts, about 6 minutes
+  bench/run.py                 all parts, about 10 minutes
   bench/run.py node ptx        these parts only
 """
 
@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from bench import charge_bench, ktask_bench, node_bench, parts_bench, shim_bench  # noqa: E402
+from bench import charge_bench, hostile_bench, ktask_bench, node_bench, parts_bench, shim_bench  # noqa: E402
 
 PARTS = {
     "policy": parts_bench.policy,
@@ -19,6 +19,7 @@ PARTS = {
     "driver": parts_bench.software_driver,
     "shim": shim_bench.main,
     "charge": charge_bench.main,
+    "hostile": hostile_bench.main,
     "node": node_bench.main,
     "ktask": ktask_bench.main,
 }

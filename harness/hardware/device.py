@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The GPU beside the node, in a process of its own, so that neither the check nor the node has this driver loaded.
 
-device.py describe          one line of JSON: name, driver, memory in bytes
+device.py describe          one line of JSON: name, driver, its CUDA version, memory in bytes; or why the GPU cannot be checked
 device.py ballast BYTES     holds device memory until BYTES are free, says "ready", and goes on holding until its input ends
 """
 
@@ -10,6 +10,7 @@ import json
 import sys
 
 NAME_BYTES = 96
+OLDEST_CUDA = 11020  # of which the node's device servers and its functions' PTX are
 CHUNK_BYTES = 64 << 20
 
 
@@ -36,17 +37,45 @@ class Library:
         return call
 
 
+def check_whole(nvml, device):
+    """A slice has neither the memory nor the multiprocessors that the parts count on, and MPS is not the node's to start there."""
+    mode, pending = ctypes.c_uint(), ctypes.c_uint()
+    try:
+        nvml.nvmlDeviceGetMigMode(device, ctypes.byref(mode), ctypes.byref(pending))
+    except (AttributeError, RuntimeError):
+        return  # neither this driver nor this GPU knows slices
+    if mode.value:
+        raise RuntimeError("GPU 0 is in MIG mode, and what is checked is a whole GPU: `nvidia-smi -i 0 -mig 0` ends that mode")
+
+
+def cuda_version():
+    """As "13.0". The driver must start: one that is older than its kernel module, say, does not."""
+    cuda = Library("libcuda.so.1")
+    number, count = ctypes.c_int(), ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(number))
+    version = f"{number.value // 1000}.{number.value % 1000 // 10}"
+    if number.value < OLDEST_CUDA:
+        raise RuntimeError(f"the driver runs CUDA {version}: install one of {OLDEST_CUDA // 1000}.{OLDEST_CUDA % 1000 // 10} or newer")
+    cuda.cuInit(0)
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    if count.value == 0:
+        raise RuntimeError("cuDeviceGetCount: the driver lists none")
+    return version
+
+
 def describe():
     nvml = Library("libnvidia-ml.so.1")
     nvml.nvmlInit_v2()
     device, memory = ctypes.c_void_p(), Memory()
     nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
+    check_whole(nvml, device)
+    cuda = cuda_version()
     nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
     texts = [ctypes.create_string_buffer(NAME_BYTES) for _ in range(2)]
     nvml.nvmlDeviceGetName(device, texts[0], NAME_BYTES)
     nvml.nvmlSystemGetDriverVersion(texts[1], NAME_BYTES)
     name, driver = (text.value.decode() for text in texts)
-    return {"name": name, "driver": driver, "memory_bytes": memory.total, "free_bytes": memory.free}
+    return {"name": name, "driver": driver, "cuda": cuda, "memory_bytes": memory.total, "free_bytes": memory.free}
 
 
 def free_bytes(cuda):
@@ -70,6 +99,9 @@ def hold_all_but(keep):
 
 if __name__ == "__main__":
     if sys.argv[1] == "describe":
-        print(json.dumps(describe()))
+        try:
+            print(json.dumps(describe()))
+        except (OSError, AttributeError, RuntimeError) as error:
+            sys.exit(str(error))
     else:
         hold_all_but(int(sys.argv[2]))

@@ -70,7 +70,7 @@ def comparison(report, other):
 
 def describe(report):
     device = report["device"]
-    return f"{device['name']}, driver {device['driver']}, {device['memory_bytes'] / (1 << 30):.1f} GiB"
+    return f"{device['name']}, driver {device['driver']}, CUDA {device['cuda']}, {device['memory_bytes'] / (1 << 30):.1f} GiB"
 
 
 def markdown(report, other):

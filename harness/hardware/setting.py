@@ -47,10 +47,14 @@ class Setting:
 
     def describe_device(self):
         (self.folder / "gpu").mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([sys.executable, DEVICE, "describe"], env=self.environment(), capture_output=True, text=True,
-                              timeout=PATIENCE_S)
+        try:
+            done = subprocess.run([sys.executable, DEVICE, "describe"], env=self.environment(), capture_output=True, text=True,
+                                  timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise Unexpected(f"no GPU: the driver did not answer within {PATIENCE_S} s") from None
         if done.returncode != 0:
-            raise Unexpected(f"no GPU: {done.stderr.strip().splitlines()[-1]}")
+            said = done.stderr.strip().splitlines() or [f"the program that asks the driver ended with {done.returncode}"]
+            raise Unexpected(f"no GPU: {said[-1]}")
         return json.loads(done.stdout)
 
     def logs(self):

@@ -88,9 +88,8 @@ void Core::State::keep_claim() {
 }
 
 bool Core::State::may_start_ahead() const {
-  return std::any_of(pool.gpus().begin(), pool.gpus().end(), [this](const Gpu* gpu) {
-    return gpu->serves && gpu->starting_ahead < options.starts_per_gpu;
-  });
+  return std::any_of(pool.gpus().begin(), pool.gpus().end(),
+                     [this](const Gpu* gpu) { return gpu->serves && gpu->starting_ahead < options.starts_per_gpu; });
 }
 
 // The next instance that the flow should have, wherever it fits. Empty: it needs none.

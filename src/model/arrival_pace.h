@@ -11,7 +11,7 @@ namespace fairlead {
 struct ArrivalPace {
   static constexpr Duration kNeverCalled = std::chrono::hours(1);
 
-  Duration mean = kNeverCalled;    // between two arrivals; a flow that came once is not expected
+  Duration mean = kNeverCalled;   // between two arrivals; a flow that came once is not expected
   Instant last = Instant::max();  // arrival; none yet, or one alone
 
   // Until the next arrival. A flow that has fallen silent is not expected sooner than it has been silent.

@@ -113,8 +113,8 @@ class InstancePool {
 
   Instance* find(InstanceId instance) { return instances_.find(instance); }  // null: not (or no longer) there
   const Instance* find(InstanceId instance) const { return instances_.find(instance); }
-  std::vector<InstanceId> ids() const { return instances_.ids(); }  // sorted
-  const std::vector<Instance*>& of_flow(FlowId flow) const;         // in no particular order
+  std::vector<InstanceId> ids() const { return instances_.ids(); }   // sorted
+  const std::vector<Instance*>& of_flow(FlowId flow) const;          // in no particular order
   const std::vector<const Gpu*>& gpus() const { return in_order_; }  // by id
 
   const Gpu& gpu(GpuId gpu) const { return gpus_.at(gpu); }

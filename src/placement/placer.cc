@@ -85,7 +85,8 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
   if (gpu == nullptr) return std::nullopt;
   const bool idles = gpu->has_free_token();
   const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
-  auto evict = evictions_among(pool, *gpu, memory, nullptr, [&](const Instance& i) { return idles || yielding.may_go(i); });
+  auto evict =
+      evictions_among(pool, *gpu, memory, nullptr, [&](const Instance& i) { return idles || yielding.may_go(i); });
   return Placement{.gpu = gpu->id, .memory = memory, .evict = *std::move(evict)};
 }
 

@@ -59,7 +59,8 @@ class Placer {
     std::vector<GpuId> not_on = {};  // whatever is free there
   };
   // can_start is place_start() without the answer.
-  std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const;
+  std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,
+                                       const Yielding& yielding) const;
   bool can_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const {
     return gpu_for_start(pool, start, yielding) != nullptr;
   }

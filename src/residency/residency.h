@@ -236,11 +236,11 @@ class Residency {
     Bytes memory{0};
     Unreported unreported;
     LinkSpeed link;
-    std::vector<Record*> records;                   // ordered by id, like every list of records
+    std::vector<Record*> records;                            // ordered by id, like every list of records
     std::vector<Record*> absent_runs, absent_idle, movable;  // of them, those that the books count so
     Books books;
-    bool unsettled = false;    // something may follow from what it is like: it is in unsettled_
-    bool some_called = false;  // one of absent_idle may have work that waits
+    bool unsettled = false;             // something may follow from what it is like: it is in unsettled_
+    bool some_called = false;           // one of absent_idle may have work that waits
     std::vector<RoomRequest> requests;  // oldest first
     std::size_t reporting = 0;          // records that have reported
     std::uint64_t freed = 1;            // counts up whenever memory may have come free

@@ -18,10 +18,19 @@ def charged_ms(node, name):
     return function(node, name)["stats"]["service_seconds"] * 1e3
 
 
-def do(node, name, what, **event):
+def answer(node, name, what, **event):
     status, headers, body = node.invoke(name, json.dumps({"do": what, **event}))
     assert status == 200 and "X-Amz-Function-Error" not in headers, body
-    return json.loads(body)["ms"]
+    return json.loads(body)
+
+
+def do(node, name, what, **event):
+    return answer(node, name, what, **event)["ms"]
+
+
+def cpu_ms(node, name):
+    """Of the instance's process, the software GPU in it included, until now."""
+    return answer(node, name, "nothing")["cpu_ms"]
 
 
 def settled(node, name, timeout=60):
