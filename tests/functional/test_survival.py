@@ -35,12 +35,18 @@ def gpu_memory_used(node):
     return node.status()["gpus"][0]["memory_used_bytes"]
 
 
-def test_an_event_keeps_the_trace_id_of_its_caller(start_node):
-    node = start_node()
-    node.deploy("misbehave", MISBEHAVE)
+def folder_of_marks(node):
+    """Where misbehave leaves a file for each invocation."""
     marks = node.home / "gpu/marks"
     marks.mkdir()
     marks.chmod(0o777)
+    return marks
+
+
+def test_an_event_keeps_the_trace_id_of_its_caller(start_node):
+    node = start_node()
+    node.deploy("misbehave", MISBEHAVE)
+    marks = folder_of_marks(node)
     trace_id = "Root=1-67891233-abcdef012345678912345678;Sampled=1"
     status, headers, _ = node.invoke("misbehave", '{"do": "mark"}', EVENT | {"X-Amzn-Trace-Id": trace_id})
     assert status == 202
@@ -52,9 +58,7 @@ def test_an_event_keeps_the_trace_id_of_its_caller(start_node):
 def test_killed_under_load_it_loses_no_accepted_event(start_node):
     node = start_node()
     node.deploy("misbehave", MISBEHAVE)
-    marks = node.home / "gpu/marks"
-    marks.mkdir()
-    marks.chmod(0o777)
+    marks = folder_of_marks(node)
     accepted, stop = [], threading.Event()
 
     def send():
