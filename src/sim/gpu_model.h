@@ -43,14 +43,22 @@ class GpuModel {
     InstanceId instance;
     Duration left;
   };
+  struct Slowdown {
+    double of_runs = 1, of_starts = 1;
+    double of(const Running& running) const { return running.invocation ? of_runs : of_starts; }
+  };
+  struct Next {
+    std::vector<Running>::const_iterator which;
+    Duration left;  // by the clock
+  };
   void advance(Instant now);
-  double slowdown_of(const Running& running) const;
-  Duration wall_left(const Running& running) const;
-  std::vector<Running>::const_iterator next() const;
+  void note_slowdown();  // to be called when something begins or ends
+  Next next() const;  // REQUIRES: something runs or starts
 
   const DeviceModel* device_;
   std::vector<Running> running_;  // and what starts: no invocation
   std::size_t starting_ = 0;      // of them
+  Slowdown slowdown_;
   Instant updated_{};
   Duration busy_{0};
 };
