@@ -46,12 +46,6 @@ void FlowTable::remove(FlowId flow) {
   free_slots_.push_back(slot);
 }
 
-FlowTable::Slot FlowTable::slot_of(FlowId flow) const {
-  const Slot* found = slots_.find(flow);
-  FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
-  return *found;
-}
-
 void FlowTable::set_share(Slot slot, const FlowShare& share) {
   flows_[slot].weight = fixed_point(share.weight);
   flows_[slot].objective = share.objective;
@@ -137,9 +131,7 @@ std::size_t FlowTable::queued(FlowId flow) const {
 FlowView FlowTable::view(Slot slot, bool throttled) const {
   const Flow& flow = flows_[slot];
   return {.flow = flow.id,
-          .state = throttled       ? FlowState::kThrottled
-                   : flow.inactive ? FlowState::kInactive
-                                   : FlowState::kActive,
+          .state = state(slot, throttled),
           .queued = flow.queue.size(),
           .in_flight = flow.in_flight.size(),
           .virtual_time = flow.virtual_time,

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
 #include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
@@ -48,6 +49,7 @@ struct Flow {
   bool borrowed = false;           // it ran beyond the window, and is beyond it still
   Duration passed{0};              // FlowView
   bool contending = false;         // contends(), as of the last FlowTable::note_contention
+  bool in_heaps = false;           // of MqfqSticky
   std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
   Fifo<QueuedInvocation> queue;
   std::vector<InFlight> in_flight;  // unordered; as many as tokens at most
@@ -88,7 +90,11 @@ class FlowTable {
   // Slots are dense and reused. REQUIRES: weight > 0; add: the flow is not there; slot_of, remove: it is.
   Slot add(FlowId flow, const FlowShare& share);
   void remove(FlowId flow);
-  Slot slot_of(FlowId flow) const;
+  Slot slot_of(FlowId flow) const {
+    const Slot* found = slots_.find(flow);
+    FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
+    return *found;
+  }
   void set_share(Slot slot, const FlowShare& share);
 
   Flow& operator[](Slot slot) { return flows_[slot]; }
@@ -120,6 +126,9 @@ class FlowTable {
 
   // `throttled` is the policy's word; the rest of the state is known here.
   FlowView view(Slot slot, bool throttled) const;
+  FlowState state(Slot slot, bool throttled) const {
+    return throttled ? FlowState::kThrottled : flows_[slot].inactive ? FlowState::kInactive : FlowState::kActive;
+  }
 
  private:
   struct ExpiryKey {

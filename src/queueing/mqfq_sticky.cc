@@ -114,8 +114,9 @@ void MqfqSticky::on_completion(Instant now, FlowId flow_id, InvocationId invocat
   Flow& flow = flows_[slot];
   flow.virtual_time += flow.cost(options_.fixed_charge.value_or(service)) - flows_.finish(now, slot, invocation);
   flows_.record_service(slot, service);
-  adapt_window(service);
+  const bool another_window = adapt_window(service);
   settle(slot);
+  if (another_window) advance_global();
 }
 
 void MqfqSticky::on_requeue(Instant, FlowId flow, InvocationId invocation) {
@@ -133,7 +134,12 @@ void MqfqSticky::on_failed_start(Instant now, FlowId flow_id, InvocationId invoc
 
 FlowView MqfqSticky::view(FlowId flow) const {
   const Slot slot = flows_.slot_of(flow);
-  return flows_.view(slot, !flows_[slot].queue.empty() && !within_window(flows_[slot]));
+  return flows_.view(slot, is_throttled(flows_[slot]));
+}
+
+FlowState MqfqSticky::state(FlowId flow) const {
+  const Slot slot = flows_.slot_of(flow);
+  return flows_.state(slot, is_throttled(flows_[slot]));
 }
 
 // ---- who runs
@@ -319,14 +325,16 @@ Duration MqfqSticky::estimate(const Flow& flow) const {
   return flow.service ? *flow.service : std::max(over_run_ / 10, kMinFirstCharge);
 }
 
-// Puts a flow that changed where it belongs.
+// Puts a flow that changed where it belongs. One that had nothing to run and still has nothing is nowhere.
 void MqfqSticky::settle(Slot slot) {
   Flow& flow = flows_[slot];
   if (flows_.note_contention(slot)) catch_up(flow);
   if (flow.runnable()) {
     enter_heaps(slot);
-  } else {
+  } else if (flow.in_heaps) {
     leave_heaps(slot);
+  } else {
+    return;
   }
   advance_global();
 }
@@ -345,6 +353,7 @@ void MqfqSticky::enter_heaps(Slot slot) {
   const auto put = [slot](auto& heap, bool belongs, const auto& key) {
     belongs ? heap.set(slot, key) : heap.erase(slot);
   };
+  flow.in_heaps = true;
   flow.borrowed &= !eligible;
   put(throttled_, !eligible && ready, by_virtual_time);
   put(throttled_starts_, !eligible && !ready, by_virtual_time);
@@ -355,6 +364,7 @@ void MqfqSticky::enter_heaps(Slot slot) {
 }
 
 void MqfqSticky::leave_heaps(Slot slot) {
+  flows_[slot].in_heaps = false;
   on_ineligible(slot);
   to_start_.erase(slot);
   by_age_.erase(slot);
@@ -392,12 +402,13 @@ bool MqfqSticky::promote(IndexedHeap<ByVirtualTime>& throttled) {
   return any;
 }
 
-// A window of so many mean services serves runs of about the same length on any workload.
-void MqfqSticky::adapt_window(Duration service) {
-  if (options_.over_run_services <= 0) return;
+// A window of so many mean services serves runs of about the same length on any workload. True: it may have changed.
+bool MqfqSticky::adapt_window(Duration service) {
+  if (options_.over_run_services <= 0) return false;
   mean_service_ = mean_service_ == Duration(0) ? service : mean_service_ + (service - mean_service_) / 100;
   const double services = options_.over_run_services * static_cast<double>(mean_service_.count());
   over_run_ = std::max(options_.over_run, Duration(static_cast<Duration::rep>(services)));
+  return true;
 }
 
 }  // namespace fairlead

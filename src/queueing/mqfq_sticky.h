@@ -86,6 +86,7 @@ class MqfqSticky : public QueuePolicy {
   std::size_t queued() const override { return flows_.queued(); }
   std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
   FlowView view(FlowId flow) const override;
+  FlowState state(FlowId flow) const override;
   Duration global_virtual_time() const override { return global_; }
   bool contends() const override { return flows_.contends(); }
 
@@ -142,6 +143,7 @@ class MqfqSticky : public QueuePolicy {
   using ByAge = ByTime<Instant>;
 
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
+  bool is_throttled(const Flow& flow) const { return !flow.queue.empty() && !within_window(flow); }
   Duration estimate(const Flow& flow) const;
   void catch_up(Flow& flow);
   void enter_heaps(Slot slot);
@@ -149,7 +151,7 @@ class MqfqSticky : public QueuePolicy {
   std::optional<Duration> least_virtual_time() const;
   void advance_global();
   bool promote(IndexedHeap<ByVirtualTime>& throttled);
-  void adapt_window(Duration service);
+  bool adapt_window(Duration service);
 
   std::optional<Pick> pick_beyond_window(const Placeable& placeable);
   void move_window_to(Slot slot);

@@ -167,6 +167,7 @@ class QueuePolicy {
   virtual std::size_t queued() const = 0;             // over all flows
   virtual std::size_t queued(FlowId flow) const = 0;  // 0 also: the flow is not there
   virtual FlowView view(FlowId flow) const = 0;
+  virtual FlowState state(FlowId flow) const { return view(flow).state; }  // alone, as it is asked for often
   virtual Duration global_virtual_time() const = 0;
 
   // Whether any flow has work that waits for others: queued, below its limit, and with an instance free or busy. Work of
