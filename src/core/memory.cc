@@ -67,19 +67,20 @@ void Core::State::give_way(Instant now, InstanceId id, Actions& out) {
 
 // Placement counts what residency knows.
 void Core::State::count_memory(Instance& instance) {
-  instance.needed = InstancePool::counted_memory(*instance.on, residency.needed(instance.id));
+  const Residency::Standing standing = residency.standing(instance.id);
+  instance.needed = InstancePool::counted_memory(*instance.on, standing.needed);
   pool.count_memory(instance, std::max(instance.memory, instance.needed),
-                    InstancePool::counted_memory(*instance.on, residency.pinned(instance.id)));
-  if (residency.use(instance.id) != nullptr) note_reload(instance, residency.reload(instance.id));
+                    InstancePool::counted_memory(*instance.on, standing.pinned));
+  if (standing.reload) note_reload(instance, *standing.reload);
 }
 
 // ---- what residency and eviction ask
 
 FlowDemand Core::State::demand_of(FlowId flow) const {
   if (!functions.contains(flow)) return {};
-  const FlowView view = policy->view(flow);
-  if (view.state != FlowState::kActive) return {Claim::kLeaving, view.queued};
-  return {view.queued > 0 ? Claim::kQueued : Claim::kKept, view.queued};
+  const std::size_t queued = policy->queued(flow);
+  if (policy->state(flow) != FlowState::kActive) return {Claim::kLeaving, queued};
+  return {queued > 0 ? Claim::kQueued : Claim::kKept, queued};
 }
 
 InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) const {
@@ -89,7 +90,7 @@ InstanceId Core::State::cheapest_to_stop(const std::vector<InstanceId>& idle) co
 }
 
 bool Core::State::is_active(FlowId flow) const {
-  return functions.contains(flow) && policy->view(flow).state == FlowState::kActive;
+  return functions.contains(flow) && policy->state(flow) == FlowState::kActive;
 }
 
 Duration Core::State::expected_gap(FlowId flow) const {

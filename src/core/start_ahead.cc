@@ -74,9 +74,7 @@ void Core::State::start_ahead(Instant now, Actions& out) {
 }
 
 // What the policy's claimant needs is kept for it. While an instance of it starts, the start itself has reserved that.
-void Core::State::keep_claim() {
-  const FlowId claims = policy->claimant();
-  if (!claims && !claimant) return;
+void Core::State::keep_claim(FlowId claims) {
   const bool begins = claims != claimant;
   claimant = claims;
   if (!claims) return pool.set_claim(FlowId(), GpuId(), Bytes(0));
@@ -148,8 +146,7 @@ bool Core::State::may_go(const Gpu& gpu) const {
   for (const Instance* instance : gpu.instances) {
     if (next >= gpu.tokens) return false;
     if (!instance->fresh || !instance->spare()) continue;
-    const FlowView flow = policy->view(instance->flow);
-    if (flow.queued > 0 && flow.state == FlowState::kActive) ++next;
+    if (queued(instance->flow) > 0 && is_active(instance->flow)) ++next;
   }
   return next < gpu.tokens;
 }

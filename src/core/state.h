@@ -97,7 +97,11 @@ struct Core::State final : private Placeable,
   std::optional<Placement> place_start(FlowId flow) const;
   Obstacle obstacle_to_start(FlowId flow) const;
   void note_supply(FlowId flow);
-  void keep_claim();
+  void keep_claim() {  // of whoever has one now
+    const FlowId claims = policy->claimant();
+    if (claims || claimant) keep_claim(claims);
+  }
+  void keep_claim(FlowId claims);
   bool worth_a_duplicate(FlowId flow) const;
   std::vector<GpuId> held_back_on(FlowId flow) const;
   bool may_go(const Gpu& gpu) const override;

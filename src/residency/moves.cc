@@ -49,6 +49,7 @@ Residency::Books Residency::Record::books() const {
 
 // Devices on which nothing has happened since nothing followed are left alone: nothing would follow now.
 void Residency::settle(Instant now, ResidencyDecisions& out) {
+  if (unsettled_.empty()) return;
   settling_.swap(unsettled_);
   const auto by_id = [](const Device* a, const Device* b) { return a->id < b->id; };
   if (settling_.size() > 1) std::sort(settling_.begin(), settling_.end(), by_id);
@@ -123,8 +124,8 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
 // Of the idle instances of its flow here.
 bool Residency::is_latest(const Record& record) {
   const std::vector<Record*>& others = record.function == nullptr ? record.device->records : record.function->records;
-  return std::none_of(others.begin(), others.end(), [&](const Record* other) {
-    return other->flow == record.flow && other->device == record.device && other->idle() &&
+  return std::none_of(others.begin(), others.end(), [&record](const Record* other) {
+    return other != &record && other->flow == record.flow && other->device == record.device && other->idle() &&
            std::pair(other->last_used, other->id) > std::pair(record.last_used, record.id);
   });
 }
@@ -192,16 +193,10 @@ void Residency::anticipate(Instant now, Device& device, ResidencyDecisions& out)
   if (available >= over) swap_out(now, device, over, out);
 }
 
-// How many invocations of its flow wait, and may run.
-std::size_t Residency::waiting(const Record& record) const {
-  if (record.function == nullptr || !record.function->may_have_queued) return 0;
+std::size_t Residency::ask_for_waiting(const Record& record) const {
   const FlowDemand demand = context_.demand_of(record.flow);
   record.function->may_have_queued = demand.queued > 0;
   return demand.claim == Claim::kQueued ? demand.queued : 0;
-}
-
-Duration Residency::expected_gap(Instant now, const Record& record) const {
-  return record.function == nullptr ? ArrivalPace::kNeverCalled : record.function->pace.gap(now, waiting(record));
 }
 
 Residency::Record* Residency::expected_soonest(Instant now, const Device& device) const {

@@ -394,24 +394,24 @@ void Residency::check_books() const {
 
 // ---- what is known of one instance
 
-Bytes Residency::pinned(InstanceId id) const {
+Residency::Standing Residency::standing(InstanceId id) const {
   const Record& record = records_.at(id);
-  if (!record.reported) return record.demand;
-  if (options_.policy == MemoryPolicy::kNone) return record.use.needed();
-  return record.stuck_out ? record.use.resident : record.use.fixed;
+  const Bytes away = record.use.away;
+  Standing standing{.pinned = record.pinned(options_.policy), .needed = record.needed(), .reload = std::nullopt};
+  if (record.reported) standing.reload = away > Bytes(0) ? 2 * record.device->link.time_of(away) : Duration(0);
+  return standing;
 }
 
-Duration Residency::reload(InstanceId id) const {
-  const Record& record = records_.at(id);
-  return record.use.away > Bytes(0) ? 2 * record.device->link.time_of(record.use.away) : Duration(0);
+Bytes Residency::Record::pinned(MemoryPolicy policy) const {
+  if (!reported) return demand;
+  if (policy == MemoryPolicy::kNone) return use.needed();
+  return stuck_out ? use.resident : use.fixed;
 }
 
-Bytes Residency::needed(InstanceId id) const {
-  const Record& record = records_.at(id);
-  const std::vector<RoomRequest>& requests = record.device->requests;
-  const bool waits = std::any_of(requests.begin(), requests.end(),
-                                 [id](const RoomRequest& r) { return r.instance == id && r.waits_for_runs; });
-  return waits ? std::max(record.use.needed(), record.demand) : record.use.needed();
+Bytes Residency::Record::needed() const {
+  const bool waits = std::any_of(device->requests.begin(), device->requests.end(),
+                                 [this](const RoomRequest& r) { return r.instance == id && r.waits_for_runs; });
+  return waits ? std::max(use.needed(), demand) : use.needed();
 }
 
 const MemoryUse* Residency::use(InstanceId id) const {

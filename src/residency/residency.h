@@ -146,13 +146,15 @@ class Residency {
   // What follows from all the events since the last call.
   void settle(Instant now, ResidencyDecisions& out);
 
-  // Bytes that stay on the device while it does not run; what it needs when it runs, as far as its own reports and requests
-  // for room that wait say.
-  Bytes pinned(InstanceId instance) const;
-  Bytes needed(InstanceId instance) const;
-  // How long bringing back what is away takes: the time that the link takes for it, twice, since what lies in its place leaves
-  // first. 0: all is there, or it never reported.
-  Duration reload(InstanceId instance) const;
+  // What is known of an instance's memory. REQUIRES: it was added and is not gone.
+  struct Standing {
+    Bytes pinned{0};  // stays on the device while it does not run
+    Bytes needed{0};  // when it runs, as far as its own reports and requests for room that wait say
+    // How long bringing back what is away takes: the time that the link takes for it, twice, since what lies in its place
+    // leaves first. 0: all is there. Empty: it never reported.
+    std::optional<Duration> reload;
+  };
+  Standing standing(InstanceId instance) const;
   Bytes unreported(GpuId gpu) const { return devices_.at(gpu).unreported.bytes(); }
   const MemoryUse* use(InstanceId instance) const;  // null: it has never reported
   const MemoryCounters& counters() const { return counters_; }
@@ -220,6 +222,8 @@ class Residency {
     Bytes reserved() const;
     Bytes outgoing() const;
     Bytes movable() const;  // could leave if it were asked now
+    Bytes pinned(MemoryPolicy policy) const;
+    Bytes needed() const;
     Books books() const;
   };
   struct RoomRequest {
@@ -285,8 +289,13 @@ class Residency {
                        ResidencyDecisions& out);
   static bool is_latest(const Record& record);
   Record* expected_soonest(Instant now, const Device& device) const;
-  std::size_t waiting(const Record& record) const;
-  Duration expected_gap(Instant now, const Record& record) const;
+  std::size_t waiting(const Record& record) const {  // how many invocations of its flow wait, and may run
+    return record.function != nullptr && record.function->may_have_queued ? ask_for_waiting(record) : 0;
+  }
+  std::size_t ask_for_waiting(const Record& record) const;
+  Duration expected_gap(Instant now, const Record& record) const {  // as SwapCandidate
+    return record.function == nullptr ? ArrivalPace::kNeverCalled : record.function->pace.gap(now, waiting(record));
+  }
   bool may_return(const Device& device, const Record& record) const;
   Bytes collect_candidates(Instant now, const Device& device, Displace displace, InstanceId except,
                            Duration later_than = Duration(-1));
