@@ -48,7 +48,7 @@ TEST(Fence, AccessesThroughOneRegisterShareAFence) {
   const FencedModule fenced =
       fence("ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [%rd1+4]; st.global.u32 [%rd1-8], %r1;");
   EXPECT_EQ(fenced.functions[0].added, 2u);
-  EXPECT_THAT(fenced.ptx, HasSubstr("[%__fence_a0-8]"));
+  EXPECT_THAT(fenced.ptx, HasSubstr("[%__fence_a0+-8]"));
 }
 
 TEST(Fence, ARegisterWrittenAnewIsFencedAnew) {

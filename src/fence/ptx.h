@@ -123,6 +123,7 @@ struct Module {
 Result<Module> parse_ptx(std::string_view text);
 
 // Writing.
+std::string offset_text(std::int64_t offset);  // "+8", or "+-8": NVIDIA's compiler reads no "-8"
 std::string text_of(const Operand& operand);
 std::string text_of(const Instruction& instruction);
 std::string text_of(const Variable& variable);

@@ -92,7 +92,7 @@ std::optional<std::string> FunctionRewriter::global_address(const Operand& addre
     fence(name, address.name);
     fresh_in_[index] = region_;
   }
-  return address.offset == 0 ? name : fmt::format("{}{:+}", name, address.offset);
+  return address.offset == 0 ? name : name + offset_text(address.offset);
 }
 
 bool FunctionRewriter::may_write() const {
@@ -148,7 +148,7 @@ std::optional<std::string> FunctionRewriter::local_address(const Operand& addres
     return std::nullopt;
   }
   if (!may_write())
-    return address.offset == 0 ? std::string(address.name) : fmt::format("{}{:+}", address.name, address.offset);
+    return address.offset == 0 ? std::string(address.name) : std::string(address.name) + offset_text(address.offset);
   if (layout_.arena_bytes == 0) {
     refuse("the module has no variable in local memory");
     return std::nullopt;
@@ -205,7 +205,8 @@ bool FunctionRewriter::access_in(Space space, Operand& address) {
       const bool is_inside =
           is_kept && address.offset >= 0 && static_cast<std::uint64_t>(address.offset) < kept->second->bytes;
       if (is_named && !(is_inside && kept->second->space == Space::kConst)) {
-        return refuse(fmt::format("'{}{:+}' is not inside a variable in .const", address.name, address.offset));
+        return refuse(
+            fmt::format("'{}{}' is not inside a variable in .const", address.name, offset_text(address.offset)));
       }
       emit("{}", text_of(now_));
       return true;

@@ -12,17 +12,18 @@ std::string list_text(const std::vector<Operand>& elements) {
   return text;
 }
 
-std::string offset_text(const Operand& operand) {
-  return operand.has_offset ? fmt::format("{:+}", operand.offset) : "";
-}
-
 }  // namespace
 
+std::string offset_text(std::int64_t offset) {
+  return fmt::format("+{}", offset);
+}
+
 std::string text_of(const Operand& operand) {
+  const std::string offset = operand.has_offset ? offset_text(operand.offset) : "";
   switch (operand.kind) {
     case Operand::Kind::kAddress:
-      return operand.name.empty() ? fmt::format("[{}{}]", operand.bits, offset_text(operand))
-                                  : fmt::format("[{}{}]", operand.name, offset_text(operand));
+      return operand.name.empty() ? fmt::format("[{}{}]", operand.bits, offset)
+                                  : fmt::format("[{}{}]", operand.name, offset);
     case Operand::Kind::kList:
       return (operand.is_parenthesised ? "(" : "{") + list_text(operand.elements) +
              (operand.is_parenthesised ? ")" : "}");
@@ -31,7 +32,7 @@ std::string text_of(const Operand& operand) {
   }
   const bool is_predicate = operand.negated && operand.suffix.empty();
   std::string text = operand.negated ? (is_predicate ? "!" : "-") : "";
-  text.append(operand.name).append(operand.suffix).append(offset_text(operand));
+  text.append(operand.name).append(operand.suffix).append(offset);
   if (!operand.second.empty()) text.append("|").append(operand.second);
   return text;
 }

@@ -20,7 +20,7 @@ inline std::string unfenced_access(const std::string& ptx, const FenceOptions& o
   static const std::regex kWrite(R"(^(?:@\S+ )?[a-z]\S* (%__fence_[at]\d+)\b.*$)");
   static const std::regex kMemory(
       R"(^(?:@\S+ )?(ld|ldu|st|atom|red|prefetch|prefetchu|discard|applypriority|cp|wmma|suld|sust|tex|multimem)([.:\w]*)\s.*\[.*$)");
-  static const std::regex kAddress(R"(\[(%__fence_[at]\d+)(?:([+-]\d+))?\])");
+  static const std::regex kAddress(R"(\[(%__fence_[at]\d+)(?:\+(-?\d+))?\])");
   static const std::regex kHead(R"(^(\.\w+ )?\.(entry|func) )");
   enum class State { kUnknown, kMasked, kFenced };
   std::map<std::string, State> always, now;  // by register: on entry of any line; by the lines since the last label
