@@ -123,6 +123,102 @@ const Family kFamilies[] = {
                           return fmt::format("{{ .reg .b32 %q{0}; mov.u32 %q{0}, %r1; }}\n", i);
                         }));
      }},
+    {"RegistersReadFirst", 5'000,
+     [](std::size_t n) {
+       return module_of("", fmt::format(".reg .b32 %u<{}>;\n", n) + repeated(n, [](std::size_t i) {
+                              return fmt::format("st.global.u32 [%rd1], %u{};\n", i);
+                            }));
+     }},
+    {"RegistersWrittenOnTwoWays", 2'000,
+     [](std::size_t n) {
+       return module_of(
+           "", fmt::format(".reg .b32 %u<{}>; setp.eq.u64 %p, %rd1, 0;\n", n) + repeated(n, [](std::size_t i) {
+                 return fmt::format("@%p bra A{0}; mov.u32 %u{0}, 1; bra B{0}; A{0}: mov.u32 %u{0}, 2; B{0}:\n", i);
+               }) + repeated(n, [](std::size_t i) { return fmt::format("mov.u32 %r1, %u{};\n", i); }));
+     }},
+    // Each is written at the beginning, on two ways, and read in each of many blocks.
+    {"RegistersReadFarBehind", 1'000,
+     [](std::size_t n) {
+       return module_of(
+           "", fmt::format(".reg .b32 %u<{}>; setp.eq.u64 %p, %rd1, 0; @%p bra A;\n", n) +
+                   repeated(n, [](std::size_t i) { return fmt::format("mov.u32 %u{}, 1;\n", i); }) + "bra B; A:\n" +
+                   repeated(n, [](std::size_t i) { return fmt::format("mov.u32 %u{}, 2;\n", i); }) + "B:\n" +
+                   repeated(n, [&](std::size_t i) {
+                     return fmt::format("C{0}: mov.u32 %r1, %u{0}; @%p bra C{0}; mov.u32 %r1, %u{1};\n", i, n - 1 - i);
+                   }));
+     }},
+    {"WaysThatLeaveEarly", 5'000,
+     [](std::size_t n) {
+       return module_of("", "setp.eq.u64 %p, %rd1, 0;\n" + repeated(n, [](std::size_t i) {
+                              return fmt::format("mov.u32 %r1, {}; @%p bra END;\n", i);
+                            }) + "END: st.global.u32 [%rd1], %r2;\n");
+     }},
+    // Two ladders whose rungs lead across: no node but the first dominates any.
+    {"WaysThatCross", 3'000,
+     [](std::size_t n) {
+       return module_of("", "setp.eq.u64 %p, %rd1, 0; @%p bra B0;\n" + repeated(n, [](std::size_t i) {
+                              return fmt::format("A{0}: @%p bra B{1}; bra A{1}; B{0}: @%p bra A{1}; bra B{1};\n", i,
+                                                 i + 1);
+                            }) + fmt::format("A{0}: B{0}: st.global.u32 [%rd1], %r2;\n", n));
+     }},
+    {"WaysBack", 3'000,
+     [](std::size_t n) {
+       return module_of("", "setp.eq.u64 %p, %rd1, 0;\n" + repeated(n, [](std::size_t i) {
+                              return fmt::format("L{0}: mov.u32 %r1, %r2; @%p bra L{1};\n", i, i / 2);
+                            }));
+     }},
+    {"Results", 2'000,
+     [](std::size_t n) {
+       return module_of(".func (" + list(n, ".param .b32 r") + ") f() {\n" +
+                            repeated(n, [](std::size_t i) { return fmt::format("st.param.b32 [r{}], 0; ret;\n", i); }) +
+                            "}\n",
+                        "");
+     }},
+    {"LargeParametersOfCalls", 2'000,
+     [](std::size_t n) {
+       return module_of(".func f(.param .b8 a[4096]) { ret; }\n",
+                        "{ .param .b8 a[4096];\n" + repeated(n, [](std::size_t) { return "call f, (a);\n"; }) + "}\n");
+     }},
+    {"LargerParametersThanStored", 1'000,
+     [](std::size_t n) {
+       return module_of("", repeated(n, [](std::size_t i) {
+                          return fmt::format("{{ .param .b8 a{0}[4294967295]; st.param.b8 [a{0}+{0}], 1; }}\n", i);
+                        }));
+     }},
+    {"KernelsThatReadSharedMemory", 500,
+     [](std::size_t n) {
+       return module_of(repeated(n,
+                                 [](std::size_t i) {
+                                   return fmt::format(
+                                       ".entry k{}() {{ .reg .b32 %x; mov.u32 %x, 0; ld.shared.u32 %x, [%x]; {} }}\n",
+                                       i, repeated(30, [](std::size_t) { return "add.u32 %x, %x, %x;\n"; }));
+                                 }),
+                        "");
+     }},
+    {"CallersOfAReader", 5'000,
+     [](std::size_t n) {
+       return module_of(".shared .b32 s; .func f0() { .reg .b32 %x; ld.shared.u32 %x, [s]; ret; }\n" +
+                            repeated(n,
+                                     [](std::size_t i) {
+                                       return fmt::format(".func f{}() {{ call f{}; call f{}; ret; }}\n", i + 1, i,
+                                                          i / 2);
+                                     }),
+                        fmt::format("call f{};\n", n));
+     }},
+    {"VariablesInSharedMemory", 5'000,
+     [](std::size_t n) {
+       return module_of("", repeated(n, [](std::size_t i) {
+                          return fmt::format("{{ .shared .b64 s{0}; ld.shared.u64 %rd2, [s{0}]; }}\n", i);
+                        }));
+     }},
+    {"Shuffles", 3'000,
+     [](std::size_t n) {
+       return module_of(
+           "", "mov.u32 %r1, 0;\n" + repeated(n, [](std::size_t) {
+                 return "shfl.sync.down.b32 %r1, %r1, 4, 31, -1; xor.b32 %r1, %r1, 0x123456; xor.b32 %r1, %r1, "
+                        "0x123456; mul.lo.u32 %r1, %r1, 12345;\n";
+               }));
+     }},
     {"Declarations", 10'000,
      [](std::size_t n) {
        return module_of(functions(1) + repeated(n, [](std::size_t) { return ".func f0();\n"; }), "");

@@ -11,6 +11,7 @@
 #include "fence/fence.h"
 #include "fence/testing/checker.h"
 #include "fence/testing/gpu.h"
+#include "fence/testing/leftover_checker.h"
 
 namespace fairlead::fence {
 namespace {
@@ -111,6 +112,7 @@ TEST_P(DifferentialTest, FencedKernelsComputeTheSame) {
   const Result<FencedModule> fenced = fence_ptx(ptx, options);
   ASSERT_TRUE(fenced) << fenced.error().message;
   EXPECT_EQ(testing::unfenced_access(fenced->ptx, options), "");
+  EXPECT_EQ(testing::leftover_read(fenced->ptx), "");
   int compared = 0, entries = 0;
   for (const FunctionReport& function : fenced->functions) {
     // A clock's value is no result of the kernel.

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <utility>
 
+#include "fence/clears.h"
 #include "fence/layout.h"
+#include "fence/parser.h"
 #include "fence/ptx.h"
 #include "fence/rewriter.h"
 
@@ -36,14 +39,19 @@ Status check(const FenceOptions& options) {
   return {};
 }
 
+constexpr std::uint64_t kIntBytes = 4;
+
 // A task has no output to print to, and the driver's printf would read whatever its arguments point to.
-std::string stand_in(const Function& function, const Layout& layout) {
+Result<std::string> stand_in(const Function& function, const Layout& layout) {
   std::string text = ".func " + signature_text(function, name_in_output(function), layout) + "\n{\n";
-  if (function.name == "__assertfail") return text + "trap;\nret;\n}\n";
-  if (!function.signature.results.empty()) {
-    text += fmt::format("st.param.b32 [{}], -1;\n", function.signature.results[0].name);
+  for (const Variable& result : function.signature.results) {
+    if (result.bytes != kIntBytes) {
+      return fail(Errc::kInvalidArgument, "{}its result has {} bytes, it must have {}",
+                  at_line(function.name, function.line), result.bytes, kIntBytes);
+    }
+    text += fmt::format("st.param.b32 [{}], -1;\n", result.name);
   }
-  return text + "ret;\n}\n";
+  return text + (function.name == "__assertfail" ? "trap;\n" : "") + "ret;\n}\n";
 }
 
 std::string head_of(const Function& function, const Layout& layout) {
@@ -55,14 +63,16 @@ std::string head_of(const Function& function, const Layout& layout) {
 class ModuleFencer {
  public:
   // The fenced text has at most `most_bytes`.
-  ModuleFencer(const Module& module, const Layout& layout, const FenceOptions& options, std::size_t most_bytes)
-      : module_(module), layout_(layout), options_(options), most_bytes_(most_bytes) {}
+  ModuleFencer(const Module& module, const Layout& layout, const std::map<std::string_view, Clears>& clears,
+               const FenceOptions& options, std::size_t most_bytes)
+      : module_(module), layout_(layout), clears_(clears), options_(options), most_bytes_(most_bytes) {}
 
   Result<FencedModule> run() {
     out_.ptx = module_.header;
     for (const Variable& variable : module_.variables) {
       if (layout_.kept.contains(variable.name)) out_.ptx += text_of(variable) + ";\n";
     }
+    declare_dynamic_shared();
     for (const Function& function : module_.functions) {
       const Status done = add(function);
       if (!done) return tl::unexpected<Error>(done.error());
@@ -76,11 +86,11 @@ class ModuleFencer {
 
  private:
   Status add(const Function& function) {
-    if (!function.has_body) {
-      declare(function);
-      return {};
-    }
-    FunctionRewriter rewriter(function, layout_, options_, most_bytes_ - std::min(most_bytes_, out_.ptx.size()));
+    if (!function.has_body) return declare(function);
+    static const Clears kNothing;
+    const auto clears = clears_.find(function.name);
+    FunctionRewriter rewriter(function, layout_, clears == clears_.end() ? kNothing : clears->second, options_,
+                              most_bytes_ - std::min(most_bytes_, out_.ptx.size()));
     Result<std::string> body = rewriter.run();
     if (!body) return tl::unexpected<Error>(body.error());
     out_.ptx += head_of(function, layout_) + "\n" + *body;
@@ -88,19 +98,29 @@ class ModuleFencer {
     return {};
   }
 
-  void declare(const Function& function) {
+  void declare_dynamic_shared() {
+    const auto is_shared = [](const auto& entry) { return entry.second.shared; };
+    if (std::ranges::none_of(clears_, is_shared)) return;
+    out_.ptx += fmt::format(".extern .shared .align {} .b8 {}[];\n", layout_.dynamic_alignment, kDynamicShared);
+  }
+
+  Status declare(const Function& function) {
     const Function* const known = layout_.function(function.name);
     if (known->has_body) {
       out_.ptx += head_of(function, layout_) + ";\n";
     } else if (known == &function && (function.name == "vprintf" || function.name == "__assertfail")) {
-      out_.ptx += stand_in(function, layout_);
+      const Result<std::string> text = stand_in(function, layout_);
+      if (!text) return tl::unexpected<Error>(text.error());
+      out_.ptx += *text;
       out_.notes.push_back(function.name == "vprintf" ? "printf prints nothing and returns -1"
                                                       : "a failed assertion ends the kernel without a message");
     }
+    return {};
   }
 
   const Module& module_;
   const Layout& layout_;
+  const std::map<std::string_view, Clears>& clears_;
   const FenceOptions& options_;
   const std::size_t most_bytes_;
   FencedModule out_;
@@ -121,7 +141,9 @@ Result<FencedModule> fence_all(std::string_view ptx, const FenceOptions& given) 
   if (!module) return fail(module.error());
   const Result<Layout> layout = lay_out(*module, *options);
   if (!layout) return fail(layout.error());
-  return ModuleFencer(*module, *layout, *options, most_fenced_bytes(ptx.size())).run();
+  const auto clears = options->clears_leftovers ? plan_clears(*module, *layout) : std::map<std::string_view, Clears>();
+  if (!clears) return fail(clears.error());
+  return ModuleFencer(*module, *layout, *clears, *options, most_fenced_bytes(ptx.size())).run();
 }
 
 Result<std::uint64_t> measure(std::string_view ptx, const FenceOptions& given) {

@@ -32,6 +32,8 @@ struct FenceOptions {
   // Where the caller puts FencedModule::variables, within the range; a multiple of 4096. The size of `variables` does
   // not depend on it: fence once with `base` to learn it.
   std::uint64_t variables_address = 0;
+  // False: kernels may read what others left in registers, shared and local memory. To measure what clearing costs.
+  bool clears_leftovers = true;
 };
 
 struct PlacedVariable {
@@ -44,7 +46,8 @@ struct FunctionReport {
   std::string name;
   bool is_entry = false;
   std::size_t instructions = 0;  // before
-  std::size_t added = 0;         // by the fence
+  std::size_t added = 0;         // by the fence, to its body
+  std::size_t prologue = 0;      // by the fence, before its body; a loop's counted once
   std::size_t accesses = 0;      // to global or generic memory
 };
 

@@ -1,5 +1,5 @@
-// libFuzzer: any text is either refused with a message or fenced, and what is fenced has no access without a fence and is
-// no larger than the fence promises.
+// libFuzzer: any text is either refused with a message or fenced, and what is fenced has no access without a fence, reads
+// nothing that others may have left, and is no larger than the fence promises.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,6 +7,7 @@
 
 #include "fence/fence.h"
 #include "fence/testing/checker.h"
+#include "fence/testing/leftover_checker.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace fairlead::fence;
@@ -15,5 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!fenced && fenced.error().message.empty()) std::abort();
   if (fenced && fenced->ptx.size() > most_fenced_bytes(size)) std::abort();
   if (fenced && !testing::unfenced_access(fenced->ptx, options).empty()) std::abort();
+  if (fenced && !testing::leftover_read(fenced->ptx).empty()) std::abort();
   return 0;
 }

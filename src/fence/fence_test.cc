@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fence/testing/checker.h"
+#include "fence/testing/leftover_checker.h"
 
 namespace fairlead::fence {
 namespace {
@@ -26,6 +27,7 @@ FencedModule fence(const std::string& body, const std::string& preamble = "") {
   EXPECT_TRUE(fenced) << fenced.error().message;
   if (!fenced) return {};
   EXPECT_EQ(unfenced_access(fenced->ptx, kOptions), "") << fenced->ptx;
+  EXPECT_EQ(testing::leftover_read(fenced->ptx), "") << fenced->ptx;
   return *fenced;
 }
 

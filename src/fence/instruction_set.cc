@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fence/layout.h"
 #include "fence/parser.h"
 
 namespace fairlead::fence {
@@ -10,22 +11,30 @@ namespace {
 
 // Sorted. Arithmetic, control and synchronisation: no operand of these is an address.
 constexpr std::array kPlainOpcodes = std::to_array<std::string_view>({
-    "abs",      "activemask", "add",      "addc",      "and",       "bar",        "barrier",
-    "bfe",      "bfi",        "bfind",    "bmsk",      "brev",      "clz",        "cnot",
-    "copysign", "cos",        "cvt",      "div",       "dp2a",      "dp4a",       "elect",
-    "ex2",      "exit",       "fence",    "fma",       "fns",       "getctarank", "griddepcontrol",
-    "isspacep", "lg2",        "lop3",     "mad",       "mad24",     "madc",       "mapa",
-    "match",    "max",        "membar",   "min",       "mma",       "movmatrix",  "mul",
-    "mul24",    "nanosleep",  "neg",      "not",       "or",        "popc",       "prmt",
-    "rcp",      "redux",      "rem",      "ret",       "rsqrt",     "sad",        "selp",
-    "set",      "setmaxnreg", "setp",     "shf",       "shfl",      "shl",        "shr",
-    "sin",      "slct",       "sqrt",     "sub",       "subc",      "szext",      "tanh",
-    "testp",    "trap",       "vabsdiff", "vabsdiff2", "vabsdiff4", "vadd",       "vadd2",
-    "vadd4",    "vavrg2",     "vavrg4",   "vmad",      "vmax",      "vmax2",      "vmax4",
-    "vmin",     "vmin2",      "vmin4",    "vote",      "vset",      "vset2",      "vset4",
-    "vshl",     "vshr",       "vsub",     "vsub2",     "vsub4",     "xor",
+    "abs",      "activemask", "add",       "addc",      "and",   "bar",        "barrier",
+    "bfe",      "bfi",        "bfind",     "bmsk",      "brev",  "clz",        "cnot",
+    "copysign", "cos",        "cvt",       "div",       "dp2a",  "dp4a",       "elect",
+    "ex2",      "exit",       "fence",     "fma",       "fns",   "getctarank", "griddepcontrol",
+    "isspacep", "lg2",        "lop3",      "mad",       "mad24", "madc",       "mapa",
+    "match",    "max",        "membar",    "min",       "mma",   "movmatrix",  "mul",
+    "mul24",    "nanosleep",  "neg",       "not",       "or",    "popc",       "prmt",
+    "rcp",      "redux",      "rem",       "ret",       "rsqrt", "sad",        "selp",
+    "set",      "setmaxnreg", "setp",      "shf",       "shl",   "shr",        "sin",
+    "slct",     "sqrt",       "sub",       "subc",      "szext", "tanh",       "testp",
+    "trap",     "vabsdiff",   "vabsdiff2", "vabsdiff4", "vadd",  "vadd2",      "vadd4",
+    "vavrg2",   "vavrg4",     "vmad",      "vmax",      "vmax2", "vmax4",      "vmin",
+    "vmin2",    "vmin4",      "vote",      "vset",      "vset2", "vset4",      "vshl",
+    "vshr",     "vsub",       "vsub2",     "vsub4",     "xor",
 });
 static_assert(std::ranges::is_sorted(kPlainOpcodes));
+
+// Sorted. What has no destination, though its first operand may be a register.
+constexpr std::array kWithoutDestination = std::to_array<std::string_view>({
+    "applypriority",  "bar",    "barrier",   "bra",      "brx",       "call", "cp",  "discard",    "exit", "fence",
+    "griddepcontrol", "membar", "nanosleep", "prefetch", "prefetchu", "red",  "ret", "setmaxnreg", "st",   "stmatrix",
+    "trap",
+});
+static_assert(std::ranges::is_sorted(kWithoutDestination));
 
 struct Refusal {
   std::string_view opcode, reason;
@@ -115,6 +124,7 @@ Knowledge knowledge_of(const Instruction& instruction) {
   if (opcode == "call") return {Family::kCall, {}};
   if (opcode == "bra") return {Family::kBranch, {}};
   if (opcode == "brx") return {Family::kTable, {}};
+  if (opcode == "shfl") return {Family::kShuffle, {}};
   if (opcode == "cp") return copy_knowledge(instruction);
   if (opcode == "wmma") return matrix_knowledge(instruction);
   if (opcode == "mbarrier" && has_modifier(instruction, ".pending_count")) return {Family::kPlain, {}};
@@ -139,6 +149,42 @@ Knowledge knowledge_of(const Instruction& instruction) {
 bool writes_first_operand(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
   return opcode != "st" && opcode != "red" && opcode != "bra" && opcode != "brx" && opcode != "stmatrix";
+}
+
+const Operand* destination_of(const Instruction& instruction) {
+  if (instruction.opcode == "call") return call_parts(instruction).results;
+  const bool is_reduction = instruction.opcode.starts_with("bar") && has_modifier(instruction, ".red");
+  const bool has_none = std::ranges::binary_search(kWithoutDestination, instruction.opcode) && !is_reduction;
+  if (has_none || instruction.operands.empty() || has_modifier(instruction, ".store")) return nullptr;
+  // A part of a register, or something that is no register, is not written whole.
+  const auto is_whole = [](const Operand& operand) {
+    return operand.kind == Operand::Kind::kName && operand.suffix.empty() && !operand.negated;
+  };
+  const Operand& first = instruction.operands[0];
+  const bool is_list = first.kind == Operand::Kind::kList && std::ranges::all_of(first.elements, is_whole);
+  return is_list || is_whole(first) ? &first : nullptr;
+}
+
+bool needs_whole_warp(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  return opcode == "mma" || opcode == "wmma" || opcode == "ldmatrix" || opcode == "stmatrix" || opcode == "movmatrix";
+}
+
+bool reads_carry(const Instruction& instruction) {
+  return instruction.opcode == "addc" || instruction.opcode == "subc" || instruction.opcode == "madc";
+}
+
+bool writes_carry(const Instruction& instruction) {
+  return has_modifier(instruction, ".cc");
+}
+
+std::uint64_t access_bytes(const Instruction& instruction) {
+  std::uint64_t scalar = 0, count = 1;
+  for (const std::string_view modifier : instruction.modifiers) {
+    if (const unsigned bytes = type_bytes(modifier); bytes != 0) scalar = bytes;
+    if (modifier == ".v2" || modifier == ".v4" || modifier == ".v8") count = static_cast<unsigned>(modifier[2] - '0');
+  }
+  return scalar * count;
 }
 
 }  // namespace fairlead::fence

@@ -2,6 +2,7 @@
 // touch memory, so it is refused.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "fence/ptx.h"
@@ -17,6 +18,7 @@ enum class Family : std::uint8_t {
   kAsyncCopy,   // cp.async: shared, global
   kSharedOnly,  // mbarrier, ldmatrix: an address in shared memory even where no space is named
   kMatrix,      // wmma.load, wmma.store: rows of memory a stride apart
+  kShuffle,     // shfl
   kBranch,      // bra
   kTable,       // brx.idx
   kCall,
@@ -35,5 +37,13 @@ bool has_modifier(const Instruction& instruction, std::string_view modifier);
 Space space_of(const Instruction& instruction);
 // True when the first operand is written by the instruction.
 bool writes_first_operand(const Instruction& instruction);
+// The operand whose registers the instruction writes, each of them whole; null: none.
+const Operand* destination_of(const Instruction& instruction);
+// Whether it reads or writes registers of all lanes of a warp, as if they were there.
+bool needs_whole_warp(const Instruction& instruction);
+bool reads_carry(const Instruction& instruction);
+bool writes_carry(const Instruction& instruction);
+// What ld, st and the like transfer; 0: their modifiers name no type.
+std::uint64_t access_bytes(const Instruction& instruction);
 
 }  // namespace fairlead::fence

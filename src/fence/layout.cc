@@ -130,6 +130,7 @@ class LayoutBuilder {
           variable.space == Space::kGlobal || (variable.space == Space::kConst && out_.consts_are_placed);
       if (!is_placed) {
         out_.kept[variable.name] = &variable;
+        note_shared(variable);
         continue;
       }
       if (variable.linkage == ".extern") {
@@ -146,6 +147,12 @@ class LayoutBuilder {
     }
     bytes_ = end;
     return check_place();
+  }
+
+  void note_shared(const Variable& variable) {
+    if (variable.space != Space::kShared) return;
+    out_.has_shared = true;
+    if (variable.bytes == 0) out_.dynamic_alignment = std::max(out_.dynamic_alignment, variable.alignment);
   }
 
   Status check_place() {
@@ -206,6 +213,7 @@ class LayoutBuilder {
       Frame& frame = out_.frames[function.name];
       for (std::size_t i = 0; i < function.variables.size(); ++i) {
         const Variable& variable = function.variables[i];
+        note_shared(variable);
         if (variable.space != Space::kLocal) continue;
         frame.bytes = align_up(frame.bytes, variable.alignment);
         frame.offsets[static_cast<int>(i)] = frame.bytes;

@@ -32,7 +32,9 @@ struct Layout {
   std::map<std::string_view, std::uint64_t> function_ids;
   std::map<Shape, std::vector<std::string_view>> functions_of_shape;  // those of function_ids
   std::map<std::string_view, Frame> frames;                           // by function
-  std::uint64_t arena_bytes = 0;  // a power of two; 0: the module has no .local variable
+  std::uint64_t arena_bytes = 0;         // a power of two; 0: the module has no .local variable
+  bool has_shared = false;               // the module, or a function, has a .shared variable
+  std::uint64_t dynamic_alignment = 16;  // of the variables in dynamic shared memory the largest
 
   const Function* function(std::string_view name) const;
 };

@@ -55,6 +55,11 @@ std::optional<Space> space_named(std::string_view dotted) {
   return std::nullopt;
 }
 
+unsigned type_bytes(std::string_view dotted) {
+  const auto found = std::ranges::find(kTypes, dotted, &TypeSize::name);
+  return found == kTypes.end() ? 0 : found->bytes;
+}
+
 Result<Module> parse_ptx(std::string_view text) {
   return Parser(text).run();
 }

@@ -92,5 +92,7 @@ class Parser {
 std::string at_line(std::string_view function, int line);
 
 std::optional<Space> space_named(std::string_view dotted);
+// Of a scalar type with its dot, such as ".f32"; 0: it is none.
+unsigned type_bytes(std::string_view dotted);
 
 }  // namespace fairlead::fence

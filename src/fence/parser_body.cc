@@ -1,6 +1,7 @@
 // Function bodies. Registers and variables of a body are resolved here, where its scopes are known; names of the module
 // and labels stay names.
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "fence/parser.h"
@@ -69,6 +70,7 @@ bool Parser::body_item() {
     if (!id || function_->registers[static_cast<std::size_t>(*id)].bits != 1) {
       return fail(fmt::format("guard '{}' is no predicate register", instruction.guard));
     }
+    instruction.guard_id = *id;
   }
   std::string_view name;
   if (!expect_name(name, "an instruction")) return false;
@@ -118,7 +120,7 @@ bool Parser::register_item() {
     }
     separator = ", ";
   } while (accept(','));
-  add_item(Item::Kind::kText, token_.line).text = text + ";";
+  add_item(Item::Kind::kRegisters, token_.line).text = text + ";";
   return expect(';');
 }
 
@@ -206,7 +208,11 @@ bool Parser::named_operand(Operand& out) {
     out.suffix = token_.text;
     advance();
   }
-  if (accept('|')) return expect_name(out.second, "a register behind '|'");
+  if (accept('|')) {
+    if (!expect_name(out.second, "a register behind '|'")) return false;
+    out.second_id = register_of(out.second).value_or(-1);
+    return out.second_id >= 0 || out.second == "_" || fail(fmt::format("'{}' is no register", out.second));
+  }
   return out.register_id >= 0 || offsets(out);
 }
 
@@ -294,7 +300,7 @@ std::optional<int> Parser::register_of(std::string_view name) {
     }
     if (found == scope->end()) continue;
     const auto [entry, inserted] = found->second.ids.try_emplace(name, static_cast<int>(function_->registers.size()));
-    if (inserted) function_->registers.push_back({name, found->second.bits});
+    if (inserted) function_->registers.push_back({name, found->second.bits, std::next(scope) != scopes_.rend()});
     return entry->second;
   }
   return std::nullopt;

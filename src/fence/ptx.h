@@ -29,12 +29,14 @@ struct Operand {
   std::int64_t offset = 0;
   bool has_offset = false;
   int register_id = -1;  // index of Function::registers
+  int second_id = -1;    // likewise, of `second`
   int variable = -1;     // index of Function::variables
   std::vector<Operand> elements;
 };
 
 struct Instruction {
   std::string_view guard;  // the predicate of @p, or empty
+  int guard_id = -1;       // index of Function::registers
   bool guard_negated = false;
   std::string_view opcode;
   std::vector<std::string_view> modifiers;  // with their dots
@@ -64,7 +66,8 @@ struct Variable {
 
 struct Register {
   std::string_view name;
-  unsigned bits = 0;  // 1 for a predicate
+  unsigned bits = 0;       // 1 for a predicate
+  bool is_nested = false;  // declared in a scope within the body
 };
 
 // One statement of a function's body.
@@ -74,7 +77,8 @@ struct Item {
     kLabel,          // name
     kOpen,           // {
     kClose,          // }
-    kText,           // text: declarations of registers
+    kText,           // text: a pragma
+    kRegisters,      // text: declarations of registers
     kVariable,       // index of Function::variables
     kBranchTargets,  // name: targets
     kCallTargets,    // name: targets

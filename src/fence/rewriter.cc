@@ -24,13 +24,17 @@ std::string signature_text(const Function& function, std::string_view name, cons
   return text + ".param .b64 __fence_arena, .param .b64 __fence_frame)";
 }
 
-FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options,
-                                   std::size_t most_bytes)
+FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layout, const Clears& clears,
+                                   const FenceOptions& options, std::size_t most_bytes)
     : function_(function),
       layout_(layout),
       options_(options),
+      clears_(clears),
       most_bytes_(most_bytes),
       plan_(plan_addresses(function, layout, options)),
+      read_first_(options.clears_leftovers ? read_before_written(function) : ReadFirst()),
+      call_parameters_(parameters_read_before_written(function)),
+      mentioned_(function.variables.size()),
       local_pointers_(function.registers.size()),
       fresh_in_(function.registers.size(), -1) {
   report_.name = function.name;
@@ -41,13 +45,15 @@ FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layou
     const bool is_table = item.kind == Item::Kind::kBranchTargets || item.kind == Item::Kind::kCallTargets ||
                           item.kind == Item::Kind::kPrototype;
     if (is_table) tables_[item.name] = i;
+    mention(item.instruction.operands);
   }
   find_local_pointers();
+  name_anew();
 }
 
 bool FunctionRewriter::refuse(std::string_view reason) {
   if (error_) return false;
-  const std::string what = now_.opcode.empty() ? "" : "'" + text_of(now_) + "': ";
+  const std::string what = source_ == nullptr ? "" : "'" + text_of(*source_) + "': ";
   error_ = Error{Errc::kInvalidArgument, at_line(function_.name, line_) + what + std::string(reason)};
   return false;
 }
@@ -75,46 +81,29 @@ Result<std::string> FunctionRewriter::run() {
   // Nothing runs on behind the end of a function, whatever lies there.
   text_ += "ret;\n";
   report_.added = emitted_ - report_.instructions;
-  return "{\n" + prologue() + text_ + "}\n";
-}
-
-// Declares what the body turned out to need. Companions without a definition on every way to their uses begin as the
-// range's base.
-std::string FunctionRewriter::prologue() const {
-  std::string text;
-  const auto add = [&](const std::string& line) { text += line + "\n"; };
-  if (!companions_.empty()) add(fmt::format(".reg .b64 %__fence_a<{}>;", companions_.size()));
-  if (uses_temporaries_) {
-    add(".reg .b64 %__fence_t<3>;");
-    add(".reg .b32 %__fence_w<2>;");
-    add(".reg .pred %__fence_p<3>;");
-  }
-  for (const auto& [id, number] : companions_) {
-    if (!plan_.needs_start[static_cast<std::size_t>(id)]) continue;
-    add(fmt::format("mov.b64 %__fence_a{}, 0x{:x};", number, options_.base));
-  }
-  const bool has_arena = layout_.arena_bytes > 0;
-  if (has_arena && function_.is_entry) {
-    add(fmt::format(".local .align 16 .b8 __fence_arena[{}];", layout_.arena_bytes + 16));
-  }
-  if (has_arena && (uses_arena_ || uses_generic_arena_)) {
-    add(".reg .b64 %__fence_arena, %__fence_frame, %__fence_generic_arena;");
-    add(function_.is_entry ? "mov.b64 %__fence_arena, __fence_arena;"
-                           : "ld.param.b64 %__fence_arena, [__fence_arena];");
-    add(function_.is_entry ? "mov.b64 %__fence_frame, %__fence_arena;"
-                           : "ld.param.b64 %__fence_frame, [__fence_frame];");
-  }
-  if (uses_generic_arena_) add("cvta.local.u64 %__fence_generic_arena, %__fence_arena;");
-  return text;
+  std::string start = prologue();
+  if (error_) return tl::unexpected<Error>(*error_);
+  return "{\n" + start + text_ + "}\n";
 }
 
 bool FunctionRewriter::item(const Item& item) {
   line_ = item.line;
   switch (item.kind) {
-    case Item::Kind::kOpen: text_ += "{\n"; return true;
-    case Item::Kind::kClose: text_ += "}\n"; return true;
+    case Item::Kind::kOpen:
+      text_ += "{\n";
+      ++depth_;
+      return true;
+    case Item::Kind::kClose:
+      text_ += "}\n";
+      --depth_;
+      return true;
     case Item::Kind::kText: text_ += item.text + "\n"; return true;
-    case Item::Kind::kLabel: text_ += std::string(item.name) + ":\n"; return true;
+    // The function's start may set those of its outermost scope.
+    case Item::Kind::kRegisters: (depth_ == 0 ? declarations_ : text_) += item.text + "\n"; return true;
+    case Item::Kind::kLabel:
+      text_ += std::string(item.name) + ":\n";
+      forget_lanes();
+      return true;
     case Item::Kind::kVariable: return variable(function_.variables[static_cast<std::size_t>(item.index)]);
     case Item::Kind::kBranchTargets: {
       std::string targets;
@@ -126,19 +115,29 @@ bool FunctionRewriter::item(const Item& item) {
     case Item::Kind::kPrototype: return true;  // indirect calls become direct ones
     case Item::Kind::kInstruction: break;
   }
+  source_ = &item.instruction;
   now_ = item.instruction;
+  apply_names(now_.operands);
+  if (const auto name = register_names_.find(now_.guard_id); name != register_names_.end()) now_.guard = name->second;
   ++report_.instructions;
+  if (call_parameters_.behind_label == &item) {
+    return refuse("a parameter of a call is used behind a label that stands behind its declaration");
+  }
   return instruction();
 }
 
 bool FunctionRewriter::variable(const Variable& variable) {
-  if (variable.space == Space::kLocal) return true;  // it lies in the arena
+  // One in .local lies in the arena. One in .shared that nobody names NVIDIA's compiler puts behind dynamic memory, whose
+  // end could not be told then.
+  const auto index = static_cast<std::size_t>(&variable - function_.variables.data());
+  if (variable.space == Space::kLocal || (variable.space == Space::kShared && !mentioned_[index])) return true;
   text_ += text_of(variable) + ";\n";
-  return true;
+  return !call_parameters_.needs_zeros[index] || store_zeros(variable, text_);
 }
 
 bool FunctionRewriter::instruction() {
   const Knowledge known = knowledge_of(now_);
+  if (known.family != Family::kRefused) look_for_lanes();
   bool ok = false;
   switch (known.family) {
     case Family::kRefused: return refuse(known.reason);
@@ -150,11 +149,13 @@ bool FunctionRewriter::instruction() {
     case Family::kAsyncCopy: ok = async_copy(); break;
     case Family::kSharedOnly: ok = shared_only(); break;
     case Family::kMatrix: ok = matrix(); break;
+    case Family::kShuffle: ok = shuffle(); break;
     case Family::kBranch: ok = branch(); break;
     case Family::kTable: ok = table_branch(); break;
     case Family::kCall: ok = call(); break;
   }
   if (ok) fence_written_registers();
+  source_ = nullptr;
   now_ = {};
   return ok;
 }
@@ -164,7 +165,7 @@ void FunctionRewriter::fence_written_registers() {
     const auto index = static_cast<std::size_t>(written);
     fresh_in_[index] = -1;
     if (plan_.where[index] != AddressPlan::Where::kAtDefinition) continue;
-    fence(companion(written), function_.registers[index].name);
+    fence(companion(written), name_of_register(index));
   }
 }
 

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "fence/address_plan.h"
+#include "fence/call_parameters.h"
+#include "fence/clears.h"
+#include "fence/definitions.h"
 #include "fence/fence.h"
 #include "fence/layout.h"
 #include "fence/ptx.h"
@@ -27,8 +30,9 @@ std::string too_large();
 
 class FunctionRewriter {
  public:
-  // The fenced body has at most `most_bytes`, or is refused.
-  FunctionRewriter(const Function& function, const Layout& layout, const FenceOptions& options, std::size_t most_bytes);
+  // The fenced body has at most `most_bytes`, or is refused. It begins with `clears`.
+  FunctionRewriter(const Function& function, const Layout& layout, const Clears& clears, const FenceOptions& options,
+                   std::size_t most_bytes);
   // The body with its braces.
   Result<std::string> run();
   const FunctionReport& report() const { return report_; }
@@ -49,7 +53,21 @@ class FunctionRewriter {
     ++emitted_;
   }
   void emit_guarded(const std::string& text);
-  std::string prologue() const;
+
+  // What stands before the body (rewriter_prologue.cc).
+  std::string prologue();
+  void begin(const std::string& line);  // a line of it
+  void begin_registers();
+  void begin_arena();
+  void clear_shared();
+  void clear_arena();
+  void set_registers();
+  void set_companions();
+  void name_anew();
+  void mention(const std::vector<Operand>& operands);
+  void apply_names(std::vector<Operand>& operands) const;
+  bool store_zeros(const Variable& parameter, std::string& text);
+  std::string_view name_of_register(std::size_t id) const;
 
   // Statements.
   bool item(const Item& item);
@@ -69,6 +87,7 @@ class FunctionRewriter {
   // Memory (rewriter_memory.cc).
   bool access();
   bool access_in(Space space, Operand& address);
+  bool is_inside(const Variable& parameter, const Operand& address);
   bool async_copy();
   bool shared_only();
   bool matrix();
@@ -87,11 +106,19 @@ class FunctionRewriter {
   void find_local_pointers();
   std::optional<LocalPlace> local_place(const Operand& operand) const;
 
+  // Other lanes (rewriter_lanes.cc).
+  void forget_lanes();
+  void look_for_lanes();
+  void find_lanes(const std::string& mask);
+  bool find_source_lane(const Operand& lane, const Operand& segment);
+  bool shuffle();
+
   // Calls (rewriter_call.cc).
   bool call();
   bool direct_call(const CallParts& parts, const Function& callee, std::string_view guard);
   bool indirect_call(const CallParts& parts);
   bool call_operands_are_plain(const CallParts& parts);
+  bool fits(const Operand* given, const std::vector<Variable>& wanted);
   const std::vector<std::string_view>& possible_targets(std::size_t table);
 
   unsigned bits_of(const Operand& operand) const;
@@ -100,26 +127,36 @@ class FunctionRewriter {
   const Function& function_;
   const Layout& layout_;
   const FenceOptions& options_;
+  const Clears& clears_;
   const std::size_t most_bytes_;
   const AddressPlan plan_;
+  const ReadFirst read_first_;
+  const CallParameters call_parameters_;
   std::map<std::string_view, std::size_t> tables_;  // of branches and calls: item
   std::map<std::string_view, bool> labels_;
   // Each table is looked through once, however many branches and calls name it.
   std::set<std::size_t> tables_of_labels_;
   std::map<std::size_t, std::vector<std::string_view>> functions_of_table_;
+  std::vector<bool> mentioned_;                            // by variable
   std::vector<std::optional<LocalPlace>> local_pointers_;  // by register
   std::vector<int> fresh_in_;                              // by register: region in which its companion is up to date
 
-  Instruction now_;  // the instruction at hand, which handlers change
+  std::map<int, std::string> register_names_;  // of inner scopes, that the function's start sets
+
+  const Instruction* source_ = nullptr;  // the instruction at hand, as it was written
+  Instruction now_;                      // and as handlers change it
   int line_ = 0;
   int region_ = 0;
-  std::string text_;
+  int depth_ = 0;  // of scopes
+  std::string text_, start_, declarations_;
   std::optional<Error> error_;
   FunctionReport report_;
   std::size_t emitted_ = 0;
   int labels_made_ = 0;
   std::map<int, int> companions_;  // register -> number of its companion
-  bool uses_temporaries_ = false, uses_arena_ = false, uses_generic_arena_ = false;
+  bool uses_temporaries_ = false, uses_arena_ = false, uses_generic_arena_ = false, uses_lanes_ = false;
+  bool whole_warp_is_known_ = false;  // that all lanes are here
+  std::string lanes_known_for_;       // the mask for which %__fence_lanes is up to date
 };
 
 }  // namespace fairlead::fence

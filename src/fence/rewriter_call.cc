@@ -34,7 +34,27 @@ bool FunctionRewriter::call() {
   return direct_call(parts, *callee, guard_text());
 }
 
+// What is handed over has the size of what it is taken for: behind its end lies what other calls have left.
+bool FunctionRewriter::fits(const Operand* given, const std::vector<Variable>& wanted) {
+  const std::size_t count = given == nullptr ? 0 : given->elements.size();
+  if (count != wanted.size()) return refuse(fmt::format("{} parameters or results for {}", count, wanted.size()));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Operand& operand = given->elements[i];
+    const bool is_variable = operand.variable >= 0;
+    if (!is_variable && operand.register_id < 0) continue;
+    const std::uint64_t bytes =
+        is_variable ? function_.variables[static_cast<std::size_t>(operand.variable)].bytes : bits_of(operand) / 8;
+    if (bytes != wanted[i].bytes) {
+      return refuse(
+          fmt::format("'{}' has {} bytes, '{}' has {}", operand.name, bytes, wanted[i].name, wanted[i].bytes));
+    }
+  }
+  return true;
+}
+
 bool FunctionRewriter::direct_call(const CallParts& parts, const Function& callee, std::string_view guard) {
+  if (!fits(parts.results, callee.signature.results) || !fits(parts.arguments, callee.signature.parameters))
+    return false;
   std::string arguments = parts.arguments == nullptr ? "" : text_of(*parts.arguments);
   if (layout_.arena_bytes > 0) {
     uses_arena_ = true;

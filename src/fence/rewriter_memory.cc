@@ -99,21 +99,21 @@ bool FunctionRewriter::may_write() const {
   return now_.opcode != "ld" && now_.opcode != "ldu" && !now_.opcode.starts_with("prefetch");
 }
 
-// Addresses in the windows of shared and local memory stay what they are; all others are fenced. Stores to local memory
-// are bounded to the arena, as local_address() says.
+// Addresses in the window of shared memory stay what they are, those of local memory are bounded to the arena, as
+// local_address() says; all others are fenced. A module without variables in shared memory has no such addresses.
 std::optional<std::string> FunctionRewriter::generic_address(const Operand& address) {
   const bool is_constant = address.name.empty() || address.register_id < 0;
   if (is_constant) return global_address(address);
   if (!sum("%__fence_t0", address)) return std::nullopt;
   fence("%__fence_t1", "%__fence_t0");
-  emit("isspacep.shared %__fence_p0, %__fence_t0;");
-  emit("selp.b64 %__fence_t1, %__fence_t0, %__fence_t1, %__fence_p0;");
+  if (layout_.has_shared) {
+    emit("isspacep.shared %__fence_p0, %__fence_t0;");
+    emit("selp.b64 %__fence_t1, %__fence_t0, %__fence_t1, %__fence_p0;");
+  }
   if (layout_.arena_bytes == 0) return "%__fence_t1";
   emit("isspacep.local %__fence_p1, %__fence_t0;");
-  if (may_write()) {
-    uses_generic_arena_ = true;
-    bound_local("%__fence_t0", "%__fence_t0", "%__fence_generic_arena");
-  }
+  uses_generic_arena_ = true;
+  bound_local("%__fence_t0", "%__fence_t0", "%__fence_generic_arena");
   emit("selp.b64 %__fence_t1, %__fence_t0, %__fence_t1, %__fence_p1;");
   return "%__fence_t1";
 }
@@ -128,8 +128,8 @@ std::string FunctionRewriter::frame_address(std::uint64_t offset) const {
   return function_.is_entry ? fmt::format("__fence_arena+{}", offset) : fmt::format("%__fence_frame+{}", offset);
 }
 
-// A thread's local memory also holds what the compiler spills there, fenced addresses and return addresses among them.
-// So stores must stay within the variables. Loads need not: the hardware bounds them to the thread.
+// A thread's local memory also holds what the compiler spills there, fenced addresses and return addresses among them,
+// and behind that what other kernels left. So accesses must stay within the variables.
 std::optional<std::string> FunctionRewriter::local_address(const Operand& address) {
   if (const auto place = local_place(address)) {
     const Variable& variable = function_.variables[static_cast<std::size_t>(place->variable)];
@@ -147,8 +147,6 @@ std::optional<std::string> FunctionRewriter::local_address(const Operand& addres
     refuse("its address is no variable in local memory and no register");
     return std::nullopt;
   }
-  if (!may_write())
-    return address.offset == 0 ? std::string(address.name) : std::string(address.name) + offset_text(address.offset);
   if (layout_.arena_bytes == 0) {
     refuse("the module has no variable in local memory");
     return std::nullopt;
@@ -179,6 +177,8 @@ bool FunctionRewriter::access() {
         now_.modifiers, [](std::string_view modifier) { return modifier.starts_with(".const"); }, ".global");
     space = Space::kGlobal;
   }
+  // What memory held before may come to light where zeros are thrown away that are not in memory yet.
+  if (now_.opcode == "discard") return true;
   // A hint about any generic address is as good about a fenced one.
   if (space == Space::kGeneric && knowledge_of(now_).family == Family::kHint) space = Space::kGlobal;
   return access_in(space, *found[0]);
@@ -215,6 +215,8 @@ bool FunctionRewriter::access_in(Space space, Operand& address) {
       if (is_named ? named_space != Space::kParam : !(function_.is_entry && !may_write())) {
         return refuse("parameters are written by name, and read by name but for those of an entry");
       }
+      if (is_named && !is_inside(function_.variables[static_cast<std::size_t>(address.variable)], address))
+        return false;
       emit("{}", text_of(now_));
       return true;
   }
@@ -224,6 +226,14 @@ bool FunctionRewriter::access_in(Space space, Operand& address) {
   address = Operand{.kind = Operand::Kind::kAddress, .name = operand};
   emit("{}", text_of(now_));
   return true;
+}
+
+// Beside a parameter lies what other calls have left.
+bool FunctionRewriter::is_inside(const Variable& parameter, const Operand& address) {
+  const std::uint64_t bytes = access_bytes(now_), begin = static_cast<std::uint64_t>(address.offset);
+  if (bytes > 0 && begin <= parameter.bytes && bytes <= parameter.bytes - begin) return true;
+  return refuse(fmt::format("{} bytes at offset {} are not inside parameter '{}' of {} bytes", bytes, address.offset,
+                            parameter.name, parameter.bytes));
 }
 
 bool FunctionRewriter::async_copy() {

@@ -110,28 +110,46 @@ class Neighbourhood {
     return out;
   }
 
-  // Loads a module in a context of its own, runs `kernel` with parameters of 8 bytes, and returns how it ended.
-  CUresult run(const std::string& ptx, const std::string& kernel, std::vector<std::uint64_t> parameters,
-               unsigned threads = 32) {
+  struct Run {
+    std::string ptx, kernel;
+    std::vector<std::uint64_t> parameters;  // of 8 bytes each
+    unsigned x = 32, y = 1, z = 1;          // threads
+    unsigned shared = 0;                    // bytes of dynamic shared memory
+    unsigned blocks = 1;
+  };
+  // Loads the modules, runs the kernels one after the other in one context, new for that, and returns how they ended. A
+  // kernel is launched while the one before runs, so that mostly one of the software GPU's threads runs all.
+  CUresult run(std::vector<Run> runs) {
     CUcontext context = nullptr;
-    CUmodule module = nullptr;
-    CUfunction function = nullptr;
     driver_.check(driver_.cuCtxCreate_v2(&context, 0, device_), "cuCtxCreate");
-    CUresult result = driver_.cuModuleLoadData(&module, ptx.c_str());
-    if (result == CUDA_SUCCESS) result = driver_.cuModuleGetFunction(&function, module, kernel.c_str());
-    std::vector<void*> pointers;
-    for (std::uint64_t& parameter : parameters) pointers.push_back(&parameter);
-    if (result == CUDA_SUCCESS) {
-      result = driver_.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, nullptr, pointers.data(), nullptr);
-    }
+    CUresult result = CUDA_SUCCESS;
+    std::vector<CUfunction> functions(runs.size());
+    for (std::size_t i = 0; i < runs.size() && result == CUDA_SUCCESS; ++i) result = load(runs[i], functions[i]);
+    for (std::size_t i = 0; i < runs.size() && result == CUDA_SUCCESS; ++i) result = launch(runs[i], functions[i]);
     if (result == CUDA_SUCCESS) result = driver_.cuCtxSynchronize();
     driver_.cuCtxDestroy_v2(context);
     return result;
+  }
+  CUresult run(const std::string& ptx, const std::string& kernel, std::vector<std::uint64_t> parameters,
+               unsigned threads = 32) {
+    return run({Run{.ptx = ptx, .kernel = kernel, .parameters = std::move(parameters), .x = threads}});
   }
 
  private:
   static constexpr std::pair<std::uint64_t, std::uint64_t> kMapped[] = {
       {0, 2 * kMiB}, {4 * kMiB, 4 * kMiB}, {10 * kMiB, 2 * kMiB}};
+
+  CUresult load(const Run& run, CUfunction& function) {
+    CUmodule module = nullptr;
+    const CUresult result = driver_.cuModuleLoadData(&module, run.ptx.c_str());
+    return result == CUDA_SUCCESS ? driver_.cuModuleGetFunction(&function, module, run.kernel.c_str()) : result;
+  }
+  CUresult launch(Run& run, CUfunction function) {
+    std::vector<void*> pointers;
+    for (std::uint64_t& parameter : run.parameters) pointers.push_back(&parameter);
+    return driver_.cuLaunchKernel(function, run.blocks, 1, 1, run.x, run.y, run.z, run.shared, nullptr, pointers.data(),
+                                  nullptr);
+  }
 
   void map(CUdeviceptr address, std::uint64_t bytes) {
     CUmemAllocationProp properties{};
