@@ -87,6 +87,61 @@ HARMLESS = {
     "trap": "trap;",
 }
 
+# What a kernel may find that others left, if it reads what it has not written. %own: 16 bytes of this thread, zeros.
+LEFTOVERS = {
+    "found_registers": "st.global.v4.u32 [%own], {%u0, %u1, %u2, %u3};",
+    "found_registers_of_64_bits": ".reg .b64 %w<2>; st.global.v2.u64 [%own], {%w0, %w1};",
+    "found_on_one_way": "setp.eq.u32 %p, %zero, 0; @%p bra ON; mov.u32 %u0, 1; ON: st.global.v4.u32 [%own], {%u0, %zero, %u0, %u0};",
+    "found_in_a_function": "{ .param .b64 p; st.param.b64 [p], %own; call peek, (p); }",
+    "found_in_shared": "mov.u32 %y, tile; shl.b32 %x, %x, 4; add.u32 %y, %y, %x; ld.shared.v4.u32 {%u0, %u1, %u2, %u3}, [%y];"
+                       "st.global.v4.u32 [%own], {%u0, %u1, %u2, %u3};",
+    "found_in_shared_by_a_generic_address": "mov.u64 %a, tile; cvta.shared.u64 %a, %a; ld.u32 %y, [%a+512]; st.u32 [%own], %y;",
+    "found_in_local": ".local .align 16 .b8 frame[256]; ld.local.v4.u32 {%u0, %u1, %u2, %u3}, [frame+128];"
+                      "st.global.v4.u32 [%own], {%u0, %u1, %u2, %u3};",
+}
+
+# fill(w, y): registers, shared and local memory hold the number that w begins with, from 64 threads.
+FILL = HEAD + """
+.visible .entry fill(.param .u64 w, .param .u64 y)
+{
+  .reg .b64 %s<100>, %w, %y, %at; .reg .b32 %a, %b; .reg .pred %p;
+  .shared .align 16 .b8 all[32768];
+  .local .align 16 .b8 frame[1024];
+  ld.param.u64 %w, [w]; ld.param.u64 %y, [y]; ld.global.u64 %s0, [%w];
+""" + "\n".join(f"add.u64 %s{i}, %s0, 0;" for i in range(1, 100)) + """
+  mov.u32 %a, all; add.u32 %b, %a, 32768;
+SHARED: st.shared.u64 [%a], %s0; add.u32 %a, %a, 8; setp.lt.u32 %p, %a, %b; @%p bra SHARED;
+  mov.u64 %at, frame; mov.u32 %b, 0;
+LOCAL: st.local.u64 [%at], %s0; add.u64 %at, %at, 8; add.u32 %b, %b, 8; setp.lt.u32 %p, %b, 1024; @%p bra LOCAL;
+  mov.u64 %at, 0;
+""" + "\n".join(f"add.u64 %at, %at, %s{i};" for i in range(100)) + """
+  st.global.u64 [%y], %at;
+  ret;
+}
+"""
+
+
+def finder(name):
+    """It has the attacker's parameters, and writes 64 times 16 bytes; what it does not find stays zero."""
+    return HEAD + f"""
+.func peek(.param .b64 p)
+{{
+  .reg .b64 %q; .reg .b32 %v<4>;
+  ld.param.b64 %q, [p]; st.global.v4.u32 [%q], {{%v0, %v1, %v2, %v3}};
+  ret;
+}}
+.visible .entry {name}(.param .u64 x, .param .u64 y)
+{{
+  .reg .b64 %own, %a; .reg .b32 %x, %y, %zero, %u<4>; .reg .pred %p;
+  .shared .align 16 .b8 tile[1024];
+  mov.u32 %y, 0; ld.param.u64 %own, [y]; mov.u32 %x, %tid.x; mul.wide.u32 %a, %x, 16; add.s64 %own, %own, %a; mov.u32 %zero, %ctaid.y;
+  {LEFTOVERS[name]}
+  setp.ne.u32 %p, %zero, 0; @%p st.global.v2.u64 [%own], {{%own, %a}};  // they live to the end, so that what is not written
+  @%p st.global.v4.u32 [%own], {{%x, %y, %zero, %zero}};               // has places of its own
+  ret;
+}}
+"""
+
 
 def attacker(name, body):
     """One module with everything that a body may name."""
@@ -118,9 +173,9 @@ def victim_task(kernel, size):
                          "arguments": [{"buffer": "w"}, {"buffer": "y", "access": "write"}]}]}
 
 
-def attack_task(kernel):
+def attack_task(kernel, threads=1):
     return {"buffers": {"x": {"role": "input", "bytes": 8}, "y": {"role": "output", "bytes": BYTES, "zeroed": True}},
-            "kernels": [{"module": "attacker.ptx", "kernel": kernel, "grid": [1], "block": [1],
+            "kernels": [{"module": "attacker.ptx", "kernel": kernel, "grid": [1], "block": [threads],
                          "arguments": [{"buffer": "x"}, {"buffer": "y"}]}]}
 
 
@@ -145,10 +200,24 @@ class Neighbours:
             node.deploy(kernel, write(folder / kernel, victim_task(kernel, size), victim_ptx=VICTIM, w_bin=CONTENT),
                         Tags={"gpu:tenant": victim})
 
-    def deploy(self, kernel, ptx=None, **settings):
+    def deploy(self, kernel, ptx=None, threads=1, **settings):
         ptx = ptx or attacker(kernel, {**REACHES, **HARMLESS}[kernel])
-        self.node.deploy(kernel, write(self.folder / kernel, attack_task(kernel), attacker_ptx=ptx),
+        self.node.deploy(kernel, write(self.folder / kernel, attack_task(kernel, threads), attacker_ptx=ptx),
                          Tags={"gpu:tenant": self.attacker}, **settings)
+
+    def deploy_finders(self):
+        task = victim_task("fill", 8)
+        task["kernels"][0]["block"] = [64]
+        self.node.deploy("fill", write(self.folder / "fill", task, victim_ptx=FILL, w_bin=CONTENT),
+                         Tags={"gpu:tenant": self.tenant})
+        for kernel in LEFTOVERS:
+            self.deploy(kernel, finder(kernel), threads=64)
+
+    def leftovers(self, kernel):
+        """What a kernel finds behind some of the victim's that have filled everything, on each of the server's four lanes."""
+        for _ in range(4):
+            assert output(self.node.invoke("fill", "{}")) == struct.pack("<Q", 100 * (SECRET << 32 | SECRET) & (1 << 64) - 1)
+        return output(self.node.invoke(kernel, json.dumps({"inputs": {"x": {"base64": base64.b64encode(bytes(8)).decode()}}})))
 
     def attack(self, kernel):
         target = output(self.node.invoke("where", "{}"))
@@ -203,6 +272,24 @@ def test_what_hardware_bounds_or_ends_does_no_harm(shared, kernel):
         assert bytes([SECRET & 255]) * 2 not in output(reply)
     assert shared.secret() == CONTENT
     assert kernel != "trap" or "KernelTask.Fault" in reply[2].decode()
+
+
+def test_without_fences_leftovers_are_seen(start_node, tmp_path):
+    """The software GPU runs kernels on several threads of the host: what one left another does not see, so it may take a few."""
+    neighbours = Neighbours(start_node("--task-memory", "64MiB"), tmp_path, "one", "one")
+    neighbours.deploy_finders()
+    for kernel in LEFTOVERS:
+        assert any(bytes([SECRET & 255]) * 4 in neighbours.leftovers(kernel) for _ in range(50)), kernel
+
+
+def test_what_a_kernel_leaves_another_tenant_finds_as_zeros(start_node, tmp_path):
+    node = start_node("--task-isolation", "fence", "--task-memory", "64MiB")
+    neighbours = Neighbours(node, tmp_path, "victim", "mallory")
+    neighbours.deploy_finders()
+    for kernel in LEFTOVERS:
+        for _ in range(10):
+            assert neighbours.leftovers(kernel) == bytes(BYTES), kernel
+    assert len(server_pids(node)) == 1
 
 
 def test_a_kernel_that_faults_fails_alone_among_tenants(start_node, tmp_path):
