@@ -16,6 +16,7 @@ from test_charges import MANY, WAYS, compete  # noqa: E402
 
 ROUNDS = 3
 QUICK = {"kernels": 2, "rounds": 100_000}
+FLOOD = {"kernels": 100, "rounds": 200_000}
 
 
 def node_in(folder, *options):
@@ -99,26 +100,30 @@ class Disturber:
         self.thread.join()
 
 
-def flooders(rounds=6, slice_s=5):
+def flooders(tokens, rounds=6, slice_s=4):
     """Slices in turn, so that a machine that is busy with other things is so for all."""
-    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", "2") as node:
+    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", str(tokens)) as node:
         deployed(node, "victim", "other")
         before = cpu_ms(node, "other")
-        do(node, "other", "leave", **MANY)
+        do(node, "other", "leave", **FLOOD)
         settled(node, "other")
         flood_s = (cpu_ms(node, "other") - before) / 1e3
         victim = Victim(node)
         for _ in range(rounds):
             victim.call_beside("nobody", slice_s)
-            for what, way, event in (("burner", "burn-cpu", {"seconds": flood_s}), ("flooder", "leave", MANY)):
+            for what, way, event in (("burner", "burn-cpu", {"seconds": flood_s}), ("waiter", "wait", FLOOD),
+                                     ("flooder", "leave", FLOOD)):
                 with Disturber(node, way, event):
                     victim.call_beside(what, slice_s)
-    report("p99_beside_flooder", victim.p99("flooder"), "ms", baseline=victim.p99("burner"), bound=1.1,
-           note=f"beside kernels that nobody waits for, {flood_s:.2f} s of them a call; baseline: beside a process that "
-                f"burns as much of a core and calls nothing; alone {victim.p99('nobody'):.1f} ms")
+    report(f"p99_beside_flooder_{tokens}_tokens", victim.p99("flooder"), "ms", baseline=victim.p99("burner"), bound=1.1,
+           note=f"beside {flood_s:.2f} s of kernels a call that nobody waits for; baseline: beside a function that burns as much of "
+                f"a core and calls nothing; alone {victim.p99('nobody'):.1f} ms. With two tokens both are on the device, in turns")
+    report(f"p99_beside_flooder_{tokens}_tokens_or_waiter", victim.p99("flooder"), "ms", baseline=victim.p99("waiter"), bound=1.1,
+           note="baseline: beside a function that waits for these kernels")
 
 
 def main():
     charges()
     forgers()
-    flooders()
+    flooders(1)
+    flooders(2)

@@ -1,5 +1,7 @@
 #include "base/tenant_turns.h"
 
+#include <utility>
+
 #include "base/check.h"
 
 namespace fairlead {
@@ -25,6 +27,15 @@ std::optional<std::uint64_t> TenantTurns::take_next() {
   return std::nullopt;
 }
 
+void TenantTurns::rest(std::uint64_t piece) {
+  const auto known = tenant_of_.find(piece);
+  FL_CHECK(known != tenant_of_.end(), "piece {} is not there", piece);
+  Tenant& tenant = tenants_.at(known->second);
+  FL_CHECK(tenant.running == piece && !tenant.rests, "piece {} does not run", piece);
+  tenant.rests = true;
+  --running_;
+}
+
 void TenantTurns::remove(std::uint64_t piece) {
   const auto known = tenant_of_.extract(piece);
   FL_CHECK(!known.empty(), "piece {} is not there", piece);
@@ -32,7 +43,7 @@ void TenantTurns::remove(std::uint64_t piece) {
   Tenant& tenant = tenants_.at(name);
   if (tenant.running == piece) {
     tenant.running.reset();
-    --running_;
+    if (!std::exchange(tenant.rests, false)) --running_;
     std::erase(turns_, name);
     turns_.push_back(name);
   } else {

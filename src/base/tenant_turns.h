@@ -22,16 +22,19 @@ class TenantTurns {
   void add(std::uint64_t piece, const std::string& tenant);
   // It runs from now on; none: nothing waits, or what waits must.
   std::optional<std::uint64_t> take_next();
+  // It is over, and its tenant has no other one until it is removed; its place is free. REQUIRES: it runs.
+  void rest(std::uint64_t piece);
   // It is over, or is not wanted any more. REQUIRES: it is there.
   void remove(std::uint64_t piece);
 
-  std::size_t running() const { return running_; }
+  std::size_t running() const { return running_; }  // without those after which their tenants rest
   std::size_t size() const { return tenant_of_.size(); }
 
  private:
   struct Tenant {
     std::deque<std::uint64_t> waiting;
-    std::optional<std::uint64_t> running;
+    std::optional<std::uint64_t> running;  // or the one after which it rests
+    bool rests = false;
   };
 
   const std::size_t at_once_;

@@ -49,6 +49,22 @@ TEST(TenantTurns, ATenantHasOneAtATime) {
   EXPECT_THAT(order.take_next(), Optional(2));
 }
 
+TEST(TenantTurns, ATenantThatRestsLeavesItsPlaceToOthersAlone) {
+  TenantTurns order(1);
+  order.add(1, "a");
+  order.add(2, "a");
+  order.add(3, "b");
+  ASSERT_THAT(order.take_next(), Optional(1));
+  order.rest(1);
+  EXPECT_EQ(order.running(), 0U);
+  ASSERT_THAT(order.take_next(), Optional(3));
+  order.remove(3);
+  EXPECT_EQ(order.take_next(), std::nullopt) << "a rests";
+  order.remove(1);
+  EXPECT_THAT(drain(order), ElementsAre(2));
+  EXPECT_EQ(order.size(), 0U);
+}
+
 TEST(TenantTurns, WhatIsNotWantedAnyMoreIsNotNext) {
   TenantTurns order(1);
   order.add(1, "a");
@@ -65,12 +81,13 @@ RC_GTEST_PROP(TenantTurns, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
   TenantTurns order(at_once);
   std::map<std::uint64_t, std::string> waiting;
   std::map<std::uint64_t, std::string> running;
+  std::set<std::uint64_t> resting;                              // of these
   std::map<std::string, std::map<std::string, int>> passed_by;  // of a tenant that waits: who ran meanwhile
   std::uint64_t last = 0;
   const auto has = [](const auto& trials, const std::string& tenant) {
     return std::any_of(trials.begin(), trials.end(), [&](const auto& trial) { return trial.second == tenant; });
   };
-  for (const int event : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 8))) {
+  for (const int event : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 9))) {
     if (event < 4) {
       const std::string tenant(1, static_cast<char>('a' + event));
       order.add(++last, tenant);
@@ -78,7 +95,7 @@ RC_GTEST_PROP(TenantTurns, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
     } else if (event < 6) {
       const auto next = order.take_next();
       const bool could =
-          running.size() < at_once &&
+          running.size() - resting.size() < at_once &&
           std::any_of(waiting.begin(), waiting.end(), [&](const auto& trial) { return !has(running, trial.second); });
       RC_ASSERT(next.has_value() == could);
       if (!next) continue;
@@ -94,12 +111,19 @@ RC_GTEST_PROP(TenantTurns, TenantsTakeTurnsUnderAnyOrderOfEvents, ()) {
         if (has(running, other) || !has(waiting, other)) continue;
         if (passers.contains(tenant)) RC_ASSERT(++passers[tenant] <= 1);
       }
+    } else if (event == 8) {
+      const auto active = std::find_if(running.begin(), running.end(),
+                                       [&](const auto& trial) { return !resting.contains(trial.first); });
+      if (active == running.end()) continue;
+      order.rest(active->first);
+      resting.insert(active->first);
     } else if (!running.empty()) {
       order.remove(running.begin()->first);
+      resting.erase(running.begin()->first);
       running.erase(running.begin());
     }
     RC_ASSERT(order.size() == waiting.size() + running.size());
-    RC_ASSERT(order.running() == running.size());
+    RC_ASSERT(order.running() == running.size() - resting.size());
   }
 }
 

@@ -3,7 +3,13 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/give_way.h"
+
 namespace fairlead {
+
+TenantWorker::TenantWorker(boost::asio::io_context& io, Limits limits) : io_(io), limits_(limits) {
+  boost::asio::post(thread_, &give_way);
+}
 
 TenantWorker::~TenantWorker() {
   alive_.reset();

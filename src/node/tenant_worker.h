@@ -1,6 +1,7 @@
 // A background thread for reading what strangers sent: large documents, hashes of large requests. Tenants take turns on the
 // thread, so that a flood of one keeps another waiting for one piece of work; and a tenant may have so much waiting, and all
-// of them together.
+// of them together. The thread gives way to others on the processors: what it reads may wait, and a flood of it takes no
+// neighbour's time.
 //
 // Threads: the loop's; jobs run on the worker thread, what they return runs on the loop.
 #pragma once
@@ -29,7 +30,7 @@ class TenantWorker {
   };
 
   explicit TenantWorker(boost::asio::io_context& io) : TenantWorker(io, Limits()) {}
-  TenantWorker(boost::asio::io_context& io, Limits limits) : io_(io), limits_(limits) {}
+  TenantWorker(boost::asio::io_context& io, Limits limits);
   ~TenantWorker();  // the job that runs is finished, those that wait are not begun
 
   // `bytes` are what the job holds. kResourceExhausted names the limit; the job is gone then.

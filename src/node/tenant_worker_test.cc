@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <future>
+
+#include "base/give_way.h"
 
 namespace fairlead {
 namespace {
@@ -46,6 +51,17 @@ TEST_F(TenantWorkerTest, TenantsTakeTurns) {
   go.set_value();
   run_until(4);
   EXPECT_THAT(done_, ElementsAre("blocked", "first", "second", "third"));
+}
+
+TEST_F(TenantWorkerTest, ItsThreadGivesWayToTheLoop) {
+  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  int on_worker = 0;
+  ASSERT_TRUE(worker_.run("a", Bytes(1), [&] {
+    on_worker = niceness();
+    return [this] { done_.emplace_back("over"); };
+  }));
+  run_until(1);
+  EXPECT_EQ(on_worker, std::min(niceness() + kGiveWayNice, 19));
 }
 
 TEST_F(TenantWorkerTest, ATenantMayHaveSoManyWaitingAndNoMore) {

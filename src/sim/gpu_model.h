@@ -53,7 +53,7 @@ class GpuModel {
   };
   void advance(Instant now);
   void note_slowdown();  // to be called when something begins or ends
-  Next next() const;  // REQUIRES: something runs or starts
+  Next next() const;     // REQUIRES: something runs or starts
 
   const DeviceModel* device_;
   std::vector<Running> running_;  // and what starts: no invocation

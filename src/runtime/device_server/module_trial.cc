@@ -11,6 +11,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "base/give_way.h"
 #include "base/log.h"
 #include "cuda/context.h"
 #include "runtime/device_server/channel.h"
@@ -41,8 +42,9 @@ void limit_memory(bool is_last) {
   ::setrlimit(RLIMIT_DATA, &data);
 }
 
-// No core, and where memory is short all the same, this process is the one to go.
+// No core; others are first on the processors; and where memory is short all the same, this process is the one to go.
 void stand_back() {
+  give_way();
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 #include <variant>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace fairlead {
@@ -84,6 +86,7 @@ void ModuleTrials::begin(std::uint64_t id, Trial& trial) {
     return end(id);
   }
   trial.process = *std::move(process);
+  trial.began = monotonic_now();
   wire::ModuleTrial order = trial.request.trial;
   if (trial.phase == Phase::kLoading) {
     order.modules.clear();
@@ -167,7 +170,8 @@ void ModuleTrials::on_gone(std::uint64_t id, const std::string& reason) {
   answer(trial,
          fmt::format("it was {} in a process of its own first, which {}; no device server has loaded it", doing, what),
          module_at_hand(trial));
-  end(id);
+  const bool passed = trial.phase == Phase::kLoading && trial.tried == trial.left.size();
+  passed ? end(id) : end_failed(id);
 }
 
 // The module that is being loaded, or the last one.
@@ -190,6 +194,20 @@ void ModuleTrials::answer(Trial& trial, const std::string& error, std::uint32_t 
 void ModuleTrials::end(std::uint64_t id) {
   order_.remove(id);
   trials_.erase(id);
+  post([this] { start_next(); });
+}
+
+void ModuleTrials::end_failed(std::uint64_t id) {
+  const Duration took = monotonic_now() - trials_.at(id).began;
+  trials_.erase(id);
+  order_.rest(id);
+  const auto rest = rests_.try_emplace(id, io_, std::min(options_.rests * took, options_.longest_rest)).first;
+  rest->second.async_wait([this, id, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (error || alive.expired()) return;
+    rests_.erase(id);
+    order_.remove(id);
+    start_next();
+  });
   post([this] { start_next(); });
 }
 

@@ -10,6 +10,9 @@
 //   kMeasuring ── ModulesMeasured ──> kPlacing ── place() ──> kFencing ── ModulesFenced ──> kLoading ── TrialEnded ──> over
 //       └─────────────────────── TrialEnded with an error ────────┴──────────────────────────────────────────────> over
 //
+// Trials take a process each, and nobody has asked for those that fail. So their tenant rests after one, nine times as long
+// as it took, and uses at most a tenth of a processor for them; who mends a module and tries again notices nothing.
+//
 // Modules that are not fenced begin at kLoading. A frame that is not the next one ends the process: what is fenced is taken
 // from it only before its driver has compiled anything.
 //
@@ -40,6 +43,10 @@ class ModuleTrials {
     Duration patience;                   // for the process's start, and then for each module
     std::size_t at_once = 2;             // device_server.cc leaves memory of the device for as many
     std::size_t remembered = 16384;      // modules that passed
+    // After a trial that failed a tenant has no other one for so many times as long as it took, and no longer than that: a
+    // start that waits for a trial keeps others from starting.
+    int rests = 9;
+    Duration longest_rest = std::chrono::seconds(2);
   };
   struct Request {
     InstanceId instance;
@@ -71,6 +78,7 @@ class ModuleTrials {
     std::vector<std::uint32_t> left;       // of the request's modules, those that the process loads
     std::unique_ptr<ServerProcess> process;
     std::unique_ptr<boost::asio::steady_timer> timer;
+    Instant began;
     std::size_t tried = 0;  // of `left`
     bool late = false;
   };
@@ -88,6 +96,7 @@ class ModuleTrials {
   void answer(Trial& trial, const std::string& error);  // of the last module
   void answer(Trial& trial, const std::string& error, std::uint32_t module);
   void end(std::uint64_t id);
+  void end_failed(std::uint64_t id);
   void post(std::function<void()> call);
 
   boost::asio::io_context& io_;
@@ -95,7 +104,8 @@ class ModuleTrials {
   TenantTurns order_;
   PassedModules passed_;
   std::map<std::uint64_t, Trial> trials_;
-  std::map<InstanceId, std::uint64_t> of_instance_;  // those that somebody waits for
+  std::map<InstanceId, std::uint64_t> of_instance_;           // those that somebody waits for
+  std::map<std::uint64_t, boost::asio::steady_timer> rests_;  // until they are over
   std::uint64_t last_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

@@ -19,6 +19,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::minutes(2);  // a busy machine may take long to start a process
+constexpr std::uint64_t kBase = 0x700000000000;
+constexpr char kWithVariable[] =
+    ".version 6.0\n.target sm_70\n.address_size 64\n.global .u32 v[1000000] = {7};\n"
+    ".visible .entry f() { .reg .b32 %r; ld.global.u32 %r, [v]; ret; }\n";
+
 constexpr char kModule[] = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry f() { ret; }\n";
 
 // With the test's own `fairlead device-server`, whose trials crash or hang while a file is there.
@@ -35,13 +40,15 @@ class ModuleTrialsTest : public testing::Test {
     fs::remove_all(home_);
   }
 
-  void use_trials(Duration patience, std::size_t at_once = 2) {
+  void use_trials(Duration patience, std::size_t at_once = 2, int rests = 9, Duration longest_rest = 2s) {
     trials_ = std::make_unique<ModuleTrials>(
         io_, ModuleTrials::Options{.program = DEVICE_SERVER,
                                    .arguments = {SOFTGPU_FOLDER, "0", "0", "cost", "crash=" + home_ + "/crash",
                                                  "hang=" + home_ + "/hang"},
                                    .patience = patience,
-                                   .at_once = at_once});
+                                   .at_once = at_once,
+                                   .rests = rests,
+                                   .longest_rest = longest_rest});
   }
   void make(const std::string& name) { std::ofstream(home_ + "/" + name) << "it is there"; }
 
@@ -153,6 +160,45 @@ TEST_F(ModuleTrialsTest, AnotherTenantAndWhatPassedDoNotWaitForATrialThatHangs) 
   EXPECT_FALSE(ended_.contains(2));
 }
 
+constexpr int kUntilTheTestIsOver = 1'000'000;
+
+TEST_F(ModuleTrialsTest, ATenantRestsAfterATrialThatFailedAndNobodyElse) {
+  use_trials(kPatience, 1, kUntilTheTestIsOver, 24h);
+  start(1, {"x"}, "no PTX");
+  ASSERT_NE(end_of(1).error, "");
+  start(2, {"y"});
+  start(3, {"z"}, kModule, "b");
+  start(4, {"x"}, kModule, "b");
+  EXPECT_EQ(end_of(3).error, "");
+  EXPECT_EQ(end_of(4).error, "");
+  EXPECT_FALSE(ended_.contains(2));
+}
+
+TEST_F(ModuleTrialsTest, ATenantWhoLeavesItsTrialRestsToo) {
+  use_trials(kPatience, 1, kUntilTheTestIsOver, 24h);
+  range_base_ = kBase;
+  start(1, {"x"}, kWithVariable);
+  const Instant end = monotonic_now() + kPatience;
+  while (!measured_.contains(1) && monotonic_now() < end) {
+    io_.restart();
+    io_.run_one_for(10ms);
+  }
+  trials_->forget(InstanceId(1));
+  range_base_ = 0;
+  start(2, {"y"});
+  start(3, {"z"}, kModule, "b");
+  EXPECT_EQ(end_of(3).error, "");
+  EXPECT_FALSE(ended_.contains(2));
+}
+
+TEST_F(ModuleTrialsTest, NobodyRestsForLongerThanTheLongestRest) {
+  use_trials(kPatience, 1, kUntilTheTestIsOver, 1ms);
+  start(1, {"x"}, "no PTX");
+  ASSERT_NE(end_of(1).error, "");
+  start(2, {"y"});
+  EXPECT_EQ(end_of(2).error, "");
+}
+
 TEST_F(ModuleTrialsTest, WhatNobodyWaitsForIsNotAnswered) {
   start(1, {"x"});
   trials_->forget(InstanceId(1));
@@ -160,11 +206,6 @@ TEST_F(ModuleTrialsTest, WhatNobodyWaitsForIsNotAnswered) {
   EXPECT_EQ(end_of(2).error, "");
   EXPECT_FALSE(ended_.contains(1));
 }
-
-constexpr std::uint64_t kBase = 0x700000000000;
-constexpr char kWithVariable[] =
-    ".version 6.0\n.target sm_70\n.address_size 64\n.global .u32 v[1000000] = {7};\n"
-    ".visible .entry f() { .reg .b32 %r; ld.global.u32 %r, [v]; ret; }\n";
 
 TEST_F(ModuleTrialsTest, AModuleIsFencedForItsRangeBeforeItIsLoaded) {
   range_base_ = kBase;
