@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "core/idle_tokens.h"
+#include "model/invocation.h"
 #include "placement/instance_pool.h"
 #include "queueing/policy.h"
 #include "residency/residency.h"
@@ -86,12 +87,6 @@ struct GpuSpec {
 
 // ---- what the core decides
 
-// What an invocation found when it was dispatched.
-enum class StartKind {
-  kDeviceWarm,  // an instance, and its memory on the device
-  kHostWarm,    // an instance whose memory is, at least in part, on the host or on its way
-  kCold,        // no instance
-};
 enum class StopReason {
   kEvicted,
   kTimeout,
@@ -101,19 +96,7 @@ enum class StopReason {
   kGpuDrained,
   kNoRoom,  // it started, and others held the memory it asked for; it is started again
 };
-enum class Outcome {
-  kSuccess,
-  kFunctionError,  // the function answered with an error
-  kTimeout,        // killed at its deadline (FlowSpec::timeout after delivery)
-  kCrashed,        // its instance ended while it ran
-  kStartFailed,    // its instance never became ready: it exited first, or passed start_deadline
-  kCancelled,
-  kRemoved,   // its function was deleted
-  kShutdown,  // the node stopped before it ran
-};
-std::string_view outcome_name(Outcome outcome);
 std::string_view stop_reason_name(StopReason reason);
-std::string_view start_kind_name(StartKind start);  // "device-warm", "host-warm", "cold"
 
 struct StartInstance {
   InstanceId instance;
@@ -139,7 +122,7 @@ struct Deliver {
 struct Complete {
   InvocationId invocation;
   FlowId flow;
-  Outcome outcome;
+  OutcomeKind outcome;
   StartKind start;
   Duration queue_time;         // arrival to dispatch; a start ahead lies in it
   Duration start_time;         // dispatch to delivery

@@ -183,7 +183,7 @@ class Scenario {
   void on(const Complete& a) {
     ++completed_;
     running_.erase(instance_of_[a.invocation]);
-    RC_ASSERT(faults_ || a.outcome == Outcome::kSuccess);
+    RC_ASSERT(faults_ || a.outcome == OutcomeKind::kSuccess);
   }
   void on(const SwapOutMemory& a) {
     RC_ASSERT(live_.contains(a.instance));

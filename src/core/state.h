@@ -78,13 +78,13 @@ struct Core::State final : private Placeable,
   void evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
-  void complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
-  void append_completion(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
+  void complete(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out);
+  void append_completion(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out);
   // The same, for one that ran: its flow is charged. One that answered early is charged and forgotten, with a Charge.
-  void complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time, Actions& out);
+  void complete_run(Instant now, InvocationId id, OutcomeKind outcome, std::optional<Duration> gpu_time, Actions& out);
   Duration charge_run(Instant now, InvocationId id, std::optional<Duration> gpu_time);
   // Completes what is queued, of one flow or (FlowId()) of all, in order of id.
-  void complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out);
+  void complete_queued(Instant now, FlowId flow, OutcomeKind outcome, Actions& out);
 
   // ---- start_ahead.cc
   bool starts_ahead() const {
@@ -122,7 +122,7 @@ struct Core::State final : private Placeable,
   void expire_deadlines(Instant now, Actions& out);
   // Ends what is bound to an instance that goes: `if_starting` when the instance was not ready yet, `if_running` when it
   // ran. What waited for a warm instance to return is queued again: nothing is known against it.
-  void end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running, Actions& out);
+  void end_bound(Instant now, const Instance& instance, OutcomeKind if_starting, OutcomeKind if_running, Actions& out);
   // An invocation that was not delivered yet goes back to the head of its queue, as if it had not been chosen.
   void requeue(Instant now, InvocationId id, Actions& out);
   void retire_instances(Instant now, FlowId flow, Actions& out);

@@ -11,13 +11,14 @@ namespace fairlead {
 
 AsyncInvocations::AsyncInvocations(boost::asio::io_context& io, EventQueueOptions options, Store& store,
                                    Functions& functions, RequestIds& request_ids, Invocations& invocations,
-                                   std::function<void()> written)
+                                   FailureWords words, std::function<void()> written)
     : io_(io),
       queue_(options),
       store_(store),
       functions_(functions),
       request_ids_(request_ids),
       invocations_(invocations),
+      words_(std::move(words)),
       written_(std::move(written)),
       timer_(io) {}
 
@@ -60,8 +61,8 @@ void AsyncInvocations::submit() {
     }
     const auto shared = std::make_shared<QueuedEvent>(*std::move(event));  // with what is called when it is over
     const Status submitted = invocations_.submit(function->flow, shared->invocation,
-                                                 [this, shared](const Complete& complete, const InvokeReply* reply) {
-                                                   over(std::move(*shared), complete, reply);
+                                                 [this, shared](const Complete& complete, const Outcome* outcome) {
+                                                   over(std::move(*shared), complete, outcome);
                                                  });
     if (!submitted) {
       queue_.postpone(std::move(*shared), wall_clock_ms());
@@ -71,28 +72,28 @@ void AsyncInvocations::submit() {
   arm_timer();
 }
 
-void AsyncInvocations::over(QueuedEvent event, const Complete& complete, const InvokeReply* reply) {
-  if (reply == nullptr) return finish_unrun(std::move(event), complete);
+void AsyncInvocations::over(QueuedEvent event, const Complete& complete, const Outcome* outcome) {
+  if (outcome == nullptr) return finish_unrun(std::move(event), complete);
   const auto written = [told = written_](Status) { told(); };
-  if (complete.outcome == Outcome::kSuccess) {
+  if (!outcome->failed()) {
     queue_.finished();
     store_.finish_event(event.invocation.request_id, written);
   } else if (queue_.failed(event, wall_clock_ms()) == EventQueue::Verdict::kRetry) {
     store_.put_event(std::move(event), written);
   } else {
-    bury(event, complete, *reply);
+    bury(event, *outcome);
   }
   boost::asio::post(io_, [this] { submit(); });
 }
 
-void AsyncInvocations::bury(const QueuedEvent& event, const Complete& complete, const InvokeReply& reply) {
+void AsyncInvocations::bury(const QueuedEvent& event, Outcome outcome) {
   spdlog::warn("asynchronous invocation {} of {} failed {} times: dead letter", event.invocation.request_id,
                event.invocation.function, event.attempts);
   DeadLetter letter{.request_id = event.invocation.request_id,
                     .function = event.invocation.function,
                     .payload = event.invocation.payload};
-  letter.error_type = std::string(outcome_name(complete.outcome));
-  letter.error_message = reply.payload.substr(0, 4096);
+  letter.error_type = std::string(outcome_name(outcome.kind));
+  letter.error_message = words_.document(std::move(outcome)).substr(0, 4096);
   letter.attempts = event.attempts;
   letter.accepted_ms = event.accepted_ms;
   letter.failed_ms = wall_clock_ms();
@@ -102,7 +103,7 @@ void AsyncInvocations::bury(const QueuedEvent& event, const Complete& complete, 
 // It did not run. Of a deleted function: gone with it. At a graceful stop: left on disk for the next start. Else its
 // function has no concurrency left: later.
 void AsyncInvocations::finish_unrun(QueuedEvent event, const Complete& complete) {
-  if (complete.outcome == Outcome::kRemoved) {
+  if (complete.outcome == OutcomeKind::kRemoved) {
     queue_.finished();
     store_.finish_event(event.invocation.request_id, {});
   } else if (draining_) {

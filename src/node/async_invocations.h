@@ -14,6 +14,7 @@
 
 #include "gateway/node_service.h"
 #include "node/event_queue.h"
+#include "node/failure_words.h"
 #include "node/functions.h"
 #include "node/invocations.h"
 #include "node/request_id.h"
@@ -25,7 +26,8 @@ class AsyncInvocations {
  public:
   // `written` is called each time something about an invocation that is over is on disk.
   AsyncInvocations(boost::asio::io_context& io, EventQueueOptions options, Store& store, Functions& functions,
-                   RequestIds& request_ids, Invocations& invocations, std::function<void()> written);
+                   RequestIds& request_ids, Invocations& invocations, FailureWords words,
+                   std::function<void()> written);
 
   // Found on disk at the start.
   void restore(std::vector<QueuedEvent> events);
@@ -37,9 +39,9 @@ class AsyncInvocations {
   void function_removed(const std::string& name);
 
  private:
-  void over(QueuedEvent event, const Complete& complete, const InvokeReply* reply);
+  void over(QueuedEvent event, const Complete& complete, const Outcome* outcome);
   void finish_unrun(QueuedEvent event, const Complete& complete);
-  void bury(const QueuedEvent& event, const Complete& complete, const InvokeReply& reply);
+  void bury(const QueuedEvent& event, Outcome outcome);
   void arm_timer();
 
   boost::asio::io_context& io_;
@@ -48,6 +50,7 @@ class AsyncInvocations {
   Functions& functions_;
   RequestIds& request_ids_;
   Invocations& invocations_;
+  const FailureWords words_;
   const std::function<void()> written_;
   boost::asio::steady_timer timer_;
   bool draining_ = false;

@@ -33,6 +33,7 @@ class AsyncInvocationsTest : public NodeWithoutProcesses {
                           functions,
                           request_ids,
                           invocations,
+                          {.document = [](Outcome outcome) { return "document of " + outcome.payload; }, .text = {}},
                           [this] { ++written; }};
 };
 
@@ -83,7 +84,7 @@ TEST_F(AsyncInvocationsTest, IsTriedAgainWithItsPayloadAndBuriedInTheEnd) {
   ASSERT_EQ(store.letters.size(), 1U);
   EXPECT_EQ(store.letters[0].request_id, *id);
   EXPECT_EQ(store.letters[0].payload, "[1]");
-  EXPECT_EQ(store.letters[0].error_message, "wrong again");
+  EXPECT_EQ(store.letters[0].error_message, "document of wrong again");
   EXPECT_EQ(store.letters[0].attempts, 2);
 }
 

@@ -14,9 +14,9 @@ void count_in(FunctionStats& stats, const Complete& complete) {
     case StartKind::kHostWarm: ++stats.host_warm_starts; break;
     case StartKind::kCold: ++stats.cold_starts; break;
   }
-  if (complete.outcome == Outcome::kTimeout) ++stats.timeouts;
-  if (complete.outcome == Outcome::kCrashed || complete.outcome == Outcome::kStartFailed) ++stats.crashes;
-  if (complete.outcome != Outcome::kSuccess) ++stats.errors;
+  if (complete.outcome == OutcomeKind::kTimeout) ++stats.timeouts;
+  if (complete.outcome == OutcomeKind::kCrashed || complete.outcome == OutcomeKind::kStartFailed) ++stats.crashes;
+  if (complete.outcome != OutcomeKind::kSuccess) ++stats.errors;
   stats.service += complete.service;
   stats.queue_time += complete.queue_time;
   const double seconds = to_seconds(complete.service);

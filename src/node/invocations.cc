@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/check.h"
@@ -16,18 +15,13 @@ std::string repeat_key(const InvokeRequest& request) {
   return request.invocation.function + '\n' + request.sdk_invocation_id;
 }
 
-std::string error_payload(std::string_view type, const std::string& request_id, std::string_view what) {
-  const nlohmann::json body{{"errorType", type},
-                            {"errorMessage", fmt::format("RequestId: {} Error: {}", request_id, what)}};
-  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 // Ends that are not a function's answer but the platform's: errors of the API. Empty for the others.
-std::optional<Error> api_error(Outcome outcome) {
+std::optional<Error> api_error(OutcomeKind outcome) {
   switch (outcome) {
-    case Outcome::kRemoved: return Error{Errc::kNotFound, "the function was deleted before the invocation could run"};
-    case Outcome::kShutdown: return Error{Errc::kUnavailable, "the node is shutting down; try again"};
-    case Outcome::kCancelled: return Error{Errc::kUnavailable, "the invocation was cancelled"};
+    case OutcomeKind::kRemoved:
+      return Error{Errc::kNotFound, "the function was deleted before the invocation could run"};
+    case OutcomeKind::kShutdown: return Error{Errc::kUnavailable, "the node is shutting down; try again"};
+    case OutcomeKind::kCancelled: return Error{Errc::kUnavailable, "the invocation was cancelled"};
     default: return std::nullopt;
   }
 }
@@ -39,11 +33,11 @@ Invocations::Invocations(CoreDriver& driver, Functions& functions, RequestIds& r
     : driver_(driver), functions_(functions), request_ids_(request_ids), charges_(charges), notes_(notes) {}
 
 Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function, InvokeRequest request,
-                                              Callback<InvokeReply> done) {
+                                              Callback<Outcome> done) {
   const std::string key = repeat_key(request);
   if (!key.empty()) {
-    if (const InvokeReply* reply = recent_.find(monotonic_now(), key)) {
-      done(*reply);
+    if (const Outcome* known = recent_.find(monotonic_now(), key)) {
+      done(*known);
       return {};
     }
   }
@@ -57,7 +51,7 @@ Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function
     Live live{.flow = function.flow, .invocation = std::move(request.invocation)};
     live.invocation.request_id = request_ids_.next();
     live.repeat_key = key;
-    Callback<InvokeReply> refuse = waiter.done;
+    Callback<Outcome> refuse = waiter.done;
     live.waiters.push_back(std::move(waiter));
     const auto admitted = admit(std::move(live));
     if (!admitted) {
@@ -147,7 +141,9 @@ void Invocations::instance_gone(InvocationId invocation, const ExitInfo& exit) {
   const auto it = live_.find(invocation);
   if (it == live_.end()) return;
   it->second.failure = exit.reason;
-  if (!exit.init_error_payload.empty()) it->second.answer = Answer{.payload = exit.init_error_payload};
+  if (!exit.init_error_payload.empty() || exit.init_failure != Failure()) {  // what was said of a failed start
+    it->second.answer = Answer{.payload = exit.init_error_payload, .failure = exit.init_failure};
+  }
 }
 
 void Invocations::act(const Complete& complete) {
@@ -163,14 +159,14 @@ void Invocations::act(const Complete& complete) {
     return;
   }
   functions_.count(complete);
-  InvokeReply reply = reply_for(live, complete);
-  if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, reply);
-  if (live.over) live.over(complete, &reply);
+  Outcome outcome = outcome_of(live, complete);
+  if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, outcome);
+  if (live.over) live.over(complete, &outcome);
   if (live.waiters.empty()) return;
   const Waiter last = std::move(live.waiters.back());  // spared a copy of the payload; mostly the only one
   live.waiters.pop_back();
-  for (Waiter& waiter : live.waiters) waiter.done(reply);
-  last.done(std::move(reply));
+  for (Waiter& waiter : live.waiters) waiter.done(outcome);
+  last.done(std::move(outcome));
 }
 
 void Invocations::note(const Live& live, const Complete& complete) {
@@ -185,38 +181,26 @@ void Invocations::note(const Live& live, const Complete& complete) {
   charges_.is_open(complete.invocation) ? charges_.keep(complete.invocation, *record) : notes_.add(*record);
 }
 
-InvokeReply Invocations::reply_for(Live& live, const Complete& complete) {
-  InvokeReply reply;
-  reply.request_id = live.invocation.request_id;
-  reply.log_tail = std::move(live.log_tail);
-  reply.start = complete.start;
-  reply.queue_time = complete.queue_time + complete.start_time;
-  reply.exec_time = complete.service - complete.owed;
-  reply.gpu = live.gpu;
-  if (complete.outcome != Outcome::kSuccess) reply.function_error = "Unhandled";
-  switch (complete.outcome) {
-    case Outcome::kTimeout:
-      reply.payload = error_payload("Sandbox.Timedout", live.invocation.request_id,
-                                    fmt::format("Task timed out after {:.2f} seconds", to_seconds(live.timeout)));
-      break;
-    case Outcome::kCrashed:
-      reply.payload = error_payload("Runtime.ExitError", live.invocation.request_id, "Runtime exited: " + live.failure);
-      break;
-    case Outcome::kStartFailed:
-      if (live.answer) {  // what it said at POST /runtime/init/error
-        reply.payload = std::move(live.answer->payload);
-      } else {
-        const std::string what = live.failure.empty() ? "no request for the first invocation in time" : live.failure;
-        reply.payload =
-            error_payload("Runtime.InitError", live.invocation.request_id, "The function did not start: " + what);
-      }
-      break;
-    default:
-      FL_CHECK(live.answer.has_value(), "invocation {} ended without an answer", complete.invocation.value());
-      reply.content_type = std::move(live.answer->content_type);
-      reply.payload = std::move(live.answer->payload);
+Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
+  Outcome outcome{.request_id = live.invocation.request_id, .kind = complete.outcome};
+  outcome.log_tail = std::move(live.log_tail);
+  outcome.start = complete.start;
+  outcome.queue_time = complete.queue_time + complete.start_time;
+  outcome.gpu_time = complete.service - complete.owed;
+  outcome.gpu = live.gpu;
+  if (complete.outcome == OutcomeKind::kTimeout) {
+    outcome.failure.text = fmt::format("timed out after {:.2f} seconds", to_seconds(live.timeout));
+  } else if (complete.outcome == OutcomeKind::kCrashed) {
+    outcome.failure.text = live.failure;
+  } else if (complete.outcome == OutcomeKind::kStartFailed && !live.answer) {
+    outcome.failure.text = live.failure.empty() ? "no request for the first invocation in time" : live.failure;
+  } else {
+    FL_CHECK(live.answer.has_value(), "invocation {} ended without an answer", complete.invocation.value());
+    outcome.content_type = std::move(live.answer->content_type);
+    outcome.payload = std::move(live.answer->payload);
+    outcome.failure = std::move(live.answer->failure);
   }
-  return reply;
+  return outcome;
 }
 
 }  // namespace fairlead

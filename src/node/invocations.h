@@ -32,13 +32,13 @@ class Invocations {
   template <typename T>
   using Callback = NodeService::Callback<T>;
   using CancelHandle = NodeService::CancelHandle;
-  // Of an invocation that no connection waits for. `reply`: null, it did not run.
-  using Over = std::function<void(const Complete&, const InvokeReply* reply)>;
+  // Of an invocation that no connection waits for. `outcome`: null, it did not run.
+  using Over = std::function<void(const Complete&, const Outcome* outcome)>;
 
   Invocations(CoreDriver& driver, Functions& functions, RequestIds& request_ids, Charges& charges,
               InvocationNotes& notes);
 
-  CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<InvokeReply> done);
+  CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<Outcome> done);
   // An asynchronous one, which has its request id. Its payload is kept until it is over: it may have to be sent again.
   Status submit(FlowId flow, Invocation invocation, Over over);
   // Those that were submitted leave the queue. What runs, runs on.
@@ -57,7 +57,7 @@ class Invocations {
 
  private:
   struct Waiter {
-    Callback<InvokeReply> done;
+    Callback<Outcome> done;
     bool want_log_tail = false;
     std::uint64_t ticket = 0;  // for cancelling
   };
@@ -81,7 +81,7 @@ class Invocations {
   Result<InvocationId> admit(Live live);
   void cancel_waiter(InvocationId invocation, std::uint64_t ticket);
   void note(const Live& live, const Complete& complete);
-  static InvokeReply reply_for(Live& live, const Complete& complete);
+  static Outcome outcome_of(Live& live, const Complete& complete);
 
   CoreDriver& driver_;
   Functions& functions_;

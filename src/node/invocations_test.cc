@@ -1,13 +1,9 @@
 #include "node/invocations.h"
 
-#include <gmock/gmock.h>
-
 #include "node/testing/node_without_processes.h"
 
 namespace fairlead {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr InstanceId kFirst{1};
 
@@ -44,7 +40,7 @@ TEST_F(InvocationsTest, TheAnswerGoesToWhoInvoked) {
   ASSERT_TRUE(reply->has_value());
   EXPECT_EQ((*reply)->value().payload, "[2]");
   EXPECT_EQ((*reply)->value().request_id, delivered.request_id);
-  EXPECT_EQ((*reply)->value().function_error, "");
+  EXPECT_FALSE((*reply)->value().failed());
   EXPECT_EQ(invocations.live(), 0U);
   EXPECT_EQ(functions.find("f")->stats.invocations, 1U);
 }
@@ -111,8 +107,9 @@ TEST_F(InvocationsTest, TheReasonOfACrashIsInTheReply) {
   ready(kFirst);
   gone(kFirst, "signal: killed");
   ASSERT_TRUE(reply->has_value());
-  EXPECT_EQ((*reply)->value().function_error, "Unhandled");
-  EXPECT_THAT((*reply)->value().payload, HasSubstr("Runtime exited: signal: killed"));
+  EXPECT_EQ((*reply)->value().kind, OutcomeKind::kCrashed);
+  EXPECT_EQ((*reply)->value().failure, (Failure{.type = "", .text = "signal: killed"}));
+  EXPECT_EQ((*reply)->value().payload, "");
   EXPECT_EQ(functions.find("f")->stats.crashes, 1U);
 }
 
@@ -127,7 +124,7 @@ TEST_F(InvocationsTest, ASubmittedOneKeepsItsPayloadUntilItIsOver) {
   std::vector<std::string> over;
   const FlowId flow = functions.find("f")->flow;
   ASSERT_TRUE(invocations.submit(flow, {.request_id = "r", .function = "f", .payload = "[1]"},
-                                 [&](const Complete& complete, const InvokeReply* reply) {
+                                 [&](const Complete& complete, const Outcome* reply) {
                                    over.push_back(reply != nullptr ? reply->payload : "none");
                                    EXPECT_EQ(complete.flow, flow);
                                  }));
@@ -142,7 +139,7 @@ TEST_F(InvocationsTest, SubmittedOnesLeaveTheQueueAndOthersStay) {
   bool is_over = false;
   invoke("f");
   ASSERT_TRUE(
-      invocations.submit(functions.find("f")->flow, {.function = "f"}, [&](const Complete&, const InvokeReply* reply) {
+      invocations.submit(functions.find("f")->flow, {.function = "f"}, [&](const Complete&, const Outcome* reply) {
         is_over = true;
         EXPECT_EQ(reply, nullptr);
       }));

@@ -57,16 +57,17 @@ Status Node::open() {
   if (!store) return fail(store.error());
   store_ = *std::move(store);
   events_ = std::make_unique<AsyncInvocations>(io_, options_.events, *store_, functions_, request_ids_, invocations_,
-                                               [this] { note_drained(); });
+                                               options_.failure_words, [this] { note_drained(); });
   auto objects = ObjectStore::open(io_, options_.objects);
   if (!objects) return fail(objects.error());
   objects_ = *std::move(objects);
   object_sockets_ = std::make_unique<ObjectSockets>(io_, *objects_, options_.state_dir + "/run");
   programs_->set_objects(*object_sockets_);
-  graphs_ = std::make_unique<GraphRuns>(io_, *this, *objects_, [this](const std::string& name) {
+  const auto is_kernel_task = [this](const std::string& name) {
     const RegisteredFunction* function = functions_.find(name);
     return function != nullptr && function->kernel_task != nullptr;
-  });
+  };
+  graphs_ = std::make_unique<GraphRuns>(io_, *this, *objects_, is_kernel_task, options_.failure_words.text);
   if (const std::uint64_t bytes = options_.history_bytes; bytes > 0) {
     auto history = History::open(io_, options_.state_dir + "/history", bytes);
     if (!history) return fail(history.error());
@@ -269,7 +270,7 @@ Status Node::check_invoke(const std::string& function) {
   return {};
 }
 
-NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<InvokeReply> done) {
+NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<Outcome> done) {
   const auto function = functions_.get(request.invocation.function);
   if (!function) {
     done(fail(function.error()));
@@ -286,7 +287,7 @@ Status Node::run_elsewhere(const std::string& tenant, Bytes bytes, Job job) {
   return tenant_worker_->run(tenant, bytes, std::move(job));
 }
 
-NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done) {
+NodeService::CancelHandle Node::run_task(TaskRun run, Callback<Outcome> done) {
   return task_requests_->run(std::move(run), std::move(done));
 }
 

@@ -23,6 +23,7 @@
 #include "node/async_invocations.h"
 #include "node/charges.h"
 #include "node/core_driver.h"
+#include "node/failure_words.h"
 #include "node/function_control.h"
 #include "node/functions.h"
 #include "node/gpu_monitor.h"
@@ -57,6 +58,7 @@ struct NodeOptions {
   GpuAccess gpu_access;
   std::uint64_t history_bytes = 0;  // on disk, of invocations that are over; 0: none is kept
   DeviceServersOptions device_servers;
+  FailureWords failure_words;
   std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
 };
 
@@ -73,9 +75,9 @@ class Node final : public NodeService {
   void drain(std::function<void()> drained);
   bool busy() const { return invocations_.live() > 0; }
 
-  CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) override;
+  CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override;
   Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) override;
-  CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) override;
+  CancelHandle run_task(TaskRun run, Callback<Outcome> done) override;
   void invoke_event(InvokeRequest request, Callback<std::string> accepted) override;
   Status check_invoke(const std::string& function) override;
 

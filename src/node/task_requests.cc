@@ -37,7 +37,7 @@ FunctionRecord record_of(const std::string& name, const TaskRun& run) {
 }  // namespace
 
 // What is large is hashed on the other thread, too.
-TaskRequests::CancelHandle TaskRequests::run(TaskRun run, NodeService::Callback<InvokeReply> done) {
+TaskRequests::CancelHandle TaskRequests::run(TaskRun run, NodeService::Callback<Outcome> done) {
   Status valid = validate_tenant(run.tenant);
   if (valid) valid = validate_request(run.request);
   if (!valid) return done(fail(valid.error())), CancelHandle();

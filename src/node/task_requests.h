@@ -38,14 +38,14 @@ class TaskRequests {
         driver_(driver),
         invocations_(invocations) {}
 
-  CancelHandle run(TaskRun run, NodeService::Callback<InvokeReply> done);
+  CancelHandle run(TaskRun run, NodeService::Callback<Outcome> done);
   TaskRequestsStatus status() const;
 
  private:
   // A task that is being read has those who wait for it.
   struct Waiter {
     InvokeRequest request;
-    NodeService::Callback<InvokeReply> done;
+    NodeService::Callback<Outcome> done;
     bool gone = false;
     CancelHandle cancel;  // of its invocation, once there is one
   };

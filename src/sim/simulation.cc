@@ -292,7 +292,7 @@ void Simulation::perform(const Complete& action) {
     gaps_.unqueued(now_, function);
     --queued_;
   }
-  if (action.outcome == Outcome::kSuccess) {
+  if (action.outcome == OutcomeKind::kSuccess) {
     ++result.answered;
     count_start(result, action.start);
     const Duration latency = now_ - invocation.arrived;

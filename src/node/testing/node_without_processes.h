@@ -46,12 +46,12 @@ class NodeWithoutProcesses : public testing::Test {
   }
 
   // The reply of an invocation once it is over.
-  using Reply = std::shared_ptr<std::optional<Result<InvokeReply>>>;
+  using Reply = std::shared_ptr<std::optional<Result<Outcome>>>;
   Reply invoke(const std::string& function, InvokeRequest request = {}) {
-    auto reply = std::make_shared<std::optional<Result<InvokeReply>>>();
+    auto reply = std::make_shared<std::optional<Result<Outcome>>>();
     request.invocation.function = function;
     cancel = invocations.invoke(*functions.find(function), std::move(request),
-                                [reply](Result<InvokeReply> made) { *reply = std::move(made); });
+                                [reply](Result<Outcome> made) { *reply = std::move(made); });
     return reply;
   }
   void ready(InstanceId instance) {
