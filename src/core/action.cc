@@ -43,6 +43,16 @@ std::string line(const Charge& a) {
                      a.flow.value(), a.service.count(), a.after_answer.count());
 }
 
+std::string line(const DeviceChange& a) {
+  switch (a.kind) {
+    case DeviceChange::Kind::kDrained: return fmt::format("device gpu={} drained", a.gpu.value());
+    case DeviceChange::Kind::kRestartDaemon: return fmt::format("device gpu={} restart_daemon", a.gpu.value());
+    case DeviceChange::Kind::kServes: return fmt::format("device gpu={} serves", a.gpu.value());
+    case DeviceChange::Kind::kTokens: return fmt::format("device gpu={} tokens", a.gpu.value());
+  }
+  return "device";
+}
+
 }  // namespace
 
 std::string_view stop_reason_name(StopReason reason) {

@@ -86,8 +86,10 @@ Core::~Core() = default;
 // ---- configuration
 
 void Core::add_gpu(const GpuSpec& gpu) {
-  state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.tokens == 0 ? state_->options.tokens_per_gpu : gpu.tokens);
+  const std::size_t most = gpu.tokens == 0 ? state_->options.tokens_per_gpu : gpu.tokens;
+  state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.is_dynamic ? 1 : most);
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
+  state_->add_device(gpu);
 }
 
 void Core::add_function(const FlowSpec& spec) {
@@ -298,6 +300,10 @@ std::vector<GpuView> Core::gpus() const {
     const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
     views.push_back({gpu->id, gpu->tokens_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->tokens, gpu->serves,
                      gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
+    const GpuHealth& health = state_->devices.at(gpu->id).health;
+    views.back().state = health.state();
+    views.back().reason = health.reason();
+    views.back().daemon_restarts = health.daemon_restarts();
   }
   return views;
 }

@@ -30,6 +30,7 @@
 #include "placement/instance_pool.h"
 #include "queueing/policy.h"
 #include "residency/residency.h"
+#include "sharing/gpu_health.h"
 
 namespace fairlead {
 
@@ -82,7 +83,9 @@ struct FlowSpec {
 struct GpuSpec {
   GpuId gpu;
   Bytes memory{0};
-  std::size_t tokens = 0;  // D; 0: CoreOptions::tokens_per_gpu
+  std::size_t tokens = 0;   // D; 0: CoreOptions::tokens_per_gpu
+  bool is_dynamic = false;  // D follows the load, from 1 to `tokens` (sharing/dynamic_tokens.h)
+  bool has_daemon = false;  // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
 };
 
 // ---- what the core decides
@@ -161,8 +164,20 @@ struct GrantRoom {  // the answer to needs_room
   bool granted;  // false: nothing more can be moved
   bool operator==(const GrantRoom&) const = default;
 };
-using Action =
-    std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom, Charge>;
+// What became of a device. All but kRestartDaemon is done already, and told to those who log it.
+struct DeviceChange {
+  enum class Kind {
+    kDrained,        // no new work; GpuView says why. Its last process gone: device_emptied()
+    kRestartDaemon,  // of MPS: answered by daemon_started()
+    kServes,         // new work
+    kTokens,         // D is another
+  };
+  GpuId gpu;
+  Kind kind;
+  bool operator==(const DeviceChange&) const = default;
+};
+using Action = std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom,
+                            Charge, DeviceChange>;
 using Actions = std::vector<Action>;
 
 // One line for traces and test failures: "start instance=3 flow=1 gpu=2". Equal actions give equal lines.
@@ -182,12 +197,23 @@ struct GpuView {
   GpuId gpu;
   std::size_t tokens_in_use = 0;
   std::size_t instances = 0;
-  Bytes memory_admitted{0};        // what the invocations that run are expected to need
-  std::size_t tokens = 0;          // D
-  bool serves = true;              // false: drained
-  std::size_t starting_ahead = 0;  // instances that start without a token
-  std::size_t answered_early = 0;  // tokens held by work that goes on after its answer
-  Bytes memory_unreported{0};      // on the device, and in no instance's report: contexts, other programs
+  Bytes memory_admitted{0};             // what the invocations that run are expected to need
+  std::size_t tokens = 0;               // D
+  bool serves = true;                   // false: drained
+  std::size_t starting_ahead = 0;       // instances that start without a token
+  std::size_t answered_early = 0;       // tokens held by work that goes on after its answer
+  Bytes memory_unreported{0};           // on the device, and in no instance's report: contexts, other programs
+  GpuState state = GpuState::kServing;  // as its health has it
+  std::string reason = {};              // why it does not serve; "" while it does
+  unsigned daemon_restarts = 0;
+};
+
+// What a monitor sees of one device, once each period.
+struct DeviceSample {
+  GpuId gpu;
+  std::string failure = {};  // why it does not answer; "": it does
+  double utilisation = 0;    // 0-1 over the period
+  Bytes memory_used{0};
 };
 // arrived = completed + failed + what is queued or dispatched now.
 struct CoreCounters {
@@ -268,6 +294,14 @@ class Core {
   void device_memory_used(Instant now, GpuId gpu, Bytes used, Actions& out);
   // A thread waits for memory that is away. It comes back as soon as there is room that nothing else has a claim on.
   void wants_memory(Instant now, InstanceId instance, Actions& out);
+
+  // Health, and dynamic D: what a monitor, the driver and the MPS daemons say, in any order and any state.
+  void device_sampled(Instant now, const DeviceSample& sample, Actions& out);
+  void device_fault(Instant now, GpuId gpu, unsigned xid, Actions& out);
+  void device_emptied(Instant now, GpuId gpu,
+                      Actions& out);  // the last instance's process there has gone, or none is there
+  void daemon_seen(Instant now, GpuId gpu, MpsDaemonState state, Actions& out);
+  void daemon_started(Instant now, GpuId gpu, bool ok, Actions& out);
 
   // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= tokens <= instances_per_gpu.
   void set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out);

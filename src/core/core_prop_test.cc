@@ -249,6 +249,7 @@ class Scenario {
   void on(const SwapOutMemory&) { RC_FAIL("nothing reported"); }
   void on(const SwapInMemory&) { RC_FAIL("nothing reported"); }
   void on(const GrantRoom&) { RC_FAIL("nothing was asked"); }
+  void on(const DeviceChange&) { RC_FAIL("no device changed"); }
 
   // ---- over the state
   void check() {

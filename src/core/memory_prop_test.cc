@@ -194,6 +194,7 @@ class Scenario {
   }
   void on(const SwapInMemory& a) { RC_ASSERT(live_.contains(a.instance)); }
   void on(const Charge&) { RC_FAIL("all work ends with its answer"); }
+  void on(const DeviceChange&) { RC_FAIL("no device changed"); }
   void on(const GrantRoom& a) {
     RC_ASSERT(live_.contains(a.instance));
     if (a.request >= 1'000'000) RC_ASSERT(asked_.erase({a.instance, a.request}) == 1u);

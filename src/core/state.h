@@ -1,6 +1,7 @@
 // Inside of Core, shared by its .cc files; nobody else includes it. Which file has what:
 //   core.cc       arrivals, configuration, drain and shutdown, views
 //   gpus.cc       GPUs: how many tokens, whether they serve
+//   devices.cc    what their monitor and daemons say: health, dynamic D
 //   dispatch.cc   invocations: chosen, delivered, completed
 //   start_ahead.cc  which instance starts without a token, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
@@ -20,6 +21,8 @@
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
 #include "residency/residency.h"
+#include "sharing/dynamic_tokens.h"
+#include "sharing/gpu_health.h"
 
 namespace fairlead {
 
@@ -49,6 +52,10 @@ struct Core::State final : private Placeable,
     std::optional<Obstacle> run,
         start;  // of the first flow that it asked about and that waits for more than itself, if any
     bool one_could_run = false;
+  };
+  struct Device {
+    GpuHealth health;
+    std::optional<DynamicTokens> tokens;  // none: D is fixed
   };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
@@ -142,7 +149,13 @@ struct Core::State final : private Placeable,
   bool worth_waiting(FlowId flow) const;
 
   // ---- gpus.cc
+  void drain(Instant now, GpuId gpu, Actions& out);
   void drain_instance(Instant now, Instance& instance, Actions& out);
+
+  // ---- devices.cc
+  void add_device(const GpuSpec& gpu);
+  void adjust_tokens(Instant now, const DeviceSample& sample, Actions& out);
+  void remedy(GpuId gpu, std::optional<GpuRemedy> remedy, Instant now, Actions& out);
 
   // ---- memory.cc
   void settle_memory(Instant now, Actions& out);
@@ -173,6 +186,7 @@ struct Core::State final : private Placeable,
   ResidencyDecisions decisions;  // scratch of settle_memory()
   IdMap<FlowId, Function> functions;
   InstancePool pool;
+  std::map<GpuId, Device> devices;  // those of the pool
   IdMap<InvocationId, Invocation> invocations;
 
   Deadlines deadlines;  // idle instances have none

@@ -106,6 +106,7 @@ class VirtualNode {
   void perform(const Deliver& action);
   void perform(const Complete&) {}
   void perform(const Charge&) {}
+  void perform(const DeviceChange&) {}
   void perform(const SwapOutMemory& action);
   void perform(const SwapInMemory& action);
   void perform(const GrantRoom& action);

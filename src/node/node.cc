@@ -1,5 +1,6 @@
 #include "node/node.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -104,14 +105,14 @@ Status Node::recover() {
 void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuSharing> sharing) {
   gpus_ = std::move(monitor);
   sharing_ = std::move(sharing);
-  sharing_->connect(gpu_control());
+  sharing_->connect(daemon_events());
   const GiveShare give_share = [this](InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) {
     sharing_->give_share(spec, gpu, settings);
   };
   programs_->set_share(give_share);
   kernel_tasks_->set_share(give_share);
   for (const GpuSample& gpu : gpus_->samples()) {
-    driver_.core().add_gpu({.gpu = gpu.gpu, .memory = gpu.memory_total, .tokens = sharing_->tokens(gpu.gpu)});
+    driver_.core().add_gpu(sharing_->spec_of(gpu));
   }
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
   events_->submit();
@@ -122,31 +123,56 @@ const GpuSample* Node::sample(GpuId gpu) const {
 }
 
 void Node::observe(const GpuObservation& observation) {
-  const Core& core = driver_.core();
-  sharing_->observe(monotonic_now(), observation, core.gpus(), core.policy().queued() > 0);
   charges_.compare_with_devices(observation.processes);
-  driver_.tell([&](Core& told, Instant now, Actions& out) {
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    for (const Nvml::Xid& xid : observation.xids) {
+      spdlog::warn("Xid {} of {}", xid.number, xid.gpu_uuid);
+      for (const GpuSample& gpu : observation.samples) {
+        if (gpu.gpu_uuid == xid.gpu_uuid) core.device_fault(now, gpu.gpu, xid.number, out);
+      }
+    }
     for (const GpuSample& gpu : observation.samples) {
-      if (gpu.failure.empty()) told.device_memory_used(now, gpu.gpu, gpu.memory_used, out);
+      core.device_sampled(
+          now, {.gpu = gpu.gpu, .failure = gpu.failure, .utilisation = gpu.utilisation, .memory_used = gpu.memory_used},
+          out);
     }
   });
+  std::vector<GpuId> serving;
+  for (const GpuView& gpu : driver_.core().gpus()) {
+    if (gpu.state == GpuState::kServing) serving.push_back(gpu.gpu);
+  }
+  sharing_->ask_daemons(monotonic_now(), serving);
 }
 
-GpuSharing::Control Node::gpu_control() {
+GpuSharing::Events Node::daemon_events() {
   return {
-      .drain =
-          [this](GpuId gpu) {
-            driver_.tell([&](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
+      .seen =
+          [this](GpuId gpu, MpsDaemonState state) {
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.daemon_seen(now, gpu, state, out); });
           },
-      .restore =
-          [this](GpuId gpu) {
-            driver_.tell([&](Core& core, Instant now, Actions& out) { core.restore_gpu(now, gpu, out); });
-          },
-      .set_tokens =
-          [this](GpuId gpu, std::size_t tokens) {
-            driver_.tell([&](Core& core, Instant now, Actions& out) { core.set_tokens(now, gpu, tokens, out); });
+      .started =
+          [this](GpuId gpu, bool ok) {
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.daemon_started(now, gpu, ok, out); });
           },
   };
+}
+
+void Node::act(const DeviceChange& change) {
+  const std::vector<GpuView> views = driver_.core().gpus();
+  const auto is_it = [&](const GpuView& view) { return view.gpu == change.gpu; };
+  const GpuView& view = *std::find_if(views.begin(), views.end(), is_it);
+  const std::uint64_t gpu = change.gpu.value();
+  switch (change.kind) {
+    case DeviceChange::Kind::kDrained: {
+      const std::size_t left = sharing_->instances(change.gpu);
+      spdlog::warn("GPU {} gets no more work: {}; {} instances to go", gpu, view.reason, left);
+      if (left > 0) return;
+      return driver_.tell([&](Core& core, Instant now, Actions& out) { core.device_emptied(now, change.gpu, out); });
+    }
+    case DeviceChange::Kind::kRestartDaemon: return sharing_->restart_daemon(change.gpu);
+    case DeviceChange::Kind::kServes: return spdlog::info("GPU {} serves again", gpu);
+    case DeviceChange::Kind::kTokens: return spdlog::info("GPU {}: D is {} now", gpu, view.tokens);
+  }
 }
 
 // ---- events of the runners
@@ -204,7 +230,9 @@ void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
       if (complete != nullptr) invocations_.instance_gone(complete->invocation, exit);
     }
   });
-  sharing_->instance_gone(instance);
+  const std::optional<GpuId> emptied = sharing_->instance_gone(instance);
+  if (!emptied) return;
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.device_emptied(now, *emptied, out); });
 }
 
 // ---- actions of the core
@@ -362,7 +390,7 @@ NodeStatus Node::status() {
   status.device_servers = device_server_status(kernel_tasks_->servers());
   status.functions = function_status(functions_, core, status.instances);
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
-  if (gpus_) status.gpus = gpu_status(core.gpus(), gpus_->samples(), *sharing_);
+  if (gpus_) status.gpus = gpu_status(core.gpus(), gpus_->samples());
   return status;
 }
 

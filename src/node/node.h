@@ -118,10 +118,11 @@ class Node final : public NodeService {
   void act(const SwapInMemory& action) { memory_.act(action); }
   void act(const GrantRoom& action) { memory_.act(action); }
   void act(const Charge& action) { charges_.act(action); }
+  void act(const DeviceChange& action);
   void note_drained();
 
   void observe(const GpuObservation& observation);
-  GpuSharing::Control gpu_control();
+  GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
 
   boost::asio::io_context& io_;

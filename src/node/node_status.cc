@@ -64,14 +64,12 @@ std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& 
   return list;
 }
 
-std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples,
-                                  const GpuSharing& sharing) {
+std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples) {
   std::vector<GpuStatus> list;
   for (std::size_t i = 0; i < views.size(); ++i) {
     const GpuSample& sample = samples.at(i);
-    const GpuSharing::View health = sharing.view(sample.gpu);
     list.push_back({views[i], sample.name, sample.uuid, sample.memory_total, sample.memory_used, sample.utilisation,
-                    std::string(gpu_state_name(health.state)), health.reason, health.daemon_restarts});
+                    std::string(gpu_state_name(views[i].state)), views[i].reason, views[i].daemon_restarts});
   }
   return list;
 }

@@ -7,7 +7,6 @@
 #include "gateway/node_service.h"
 #include "node/functions.h"
 #include "node/gpu_monitor.h"
-#include "node/gpu_sharing.h"
 #include "node/tenants.h"
 #include "runtime/device_servers/device_servers.h"
 
@@ -22,8 +21,7 @@ std::vector<FunctionStatus> function_status(const Functions& functions, const Co
                                             const std::vector<InstanceView>& instances);
 std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& core, const Tenants& tenants);
 // `views` and `samples`: of the same devices in the same order.
-std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples,
-                                  const GpuSharing& sharing);
+std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples);
 std::vector<DeviceServerStatus> device_server_status(const std::vector<DeviceServers::View>& views);
 
 }  // namespace fairlead

@@ -89,6 +89,7 @@ class Simulation {
   void perform(const SwapOutMemory& action);
   void perform(const SwapInMemory& action);
   void perform(const GrantRoom& action);
+  void perform(const DeviceChange&) {}
   void perform(const Charge&) {}  // the work of its functions ends with their answers
   void allocate(InstanceId id);
   void end_swap_out(const Event& event);
