@@ -7,6 +7,7 @@ import tempfile
 import unittest
 import unittest.mock
 
+import class_sizes
 import doc_links
 import exported_symbols
 import file_sizes
@@ -48,6 +49,42 @@ class Text(Lint):
     def test_comments_and_literals_are_blanked_and_lines_kept(self):
         lines = tree.code_lines('int a;  // getenv\n/* rand\n */ char b = \'"\'; f("sleep", 1\'000);')
         self.assertEqual([line.rstrip() for line in lines], ["int a;", "", "    char b =    ; f(       , 1'000);"])
+
+
+class ClassSizes(Lint):
+    def write_class(self, methods, fields, kind="class"):
+        lines = [f"  void f{i}(int a);" for i in range(methods)] + [f"  int g{i}_ = 0;" for i in range(fields)]
+        self.write("src/node/a.h", f"namespace fairlead {{\n{kind} A {{\n" + "\n".join(lines) + "\n};\n}  // namespace\n")
+
+    def test_a_class_within_the_bounds_is_clean(self):
+        self.write_class(30, 15)
+        self.assert_clean(class_sizes.check)
+
+    def test_one_method_or_field_more_is_named(self):
+        self.write_class(31, 1)
+        self.assert_one(class_sizes.check, "src/node/a.h:fairlead::A", "31 methods and 1 fields", "may have 30 and 15")
+        self.write_class(1, 16)
+        self.assert_one(class_sizes.check, "1 methods and 16 fields")
+
+    def test_a_class_of_the_baseline_may_not_grow(self):
+        self.write(class_sizes.BASELINE, '{"src/node/a.h:fairlead::A": [33, 15]}')
+        self.write_class(33, 15)
+        self.assert_clean(class_sizes.check)
+        self.write_class(34, 15)
+        self.assert_one(class_sizes.check, "34 methods", "may have 33")
+
+    def test_values_and_overrides_do_not_count(self):
+        self.write_class(0, 40, "struct")
+        self.assert_clean(class_sizes.check)
+        overrides = "\n".join(f"  void f{i}() override;" for i in range(40))
+        self.write("src/node/a.h", f"class A : B {{\n  A();\n{overrides}\n}};\n")
+        self.assert_clean(class_sizes.check)
+
+    def test_updating_lowers_and_never_raises(self):
+        self.write(class_sizes.BASELINE, '{"src/node/a.h:fairlead::A": [50, 20], "src/node/b.h:fairlead::B": [50, 20]}')
+        self.write_class(40, 22)
+        class_sizes.update(self.root)
+        self.assertEqual(class_sizes.baseline(self.root), {"src/node/a.h:fairlead::A": [40, 20]})
 
 
 class IncludeDirection(Lint):
