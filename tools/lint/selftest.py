@@ -127,6 +127,11 @@ class Vocabulary(Lint):
         self.write("src/queueing/a.cc", "void f() {\n  for (auto& [id, flow] : state.flows_) {}\n}\n")
         self.assert_one(vocabulary.check, "src/queueing/a.cc:2", "unordered")
 
+    def test_reading_a_file_in_a_way_that_throws_fails(self):
+        self.write("src/node/a.cc", "std::string text(std::istreambuf_iterator<char>(file), {});\n")
+        self.write("src/node/a_test.cc", "std::string text(std::istreambuf_iterator<char>(file), {});\n")
+        self.assert_one(vocabulary.check, "src/node/a.cc:1", "base/read_file.h")
+
     def test_lookup_in_unordered_container_passes(self):
         self.write("src/queueing/a.cc", "std::unordered_map<int, int> flows_;\nauto f = flows_.find(1);\n")
         self.assert_clean(vocabulary.check)
