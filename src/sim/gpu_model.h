@@ -36,6 +36,7 @@ class GpuModel {
   Finished finish(Instant now);
 
   double busy_seconds() const { return to_seconds(busy_); }
+  const DeviceModel& device() const { return *device_; }
 
  private:
   struct Running {
