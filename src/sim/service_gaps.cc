@@ -5,7 +5,7 @@
 namespace fairlead::sim {
 
 ServiceGaps::ServiceGaps(std::vector<double> weights, Duration window)
-    : window_(window), flows_(weights.size()), end_(Instant(window)) {
+    : window_(window), flows_(weights.size()), received_(weights.size()), end_(Instant(window)) {
   for (std::size_t i = 0; i < weights.size(); ++i) flows_[i].weight = weights[i];
 }
 
@@ -28,41 +28,32 @@ void ServiceGaps::unqueued(Instant now, std::size_t flow) {
 
 void ServiceGaps::started(Instant now, std::size_t flow) {
   advance(now);
-  account(flows_[flow], now);
-  ++flows_[flow].running;
+  received_.started(now, flow);
 }
 
 void ServiceGaps::ended(Instant now, std::size_t flow) {
   advance(now);
-  account(flows_[flow], now);
-  --flows_[flow].running;
+  received_.ended(now, flow);
 }
 
 void ServiceGaps::advance(Instant now) {
   while (end_ <= now) close_window();
 }
 
-void ServiceGaps::account(Flow& flow, Instant now) {
-  flow.served += (now - flow.since) * static_cast<Duration::rep>(flow.running);
-  flow.since = now;
-}
-
 void ServiceGaps::close_window() {
   double most = 0, least = 0;
   std::size_t compared = 0;
   for (const std::size_t i : compared_) {
-    Flow& flow = flows_[i];
+    const Flow& flow = flows_[i];
     if (flow.empty_in_window) continue;
-    account(flow, end_);
-    const double served = to_seconds(flow.served) / flow.weight;
+    const double served = to_seconds(received_.at(end_, i) - flow.before) / flow.weight;
     most = compared == 0 ? served : std::max(most, served);
     least = compared == 0 ? served : std::min(least, served);
     ++compared;
   }
   compared_ = waiting_;
   for (const std::size_t i : compared_) {
-    flows_[i].served = Duration(0);
-    flows_[i].since = end_;
+    flows_[i].before = received_.at(end_, i);
     flows_[i].empty_in_window = false;
   }
   end_ += window_;

@@ -4,6 +4,8 @@
 // Example: over [30 s, 60 s] A and B always have something queued, C is empty at 41 s. A is given 18 s, B 11 s, C 1 s: the
 // gap is 7 s.
 //
+// What a bound is stated for, the gap over any interval, is measured by fairness_meter.h, off the same account.
+//
 // Threads: not thread-safe. Cost: O(1) per event, O(flows that wait) per window.
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "sim/service_received.h"
 
 namespace fairlead::sim {
 
@@ -36,17 +39,16 @@ class ServiceGaps {
  private:
   struct Flow {
     double weight = 1;
-    std::size_t waiting = 0, running = 0;
+    std::size_t waiting = 0;
     std::size_t place = 0;  // in waiting_, while something waits
     bool empty_in_window = true;
-    Instant since{};     // service is accounted until then
-    Duration served{0};  // in this window, if something has waited since it began
+    Duration before{0};  // received before this window, if something has waited since it began
   };
-  void account(Flow& flow, Instant now);
   void close_window();
 
   const Duration window_;
   std::vector<Flow> flows_;
+  ServiceReceived received_;
   std::vector<std::size_t> waiting_;   // flows that have something waiting; unordered
   std::vector<std::size_t> compared_;  // those that had when the window began
   Instant end_;

@@ -117,11 +117,7 @@ KtaskResult KtaskSimulation::run() {
       for (std::size_t n = 0; n < setup_.outstanding; ++n) send(i, now_);
     }
   }
-  while (!events_.empty()) {
-    const auto event = events_.take();
-    now_ = event.at;
-    handle(event);
-  }
+  clock_.run();
   FL_CHECK(requests_.empty(), "{} requests were never answered", requests_.size());
   double busy = 0;
   for (Gpu& gpu : gpus_) {
@@ -133,8 +129,9 @@ KtaskResult KtaskSimulation::run() {
   return std::move(result_);
 }
 
-void KtaskSimulation::handle(const EventOf<Kind>& event) {
-  switch (event.kind) {
+void KtaskSimulation::happen(const Event& event) {
+  now_ = clock_.now();
+  switch (EventsOf<Kind>::kind_of(event)) {
     case Kind::kDue:
       send(event.subject, now_);
       expect_due(event.subject);

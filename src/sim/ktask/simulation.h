@@ -21,10 +21,10 @@
 
 #include "base/rng.h"
 #include "residency/pending_copies.h"
-#include "sim/event_heap.h"
 #include "sim/histogram.h"
 #include "sim/ktask/compute_model.h"
 #include "sim/ktask/setup.h"
+#include "sim/virtual_clock.h"
 
 namespace fairlead::sim {
 
@@ -48,7 +48,7 @@ struct KtaskResult {
   double spread() const;                       // the greatest client's throughput over the least's
 };
 
-class KtaskSimulation final : private Placeable {
+class KtaskSimulation final : private Placeable, private ClockParty {
  public:
   // REQUIRES: check(setup).
   explicit KtaskSimulation(const KtaskSetup& setup);
@@ -111,7 +111,7 @@ class KtaskSimulation final : private Placeable {
 
   void send(std::size_t client, Instant due);
   void expect_due(std::size_t client);
-  void handle(const EventOf<Kind>& event);
+  void happen(const Event& event) override;
   void use_cpu(std::uint64_t request, Part part, Duration takes);
   void start_cpu_work();
   void cpu_ends(std::uint64_t request, Part part);
@@ -151,7 +151,8 @@ class KtaskSimulation final : private Placeable {
   std::vector<Client> clients_;
   std::vector<Gpu> gpus_;
   std::map<std::uint64_t, Request> requests_;  // not answered yet
-  EventHeapOf<Kind> events_;
+  VirtualClock clock_;
+  EventsOf<Kind> events_{clock_, *this};
   std::size_t cores_free_;
   std::deque<CpuWork> cpu_queue_;
   std::deque<Kept> kept_;          // oldest first

@@ -7,16 +7,15 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "core/core_test_support.h"
-#include "core/fairness_meter.h"
-#include "core/virtual_node.h"
 #include "queueing/policy_test_support.h"
+#include "sim/fairness_meter.h"
+#include "sim/virtual_node_test_support.h"
 
-namespace fairlead {
+namespace fairlead::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::policy_named;
+using testing::make_core;
 
 constexpr double kLeastWeight = 0.5;
 
@@ -37,10 +36,11 @@ class SteadyModel final : public InstanceModel {
   Start start(const StartInstance& a) override {
     return {.end = of(a.flow).starts ? StartEnd::kReady : StartEnd::kExits, .after = of(a.flow).cold_start};
   }
-  Run run(FlowId flow, const Deliver&) override {
+  void run(FlowId flow, InvocationId, Run& run) override {
     const Duration most = of(flow).service;
     const auto tenths = static_cast<Duration::rep>(varies_ ? 1 + rng_.below(10) : 10);
-    return {.after = most * tenths / 10, .gpu_time = of(flow).gpu_time};
+    run.after = most * tenths / 10;
+    run.gpu_time = of(flow).gpu_time;
   }
 
  private:
@@ -65,12 +65,14 @@ class Experiment {
   explicit Experiment(const Setting& setting)
       : setting_(setting),
         model_(setting_.functions, setting.varies),
-        node_({.tokens_per_gpu = setting.tokens_per_gpu,
-               .queue_limit = 1'000'000,
-               .queue_limit_per_flow = 1'000'000,
-               .starts_per_gpu = setting.starts_per_gpu},
-              policy_named(setting.policy, {.over_run = setting.over_run}), model_),
-        meter_(node_.core(), of_interest(setting)) {
+        node_(clock_,
+              make_core({.tokens_per_gpu = setting.tokens_per_gpu,
+                         .queue_limit = 1'000'000,
+                         .queue_limit_per_flow = 1'000'000,
+                         .starts_per_gpu = setting.starts_per_gpu},
+                        setting.policy, {.over_run = setting.over_run}),
+              model_),
+        meter_(node_.core(), weights_of(setting)) {
     for (std::uint64_t i = 1; i <= setting.gpus; ++i) node_.core().add_gpu({.gpu = GpuId(i)});
     for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
       node_.core().add_function({.flow = FlowId(i), .weight = setting.functions[i - 1].weight});
@@ -81,7 +83,7 @@ class Experiment {
   // One invocation of each function, so that its service time is known. Not measured.
   void learn() {
     for (std::uint64_t i = 1; i <= setting_.functions.size(); ++i) send_at(Duration(0), FlowId(i), 1);
-    node_.run();
+    clock_.run();
   }
 
   // `at` counts from now.
@@ -104,7 +106,7 @@ class Experiment {
   }
 
   void finish() {
-    while (node_.step()) meter_.sample(node_.now());
+    while (clock_.step()) meter_.sample(node_.now());
   }
 
   // The largest gap of any pair, as a share of that pair's bound.
@@ -123,10 +125,10 @@ class Experiment {
   Duration gap(std::uint64_t i, std::uint64_t j) const { return meter_.gap(FlowId(i), FlowId(j)); }
 
  private:
-  static std::vector<FairnessMeter::FlowOfInterest> of_interest(const Setting& setting) {
-    std::vector<FairnessMeter::FlowOfInterest> flows;
-    for (const FunctionUnderTest& f : setting.functions) flows.push_back({FlowId(flows.size() + 1), f.weight});
-    return flows;
+  static std::vector<double> weights_of(const Setting& setting) {
+    std::vector<double> weights;
+    for (const FunctionUnderTest& f : setting.functions) weights.push_back(f.weight);
+    return weights;
   }
 
   double normalised(std::size_t i) const {
@@ -135,6 +137,7 @@ class Experiment {
 
   const Setting setting_;
   SteadyModel model_;
+  VirtualClock clock_;
   VirtualNode node_;
   FairnessMeter meter_;
   std::uint64_t next_invocation_ = 1;
@@ -248,10 +251,13 @@ TEST(Fairness, FcfsBreaksTheBound) {
 
 Duration wait_in_flood(const Setting& setting, std::uint64_t flood) {
   SteadyModel model(setting.functions);
-  VirtualNode node({.tokens_per_gpu = setting.tokens_per_gpu,
-                    .queue_limit_per_flow = 5000,
-                    .starts_per_gpu = setting.starts_per_gpu},
-                   policy_named(setting.policy, {.over_run = setting.over_run}), model);
+  VirtualClock clock;
+  VirtualNode node(clock,
+                   make_core({.tokens_per_gpu = setting.tokens_per_gpu,
+                              .queue_limit_per_flow = 5000,
+                              .starts_per_gpu = setting.starts_per_gpu},
+                             setting.policy, {.over_run = setting.over_run}),
+                   model);
   node.core().add_gpu({.gpu = GpuId(1), .memory = gib(16)});
   for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
     node.core().add_function({.flow = FlowId(i), .expected_memory = setting.functions[i - 1].memory});
@@ -260,14 +266,14 @@ Duration wait_in_flood(const Setting& setting, std::uint64_t flood) {
   for (std::uint64_t i = 0; i < flood * (last.value() - 1); ++i) {
     FL_CHECK(node.arrive(FlowId(1 + i % (last.value() - 1))).has_value());
   }
-  node.run_until(Instant(60s));
+  clock.run_until(Instant(60s));
   Duration waited{-1};
   node.observe([&](const Action& action) {
     const auto* done = std::get_if<Complete>(&action);
     if (done != nullptr && done->flow == last) waited = done->queue_time;
   });
   FL_CHECK(node.arrive(last).has_value());
-  node.run();
+  clock.run();
   return waited;
 }
 
@@ -325,4 +331,4 @@ TEST(Starvation, FunctionThatNeedsTheWholeGpuGetsIt) {
 }
 
 }  // namespace
-}  // namespace fairlead
+}  // namespace fairlead::sim

@@ -10,15 +10,14 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "core/core_test_support.h"
-#include "core/virtual_node.h"
 #include "queueing/policy_test_support.h"
+#include "sim/virtual_node_test_support.h"
 
-namespace fairlead {
+namespace fairlead::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::policy_named;
+using testing::make_core;
 
 struct Function {
   Duration most{0};  // a run takes a tenth of it to all of it
@@ -39,9 +38,9 @@ class Model final : public InstanceModel {
   Model(const Setting& setting, std::uint64_t seed) : setting_(setting), rng_(seed) {}
 
   Start start(const StartInstance& a) override { return {.after = measuring ? of(a.flow).cold_start : Duration(0)}; }
-  Run run(FlowId flow, const Deliver&) override {
+  void run(FlowId flow, InvocationId, Run& run) override {
     const auto most = static_cast<std::uint64_t>(of(flow).most.count());
-    return {.after = Duration(most / 10 + rng_.below(most - most / 10 + 1))};
+    run.after = Duration(most / 10 + rng_.below(most - most / 10 + 1));
   }
 
   bool measuring = false;
@@ -58,14 +57,16 @@ class Waiting {
   Waiting(const Setting& setting, std::uint64_t seed)
       : setting_(setting),
         model_(setting_, seed),
-        node_({.tokens_per_gpu = setting.tokens,
-               .instances_per_gpu = setting.pool,
-               .queue_limit = 1'000'000,
-               .queue_limit_per_flow = 1'000'000,
-               .start_deadline = 24h,
-               .starts_per_gpu = setting.starts,
-               .no_cold_duplicates = true},
-              policy_named(setting.policy, {.over_run = setting.over_run}), model_),
+        node_(clock_,
+              make_core({.tokens_per_gpu = setting.tokens,
+                         .instances_per_gpu = setting.pool,
+                         .queue_limit = 1'000'000,
+                         .queue_limit_per_flow = 1'000'000,
+                         .start_deadline = 24h,
+                         .starts_per_gpu = setting.starts,
+                         .no_cold_duplicates = true},
+                        setting.policy, {.over_run = setting.over_run}),
+              model_),
         longest_(setting.functions.size() + 1) {
     node_.core().add_gpu({.gpu = GpuId(1)});
     for (std::uint64_t i = 1; i <= setting_.functions.size(); ++i) {
@@ -86,7 +87,7 @@ class Waiting {
   }
 
   void run() {
-    while (node_.step()) {
+    while (clock_.step()) {
       RC_ASSERT(node_.core().counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     }
   }
@@ -98,7 +99,7 @@ class Waiting {
     for (std::uint64_t i = 1; i <= setting_.functions.size(); ++i) {
       if (setting_.functions[i - 1].is_warm) FL_CHECK(node_.arrive(FlowId(i)).has_value());
     }
-    node_.run();
+    clock_.run();
   }
 
   // A head is dispatched; the next becomes the head, or became so when it arrived.
@@ -121,6 +122,7 @@ class Waiting {
 
   const Setting setting_;
   Model model_;
+  VirtualClock clock_;
   VirtualNode node_;
   std::map<std::uint64_t, std::deque<Instant>> queues_;  // arrivals of what waits
   std::map<std::uint64_t, Instant> head_since_;
@@ -231,4 +233,4 @@ TEST(Waiting, NoHeadWaitsBeyondItsBoundUnderMqfqWarm) {
 }
 
 }  // namespace
-}  // namespace fairlead
+}  // namespace fairlead::sim

@@ -9,15 +9,14 @@
 #include <utility>
 
 #include "base/rng.h"
-#include "core/core_test_support.h"
-#include "core/virtual_node.h"
 #include "queueing/policy_test_support.h"
+#include "sim/virtual_node_test_support.h"
 
-namespace fairlead {
+namespace fairlead::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::policy_named;
+using testing::make_core;
 
 // Starts and runs of random length, a share of which fails.
 class RandomModel final : public InstanceModel {
@@ -33,17 +32,16 @@ class RandomModel final : public InstanceModel {
   // Whether it answers before its work has ended, if it answers.
   bool works_on(InvocationId invocation) const { return works_on_.contains(invocation); }
 
-  Run run(FlowId, const Deliver& delivered) override {
-    Run run{.after = up_to(4s), .gpu_time = {}, .return_after = up_to(10ms)};
+  void run(FlowId, InvocationId invocation, Run& run) override {
+    run = {.after = up_to(4s), .gpu_time = {}, .return_after = up_to(10ms)};
     if (rng_.below(4) == 0) {
       run.work_after = up_to(3s);
-      works_on_.insert(delivered.invocation);
+      works_on_.insert(invocation);
     }
     if (rng_.below(2) == 0) run.gpu_time = reported(run.after + run.work_after);
     if (rng_.below(10) == 0) run.end = RunEnd::kReportsError;
     if (fails()) run.end = rng_.below(2) == 0 ? RunEnd::kExits : RunEnd::kHangs;
     if (fails()) run.return_after = std::nullopt;
-    return run;
   }
 
  private:
@@ -78,7 +76,7 @@ class Scenario {
                  .return_deadline = 1s,
                  .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4)},
         model_(rng_.next(), failure_percent),
-        node_(options_, policy_named(policy, {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
+        node_(clock_, make_core(options_, policy, {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
     const std::uint64_t gpus = 1 + rng_.below(3);
     for (std::uint64_t i = 1; i <= gpus; ++i) {
       node_.core().add_gpu({.gpu = GpuId(i), .memory = rng_.below(2) == 0 ? Bytes(0) : gib(16)});
@@ -94,7 +92,7 @@ class Scenario {
 
   void run(int events) {
     for (int i = 0; i < events; ++i) {
-      node_.run_until(node_.now() + Duration(rng_.below(1'000'000'000)));
+      clock_.run_until(node_.now() + Duration(rng_.below(1'000'000'000)));
       random_event();
       check();
     }
@@ -106,7 +104,7 @@ class Scenario {
       node_.apply([&](Actions& out) { node_.core().restore_gpu(node_.now(), gpu, out); });
     }
     node_.apply([&](Actions& out) { node_.core().drain(node_.now(), out); });
-    node_.run();
+    clock_.run();
     check();
     RC_ASSERT(node_.core().drained());
     RC_ASSERT(completed_ == accepted_);
@@ -115,7 +113,7 @@ class Scenario {
 
   void shut_down() {
     node_.apply([&](Actions& out) { node_.core().shut_down(node_.now(), out); });
-    node_.run();
+    clock_.run();
     RC_ASSERT(node_.core().instances().empty());
     RC_ASSERT(completed_ == accepted_);
     RC_ASSERT(stated_.empty());
@@ -308,6 +306,7 @@ class Scenario {
   Rng rng_;
   const CoreOptions options_;
   RandomModel model_;
+  VirtualClock clock_;
   VirtualNode node_;
   std::map<FlowId, FlowSpec> specs_;
   std::map<GpuId, std::size_t> most_tokens_;  // that each GPU had at any time
@@ -360,4 +359,4 @@ TEST(CoreProperty, SameSeedGivesTheSameActions) {
 }
 
 }  // namespace
-}  // namespace fairlead
+}  // namespace fairlead::sim

@@ -8,19 +8,19 @@
 #include <string>
 
 #include "base/rng.h"
-#include "core/core_test_support.h"
-#include "core/virtual_node.h"
+#include "sim/virtual_node_test_support.h"
 
-namespace fairlead {
+namespace fairlead::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::policy_named;
+using testing::make_core;
+using testing::plain_device;
 
 constexpr Bytes kDevice = gib(8);
 
 // Each function needs what it declares. Some instances have no shim; a share of moves goes wrong.
-class Model final : public InstanceModel {
+class Model final : public InstanceModel, public Mishaps {
  public:
   Model(std::uint64_t seed, int failure_percent) : rng_(seed), failure_percent_(failure_percent) {}
 
@@ -28,24 +28,27 @@ class Model final : public InstanceModel {
   bool has_shim(FlowId flow) const { return flow.value() % 5 != 0; }
 
   Start start(const StartInstance&) override { return {.after = up_to(4s)}; }
-  Run run(FlowId, const Deliver&) override { return {.after = up_to(2s), .gpu_time = {}, .return_after = up_to(10ms)}; }
+  void run(FlowId, InvocationId, Run& run) override {
+    run = {.after = up_to(2s), .gpu_time = {}, .return_after = up_to(10ms)};
+  }
   std::optional<Bytes> memory(FlowId flow) override {
     return has_shim(flow) ? std::optional(size(flow)) : std::nullopt;
   }
-  Transfer transfer(InstanceId, MoveDirection, Duration link_time) override {
-    Transfer transfer{.after = link_time};
-    if (rng_.below(100) >= static_cast<std::uint64_t>(failure_percent_)) return transfer;
-    transfer.moves = rng_.below(2) == 0;
-    transfer.is_answered = rng_.below(2) == 0;
+  std::optional<Duration> move_time(MoveDirection, Duration link_time) override {
+    if (fails() && rng_.below(4) == 0) link_time += 8s;  // past every deadline
+    return link_time;
+  }
+  MoveEnd move_end(MoveDirection) override {
+    if (!fails() || rng_.below(2) == 0) return {};
     const MoveOutcome unmoved[] = {MoveOutcome::kBusy, MoveOutcome::kNoRoom, MoveOutcome::kNothing,
                                    MoveOutcome::kFailed};
-    if (!transfer.moves) transfer.outcome = unmoved[rng_.below(std::size(unmoved))];
-    if (rng_.below(4) == 0) transfer.after += 8s;  // past every deadline
-    return transfer;
+    return {.moves = false, .outcome = unmoved[rng_.below(std::size(unmoved))]};
   }
+  bool loses(Report report) override { return report == Report::kMoved && fails() && rng_.below(2) == 0; }
 
  private:
   Duration up_to(Duration most) { return Duration(1 + rng_.below(static_cast<std::uint64_t>(most.count()))); }
+  bool fails() { return rng_.below(100) < static_cast<std::uint64_t>(failure_percent_); }
 
   Rng rng_;
   const int failure_percent_;
@@ -61,8 +64,8 @@ class Growing final : public InstanceModel {
   Start start(const StartInstance&) override {
     return {.after = Duration(1 + rng_.below(4'000'000'000)), .allocations = static_cast<int>(1 + rng_.below(4))};
   }
-  Run run(FlowId, const Deliver&) override {
-    return {.after = Duration(1 + rng_.below(2'000'000'000)), .gpu_time = {}, .return_after = 1ms};
+  void run(FlowId, InvocationId, Run& run) override {
+    run = {.after = Duration(1 + rng_.below(2'000'000'000)), .gpu_time = {}, .return_after = 1ms};
   }
   std::optional<Bytes> memory(FlowId flow) override { return size(flow); }
 
@@ -81,8 +84,10 @@ struct GrowingRun {
                               .instances_per_gpu = 4 + rng.below(8),
                               .eviction = rng.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
                               .starts_per_gpu = rng.below(5)};
-    VirtualNode node(options, policy_named("mqfq-sticky"), model);
-    node.add_gpu(GpuId(1), kDevice, 10'000'000'000);
+    const DeviceModel device = plain_device(kDevice, 10e9);
+    VirtualClock clock;
+    VirtualNode node(clock, make_core(options, "mqfq-sticky"), model);
+    node.add_gpu(GpuId(1), device);
     const std::uint64_t functions = 1 + rng.below(10);
     for (std::uint64_t i = 1; i <= functions; ++i) {
       const std::int64_t parts_known = static_cast<std::int64_t>(rng.below(3));  // of two
@@ -91,10 +96,10 @@ struct GrowingRun {
     }
     node.observe([this](const Action& action) { trace += to_string(action) + '\n'; });
     for (int i = 0; i < 150; ++i) {
-      node.run_until(node.now() + Duration(rng.below(1'000'000'000)));
+      clock.run_until(node.now() + Duration(rng.below(1'000'000'000)));
       RC_ASSERT(node.arrive(FlowId(1 + rng.below(functions))));
     }
-    node.run();
+    clock.run();
     RC_ASSERT(node.core().drained());
     counters = node.core().counters();
   }
@@ -111,10 +116,11 @@ class Scenario {
                  .eviction = rng_.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
                  .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4)},
         model_(rng_.next(), failure_percent),
-        node_(options_, policy_named("mqfq-sticky", {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
+        node_(clock_, make_core(options_, "mqfq-sticky", {.over_run = Duration(rng_.below(10'000'000'000))}), model_,
+              failure_percent > 0 ? &model_ : nullptr) {
     gpus_ = 1 + rng_.below(2);
-    const auto link = static_cast<std::int64_t>(1 + rng_.below(20)) * 1'000'000'000;
-    for (std::uint64_t i = 1; i <= gpus_; ++i) node_.add_gpu(GpuId(i), kDevice, link);
+    device_.link_bytes_per_second = static_cast<double>(1 + rng_.below(20)) * 1e9;
+    for (std::uint64_t i = 1; i <= gpus_; ++i) node_.add_gpu(GpuId(i), device_);
     functions_ = 1 + rng_.below(10);
     for (std::uint64_t i = 1; i <= functions_; ++i) {
       node_.core().add_function({.flow = FlowId(i), .timeout = 20s, .expected_memory = model_.size(FlowId(i))});
@@ -127,7 +133,7 @@ class Scenario {
 
   void run(int events) {
     for (int i = 0; i < events; ++i) {
-      node_.run_until(node_.now() + Duration(rng_.below(1'000'000'000)));
+      clock_.run_until(node_.now() + Duration(rng_.below(1'000'000'000)));
       random_event();
       check();
     }
@@ -135,7 +141,7 @@ class Scenario {
 
   void finish() {
     node_.apply([&](Actions& out) { node_.core().drain(node_.now(), out); });
-    node_.run();
+    clock_.run();
     check();
     RC_ASSERT(node_.core().drained());
     RC_ASSERT(completed_ == accepted_);
@@ -240,6 +246,8 @@ class Scenario {
   const bool faults_;
   const CoreOptions options_;
   Model model_;
+  DeviceModel device_ = plain_device(kDevice, 1e9);
+  VirtualClock clock_;
   VirtualNode node_;
   std::uint64_t gpus_ = 0, functions_ = 0;
   std::uint64_t accepted_ = 0, completed_ = 0;
@@ -301,4 +309,4 @@ TEST(MemoryProperty, SameSeedGivesTheSameActions) {
 }
 
 }  // namespace
-}  // namespace fairlead
+}  // namespace fairlead::sim

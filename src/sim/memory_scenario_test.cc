@@ -8,19 +8,19 @@
 #include <string>
 
 #include "base/rng.h"
-#include "core/core_test_support.h"
-#include "core/virtual_node.h"
+#include "sim/virtual_node_test_support.h"
 
-namespace fairlead {
+namespace fairlead::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::policy_named;
+using testing::make_core;
+using testing::plain_device;
 
 constexpr std::uint64_t kFunctions = 24;
 constexpr Bytes kSize = gib(1);
 constexpr Bytes kDevice = gib(8);
-constexpr std::int64_t kLink = 12'000'000'000;  // bytes per second: PCIe 3.0 x16, as the paper's V100
+constexpr double kLink = 12e9;  // bytes per second: PCIe 3.0 x16, as the paper's V100
 constexpr Duration kColdStart = 8s;
 constexpr Duration kService = 200ms;  // times 1 to 4
 constexpr double kCallsPerSecond = 1.0;
@@ -30,8 +30,9 @@ constexpr Duration kLength = 3600s;
 class Model final : public InstanceModel {
  public:
   Start start(const StartInstance&) override { return {.after = kColdStart}; }
-  Run run(FlowId flow, const Deliver&) override {
-    return {.after = kService * static_cast<int>(1 + flow.value() % 4), .gpu_time = {}, .return_after = 100us};
+  void run(FlowId flow, InvocationId, Run& run) override {
+    run.after = kService * static_cast<int>(1 + flow.value() % 4);
+    run.return_after = 100us;
   }
   std::optional<Bytes> memory(FlowId) override { return kSize; }
 };
@@ -50,8 +51,10 @@ struct Starts {
 Starts run_zipf(CoreOptions options, std::optional<std::size_t> max_concurrency = std::nullopt) {
   Model model;
   options.queue_limit = options.queue_limit_per_flow = 1'000'000;
-  VirtualNode node(options, policy_named("mqfq-sticky"), model);
-  node.add_gpu(GpuId(1), kDevice, kLink);
+  const DeviceModel device = plain_device(kDevice, kLink);
+  VirtualClock clock;
+  VirtualNode node(clock, make_core(options, "mqfq-sticky"), model);
+  node.add_gpu(GpuId(1), device);
   double all_rates = 0;
   for (std::uint64_t i = 1; i <= kFunctions; ++i) all_rates += std::pow(static_cast<double>(i), -1.5);
   for (std::uint64_t i = 1; i <= kFunctions; ++i) {
@@ -82,7 +85,7 @@ Starts run_zipf(CoreOptions options, std::optional<std::size_t> max_concurrency 
        : done->start == StartKind::kHostWarm ? starts.host_warm
                                              : starts.cold);
   });
-  node.run();
+  clock.run();
   starts.counters = node.core().counters();
   return starts;
 }
@@ -133,4 +136,4 @@ TEST_F(MemoryScenario, NoColdStartAfterTheFirstOfEachFunctionWhileTheHostHasRoom
 }
 
 }  // namespace
-}  // namespace fairlead
+}  // namespace fairlead::sim

@@ -1,0 +1,90 @@
+#include "sim/chaos.h"
+
+#include "base/check.h"
+
+namespace fairlead::sim {
+
+void Chaos::strike(InstanceModel::Start& start) {
+  if (faults_.strikes(Fault::kStartHangs)) {
+    start.end = InstanceModel::StartEnd::kHangs;
+  } else if (faults_.strikes(Fault::kStartFails)) {
+    start.end = InstanceModel::StartEnd::kExits;
+    start.after = faults_.up_to(start.after + Duration(1));
+  } else if (faults_.strikes(Fault::kStartSlow)) {
+    start.after *= 1 + static_cast<Duration::rep>(faults_.below(20));
+  }
+}
+
+void Chaos::strike(InstanceModel::Run& run) {
+  if (faults_.strikes(Fault::kRunHangs)) {
+    run.end = InstanceModel::RunEnd::kHangs;
+  } else if (faults_.strikes(Fault::kRunCrashes)) {
+    run.end = InstanceModel::RunEnd::kExits;
+    run.after = faults_.up_to(run.after + Duration(1));
+  }
+}
+
+// What leaves may be refused or slow; what comes back is what the link gives.
+std::optional<Duration> Chaos::move_time(MoveDirection direction, Duration link_time) {
+  if (direction == MoveDirection::kIn) return link_time;
+  if (faults_.strikes(Fault::kMoveFails)) return std::nullopt;
+  if (faults_.strikes(Fault::kMoveSlow)) link_time += faults_.up_to(std::chrono::seconds(30));
+  return link_time;
+}
+
+bool Chaos::loses(Report report) {
+  return faults_.strikes(report == Report::kMoved ? Fault::kMoveLost : Fault::kReportLost);
+}
+
+bool Chaos::strike_at_any_time(VirtualClock& clock, VirtualNode& node, std::vector<FlowSpec>& flows) {
+  if (faults_.strikes(Fault::kClockJumps)) clock.pass(faults_.up_to(std::chrono::minutes(5)));
+  if (faults_.strikes(Fault::kDeviceLost)) node.lose_gpu(GpuId(1 + faults_.below(scenario_.devices)));
+  if (faults_.strikes(Fault::kCancelled)) cancel_one(node);
+  if (faults_.strikes(Fault::kUpdated)) update_one(node, flows[faults_.below(flows.size())]);
+  return faults_.strikes(Fault::kNodeRestarts);
+}
+
+void Chaos::cancel_one(VirtualNode& node) {
+  const std::uint64_t sent = node.next_invocation().value() - 1;
+  if (sent == 0) return;
+  const InvocationId id(1 + faults_.below(sent));
+  node.apply([&](Actions& out) { node.core().cancel(node.now(), id, out); });
+}
+
+void Chaos::update_one(VirtualNode& node, FlowSpec& flow) {
+  switch (faults_.below(3)) {
+    case 0: flow.weight = 0.5 + static_cast<double>(faults_.below(4)); break;
+    case 1:
+      flow.max_concurrency = faults_.below(3) == 0 ? std::nullopt : std::optional<std::size_t>(faults_.below(4));
+      break;
+    default: break;  // new code
+  }
+  node.apply([&](Actions& out) { node.core().update_function(node.now(), flow, out); });
+}
+
+void Chaos::check_invariants(const VirtualNode& node, const OpenWork& work) {
+  const CoreOptions& options = scenario_.core;
+  const Core& core = node.core();
+  std::size_t tokens = 0;
+  for (const GpuView& view : core.gpus()) {
+    FL_CHECK(view.tokens_in_use <= options.tokens_per_gpu, "GPU {} has {} tokens in use", view.gpu.value(),
+             view.tokens_in_use);
+    FL_CHECK(view.instances <= options.instances_per_gpu, "GPU {} has {} instances", view.gpu.value(), view.instances);
+    FL_CHECK(view.starting_ahead <= options.starts_per_gpu, "GPU {}: {} instances start ahead", view.gpu.value(),
+             view.starting_ahead);
+    FL_CHECK(view.memory_admitted <= scenario_.device.memory, "GPU {}: {} bytes admitted", view.gpu.value(),
+             view.memory_admitted.count());
+    tokens += view.tokens_in_use;
+    const Bytes used = node.memory_used(view.gpu);
+    FL_CHECK(used >= Bytes(0) && used <= scenario_.device.memory, "{} bytes in use", used.count());
+  }
+  FL_CHECK(core.policy().queued() + tokens >= work.invocations.size(), "{} queued, {} tokens, {} invocations",
+           core.policy().queued(), tokens, work.invocations.size());
+  const Duration unnamed = core.counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)];
+  FL_CHECK(unnamed == Duration(0), "tokens idled for {} s beside queued work, and nobody can say why",
+           to_seconds(unnamed));
+  FL_CHECK(core.policy().global_virtual_time() >= global_virtual_time_, "Global_VT fell");
+  global_virtual_time_ = core.policy().global_virtual_time();
+}
+
+}  // namespace fairlead::sim
