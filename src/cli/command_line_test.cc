@@ -212,6 +212,39 @@ TEST_F(ServeCommand, ConfigFileSetsDefaultsAndFlagsWin) {
   EXPECT_EQ(options.policy, "fcfs");
 }
 
+class ServeVariables : public ServeCommand {
+ protected:
+  ~ServeVariables() override {
+    for (const std::string& name : set_) ::unsetenv(name.c_str());
+  }
+  void set(const std::string& name, const std::string& value) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+    set_.push_back(name);
+  }
+
+ private:
+  std::vector<std::string> set_;
+};
+
+TEST_F(ServeVariables, SetDefaultsAndFlagsWin) {
+  set("FAIRLEAD_SERVE_TOKENS", "5");
+  set("FAIRLEAD_SERVE_OVER_RUN", "2.5");
+  set("FAIRLEAD_SERVE_OBJECT_MEMORY", "2GiB");
+  ASSERT_EQ(serve({"--tokens", "6"}).status, 42);
+  EXPECT_EQ(options.tokens_per_gpu, 6);
+  EXPECT_EQ(options.over_run_seconds, 2.5);
+  EXPECT_EQ(options.object_memory_bytes, std::uint64_t{2} << 30);
+}
+
+TEST_F(ServeVariables, BadValuesAreRefused) {
+  set("FAIRLEAD_SERVE_POOL", "0");
+  EXPECT_THAT(serve({}).err, AllOf(HasSubstr("--pool"), HasSubstr("1 to 1024")));
+}
+
+TEST_F(ServeVariables, HelpNamesThem) {
+  EXPECT_THAT(run_cli({"serve", "--help"}).out, HasSubstr("FAIRLEAD_SERVE_TOKENS"));
+}
+
 TEST_F(ServeCommand, ConfigFileMistakesAreRefused) {
   ConfigFile unknown("[serve]\ntokkens = 3\n");
   Outcome outcome = serve({"--config", unknown.path()});

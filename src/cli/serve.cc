@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <filesystem>
@@ -280,6 +281,18 @@ int run_serve(Cli& cli, ServeOptions options, const Serve& serve) {
   return serve(options);
 }
 
+// --over-run is FAIRLEAD_SERVE_OVER_RUN in the environment, with the same type, bounds and help. The command line and the
+// configuration file win over it.
+void name_variables(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option == command.get_help_ptr()) continue;
+    std::string name = "FAIRLEAD_SERVE_" + option->get_lnames().front();
+    std::replace(name.begin(), name.end(), '-', '_');
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+    option->envname(name);
+  }
+}
+
 }  // namespace
 
 void add_serve(Cli& cli, Serve serve) {
@@ -308,6 +321,7 @@ void add_serve(Cli& cli, Serve serve) {
   add_device_memory_options(command, *options);
   add_object_options(command, *options);
   add_kernel_task_options(command, *options);
+  name_variables(command);
 }
 
 }  // namespace fairlead::cli

@@ -47,7 +47,7 @@ namespace fairlead {
 struct NodeOptions {
   std::string state_dir;
   CoreOptions core;
-  std::string policy = "mqfq-sticky";
+  std::string policy = "mqfq-setup";
   PolicyOptions policy_options;
   std::vector<TenantEntry> tenants;  // with PolicyOptions::by_tenant
   EventQueueOptions events;

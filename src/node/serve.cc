@@ -84,6 +84,7 @@ DeviceServersOptions device_server_options(const ServeOptions& options) {
   return servers;
 }
 
+// REQUIRES: check_names().
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
   NodeOptions node;
   node.state_dir = state_dir;
@@ -94,8 +95,8 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.tenants = options.tenants;
   node.core.tokens_per_gpu = static_cast<std::size_t>(options.tokens_per_gpu);
   node.core.instances_per_gpu = static_cast<std::size_t>(options.instances_per_gpu);
-  node.core.memory_policy = memory_policy_named(options.memory_policy).value_or(node.core.memory_policy);
-  node.core.eviction = eviction_named(options.eviction).value_or(node.core.eviction);
+  node.core.memory_policy = *memory_policy_named(options.memory_policy);
+  node.core.eviction = *eviction_named(options.eviction);
   node.core.starts_per_gpu = static_cast<std::size_t>(options.starts_per_gpu);
   node.core.no_cold_duplicates = !options.cold_duplicates;
   node.core.queue_limit = static_cast<std::size_t>(options.queue_limit);
@@ -108,6 +109,18 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.history_bytes = options.history_bytes;
   node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};
   return node;
+}
+
+// What the command line lets through has one of these names; other callers hear which field is wrong.
+Status check_names(const ServeOptions& options) {
+  const auto wrong = [](const char* field, const std::string& value) {
+    return fail(Errc::kInvalidArgument, "{} is '{}', which is none of its values", field, value);
+  };
+  if (!memory_policy_named(options.memory_policy)) return wrong("memory_policy", options.memory_policy);
+  if (!eviction_named(options.eviction)) return wrong("eviction", options.eviction);
+  if (!kMemoryBackends.contains(options.memory_backend)) return wrong("memory_backend", options.memory_backend);
+  if (!kUvmModes.contains(options.uvm_mode)) return wrong("uvm_mode", options.uvm_mode);
+  return {};
 }
 
 SharingOptions sharing_options(const ServeOptions& options, SharingMode mode) {
@@ -174,6 +187,7 @@ class Server {
   Status start() {
     const std::string& dir = options_.state_dir;
     if (Status valid = check_addresses(options_.listen); !valid) return valid;
+    if (Status valid = check_names(options_); !valid) return valid;
     if (Status made = make_state_dir(dir); !made) return made;
     std::error_code ignored;
     fs::create_directories(dir + "/instances", ignored);
