@@ -4,8 +4,10 @@ A line says what was measured beside what, in one run, and the bound it is held 
   {"name": "warm_noop_p50", "value": 98.1, "unit": "us", "baseline": 46.9, "ratio": 2.09, "bound": 2.5, "met": true}
 """
 
+import collections
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -35,11 +37,15 @@ def run_json(*command, timeout=300):
     return json.loads(done.stdout)
 
 
-def google_benchmark(program, pattern, repeated=1):
-    """{name: real time in ns} of a Google Benchmark program; the medians of what is `repeated`, in random order."""
+def google_benchmark(program, pattern, repeated=1, of=statistics.median):
+    """{name: real time in ns} of a Google Benchmark program. What is `repeated` runs in turns, in random order; of its times the
+    median, or what `of` makes of them: min where other work on the machine only adds."""
     result = run_json(BUILD / "bin" / program, f"--benchmark_filter={pattern}", "--benchmark_format=json",
                       f"--benchmark_repetitions={repeated}", f"--benchmark_enable_random_interleaving={repeated > 1}",
                       timeout=600)
     scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-    return {row["run_name"]: row["real_time"] * scale[row["time_unit"]] for row in result["benchmarks"]
-            if row.get("aggregate_name", "median" if repeated == 1 else "") == "median" and not row.get("error_occurred")}
+    times = collections.defaultdict(list)
+    for row in result["benchmarks"]:
+        if row["run_type"] == "iteration" and not row.get("error_occurred"):
+            times[row["run_name"]].append(row["real_time"] * scale[row["time_unit"]])
+    return {name: of(taken) for name, taken in times.items()}

@@ -19,6 +19,7 @@ std::vector<std::string> names_of_policies() {
 }
 
 constexpr int kMaxTokens = 64;
+constexpr int kMaxTaskLanes = 64;
 constexpr int kDefaultDynamicTokens = 8;
 
 // "N", "auto" or "auto:MAX".
@@ -39,9 +40,24 @@ void set_tokens(ServeOptions& options, const std::string& text) {
                                                          text, kMaxTokens));
     }
   }
+  options.gives_tokens = true;
   options.dynamic_tokens = is_dynamic;
   options.tokens_per_gpu = tokens;
   options.tokens_per_slice = is_dynamic ? 1 : tokens;
+}
+
+// "N" or "auto".
+void set_task_lanes(ServeOptions& options, const std::string& text) {
+  int lanes = 0;
+  if (text != "auto") {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), lanes);
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    if (!is_number || lanes < 1 || lanes > kMaxTaskLanes) {
+      throw CLI::ValidationError(
+          "--task-lanes", fmt::format("'{}' is neither auto nor a number between 1 and {}", text, kMaxTaskLanes));
+    }
+  }
+  options.task_lanes = lanes;
 }
 
 void set_tenants(ServeOptions& options, const std::vector<std::string>& texts) {
@@ -208,6 +224,14 @@ void add_object_options(CLI::App& command, ServeOptions& options) {
 }
 
 void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--task-lanes", [&options](const std::string& text) { set_task_lanes(options, text); },
+          "Calls of kernel tasks that run on one GPU at the same time while no program does; auto: from D up to 8, by "
+          "what "
+          "they take longer beside each other [auto, or D where --tokens is given]")
+      ->type_name("N|auto")
+      ->group("Kernel tasks");
   command
       .add_option("--task-memory", options.task_memory_bytes,
                   "Device memory that the kernel tasks of one tenant may take on a GPU, or of all tenants with "

@@ -23,6 +23,11 @@ Status validate(const CoreOptions& options) {
     return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least tokens_per_gpu, which is {}",
                 options.instances_per_gpu, options.tokens_per_gpu);
   }
+  const std::size_t lanes = std::max(options.task_lanes, options.most_task_lanes);
+  if (options.instances_per_gpu < lanes) {
+    return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least the lanes of kernel tasks, {}",
+                options.instances_per_gpu, lanes);
+  }
   if (options.start_deadline <= Duration(0) || options.return_deadline <= Duration(0)) {
     return fail(Errc::kInvalidArgument, "start_deadline is {} s and return_deadline is {} s, both must be above 0",
                 to_seconds(options.start_deadline), to_seconds(options.return_deadline));
@@ -90,6 +95,7 @@ void Core::add_gpu(const GpuSpec& gpu) {
   state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.is_dynamic ? 1 : most);
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
   state_->add_device(gpu);
+  state_->add_lanes(gpu);
 }
 
 void Core::add_function(const FlowSpec& spec) {
@@ -138,6 +144,7 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
   state_->policy->remove_flow(flow);
   state_->functions.erase(flow);
   state_->residency.remove_function(flow);
+  state_->forget_task(flow);
   state_->dispatch(now, out);
 }
 
@@ -215,6 +222,10 @@ void Core::work_ended(Instant now, InstanceId instance, std::optional<Duration> 
   state_->work_ended(now, instance, gpu_time, out);
 }
 
+void Core::loaded(Instant now, InvocationId invocation, Actions& out) {
+  state_->loaded(now, invocation, out);
+}
+
 void Core::owes(FlowId flow, Duration gpu_time) {
   if (State::Function* function = state_->functions.find(flow)) function->owed += gpu_time;
 }
@@ -256,7 +267,7 @@ void Core::shut_down(Instant now, Actions& out) {
 
 std::optional<Instant> Core::next_wakeup() const {
   Instant next = state_->policy->next_expiry().value_or(Instant::max());
-  if (state_->pool.has_free_token() && state_->policy->queued() > 0) {
+  if (state_->pool.has_turn() && state_->policy->queued() > 0) {
     next = std::min(next, state_->policy->next_chance().value_or(Instant::max()));
   }
   if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
@@ -304,6 +315,8 @@ std::vector<GpuView> Core::gpus() const {
     views.back().state = health.state();
     views.back().reason = health.reason();
     views.back().daemon_restarts = health.daemon_restarts();
+    views.back().task_lanes = gpu->task_lanes().lanes;
+    views.back().task_loads = gpu->loading;
   }
   return views;
 }

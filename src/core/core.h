@@ -60,6 +60,13 @@ struct CoreOptions {
   // Instances that may start at the same time per GPU without holding a token of it, ahead of the choice of what they
   // will run. 0: a cold start holds the token of the invocation it is for (the paper).
   std::size_t starts_per_gpu = 0;
+  // Calls of kernel tasks that run on a GPU at the same time, while no program runs there or waits; 0: as many as tokens. What
+  // is above the tokens counts only where starts hold none (starts_per_gpu): a start that holds one must find it.
+  std::size_t task_lanes = 0;
+  // Not 0: task_lanes is measured, from the tokens up to so many (sharing/measured_lanes.h).
+  std::size_t most_task_lanes = 0;
+  // Calls of kernel tasks that bring constants to a GPU without holding a lane (placement/task_lanes.h); 0: they hold one.
+  std::size_t task_loads_per_gpu = 0;
   bool no_cold_duplicates = false;  // wait for a busy instance where that is expected to be sooner than a second start
   // From SwapOutMemory, SwapInMemory to memory_moved; and a second for each GB that moves on the same GPU.
   Duration move_deadline = std::chrono::seconds(5);
@@ -78,14 +85,16 @@ struct FlowSpec {
   Bytes expected_memory{0};                          // device memory of one instance, until it is learnt; 0: not known
   TenantId tenant;                                   // for policies with tenants; 0: none named
   std::optional<Duration> objective = std::nullopt;  // for policies with deadlines
+  bool is_kernel_task = false;                       // its instances are sessions of a device server
 };
 
 struct GpuSpec {
   GpuId gpu;
   Bytes memory{0};
-  std::size_t tokens = 0;   // D; 0: CoreOptions::tokens_per_gpu
-  bool is_dynamic = false;  // D follows the load, from 1 to `tokens` (sharing/dynamic_tokens.h)
-  bool has_daemon = false;  // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
+  std::size_t tokens = 0;      // D; 0: CoreOptions::tokens_per_gpu
+  bool is_dynamic = false;     // D follows the load, from 1 to `tokens` (sharing/dynamic_tokens.h)
+  bool has_daemon = false;     // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
+  bool has_task_lanes = true;  // false: kernel tasks take tokens there, as everything does
 };
 
 // ---- what the core decides
@@ -206,6 +215,8 @@ struct GpuView {
   GpuState state = GpuState::kServing;  // as its health has it
   std::string reason = {};              // why it does not serve; "" while it does
   unsigned daemon_restarts = 0;
+  std::size_t task_lanes = 0;  // calls of kernel tasks that may run at once now
+  std::size_t task_loads = 0;  // of the tokens in use: calls that bring constants, and hold no lane
 };
 
 // What a monitor sees of one device, once each period.
@@ -270,6 +281,8 @@ class Core {
   // The device worked for the flow, and no charge has counted it: outside its invocations, or behind a report that was too
   // small. Its next charge is larger by so much, beyond the bound above.
   void owes(FlowId flow, Duration gpu_time);
+  // What the invocation had to load is on the device (set_reload was above 0 when it began): from now on it computes.
+  void loaded(Instant now, InvocationId invocation, Actions& out);
   // After an answer the instance is busy until it asks for the next invocation.
   void instance_idle(Instant now, InstanceId instance, Actions& out);
 

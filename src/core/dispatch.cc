@@ -20,6 +20,7 @@ Duration bounded_use(std::optional<Duration> reported, Duration held) {
 void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
   answers = {};
+  keep_programs_in_turn();
   offer_tokens(now, out);
   keep_claim();
   if (starts_ahead()) {
@@ -31,9 +32,9 @@ void Core::State::dispatch(Instant now, Actions& out) {
   note_idle_tokens(now);
 }
 
-// Every free token is offered until the policy has nothing for it. Terminates: each choice takes a token.
+// Every free token and lane is offered until the policy has nothing for it. Terminates: each choice takes one.
 void Core::State::offer_tokens(Instant now, Actions& out) {
-  while (pool.has_free_token() && policy->queued() > 0) {
+  while (pool.has_turn() && policy->queued() > 0) {
     answers = {};
     const auto choice = policy->choose(now, *this);
     if (!choice) break;
@@ -72,6 +73,7 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.last_used = now;
   const Instant deadline = now + functions.at(instance.flow).spec.timeout;
   deadlines.set(instance.id, deadline);
+  if (!instance.loading) begin_computing(now, instance);
   if (invocation.start == StartKind::kCold) invocation.instance_start = instance.start_took;
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
   if (invocation.start == StartKind::kHostWarm) ++counters.host_warm_starts;
@@ -100,6 +102,7 @@ void Core::State::append_completion(Instant now, InvocationId id, OutcomeKind ou
 
 void Core::State::complete_run(Instant now, InvocationId id, OutcomeKind outcome, std::optional<Duration> gpu_time,
                                Actions& out) {
+  end_computing(now, id, outcome == OutcomeKind::kSuccess);
   const Duration service = charge_run(now, id, gpu_time);
   const Invocation& invocation = invocations.at(id);
   if (!invocation.answered) return complete(now, id, outcome, service, out);
@@ -177,7 +180,7 @@ std::optional<Placeable::Place> Core::State::place(FlowId flow, GpuId id) const 
 std::vector<GpuId> Core::State::free_gpus() const {
   std::vector<const Gpu*> free;
   std::copy_if(pool.gpus().begin(), pool.gpus().end(), std::back_inserter(free),
-               [](const Gpu* gpu) { return gpu->has_free_token(); });
+               [](const Gpu* gpu) { return gpu->has_turn(); });
   std::stable_sort(free.begin(), free.end(),
                    [](const Gpu* a, const Gpu* b) { return a->tokens_in_use < b->tokens_in_use; });
   std::vector<GpuId> ids;

@@ -55,52 +55,39 @@ TEST_F(GpuPolicies, ExclusiveStartsNothingAhead) {
   EXPECT_EQ(answered(1, 1s).front(), "complete invocation=1 success") << "the invocation was bound to its start";
 }
 
-// A's constants are on GPU 1, which is busy; on GPU 2 they would load for 100 ms.
-TEST_F(GpuPolicies, ResidentWindowWaitsAsLongAsALoadAndIsWoken) {
-  use_policy("resident-window", {.tokens_per_gpu = 1, .no_cold_duplicates = false});
-  arrive(1, kA, 0s);
-  arrive(2, kA);
-  run_to_idle(1, 1, 1s);
-  run_to_idle(2, 2, 1s);
-  core_->set_reload(InstanceId(2), 100ms);
-  EXPECT_THAT(arrive(3, kA, 2s), ElementsAre("deliver invocation=3 instance=1"));
-  EXPECT_THAT(arrive(4, kA, 2s), IsEmpty());
-  ASSERT_EQ(core_->next_wakeup(), Instant(2100ms));
-  EXPECT_THAT(wake(2100ms), ElementsAre("deliver invocation=4 instance=2"));
-}
-
-// ---- the default, where functions keep data on GPUs
-
-// As above: the default waits too, where bringing A's constants would push out others'.
-TEST_F(GpuPolicies, TheDefaultWaitsForTheGpuThatHasTheConstantsWhereACopyWouldEvict) {
-  use_policy("mqfq-setup", {.tokens_per_gpu = 1, .no_cold_duplicates = false});
-  arrive(1, kA, 0s);
-  arrive(2, kA);
-  run_to_idle(1, 1, 1s);
-  run_to_idle(2, 2, 1s);
-  for (const std::uint64_t instance : {1, 2}) {
-    core_->set_session_memory(InstanceId(instance),
-                              {.server = instance, .device = mib(64), .constants = {{7, mib(20)}}});
+// A's constants of 20 MiB are on GPU 1, which is busy. GPU 2 has so much of 64 MiB in use, and they would load for 100 ms.
+class ConstantsOfAnotherGpu : public GpuPolicies {
+ protected:
+  void use(std::string_view policy, Bytes in_use) {
+    use_policy(policy, {.tokens_per_gpu = 1, .no_cold_duplicates = false});
+    for (const std::uint64_t n : {1, 2}) arrive(n, kA, 0s);
+    for (const std::uint64_t n : {1, 2}) {
+      run_to_idle(n, n, 1s);
+      core_->set_session_memory(InstanceId(n), {.server = n, .device = mib(64), .constants = {{7, mib(20)}}});
+    }
+    core_->set_residence(InstanceId(1), {.resident = mib(60)});
+    core_->set_residence(InstanceId(2), {.missing = mib(20), .reload = 100ms, .resident = in_use});
+    EXPECT_THAT(arrive(3, kA, 2s), ElementsAre("deliver invocation=3 instance=1"));
   }
-  core_->set_residence(InstanceId(1), {.resident = mib(60)});
-  core_->set_residence(InstanceId(2), {.missing = mib(20), .reload = 100ms, .resident = mib(60)});
-  EXPECT_THAT(arrive(3, kA, 2s), ElementsAre("deliver invocation=3 instance=1"));
-  EXPECT_THAT(arrive(4, kA, 2s), IsEmpty());
-  ASSERT_EQ(core_->next_wakeup(), Instant(2100ms));
-  EXPECT_THAT(wake(2100ms), ElementsAre("deliver invocation=4 instance=2"));
+  void expect_wait_for_a_load() {
+    EXPECT_THAT(arrive(4, kA, 2s), IsEmpty());
+    ASSERT_EQ(core_->next_wakeup(), Instant(2100ms));
+    EXPECT_THAT(wake(2100ms), ElementsAre("deliver invocation=4 instance=2"));
+  }
+};
+
+TEST_F(ConstantsOfAnotherGpu, AreWaitedForWhereACopyWouldEvict) {
+  for (const char* policy : {"mqfq-setup", "resident-window"}) {
+    use(policy, mib(60));
+    expect_wait_for_a_load();
+  }
 }
 
-TEST_F(GpuPolicies, TheDefaultCopiesAtOnceIntoMemoryThatIsFree) {
-  use_policy("mqfq-setup", {.tokens_per_gpu = 1, .no_cold_duplicates = false});
-  arrive(1, kA, 0s);
-  arrive(2, kA);
-  run_to_idle(1, 1, 1s);
-  run_to_idle(2, 2, 1s);
-  core_->set_session_memory(InstanceId(2), {.server = 2, .device = mib(64), .constants = {{7, mib(20)}}});
-  core_->set_residence(InstanceId(1), {.resident = mib(60)});
-  core_->set_residence(InstanceId(2), {.missing = mib(20), .reload = 100ms, .resident = mib(40)});
-  arrive(3, kA, 2s);
-  EXPECT_THAT(arrive(4, kA, 2s), ElementsAre("deliver invocation=4 instance=2"));
+TEST_F(ConstantsOfAnotherGpu, AreCopiedAtOnceIntoMemoryThatIsFree) {
+  for (const char* policy : {"mqfq-setup", "resident-window"}) {
+    use(policy, mib(40));
+    EXPECT_THAT(arrive(4, kA, 2s), ElementsAre("deliver invocation=4 instance=2")) << policy;
+  }
 }
 
 // One GPU of three tokens whose device server has 64 MiB; A, B and C have 20 MiB of constants, and 10 MiB a call.

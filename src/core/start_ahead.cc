@@ -39,8 +39,10 @@ void Core::State::start_prepared(Instant now, Actions& out) {
     const FlowId flow = to_prepare.front();
     to_prepare.pop_front();
     if (draining || !functions.contains(flow) || !pool.of_flow(flow).empty()) continue;
-    const Placer::StartAhead wanted{
-        .flow = flow, .expected = residency.expected(flow), .at_once = options.starts_per_gpu};
+    const Placer::StartAhead wanted{.flow = flow,
+                                    .expected = residency.expected(flow),
+                                    .at_once = options.starts_per_gpu,
+                                    .is_session = functions.at(flow).spec.is_kernel_task};
     const auto placement = placer.place_start(pool, wanted, NobodyYields());
     if (!placement || !placement->evict.empty()) continue;
     pool.find(start(now, flow, *placement, InvocationId(), out))->prepared = true;
@@ -58,7 +60,7 @@ void Core::State::start_ahead(Instant now, Actions& out) {
       return found;
     }
     bool may_start() const override { return state.may_start_ahead(); }
-    bool has_free_token() const override { return state.pool.has_free_token(); }
+    bool has_free_token() const override { return state.pool.has_turn(); }
     std::vector<Place> places(FlowId flow) const override { return state.places(flow); }
     const State& state;
   };
@@ -98,6 +100,7 @@ std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
   return Placer::StartAhead{.flow = flow,
                             .expected = residency.expected(flow),
                             .at_once = options.starts_per_gpu,
+                            .is_session = functions.at(flow).spec.is_kernel_task,
                             .only_where_a_token_idles = !is_first,
                             .not_on = held_back_on(flow)};
 }
@@ -114,14 +117,14 @@ Obstacle Core::State::obstacle_to_start(FlowId flow) const {
   return placer.can_start(pool, *start, *this) ? Obstacle::kNothing : placer.obstacle(pool, *start);
 }
 
-// GPUs on which a ready instance of the flow could take a token, and was not chosen: its data's turn has not come, or there is
-// no memory beside what runs. Another instance there would wait for the same.
+// GPUs on which a ready instance of the flow could take a token, and was not chosen: its data's turn has not come, there is no
+// memory beside what runs, or another loads. Another instance there would wait for the same.
 std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
   std::vector<GpuId> held_back;
   if (!functions.at(flow).keeps_data) return held_back;
   for (const Instance* instance : pool.of_flow(flow)) {
-    const bool could = instance->spare() && !instance->retiring && instance->on->has_free_token();
-    if (could) held_back.push_back(instance->gpu);
+    if (!instance->spare() || instance->retiring) continue;
+    if (instance->on->takes(*instance) || instance->reload > Duration(0)) held_back.push_back(instance->gpu);
   }
   return held_back;
 }
@@ -129,13 +132,14 @@ std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
 // One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and
 // could have taken such a token has taken it already.)
 bool Core::State::worth_a_duplicate(FlowId flow) const {
-  if (!pool.has_free_token()) return false;
+  if (!pool.has_turn()) return false;
   const std::vector<Instance*>& instances = pool.of_flow(flow);
   const auto coming = static_cast<std::size_t>(
       std::count_if(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); }));
   const FlowView view = policy->view(flow);
-  if (coming >= std::min(pool.free_tokens(), view.queued)) return false;
-  const auto limit = functions.at(flow).spec.max_concurrency;
+  const FlowSpec& spec = functions.at(flow).spec;
+  if (coming >= std::min(pool.free_turns(spec.is_kernel_task), view.queued)) return false;
+  const auto limit = spec.max_concurrency;
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
 }
 
@@ -158,7 +162,8 @@ bool Core::State::may_go(const Instance& instance) const {
 }
 
 InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out) {
-  const Instance& started = pool.add(now, flow, placement.gpu, placement.memory, bound);
+  Instance& started = pool.add(now, flow, placement.gpu, placement.memory, bound);
+  if (functions.at(flow).spec.is_kernel_task) pool.make_session(started);
   residency.add(now, started.id, flow, started.gpu, placement.memory);
   note_setup(flow);
   note_supply(flow);

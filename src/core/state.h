@@ -2,6 +2,7 @@
 //   core.cc       arrivals, configuration, drain and shutdown, views
 //   gpus.cc       GPUs: how many tokens, whether they serve
 //   devices.cc    what their monitor and daemons say: health, dynamic D
+//   task_lanes.cc  lanes of kernel tasks: measured, and given up while a program has its turn
 //   dispatch.cc   invocations: chosen, delivered, completed
 //   start_ahead.cc  which instance starts without a token, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
@@ -23,6 +24,7 @@
 #include "residency/residency.h"
 #include "sharing/dynamic_tokens.h"
 #include "sharing/gpu_health.h"
+#include "sharing/measured_lanes.h"
 
 namespace fairlead {
 
@@ -157,6 +159,14 @@ struct Core::State final : private Placeable,
   void adjust_tokens(Instant now, const DeviceSample& sample, Actions& out);
   void remedy(GpuId gpu, std::optional<GpuRemedy> remedy, Instant now, Actions& out);
 
+  // ---- task_lanes.cc
+  void add_lanes(const GpuSpec& gpu);
+  void keep_programs_in_turn();
+  void begin_computing(Instant now, const Instance& instance);
+  void end_computing(Instant now, InvocationId id, bool says_something);
+  void forget_task(FlowId flow);
+  void loaded(Instant now, InvocationId id, Actions& out);
+
   // ---- memory.cc
   void settle_memory(Instant now, Actions& out);
   void give_way(Instant now, InstanceId id, Actions& out);
@@ -186,7 +196,8 @@ struct Core::State final : private Placeable,
   ResidencyDecisions decisions;  // scratch of settle_memory()
   IdMap<FlowId, Function> functions;
   InstancePool pool;
-  std::map<GpuId, Device> devices;  // those of the pool
+  std::map<GpuId, Device> devices;                // those of the pool
+  std::map<GpuId, MeasuredLanes> measured_lanes;  // where they are measured
   IdMap<InvocationId, Invocation> invocations;
 
   Deadlines deadlines;  // idle instances have none

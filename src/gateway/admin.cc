@@ -168,6 +168,8 @@ json gpu_json(const GpuStatus& gpu) {
           {"mps_restarts", gpu.mps_restarts},
           {"tokens", gpu.view.tokens},
           {"tokens_in_use", gpu.view.tokens_in_use},
+          {"task_lanes", gpu.view.task_lanes},
+          {"task_loads", gpu.view.task_loads},
           {"instances", gpu.view.instances}};
 }
 

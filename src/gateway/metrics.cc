@@ -306,6 +306,10 @@ void write_gpus(MetricWriter& out, const NodeStatus& status) {
           [](const GpuStatus& gpu) { return gpu.view.tokens_in_use; });
   per_gpu(out, status, "fairlead_gpu_tokens", "D: invocations that may run on the GPU at the same time.",
           [](const GpuStatus& gpu) { return gpu.view.tokens; });
+  per_gpu(out, status, "fairlead_gpu_task_lanes", "Calls of kernel tasks that may run on the GPU at the same time now.",
+          [](const GpuStatus& gpu) { return gpu.view.task_lanes; });
+  per_gpu(out, status, "fairlead_gpu_task_loads", "Calls of kernel tasks that load constants now, and hold no lane.",
+          [](const GpuStatus& gpu) { return gpu.view.task_loads; });
   per_gpu(out, status, "fairlead_gpu_serves", "1 while the GPU gets work, 0 while it is drained or repaired.",
           [](const GpuStatus& gpu) { return gpu.view.serves ? 1 : 0; });
   per_gpu(out, status, "fairlead_gpu_instances", "Live instances placed on the GPU.",

@@ -71,7 +71,7 @@ Status FunctionControl::recover() {
   if (!records) return fail(records.error());
   for (FunctionRecord& record : *records) {
     const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
-    driver_.core().add_function(flow_spec(function.flow, function.record, tenants_));
+    driver_.core().add_function(flow_spec(function, tenants_));
     if (function.kernel_task) driver_.core().prepare(function.flow);
   }
   remove_unused_bundles(state_dir_, functions_.code_paths());
@@ -128,7 +128,7 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
                                 function->record.image == record.image;
       function->record = record;
       function->kernel_task = kernel_task;
-      const FlowSpec spec = flow_spec(function->flow, record, tenants_);
+      const FlowSpec spec = flow_spec(*function, tenants_);
       if (same_program) {
         core.set_max_concurrency(now, spec.flow, spec.max_concurrency, out);
       } else {
@@ -136,7 +136,7 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
       }
     } else {
       const RegisteredFunction& added = functions_.add(record, kernel_task);
-      core.add_function(flow_spec(added.flow, record, tenants_));
+      core.add_function(flow_spec(added, tenants_));
     }
     if (!kernel_task) return;
     core.prepare(functions_.find(record.name)->flow);

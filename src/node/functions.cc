@@ -31,10 +31,12 @@ Functions::Functions() {
   requested_stats_.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
 }
 
-FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants) {
+FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants) {
+  const FunctionRecord& record = function.record;
   const auto gpu = gpu_settings(record.config);
   FL_CHECK(gpu.has_value(), "{}: {}", record.name, gpu.error().message);
-  FlowSpec spec{.flow = flow, .weight = gpu->weight};
+  FlowSpec spec{.flow = function.flow, .weight = gpu->weight};
+  spec.is_kernel_task = function.kernel_task != nullptr;
   spec.timeout = std::chrono::seconds(record.config.timeout_seconds);
   if (record.reserved_concurrency) spec.max_concurrency = static_cast<std::size_t>(*record.reserved_concurrency);
   if (gpu->memory_mib) spec.expected_memory = mib(*gpu->memory_mib);

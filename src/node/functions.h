@@ -29,7 +29,7 @@ struct RegisteredFunction {
 };
 
 // The scheduling view of a record. REQUIRES: its configuration was validated.
-FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants);
+FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants);
 
 class Functions {
  public:

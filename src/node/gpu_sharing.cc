@@ -80,7 +80,8 @@ GpuSpec GpuSharing::spec_of(const GpuSample& sample) const {
           .memory = sample.memory_total,
           .tokens = sample.is_slice() ? options_.tokens_per_slice : options_.tokens_per_gpu,
           .is_dynamic = options_.dynamic_tokens && !sample.is_slice(),
-          .has_daemon = devices_.at(sample.gpu).daemon != nullptr};
+          .has_daemon = devices_.at(sample.gpu).daemon != nullptr,
+          .has_task_lanes = !sample.is_slice()};
 }
 
 void GpuSharing::give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const {

@@ -184,6 +184,10 @@ InstanceEvents Node::instance_events() {
                           const SessionResidence& is) { driver_.core().set_residence(instance, is); },
       .session_memory = [this](InstanceId instance,
                                const SessionMemory& has) { driver_.core().set_session_memory(instance, has); },
+      .loaded =
+          [this](InvocationId invocation) {
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.loaded(now, invocation, out); });
+          },
   };
 }
 

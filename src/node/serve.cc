@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <filesystem>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
 #include "node/node.h"
+#include "sharing/measured_lanes.h"
 #include "store/state_lock.h"
 
 namespace fairlead {
@@ -84,6 +86,17 @@ DeviceServersOptions device_server_options(const ServeOptions& options) {
   return servers;
 }
 
+// Where somebody says how much runs at once, that is what runs.
+void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
+  core.task_loads_per_gpu = 1;
+  const bool is_measured = options.task_lanes ? *options.task_lanes == 0 : !options.gives_tokens;
+  if (is_measured) {
+    core.most_task_lanes = std::min(std::max(MeasuredLanes::kMost, core.tokens_per_gpu), core.instances_per_gpu);
+  } else {
+    core.task_lanes = static_cast<std::size_t>(options.task_lanes.value_or(0));
+  }
+}
+
 // REQUIRES: check_names().
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
   NodeOptions node;
@@ -99,6 +112,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.core.eviction = *eviction_named(options.eviction);
   node.core.starts_per_gpu = static_cast<std::size_t>(options.starts_per_gpu);
   node.core.no_cold_duplicates = !options.cold_duplicates;
+  set_task_lanes(options, node.core);
   node.core.queue_limit = static_cast<std::size_t>(options.queue_limit);
   node.host.state_dir = state_dir + "/instances";
   node.host.log_dir = state_dir + "/logs";
@@ -144,6 +158,7 @@ Status limit_to_mps_clients(const GpuLibrary& library, CoreOptions& core) {
     spdlog::warn("an MPS daemon serves {} clients: the pool is {} instances per GPU instead of {}", clients, clients,
                  core.instances_per_gpu);
     core.instances_per_gpu = clients;
+    core.most_task_lanes = std::min(core.most_task_lanes, clients);
   }
   if (core.tokens_per_gpu > clients) {
     return fail(Errc::kInvalidArgument, "--tokens is {}, an MPS daemon serves {} clients at most", core.tokens_per_gpu,

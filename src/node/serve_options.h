@@ -59,16 +59,18 @@ struct ServeOptions {
   int tokens_per_gpu = 2;                         // D; the most it may become when it is dynamic
   int tokens_per_slice = 1;                       // D of a MIG slice
   bool dynamic_tokens = false;                    // D follows utilisation and memory
-  int instances_per_gpu = 32;                     // warm pool
-  int queue_limit = 10'000;                       // queued invocations on the node
-  std::string memory_policy = "prefetch-swap";    // memory_policy_named()
-  std::string eviction = "cost";                  // eviction_named()
-  double drain_seconds = 30;                      // how long a graceful stop waits for running invocations
-  std::string gpu_library_dir;                    // where libcuda.so.1 and libnvidia-ml.so.1 are; "": the system's
-  bool software_gpu = false;                      // what gpu_library_dir holds is the software GPU
-  std::string shim_library;                       // libfairlead-shim.so; "": not found, programs run without it
-  std::string memory_backend = "vmm";             // a key of kMemoryBackends
-  std::string uvm_mode = "prefetch-swap";         // a key of kUvmModes
+  bool gives_tokens = false;                      // somebody said what they are
+  std::optional<int> task_lanes;  // calls of kernel tasks at once; 0: as measured; empty: that, or D if gives_tokens
+  int instances_per_gpu = 32;     // warm pool
+  int queue_limit = 10'000;       // queued invocations on the node
+  std::string memory_policy = "prefetch-swap";  // memory_policy_named()
+  std::string eviction = "cost";                // eviction_named()
+  double drain_seconds = 30;                    // how long a graceful stop waits for running invocations
+  std::string gpu_library_dir;                  // where libcuda.so.1 and libnvidia-ml.so.1 are; "": the system's
+  bool software_gpu = false;                    // what gpu_library_dir holds is the software GPU
+  std::string shim_library;                     // libfairlead-shim.so; "": not found, programs run without it
+  std::string memory_backend = "vmm";           // a key of kMemoryBackends
+  std::string uvm_mode = "prefetch-swap";       // a key of kUvmModes
   std::uint64_t host_memory_bytes = default_host_memory_bytes();  // where swapped device memory goes; 0: none
   std::uint64_t history_bytes = std::uint64_t{64} << 20;          // of invocations that are over; 0: none is kept
   std::uint64_t object_memory_bytes = default_object_memory_bytes();

@@ -101,7 +101,7 @@ void TaskRequests::add(const std::string& name, TaskRun run, Result<BundledTask>
   for (const auto& object : task->lent) objects_.lend(run.tenant, object);
   const RegisteredFunction& function =
       functions_.add_requested(record_of(name, run), std::make_shared<const BundledTask>(*std::move(task)));
-  driver_.core().add_function(flow_spec(function.flow, function.record, tenants_));
+  driver_.core().add_function(flow_spec(function, tenants_));
   kept_.add(name, size_of(run.request));
   for (const auto& waiter : waiters) {
     if (!waiter->gone) queue(name, waiter);

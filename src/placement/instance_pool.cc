@@ -37,6 +37,28 @@ void InstancePool::set_serves(GpuId id, bool serves) {
   change_tokens(gpus_.at(id), [serves](Gpu& gpu) { gpu.serves = serves; });
 }
 
+void InstancePool::set_lanes(GpuId id, std::size_t lanes) {
+  change_tokens(gpus_.at(id), [lanes](Gpu& gpu) { gpu.lanes = lanes; });
+}
+
+void InstancePool::set_loads_at_once(GpuId id, std::size_t loads) {
+  change_tokens(gpus_.at(id), [loads](Gpu& gpu) { gpu.loads_at_once = loads; });
+}
+
+void InstancePool::set_for_programs(GpuId id, bool is_for_programs) {
+  change_tokens(gpus_.at(id), [is_for_programs](Gpu& gpu) { gpu.is_for_programs = is_for_programs; });
+}
+
+std::size_t InstancePool::free_turns(bool is_session) const {
+  if (!is_session) return free_tokens_;
+  std::size_t sum = 0;
+  for (const Gpu* gpu : in_order_) {
+    const std::size_t lanes = gpu->task_lanes().lanes;
+    sum += gpu->serves && gpu->computing() < lanes ? lanes - gpu->computing() : 0;
+  }
+  return sum;
+}
+
 void InstancePool::set_claim(FlowId flow, GpuId id, Bytes memory) {
   if (claimed_ != nullptr) claimed_->claimant = FlowId(), claimed_->claimed = Bytes(0);
   claimed_ = flow ? &gpus_.at(id) : nullptr;
@@ -56,6 +78,7 @@ Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory
   instance.pinned = memory;
   instance.last_used = now;
   gpu.instances.push_back(&instance);
+  ++gpu.programs;
   count(gpu, instance);
   by_flow_[flow].push_back(&instance);
   if (bound) bind(instance, bound);
@@ -70,10 +93,17 @@ void InstancePool::end_start(Instance& instance) {
   count(gpu, instance);
 }
 
+void InstancePool::make_session(Instance& instance) {
+  if (instance.is_session) return;
+  instance.is_session = true;
+  --instance.on->programs;
+}
+
 void InstancePool::remove(InstanceId id) {
   Instance& instance = instances_.at(id);
   release(instance);
   Gpu& gpu = *instance.on;
+  if (!instance.is_session) --gpu.programs;
   uncount(gpu, instance);
   erase_pointer(gpu.instances, &instance);
   std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
@@ -90,19 +120,24 @@ void InstancePool::set_session_memory(InstanceId id, SessionMemory memory) {
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
   Gpu& gpu = *instance.on;
-  FL_CHECK(!instance.bound && invocation && gpu.has_free_token(), "instance {} of GPU {}: bound={} tokens_in_use={}",
+  FL_CHECK(!instance.bound && invocation && gpu.takes(instance), "instance {} of GPU {}: bound={} tokens_in_use={}",
            instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.tokens_in_use);
+  instance.loading = instance.is_session && gpu.task_lanes().loads_at_once > 0 && instance.reload > Duration(0);
   uncount(gpu, instance);
   instance.bound = invocation;
   instance.fresh = false;
   count(gpu, instance);
-  change_tokens(gpu, [](Gpu& of) { ++of.tokens_in_use; });
+  change_tokens(gpu, [&instance](Gpu& of) {
+    ++of.tokens_in_use;
+    if (instance.loading) ++of.loading;
+  });
   ++tokens_in_use_;
   task_room_.begin(instance.id);
 }
 
 void InstancePool::release(Instance& instance) {
   if (!instance.bound) return;
+  end_loading(instance);
   Gpu& gpu = *instance.on;
   uncount(gpu, instance);
   instance.bound = InvocationId();
@@ -110,6 +145,11 @@ void InstancePool::release(Instance& instance) {
   change_tokens(gpu, [](Gpu& of) { --of.tokens_in_use; });
   --tokens_in_use_;
   task_room_.end(instance.id);
+}
+
+void InstancePool::end_loading(Instance& instance) {
+  if (instance.loading) change_tokens(*instance.on, [](Gpu& gpu) { --gpu.loading; });
+  instance.loading = false;
 }
 
 void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) {

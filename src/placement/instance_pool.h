@@ -10,6 +10,10 @@
 // to the answer (D in the paper, section 4.2). One that starts ahead has nothing bound and holds none. So a GPU with D
 // tokens has at most D instances that hold one; all others but those that start may be evicted.
 //
+// Kernel tasks share a device server, so more of their calls may run at once than of programs: they take lanes instead of tokens
+// (task_lanes.h), as many as set_lanes() says. While a program runs on the GPU or waits for it, a call of a kernel task is like
+// any other and takes a token. So kernel tasks never keep a program out for longer than what runs takes to end.
+//
 // Threads: not thread-safe. Determinism: ordered containers only where they are walked.
 #pragma once
 
@@ -19,6 +23,7 @@
 #include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
+#include "placement/task_lanes.h"
 #include "placement/task_room.h"
 
 namespace fairlead {
@@ -37,11 +42,13 @@ struct Instance {
   Bytes needed{0};     // what it needs to run, as far as it has shown
   InvocationId bound;  // what it runs or will run; none: it holds no token
   InstanceState state = InstanceState::kStarting;
-  bool answered = false;  // busy, and has answered, but not yet asked for the next: "returning"
-  bool asked = false;     // for the next invocation, while the work of the one it answered goes on
-  bool retiring = false;  // goes after its answer: its function changed, or its GPU is drained
-  bool fresh = true;      // nothing was bound to it, ever
-  bool prepared = false;  // started for no invocation (Core::prepare)
+  bool answered = false;    // busy, and has answered, but not yet asked for the next: "returning"
+  bool asked = false;       // for the next invocation, while the work of the one it answered goes on
+  bool retiring = false;    // goes after its answer: its function changed, or its GPU is drained
+  bool fresh = true;        // nothing was bound to it, ever
+  bool prepared = false;    // started for no invocation (Core::prepare)
+  bool is_session = false;  // of a kernel task: it takes a lane
+  bool loading = false;     // what is bound to it brings constants to the device, and takes a lane when they are there
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
   Duration idled{0};       // tokens idled for so long because of the memory that its start has reserved
@@ -61,7 +68,12 @@ struct Gpu {
   Bytes unreported{0};               // of it, taken by what no instance reports: contexts, other programs
   std::size_t tokens = 0;            // D
   bool serves = true;                // false: no invocation is bound to an instance of it
-  std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered
+  std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered; lanes and loads included
+  std::size_t lanes = 0;             // of kernel tasks; 0: as many as tokens
+  std::size_t loads_at_once = 0;     // of them that load without holding a lane; 0: they hold one
+  std::size_t loading = 0;           // of those in use
+  std::size_t programs = 0;          // instances that are no sessions
+  bool is_for_programs = false;      // one runs or waits: kernel tasks take tokens
   std::size_t starting_ahead = 0;    // instances that start without a token
   FlowId claimant;                   // the flow that what is claimed is for; none: nothing is
   Bytes claimed{0};                  // of memory: nobody else is let in but beside it
@@ -70,8 +82,21 @@ struct Gpu {
   Bytes memory_committed{0};         // and `pinned` of all others
   std::vector<Instance*> instances;  // unordered
 
-  bool has_free_token() const { return serves && tokens_in_use < tokens; }
-  std::size_t free_tokens() const { return has_free_token() ? tokens - tokens_in_use : 0; }
+  std::size_t computing() const { return tokens_in_use - loading; }
+  bool has_free_token() const { return serves && computing() < tokens; }
+  std::size_t free_tokens() const { return has_free_token() ? tokens - computing() : 0; }
+  TaskLanes task_lanes() const {
+    if (is_for_programs) return {tokens, 0, tokens_in_use, loading};
+    return {lanes == 0 ? tokens : lanes, loads_at_once, tokens_in_use, loading};
+  }
+  // Whether a new instance could have something to run: a token, or a lane for a session.
+  bool has_turn(bool is_session) const { return is_session ? serves && task_lanes().takes(false) : has_free_token(); }
+  // Whether this one could, with what it has to load.
+  bool takes(const Instance& of) const {
+    return of.is_session ? serves && task_lanes().takes(of.reload > Duration(0)) : has_free_token();
+  }
+  // Whether anything could.
+  bool has_turn() const { return serves && (has_free_token() || task_lanes().takes_any()); }
 };
 
 class InstancePool {
@@ -86,6 +111,10 @@ class InstancePool {
   void add_gpu(GpuId gpu, Bytes memory, std::size_t tokens);
   // D from now on; what holds a token keeps it. REQUIRES: as add_gpu.
   void set_tokens(GpuId gpu, std::size_t tokens);
+  // REQUIRES: the GPU is there.
+  void set_lanes(GpuId gpu, std::size_t lanes);
+  void set_loads_at_once(GpuId gpu, std::size_t loads);
+  void set_for_programs(GpuId gpu, bool is_for_programs);
   void set_unreported(GpuId gpu, Bytes unreported) { gpus_.at(gpu).unreported = unreported; }
   // Whether the GPU has tokens to give at all.
   void set_serves(GpuId gpu, bool serves);
@@ -96,6 +125,8 @@ class InstancePool {
   Instance& add(Instant now, FlowId flow, GpuId gpu, Bytes memory, InvocationId bound);
   void remove(InstanceId instance);    // gives back its token. REQUIRES: it exists
   void end_start(Instance& instance);  // it is ready, and idle. REQUIRES: it starts ahead
+  void make_session(
+      Instance& instance);  // of a kernel task. REQUIRES: nothing is bound to it yet, or no lanes were set
 
   // What it is counted with from now on; `memory` and `pinned` are counted_memory().
   void count_memory(Instance& instance, Bytes memory, Bytes pinned);
@@ -107,8 +138,10 @@ class InstancePool {
   }
   const TaskRoom& task_room() const { return task_room_; }
 
-  // Takes or gives back a token of its GPU. REQUIRES bind: nothing bound, a free token.
+  // Takes or gives back a token of its GPU, or a lane. REQUIRES bind: nothing bound; takes().
   void bind(Instance& instance, InvocationId invocation);
+  // What it had to load is there. No effect where it was not loading.
+  void end_loading(Instance& instance);
   void release(Instance& instance);  // nothing bound: no effect
 
   Instance* find(InstanceId instance) { return instances_.find(instance); }  // null: not (or no longer) there
@@ -118,8 +151,10 @@ class InstancePool {
   const std::vector<const Gpu*>& gpus() const { return in_order_; }  // by id
 
   const Gpu& gpu(GpuId gpu) const { return gpus_.at(gpu); }
-  bool has_free_token() const { return free_tokens_ > 0; }        // on any GPU
-  std::size_t free_tokens() const { return free_tokens_; }        // of all GPUs
+  std::size_t free_tokens() const { return free_tokens_; }  // of all GPUs
+  // Whether anything could run on any GPU, a call of a kernel task or what takes a token: there may be nothing that does.
+  bool has_turn() const { return gpus_with_a_turn_ > 0; }
+  std::size_t free_turns(bool is_session) const;                  // of all GPUs
   std::size_t starting_ahead() const { return starting_ahead_; }  // on all GPUs
   std::size_t tokens_in_use() const { return tokens_in_use_; }
 
@@ -152,8 +187,10 @@ class InstancePool {
   template <typename Change>
   void change_tokens(Gpu& gpu, Change change) {
     free_tokens_ -= gpu.free_tokens();
+    gpus_with_a_turn_ -= gpu.has_turn() ? 1 : 0;
     change(gpu);
     free_tokens_ += gpu.free_tokens();
+    gpus_with_a_turn_ += gpu.has_turn() ? 1 : 0;
   }
   void count(Gpu& gpu, const Instance& instance);
   void uncount(Gpu& gpu, const Instance& instance);
@@ -165,7 +202,7 @@ class InstancePool {
   IdMap<FlowId, std::vector<Instance*>> by_flow_;
   TaskRoom task_room_;
   Gpu* claimed_ = nullptr;  // where something is claimed
-  std::size_t tokens_in_use_ = 0, free_tokens_ = 0, starting_ahead_ = 0;
+  std::size_t tokens_in_use_ = 0, free_tokens_ = 0, gpus_with_a_turn_ = 0, starting_ahead_ = 0;
   std::uint64_t next_instance_ = 1;
 };
 

@@ -12,6 +12,12 @@ Bytes memory_to_run(const Gpu& gpu, const Instance& instance, Bytes expected) {
   return InstancePool::counted_memory(gpu, std::max(expected, instance.needed));
 }
 
+// Data of the flow is on its way to the GPU: one more of its calls would wait for the same, holding a lane.
+bool loads_there(const InstancePool& pool, FlowId flow, GpuId gpu) {
+  const std::vector<Instance*>& all = pool.of_flow(flow);
+  return std::any_of(all.begin(), all.end(), [gpu](const Instance* i) { return i->gpu == gpu && i->loading; });
+}
+
 bool contains(const std::vector<GpuId>& gpus, GpuId gpu) {
   return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
 }
@@ -44,7 +50,8 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
   for (Instance* instance : pool.of_flow(flow)) {
     const Gpu& gpu = *instance->on;
     if (only && gpu.id != only) continue;
-    if (!instance->spare() || instance->retiring || !gpu.has_free_token()) continue;
+    if (!instance->spare() || instance->retiring || !gpu.takes(*instance)) continue;
+    if (loads_there(pool, flow, gpu.id)) continue;
     if (!pool.has_room(gpu, flow, memory_to_run(gpu, *instance, expected))) continue;
     if (!pool.task_room().fits(instance->id)) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
@@ -69,12 +76,12 @@ const Gpu* Placer::gpu_for_start(const InstancePool& pool, const StartAhead& sta
   };
   const Gpu* best = nullptr;
   for (const Gpu* gpu : pool.gpus()) {
-    const bool idles = gpu->has_free_token();
+    const bool idles = gpu->has_turn(start.is_session);
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_token_idles && !idles)) continue;
     if ((best != nullptr && load(best) <= load(gpu)) || contains(start.not_on, gpu->id)) continue;
     const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
     if (!pool.has_room(*gpu, start.flow, memory)) continue;
-    if (can_make_room(pool, *gpu, memory, yielding)) best = gpu;
+    if (can_make_room(pool, *gpu, memory, idles, yielding)) best = gpu;
   }
   return best;
 }
@@ -83,7 +90,7 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
                                              const Yielding& yielding) const {
   const Gpu* gpu = gpu_for_start(pool, start, yielding);
   if (gpu == nullptr) return std::nullopt;
-  const bool idles = gpu->has_free_token();
+  const bool idles = gpu->has_turn(start.is_session);
   const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
   auto evict =
       evictions_among(pool, *gpu, memory, nullptr, [&](const Instance& i) { return idles || yielding.may_go(i); });
@@ -112,9 +119,10 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
   for (const Instance* instance : pool.of_flow(flow)) {
     if (!instance->spare() || instance->retiring) continue;
     const Gpu& gpu = *instance->on;
-    const bool has_token = gpu.has_free_token();
+    if (loads_there(pool, flow, gpu.id)) continue;
+    const bool has_turn = gpu.takes(*instance);
     found =
-        graver(found, has_token ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
+        graver(found, has_turn ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
   }
   return found;
 }
@@ -123,7 +131,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
   Obstacle found = Obstacle::kItself;
   for (const Gpu* gpu : pool.gpus()) {
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || contains(start.not_on, gpu->id)) continue;
-    if (start.only_where_a_token_idles && !gpu->has_free_token()) continue;
+    if (start.only_where_a_token_idles && !gpu->has_turn(start.is_session)) continue;
     const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
     const bool has_room = pool.has_room(*gpu, start.flow, memory);
     found = graver(found, has_room ? Obstacle::kStarts : lack_of_room(pool, *gpu, memory));
@@ -150,11 +158,11 @@ std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& g
 }
 
 // Whether a new instance fits once enough of those that may go have gone, whichever these are.
-bool Placer::can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Yielding& yielding) {
+bool Placer::can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memory, bool idles,
+                           const Yielding& yielding) {
   std::size_t others = gpu.instances.size();
   Bytes committed = gpu.memory_committed;
   if (pool.fits(gpu, memory, others, committed)) return true;
-  const bool idles = gpu.has_free_token();
   if (!idles && !yielding.may_go(gpu)) return false;
   return std::any_of(gpu.instances.begin(), gpu.instances.end(), [&](const Instance* instance) {
     if (!instance->spare() || !(idles || yielding.may_go(*instance))) return false;

@@ -55,6 +55,7 @@ class Placer {
     FlowId flow;
     Bytes expected{0};
     std::size_t at_once = 1;
+    bool is_session = false;  // of a kernel task: a lane that is free is as good as a token
     bool only_where_a_token_idles = false;
     std::vector<GpuId> not_on = {};  // whatever is free there
   };
@@ -79,7 +80,8 @@ class Placer {
  private:
   const Gpu* roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const;
   const Gpu* gpu_for_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const;
-  static bool can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Yielding& yielding);
+  static bool can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memory, bool idles,
+                            const Yielding& yielding);
   std::vector<InstanceId> evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory, const Instance* keep) const;
   template <typename MayEvict>
   std::optional<std::vector<InstanceId>> evictions_among(const InstancePool& pool, const Gpu& gpu, Bytes memory,

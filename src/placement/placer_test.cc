@@ -183,14 +183,14 @@ TEST_F(Placing, RetiringInstanceGetsNoWork) {
 TEST(InstancePool, CountsTokensWhileSomethingIsBound) {
   InstancePool pool(2);
   pool.add_gpu(kGpu1, gib(8), 1);
-  EXPECT_TRUE(pool.has_free_token());
+  EXPECT_TRUE(pool.has_turn());
   Instance& instance = pool.add(at(0), kA, kGpu1, gib(3), InvocationId(1));
-  EXPECT_FALSE(pool.has_free_token());
+  EXPECT_FALSE(pool.has_turn());
   EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(3));
   instance.state = InstanceState::kBusy;
   pool.release(instance);
   pool.release(instance);  // nothing bound: no effect
-  EXPECT_TRUE(pool.has_free_token());
+  EXPECT_TRUE(pool.has_turn());
   EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(0));
   EXPECT_EQ(pool.gpu(kGpu1).memory_committed, gib(3));
   pool.bind(instance, InvocationId(2));
@@ -209,9 +209,9 @@ TEST(InstancePool, EveryGpuHasTokensOfItsOwn) {
   EXPECT_FALSE(pool.gpu(kGpu1).has_free_token());
   EXPECT_TRUE(pool.gpu(kGpu2).has_free_token());
   pool.set_serves(kGpu2, false);
-  EXPECT_FALSE(pool.has_free_token());
+  EXPECT_FALSE(pool.has_turn());
   pool.set_tokens(kGpu1, 2);
-  EXPECT_TRUE(pool.has_free_token());
+  EXPECT_TRUE(pool.has_turn());
 }
 
 TEST(InstancePool, TokensThatAreOutStayOut) {
@@ -222,7 +222,7 @@ TEST(InstancePool, TokensThatAreOutStayOut) {
   pool.set_tokens(kGpu1, 1);
   EXPECT_EQ(pool.gpu(kGpu1).tokens_in_use, 2u);
   pool.release(first);
-  EXPECT_FALSE(pool.has_free_token()) << "the other has the one that is left";
+  EXPECT_FALSE(pool.has_turn()) << "the other has the one that is left";
 }
 
 // ---- inactive first

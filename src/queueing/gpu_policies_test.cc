@@ -38,12 +38,15 @@ class FakeGpus final : public Placeable {
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const GpuId gpu(i + 1);
       if (drained_.contains(gpu)) continue;
-      places.push_back({gpu, on_.contains({flow, gpu}) ? Duration(0) : load_, running_[i], running_[i] < tokens_});
+      const bool there = on_.contains({flow, gpu});
+      const bool evicts = full_.contains(gpu) && !there;
+      places.push_back({gpu, there ? Duration(0) : load_, running_[i], running_[i] < tokens_, evicts});
     }
     return places;
   }
 
   void put(FlowId flow, GpuId gpu) { on_.insert({flow, gpu}); }
+  void fill(GpuId gpu) { full_.insert(gpu); }  // with data that nobody here has
   void drain(GpuId gpu) { drained_.insert(gpu); }
   void take(GpuId gpu) { ++running_[gpu.value() - 1]; }
   void give_back(GpuId gpu) { --running_[gpu.value() - 1]; }
@@ -53,7 +56,7 @@ class FakeGpus final : public Placeable {
   const Duration load_;
   std::vector<std::size_t> running_;
   std::set<std::pair<FlowId, GpuId>> on_;
-  std::set<GpuId> drained_;
+  std::set<GpuId> drained_, full_;
 };
 
 struct Served {
@@ -194,8 +197,9 @@ TEST(ResidentWindow, WithinTheWindowTheResidentGoesFirst) {
   EXPECT_EQ(bench.virtual_time(kB), 167ms) << "the reload is charged to the flow that causes it";
 }
 
-TEST(ResidentWindow, LeavesItsGpuOnlyWhenWaitingHasCostAReload) {
+TEST(ResidentWindow, LeavesItsGpuForAFullOneOnlyWhenWaitingHasCostAReload) {
   Bench<ResidentWindow> bench(FakeGpus(2, 1, 167ms), {.patience_reloads = 1});
+  bench.gpus().fill(kGpu2);
   bench.gpus().put(kA, kGpu1);
   bench.gpus().put(kB, kGpu1);
   bench.arrive(kA);
@@ -208,9 +212,20 @@ TEST(ResidentWindow, LeavesItsGpuOnlyWhenWaitingHasCostAReload) {
   EXPECT_EQ(bench.policy().next_chance(), std::nullopt);
 }
 
+TEST(ResidentWindow, ACopyThatEvictsNothingIsMadeAtOnce) {
+  Bench<ResidentWindow> bench(FakeGpus(2, 1, 167ms));
+  bench.gpus().put(kA, kGpu1);
+  bench.gpus().put(kB, kGpu1);
+  bench.arrive(kA);
+  EXPECT_EQ(bench.next(), (Served{kA, kGpu1}));
+  bench.arrive(kB, 10ms);
+  EXPECT_EQ(bench.next(10ms), (Served{kB, kGpu2}));
+}
+
 TEST(ResidentWindow, UnderTenantsTheNextChanceIsTheSoonestOfAll) {
   const auto policy = *make_policy("resident-window", {.patience_reloads = 1, .by_tenant = true});
   FakeGpus gpus(2, 1, 100ms);
+  gpus.fill(kGpu2);
   gpus.take(kGpu1);
   for (const FlowId flow : {kA, kB}) {
     policy->add_flow(flow, {.tenant = TenantId(flow.value())});

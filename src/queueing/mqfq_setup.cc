@@ -25,13 +25,13 @@ void MqfqSetup::on_eligible(Slot slot) {
     preferred_.erase(slot);
     residency_.enter(flows_[slot], slot);
   } else {
-    residency_.leave(slot);
+    residency_.leave(flows_[slot], slot);
     MqfqSticky::on_eligible(slot);
   }
 }
 
 void MqfqSetup::on_ineligible(Slot slot) {
-  residency_.leave(slot);
+  residency_.leave(flows_[slot], slot);
   MqfqSticky::on_ineligible(slot);
 }
 

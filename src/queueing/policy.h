@@ -77,7 +77,8 @@ class Placeable {
 
   // The same of one GPU; empty: it does not serve. For policies that know themselves where to look (residency_index.h).
   virtual std::optional<Place> place(FlowId flow, GpuId gpu) const;
-  // GPUs that serve and have a free token, those where least runs first. Empty as well: nobody can say.
+  // GPUs that serve where something could begin that has nothing to load, those where least runs first. Empty as well: nobody
+  // can say.
   virtual std::vector<GpuId> free_gpus() const { return {}; }
 };
 

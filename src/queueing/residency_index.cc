@@ -30,18 +30,23 @@ void ResidencyIndex::set_setup(Slot slot, GpuId gpu, std::optional<Duration> set
     if (known) places.erase(at);
     if (known) residents_[gpu].erase(slot);
     if (known) expected_[gpu].erase(slot);
+    if (known) quiet_[gpu].erase(slot);
   } else if (known) {
     at->setup = *setup;
     if (*setup > Duration(0)) expected_[gpu].erase(slot);
+    if (*setup > Duration(0)) quiet_[gpu].erase(slot);
   } else {
     places.insert(at, {gpu, *setup});
   }
 }
 
 void ResidencyIndex::forget(Slot slot) {
-  leave(slot);
+  stop_waiting(slot);
   if (slot >= places_.size()) return;
-  for (const Place& place : places_[slot]) expected_[place.gpu].erase(slot);
+  for (const Place& place : places_[slot]) {
+    expected_[place.gpu].erase(slot);
+    quiet_[place.gpu].erase(slot);
+  }
   places_[slot].clear();
   expectations_[slot] = {};
 }
@@ -66,6 +71,7 @@ void ResidencyIndex::enter(const Flow& flow, Slot slot) {
   const Copies copies = copies_of(slot);
   const Duration handicap = flow.cost(flow.service.value_or(Duration(0))) * (kServicesPerCopy * copies.more());
   for (const Place& place : places_[slot]) {
+    quiet_[place.gpu].erase(slot);
     if (place.setup == Duration(0)) {
       residents_[place.gpu].set(slot, {flow.virtual_time + handicap, flow.id});
     } else {
@@ -91,7 +97,9 @@ void ResidencyIndex::expect(const Flow& flow, Slot slot, Instant until) {
   if (!has_places(slot)) return;
   expectations_[slot].until = until;
   for (const Place& place : places_[slot]) {
-    if (place.setup == Duration(0)) expected_[place.gpu].set(slot, {flow.virtual_time, flow.id});
+    if (place.setup != Duration(0)) continue;
+    expected_[place.gpu].set(slot, {flow.virtual_time, flow.id});
+    if (flow.queue.empty()) quiet_[place.gpu].set(slot, {until, flow.id});
   }
 }
 
@@ -101,10 +109,12 @@ void ResidencyIndex::on_end(Instant now, const Flow& flow, Slot slot) {
 
 // A load that pushes others' data out is worth it where they were given as much more service as pays for it; where nothing
 // runs there is nothing to lose. Who was served and is not back after as long as loading its own data takes is not waited
-// for: that is what its eviction costs.
+// for: that is what its eviction costs. Patience ends where nobody whose data is there waits for the GPU: else it has better
+// things to do.
 bool ResidencyIndex::worth_evicting(Instant now, const Flow& flow, const Key& key, const Placeable::Place& place) {
+  if (!place.evicts || place.running == 0 || somebody_idles(now, place.gpu)) return true;
   const bool patient = now < flow.queue.front().arrived + paid(place.setup);
-  if (!place.evicts || place.running == 0 || !patient) return true;
+  if (!patient && residents_[place.gpu].empty()) return true;
   const auto found = expected_.find(place.gpu);
   if (found == expected_.end()) return true;
   IndexedHeap<Key>& expected = found->second;
@@ -112,7 +122,20 @@ bool ResidencyIndex::worth_evicting(Instant now, const Flow& flow, const Key& ke
   return expected.empty() || key < expected.top_key();
 }
 
-void ResidencyIndex::leave(Slot slot) {
+bool ResidencyIndex::somebody_idles(Instant now, GpuId gpu) {
+  const IndexedHeap<Deadline>& quiet = quiet_[gpu];
+  return !quiet.empty() && quiet.top_key().time < now;
+}
+
+void ResidencyIndex::leave(const Flow& flow, Slot slot) {
+  stop_waiting(slot);
+  if (!has_places(slot) || !flow.queue.empty()) return;
+  for (const Place& place : places_[slot]) {
+    if (place.setup == Duration(0)) quiet_[place.gpu].set(slot, {expectations_[slot].until, flow.id});
+  }
+}
+
+void ResidencyIndex::stop_waiting(Slot slot) {
   settled_.erase(slot);
   may_copy_.erase(slot);
   may_evict_.erase(slot);

@@ -21,10 +21,12 @@
 // a settled flow goes only where nobody else is also keeps a backlog from making everybody leave at once, which would never
 // be worked off.
 //
-// Worth: a homeless flow's load that pushes others' data out waits, at most for `patience` loads, while those who were
-// served there just now are expected back and have not been given that much more service. A closed loop of one call is never
-// queued when its GPU chooses; without this rule each choice would be the flow that must load. Memory is thereby a dimension
-// of admission: what fits beside what runs, and is worth evicting.
+// Worth: a homeless flow's load that pushes others' data out waits while those who were served there just now are expected back
+// and have not been given `patience` loads more of service; where none of them waits for the GPU, at most for `patience` loads.
+// A closed loop of one call is never queued when its GPU chooses; without this rule each choice would be the flow that must
+// load. Where somebody's data idles, since they neither wait nor run nor are expected back, the load is made at once: of
+// callers who call when they like there are some at any time. Memory is thereby a dimension of admission: what fits beside
+// what runs, and is worth evicting.
 //
 // Example, patience 4: A and B are on a GPU and 0.1 s ahead of C, whose load takes 0.2 s. C goes when both are 0.8 s ahead.
 //
@@ -56,7 +58,7 @@ class ResidencyIndex {
 
   // The flow waits and may run, or changed while it does; it does not. REQUIRES of enter(): has_places.
   void enter(const Flow& flow, Slot slot);
-  void leave(Slot slot);
+  void leave(const Flow& flow, Slot slot);
   // One of its invocations begins; one is over, or was given back. Its data is not idle yet for as long again as loading it
   // would take.
   void on_begin(const Flow& flow, Slot slot) { expect(flow, slot, Instant::max()); }
@@ -108,6 +110,8 @@ class ResidencyIndex {
   void expect(const Flow& flow, Slot slot, Instant until);
   Copies copies_of(Slot slot) const;
   Duration paid(Duration setup) const;
+  void stop_waiting(Slot slot);
+  bool somebody_idles(Instant now, GpuId gpu);
   void lose_patience(Slot slot, const FlowTable& flows);
   void consider_residents(const std::vector<GpuId>& free, const FlowTable& flows, const Placeable& placeable,
                           std::optional<Candidate>& best);
@@ -123,10 +127,12 @@ class ResidencyIndex {
   std::vector<std::vector<Place>> places_;       // by slot, by id of the GPU
   std::map<GpuId, IndexedHeap<Key>> residents_;  // flows that wait
   std::map<GpuId, IndexedHeap<Key>> expected_;   // flows that wait, run or were served just now
-  std::vector<Expected> expectations_;           // by slot
-  IndexedHeap<Deadline> settled_;                // when it may do the next of these
-  IndexedHeap<Key> may_copy_;                    // into free memory
-  IndexedHeap<Key> may_evict_;                   // for a copy, too
+  std::map<GpuId, IndexedHeap<Deadline>>
+      quiet_;                           // flows without queued work whose data is there: until when they are expected
+  std::vector<Expected> expectations_;  // by slot
+  IndexedHeap<Deadline> settled_;       // when it may do the next of these
+  IndexedHeap<Key> may_copy_;           // into free memory
+  IndexedHeap<Key> may_evict_;          // for a copy, too
   IndexedHeap<Key> homeless_;
   IndexedHeap<Key> waiting_;  // all that wait
 };

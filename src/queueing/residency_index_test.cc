@@ -205,6 +205,72 @@ TEST_F(AFlowThatDidNotRun, IsNotWaitedForAfterItsStartFailed) {
   expect_c_loads_in_its_place();
 }
 
+// A and B have their data on a GPU of two tokens, C's would push one of them out. C's load takes 1 s, so four take 4 s.
+class ALoadThatEvicts : public MqfqSetupOnGpus {
+ protected:
+  void SetUp() override {
+    use(node_, {kA, kB, kC});
+    for (const FlowId flow : {kA, kB}) node_.put(flow, kGpu1);
+    tell({kA, kB});
+  }
+  void begin(FlowId flow, Duration at) {
+    arrive(flow, at);
+    const auto choice = next(at);
+    ASSERT_TRUE(choice);
+    ASSERT_EQ(choice->flow, flow);
+    node_.run(flow, kGpu1);
+    running_[flow] = choice->invocation;
+  }
+  void end(FlowId flow, Duration at, Duration service) {
+    node_.end(flow, kGpu1);
+    policy_.on_completion(Instant(at), flow, running_.at(flow), service);
+  }
+
+  Node node_{1, 2, 2};
+  std::map<FlowId, InvocationId> running_;
+};
+
+TEST_F(ALoadThatEvicts, IsMadeAtOnceInThePlaceOfDataThatNobodyIsExpectedToUse) {
+  begin(kA, 0s);
+  end(kA, 100ms, 100ms);
+  begin(kB, 10s);
+  arrive(kC, 10s);
+  const auto choice = next(10s);
+  ASSERT_TRUE(choice) << "A's data idles since 1.1 s";
+  EXPECT_EQ(choice->flow, kC);
+}
+
+TEST_F(ALoadThatEvicts, WaitsWhileWhoWasServedIsExpectedBack) {
+  begin(kA, 9s);
+  end(kA, 9100ms, 100ms);
+  begin(kB, 9200ms);
+  arrive(kC, 9200ms);
+  EXPECT_FALSE(next(9200ms));
+  EXPECT_TRUE(next(11s)) << "A is not expected back any more";
+}
+
+// B waits there and is 9 s ahead, A runs and was served for nothing yet. Patience alone would give C its turn after 4 s.
+TEST_F(ALoadThatEvicts, WaitsWhileSomebodyWaitsThere) {
+  begin(kB, 0s);
+  begin(kA, 0s);
+  arrive(kC, 0s);
+  end(kB, 100ms, 9s);
+  arrive(kB, 100ms);
+  const auto choice = next(5s);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->flow, kB);
+}
+
+TEST_F(ALoadThatEvicts, LosesPatienceWhereNobodyWaits) {
+  begin(kB, 0s);
+  begin(kA, 0s);
+  arrive(kC, 0s);
+  end(kB, 4s, 9s);
+  const auto choice = next(4500ms);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->flow, kC);
+}
+
 TEST_F(MqfqSetupOnGpus, AnIdleGpuLoadsAtOnce) {
   Node node(1, 2, 1);
   node.put(kA, kGpu1);

@@ -31,7 +31,7 @@ void ResidentWindow::consider(Instant now, Slot slot, const std::vector<Placeabl
   for (const Placeable::Place& place : places) {
     if (!place.free) continue;
     const Instant may_leave = flow.queue.front().arrived + patience(place.setup);
-    if (is_somewhere && now < may_leave) {
+    if (is_somewhere && place.evicts && now < may_leave) {
       next_chance_ = std::min(next_chance_.value_or(may_leave), may_leave);
       continue;
     }

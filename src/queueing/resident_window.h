@@ -10,11 +10,11 @@
 //
 //   1. flows within T of the minimum before those that are not (who go only where a GPU would else idle)
 //   2. least set-up on that GPU first; then the GPU with fewest invocations, then the least served
-//   3. a flow whose constants are on another GPU does not leave it before its invocation has waited as long as loading
-//      them here takes, four times. Once would be the ski rental rule, if the load were all it costs; but it also fills
-//      the link before others' inputs, and on a full device pushes out somebody who then loads too. Near the edge of
-//      memory that is a sweep again: 24 clients at 80 % of the peak, p90 1.1 s with once, 0.17 s with four times.
-//      Only this holds work back from an idle GPU, and only for so long.
+//   3. a flow whose constants are on another GPU does not leave it for one where they push out others' before its invocation
+//      has waited as long as loading them there takes, four times. Once would be the ski rental rule, if the load were all
+//      it costs; but it also pushes out somebody who then loads too. Near the edge of memory that is a sweep again: 24
+//      clients at 80 % of the peak, p90 1.1 s with once, 0.17 s with four times. A copy into free memory costs nobody
+//      anything and is made at once. Only this holds work back from an idle GPU, and only for so long.
 //
 // Cost, time, threads, determinism: as gpu_policy.h.
 #pragma once

@@ -83,6 +83,7 @@ struct InstanceEvents {
   // memory its calls need.
   std::function<void(InstanceId, const SessionResidence&)> residence = {};
   std::function<void(InstanceId, const SessionMemory&)> session_memory = {};
+  std::function<void(InvocationId)> loaded = {};  // a call's constants, which were not all there, are
 };
 
 struct DeliverRequest {

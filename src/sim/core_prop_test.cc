@@ -66,15 +66,20 @@ class RandomModel final : public InstanceModel {
 // One random node and the invariants over its actions.
 class Scenario {
  public:
-  Scenario(std::uint64_t seed, std::string_view policy, int failure_percent)
+  // `has_tasks`: some functions are kernel tasks, which load data, and have lanes of their own.
+  Scenario(std::uint64_t seed, std::string_view policy, int failure_percent, bool has_tasks = false)
       : rng_(seed),
+        has_tasks_(has_tasks),
         options_{.tokens_per_gpu = 1 + rng_.below(4),
                  .instances_per_gpu = 4 + rng_.below(6),
                  .queue_limit = 60,
                  .queue_limit_per_flow = 20,
                  .start_deadline = 6s,
                  .return_deadline = 1s,
-                 .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4)},
+                 .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4),
+                 .task_lanes = has_tasks ? rng_.below(5) : 0,
+                 .most_task_lanes = has_tasks && rng_.below(2) == 0 ? 1 + rng_.below(4) : 0,
+                 .task_loads_per_gpu = has_tasks ? rng_.below(3) : 0},
         model_(rng_.next(), failure_percent),
         node_(clock_, make_core(options_, policy, {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
     const std::uint64_t gpus = 1 + rng_.below(3);
@@ -128,6 +133,7 @@ class Scenario {
     FlowSpec spec{.flow = flow, .weight = 0.25 * static_cast<double>(1 + rng_.below(16)), .timeout = 5s};
     if (rng_.below(4) == 0) spec.max_concurrency = 1 + rng_.below(3);
     if (rng_.below(2) == 0) spec.expected_memory = gib(static_cast<std::int64_t>(rng_.below(20)));
+    spec.is_kernel_task = has_tasks_ && rng_.below(3) > 0;
     return spec;
   }
 
@@ -137,7 +143,16 @@ class Scenario {
     node_.core().add_function(spec);
   }
 
+  // What a device server says: how long an instance's next call would load, and that a call's data is there.
+  void load() {
+    const InstanceId instance(1 + rng_.below(started_ + 1));
+    node_.core().set_reload(instance, rng_.below(2) == 0 ? 0s : Duration(1 + rng_.below(500'000'000)));
+    const InvocationId invocation(1 + rng_.below(accepted_.size() + 1));
+    node_.apply([&](Actions& out) { node_.core().loaded(node_.now(), invocation, out); });
+  }
+
   void random_event() {
+    for (std::uint64_t i = has_tasks_ ? rng_.below(6) : 0; i > 0; --i) load();
     const std::uint64_t event = rng_.below(110);
     if (event < 80) return arrive();
     if (event >= 105) return owe(random_function(), Duration(rng_.below(2'000'000'000)));
@@ -262,7 +277,7 @@ class Scenario {
     RC_ASSERT(core.policy().queued() <= options_.queue_limit + requeued);
     RC_ASSERT(core.policy().global_virtual_time() >= last_global_);
     last_global_ = core.policy().global_virtual_time();
-    check_work_conservation(core);
+    if (!has_tasks_) check_work_conservation(core);  // who has its data elsewhere waits, though it could run
   }
 
   // An instance that runs holds a token of its GPU, and one that starts, unless it starts ahead; one that returns may; an
@@ -274,7 +289,11 @@ class Scenario {
       if (i.state == InstanceState::kBusy) ++busy[i.gpu];
     }
     for (const GpuView& gpu : core.gpus()) {
-      RC_ASSERT(gpu.tokens_in_use <= most_tokens_.at(gpu.gpu));
+      const std::size_t lanes =
+          options_.starts_per_gpu == 0 ? 0 : std::max(options_.task_lanes, options_.most_task_lanes);
+      RC_ASSERT(gpu.task_loads <= options_.task_loads_per_gpu);
+      RC_ASSERT(gpu.tokens_in_use - gpu.task_loads <=
+                std::max(most_tokens_.at(gpu.gpu), lanes) + options_.task_loads_per_gpu);
       RC_ASSERT(gpu.starting_ahead <= options_.starts_per_gpu);
       RC_ASSERT(gpu.starting_ahead == (options_.starts_per_gpu > 0 ? starting[gpu.gpu] : 0));
       const std::size_t holding = starting[gpu.gpu] - gpu.starting_ahead;
@@ -289,7 +308,7 @@ class Scenario {
   void check_work_conservation(const Core& core) const {
     RC_ASSERT(core.counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     bool free_token = false;
-    for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use < gpu.tokens;
+    for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use - gpu.task_loads < gpu.tokens;
     if (!free_token || core.policy().queued() == 0) return;
     const bool ahead = options_.starts_per_gpu > 0;
     const IdleReason reason = core.idle_reason();
@@ -304,6 +323,7 @@ class Scenario {
   }
 
   Rng rng_;
+  const bool has_tasks_;
   const CoreOptions options_;
   RandomModel model_;
   VirtualClock clock_;
@@ -321,10 +341,10 @@ class Scenario {
   std::string trace_;
 };
 
-void check_scenarios(std::string_view policy) {
+void check_scenarios(std::string_view policy, bool has_tasks = false) {
   EXPECT_TRUE(rc::check("exactly one completion, tokens conserved, work-conserving, Global_VT monotone", [&] {
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-    Scenario scenario(seed, policy, *rc::gen::element(0, 5, 30, 100));
+    Scenario scenario(seed, policy, *rc::gen::element(0, 5, 30, 100), has_tasks);
     scenario.run(200);
     scenario.finish();
     scenario.shut_down();
@@ -336,6 +356,13 @@ TEST(CoreProperty, HoldsUnderRandomFaultsWithMqfqSticky) {
 }
 TEST(CoreProperty, HoldsUnderRandomFaultsWithFcfs) {
   check_scenarios("fcfs");
+}
+
+TEST(CoreProperty, HoldsWithKernelTasksUnderTheDefault) {
+  check_scenarios("mqfq-setup", true);
+}
+TEST(CoreProperty, HoldsWithKernelTasksUnderAPolicyThatChoosesTheGpu) {
+  check_scenarios("resident-window", true);
 }
 
 TEST(CoreProperty, ShutdownInTheMiddleAnswersEverything) {

@@ -113,6 +113,10 @@ void visit_fields(Fields& f, ConstantsMissing& x) {
   f(x.sessions), f(x.bytes_per_second), f(x.resident);
 }
 template <typename Fields>
+void visit_fields(Fields& f, CallLoaded& x) {
+  f(x.call);
+}
+template <typename Fields>
 void visit_fields(Fields& f, ServerFault& x) {
   f(x.error), f(x.calls);
 }

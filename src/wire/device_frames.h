@@ -11,6 +11,7 @@
 //   server <────── TrialEnded    node     whether it may
 //   server SessionReady ───────> node
 //   server <───────── RunCall    node     a session's call; its turn comes when the session's earlier ones are over
+//   server CallLoaded ─────────> node     of a call that had to load constants: they are there, its kernels begin
 //   server CallDone ───────────> node     outputs, or an error, or objects whose bytes it needs once more
 //   server ConstantsMissing ───> node     when what of sessions' constants is not on the device has changed
 //   server <───── FetchObject    node     an output's bytes, into a descriptor
@@ -191,13 +192,17 @@ struct ConstantsMissing {
   std::uint64_t resident = 0;   // constants of all sessions that are on the device
   bool operator==(const ConstantsMissing&) const = default;
 };
+struct CallLoaded {
+  std::uint64_t call = 0;
+  bool operator==(const CallLoaded&) const = default;
+};
 struct ServerFault {
   std::string error;
   std::vector<std::uint64_t> calls;  // that were on the device
   bool operator==(const ServerFault&) const = default;
 };
 using FrameToNode = std::variant<ServerReady, SessionReady, CallDone, ObjectFetched, ServerFault, ConstantsMissing,
-                                 ModuleTrial, ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded>;
+                                 ModuleTrial, ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded, CallLoaded>;
 
 std::string encode(const FrameToServer& frame);
 std::string encode(const FrameToNode& frame);

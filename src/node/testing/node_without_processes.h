@@ -41,7 +41,7 @@ class NodeWithoutProcesses : public testing::Test {
 
   const RegisteredFunction& add_function(const std::string& name) {
     const RegisteredFunction& function = functions.add({.name = name}, nullptr);
-    driver.core().add_function(flow_spec(function.flow, function.record, tenants));
+    driver.core().add_function(flow_spec(function, tenants));
     return function;
   }
 

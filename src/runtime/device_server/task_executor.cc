@@ -30,9 +30,7 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   if (!objects) return fail(objects.error());
   std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), options, std::move(send)));
   for (std::size_t i = 0; i < kLanes; ++i) {
-    auto lane = LaunchLane::create(cuda);
-    if (!lane) return fail(lane.error());
-    executor->lanes_.push_back(*std::move(lane));
+    if (Status made = executor->make_lane(); !made) return fail(made.error());
   }
   const auto probe = cuda.make_event(false);
   if (!probe) return fail(probe.error());
@@ -127,6 +125,7 @@ void TaskExecutor::on(wire::DropObject& frame, std::span<const UniqueFd>) {
 bool TaskExecutor::progress() {
   bool ended = false;
   for (std::size_t i = 0; i < running_.size() && !lost_;) {
+    tell_loaded(*running_[i]);
     const CUresult code = cuda_.query(running_[i]->times.done);
     if (code == CUDA_ERROR_NOT_READY) {
       ++i;
@@ -233,9 +232,37 @@ std::uint64_t TaskExecutor::staging_bytes(const Call& call) {
   return bytes;
 }
 
+Status TaskExecutor::make_lane() {
+  auto lane = LaunchLane::create(cuda_);
+  if (!lane) return fail(lane.error());
+  if (Status events = (*lane)->need_events(cuda_, lane_events_); !events) return events;
+  lanes_.push_back(*std::move(lane));
+  return {};
+}
+
+// One that no call is on: behind a call that waits for its constants another one would wait with it.
+LaunchLane& TaskExecutor::take_lane() {
+  const auto is_free = [this](const auto& lane) {
+    return std::none_of(running_.begin(), running_.end(), [&](const auto& call) { return call->lane == lane.get(); });
+  };
+  const auto free = std::find_if(lanes_.begin(), lanes_.end(), is_free);
+  if (free != lanes_.end()) return **free;
+  if (lanes_.size() < kMostLanes && make_lane()) return *lanes_.back();
+  return *lanes_[next_lane_++ % lanes_.size()];
+}
+
+void TaskExecutor::tell_loaded(Call& call) {
+  if (!call.loads || cuda_.query(call.times.begin) != CUDA_SUCCESS) return;
+  call.loads = false;
+  send_(wire::CallLoaded{call.order.call});
+}
+
 TaskExecutor::Started TaskExecutor::start(Call& call) {
   if (!find_needs(call)) return Started::kEnded;
   lay_out_scratch(call);
+  call.loads = std::any_of(call.needs.begin(), call.needs.end(), [this](const ObjectNeed& need) {
+    return need.kind == ObjectKind::kConstant && !objects_->cache().on_device(need.object);
+  });
   const auto times = take_times();
   if (!times) return refuse(call, times.error());
   call.times = *times;
@@ -254,7 +281,8 @@ TaskExecutor::Started TaskExecutor::start(Call& call) {
     return refuse(call, staging.error());
   }
   call.staging = *staging;
-  LaunchLane& lane = *lanes_[next_lane_++ % kLanes];
+  LaunchLane& lane = take_lane();
+  call.lane = &lane;
   call.session->busy = true;
   const CUresult code = queue(call, lane);
   if (code != CUDA_SUCCESS) {
@@ -302,6 +330,9 @@ CUresult TaskExecutor::queue(Call& call, LaunchLane& lane) {
     if (bound.object != 0) call.addresses[bound.buffer] = objects_->address(ObjectId(bound.object));
   }
   check(cuda_.record(call.times.begin, stream));
+  if (call.loads) {
+    check(cuda_.call_host(stream, wake_loop, reinterpret_cast<void*>(static_cast<std::intptr_t>(wake_.get()))));
+  }
   check(queue_inputs(call, stream));
   check(cuda_.record(call.times.run_begin, stream));
   if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda_, lane, call.addresses));

@@ -55,7 +55,8 @@ class TaskExecutor {
   void clear_wake();
 
  private:
-  static constexpr std::size_t kLanes = 4;
+  static constexpr std::size_t kLanes = 4;       // at first
+  static constexpr std::size_t kMostLanes = 16;  // calls beyond share them
 
   struct Session {
     std::vector<KernelCache::Lease> modules;  // outlive `kernels`, which are in them
@@ -96,6 +97,8 @@ class TaskExecutor {
     PinnedPool::Block staging;
     Times times;
     Duration malloc_time{0};
+    LaunchLane* lane = nullptr;
+    bool loads = false;  // constants, and the node has not been told that they are there
     std::string error;
   };
 
@@ -136,6 +139,9 @@ class TaskExecutor {
   void start_waiting();
   enum class Started { kYes, kEnded, kNoRoom };
   Started start(Call& call);
+  LaunchLane& take_lane();
+  Status make_lane();
+  void tell_loaded(Call& call);
   Started refuse(Call& call, const Error& why);
   bool find_needs(Call& call);
   static std::uint64_t staging_bytes(const Call& call);
@@ -170,6 +176,7 @@ class TaskExecutor {
   std::map<std::string, DeviceObjects::RangeIndex> tenants_;  // with kPerTenant
   PinnedPool pinned_;
   std::vector<std::unique_ptr<LaunchLane>> lanes_;
+  std::uint32_t lane_events_ = 0;  // of each
   std::size_t next_lane_ = 0;
   std::vector<Times> free_times_;
   std::unordered_map<std::uint64_t, Session> sessions_;

@@ -283,8 +283,9 @@ Result<TaskExecutor::Session> TaskExecutor::load_session(Registration& registrat
   Cublas* const cublas = cublas_for(registration.task);
   auto kernels = KernelSession::create(cuda_, std::move(registration.task), modules, launching_, cublas);
   if (!kernels) return fail(kernels.error());
+  lane_events_ = std::max(lane_events_, (*kernels)->plan().events);
   for (const auto& lane : lanes_) {
-    if (Status events = lane->need_events(cuda_, (*kernels)->plan().events); !events) return fail(events.error());
+    if (Status events = lane->need_events(cuda_, lane_events_); !events) return fail(events.error());
   }
   session.kernels = *std::move(kernels);
   return session;

@@ -132,6 +132,10 @@ void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
   }
 }
 
+void DeviceServers::on(Server&, wire::CallLoaded& frame) {
+  if (events_.loaded) events_.loaded(InvocationId(frame.call));
+}
+
 void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
   const InstanceId instance(frame.session);
   const auto session = sessions_.find(instance);

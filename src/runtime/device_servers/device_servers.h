@@ -177,6 +177,7 @@ class DeviceServers {
   void on(Server& server, wire::ObjectFetched& frame);
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
+  void on(Server& server, wire::CallLoaded& frame);
   void tell_memory(const Session& session);
   void on(Server& server, wire::ModuleTrial& frame);
   void on(Server& server, wire::VariablesPlaced& frame);

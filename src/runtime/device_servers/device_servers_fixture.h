@@ -205,6 +205,7 @@ class DeviceServersTest : public testing::Test {
                   resident_ = residence.resident;
                 },
             .session_memory = [this](InstanceId instance, const SessionMemory& has) { memory_[instance] = has; },
+            .loaded = [this](InvocationId invocation) { loaded_.push_back(invocation); },
         });
   }
 
@@ -289,6 +290,7 @@ class DeviceServersTest : public testing::Test {
   std::map<InstanceId, Duration> reloads_;
   Bytes resident_{0};  // as told last
   std::map<InstanceId, SessionMemory> memory_;
+  std::vector<InvocationId> loaded_;  // calls whose constants came while they waited, in order
   std::unique_ptr<DeviceServers> servers_;
   std::uint64_t last_instance_ = 0, last_invocation_ = 0;
 };

@@ -185,6 +185,41 @@ TEST_F(DeviceServersTest, SaysWhoseConstantsWouldHaveToBeLoaded) {
   run_until([&] { return view().restarts == 1 && reloads_[first] == 0ns; });  // another process loads them again
 }
 
+// 3 KiB hold one vector and what a call needs.
+TEST_F(DeviceServersTest, SaysWhenTheConstantsOfACallThatLoadsAreThere) {
+  use_servers(3 << 10, 1 << 20, "cost");
+  objects_.put("w", floats(7, 0));
+  objects_.put("v", floats(9, 0));
+  KernelTask with_v = affine(1);
+  with_v.buffers[1].constant = "v";
+  const InstanceId first = ready(affine(1)), second = ready(with_v);
+  const auto call = [&](InstanceId instance) {
+    const InvocationId sent = send(instance, with_x(floats(1)));
+    decoded(answer(sent));
+    return sent;
+  };
+  call(first);
+  loaded_.clear();
+  call(first);
+  EXPECT_THAT(loaded_, testing::IsEmpty()) << "they were there";
+  const InvocationId loads = call(second);
+  EXPECT_THAT(loaded_, testing::ElementsAre(loads));
+  call(second);
+  EXPECT_THAT(loaded_, testing::ElementsAre(loads));
+}
+
+// More at once than the server has lanes at first, and than it makes.
+TEST_F(DeviceServersTest, AsManyCallsAtOnceAsAreSentComputeRight) {
+  objects_.put("w", floats(0));
+  std::vector<InstanceId> sessions;
+  for (int i = 0; i < 24; ++i) sessions.push_back(ready(affine(static_cast<float>(i))));
+  std::vector<InvocationId> calls;
+  for (const InstanceId session : sessions) calls.push_back(send(session, with_x(floats(1))));
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(output(answer(calls[i])), floats(static_cast<float>(i), static_cast<float>(i) + 1));
+  }
+}
+
 TEST_F(DeviceServersTest, WhatIsLargerThanTheDeviceIsAnErrorThatNamesBoth) {
   use_servers(2 << 10, 1 << 20, "cost");
   objects_.put("w", floats(0));

@@ -34,8 +34,10 @@ constexpr Setting kNumbers[] = {
      [](KtaskSetup& s, double v) { s.peer_bytes_per_second = v * 1e9; }},
     {"copy_streams", "1: an input queues behind others' constants", 1, 2,
      [](KtaskSetup& s, double v) { s.copy_streams = static_cast<std::size_t>(v); }},
-    {"lanes", "requests at once on a GPU; 1: the paper's single stream", 1, 64,
+    {"lanes", "requests at once on a GPU; 1: the paper's single stream; auto: 2 to 8, as measured", 1, 64,
      [](KtaskSetup& s, double v) { s.lanes = static_cast<std::size_t>(v); }},
+    {"loads_at_once", "requests that load constants without holding a lane, of each GPU; 0: they hold one", 0, 64,
+     [](KtaskSetup& s, double v) { s.loads_at_once = static_cast<std::size_t>(v); }},
     {"over_run_s", "T: how far a client may be ahead of others, in seconds of GPU time", 0, 1000,
      [](KtaskSetup& s, double v) { s.over_run = from_seconds(v); }},
     {"patience", "mqfq-setup, resident-window: loads that a request waits for the GPU that has its constants", 0, 1e6,
@@ -82,6 +84,17 @@ Status set_number(KtaskSetup& setup, const Setting& setting, std::string_view va
   return {};
 }
 
+// Besides a number of kNumbers.
+Status set_lanes(KtaskSetup& setup, const Setting& setting, std::string_view value) {
+  if (value != "auto") {
+    if (Status number = set_number(setup, setting, value); number) return number;
+    return fail(Errc::kInvalidArgument, "lanes is \"{}\", it must be auto or a number from {} to {}", value,
+                setting.least, setting.most);
+  }
+  setup.lanes = 0;
+  return {};
+}
+
 Status set_policy(KtaskSetup& setup, std::string_view value) {
   if (auto known = make_policy(value, {}); !known) return fail(known.error());
   setup.policy = value;
@@ -113,6 +126,7 @@ Result<KtaskSetup> ktask_system(std::string_view name) {
     return setup;
   }
   setup.lanes = 1;
+  setup.loads_at_once = 0;
   setup.copy_streams = 1;
   setup.eviction = CacheEviction::kSingleUse;
   setup.policy = name == "kaas" ? "cfs-affinity" : "exclusive";
@@ -131,7 +145,8 @@ Status set(KtaskSetup& setup, std::string_view key, std::string_view value) {
   if (key == "policy") return set_policy(setup, value);
   if (key == "eviction") return set_eviction(setup, value);
   for (const Setting& setting : kNumbers) {
-    if (setting.key == key) return set_number(setup, setting, value);
+    if (setting.key == key)
+      return key == "lanes" ? set_lanes(setup, setting, value) : set_number(setup, setting, value);
   }
   std::vector<std::string> known;
   for (const KtaskSetting& setting : ktask_settings()) known.push_back(setting.key);

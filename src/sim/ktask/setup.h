@@ -39,8 +39,9 @@ struct KtaskSetup {
 
   // How it is served: by default as a node does that nobody configured.
   std::string policy = "mqfq-setup";  // of policy_names(); exclusive: by eTasks
-  std::size_t lanes = 2;
-  Duration over_run = std::chrono::seconds(10);
+  std::size_t lanes = 0;              // 0: as measured (sharing/measured_lanes.h)
+  std::size_t loads_at_once = 1;      // requests that bring constants to a GPU without holding a lane; 0: they hold one
+  Duration over_run = std::chrono::seconds(8);
   double patience_reloads = 4;
   double penalty_latencies = 10;
   CacheEviction eviction = CacheEviction::kCost;

@@ -90,18 +90,22 @@ double KtaskResult::spread() const {
 }
 
 KtaskSimulation::KtaskSimulation(const KtaskSetup& setup)
-    : setup_(setup), begin_(setup.warm_up), end_(begin_ + setup.duration), cores_free_(setup.cores) {
+    : setup_(setup), begin_(setup.warm_up), end_(begin_ + setup.duration), gpus_(setup.gpus), cores_free_(setup.cores) {
   auto policy = make_policy(setup.policy, {.over_run = setup.over_run,
                                            .penalty_latencies = setup.penalty_latencies,
                                            .patience_reloads = setup.patience_reloads,
                                            .seed = setup.seed});
   FL_CHECK(policy, "the setup was not checked");
   policy_ = std::move(*policy);
-  gpus_.resize(setup.gpus);
-  for (Gpu& gpu : gpus_) gpu.cache = empty_device(setup_);
+  for (Gpu& gpu : gpus_) {
+    gpu.cache = empty_device(setup_);
+    gpu.lanes = {.lanes = setup.lanes, .loads_at_once = setup.loads_at_once};
+    if (setup.lanes == 0) gpu.lanes.lanes = gpu.measured.emplace(MeasuredLanes::Options()).lanes();
+  }
   clients_.resize(setup.clients.size());
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     policy_->add_flow(flow_of(i), {});
+    policy_->set_supply(flow_of(i), Supply::kReady);  // every GPU knows every kernel task
     clients_[i].arrivals = Rng(setup.seed * 1'000'003 + i);
     tell_residency(i);
   }
@@ -186,9 +190,7 @@ void KtaskSimulation::start_cpu_work() {
 void KtaskSimulation::cpu_ends(std::uint64_t request, Part part) {
   switch (part) {
     case Part::kBefore: return queue(request);
-    case Part::kProcessStart:
-      if (!load(request)) gpu(requests_.at(request).gpu).no_room.push_back(request);
-      return;
+    case Part::kProcessStart: return bring(request);
     case Part::kAfter: return answer(request);
   }
 }
@@ -216,7 +218,7 @@ void KtaskSimulation::tell_setups() {
     if (policy_->queued(flow_of(i)) == 0) continue;
     Duration least = Duration::max();
     for (const Gpu& gpu : gpus_) {
-      if (gpu.running < setup_.lanes) least = std::min(least, reload(i, gpu));
+      if (gpu.lanes.takes_any()) least = std::min(least, reload(i, gpu));
     }
     if (least == Duration::max() || least == clients_[i].told_setup) continue;
     clients_[i].told_setup = least;
@@ -236,18 +238,23 @@ void KtaskSimulation::begin(const QueuePolicy::Choice& choice) {
   const std::uint64_t id = choice.invocation.value();
   Request& request = requests_.at(id);
   request.gpu = choice.gpu ? choice.gpu : quickest(choice.flow);
-  ++gpu(request.gpu).running;
+  ++gpu(request.gpu).lanes.running;
   pin(request);
   hash(id);
   hash(request.gpu.value());
   hash(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
+  if (setup_.loads_at_once == 0 || has_constants(request.client, gpu(request.gpu))) take_lane(request, id);
   if (setup_.processes() && gpu(request.gpu).worker != choice.flow) {
     gpu(request.gpu).worker = choice.flow;
     replace_process(gpu(request.gpu));
     ++result_.cold_starts;
     return use_cpu(id, Part::kProcessStart, varied(workload(request.client).cold_start, request, 1));
   }
-  if (!load(id)) gpu(request.gpu).no_room.push_back(id);
+  bring(id);
+}
+
+void KtaskSimulation::bring(std::uint64_t id) {
+  if (!load(id)) gpu(requests_.at(id).gpu).no_room.push_back(id);
 }
 
 void KtaskSimulation::replace_process(Gpu& gpu) {
@@ -303,6 +310,7 @@ bool KtaskSimulation::load(std::uint64_t id) {
   request.loading = copy_time(input) + constants_take;
   Instant there = copy_in(on, input);
   if (brings_constants) on.constants_there[request.client] = copy_constants(id);
+  if (!request.has_lane) ++on.lanes.loading;
   if (work.constants > Bytes(0)) there = std::max(there, on.constants_there[request.client]);
   for (const CacheAction& action : actions) {
     const auto* evicted = std::get_if<EvictObject>(&action);
@@ -332,10 +340,23 @@ void KtaskSimulation::loaded(std::uint64_t id) {
   Request& request = requests_.at(id);
   if (request.source) {
     CacheActions ignored;
-    gpu(request.source).cache->release(RequestId(kLent + id), true, ignored);
+    Gpu& lender = gpu(request.source);
+    lender.cache->release(RequestId(kLent + id), true, ignored);
     request.source = GpuId();
+    retry(lender);
   }
   run_kernels(id);
+  if (request.has_lane) return;
+  --gpu(request.gpu).lanes.loading;
+  take_lane(request, id);
+  assign_all();
+}
+
+// It holds one from now on.
+void KtaskSimulation::take_lane(Request& request, std::uint64_t id) {
+  request.has_lane = true;
+  Gpu& on = gpu(request.gpu);
+  if (on.measured) on.measured->begin(now_, InvocationId(id), flow_of(request.client));
 }
 
 // What a client's next request would wait for, GPU by GPU.
@@ -392,17 +413,24 @@ void KtaskSimulation::complete(std::uint64_t id) {
     kept_.push_back({now_ + setup_.dynamic_kept, id, request.gpu, on.processes});
     events_.add(kept_.back().until, Kind::kForget, 0);
   }
-  std::vector<std::uint64_t> again;
-  std::swap(again, on.no_room);
-  for (const std::uint64_t other : again) {
-    if (!load(other)) on.no_room.push_back(other);
-  }
+  retry(on);
   const Duration gpu_time = request.loading + (request.kernels_ended - request.kernels_began);
-  --on.running;
+  --on.lanes.running;
+  if (on.measured) {
+    on.measured->end(now_, InvocationId(id));
+    on.lanes.lanes = on.measured->lanes();
+  }
   unpin(request);
   policy_->on_completion(now_, flow_of(request.client), InvocationId(id), gpu_time);
   assign_all();
   use_cpu(id, Part::kAfter, varied(workload(request.client).cpu / 2, request, 3));
+}
+
+// What was assigned and found no memory: some is free now.
+void KtaskSimulation::retry(Gpu& gpu) {
+  std::vector<std::uint64_t> again;
+  std::swap(again, gpu.no_room);
+  for (const std::uint64_t request : again) bring(request);
 }
 
 void KtaskSimulation::forget_objects(Gpu& gpu, std::uint64_t request) {
@@ -464,25 +492,44 @@ std::vector<Placeable::Place> KtaskSimulation::places(FlowId client) const {
   return places;
 }
 
-// One runs where what it needs fits beside what those that run need.
+Obstacle KtaskSimulation::obstacle(FlowId flow) const {
+  if (can_run(flow)) return Obstacle::kNothing;
+  const std::size_t client = client_of(flow);
+  const bool has_lane_somewhere =
+      std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& on) { return has_lane(client, on); });
+  return has_lane_somewhere ? Obstacle::kMemory : Obstacle::kTokens;
+}
+
+// Constants that are on their way are waited for in the queue.
+bool KtaskSimulation::has_lane(std::size_t client, const Gpu& on) const {
+  const auto there = on.constants_there.find(client);
+  const bool on_their_way = setup_.loads_at_once > 0 && there != on.constants_there.end() && there->second > now_;
+  return !on_their_way && on.lanes.takes(!has_constants(client, on));
+}
+
+// Beside what those that run need.
+bool KtaskSimulation::has_room(std::size_t client, const Gpu& on) const {
+  return on.pinned + unpinned_need(client, on) <= setup_.memory;
+}
+
 std::optional<Placeable::Place> KtaskSimulation::place(FlowId flow, GpuId id) const {
   const Gpu& on = gpus_[id.value() - 1];
   const std::size_t client = client_of(flow);
   const Bytes constants = has_constants(client, on) ? Bytes(0) : workload(client).constants;
   return Place{.gpu = id,
                .setup = reload(client, on),
-               .running = on.running,
-               .free = on.running < setup_.lanes && on.pinned + unpinned_need(client, on) <= setup_.memory,
+               .running = on.lanes.running,
+               .free = has_lane(client, on) && has_room(client, on),
                .evicts = on.cache->device_used() + constants + workload(client).dynamic > setup_.memory};
 }
 
 std::vector<GpuId> KtaskSimulation::free_gpus() const {
   std::vector<GpuId> free;
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    if (gpus_[i].running < setup_.lanes) free.emplace_back(i + 1);
+    if (gpus_[i].lanes.takes(false)) free.emplace_back(i + 1);
   }
-  std::stable_sort(free.begin(), free.end(),
-                   [this](GpuId a, GpuId b) { return gpus_[a.value() - 1].running < gpus_[b.value() - 1].running; });
+  const auto running = [this](GpuId gpu) { return gpus_[gpu.value() - 1].lanes.running; };
+  std::stable_sort(free.begin(), free.end(), [&](GpuId a, GpuId b) { return running(a) < running(b); });
   return free;
 }
 

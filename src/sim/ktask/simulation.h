@@ -5,8 +5,9 @@
 //   client ──> CPU, half ──> QueuePolicy ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
 //                                 └ eTask: another client's process goes, one starts (CPU), and its memory is empty
 //
-// A lane, the node's token, is held from the choice until the output is copied. With one lane, copies and kernels therefore take turns, as
-// in the paper's executor; with several, those of one request go on beside another's.
+// A lane is held from the choice until the output is copied. With one lane, copies and kernels therefore take turns, as in the
+// paper's executor; with several, those of one request go on beside another's. A request that first loads constants takes its
+// lane when they are there (placement/task_lanes.h), and how many lanes there are is measured (sharing/measured_lanes.h).
 //
 // Time: its own, from 0. Threads: not thread-safe. Determinism: the same setup gives the same result on every machine;
 // KtaskResult::state_hash shows it. The n-th request of a client varies alike under every system.
@@ -17,10 +18,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/rng.h"
+#include "placement/task_lanes.h"
 #include "residency/pending_copies.h"
+#include "sharing/measured_lanes.h"
 #include "sim/histogram.h"
 #include "sim/ktask/compute_model.h"
 #include "sim/ktask/setup.h"
@@ -77,6 +81,7 @@ class KtaskSimulation final : private Placeable, private ClockParty {
     Duration loading{0};
     GpuId gpu;
     GpuId source;  // lends its constants until they are copied
+    bool has_lane = false;
   };
   struct Gpu {
     std::unique_ptr<ObjectCache> cache;
@@ -88,8 +93,9 @@ class KtaskSimulation final : private Placeable, private ClockParty {
     std::array<Instant, kCopyLanes> in_free;
     Instant out_free, peer_free;
     ComputeModel compute;
-    std::size_t running = 0;  // of setup.lanes
-    FlowId worker;            // eTask: whose process is there; none at first
+    TaskLanes lanes;
+    std::optional<MeasuredLanes> measured;  // none: as many as setup.lanes
+    FlowId worker;                          // eTask: whose process is there; none at first
     std::size_t processes = 0;
   };
 
@@ -101,12 +107,15 @@ class KtaskSimulation final : private Placeable, private ClockParty {
   };
 
   bool can_run(FlowId client) const override;
+  Obstacle obstacle(FlowId client) const override;
   std::vector<Place> places(FlowId client) const override;
   std::optional<Place> place(FlowId client, GpuId gpu) const override;
   std::vector<GpuId> free_gpus() const override;
   bool has_constants(std::size_t client, const Gpu& gpu) const;
   GpuId peer_with(std::size_t client, const Gpu& gpu) const;
   Duration reload(std::size_t client, const Gpu& gpu) const;
+  bool has_lane(std::size_t client, const Gpu& gpu) const;
+  bool has_room(std::size_t client, const Gpu& gpu) const;
   Bytes unpinned_need(std::size_t client, const Gpu& gpu) const;
 
   void send(std::size_t client, Instant due);
@@ -120,12 +129,15 @@ class KtaskSimulation final : private Placeable, private ClockParty {
   void tell_setups();
   GpuId quickest(FlowId client) const;
   void begin(const QueuePolicy::Choice& choice);
+  void bring(std::uint64_t request);
   void replace_process(Gpu& gpu);
   void pin(const Request& request);
   void unpin(const Request& request);
   bool load(std::uint64_t request);
   Instant copy_constants(std::uint64_t request);
   void loaded(std::uint64_t request);
+  void retry(Gpu& gpu);
+  void take_lane(Request& request, std::uint64_t id);
   void tell_residency(std::size_t client);
   Instant copy_in(Gpu& gpu, Bytes bytes) const;
   void run_kernels(std::uint64_t request);

@@ -106,6 +106,22 @@ TEST(KtaskSimulation, MoreLanesThanFitInMemoryCostNothing) {
   EXPECT_GE(by_lanes[16], 0.95 * best);
 }
 
+// Kernels that fill the device in 4.3 requests, in 1.6, and in 1.6 with constants of which three fit.
+TEST(KtaskSimulation, MeasuredLanesAreAsGoodAsTheBestNumber) {
+  for (const auto& [workload, constants] : {std::pair("jacobi", "0"), {"cgemm", "2000"}, {"cgemm", "4000"}}) {
+    std::map<std::string, double> by_lanes;
+    for (const char* lanes : {"1", "2", "3", "4", "5", "6", "8", "auto"}) {
+      KtaskSetup setup = setup_of("fairlead", workload, 16);
+      ASSERT_TRUE(set(setup, "workload.constants_mb", constants));
+      ASSERT_TRUE(set(setup, "lanes", lanes));
+      by_lanes[lanes] = run(setup).throughput();
+    }
+    for (const auto& [lanes, throughput] : by_lanes) {
+      EXPECT_GE(by_lanes["auto"], 0.95 * throughput) << workload << " " << constants << " MB, beside " << lanes;
+    }
+  }
+}
+
 double p90_at_80_percent(std::string_view workload, std::size_t replicas, bool has_constants = true) {
   KtaskSetup setup = setup_of("fairlead", workload, replicas);
   if (!has_constants) {
@@ -124,6 +140,8 @@ TEST(KtaskSimulation, TheDefaultKeepsLatencyWhereConstantsFit) {
   EXPECT_LE(p90_at_80_percent("cgemm", 8), 1.1 * queue);
   EXPECT_LE(p90_at_80_percent("cgemm", 16), 1.5 * queue);
   EXPECT_LE(p90_at_80_percent("cgemm", 28), 3 * queue) << "28 fill memory to the last place";
+  EXPECT_LE(p90_at_80_percent("cgemm", 32), 5 * queue) << "and four have none at any time";
+  EXPECT_LE(p90_at_80_percent("jacobi", 16), 1.5 * 52);
   KtaskSetup alone = setup_of("fairlead", "bert", 1);
   alone.rate = 1;
   EXPECT_LE(p90_at_80_percent("bert", 24), 1.5 * to_ms(run_online(alone, 0).result.latency.percentile(0.5)));
@@ -162,8 +180,8 @@ TEST(KtaskSimulation, ArrivalsOverTheLoadAreThoseThatWereAsked) {
 
 TEST(KtaskSetup, ErrorsNameTheSettingTheValueAndTheBound) {
   KtaskSetup setup = setup_of("fairlead", "cgemm", 1);
-  EXPECT_EQ(set(setup, "lanes", "0").error().message, "lanes is \"0\", it must be a number from 1 to 64");
-  EXPECT_EQ(set(setup, "lanes", "2x").error().message, "lanes is \"2x\", it must be a number from 1 to 64");
+  EXPECT_EQ(set(setup, "lanes", "0").error().message, "lanes is \"0\", it must be auto or a number from 1 to 64");
+  EXPECT_EQ(set(setup, "lanes", "2x").error().message, "lanes is \"2x\", it must be auto or a number from 1 to 64");
   EXPECT_EQ(set(setup, "eviction", "fifo").error().message,
             "eviction is \"fifo\", it must be one of cost, lru, single-use");
   EXPECT_FALSE(set(setup, "policy", "lottery"));
