@@ -7,13 +7,20 @@
 namespace fairlead {
 namespace {
 
+using Motion = RecordState::Motion;
+
 constexpr int kLater = 2;
 
 }  // namespace
 
+bool Residency::Record::absent() const {
+  const bool shall_return = use.away > Bytes(0) || state.way_back() == RecordState::WayBack::kDoubted;
+  return shall_return && !state.moving() && !state.stopping();
+}
+
 Bytes Residency::Record::occupied() const {
-  if (!reported) return demand;
-  return std::max(granted, moving == MoveDirection::kIn ? use.resident + use.away : use.resident);
+  if (!state.reported()) return demand;
+  return std::max(granted, state.motion() == Motion::kReturning ? use.resident + use.away : use.resident);
 }
 
 // Into room that it was granted before any other.
@@ -22,29 +29,29 @@ Bytes Residency::Record::returning() const {
 }
 
 Bytes Residency::Record::reserved() const {
-  return runs ? std::max(demand, occupied()) : occupied();
+  return state.runs() ? std::max(demand, occupied()) : occupied();
 }
 
 Bytes Residency::Record::movable() const {
-  const bool can_move = reported && idle() && !moving && !stuck_out;
+  const bool can_move = idle() && state.motion() == Motion::kStill && !state.unmovable();
   return can_move ? use.movable() : Bytes(0);
 }
 
 Bytes Residency::Record::outgoing() const {
-  if (stopping) return occupied();
-  return moving == MoveDirection::kOut && !runs ? moving_bytes : Bytes(0);  // what runs takes it back
+  if (state.stopping()) return occupied();
+  return state.motion() == Motion::kLeaving && idle() ? moving_bytes : Bytes(0);  // what runs takes it back
 }
 
 Residency::Books Residency::Record::books() const {
   return {.occupied = occupied(),
           .reserved = reserved(),
           .outgoing = outgoing(),
-          .on_the_link = moving ? moving_bytes : Bytes(0),
-          .absent_runs = absent() && runs,
-          .absent_idle = absent() && !runs,
+          .on_the_link = state.moving() ? moving_bytes : Bytes(0),
+          .absent_runs = absent() && state.runs(),
+          .absent_idle = absent() && !state.runs(),
           .movable = movable() > Bytes(0),
-          .wanted = wanted,
-          .may_grow = runs && (starts || !reported)};
+          .wanted = state.wants(),
+          .may_grow = state.starts() || (state.runs() && !state.reported())};
 }
 
 // Devices on which nothing has happened since nothing followed are left alone: nothing would follow now.
@@ -95,8 +102,9 @@ void Residency::make_room_for_runs(Instant now, Device& device, ResidencyDecisio
 }
 
 bool Residency::may_return(const Device& device, const Record& record) const {
-  const bool is_full = record.tried_at != 0 && record.tried_at == device.freed;
-  return record.absent() && !record.stuck_in && !is_full;
+  using WayBack = RecordState::WayBack;
+  const WayBack way = record.state.way_back();
+  return record.absent() && way != WayBack::kFailed && !(way == WayBack::kFull && record.full_at == device.freed);
 }
 
 void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions& out) {
@@ -117,7 +125,7 @@ void Residency::bring_back_runs(Instant now, Device& device, ResidencyDecisions&
   for (Record* record : waiting) {
     if (!fits(record)) continue;
     occupied += record->returning();
-    start_move(now, device, *record, MoveDirection::kIn, record->use.away, out);
+    start_move(now, device, *record, RecordEvent::kReturns, record->use.away, out);
   }
 }
 
@@ -149,7 +157,7 @@ void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
   Bytes promised{0};
   const Displace displace = options_.policy == MemoryPolicy::kPrefetchSwap ? Displace::kLeaving : Displace::kNobody;
   for (const Ahead& next : ahead) {
-    if (bring_back_idle(now, device, *next.record, displace, promised, out)) next.record->prefetched = true;
+    bring_back_idle(now, device, *next.record, {RecordEvent::kReturnsAhead, displace}, promised, out);
   }
 }
 
@@ -157,12 +165,10 @@ void Residency::bring_back_wanted(Instant now, Device& device, ResidencyDecision
   if (device.books.wanted == 0) return;
   Bytes promised{0};
   for (Record* record : device.records) {
-    if (record->wanted && record->use.away == Bytes(0) && !record->asked && !record->moving) {
-      record->wanted = false;
-      recount(*record);
-    }
-    if (!record->wanted || !record->idle() || !may_return(device, *record)) continue;
-    bring_back_idle(now, device, *record, Displace::kLeavingUnlessCameBack, promised, out);
+    if (!record->state.wants()) continue;
+    if (record->use.away == Bytes(0) && take(*record, RecordEvent::kSatisfied)) recount(*record);
+    if (!record->state.wants() || !may_return(device, *record)) continue;
+    bring_back_idle(now, device, *record, {RecordEvent::kReturns, Displace::kLeavingUnlessServed}, promised, out);
   }
 }
 
@@ -183,8 +189,7 @@ void Residency::anticipate(Instant now, Device& device, ResidencyDecisions& out)
   if (next == nullptr) return;
   const Bytes over = device.books.reserved + next->use.away - device.room();
   if (over <= Bytes(0)) {
-    start_move(now, device, *next, MoveDirection::kIn, next->use.away, out);
-    next->prefetched = true;
+    start_move(now, device, *next, RecordEvent::kReturnsAhead, next->use.away, out);
     return;
   }
   if (options_.policy != MemoryPolicy::kPrefetchSwap) return;
@@ -211,22 +216,21 @@ Residency::Record* Residency::expected_soonest(Instant now, const Device& device
   return next;
 }
 
-// Into free room; else what `displace` allows leaves first, if that is enough. `promised`: room that earlier ones will take
-// once it is free.
-bool Residency::bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
+// Into free room; else what `purpose` may displace leaves first, if that is enough. `promised`: room that earlier ones will
+// take once it is free.
+void Residency::bring_back_idle(Instant now, Device& device, Record& record, const Purpose& purpose, Bytes& promised,
                                 ResidencyDecisions& out) {
   const Bytes over = device.books.reserved + promised + record.use.away - device.room();
   if (device.memory == Bytes(0) || over <= Bytes(0)) {
-    start_move(now, device, record, MoveDirection::kIn, record.use.away, out);
-    return true;
+    start_move(now, device, record, purpose.event, record.use.away, out);
+    return;
   }
   const Bytes short_of = over - device.books.outgoing;
   if (short_of > Bytes(0)) {
-    if (collect_candidates(now, device, displace, record.id) < short_of) return false;
+    if (collect_candidates(now, device, purpose.displace, record.id) < short_of) return;
     swap_out(now, device, short_of, out);
   }
   promised += record.use.away;
-  return false;
 }
 
 // ---- who leaves
@@ -241,7 +245,7 @@ Bytes Residency::collect_candidates(Instant now, const Device& device, Displace 
                          : displace == Displace::kNotQueued ? Claim::kKept
                                                             : Claim::kLeaving;
   for (const Record* record : device.movable) {
-    if (record->id == except || (displace == Displace::kLeavingUnlessCameBack && record->came_back)) continue;
+    if (record->id == except || (displace == Displace::kLeavingUnlessServed && record->state.was_served())) continue;
     const Duration gap = expected_gap(now, *record);
     if (gap / kLater <= later_than) continue;
     const Claim claim = context_.demand_of(record->flow).claim;
@@ -259,7 +263,7 @@ Bytes Residency::swap_out(Instant now, Device& device, Bytes bytes, ResidencyDec
     const std::size_t victim = swap_->victim(candidates_);
     Record& record = records_.at(candidates_[victim].instance);
     const Bytes part = std::min(bytes - leaving, candidates_[victim].movable);
-    start_move(now, device, record, MoveDirection::kOut, part, out);
+    start_move(now, device, record, RecordEvent::kLeaves, part, out);
     if (chosen != nullptr) chosen->insert(record.id);
     leaving += part;
     candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(victim));
@@ -271,7 +275,7 @@ Bytes Residency::stop_idle(Instant now, Device& device, Bytes bytes, InstanceId 
                            std::set<InstanceId>* chosen) {
   std::vector<InstanceId> idle;
   for (const Record* record : device.records) {
-    const bool holds = record->idle() && !record->moving && record->occupied() > Bytes(0);
+    const bool holds = record->idle() && !record->state.moving() && record->occupied() > Bytes(0);
     if (holds && record->id != except) idle.push_back(record->id);
   }
   Bytes leaving{0};
@@ -287,13 +291,12 @@ Bytes Residency::stop_idle(Instant now, Device& device, Bytes bytes, InstanceId 
   return leaving;
 }
 
-void Residency::start_move(Instant now, Device& device, Record& record, MoveDirection direction, Bytes bytes,
+void Residency::start_move(Instant now, Device& device, Record& record, RecordEvent event, Bytes bytes,
                            ResidencyDecisions& out) {
-  record.moving = direction;
+  const MoveDirection direction = event == RecordEvent::kLeaves ? MoveDirection::kOut : MoveDirection::kIn;
+  must_take(record, event);
   record.moving_bytes = bytes;
   record.before_move = record.use;
-  record.asked = false;
-  if (direction == MoveDirection::kOut) record.prefetched = false;
   recount(record);
   record.move_began = now;
   record.on_the_link_then = device.books.on_the_link;

@@ -6,6 +6,26 @@
 #include "base/check.h"
 
 namespace fairlead {
+namespace {
+
+using Motion = RecordState::Motion;
+
+// `away`: by the latest report, which may be of after the move had begun.
+RecordEvent end_of_move(MoveDirection direction, MoveOutcome outcome, Bytes away) {
+  if (direction == MoveDirection::kOut)
+    return outcome == MoveOutcome::kDone ? RecordEvent::kLeft : RecordEvent::kNotLeft;
+  switch (outcome) {
+    case MoveOutcome::kDone:
+    case MoveOutcome::kNothing: return RecordEvent::kReturned;
+    case MoveOutcome::kPartly:
+    case MoveOutcome::kNoRoom: return away > Bytes(0) ? RecordEvent::kFull : RecordEvent::kCutShort;
+    case MoveOutcome::kBusy:
+    case MoveOutcome::kFailed: break;
+  }
+  return RecordEvent::kFailed;
+}
+
+}  // namespace
 
 std::string_view memory_policy_name(MemoryPolicy policy) {
   switch (policy) {
@@ -75,11 +95,22 @@ Bytes Residency::expected(FlowId flow) const {
 // One invocation is over and its peak is known.
 void Residency::learn(Record& record) {
   if (record.function != nullptr) record.function->footprint.sample(record.peak);
-  record.sample_due = false;
   record.peak = Bytes(0);
 }
 
 // ---- instances
+
+bool Residency::take(Record& record, RecordEvent event) {
+  const std::optional<RecordState> next = step(record.state, event);
+  if (next) record.state = *next;
+  return next.has_value();
+}
+
+// For what the caller has made sure of.
+void Residency::must_take(Record& record, RecordEvent event) {
+  FL_CHECK(take(record, event), "instance {}, {}: {}", record.id.value(), record.state.text(),
+           record_event_name(event));
+}
 
 void Residency::add(Instant now, InstanceId id, FlowId flow, GpuId gpu, Bytes demand) {
   Device& device = devices_.at(gpu);
@@ -106,38 +137,36 @@ void Residency::leave(std::vector<Record*>& list, const Record& record) {
 
 bool Residency::run(Instant now, InstanceId id, Bytes demand) {
   Record& record = records_.at(id);
-  if (record.sample_due && record.peak > Bytes(0)) learn(record);
-  record.runs = true;
-  record.sample_due = false;
+  const RecordState before = record.state;
+  must_take(record, RecordEvent::kChosen);
+  if (before.sample_due() && record.peak > Bytes(0)) learn(record);
   record.demand = demand;
   record.last_used = now;
-  record.stuck_out = record.wanted = record.came_back = false;
   recount(record);
-  const bool there = !record.moving && record.use.away == Bytes(0);
-  if (std::exchange(record.prefetched, false)) ++(there ? counters_.prefetches_in_time : counters_.prefetches_late);
+  const bool there = !before.moving() && record.use.away == Bytes(0);
+  if (before.prefetched()) ++(there ? counters_.prefetches_in_time : counters_.prefetches_late);
   return there;
 }
 
 void Residency::ready(InstanceId id) {
   Record* record = records_.find(id);
-  if (record == nullptr) return;
-  record->starts = false;
+  if (record == nullptr || !take(*record, RecordEvent::kReady)) return;
   if (record->function != nullptr) record->function->gave_way = 0;
   recount(*record);
 }
 
-// It ran nothing, so what it holds is no sample of what an invocation needs.
 void Residency::started(Instant now, InstanceId id) {
-  rest(now, id);
-  records_.at(id).sample_due = false;
+  end_run(now, id, RecordEvent::kUnused);
 }
 
 void Residency::rest(Instant now, InstanceId id) {
+  end_run(now, id, RecordEvent::kRested);
+}
+
+void Residency::end_run(Instant now, InstanceId id, RecordEvent event) {
   Record* record = records_.find(id);
-  if (record == nullptr || !record->runs) return;
-  record->runs = false;
+  if (record == nullptr || !take(*record, event)) return;
   record->granted = Bytes(0);
-  record->sample_due = true;
   record->last_used = now;
   ++record->device->freed;
   recount(*record);
@@ -145,16 +174,14 @@ void Residency::rest(Instant now, InstanceId id) {
 
 void Residency::stopping(Instant now, InstanceId id) {
   Record* record = records_.find(id);
-  if (record == nullptr || record->stopping) return;
+  if (record == nullptr || record->state.stopping()) return;
   begin_stop(now, *record);
 }
 
 void Residency::begin_stop(Instant now, Record& record) {
-  if (record.moving == MoveDirection::kOut) ++counters_.swap_outs_in_vain;
-  record.moving.reset();
-  record.runs = false;
+  if (record.state.motion() == Motion::kLeaving) ++counters_.swap_outs_in_vain;
+  must_take(record, RecordEvent::kStopped);
   record.granted = Bytes(0);
-  record.stopping = true;
   set_deadline(record, now + options_.move_deadline);
   recount(record);
 }
@@ -168,7 +195,7 @@ void Residency::erase(Record& record) {
   const InstanceId id = record.id;
   clear_deadline(record);
   count_as(record, Books());
-  if (record.reported) --device.reporting;
+  if (record.state.reported()) --device.reporting;
   leave(device.records, record);
   if (record.function != nullptr) leave(record.function->records, record);
   records_.erase(id);
@@ -180,17 +207,18 @@ void Residency::erase(Record& record) {
 
 bool Residency::report(InstanceId id, const MemoryUse& use) {
   Record* record = records_.find(id);
-  if (record == nullptr || record->stopping) return false;
+  if (record == nullptr) return false;
+  const RecordState before = record->state;
+  if (!take(*record, RecordEvent::kReported)) return false;
   Device& device = *record->device;
-  if (!std::exchange(record->reported, true)) ++device.reporting;
+  if (!before.reported()) ++device.reporting;
   if (use.resident < record->use.resident) ++device.freed;
   record->use = use;
   if (use.resident >= record->granted) record->granted = Bytes(0);
-  record->stuck_in = false;
   record->peak = std::max(record->peak, use.needed());
-  if (record->sample_due) {
+  if (before.sample_due()) {
     learn(*record);
-  } else if (record->runs) {
+  } else if (before.runs()) {
     record->demand = std::max(record->demand, use.needed());
     if (record->function != nullptr) record->function->footprint.raise(use.needed());
   }
@@ -200,19 +228,19 @@ bool Residency::report(InstanceId id, const MemoryUse& use) {
 
 bool Residency::moved(Instant now, InstanceId id, MoveDirection direction, MoveOutcome outcome) {
   Record* record = records_.find(id);
-  if (record == nullptr || record->moving != direction) return false;
+  if (record == nullptr) return false;
+  const RecordEvent event = end_of_move(direction, outcome, record->use.away);
+  if (!take(*record, event)) return false;
   Device& device = *record->device;
   clear_deadline(*record);
-  record->moving.reset();
   if (outcome == MoveOutcome::kDone) device.link.learn(record->on_the_link_then, now - record->move_began);
-  finish_move(*record, direction, outcome);
+  count_moved(*record, direction, outcome);
   recount(*record);
   const bool freed =
       direction == MoveDirection::kOut && (outcome == MoveOutcome::kDone || outcome == MoveOutcome::kPartly);
-  const bool full = direction == MoveDirection::kIn && record->use.away > Bytes(0) &&
-                    (outcome == MoveOutcome::kPartly || outcome == MoveOutcome::kNoRoom);
-  if (full) record->tried_at = device.freed;
-  if (full && record->runs) {
+  const bool full = event == RecordEvent::kFull;
+  if (full) record->full_at = device.freed;
+  if (full && record->state.runs()) {
     device.requests.push_back({id, std::nullopt, record->use.away, Instant::max(), {}, false});
   }
   tell_requests(device, id, freed);
@@ -221,15 +249,12 @@ bool Residency::moved(Instant now, InstanceId id, MoveDirection direction, MoveO
 
 // Reports tell the truth, before or after this; what is set here holds until the next one. It is stated in terms of what
 // was known when the move began, so that a report in between is not counted twice.
-void Residency::finish_move(Record& record, MoveDirection direction, MoveOutcome outcome) {
+void Residency::count_moved(Record& record, MoveDirection direction, MoveOutcome outcome) {
   const MemoryUse& before = record.before_move;
   MemoryUse& use = record.use;
   if (outcome != MoveOutcome::kDone && outcome != MoveOutcome::kNothing) ++counters_.swap_failures;
   if (direction == MoveDirection::kOut) {
-    if (outcome != MoveOutcome::kDone) {
-      record.stuck_out = true;
-      return;
-    }
+    if (outcome != MoveOutcome::kDone) return;
     use.resident = std::min(use.resident, std::max(before.fixed, before.resident - record.moving_bytes));
     use.away = std::max(use.away, before.away + record.moving_bytes);
     counters_.bytes_out += static_cast<std::uint64_t>((use.away - before.away).count());
@@ -239,13 +264,8 @@ void Residency::finish_move(Record& record, MoveDirection direction, MoveOutcome
   if (outcome == MoveOutcome::kDone) {
     use.resident = std::max(use.resident, before.resident + before.away);
     counters_.bytes_in += static_cast<std::uint64_t>(before.away.count());
-    record.tried_at = 0;
   }
-  if (outcome == MoveOutcome::kDone || outcome == MoveOutcome::kNothing) {
-    use.away = Bytes(0);
-    record.came_back = std::exchange(record.wanted, false);
-  }
-  if (outcome == MoveOutcome::kBusy || outcome == MoveOutcome::kFailed) record.stuck_in = true;
+  if (outcome == MoveOutcome::kDone || outcome == MoveOutcome::kNothing) use.away = Bytes(0);
 }
 
 // A move or stop that requests may wait for is over.
@@ -258,7 +278,7 @@ void Residency::tell_requests(Device& device, InstanceId id, bool freed) {
 
 bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Bytes bytes) {
   Record* record = records_.find(id);
-  if (record == nullptr || record->stopping) return false;
+  if (record == nullptr || record->state.stopping()) return false;
   std::vector<RoomRequest>& requests = record->device->requests;
   const bool is_repeated = std::any_of(requests.begin(), requests.end(),
                                        [&](const RoomRequest& r) { return r.instance == id && r.request == number; });
@@ -270,11 +290,8 @@ bool Residency::needs_room(Instant now, InstanceId id, std::uint64_t number, Byt
 
 bool Residency::wants_memory(InstanceId id) {
   Record* record = records_.find(id);
-  if (record == nullptr || record->stopping) return false;
-  record->stuck_in = false;
-  record->tried_at = 0;
-  record->asked = record->reported && !record->moving && record->use.away == Bytes(0);
-  if (!record->runs) record->wanted = true;
+  if (record == nullptr) return false;
+  if (!take(*record, record->use.away == Bytes(0) ? RecordEvent::kDoubts : RecordEvent::kWants)) return false;
   recount(*record);
   return true;
 }
@@ -296,14 +313,13 @@ std::vector<InstanceId> Residency::expire(Instant now) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const InstanceId id = deadlines_.begin()->second;
     Record& record = records_.at(id);
-    if (record.stopping) {
+    if (record.state.stopping()) {
       gone(id);
       continue;
     }
     clear_deadline(record);
     ++counters_.swap_failures;
-    (record.moving == MoveDirection::kOut ? record.stuck_out : record.stuck_in) = true;
-    record.moving.reset();
+    must_take(record, record.state.motion() == Motion::kLeaving ? RecordEvent::kNotLeft : RecordEvent::kFailed);
     recount(record);
     tell_requests(*record.device, id, false);
     given_up.push_back(id);
@@ -379,8 +395,11 @@ void Residency::check_books() const {
     std::vector<const Record*> absent_runs, absent_idle, movable;
     for (const Record* record : device.records) {
       sum += record->books();
-      if (record->absent()) (record->runs ? absent_runs : absent_idle).push_back(record);
+      if (record->absent()) (record->state.runs() ? absent_runs : absent_idle).push_back(record);
       if (record->movable() > Bytes(0)) movable.push_back(record);
+      const bool must_end = record->state.moving() || record->state.stopping();
+      FL_CHECK(must_end == (record->deadline != Instant::max()), "instance {}: {}", record->id.value(),
+               record->state.text());
     }
     FL_CHECK(sum == device.books, "GPU {}: occupied {} reserved {} outgoing {}", gpu.value(),
              device.books.occupied.count(), device.books.reserved.count(), device.books.outgoing.count());
@@ -398,14 +417,14 @@ Residency::Standing Residency::standing(InstanceId id) const {
   const Record& record = records_.at(id);
   const Bytes away = record.use.away;
   Standing standing{.pinned = record.pinned(options_.policy), .needed = record.needed(), .reload = std::nullopt};
-  if (record.reported) standing.reload = away > Bytes(0) ? 2 * record.device->link.time_of(away) : Duration(0);
+  if (record.state.reported()) standing.reload = away > Bytes(0) ? 2 * record.device->link.time_of(away) : Duration(0);
   return standing;
 }
 
 Bytes Residency::Record::pinned(MemoryPolicy policy) const {
-  if (!reported) return demand;
+  if (!state.reported()) return demand;
   if (policy == MemoryPolicy::kNone) return use.needed();
-  return stuck_out ? use.resident : use.fixed;
+  return state.unmovable() ? use.resident : use.fixed;
 }
 
 Bytes Residency::Record::needed() const {
@@ -416,7 +435,12 @@ Bytes Residency::Record::needed() const {
 
 const MemoryUse* Residency::use(InstanceId id) const {
   const Record* record = records_.find(id);
-  return record == nullptr || !record->reported ? nullptr : &record->use;
+  return record == nullptr || !record->state.reported() ? nullptr : &record->use;
+}
+
+const RecordState* Residency::state(InstanceId id) const {
+  const Record* record = records_.find(id);
+  return record == nullptr ? nullptr : &record->state;
 }
 
 void Residency::set_deadline(Record& record, Instant at) {

@@ -16,6 +16,8 @@
 // for an instance that never reports, the expectation. An instance that never reports is never moved. What the device has
 // given beyond that is not in the books, but leaves less room for what is (unreported.h).
 //
+// What an instance's memory can be in at a time, and what each event makes of it, is in record_state.h.
+//
 // Nothing waits for ever. Every move has a deadline; one that passes it, and one that failed, makes its instance
 // unmovable until it runs again, and if a running invocation waits for that room, idle instances are stopped instead.
 // Every request for room is answered, at its deadline at the latest, or its instance goes.
@@ -47,6 +49,7 @@
 #include "residency/footprint.h"
 #include "residency/link_speed.h"
 #include "residency/memory_use.h"
+#include "residency/record_state.h"
 #include "residency/swap_policy.h"
 #include "residency/unreported.h"
 
@@ -127,12 +130,13 @@ class Residency {
 
   // Instances. Each add is ended by one gone, or by stopping and then gone or its deadline.
   void add(Instant now, InstanceId instance, FlowId flow, GpuId gpu, Bytes demand);  // running: it starts for someone
-  void ready(InstanceId instance);                           // its start is over; an invocation may be bound to it
-  bool run(Instant now, InstanceId instance, Bytes demand);  // chosen; true: all its memory is on the device
-  void started(Instant now, InstanceId instance);            // ready, and nothing is bound to it yet
-  void rest(Instant now, InstanceId instance);               // nothing is bound to it any more
-  void stopping(Instant now, InstanceId instance);           // being killed: its memory is there until it is gone
-  void gone(InstanceId instance);                            // not there: no effect
+  void ready(InstanceId instance);                 // its start is over; an invocation may be bound to it
+  void started(Instant now, InstanceId instance);  // ready, and nothing is bound to it yet
+  // Chosen. True: all its memory is on the device. REQUIRES: it is there and idle.
+  bool run(Instant now, InstanceId instance, Bytes demand);
+  void rest(Instant now, InstanceId instance);      // nothing is bound to it any more
+  void stopping(Instant now, InstanceId instance);  // being killed: its memory is there until it is gone
+  void gone(InstanceId instance);                   // not there: no effect
 
   // Events. Unknown instances are ignored. False: so was this event.
   bool report(InstanceId instance, const MemoryUse& use);
@@ -156,7 +160,8 @@ class Residency {
   };
   Standing standing(InstanceId instance) const;
   Bytes unreported(GpuId gpu) const { return devices_.at(gpu).unreported.bytes(); }
-  const MemoryUse* use(InstanceId instance) const;  // null: it has never reported
+  const MemoryUse* use(InstanceId instance) const;      // null: it has never reported
+  const RecordState* state(InstanceId instance) const;  // null: it is not there
   const MemoryCounters& counters() const { return counters_; }
 
   // Aborts unless the books are what the records add up to. For tests.
@@ -172,7 +177,7 @@ class Residency {
     int absent_runs = 0;   // records that run, whose memory must return or is waited for, and that do not move
     int absent_idle = 0;   // the same of those that do not run
     int movable = 0;       // records of which something could leave if it were asked now
-    int wanted = 0;        // records with `wanted`
+    int wanted = 0;        // records of which a thread waits while they idle
     int may_grow = 0;      // records that run, of which nobody knows how much room they will take
 
     Books& operator+=(const Books& other);
@@ -190,33 +195,22 @@ class Residency {
     Bytes demand{0};  // reserved while it runs; all that is known while it never reports
     MemoryUse use;
     Instant last_used;
-    bool reported = false;
-    bool starts = true;  // and is not ready yet; then it runs as well
-    bool runs = true;
-    bool stopping = false;
+    RecordState state;
 
-    std::optional<MoveDirection> moving;
+    // Of the move that is under way.
     Bytes moving_bytes{0};
     MemoryUse before_move;
     Instant move_began;
     Bytes on_the_link_then{0};
+
     Instant deadline = Instant::max();  // of the move, or of the stop
-    bool stuck_out = false;             // did not move out when asked; until it runs again
-    bool stuck_in = false;              // until it reports or asks
-    std::uint64_t tried_at = 0;         // Device::freed when the device was full for it; 0: it was not
+    std::uint64_t full_at = 0;          // Device::freed when the device was full for it (WayBack::kFull)
+    std::uint64_t believed_at = 0;      // Device::freed when it was granted room that the books said was free
+    Bytes granted{0};  // `use.resident` with room that it was given and no report shows yet; while it runs
+    Bytes peak{0};     // of the run that is going on, or that is not sampled yet
 
-    std::uint64_t believed_at = 0;  // Device::freed when it was granted room that the books said was free
-    Bytes granted{0};               // `use.resident` with room that it was given and no report shows yet; while it runs
-
-    bool prefetched = false;  // brought back, or on its way, for an invocation not yet dispatched
-    bool wanted = false;      // a thread of it waits, though nothing is bound to it
-    bool asked = false;       // a thread of it waits, though all is there by the books: they are wrong
-    bool came_back = false;   // was brought back for that: it does not leave for another of the kind
-    bool sample_due = false;
-    Bytes peak{0};  // of the run that is going on, or that is not sampled yet
-
-    bool idle() const { return !runs && !stopping; }
-    bool absent() const { return (use.away > Bytes(0) || asked) && !moving && !stopping; }
+    bool idle() const { return state.idle(); }
+    bool absent() const;  // something shall return, and does not move
     Bytes occupied() const;
     Bytes returning() const;  // what its memory adds to `occupied` when all of it is back
     Bytes reserved() const;
@@ -262,7 +256,11 @@ class Residency {
   };
   // Whose memory may leave for another's: that of idle instances, or only of those whose flows have no work that may run, or
   // are throttled or inactive.
-  enum class Displace { kAnyIdle, kNotQueued, kLeaving, kLeavingUnlessCameBack, kNobody };
+  enum class Displace { kAnyIdle, kNotQueued, kLeaving, kLeavingUnlessServed, kNobody };
+  struct Purpose {  // of bringing back what idles
+    RecordEvent event;
+    Displace displace;
+  };
 
   // ---- residency.cc
   static void enter(std::vector<Record*>& list, Record& record);
@@ -271,11 +269,14 @@ class Residency {
   void recount(Record& record);
   void count_as(Record& record, const Books& books);
   void unsettle(Device& device);
+  static bool take(Record& record, RecordEvent event);  // false: it is refused
+  static void must_take(Record& record, RecordEvent event);
+  void end_run(Instant now, InstanceId instance, RecordEvent event);
   void begin_stop(Instant now, Record& record);
   void learn(Record& record);
   void set_deadline(Record& record, Instant at);
   void clear_deadline(Record& record);
-  void finish_move(Record& record, MoveDirection direction, MoveOutcome outcome);
+  void count_moved(Record& record, MoveDirection direction, MoveOutcome outcome);
   void tell_requests(Device& device, InstanceId instance, bool freed);
 
   // ---- moves.cc
@@ -285,7 +286,7 @@ class Residency {
   void prefetch(Instant now, Device& device, ResidencyDecisions& out);
   void bring_back_wanted(Instant now, Device& device, ResidencyDecisions& out);
   void anticipate(Instant now, Device& device, ResidencyDecisions& out);
-  bool bring_back_idle(Instant now, Device& device, Record& record, Displace displace, Bytes& promised,
+  void bring_back_idle(Instant now, Device& device, Record& record, const Purpose& purpose, Bytes& promised,
                        ResidencyDecisions& out);
   static bool is_latest(const Record& record);
   Record* expected_soonest(Instant now, const Device& device) const;
@@ -303,8 +304,7 @@ class Residency {
                  std::set<InstanceId>* chosen = nullptr);
   Bytes stop_idle(Instant now, Device& device, Bytes bytes, InstanceId except, ResidencyDecisions& out,
                   std::set<InstanceId>* chosen = nullptr);
-  void start_move(Instant now, Device& device, Record& record, MoveDirection direction, Bytes bytes,
-                  ResidencyDecisions& out);
+  void start_move(Instant now, Device& device, Record& record, RecordEvent event, Bytes bytes, ResidencyDecisions& out);
 
   // ---- room.cc
   void answer_requests(Instant now, Device& device, ResidencyDecisions& out);

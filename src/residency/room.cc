@@ -21,7 +21,7 @@ void Residency::answer_requests(Instant now, Device& device, ResidencyDecisions&
   open.swap(device.requests);
   for (RoomRequest& request : open) {
     Record& asker = records_.at(request.instance);
-    if (asker.stopping) continue;
+    if (asker.state.stopping()) continue;
     const bool is_late = request.deadline <= now;
     request.waits_for_runs = false;
     if (!is_late && request.awaited.empty() && !request.freed && is_possible(device, asker, request)) {
@@ -36,7 +36,7 @@ void Residency::answer_requests(Instant now, Device& device, ResidencyDecisions&
     } else if (!is_late) {
       wait_for_runs(asker, request, out);
       device.requests.push_back(std::move(request));
-    } else if (asker.starts) {
+    } else if (asker.state.starts()) {
       give_way(now, asker, request.bytes, out);
     } else {
       answer(request, device, false, out);
@@ -50,7 +50,7 @@ bool Residency::is_possible(const Device& device, const Record& asker, const Roo
   if (device.memory == Bytes(0)) return true;
   Bytes least = asker.use.needed_with(request.bytes);
   for (const Record* record : device.records) {
-    if (record->runs && record != &asker) least += record->occupied();
+    if (record->state.runs() && record != &asker) least += record->occupied();
   }
   return least <= device.memory;
 }
@@ -81,13 +81,13 @@ void Residency::plan(Instant now, Device& device, const Record& asker, RoomReque
     collect_candidates(now, device, Displace::kAnyIdle, asker.id);
     found += swap_out(now, device, request.bytes - found, out, &request.awaited);
   }
-  if (found < request.bytes && asker.runs) {
+  if (found < request.bytes && asker.state.runs()) {
     stop_idle(now, device, request.bytes - found, asker.id, out, &request.awaited);
   }
   if (!request.awaited.empty()) return;
   // Better late than refused: what leaves for others, and what returns ahead of use and can leave again.
   for (const Record* record : device.records) {
-    const bool leaves = !record->runs && (record->moving || record->stopping);
+    const bool leaves = record->state.stopping() || (record->idle() && record->state.moving());
     if (leaves && record != &asker) request.awaited.insert(record->id);
   }
 }
@@ -95,10 +95,10 @@ void Residency::plan(Instant now, Device& device, const Record& asker, RoomReque
 // Whether the asker would have what it asks for if the others here were done, or, for a start, were not here at all. Not
 // for memory that returns, which is tried again whenever something was freed.
 bool Residency::others_are_in_the_way(const Device& device, const Record& asker, const RoomRequest& request) {
-  if (!request.request || device.memory == Bytes(0) || !asker.runs) return false;
+  if (!request.request || device.memory == Bytes(0) || !asker.state.runs()) return false;
   if (asker.use.needed_with(request.bytes) > device.memory) return false;
   return std::any_of(device.records.begin(), device.records.end(), [&](const Record* other) {
-    return other != &asker && (other->runs || asker.starts) && other->occupied() > Bytes(0);
+    return other != &asker && (other->state.runs() || asker.state.starts()) && other->occupied() > Bytes(0);
   });
 }
 
@@ -123,15 +123,16 @@ void Residency::end_standstill(Instant now, Device& device, ResidencyDecisions& 
   }
   const bool somebody_goes_on = std::any_of(device.records.begin(), device.records.end(), [&](const Record* record) {
     const bool waits = record->absent() || std::find(waiting.begin(), waiting.end(), record) != waiting.end();
-    return record->moving || record->stopping || (record->runs && record->occupied() > Bytes(0) && !waits);
+    const RecordState& state = record->state;
+    return state.moving() || state.stopping() || (state.runs() && record->occupied() > Bytes(0) && !waits);
   });
   if (waiting.empty() || somebody_goes_on) return;
   Record& last = **std::max_element(waiting.begin(), waiting.end(), [](const Record* a, const Record* b) {
-    return std::tuple(a->starts, a->last_used, a->id) < std::tuple(b->starts, b->last_used, b->id);
+    return std::tuple(a->state.starts(), a->last_used, a->id) < std::tuple(b->state.starts(), b->last_used, b->id);
   });
   const auto found = std::find_if(device.requests.begin(), device.requests.end(),
                                   [&](const RoomRequest& request) { return request.instance == last.id; });
-  if (last.starts) return give_way(now, last, found->bytes, out);
+  if (last.state.starts()) return give_way(now, last, found->bytes, out);
   const RoomRequest refused = *found;
   device.requests.erase(found);
   answer(refused, device, false, out);
@@ -153,7 +154,7 @@ void Residency::answer(const RoomRequest& request, Device& device, bool granted,
   if (!request.request) return;  // freed: may_return() sees it; not: it waits for the next thing that frees
   ++(granted ? counters_.room_granted : counters_.room_refused);
   const Bytes wanted = asker.use.needed_with(request.bytes);
-  if (granted && asker.runs) {
+  if (granted && asker.state.runs()) {
     asker.demand = std::max(asker.demand, wanted);
     asker.granted = asker.use.resident + request.bytes;  // nobody's memory returns into it
   }
