@@ -46,7 +46,7 @@ chaos: build ## the node's core under simulated faults, SEEDS runs for each poli
 	@tools/chaos --seeds $(SEEDS)
 
 STRESS_SECONDS ?= 300
-stress: build ## device memory under kills, cut connections and functions of 1.8 x its size, STRESS_SECONDS each (300)
+stress: build ## device memory under kills, cut connections and functions of 1.9 x its size, STRESS_SECONDS each (300)
 	@FAIRLEAD_STRESS_SECONDS=$(STRESS_SECONDS) build/venv/bin/python -m pytest -q -s tests/functional/test_memory_stress.py
 
 reproduce: build ## the claims of the MQFQ-Sticky paper measured again: docs/reproduction.md, docs/ablation.md

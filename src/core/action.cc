@@ -43,30 +43,17 @@ std::string line(const Charge& a) {
                      a.flow.value(), a.service.count(), a.after_answer.count());
 }
 
+std::string line(const DeviceChange& a) {
+  switch (a.kind) {
+    case DeviceChange::Kind::kDrained: return fmt::format("device gpu={} drained", a.gpu.value());
+    case DeviceChange::Kind::kRestartDaemon: return fmt::format("device gpu={} restart_daemon", a.gpu.value());
+    case DeviceChange::Kind::kServes: return fmt::format("device gpu={} serves", a.gpu.value());
+    case DeviceChange::Kind::kTokens: return fmt::format("device gpu={} tokens", a.gpu.value());
+  }
+  return "device";
+}
+
 }  // namespace
-
-std::string_view start_kind_name(StartKind start) {
-  switch (start) {
-    case StartKind::kDeviceWarm: return "device-warm";
-    case StartKind::kHostWarm: return "host-warm";
-    case StartKind::kCold: return "cold";
-  }
-  return "unknown";
-}
-
-std::string_view outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kSuccess: return "success";
-    case Outcome::kFunctionError: return "function_error";
-    case Outcome::kTimeout: return "timeout";
-    case Outcome::kCrashed: return "crashed";
-    case Outcome::kStartFailed: return "start_failed";
-    case Outcome::kCancelled: return "cancelled";
-    case Outcome::kRemoved: return "removed";
-    case Outcome::kShutdown: return "shutdown";
-  }
-  return "unknown";
-}
 
 std::string_view stop_reason_name(StopReason reason) {
   switch (reason) {

@@ -86,8 +86,10 @@ Core::~Core() = default;
 // ---- configuration
 
 void Core::add_gpu(const GpuSpec& gpu) {
-  state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.tokens == 0 ? state_->options.tokens_per_gpu : gpu.tokens);
+  const std::size_t most = gpu.tokens == 0 ? state_->options.tokens_per_gpu : gpu.tokens;
+  state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.is_dynamic ? 1 : most);
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
+  state_->add_device(gpu);
 }
 
 void Core::add_function(const FlowSpec& spec) {
@@ -129,10 +131,10 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
       instance->retiring = true;
       continue;
     }
-    state_->end_bound(now, *instance, Outcome::kRemoved, Outcome::kRemoved, out);
+    state_->end_bound(now, *instance, OutcomeKind::kRemoved, OutcomeKind::kRemoved, out);
     state_->stop(now, instance->id, StopReason::kFunctionChanged, out);
   }
-  state_->complete_queued(now, flow, Outcome::kRemoved, out);
+  state_->complete_queued(now, flow, OutcomeKind::kRemoved, out);
   state_->policy->remove_flow(flow);
   state_->functions.erase(flow);
   state_->residency.remove_function(flow);
@@ -188,7 +190,7 @@ void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
   const State::Invocation* found = state_->invocations.find(invocation);
   if (found == nullptr || found->instance) return;
   FL_CHECK(state_->policy->cancel(now, found->flow, invocation), "invocation {}", invocation.value());
-  state_->complete(now, invocation, Outcome::kCancelled, Duration(0), out);
+  state_->complete(now, invocation, OutcomeKind::kCancelled, Duration(0), out);
   state_->dispatch(now, out);
 }
 
@@ -246,10 +248,10 @@ bool Core::drained() const {
 void Core::shut_down(Instant now, Actions& out) {
   state_->draining = true;
   for (const InstanceId id : state_->pool.ids()) {
-    state_->end_bound(now, *state_->pool.find(id), Outcome::kShutdown, Outcome::kShutdown, out);
+    state_->end_bound(now, *state_->pool.find(id), OutcomeKind::kShutdown, OutcomeKind::kShutdown, out);
     state_->stop(now, id, StopReason::kShutdown, out);
   }
-  state_->complete_queued(now, FlowId(), Outcome::kShutdown, out);
+  state_->complete_queued(now, FlowId(), OutcomeKind::kShutdown, out);
 }
 
 std::optional<Instant> Core::next_wakeup() const {
@@ -298,6 +300,10 @@ std::vector<GpuView> Core::gpus() const {
     const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
     views.push_back({gpu->id, gpu->tokens_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->tokens, gpu->serves,
                      gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
+    const GpuHealth& health = state_->devices.at(gpu->id).health;
+    views.back().state = health.state();
+    views.back().reason = health.reason();
+    views.back().daemon_restarts = health.daemon_restarts();
   }
   return views;
 }

@@ -26,9 +26,11 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "core/idle_tokens.h"
+#include "model/invocation.h"
 #include "placement/instance_pool.h"
 #include "queueing/policy.h"
 #include "residency/residency.h"
+#include "sharing/gpu_health.h"
 
 namespace fairlead {
 
@@ -81,17 +83,13 @@ struct FlowSpec {
 struct GpuSpec {
   GpuId gpu;
   Bytes memory{0};
-  std::size_t tokens = 0;  // D; 0: CoreOptions::tokens_per_gpu
+  std::size_t tokens = 0;   // D; 0: CoreOptions::tokens_per_gpu
+  bool is_dynamic = false;  // D follows the load, from 1 to `tokens` (sharing/dynamic_tokens.h)
+  bool has_daemon = false;  // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
 };
 
 // ---- what the core decides
 
-// What an invocation found when it was dispatched.
-enum class StartKind {
-  kDeviceWarm,  // an instance, and its memory on the device
-  kHostWarm,    // an instance whose memory is, at least in part, on the host or on its way
-  kCold,        // no instance
-};
 enum class StopReason {
   kEvicted,
   kTimeout,
@@ -101,19 +99,7 @@ enum class StopReason {
   kGpuDrained,
   kNoRoom,  // it started, and others held the memory it asked for; it is started again
 };
-enum class Outcome {
-  kSuccess,
-  kFunctionError,  // the function answered with an error
-  kTimeout,        // killed at its deadline (FlowSpec::timeout after delivery)
-  kCrashed,        // its instance ended while it ran
-  kStartFailed,    // its instance never became ready: it exited first, or passed start_deadline
-  kCancelled,
-  kRemoved,   // its function was deleted
-  kShutdown,  // the node stopped before it ran
-};
-std::string_view outcome_name(Outcome outcome);
 std::string_view stop_reason_name(StopReason reason);
-std::string_view start_kind_name(StartKind start);  // "device-warm", "host-warm", "cold"
 
 struct StartInstance {
   InstanceId instance;
@@ -139,7 +125,7 @@ struct Deliver {
 struct Complete {
   InvocationId invocation;
   FlowId flow;
-  Outcome outcome;
+  OutcomeKind outcome;
   StartKind start;
   Duration queue_time;         // arrival to dispatch; a start ahead lies in it
   Duration start_time;         // dispatch to delivery
@@ -178,8 +164,20 @@ struct GrantRoom {  // the answer to needs_room
   bool granted;  // false: nothing more can be moved
   bool operator==(const GrantRoom&) const = default;
 };
-using Action =
-    std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom, Charge>;
+// What became of a device. All but kRestartDaemon is done already, and told to those who log it.
+struct DeviceChange {
+  enum class Kind {
+    kDrained,        // no new work; GpuView says why. Its last process gone: device_emptied()
+    kRestartDaemon,  // of MPS: answered by daemon_started()
+    kServes,         // new work
+    kTokens,         // D is another
+  };
+  GpuId gpu;
+  Kind kind;
+  bool operator==(const DeviceChange&) const = default;
+};
+using Action = std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom,
+                            Charge, DeviceChange>;
 using Actions = std::vector<Action>;
 
 // One line for traces and test failures: "start instance=3 flow=1 gpu=2". Equal actions give equal lines.
@@ -199,12 +197,23 @@ struct GpuView {
   GpuId gpu;
   std::size_t tokens_in_use = 0;
   std::size_t instances = 0;
-  Bytes memory_admitted{0};        // what the invocations that run are expected to need
-  std::size_t tokens = 0;          // D
-  bool serves = true;              // false: drained
-  std::size_t starting_ahead = 0;  // instances that start without a token
-  std::size_t answered_early = 0;  // tokens held by work that goes on after its answer
-  Bytes memory_unreported{0};      // on the device, and in no instance's report: contexts, other programs
+  Bytes memory_admitted{0};             // what the invocations that run are expected to need
+  std::size_t tokens = 0;               // D
+  bool serves = true;                   // false: drained
+  std::size_t starting_ahead = 0;       // instances that start without a token
+  std::size_t answered_early = 0;       // tokens held by work that goes on after its answer
+  Bytes memory_unreported{0};           // on the device, and in no instance's report: contexts, other programs
+  GpuState state = GpuState::kServing;  // as its health has it
+  std::string reason = {};              // why it does not serve; "" while it does
+  unsigned daemon_restarts = 0;
+};
+
+// What a monitor sees of one device, once each period.
+struct DeviceSample {
+  GpuId gpu;
+  std::string failure = {};  // why it does not answer; "": it does
+  double utilisation = 0;    // 0-1 over the period
+  Bytes memory_used{0};
 };
 // arrived = completed + failed + what is queued or dispatched now.
 struct CoreCounters {
@@ -285,6 +294,14 @@ class Core {
   void device_memory_used(Instant now, GpuId gpu, Bytes used, Actions& out);
   // A thread waits for memory that is away. It comes back as soon as there is room that nothing else has a claim on.
   void wants_memory(Instant now, InstanceId instance, Actions& out);
+
+  // Health, and dynamic D: what a monitor, the driver and the MPS daemons say, in any order and any state.
+  void device_sampled(Instant now, const DeviceSample& sample, Actions& out);
+  void device_fault(Instant now, GpuId gpu, unsigned xid, Actions& out);
+  void device_emptied(Instant now, GpuId gpu,
+                      Actions& out);  // the last instance's process there has gone, or none is there
+  void daemon_seen(Instant now, GpuId gpu, MpsDaemonState state, Actions& out);
+  void daemon_started(Instant now, GpuId gpu, bool ok, Actions& out);
 
   // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= tokens <= instances_per_gpu.
   void set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out);

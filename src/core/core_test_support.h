@@ -33,6 +33,7 @@ inline std::string brief(const Action& action) {
       return fmt::format("complete invocation={} {}", a.invocation.value(), outcome_name(a.outcome));
     }
     std::string operator()(const Charge& a) const { return fmt::format("charge invocation={}", a.invocation.value()); }
+    std::string operator()(const DeviceChange& a) const { return to_string(a); }
     std::string operator()(const SwapOutMemory& a) const {
       return fmt::format("out instance={} gib={}", a.instance.value(), a.bytes.mib() / 1024);
     }
@@ -133,6 +134,17 @@ class CoreTest : public ::testing::Test {
     return lines({}, [&](Actions& out) { core_->shut_down(now_, out); });
   }
 
+  // Of any event.
+  template <typename Event>
+  Lines lines(std::optional<Duration> at, Event event) {
+    if (at) now_ = Instant(*at);
+    last_.clear();
+    event(last_);
+    Lines all;
+    for (const Action& action : last_) all.push_back(brief(action));
+    return all;
+  }
+
   // A started instance becomes ready, answers at once and waits for the next.
   void run_to_idle(std::uint64_t instance, std::uint64_t invocation, Duration at) {
     ready(instance, at);
@@ -150,17 +162,6 @@ class CoreTest : public ::testing::Test {
   std::unique_ptr<Core> core_;
   Instant now_{};
   Actions last_;
-
- private:
-  template <typename Event>
-  Lines lines(std::optional<Duration> at, Event event) {
-    if (at) now_ = Instant(*at);
-    last_.clear();
-    event(last_);
-    Lines all;
-    for (const Action& action : last_) all.push_back(brief(action));
-    return all;
-  }
 };
 
 }  // namespace fairlead::testing

@@ -78,12 +78,12 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   out.push_back(Deliver{instance.bound, instance.id, instance.gpu, invocation.start, deadline});
 }
 
-void Core::State::complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out) {
+void Core::State::complete(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out) {
   append_completion(now, id, outcome, service, out);
   invocations.erase(id);
 }
 
-void Core::State::append_completion(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out) {
+void Core::State::append_completion(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out) {
   const Invocation& invocation = invocations.at(id);
   const bool dispatched = static_cast<bool>(invocation.instance);
   Complete done{id, invocation.flow, outcome, invocation.start, now - invocation.arrived, Duration(0), service};
@@ -93,12 +93,12 @@ void Core::State::append_completion(Instant now, InvocationId id, Outcome outcom
     done.instance_start = invocation.instance_start;
   }
   done.owed = invocation.owed;
-  const bool answered = outcome == Outcome::kSuccess || outcome == Outcome::kFunctionError;
+  const bool answered = outcome == OutcomeKind::kSuccess || outcome == OutcomeKind::kFunctionError;
   ++(answered ? counters.completed : counters.failed);
   out.push_back(done);
 }
 
-void Core::State::complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time,
+void Core::State::complete_run(Instant now, InvocationId id, OutcomeKind outcome, std::optional<Duration> gpu_time,
                                Actions& out) {
   const Duration service = charge_run(now, id, gpu_time);
   const Invocation& invocation = invocations.at(id);
@@ -118,7 +118,7 @@ Duration Core::State::charge_run(Instant now, InvocationId id, std::optional<Dur
   return service;
 }
 
-void Core::State::complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out) {
+void Core::State::complete_queued(Instant now, FlowId flow, OutcomeKind outcome, Actions& out) {
   for (const InvocationId id : invocations.ids()) {
     const Invocation& invocation = invocations.at(id);
     if (invocation.instance || (flow && invocation.flow != flow)) continue;

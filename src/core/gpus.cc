@@ -11,17 +11,21 @@ void Core::set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out) 
 }
 
 void Core::drain_gpu(Instant now, GpuId gpu, Actions& out) {
-  state_->pool.set_serves(gpu, false);
-  for (const InstanceId id : state_->pool.ids()) {
-    Instance& instance = *state_->pool.find(id);
-    if (instance.gpu == gpu) state_->drain_instance(now, instance, out);
-  }
-  state_->dispatch(now, out);
+  state_->drain(now, gpu, out);
 }
 
 void Core::restore_gpu(Instant now, GpuId gpu, Actions& out) {
   state_->pool.set_serves(gpu, true);
   state_->dispatch(now, out);
+}
+
+void Core::State::drain(Instant now, GpuId gpu, Actions& out) {
+  pool.set_serves(gpu, false);
+  for (const InstanceId id : pool.ids()) {
+    Instance& instance = *pool.find(id);
+    if (instance.gpu == gpu) drain_instance(now, instance, out);
+  }
+  dispatch(now, out);
 }
 
 // Queued again only after the instance has gone: what is requeued may be cancelled at once, and then nothing may be

@@ -52,6 +52,101 @@ TEST_F(Gpus, OneTokenLessTakesEffectAtTheNextAnswer) {
   EXPECT_THAT(answered(2), ElementsAre("complete invocation=2 success", "start instance=3 flow=2 gpu=1"));
 }
 
+// ---- dynamic D, health
+
+class Devices : public CoreTest {
+ protected:
+  void sample(DeviceSample sample, Duration later = 200ms) {
+    now_ += later;
+    sample.gpu = GpuId(1);
+    changes_ = lines({}, [&](Actions& out) { core_->device_sampled(now_, sample, out); });
+  }
+  template <typename Event>
+  std::vector<std::string> tell(Event event) {
+    return lines({}, [&](Actions& out) { event(*core_, now_, out); });
+  }
+  GpuView gpu() { return core_->gpus().front(); }
+  void add_gpu(GpuSpec spec) {
+    spec.gpu = GpuId(1);
+    use({.tokens_per_gpu = 4}, /*gpus=*/0);
+    core_->add_gpu(spec);
+    add(kA);
+    add(kB);
+  }
+
+  std::vector<std::string> changes_;
+};
+
+TEST_F(Devices, DGrowsWhileCallsWaitAndTheGpuIsNotFull) {
+  add_gpu({.is_dynamic = true});
+  EXPECT_EQ(gpu().tokens, 1u);
+  for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);
+  while (gpu().tokens < 2 && now_ < Instant(10s)) sample({.utilisation = 0.3});
+  EXPECT_THAT(changes_, ElementsAre("device gpu=1 tokens", "start instance=2 flow=1 gpu=1"));
+  for (int i = 0; i < 100; ++i) sample({.utilisation = 1.0});
+  EXPECT_EQ(gpu().tokens, 1u) << "two fill it";
+}
+
+TEST_F(Devices, AFixedDStays) {
+  add_gpu({.tokens = 2});
+  for (std::uint64_t i = 1; i <= 4; ++i) arrive(i, kA);
+  for (int i = 0; i < 100; ++i) sample({.utilisation = 0.1});
+  for (int i = 0; i < 100; ++i) sample({.utilisation = 1.0});
+  EXPECT_EQ(gpu().tokens, 2u);
+}
+
+// A fault of one client: what runs ends, then the daemon starts again, then work does.
+TEST_F(Devices, AFaultUnderMpsDrainsRestartsTheDaemonAndServesAgain) {
+  add_gpu({.tokens = 1, .has_daemon = true});
+  arrive(1, kA);
+  ready(1);
+  arrive(2, kB);
+  EXPECT_THAT(
+      tell([](Core& core, Instant now, Actions& out) { core.daemon_seen(now, GpuId(1), MpsDaemonState::kFault, out); }),
+      ElementsAre("device gpu=1 drained"));
+  EXPECT_EQ(gpu().state, GpuState::kDraining);
+  EXPECT_EQ(gpu().reason, "a fault of an MPS client");
+  EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success", "stop instance=1 gpu_drained"));
+  sample({});
+  sample({}, 2s);
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_emptied(now, GpuId(1), out); }),
+              ElementsAre("device gpu=1 restart_daemon"));
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.daemon_started(now, GpuId(1), true, out); }),
+              ElementsAre("device gpu=1 serves", "start instance=2 flow=2 gpu=1"));
+  EXPECT_EQ(gpu().daemon_restarts, 1u);
+  EXPECT_EQ(gpu().reason, "");
+}
+
+TEST_F(Devices, ALostDeviceServesOnceItHasAnsweredForASecond) {
+  add_gpu({.tokens = 1});
+  sample({.failure = "GPU is lost"});
+  EXPECT_THAT(changes_, ElementsAre("device gpu=1 drained"));
+  arrive(1, kA);
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_emptied(now, GpuId(1), out); }), IsEmpty());
+  sample({.failure = "GPU is lost"});
+  sample({});
+  EXPECT_THAT(changes_, IsEmpty());
+  sample({}, 1s);
+  EXPECT_THAT(changes_, ElementsAre("device gpu=1 serves", "start instance=1 flow=1 gpu=1"));
+}
+
+TEST_F(Devices, AnXidOfAProgramsOwnMakingChangesNothing) {
+  add_gpu({.tokens = 1});
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_fault(now, GpuId(1), 31, out); }),
+              IsEmpty());
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_fault(now, GpuId(1), 79, out); }),
+              ElementsAre("device gpu=1 drained"));
+}
+
+// What a device that fails says of its memory counts for nothing.
+TEST_F(Devices, MemoryIsSampledWhileTheDeviceAnswers) {
+  add_gpu({.memory = gib(16), .tokens = 1});
+  for (int i = 0; i < 20; ++i) sample({.failure = "GPU is lost", .memory_used = gib(4)});
+  EXPECT_EQ(gpu().memory_unreported, Bytes(0));
+  for (int i = 0; i < 20; ++i) sample({.memory_used = gib(3)});
+  EXPECT_EQ(gpu().memory_unreported, gib(3));
+}
+
 // ---- a GPU that fails
 
 TEST_F(Gpus, ADrainedOneStopsIdleInstancesAndLetsOthersAnswer) {

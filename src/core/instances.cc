@@ -31,7 +31,7 @@ void Core::State::gone(Instant now, InstanceId id, Actions& out) {
   residency.gone(id);  // also one that was stopped: its memory is free from here on
   if (const Instance* instance = pool.find(id)) {
     fail_start(now, *instance, out);
-    end_bound(now, *instance, Outcome::kStartFailed, Outcome::kCrashed, out);
+    end_bound(now, *instance, OutcomeKind::kStartFailed, OutcomeKind::kCrashed, out);
     forget(id);
   }
   dispatch(now, out);
@@ -43,7 +43,7 @@ void Core::State::answered(Instant now, InvocationId id, bool is_error, std::opt
   if (invocation == nullptr || !invocation->running || invocation->answered) return;
   Instance* instance = pool.find(invocation->instance);
   FL_CHECK(instance != nullptr && instance->bound == id, "invocation {}", id.value());
-  complete_run(now, id, is_error ? Outcome::kFunctionError : Outcome::kSuccess, gpu_time, out);
+  complete_run(now, id, is_error ? OutcomeKind::kFunctionError : OutcomeKind::kSuccess, gpu_time, out);
   end_run(now, *instance, out);
 }
 
@@ -53,14 +53,14 @@ void Core::State::answered_early(Instant now, InvocationId id, bool is_error, Du
   if (invocation == nullptr || !invocation->running || invocation->answered) return;
   invocation->answered = true;
   invocation->stated = bounded_use(gpu_time, now - invocation->delivered);
-  append_completion(now, id, is_error ? Outcome::kFunctionError : Outcome::kSuccess, invocation->stated, out);
+  append_completion(now, id, is_error ? OutcomeKind::kFunctionError : OutcomeKind::kSuccess, invocation->stated, out);
 }
 
 void Core::State::work_ended(Instant now, InstanceId id, std::optional<Duration> gpu_time, Actions& out) {
   Instance* instance = pool.find(id);
   if (instance == nullptr || !works_on(*instance)) return;
   const bool asked = std::exchange(instance->asked, false);
-  complete_run(now, instance->bound, Outcome::kSuccess, gpu_time, out);
+  complete_run(now, instance->bound, OutcomeKind::kSuccess, gpu_time, out);
   end_run(now, *instance, out);
   if (asked) idle(now, id, out);
 }
@@ -108,12 +108,12 @@ void Core::State::expire_deadlines(Instant now, Actions& out) {
     out.push_back(StopInstance{instance.id, starting ? StopReason::kStartFailed : StopReason::kTimeout});
     residency.stopping(now, instance.id);
     fail_start(now, instance, out);
-    end_bound(now, instance, Outcome::kStartFailed, Outcome::kTimeout, out);
+    end_bound(now, instance, OutcomeKind::kStartFailed, OutcomeKind::kTimeout, out);
     forget(instance.id);
   }
 }
 
-void Core::State::end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running,
+void Core::State::end_bound(Instant now, const Instance& instance, OutcomeKind if_starting, OutcomeKind if_running,
                             Actions& out) {
   if (!instance.bound) return;
   const InvocationId id = instance.bound;
@@ -153,7 +153,7 @@ void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
 void Core::State::limit_concurrency(Instant now, FlowId flow, Actions& out) {
   const auto& limit = functions.at(flow).spec.max_concurrency;
   policy->set_max_concurrency(flow, limit);
-  if (limit == 0u) complete_queued(now, flow, Outcome::kCancelled, out);
+  if (limit == 0u) complete_queued(now, flow, OutcomeKind::kCancelled, out);
 }
 
 void Core::State::evict(Instant now, InstanceId id, Actions& out) {

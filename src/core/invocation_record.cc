@@ -14,8 +14,9 @@ constexpr std::size_t kFields = 10;
 constexpr std::int64_t kMostUs = std::numeric_limits<std::int64_t>::max() / 1000;  // as nanoseconds still a Duration
 
 constexpr StartKind kStarts[] = {StartKind::kDeviceWarm, StartKind::kHostWarm, StartKind::kCold};
-constexpr Outcome kOutcomes[] = {Outcome::kSuccess,     Outcome::kFunctionError, Outcome::kTimeout, Outcome::kCrashed,
-                                 Outcome::kStartFailed, Outcome::kCancelled,     Outcome::kRemoved, Outcome::kShutdown};
+constexpr OutcomeKind kOutcomes[] = {OutcomeKind::kSuccess, OutcomeKind::kFunctionError, OutcomeKind::kTimeout,
+                                     OutcomeKind::kCrashed, OutcomeKind::kStartFailed,   OutcomeKind::kCancelled,
+                                     OutcomeKind::kRemoved, OutcomeKind::kShutdown};
 
 std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
@@ -86,7 +87,7 @@ Result<InvocationRecord> record_of(std::string_view line) {
   }
   record.set_function(function);
   const std::string_view outcome = fields.next(), start = fields.next();
-  for (const Outcome known : kOutcomes) {
+  for (const OutcomeKind known : kOutcomes) {
     if (outcome_name(known) == outcome) record.outcome = known;
   }
   if (!record.outcome && outcome != kRefused) return fail(Errc::kCorrupt, "outcome '{}' is not known", outcome);

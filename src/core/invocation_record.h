@@ -25,7 +25,7 @@ namespace fairlead {
 struct InvocationRecord {
   std::int64_t at_us = 0;
   std::array<char, kMaxFunctionNameLength + 1> name{};  // ends with a NUL
-  std::optional<Outcome> outcome;                       // empty: refused
+  std::optional<OutcomeKind> outcome;                   // empty: refused
   std::optional<StartKind> start;                       // empty: it never ran
   GpuId gpu;
   Duration queue{0}, starting{0}, run{0}, gpu_time{0}, instance_start{0};

@@ -13,7 +13,7 @@ TEST(InvocationRecord, ALineIsReadAsItWasWritten) {
   const auto record = record_of(kLine);
   ASSERT_TRUE(record) << record.error().message;
   EXPECT_EQ("fft", record->function());
-  EXPECT_EQ(Outcome::kSuccess, record->outcome);
+  EXPECT_EQ(OutcomeKind::kSuccess, record->outcome);
   EXPECT_EQ(StartKind::kCold, record->start);
   EXPECT_EQ(std::chrono::microseconds(22013), record->run);
   EXPECT_EQ(std::chrono::microseconds(259411), record->instance_start);

@@ -188,7 +188,7 @@ void Core::State::note_supply(FlowId flow) {
 void Core::State::fail_start(Instant now, const Instance& instance, Actions& out) {
   if (!instance.starts_ahead() || !functions.contains(instance.flow)) return;
   const auto head = policy->fail_head(now, instance.flow, now - instance.last_used);
-  if (head) complete(now, *head, Outcome::kStartFailed, Duration(0), out);
+  if (head) complete(now, *head, OutcomeKind::kStartFailed, Duration(0), out);
 }
 
 }  // namespace fairlead

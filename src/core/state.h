@@ -1,6 +1,7 @@
 // Inside of Core, shared by its .cc files; nobody else includes it. Which file has what:
 //   core.cc       arrivals, configuration, drain and shutdown, views
 //   gpus.cc       GPUs: how many tokens, whether they serve
+//   devices.cc    what their monitor and daemons say: health, dynamic D
 //   dispatch.cc   invocations: chosen, delivered, completed
 //   start_ahead.cc  which instance starts without a token, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
@@ -20,6 +21,8 @@
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
 #include "residency/residency.h"
+#include "sharing/dynamic_tokens.h"
+#include "sharing/gpu_health.h"
 
 namespace fairlead {
 
@@ -50,6 +53,10 @@ struct Core::State final : private Placeable,
         start;  // of the first flow that it asked about and that waits for more than itself, if any
     bool one_could_run = false;
   };
+  struct Device {
+    GpuHealth health;
+    std::optional<DynamicTokens> tokens;  // none: D is fixed
+  };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
     FlowId flow;
@@ -78,13 +85,13 @@ struct Core::State final : private Placeable,
   void evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
-  void complete(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
-  void append_completion(Instant now, InvocationId id, Outcome outcome, Duration service, Actions& out);
+  void complete(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out);
+  void append_completion(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out);
   // The same, for one that ran: its flow is charged. One that answered early is charged and forgotten, with a Charge.
-  void complete_run(Instant now, InvocationId id, Outcome outcome, std::optional<Duration> gpu_time, Actions& out);
+  void complete_run(Instant now, InvocationId id, OutcomeKind outcome, std::optional<Duration> gpu_time, Actions& out);
   Duration charge_run(Instant now, InvocationId id, std::optional<Duration> gpu_time);
   // Completes what is queued, of one flow or (FlowId()) of all, in order of id.
-  void complete_queued(Instant now, FlowId flow, Outcome outcome, Actions& out);
+  void complete_queued(Instant now, FlowId flow, OutcomeKind outcome, Actions& out);
 
   // ---- start_ahead.cc
   bool starts_ahead() const {
@@ -122,7 +129,7 @@ struct Core::State final : private Placeable,
   void expire_deadlines(Instant now, Actions& out);
   // Ends what is bound to an instance that goes: `if_starting` when the instance was not ready yet, `if_running` when it
   // ran. What waited for a warm instance to return is queued again: nothing is known against it.
-  void end_bound(Instant now, const Instance& instance, Outcome if_starting, Outcome if_running, Actions& out);
+  void end_bound(Instant now, const Instance& instance, OutcomeKind if_starting, OutcomeKind if_running, Actions& out);
   // An invocation that was not delivered yet goes back to the head of its queue, as if it had not been chosen.
   void requeue(Instant now, InvocationId id, Actions& out);
   void retire_instances(Instant now, FlowId flow, Actions& out);
@@ -142,7 +149,13 @@ struct Core::State final : private Placeable,
   bool worth_waiting(FlowId flow) const;
 
   // ---- gpus.cc
+  void drain(Instant now, GpuId gpu, Actions& out);
   void drain_instance(Instant now, Instance& instance, Actions& out);
+
+  // ---- devices.cc
+  void add_device(const GpuSpec& gpu);
+  void adjust_tokens(Instant now, const DeviceSample& sample, Actions& out);
+  void remedy(GpuId gpu, std::optional<GpuRemedy> remedy, Instant now, Actions& out);
 
   // ---- memory.cc
   void settle_memory(Instant now, Actions& out);
@@ -173,6 +186,7 @@ struct Core::State final : private Placeable,
   ResidencyDecisions decisions;  // scratch of settle_memory()
   IdMap<FlowId, Function> functions;
   InstancePool pool;
+  std::map<GpuId, Device> devices;  // those of the pool
   IdMap<InvocationId, Invocation> invocations;
 
   Deadlines deadlines;  // idle instances have none

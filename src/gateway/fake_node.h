@@ -54,7 +54,7 @@ class FakeGraphs : public GraphService {
 class FakeNode : public NodeService {
  public:
   // What the next invocations get; a pending one is kept until answer().
-  Result<InvokeReply> reply = InvokeReply{};
+  Result<Outcome> reply = Outcome{};
   bool hold = false;
   Result<std::string> event_id = std::string("event-1");
   TaskRun last_run;
@@ -75,7 +75,7 @@ class FakeNode : public NodeService {
   std::string last_letters_function;
   std::size_t last_limit = 0;
   int cancelled = 0;
-  std::vector<Callback<InvokeReply>> held;
+  std::vector<Callback<Outcome>> held;
   std::map<std::string, FunctionRecord> functions;
 
   void add(const std::string& name, FunctionConfig config = {}) {
@@ -85,7 +85,7 @@ class FakeNode : public NodeService {
     functions[name] = record;
   }
 
-  CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) override {
+  CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override {
     const bool known = functions.contains(request.invocation.function);
     invoked.push_back(std::move(request));
     if (!known)
@@ -100,7 +100,7 @@ class FakeNode : public NodeService {
     return {};
   }
   int jobs = 0;
-  CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) override {
+  CancelHandle run_task(TaskRun run, Callback<Outcome> done) override {
     last_run = std::move(run);
     if (!hold) return done(reply), CancelHandle();
     held.push_back(std::move(done));

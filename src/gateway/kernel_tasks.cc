@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gateway/lambda_error.h"
-#include "gateway/lambda_invoke.h"
+#include "gateway/lambda_outcome.h"
 #include "gateway/tenant_header.h"
 #include "model/function.h"
 #include "wire/kernel_task_codec.h"
@@ -36,9 +36,9 @@ void run_read(NodeService& node, TaskRun run, Result<KernelTaskRequest> request,
   run.request = *std::move(request);
   // Shared by the reply and this function: std::function wants copies.
   const auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
-  auto cancel = node.run_task(std::move(run), [answer](Result<InvokeReply> reply) {
-    if (!reply) return respond_error(std::move(*answer), reply.error());
-    answer->respond(response_of(*std::move(reply)));
+  auto cancel = node.run_task(std::move(run), [answer](Result<Outcome> outcome) {
+    if (!outcome) return respond_error(std::move(*answer), outcome.error());
+    answer->respond(lambda_response(*std::move(outcome)));
   });
   if (*answer && cancel) answer->on_disconnect(std::move(cancel));
 }

@@ -11,7 +11,7 @@ using KernelTaskRoutes = GatewayTest;
 constexpr const char* kBody = R"({"task": {"kernels": []}, "files": {"k.ptx": "YWJj"}, "call": {"inputs": {}}})";
 
 TEST_F(KernelTaskRoutes, ARequestIsReadAndItsReplyAnsweredAsInvokeAnswers) {
-  node_.reply = InvokeReply{.request_id = "r-1", .payload = R"({"outputs":{}})", .content_type = "application/json"};
+  node_.reply = Outcome{.request_id = "r-1", .payload = R"({"outputs":{}})", .content_type = "application/json"};
   const FakeExchange answer =
       call("POST", "/v1/ktasks", kBody, {{"X-Fairlead-Tenant", "acme"}, {"amz-sdk-invocation-id", "i-1"}});
   EXPECT_EQ(200U, answer.response->status);
@@ -36,7 +36,7 @@ TEST_F(KernelTaskRoutes, TheBinaryFormIsKnownByItsBeginning) {
 }
 
 TEST_F(KernelTaskRoutes, ATaskThatFailedSaysSoInTheHeader) {
-  node_.reply = InvokeReply{.payload = "{}", .function_error = "Unhandled"};
+  node_.reply = Outcome{.kind = OutcomeKind::kFunctionError, .payload = "{}"};
   EXPECT_EQ("Unhandled", call("POST", "/v1/ktasks", kBody).response_header("X-Amz-Function-Error"));
 }
 

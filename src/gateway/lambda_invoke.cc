@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "gateway/lambda_error.h"
+#include "gateway/lambda_outcome.h"
 #include "gateway/lambda_request.h"
 
 namespace fairlead {
@@ -12,7 +13,6 @@ namespace fairlead {
 namespace {
 
 constexpr std::size_t kMaxClientContextBytes = 3583;  // encoded, as Lambda has it
-constexpr const char* kLatest = "$LATEST";
 
 enum class InvocationType { kRequestResponse, kEvent, kDryRun };
 
@@ -82,9 +82,9 @@ void invoke_and_wait(NodeService& node, net::HttpExchange exchange, InvokeReques
   auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
   std::string function = request.invocation.function;
   auto cancel =
-      node.invoke(std::move(request), [&node, answer, function = std::move(function)](Result<InvokeReply> reply) {
-        if (reply) return answer->respond(response_of(std::move(*reply)));
-        respond_error(std::move(*answer), invoke_error(node, function, reply.error()));
+      node.invoke(std::move(request), [&node, answer, function = std::move(function)](Result<Outcome> outcome) {
+        if (outcome) return answer->respond(lambda_response(std::move(*outcome)));
+        respond_error(std::move(*answer), invoke_error(node, function, outcome.error()));
       });
   if (*answer && cancel) answer->on_disconnect(std::move(cancel));
 }
@@ -117,23 +117,6 @@ void invoke(NodeService& node, RouteCall call) {
 }
 
 }  // namespace
-
-net::HttpResponse response_of(InvokeReply reply) {
-  net::HttpResponse response;
-  auto& headers = response.headers;
-  headers.reserve(10);
-  headers.push_back({"Content-Type", reply.content_type.empty() ? "application/json" : std::move(reply.content_type)});
-  headers.push_back({"x-amzn-RequestId", std::move(reply.request_id)});
-  headers.push_back({"X-Amz-Executed-Version", kLatest});
-  if (!reply.function_error.empty()) headers.push_back({"X-Amz-Function-Error", std::move(reply.function_error)});
-  if (!reply.log_tail.empty()) headers.push_back({"X-Amz-Log-Result", base64_encode(reply.log_tail)});
-  headers.push_back({"X-Gpu-Queue-Ms", fmt::format("{:.3f}", to_ms(reply.queue_time))});
-  headers.push_back({"X-Gpu-Exec-Ms", fmt::format("{:.3f}", to_ms(reply.exec_time))});
-  headers.push_back({"X-Gpu-Start", std::string(start_kind_name(reply.start))});
-  headers.push_back({"X-Gpu-Device", fmt::format("{}", reply.gpu.value())});
-  response.body = std::move(reply.payload);
-  return response;
-}
 
 void add_invoke_routes(Router& router, NodeService& node) {
   router.add("POST", "/2015-03-31/functions/{}/invocations",

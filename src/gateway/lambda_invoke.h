@@ -7,9 +7,6 @@
 namespace fairlead {
 
 // POST /2015-03-31/functions/{name}/invocations: RequestResponse, Event and DryRun.
-// The answer to an invocation that ended, well or not.
-net::HttpResponse response_of(InvokeReply reply);
-
 void add_invoke_routes(Router& router, NodeService& node);
 
 }  // namespace fairlead

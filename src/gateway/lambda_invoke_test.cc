@@ -13,10 +13,10 @@ class LambdaInvoke : public GatewayTest {
 };
 
 TEST_F(LambdaInvoke, ReturnsTheFunctionsAnswer) {
-  InvokeReply reply{.request_id = "id-1", .payload = std::string("\0\xff{", 3), .content_type = "image/png"};
+  Outcome reply{.request_id = "id-1", .payload = std::string("\0\xff{", 3), .content_type = "image/png"};
   reply.start = StartKind::kCold;
   reply.queue_time = std::chrono::microseconds(1500);
-  reply.exec_time = std::chrono::milliseconds(20);
+  reply.gpu_time = std::chrono::milliseconds(20);
   reply.gpu = GpuId(2);
   node_.reply = reply;
   const auto exchange = call("POST", kInvoke, std::string("in\0put", 6));
@@ -38,7 +38,7 @@ TEST_F(LambdaInvoke, ReturnsTheFunctionsAnswer) {
 }
 
 TEST_F(LambdaInvoke, PassesWhatTheClientSent) {
-  InvokeReply reply;
+  Outcome reply;
   reply.log_tail = "line\n";
   node_.reply = reply;
   const auto exchange = call("POST", kInvoke, "{}",
@@ -56,8 +56,8 @@ TEST_F(LambdaInvoke, PassesWhatTheClientSent) {
 }
 
 TEST_F(LambdaInvoke, AFunctionErrorIsStatus200) {
-  InvokeReply reply;
-  reply.function_error = "Unhandled";
+  Outcome reply;
+  reply.kind = OutcomeKind::kFunctionError;
   reply.payload = "{\"errorMessage\":\"x\"}";
   node_.reply = reply;
   const auto exchange = call("POST", kInvoke);
@@ -152,7 +152,7 @@ TEST_F(LambdaInvoke, AClientThatLeavesCancelsItsInvocation) {
 TEST_F(LambdaInvoke, AnswersLater) {
   node_.hold = true;
   const auto exchange = begin("POST", kInvoke);
-  InvokeReply reply;
+  Outcome reply;
   reply.payload = "late";
   node_.held.at(0)(reply);
   EXPECT_EQ("late", exchange->response->body);

@@ -38,18 +38,6 @@ struct TaskRun {
   std::string trace_id;
 };
 
-struct InvokeReply {
-  std::string request_id;
-  std::string payload;
-  std::string content_type;
-  std::string function_error;  // "" | "Unhandled" | "Handled"
-  std::string log_tail;
-  StartKind start = StartKind::kDeviceWarm;
-  Duration queue_time{0};
-  Duration exec_time{0};
-  GpuId gpu;
-};
-
 struct FunctionStats {
   std::uint64_t invocations = 0, errors = 0, timeouts = 0, crashes = 0;
   std::uint64_t device_warm_starts = 0, host_warm_starts = 0, cold_starts = 0;  // one of them per invocation
@@ -167,13 +155,13 @@ class NodeService {
 
   // Invocation. The returned handle cancels what is still queued (the client went away).
   using CancelHandle = std::function<void()>;
-  virtual CancelHandle invoke(InvokeRequest request, Callback<InvokeReply> done) = 0;
+  virtual CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) = 0;
   // Runs `job` on another thread, tenants in turns, and what it returns on this one: reading what is large must not keep
   // others waiting. `bytes` are what the job holds. kResourceExhausted: too much is being read already.
   using Job = std::function<std::function<void()>()>;
   virtual Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) = 0;
   // The same of a task that was not deployed. kInvalidArgument: what deploying or calling it would refuse; nothing has run.
-  virtual CancelHandle run_task(TaskRun run, Callback<InvokeReply> done) = 0;
+  virtual CancelHandle run_task(TaskRun run, Callback<Outcome> done) = 0;
   virtual void invoke_event(InvokeRequest request, Callback<std::string> accepted) = 0;  // request id, once durable
   virtual Status check_invoke(const std::string& function) = 0;                          // DryRun
 

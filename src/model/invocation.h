@@ -1,12 +1,20 @@
-// One call of a function: what its caller gave, in one value from the edge that took it to the runner that delivers it. Who adds
-// a field adds it here and nowhere else: the node, its store of asynchronous calls and both kinds of runner pass the value on.
+// One call of a function: what its caller gave, and what became of it. Two values between the edge that took the call and the
+// runner that delivers it. Who adds a field adds it here and nowhere else: the node, its store of asynchronous calls and all
+// runners pass the values on.
 //
 //   edge ──Invocation──> node ──(asynchronous: on disk and back)──> runner ──> function
+//   edge <───Outcome──── node <────────────Answer or end──────────── runner <──┘
 //
-// A plain value. Owns its bytes; moved, not copied, on the way of a synchronous call.
+// No protocol's word is in them: each edge prints an Outcome in its own.
+//
+// Plain values. They own their bytes; moved, not copied, on the way of a synchronous call.
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/units.h"
 
 namespace fairlead {
 
@@ -16,6 +24,50 @@ struct Invocation {
   std::string payload;         // as the caller sent it
   std::string client_context;  // decoded; empty: none
   std::string trace_id;        // as the caller's edge has it; empty: none
+};
+
+// What an invocation found when it was dispatched.
+enum class StartKind {
+  kDeviceWarm,  // an instance, and its memory on the device
+  kHostWarm,    // an instance whose memory is, at least in part, on the host or on its way
+  kCold,        // no instance
+};
+std::string_view start_kind_name(StartKind start);  // "device-warm", "host-warm", "cold"
+
+enum class OutcomeKind {
+  kSuccess,
+  kFunctionError,  // the function answered with an error
+  kTimeout,        // killed at its deadline
+  kCrashed,        // its instance ended while it ran
+  kStartFailed,    // its instance never became ready: it exited first, or took too long
+  kCancelled,
+  kRemoved,   // its function was deleted
+  kShutdown,  // the node stopped before it ran
+};
+std::string_view outcome_name(OutcomeKind outcome);  // "success", "function_error", "timeout", ...
+
+// Why nothing came back from a function itself.
+struct Failure {
+  std::string type;  // what its runner calls it ("KernelTask.InvalidTask"); empty: the outcome's kind says all
+  std::string text;  // for people: "exit status 3"
+
+  bool operator==(const Failure&) const = default;
+};
+
+// Of an invocation that ran, or tried to: kSuccess to kStartFailed.
+struct Outcome {
+  std::string request_id;
+  OutcomeKind kind = OutcomeKind::kSuccess;
+  std::string payload;       // what the function said, a result or an error; empty beside a failure
+  std::string content_type;  // of the payload; empty: not stated
+  Failure failure;           // of one that the function said nothing of
+  std::string log_tail;      // where it was asked for
+  StartKind start = StartKind::kDeviceWarm;
+  Duration queue_time{0};  // from arrival to delivery
+  Duration gpu_time{0};    // charged
+  GpuId gpu;
+
+  bool failed() const { return kind != OutcomeKind::kSuccess; }
 };
 
 }  // namespace fairlead

@@ -5,6 +5,31 @@
 #include "base/check.h"
 
 namespace fairlead {
+namespace {
+
+void count_in(FunctionStats& stats, const Complete& complete) {
+  ++stats.invocations;
+  switch (complete.start) {
+    case StartKind::kDeviceWarm: ++stats.device_warm_starts; break;
+    case StartKind::kHostWarm: ++stats.host_warm_starts; break;
+    case StartKind::kCold: ++stats.cold_starts; break;
+  }
+  if (complete.outcome == OutcomeKind::kTimeout) ++stats.timeouts;
+  if (complete.outcome == OutcomeKind::kCrashed || complete.outcome == OutcomeKind::kStartFailed) ++stats.crashes;
+  if (complete.outcome != OutcomeKind::kSuccess) ++stats.errors;
+  stats.service += complete.service;
+  stats.queue_time += complete.queue_time;
+  const double seconds = to_seconds(complete.service);
+  std::size_t bucket = 0;
+  while (bucket < std::size(kDurationBucketsSeconds) && seconds > kDurationBucketsSeconds[bucket]) ++bucket;
+  ++stats.duration_histogram[bucket];
+}
+
+}  // namespace
+
+Functions::Functions() {
+  requested_stats_.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
+}
 
 FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants) {
   const auto gpu = gpu_settings(record.config);
@@ -86,22 +111,18 @@ Status Functions::begin_change(const std::string& name) {
   return fail(Errc::kConflict, "function {} is being changed by another request; try again", name);
 }
 
-void count(FunctionStats& stats, const Complete& complete) {
-  ++stats.invocations;
-  switch (complete.start) {
-    case StartKind::kDeviceWarm: ++stats.device_warm_starts; break;
-    case StartKind::kHostWarm: ++stats.host_warm_starts; break;
-    case StartKind::kCold: ++stats.cold_starts; break;
-  }
-  if (complete.outcome == Outcome::kTimeout) ++stats.timeouts;
-  if (complete.outcome == Outcome::kCrashed || complete.outcome == Outcome::kStartFailed) ++stats.crashes;
-  if (complete.outcome != Outcome::kSuccess) ++stats.errors;
-  stats.service += complete.service;
-  stats.queue_time += complete.queue_time;
-  const double seconds = to_seconds(complete.service);
-  std::size_t bucket = 0;
-  while (bucket < std::size(kDurationBucketsSeconds) && seconds > kDurationBucketsSeconds[bucket]) ++bucket;
-  ++stats.duration_histogram[bucket];
+void Functions::count(const Complete& complete) {
+  RegisteredFunction* const function = find(complete.flow);
+  if (function == nullptr) return;
+  count_in(function->stats, complete);
+  if (function->requested) count_in(requested_stats_, complete);
+}
+
+void Functions::add_service(FlowId flow, Duration service) {
+  RegisteredFunction* const function = find(flow);
+  if (function == nullptr) return;
+  function->stats.service += service;
+  if (function->requested) requested_stats_.service += service;
 }
 
 }  // namespace fairlead

@@ -33,6 +33,8 @@ FlowSpec flow_spec(FlowId flow, const FunctionRecord& record, Tenants& tenants);
 
 class Functions {
  public:
+  Functions();
+
   // REQUIRES: the name is free
   RegisteredFunction& add(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
   void remove(const std::string& name);
@@ -50,6 +52,11 @@ class Functions {
   RegisteredFunction* find_requested(const std::string& name);
   const std::map<std::string, RegisteredFunction>& requested() const { return requested_; }
 
+  // Counts a finished invocation; service that was charged after it. No effect when the function is not there any more.
+  void count(const Complete& complete);
+  void add_service(FlowId flow, Duration service);
+  const FunctionStats& requested_stats() const { return requested_stats_; }  // of all one-off requests, ever
+
   // A name that is being created or changed cannot be created or changed again: kConflict.
   Status begin_change(const std::string& name);
   void end_change(const std::string& name) { changing_.erase(name); }
@@ -62,11 +69,9 @@ class Functions {
   ByName by_name_;
   ByName requested_;
   std::unordered_map<FlowId, RegisteredFunction*> by_flow_;  // into the two above, whose nodes do not move
+  FunctionStats requested_stats_;
   std::set<std::string> changing_;
   std::uint64_t last_flow_ = 0;
 };
-
-// Counts a finished invocation.
-void count(FunctionStats& stats, const Complete& complete);
 
 }  // namespace fairlead

@@ -1,9 +1,7 @@
-// Carries out how kernels share the node's GPUs (src/sharing decides): one MPS control daemon per GPU, the variables and
-// mounts that make an instance its client, D as the load moves it, and a GPU that fails taken out of use until it has
-// recovered.
+// How kernels share the node's GPUs, carried out: one MPS control daemon per GPU, and the variables and mounts that make an instance
+// its client. What follows from a fault, and how many tokens a GPU has, the core decides (Core::device_sampled and its like).
 //
-//   observation ──> GpuHealth ────> drain, restart the daemon, restore
-//               └─> DynamicTokens > set_tokens
+//   MPS daemon ──seen──> core ──kRestartDaemon──> restart_daemon ──started──> core
 //
 // Threads: everything on the io_context's thread; what blocks (daemons) on a worker of its own.
 #pragma once
@@ -23,8 +21,6 @@
 #include "node/worker.h"
 #include "runtime/instance_host.h"
 #include "runtime/mps_daemon.h"
-#include "sharing/dynamic_tokens.h"
-#include "sharing/gpu_health.h"
 #include "sharing/sharing_mode.h"
 
 namespace fairlead {
@@ -40,17 +36,9 @@ struct SharingOptions {
 
 class GpuSharing {
  public:
-  // What it asks of the core.
-  struct Control {
-    std::function<void(GpuId)> drain;
-    std::function<void(GpuId)> restore;
-    std::function<void(GpuId, std::size_t tokens)> set_tokens;
-  };
-  // What people see.
-  struct View {
-    GpuState state = GpuState::kServing;
-    std::string reason;  // why it does not serve
-    unsigned daemon_restarts = 0;
+  struct Events {
+    std::function<void(GpuId, MpsDaemonState)> seen;
+    std::function<void(GpuId, bool ok)> started;
   };
 
   // Ends daemons that a crashed node left behind and, under MPS, starts one for each device: blocks for that long.
@@ -59,44 +47,37 @@ class GpuSharing {
                                                     const std::vector<GpuSample>& devices);
   ~GpuSharing();  // ends the daemons
 
-  void connect(Control control) { control_ = std::move(control); }
+  void connect(Events events) { events_ = std::move(events); }
 
   SharingMode mode() const { return options_.mode; }
-  std::size_t tokens(GpuId gpu) const;  // at the start
-  View view(GpuId gpu) const;
+  GpuSpec spec_of(const GpuSample& sample) const;  // for the core
 
   // Makes an instance part of the GPU's sharing.
   void give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const;
+  // An instance's process may exist from the first to the second. gone(): of the GPU whose last one it was.
   void instance_started(InstanceId instance, GpuId gpu);
-  void instance_gone(InstanceId instance);  // its process has ended
+  std::optional<GpuId> instance_gone(InstanceId instance);
+  std::size_t instances(GpuId gpu) const { return devices_.at(gpu).instances; }
 
-  // Once each monitor period. `gpus`: the core's view of them.
-  void observe(Instant now, const GpuObservation& observation, const std::vector<GpuView>& gpus, bool waiting);
+  // Asks the daemons of these how they are, every kDaemonPeriod at most.
+  void ask_daemons(Instant now, const std::vector<GpuId>& gpus);
+  void restart_daemon(GpuId gpu);
 
  private:
   struct Device {
     std::string uuid;
-    std::string gpu_uuid;
     std::unique_ptr<MpsDaemon> daemon;  // null without MPS. Used on the worker only, once the node serves
     std::string pipe_directory;
-    GpuHealth health;
-    std::optional<DynamicTokens> tokens;
     std::size_t instances = 0;  // processes
   };
 
   GpuSharing(boost::asio::io_context& io, SharingOptions options) : options_(std::move(options)), worker_(io) {}
 
   Status add(const GpuSample& sample, const std::string& mps_control);
-  std::size_t first_tokens(const GpuSample& sample) const;
-  void apply(GpuId gpu, std::optional<GpuRemedy> remedy);
-  void adjust_tokens(Instant now, const GpuSample& sample, const GpuView& view, bool waiting);
-  void ask_daemons(Instant now);
-  void restart_daemon(GpuId gpu);
 
   const SharingOptions options_;
-  Control control_;
+  Events events_;
   std::map<GpuId, Device> devices_;
-  std::map<GpuId, std::size_t> first_tokens_;
   std::unordered_map<InstanceId, GpuId> gpu_of_;
   Instant asked_;  // the daemons
   bool asking_ = false;

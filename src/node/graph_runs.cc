@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/json_bounds.h"
 #include "model/function.h"
 #include "model/tenant.h"
 
@@ -20,21 +18,6 @@ std::string short_id(const std::string& uuid) {
   std::string id;
   std::copy_if(uuid.begin(), uuid.end(), std::back_inserter(id), [](char c) { return c != '-'; });
   return id.substr(0, kRunIdDigits);
-}
-
-// What a function that failed said of it.
-std::string failure_text(const std::string& payload) {
-  nlohmann::json said;
-  if (check_json_bounds(payload, "the answer")) {
-    said = nlohmann::json::parse(payload, nullptr, /*allow_exceptions=*/false);
-  }
-  const bool has_message = said.is_object() && said.contains("errorMessage") && said["errorMessage"].is_string();
-  std::string text = has_message ? said["errorMessage"].get<std::string>() : payload;
-  if (has_message && said.contains("errorType") && said["errorType"].is_string()) {
-    text = said["errorType"].get<std::string>() + ": " + text;
-  }
-  if (text.size() > kMaxErrorBytes) text = text.substr(0, kMaxErrorBytes) + "...";
-  return text;
 }
 
 void count(GraphRunStatus& status, GraphNodeState state) {
@@ -98,8 +81,13 @@ struct GraphRuns::Run {
   bool over = false;
 };
 
-GraphRuns::GraphRuns(boost::asio::io_context& io, NodeService& node, ObjectStore& objects, IsKernelTask is_kernel_task)
-    : io_(io), node_(node), objects_(objects), is_kernel_task_(std::move(is_kernel_task)) {}
+GraphRuns::GraphRuns(boost::asio::io_context& io, NodeService& node, ObjectStore& objects, IsKernelTask is_kernel_task,
+                     FailureText failure_text)
+    : io_(io),
+      node_(node),
+      objects_(objects),
+      is_kernel_task_(std::move(is_kernel_task)),
+      failure_text_(std::move(failure_text)) {}
 
 GraphRuns::~GraphRuns() = default;
 
@@ -248,21 +236,21 @@ void GraphRuns::on_input(Serial serial, const std::string& key, const Status& st
   });
 }
 
-void GraphRuns::on_answer(Serial serial, NodeIndex node, GraphRun::Try tried, Result<InvokeReply> reply) {
+void GraphRuns::on_answer(Serial serial, NodeIndex node, GraphRun::Try tried, Result<Outcome> outcome) {
   Run* run = find(serial);
   if (run == nullptr || run->nodes[node].dropped) return;
   std::string why;
   bool throttled = false;
-  if (!reply) {
-    throttled = reply.error().code == Errc::kResourceExhausted;
-    why = reply.error().message;
-  } else if (!reply->function_error.empty()) {
-    why = failure_text(reply->payload);
+  if (!outcome) {
+    throttled = outcome.error().code == Errc::kResourceExhausted;
+    why = outcome.error().message;
+  } else if (outcome->failed()) {
+    why = failure_text_(*outcome);
     if (why.empty()) why = "the function failed and did not say why";
   } else if (Status written = check_written(*run, node); !written) {
     why = written.error().message;
   } else {
-    keep_result(*run, node, std::move(reply->payload));
+    keep_result(*run, node, std::move(outcome->payload));
   }
   tell(*run, [&](GraphRun& machine, Instant now, GraphRun::Actions& out) {
     if (why.empty()) return machine.succeeded(now, node, tried, out);
@@ -316,8 +304,8 @@ void GraphRuns::act(Run& run, const GraphRun::StartNode& action) {
   request.invocation.function = node.function;
   request.invocation.payload = node.payload;
   run.nodes[action.node].cancel =
-      node_.invoke(std::move(request), [this, serial = run.serial, action](Result<InvokeReply> reply) {
-        on_answer(serial, action.node, action.tried, std::move(reply));
+      node_.invoke(std::move(request), [this, serial = run.serial, action](Result<Outcome> outcome) {
+        on_answer(serial, action.node, action.tried, std::move(outcome));
       });
 }
 

@@ -36,8 +36,12 @@ class GraphRuns final : public GraphService {
   // Whether a function that exists is a kernel task.
   using IsKernelTask = std::function<bool(const std::string& function)>;
 
+  // Why an invocation failed, for people; empty: nobody said.
+  using FailureText = std::function<std::string(const Outcome&)>;
+
   // All must outlive it, though `node` need not be complete yet.
-  GraphRuns(boost::asio::io_context& io, NodeService& node, ObjectStore& objects, IsKernelTask is_kernel_task);
+  GraphRuns(boost::asio::io_context& io, NodeService& node, ObjectStore& objects, IsKernelTask is_kernel_task,
+            FailureText failure_text);
   ~GraphRuns() override;
 
   Result<GraphCheck> check(const std::string& tenant, Graph graph) override;
@@ -74,7 +78,7 @@ class GraphRuns final : public GraphService {
   Run* find(const RunName& name);
   void watch_inputs(Run& run);
   void on_input(Serial serial, const std::string& key, const Status& status);
-  void on_answer(Serial serial, NodeIndex node, GraphRun::Try tried, Result<InvokeReply> reply);
+  void on_answer(Serial serial, NodeIndex node, GraphRun::Try tried, Result<Outcome> outcome);
   Status check_written(const Run& run, NodeIndex node) const;
   void keep_result(Run& run, NodeIndex node, std::string payload);
 
@@ -99,6 +103,7 @@ class GraphRuns final : public GraphService {
   NodeService& node_;
   ObjectStore& objects_;
   const IsKernelTask is_kernel_task_;
+  const FailureText failure_text_;
   RequestIds ids_;
   Serial last_serial_ = 0;
   std::uint64_t last_ticket_ = 0;

@@ -52,7 +52,7 @@ struct GraphRunsTest : testing::Test {
     if (node.io.stopped()) node.io.restart();
     node.io.run_one_for(std::chrono::minutes(2));
   }
-  void answer(std::size_t call, Result<InvokeReply> reply = InvokeReply{.request_id = {}, .payload = "{}"}) {
+  void answer(std::size_t call, Result<Outcome> reply = Outcome{.request_id = {}, .payload = "{}"}) {
     const auto done = std::move(node.held.at(call));
     done(std::move(reply));
   }
@@ -62,7 +62,8 @@ struct GraphRunsTest : testing::Test {
   }
 
   FakeNode node;
-  GraphRuns runs{node.io, node, *node.object_store, [](const std::string& function) { return function == "task"; }};
+  GraphRuns runs{node.io, node, *node.object_store, [](const std::string& function) { return function == "task"; },
+                 [](const Outcome& outcome) { return outcome.payload; }};
 };
 
 TEST_F(GraphRunsTest, ANodeIsInvokedWhenItsInputIsThereAndItsOutputIsExpectedBefore) {
@@ -96,8 +97,8 @@ TEST_F(GraphRunsTest, AKernelTasksCallSaysWhatIsReadAndWritten) {
 TEST_F(GraphRunsTest, WhatAFailedNodeHasWrittenIsRemovedAndReadersHearTheCause) {
   ASSERT_EQ(submit({step("a", {}, {"out", "other"}), step("b", {"out"}, {"late"})}), "r");
   put("out");
-  InvokeReply reply{.request_id = {}, .payload = R"({"errorType": "E", "errorMessage": "boom"})"};
-  reply.function_error = "Unhandled";
+  Outcome reply{.request_id = {}, .payload = "E: boom"};
+  reply.kind = OutcomeKind::kFunctionError;
   answer(0, reply);
   EXPECT_EQ(status().state, GraphRunState::kFailed);
   EXPECT_THAT(read_failure("out"), HasSubstr("node a failed: E: boom"));
@@ -117,8 +118,8 @@ TEST_F(GraphRunsTest, AnotherAttemptFindsWhatTheFirstFound) {
   again.retries = 1;
   ASSERT_EQ(submit({again}), "r");
   put("out");
-  InvokeReply failed{.request_id = {}, .payload = "boom"};
-  failed.function_error = "Unhandled";
+  Outcome failed{.request_id = {}, .payload = "boom"};
+  failed.kind = OutcomeKind::kFunctionError;
   answer(0, failed);
   while (node.held.size() < 2) run_io();  // after its pause
   EXPECT_EQ(node.object_store->info({"default", "out"})->state, ObjectState::kPending);
@@ -163,8 +164,8 @@ TEST_F(GraphRunsTest, AnotherGraphTakesAnObjectForThereWhenItsWriterIsDone) {
   reading("late", "good");
   node.io.poll();
   EXPECT_EQ(node.held.size(), 2U);  // a, b
-  InvokeReply failed{.request_id = {}, .payload = "boom"};
-  failed.function_error = "Unhandled";
+  Outcome failed{.request_id = {}, .payload = "boom"};
+  failed.kind = OutcomeKind::kFunctionError;
   answer(1, failed);
   EXPECT_THAT(runs.cancel("default", "early")->nodes[0].error,
               HasSubstr("its input 'bad' failed: node b failed: boom"));

@@ -12,7 +12,7 @@ void add_to_history(benchmark::State& state) {
   boost::asio::io_context io;
   auto history = History::open(io, folder / "history", 64 << 20);
   InvocationRecord record{
-      .at_us = 1'763'800'000'000'000, .outcome = Outcome::kSuccess, .start = StartKind::kDeviceWarm};
+      .at_us = 1'763'800'000'000'000, .outcome = OutcomeKind::kSuccess, .start = StartKind::kDeviceWarm};
   const auto work = boost::asio::make_work_guard(io);
   std::size_t added = 0;
   for (auto _ : state) {

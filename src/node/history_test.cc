@@ -8,7 +8,7 @@ namespace fairlead {
 namespace {
 
 InvocationRecord record_at(std::int64_t at_us) {
-  InvocationRecord record{.at_us = at_us, .outcome = Outcome::kSuccess, .start = StartKind::kDeviceWarm};
+  InvocationRecord record{.at_us = at_us, .outcome = OutcomeKind::kSuccess, .start = StartKind::kDeviceWarm};
   record.set_function("fft");
   record.run = std::chrono::milliseconds(20);
   return record;

@@ -1,15 +1,14 @@
 #include "node/node.h"
 
-#include <unistd.h>
-
-#include <iterator>
+#include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "model/tenant.h"
-#include "runtime/sandbox_process.h"
+#include "node/log_tail.h"
+#include "node/node_status.h"
 
 namespace fairlead {
 
@@ -19,37 +18,7 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
   if (!policy) return fail(policy.error());
   Tenants(options.tenants).tell(**policy);
   std::unique_ptr<Node> node(new Node(io, std::move(options), *std::move(policy)));
-
-  // The spawner is forked before the store's thread starts.
-  auto host = InstanceHost::create(io, node->options_.host, node->instance_events());
-  if (!host) return fail(host.error());
-  node->host_ = *std::move(host);
-  node->make_shims();
-  node->make_charges();
-  auto store = Store::open(io, node->options_.state_dir);
-  if (!store) return fail(store.error());
-  node->store_ = *std::move(store);
-  auto objects = ObjectStore::open(io, node->options_.objects);
-  if (!objects) return fail(objects.error());
-  node->objects_ = *std::move(objects);
-  node->object_sockets_ = std::make_unique<ObjectSockets>(io, *node->objects_, node->options_.state_dir + "/run");
-  node->graphs_ =
-      std::make_unique<GraphRuns>(io, *node, *node->objects_, [functions = &node->functions_](const std::string& name) {
-        const RegisteredFunction* function = functions->find(name);
-        return function != nullptr && function->kernel_task != nullptr;
-      });
-  node->make_device_servers();
-  node->worker_ = std::make_unique<Worker>(io);
-  node->tenant_worker_ = std::make_unique<TenantWorker>(io);
-  if (const std::uint64_t bytes = node->options_.history_bytes; bytes > 0) {
-    auto history = History::open(io, node->options_.state_dir + "/history", bytes);
-    if (!history) return fail(history.error());
-    node->history_ = *std::move(history);
-  }
-  node->images_ = std::make_unique<ImageStore>(
-      ImageStoreOptions{.state_dir = node->options_.state_dir, .root = geteuid() == 0, .functions_id = kSandboxUid});
-  node->image_worker_ = std::make_unique<Worker>(io);
-
+  if (Status opened = node->open(); !opened) return fail(opened.error());
   if (Status recovered = node->recover(); !recovered) return fail(recovered.error());
   return node;
 }
@@ -58,249 +27,371 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Que
     : io_(io),
       options_(std::move(options)),
       started_(monotonic_now()),
-      epoch_(std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
       tenants_(options_.tenants),
-      events_(options_.events),
-      core_(options_.core, std::move(policy)),
-      timer_(io),
-      event_timer_(io),
-      memory_timer_(io) {
-  request_stats_.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
+      driver_(io, options_.core, std::move(policy)),
+      memory_(io,
+              {.move_deadline = options_.core.move_deadline,
+               .period = GpuMonitor::kPeriod,
+               .runs_anything = [this] { return busy(); }},
+              driver_, instances_, functions_),
+      notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
+      charges_(
+          io, driver_, instances_, functions_, memory_,
+          [this](GpuId gpu) {
+            const GpuSample* const known = sample(gpu);
+            return known == nullptr || (!known->is_slice() && known->names_processes);
+          },
+          [this](const InvocationRecord& record) { notes_.add(record); }),
+      invocations_(driver_, functions_, request_ids_, charges_, notes_) {
+  driver_.connect([this](const Action& action) { std::visit([this](const auto& a) { act(a); }, action); },
+                  [this] { note_drained(); });
 }
 
-Node::~Node() {
-  if (images_) images_->stop();  // else the worker's end would wait for a registry
-}
-
-namespace {
-
-// Of a function that was registered before: what was valid then is now.
-std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
-  if (!is_kernel_task(record.code_path)) return nullptr;
-  auto task = read_kernel_task(record.code_path);
-  if (task) return std::make_shared<const BundledTask>(*std::move(task));
-  spdlog::error("kernel task {} cannot be read any more: {}", record.name, task.error().message);
-  return nullptr;
-}
-
-}  // namespace
-
-Status Node::recover() {
-  auto records = store_->load_functions();
-  if (!records) return fail(records.error());
-  for (FunctionRecord& record : *records) {
-    const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
-    core_.add_function(flow_spec(function.flow, function.record, tenants_));
-    if (function.kernel_task) core_.prepare(function.flow);
+Status Node::open() {
+  // The spawner is forked before the store's thread starts.
+  auto programs =
+      ProgramRunner::create(io_, {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims},
+                            instance_events(), memory_.events());
+  if (!programs) return fail(programs.error());
+  programs_ = *std::move(programs);
+  auto store = Store::open(io_, options_.state_dir);
+  if (!store) return fail(store.error());
+  store_ = *std::move(store);
+  events_ = std::make_unique<AsyncInvocations>(io_, options_.events, *store_, functions_, request_ids_, invocations_,
+                                               options_.failure_words, [this] { note_drained(); });
+  auto objects = ObjectStore::open(io_, options_.objects);
+  if (!objects) return fail(objects.error());
+  objects_ = *std::move(objects);
+  object_sockets_ = std::make_unique<ObjectSockets>(io_, *objects_, options_.state_dir + "/run");
+  programs_->set_objects(*object_sockets_);
+  const auto is_kernel_task = [this](const std::string& name) {
+    const RegisteredFunction* function = functions_.find(name);
+    return function != nullptr && function->kernel_task != nullptr;
+  };
+  graphs_ = std::make_unique<GraphRuns>(io_, *this, *objects_, is_kernel_task, options_.failure_words.text);
+  if (const std::uint64_t bytes = options_.history_bytes; bytes > 0) {
+    auto history = History::open(io_, options_.state_dir + "/history", bytes);
+    if (!history) return fail(history.error());
+    notes_.set_history(*std::move(history));
   }
-  remove_unused_bundles(options_.state_dir, functions_.code_paths());
-  remove_unused_images(options_.state_dir, functions_.code_paths());
-
-  auto events = store_->load_events();
-  if (!events) return fail(events.error());
-  for (QueuedEvent& event : *events) events_.restore(std::move(event));
-  if (!records->empty() || !events->empty()) {
-    spdlog::info("found {} functions and {} waiting asynchronous invocations", records->size(), events->size());
-  }
+  worker_ = std::make_unique<Worker>(io_);
+  kernel_tasks_ = std::make_unique<KernelTaskRunner>(
+      io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
+      instance_events());
+  tenant_worker_ = std::make_unique<TenantWorker>(io_);
+  task_requests_ = std::make_unique<TaskRequests>(*tenant_worker_, kernel_tasks_->objects(), functions_, tenants_,
+                                                  driver_, invocations_);
+  control_ = std::make_unique<FunctionControl>(io_, options_.state_dir, *worker_, *store_, functions_, tenants_,
+                                               request_ids_, driver_, [this](const RegisteredFunction& function) {
+                                                 events_->function_removed(function.record.name);
+                                                 charges_.forget(function.flow);
+                                               });
   return {};
 }
+
+Status Node::recover() {
+  if (Status functions = control_->recover(); !functions) return functions;
+  auto events = store_->load_events();
+  if (!events) return fail(events.error());
+  if (!functions_.all().empty() || !events->empty()) {
+    spdlog::info("found {} functions and {} waiting asynchronous invocations", functions_.all().size(), events->size());
+  }
+  events_->restore(*std::move(events));
+  return {};
+}
+
+// ---- GPUs
 
 void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuSharing> sharing) {
   gpus_ = std::move(monitor);
   sharing_ = std::move(sharing);
-  sharing_->connect(gpu_control());
+  sharing_->connect(daemon_events());
+  const GiveShare give_share = [this](InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) {
+    sharing_->give_share(spec, gpu, settings);
+  };
+  programs_->set_share(give_share);
+  kernel_tasks_->set_share(give_share);
   for (const GpuSample& gpu : gpus_->samples()) {
-    core_.add_gpu({.gpu = gpu.gpu, .memory = gpu.memory_total, .tokens = sharing_->tokens(gpu.gpu)});
+    driver_.core().add_gpu(sharing_->spec_of(gpu));
   }
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
-  submit_events();
+  events_->submit();
+}
+
+const GpuSample* Node::sample(GpuId gpu) const {
+  return gpus_ ? &gpus_->samples().at(gpu.value() - 1) : nullptr;
 }
 
 void Node::observe(const GpuObservation& observation) {
-  sharing_->observe(monotonic_now(), observation, core_.gpus(), core_.policy().queued() > 0);
-  compare_with_devices(observation.processes);
-  Actions actions;
-  for (const GpuSample& gpu : observation.samples) {
-    if (gpu.failure.empty()) core_.device_memory_used(monotonic_now(), gpu.gpu, gpu.memory_used, actions);
+  charges_.compare_with_devices(observation.processes);
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    for (const Nvml::Xid& xid : observation.xids) {
+      spdlog::warn("Xid {} of {}", xid.number, xid.gpu_uuid);
+      for (const GpuSample& gpu : observation.samples) {
+        if (gpu.gpu_uuid == xid.gpu_uuid) core.device_fault(now, gpu.gpu, xid.number, out);
+      }
+    }
+    for (const GpuSample& gpu : observation.samples) {
+      core.device_sampled(
+          now, {.gpu = gpu.gpu, .failure = gpu.failure, .utilisation = gpu.utilisation, .memory_used = gpu.memory_used},
+          out);
+    }
+  });
+  std::vector<GpuId> serving;
+  for (const GpuView& gpu : driver_.core().gpus()) {
+    if (gpu.state == GpuState::kServing) serving.push_back(gpu.gpu);
   }
-  carry_out(std::move(actions));
+  sharing_->ask_daemons(monotonic_now(), serving);
 }
 
-GpuSharing::Control Node::gpu_control() {
-  const auto tell = [this](auto call) {
-    Actions actions;
-    call(actions);
-    carry_out(std::move(actions));
-  };
+GpuSharing::Events Node::daemon_events() {
   return {
-      .drain = [this, tell](GpuId gpu) { tell([&](Actions& out) { core_.drain_gpu(monotonic_now(), gpu, out); }); },
-      .restore = [this, tell](GpuId gpu) { tell([&](Actions& out) { core_.restore_gpu(monotonic_now(), gpu, out); }); },
-      .set_tokens =
-          [this, tell](GpuId gpu, std::size_t tokens) {
-            tell([&](Actions& out) { core_.set_tokens(monotonic_now(), gpu, tokens, out); });
+      .seen =
+          [this](GpuId gpu, MpsDaemonState state) {
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.daemon_seen(now, gpu, state, out); });
+          },
+      .started =
+          [this](GpuId gpu, bool ok) {
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.daemon_started(now, gpu, ok, out); });
           },
   };
 }
+
+void Node::act(const DeviceChange& change) {
+  const std::vector<GpuView> views = driver_.core().gpus();
+  const auto is_it = [&](const GpuView& view) { return view.gpu == change.gpu; };
+  const GpuView& view = *std::find_if(views.begin(), views.end(), is_it);
+  const std::uint64_t gpu = change.gpu.value();
+  switch (change.kind) {
+    case DeviceChange::Kind::kDrained: {
+      const std::size_t left = sharing_->instances(change.gpu);
+      spdlog::warn("GPU {} gets no more work: {}; {} instances to go", gpu, view.reason, left);
+      if (left > 0) return;
+      return driver_.tell([&](Core& core, Instant now, Actions& out) { core.device_emptied(now, change.gpu, out); });
+    }
+    case DeviceChange::Kind::kRestartDaemon: return sharing_->restart_daemon(change.gpu);
+    case DeviceChange::Kind::kServes: return spdlog::info("GPU {} serves again", gpu);
+    case DeviceChange::Kind::kTokens: return spdlog::info("GPU {}: D is {} now", gpu, view.tokens);
+  }
+}
+
+// ---- events of the runners
 
 InstanceEvents Node::instance_events() {
   return {
       .next = [this](InstanceId instance) { on_next(instance); },
       .answered = [this](InstanceId instance, Answer answer) { on_answered(instance, std::move(answer)); },
       .gone = [this](InstanceId instance, const ExitInfo& exit) { on_gone(instance, exit); },
-      .residence = [this](InstanceId instance, const SessionResidence& is) { core_.set_residence(instance, is); },
+      .residence = [this](InstanceId instance,
+                          const SessionResidence& is) { driver_.core().set_residence(instance, is); },
       .session_memory = [this](InstanceId instance,
-                               const SessionMemory& has) { core_.set_session_memory(instance, has); },
+                               const SessionMemory& has) { driver_.core().set_session_memory(instance, has); },
   };
 }
 
 void Node::on_next(InstanceId instance) {
-  const auto it = instances_.find(instance);
-  if (it == instances_.end()) return;  // being killed
-  Actions actions;
-  if (std::exchange(it->second.ready, true)) {
-    core_.instance_idle(monotonic_now(), instance, actions);
-  } else {
-    core_.instance_ready(monotonic_now(), instance, actions);
-  }
-  carry_out(std::move(actions));
+  LiveInstance* const live = instances_.find(instance);
+  if (live == nullptr) return;  // being killed
+  const bool was_ready = std::exchange(live->ready, true);
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    was_ready ? core.instance_idle(now, instance, out) : core.instance_ready(now, instance, out);
+  });
 }
 
 void Node::on_answered(InstanceId instance, Answer answer) {
   const InvocationId invocation = answer.invocation;
-  const auto it = live_.find(invocation);
-  if (it == live_.end()) return;  // timed out a moment ago
   const bool is_error = answer.is_error;
-  if (wants_log_tail(it->second)) it->second.log_tail = host_->stats(instance).log_tail;
-  it->second.answer = std::move(answer);
-  Actions actions;
-  // First, so that what follows from the answer knows what the instance holds.
-  const std::optional<ShimUse> use = report_memory(instance, actions);
-  const std::optional<Duration> used = used_since_delivery(instance, use);
-  if (goes_on(instance, use)) {
-    after_answers_->add(instance, invocation);
-    core_.answered_early(monotonic_now(), invocation, is_error, used.value_or(Duration(0)), actions);
-  } else {
-    core_.answered(monotonic_now(), invocation, is_error, used, actions);
+  if (!invocations_.answered(std::move(answer))) return;
+  LiveInstance* const live = instances_.find(instance);
+  if (live != nullptr && invocations_.wants_log_tail(invocation)) {
+    invocations_.set_log_tail(invocation, live->runner->log_tail(instance));
   }
-  carry_out(std::move(actions));
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    // First, so that what follows from the answer knows what the instance holds.
+    const std::optional<DeviceUse> use = memory_.report(instance, out);
+    const std::optional<Duration> used = charges_.used(instance, use);
+    if (charges_.goes_on(instance, use)) {
+      charges_.watch(instance, invocation);
+      core.answered_early(now, invocation, is_error, used.value_or(Duration(0)), out);
+    } else {
+      core.answered(now, invocation, is_error, used, out);
+    }
+  });
 }
 
 void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
-  instances_.erase(instance);
-  after_answers_->forget(instance);
-  books_.gone(instance);
-  if (shims_) shims_->remove(instance);
-  Actions actions;
-  core_.instance_gone(monotonic_now(), instance, actions);
-  for (const Action& action : actions) {
-    const auto* complete = std::get_if<Complete>(&action);
-    if (complete == nullptr) continue;
-    const auto it = live_.find(complete->invocation);
-    if (it == live_.end()) continue;
-    it->second.failure = exit.reason;
-    if (!exit.init_error_payload.empty()) it->second.answer = Answer{.payload = exit.init_error_payload};
-  }
-  carry_out(std::move(actions));
-  sharing_->instance_gone(instance);
+  instances_.remove(instance);
+  charges_.gone(instance);
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    const std::size_t before = out.size();
+    core.instance_gone(now, instance, out);
+    for (std::size_t i = before; i < out.size(); ++i) {
+      const auto* const complete = std::get_if<Complete>(&out[i]);
+      if (complete != nullptr) invocations_.instance_gone(complete->invocation, exit);
+    }
+  });
+  const std::optional<GpuId> emptied = sharing_->instance_gone(instance);
+  if (!emptied) return;
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.device_emptied(now, *emptied, out); });
 }
 
-// An action may cause events whose actions follow from a later state of the core, so they wait until all earlier ones
-// are carried out.
-void Node::carry_out(Actions actions) {
-  pending_.insert(pending_.end(), actions.begin(), actions.end());
-  if (carrying_out_) return;
-  carrying_out_ = true;
-  while (!pending_.empty()) {
-    const Action action = pending_.front();
-    pending_.pop_front();
-    std::visit([this](const auto& a) { act(a); }, action);
-  }
-  carrying_out_ = false;
-  arm_timer();
-  note_drained();
-}
+// ---- actions of the core
 
+// The one place that looks at the kind of a function.
 void Node::act(const StartInstance& action) {
-  const RegisteredFunction* function = functions_.find(action.flow);
+  const RegisteredFunction* const function = functions_.find(action.flow);
   FL_CHECK(function != nullptr, "flow {} has no function", action.flow.value());
-  instances_[action.instance] = {action.flow, action.gpu};
+  Runner& runner = function->kernel_task ? static_cast<Runner&>(*kernel_tasks_) : *programs_;
+  instances_.add(action.instance, {.flow = action.flow, .gpu = action.gpu, .runner = &runner});
   sharing_->instance_started(action.instance, action.gpu);
-  watch_memory();
-  if (function->kernel_task) return start_kernel_task(action, *function);
-  InstanceSpec spec = instance_spec(action, *function);
-  spec.shim = shim_access(action, *function);
-  const std::string tenant = tenant_of(function->record.config.tags);
-  if (Status offered = object_sockets_->offer(tenant, spec); !offered) {
-    spdlog::error("function {} runs without objects: {}", spec.function, offered.error().message);
-  }
-  host_->start(std::move(spec));
+  memory_.watch();
+  const GpuSample* const known = sample(action.gpu);
+  runner.start({.instance = action.instance,
+                .gpu = action.gpu,
+                .device_memory = known != nullptr ? known->memory_total : Bytes(0),
+                .function = *function});
 }
 
 void Node::act(const StopInstance& action) {
   const auto level = action.reason == StopReason::kNoRoom ? spdlog::level::info : spdlog::level::debug;
   spdlog::log(level, "instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));
-  instances_.erase(action.instance);
-  after_answers_->forget(action.instance);
-  if (device_servers_->has(action.instance)) {
-    device_servers_->kill(action.instance);
-  } else {
-    host_->kill(action.instance);
-  }
+  charges_.stopped(action.instance);
+  LiveInstance* const live = instances_.find(action.instance);
+  if (live == nullptr) return;  // it has gone by itself
+  Runner& runner = *live->runner;
+  instances_.remove(action.instance);
+  runner.kill(action.instance);
 }
 
 void Node::act(const Deliver& action) {
-  const auto it = live_.find(action.invocation);
-  FL_CHECK(it != live_.end(), "invocation {} is not live", action.invocation.value());
-  Live& live = it->second;
-  live.instance = action.instance;
-  live.gpu = action.gpu;
-  live.delivered = monotonic_now();
-  const Duration left = action.deadline - live.delivered;
-  live.timeout = left;
-  begin_charge(action.instance);
-  watch_memory();
-  DeliverRequest request{.id = action.invocation};
-  std::string payload = live.event ? live.invocation.payload  // an event may have to be sent again
-                                   : std::exchange(live.invocation.payload, {});
-  request.invocation = live.invocation;
-  request.invocation.payload = std::move(payload);
-  request.deadline_epoch_ms = wall_clock_ms() + std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
-  if (device_servers_->has(action.instance)) {
-    device_servers_->deliver(action.instance, std::move(request));
-  } else {
-    host_->deliver(action.instance, std::move(request));
+  DeliverRequest request = invocations_.deliver(action);
+  charges_.begin(action.instance);
+  memory_.watch();
+  if (LiveInstance* const live = instances_.find(action.instance)) {
+    live->runner->deliver(action.instance, std::move(request));
   }
 }
 
-void Node::arm_timer() {
-  const auto next = core_.next_wakeup();
-  if (!next || *next >= armed_at_) return;
-  armed_at_ = *next;
-  timer_.expires_at(std::chrono::steady_clock::time_point(next->time_since_epoch()));
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (error) return;  // re-armed for an earlier time
-    armed_at_ = Instant::max();
-    Actions actions;
-    core_.wake(monotonic_now(), actions);
-    carry_out(std::move(actions));
-  });
-}
+// ---- the graceful end
 
 void Node::drain(std::function<void()> drained) {
   graphs_->drain();
-  draining_ = true;
+  events_->drain();
+  is_draining_ = true;
   drained_ = std::move(drained);
-  Actions actions;
-  core_.drain(monotonic_now(), actions);
-  for (const auto& [invocation, live] : live_) {
-    if (live.event) core_.cancel(monotonic_now(), invocation, actions);  // stays on disk for the next start
-  }
-  carry_out(std::move(actions));
+  driver_.tell([this](Core& core, Instant now, Actions& out) {
+    core.drain(now, out);
+    invocations_.cancel_submitted(now, out);  // they stay on disk for the next start
+  });
 }
 
 void Node::note_drained() {
-  if (!draining_ || !drained_ || !core_.drained() || store_->pending_writes() > 0) return;
+  if (!drained_ || !driver_.core().drained() || store_->pending_writes() > 0) return;
   boost::asio::post(io_, std::exchange(drained_, nullptr));
+}
+
+// ---- NodeService
+
+Status Node::check_invoke(const std::string& function) {
+  const auto found = functions_.get(function);
+  if (!found) return fail(found.error());
+  return {};
+}
+
+NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<Outcome> done) {
+  const auto function = functions_.get(request.invocation.function);
+  if (!function) {
+    done(fail(function.error()));
+    return {};
+  }
+  return invocations_.invoke(**function, std::move(request), std::move(done));
+}
+
+void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
+  events_->accept(std::move(request), std::move(accepted));
+}
+
+Status Node::run_elsewhere(const std::string& tenant, Bytes bytes, Job job) {
+  return tenant_worker_->run(tenant, bytes, std::move(job));
+}
+
+NodeService::CancelHandle Node::run_task(TaskRun run, Callback<Outcome> done) {
+  return task_requests_->run(std::move(run), std::move(done));
+}
+
+void Node::create_function(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
+  control_->create(std::move(name), std::move(config), std::move(code), std::move(done));
+}
+
+Result<FunctionRecord> Node::get_function(const std::string& name) {
+  const auto function = functions_.get(name);
+  if (!function) return fail(function.error());
+  return (*function)->record;
+}
+
+std::vector<FunctionRecord> Node::list_functions() {
+  std::vector<FunctionRecord> records;
+  for (const auto& [name, function] : functions_.all()) records.push_back(function.record);
+  return records;
+}
+
+void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
+  control_->update_code(std::move(name), std::move(code), std::move(done));
+}
+
+void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
+  control_->update_config(std::move(name), std::move(config), std::move(done));
+}
+
+void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) {
+  control_->set_reserved_concurrency(std::move(name), limit, std::move(done));
+}
+
+void Node::delete_function(std::string name, std::function<void(Status)> done) {
+  control_->remove(std::move(name), std::move(done));
+}
+
+Result<std::string> Node::log(const std::string& function, std::size_t tail_bytes) {
+  if (Status known = check_invoke(function); !known) return fail(known.error());
+  return log_tail(options_.host.log_dir, function, tail_bytes);
+}
+
+void Node::history(std::uint64_t from, Callback<HistoryPage> done) {
+  History* const history = notes_.history();
+  if (history == nullptr) {
+    return done(fail(Errc::kNotFound, "this node keeps no history; start it with --history above 0"));
+  }
+  history->read(from, History::kMaxPageBytes, std::move(done));
+}
+
+void Node::dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) {
+  store_->list_dead_letters(std::move(function), limit, std::move(done));
+}
+
+NodeStatus Node::status() {
+  const Core& core = driver_.core();
+  NodeStatus status;
+  status.version = node_version();
+  status.policy = core.policy().name();
+  if (sharing_) status.sharing = sharing_mode_name(sharing_->mode());
+  status.memory_policy = memory_policy_name(options_.core.memory_policy);
+  status.uptime = monotonic_now() - started_;
+  status.global_virtual_time = core.policy().global_virtual_time();
+  status.draining = is_draining_;
+  status.queued = core.policy().queued();
+  status.counters = core.counters();
+  status.instances = core.instances();
+  status.resident = resident_memory();
+  status.moves = memory_.moves();
+  status.settings = {options_.core, options_.policy_options};
+  status.objects = objects_->usage();
+  status.task_requests = task_requests_->status();
+  status.graphs = graphs_->counters();
+  status.device_servers = device_server_status(kernel_tasks_->servers());
+  status.functions = function_status(functions_, core, status.instances);
+  if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
+  if (gpus_) status.gpus = gpu_status(core.gpus(), gpus_->samples());
+  return status;
 }
 
 }  // namespace fairlead

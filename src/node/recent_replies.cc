@@ -3,13 +3,13 @@
 namespace fairlead {
 namespace {
 
-std::size_t size_of(const InvokeReply& reply) {
+std::size_t size_of(const Outcome& reply) {
   return sizeof(reply) + reply.payload.size() + reply.log_tail.size();
 }
 
 }  // namespace
 
-void RecentReplies::put(Instant now, const std::string& key, const InvokeReply& reply) {
+void RecentReplies::put(Instant now, const std::string& key, const Outcome& reply) {
   drop_expired(now);
   const std::size_t bytes = size_of(reply);
   if (bytes > kMaxBytes || by_key_.contains(key)) return;
@@ -19,7 +19,7 @@ void RecentReplies::put(Instant now, const std::string& key, const InvokeReply& 
   bytes_ += bytes;
 }
 
-const InvokeReply* RecentReplies::find(Instant now, const std::string& key) {
+const Outcome* RecentReplies::find(Instant now, const std::string& key) {
   drop_expired(now);
   const auto it = by_key_.find(key);
   return it == by_key_.end() ? nullptr : &it->second->reply;

@@ -21,14 +21,14 @@ class RecentReplies {
   static constexpr std::size_t kMaxReplies = 10'000;
   static constexpr std::size_t kMaxBytes = 16 << 20;
 
-  void put(Instant now, const std::string& key, const InvokeReply& reply);
-  const InvokeReply* find(Instant now, const std::string& key);  // null when not kept
+  void put(Instant now, const std::string& key, const Outcome& reply);
+  const Outcome* find(Instant now, const std::string& key);  // null when not kept
 
  private:
   struct Kept {
     Instant since;
     std::string key;
-    InvokeReply reply;
+    Outcome reply;
   };
   void drop_oldest();
   void drop_expired(Instant now);

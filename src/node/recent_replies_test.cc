@@ -8,8 +8,8 @@ namespace {
 using std::chrono::seconds;
 constexpr Instant kStart{seconds(100)};
 
-InvokeReply reply(std::string payload) {
-  InvokeReply r;
+Outcome reply(std::string payload) {
+  Outcome r;
   r.payload = std::move(payload);
   return r;
 }

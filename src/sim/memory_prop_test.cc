@@ -189,7 +189,7 @@ class Scenario {
   void on(const Complete& a) {
     ++completed_;
     running_.erase(instance_of_[a.invocation]);
-    RC_ASSERT(faults_ || a.outcome == Outcome::kSuccess);
+    RC_ASSERT(faults_ || a.outcome == OutcomeKind::kSuccess);
   }
   void on(const SwapOutMemory& a) {
     RC_ASSERT(live_.contains(a.instance));
@@ -200,6 +200,7 @@ class Scenario {
   }
   void on(const SwapInMemory& a) { RC_ASSERT(live_.contains(a.instance)); }
   void on(const Charge&) { RC_FAIL("all work ends with its answer"); }
+  void on(const DeviceChange&) { RC_FAIL("no device changed"); }
   void on(const GrantRoom& a) {
     RC_ASSERT(live_.contains(a.instance));
     if (a.request >= 1'000'000) RC_ASSERT(asked_.erase({a.instance, a.request}) == 1u);

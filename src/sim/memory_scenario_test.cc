@@ -79,7 +79,7 @@ Starts run_zipf(CoreOptions options, std::optional<std::size_t> max_concurrency 
     }
     const auto* done = std::get_if<Complete>(&action);
     if (done == nullptr) return;
-    FL_CHECK(done->outcome == Outcome::kSuccess);
+    FL_CHECK(done->outcome == OutcomeKind::kSuccess);
     starts.latency += done->queue_time + done->start_time + done->service;
     ++(done->start == StartKind::kDeviceWarm ? starts.device_warm
        : done->start == StartKind::kHostWarm ? starts.host_warm

@@ -46,8 +46,8 @@ struct Measured {
 };
 
 bool is_played(const InvocationRecord& record) {
-  return !record.outcome || (*record.outcome != Outcome::kCancelled && *record.outcome != Outcome::kRemoved &&
-                             *record.outcome != Outcome::kShutdown);
+  return !record.outcome || (*record.outcome != OutcomeKind::kCancelled && *record.outcome != OutcomeKind::kRemoved &&
+                             *record.outcome != OutcomeKind::kShutdown);
 }
 
 // The functions by name, in order of their first arrival; those that `node` does not know begin empty.
@@ -84,7 +84,7 @@ std::vector<TimedRun> runs_of(const std::vector<InvocationRecord>& records, cons
   for (std::size_t i = 0; i < records.size(); ++i) {
     const InvocationRecord& record = records[i];
     const Instant begin = begin_of(record), end = record.arrived() + record.queue + record.starting + record.run;
-    const bool is_typical = record.start && record.start != StartKind::kCold && record.outcome == Outcome::kSuccess;
+    const bool is_typical = record.start && record.start != StartKind::kCold && record.outcome == OutcomeKind::kSuccess;
     runs.push_back({functions[i], record.gpu.value(), begin, record.start ? end : begin, is_typical, {}});
   }
   return runs;
@@ -100,7 +100,7 @@ std::vector<Measured> measure(const std::vector<InvocationRecord>& records, cons
     Measured& function = measured[runs[i].function];
     const bool is_cold = record.start == StartKind::kCold;
     if (is_cold && record.instance_start > Duration(0)) function.starts.add(record.instance_start);
-    if (record.outcome != Outcome::kSuccess) continue;
+    if (record.outcome != OutcomeKind::kSuccess) continue;
     (is_cold ? function.cold : function.warm).add(works.back());
     if (record.start == StartKind::kHostWarm) continue;  // most of its time it waited for its memory
     function.run += record.run;

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kEpochUs = 1'763'800'000'000'000;
 
 InvocationRecord record(const char* function, int at_ms, int run_ms) {
-  InvocationRecord record{.at_us = kEpochUs + at_ms * 1000, .outcome = Outcome::kSuccess};
+  InvocationRecord record{.at_us = kEpochUs + at_ms * 1000, .outcome = OutcomeKind::kSuccess};
   record.set_function(function);
   record.start = StartKind::kDeviceWarm;
   record.gpu = GpuId(1);
@@ -90,7 +90,7 @@ TEST(Recording, TheRefusedArriveAgainAndTheCancelledDoNot) {
   InvocationRecord refused = record("f", 50, 0), cancelled = record("f", 60, 0);
   refused.outcome.reset();
   refused.start.reset();
-  cancelled.outcome = Outcome::kCancelled;
+  cancelled.outcome = OutcomeKind::kCancelled;
   cancelled.start.reset();
   const auto made = make_recording({cold("f", 0, 10, 20), refused, cancelled}, {});
   ASSERT_TRUE(made);

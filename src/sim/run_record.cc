@@ -57,7 +57,7 @@ void RunRecord::delivered(Instant now, const OpenInvocation& invocation) {
 void RunRecord::completed(Instant now, const OpenInvocation& invocation, const Complete& complete) {
   FunctionResult& result = result_.functions[invocation.function];
   forgotten(now, invocation);
-  if (complete.outcome != Outcome::kSuccess) {
+  if (complete.outcome != OutcomeKind::kSuccess) {
     ++result.failed;
     return;
   }

@@ -44,6 +44,9 @@ std::uint64_t subject_of(const Deliver& action) {
 std::uint64_t subject_of(const Charge&) {
   return 0;
 }
+std::uint64_t subject_of(const DeviceChange&) {
+  return 0;
+}
 
 }  // namespace
 

@@ -19,7 +19,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include "base/id_map.h"
@@ -120,8 +119,7 @@ class VirtualNode final : private ClockParty {
   void perform(const Deliver& action);
   template <typename Other>
   void perform(const Other& action) {
-    constexpr bool kIsAnswer = std::is_same_v<Other, Complete> || std::is_same_v<Other, Charge>;
-    if constexpr (!kIsAnswer) memory_.perform(action);
+    if constexpr (requires { memory_.perform(action); }) memory_.perform(action);
   }
 
   void go_on_starting(InstanceId instance);

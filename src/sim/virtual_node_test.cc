@@ -188,13 +188,13 @@ TEST(VirtualNode, AStoppedInstanceStillSaysWhatItWasAboutTo) {
   VirtualNode node(clock, make_core({}, "fcfs"), model);
   node.core().add_gpu({.gpu = GpuId(1)});
   node.core().add_function({.flow = FlowId(1), .timeout = 1s});
-  std::vector<Outcome> outcomes;
+  std::vector<OutcomeKind> outcomes;
   node.observe([&](const Action& action) {
     if (const auto* done = std::get_if<Complete>(&action)) outcomes.push_back(done->outcome);
   });
   ASSERT_TRUE(node.arrive(FlowId(1)));
   clock.run();
-  EXPECT_EQ(outcomes, std::vector<Outcome>{Outcome::kTimeout});
+  EXPECT_EQ(outcomes, std::vector<OutcomeKind>{OutcomeKind::kTimeout});
   EXPECT_EQ(clock.now(), at(10)) << "the late answer was told";
   EXPECT_TRUE(node.core().instances().empty());
 }

@@ -106,7 +106,7 @@ class Waiting {
   void on(const Action& action) {
     const auto* done = std::get_if<Complete>(&action);
     const auto* deliver = std::get_if<Deliver>(&action);
-    if (done != nullptr) RC_ASSERT(done->outcome == Outcome::kSuccess);
+    if (done != nullptr) RC_ASSERT(done->outcome == OutcomeKind::kSuccess);
     if (deliver == nullptr) return;
     for (const InstanceView& instance : node_.core().instances()) {
       if (instance.instance == deliver->instance) dispatched(instance.flow.value());

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runtime/device_servers/device_servers.h"
-#include "runtime/device_servers/task_error.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -263,7 +262,7 @@ void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::C
   session.use.device = Bytes(static_cast<std::int64_t>(done.session_bytes));
   auto content = promise_outputs(server, call, done);
   if (!content) return fail_call(invocation, "KernelTask.Failed", content.error().message);
-  Answer reply{.invocation = invocation, .is_error = false, .error_type = {}, .content_type = {}, .payload = {}};
+  Answer reply{.invocation = invocation, .is_error = false, .content_type = {}, .payload = {}, .failure = {}};
   reply.content_type = call.binary ? wire::kKernelTaskContentType : "application/json";
   reply.payload = call.binary ? wire::encode(*content) : wire::kernel_task_answer_to_json(call.spec->task, *content);
   if (server.place.domain == kAllTenants) return keep_outputs(call, std::move(reply));
@@ -313,11 +312,11 @@ void DeviceServers::fail_call(InvocationId invocation, std::string_view type, co
   Call& call = found->second;
   std::erase(call.server->unsent, invocation);
   abandon_outputs(call, "its task failed: " + message);
-  Answer reply{
-      .invocation = invocation, .is_error = true, .error_type = std::string(type), .content_type = {}, .payload = {}};
-  reply.content_type = "application/json";
-  reply.payload = task_error_json(type, message);
-  answer(invocation, std::move(reply));
+  answer(invocation, {.invocation = invocation,
+                      .is_error = true,
+                      .content_type = {},
+                      .payload = {},
+                      .failure = {std::string(type), message}});
 }
 
 void DeviceServers::answer(InvocationId invocation, Answer reply) {

@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/device_servers/task_error.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -227,7 +226,7 @@ void DeviceServers::recover(Server& server, const ServerRecovery::End& end, cons
       ++sessions_.at(suspect->session).suspected;
     } else if (const auto* ended = std::get_if<ServerRecovery::EndSession>(&action)) {
       const std::string why = "the device server ended twice while its modules were loaded: " + reason;
-      end_session(ended->session, why, task_error_json("KernelTask.Fault", why));
+      end_session(ended->session, why, {"KernelTask.Fault", why});
     } else if (const auto* alone = std::get_if<ServerRecovery::Quarantine>(&action)) {
       quarantined.insert(alone->tenant);
     } else if (const auto* next = std::get_if<ServerRecovery::Restart>(&action)) {
@@ -237,7 +236,7 @@ void DeviceServers::recover(Server& server, const ServerRecovery::End& end, cons
     } else {
       const std::set<InstanceId> sessions = server.sessions;
       for (const InstanceId instance : sessions)
-        end_session(instance, "the device server does not start: " + reason, "");
+        end_session(instance, "the device server does not start: " + reason, {});
       servers_.erase(Place(server.place));
     }
   }
@@ -372,7 +371,7 @@ void DeviceServers::open_constants(Session& session) {
     Session& current = found->second;
     if (!status) {
       const std::string why = fmt::format("constant {}: {}", name, status.error().message);
-      return end_session(instance, why, task_error_json("KernelTask.ObjectNotFound", why));
+      return end_session(instance, why, {"KernelTask.ObjectNotFound", why});
     }
     if (--current.opening > 0) return;
     current.state = SessionState::kOpened;
@@ -400,7 +399,7 @@ void DeviceServers::register_session(Session& session) {
     struct stat info {};
     if (!file || ::fstat(file.get(), &info) != 0) {
       const std::string why = errno_error(errno, "open " + spec.module_files[m]).message;
-      return post([this, instance = session.instance, why] { end_session(instance, why, ""); });
+      return post([this, instance = session.instance, why] { end_session(instance, why, {}); });
     }
     image.bytes = static_cast<std::uint64_t>(info.st_size);
     image.descriptor = static_cast<std::int32_t>(descriptors.size());
@@ -424,7 +423,7 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   if (found == sessions_.end()) return;
   Session& session = found->second;
   if (!frame.error.empty()) {
-    return end_session(session.instance, frame.error, task_error_json("KernelTask.InvalidTask", frame.error));
+    return end_session(session.instance, frame.error, {"KernelTask.InvalidTask", frame.error});
   }
   server.view.phases.kernel_init += Duration(frame.init_ns);
   session.kernel_init += Duration(frame.init_ns);
@@ -435,7 +434,7 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   if (!std::exchange(session.announced, true)) events_.next(session.instance);
 }
 
-void DeviceServers::end_session(InstanceId instance, const std::string& reason, const std::string& payload) {
+void DeviceServers::end_session(InstanceId instance, const std::string& reason, const Failure& failure) {
   const auto node = sessions_.extract(instance);
   if (node.empty()) return;
   trials_.forget(instance);
@@ -455,7 +454,9 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
     server.process->send(wire::DropSession{instance.value()});
   }
   retire_if_idle(server);
-  events_.gone(instance, ExitInfo{.exit_status = 1, .signal = {}, .reason = reason, .init_error_payload = payload});
+  events_.gone(
+      instance,
+      ExitInfo{.exit_status = 1, .signal = {}, .reason = reason, .init_error_payload = {}, .init_failure = failure});
 }
 
 void DeviceServers::kill(InstanceId instance) {
@@ -464,7 +465,7 @@ void DeviceServers::kill(InstanceId instance) {
   Session& session = found->second;
   // What runs past its deadline may never end; what was only given up is watched until then.
   if (session.call && session.server->sent.contains(*session.call)) arm_deadline(calls_.at(*session.call));
-  post([this, instance] { end_session(instance, "stopped", ""); });
+  post([this, instance] { end_session(instance, "stopped", {}); });
 }
 
 DeviceServers::Use DeviceServers::use(InstanceId instance) const {

@@ -194,7 +194,7 @@ class DeviceServers {
 
   void open_constants(Session& session);
   void register_session(Session& session);
-  void end_session(InstanceId instance, const std::string& reason, const std::string& payload);
+  void end_session(InstanceId instance, const std::string& reason, const Failure& failure);
 
   Result<Call> read_call(const Session& session, const DeliverRequest& request);
   Status reserve_outputs(Call& call);

@@ -254,7 +254,7 @@ class DeviceServersTest : public testing::Test {
   }
   Answer run(InstanceId instance, const KernelTaskCall& call) { return answer(send(instance, call)); }
   static KernelTaskAnswer decoded(const Answer& answer) {
-    EXPECT_FALSE(answer.is_error) << answer.payload;
+    EXPECT_FALSE(answer.is_error) << answer.failure.text;
     return wire::decode_kernel_task_answer(answer.payload).value_or(KernelTaskAnswer{});
   }
   static std::string output(const Answer& answer) {

@@ -33,20 +33,20 @@ TEST_F(DeviceServersTest, BadCallsFailBeforeAnythingRunsAndTheSessionLives) {
   objects_.put("w", floats(0));
   objects_.put("short", "1234");
   const InstanceId instance = ready(affine(1));
-  EXPECT_THAT(run(instance, {}).payload, HasSubstr("x"));
-  EXPECT_THAT(run(instance, {.inputs = {{0, "nowhere", ""}}, .outputs = {}}).payload, HasSubstr("nowhere"));
-  EXPECT_THAT(run(instance, {.inputs = {{0, "short", ""}}, .outputs = {}}).payload, HasSubstr("4 bytes"));
+  EXPECT_THAT(run(instance, {}).failure.text, HasSubstr("x"));
+  EXPECT_THAT(run(instance, {.inputs = {{0, "nowhere", ""}}, .outputs = {}}).failure.text, HasSubstr("nowhere"));
+  EXPECT_THAT(run(instance, {.inputs = {{0, "short", ""}}, .outputs = {}}).failure.text, HasSubstr("4 bytes"));
   KernelTaskCall taken = with_x(floats(0));
   taken.outputs = {{2, "short", ""}};
-  EXPECT_THAT(run(instance, taken).payload, HasSubstr("exists"));
+  EXPECT_THAT(run(instance, taken).failure.text, HasSubstr("exists"));
   EXPECT_EQ(output(run(instance, with_x(floats(0)))), floats(0, 2));
 }
 
 TEST_F(DeviceServersTest, ATaskThatCannotBeLoadedDoesNotStart) {
   KernelTask unknown = only("spin");
   unknown.kernels[0].kernel = "missing";
-  EXPECT_THAT(gone_[ready(unknown)].init_error_payload, HasSubstr("missing"));
-  EXPECT_THAT(gone_[ready(affine(1))].init_error_payload, HasSubstr("there is no object w"));
+  EXPECT_THAT(gone_[ready(unknown)].init_failure.text, HasSubstr("missing"));
+  EXPECT_THAT(gone_[ready(affine(1))].init_failure.text, HasSubstr("there is no object w"));
 }
 
 TEST_F(DeviceServersTest, ModulesOfOneNameAreToldApartByContent) {
@@ -90,7 +90,7 @@ TEST_F(DeviceServersTest, AFaultFailsItsOwnCallAndNoOther) {
   const InstanceId bad = ready(only("wild"));
   const InvocationId fault = send(bad, {});
   const InvocationId fine = send(good, with_x(floats(1)));
-  EXPECT_THAT(answer(fault).payload, HasSubstr("700"));
+  EXPECT_THAT(answer(fault).failure.text, HasSubstr("700"));
   EXPECT_EQ(output(answer(fine)), floats(1, 2));
   EXPECT_EQ(output(run(good, with_x(floats(2)))), floats(2, 2));
 }
@@ -189,7 +189,7 @@ TEST_F(DeviceServersTest, WhatIsLargerThanTheDeviceIsAnErrorThatNamesBoth) {
   use_servers(2 << 10, 1 << 20, "cost");
   objects_.put("w", floats(0));
   const InstanceId instance = ready(affine(1));
-  EXPECT_THAT(run(instance, with_x(floats(1))).payload, HasSubstr("3072 bytes of device memory"));
+  EXPECT_THAT(run(instance, with_x(floats(1))).failure.text, HasSubstr("3072 bytes of device memory"));
 }
 
 // Device and host tier hold a part of the inputs; which, only the server knows. What it says is missing is opened again.
@@ -285,8 +285,8 @@ class Graphs : public DeviceServersTest, public testing::WithParamInterface<bool
       call.outputs = {{2, name, ""}};
       sent.push_back(send(instance, call));
       if (i % 2 == 1) {
-        EXPECT_FALSE(answer(sent[sent.size() - 2]).is_error) << answers_[sent[sent.size() - 2]].payload;
-        EXPECT_FALSE(answer(sent.back()).is_error) << answers_[sent.back()].payload;
+        EXPECT_FALSE(answer(sent[sent.size() - 2]).is_error) << answers_[sent[sent.size() - 2]].failure.text;
+        EXPECT_FALSE(answer(sent.back()).is_error) << answers_[sent.back()].failure.text;
       }
     }
     EXPECT_GT(view().counters.evictions, 0u);
@@ -316,7 +316,7 @@ TEST_F(DeviceServersTest, AFaultInTheMiddleOfAGraphFailsItsOwnCallAndNoOther) {
   const KernelTaskCall call{.inputs = {{0, "x", ""}, {2, "", floats(0)}}, .outputs = {}};
   const InvocationId fault = send(bad, call);
   const InvocationId fine = send(good, call);
-  EXPECT_THAT(answer(fault).payload, HasSubstr("700"));
+  EXPECT_THAT(answer(fault).failure.text, HasSubstr("700"));
   EXPECT_FALSE(answer(fine).is_error);
   EXPECT_EQ(output(run(good, call)), output(answer(fine)));
 }

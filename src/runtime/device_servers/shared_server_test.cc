@@ -42,13 +42,13 @@ TEST_F(SharedServerTest, AKeyThatTwoTenantsWriteIsTwoObjects) {
 TEST_F(SharedServerTest, WhatCannotBeFencedIsRefusedWithTheReason) {
   std::string textured = kKernels;
   textured.insert(textured.find(".visible"), ".global .texref picture;\n");
-  EXPECT_THAT(gone_[ready(only("spin"), "tenant-a", textured)].init_error_payload,
+  EXPECT_THAT(gone_[ready(only("spin"), "tenant-a", textured)].init_failure.text,
               AllOf(HasSubstr("kernels.ptx"), HasSubstr("cannot be fenced"), HasSubstr("texref")));
   EXPECT_THAT(gone_[ready(only("spin"), "tenant-a",
                           std::string("\x7f"
                                       "ELF") +
                               std::string(100, '\0'))]
-                  .init_error_payload,
+                  .init_failure.text,
               HasSubstr("machine code and no PTX"));
 }
 

@@ -1,14 +1,10 @@
-// One-off requests of kernel tasks. A request's task becomes a function that nobody can name, so that it queues, is
-// charged and stays warm like any other; the same request again finds it by its content.
-//
-//   run_task ──kept? yes──> invoke ──> queues
-//               └─no─> worker: read, check ──> room made, function added ──> invoke of all who waited for it
+#include "node/task_requests.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "model/tenant.h"
-#include "node/node.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -40,12 +36,8 @@ FunctionRecord record_of(const std::string& name, const TaskRun& run) {
 
 }  // namespace
 
-Status Node::run_elsewhere(const std::string& tenant, Bytes bytes, Job job) {
-  return tenant_worker_->run(tenant, bytes, std::move(job));
-}
-
 // What is large is hashed on the other thread, too.
-NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done) {
+TaskRequests::CancelHandle TaskRequests::run(TaskRun run, NodeService::Callback<Outcome> done) {
   Status valid = validate_tenant(run.tenant);
   if (valid) valid = validate_request(run.request);
   if (!valid) return done(fail(valid.error())), CancelHandle();
@@ -53,7 +45,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
   request.invocation.payload = std::move(run.request.call);
   request.sdk_invocation_id = std::move(run.sdk_invocation_id);
   request.invocation.trace_id = std::move(run.trace_id);
-  auto waiter = std::make_shared<RequestWaiter>(std::move(request), std::move(done));
+  auto waiter = std::make_shared<Waiter>(std::move(request), std::move(done));
   CancelHandle cancel = [waiter] {
     waiter->gone = true;
     waiter->done = nullptr;  // it owns the connection, which owns this
@@ -66,7 +58,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
     return cancel;
   }
   const auto shared = std::make_shared<TaskRun>(std::move(run));  // with the worker's job
-  const Status accepted = run_elsewhere(shared->tenant, bytes, [this, shared, waiter] {
+  const Status accepted = worker_.run(shared->tenant, bytes, [this, shared, waiter] {
     return [this, shared, waiter, name = requested_name(shared->tenant, shared->request)] {
       if (!waiter->gone) run_named(name, std::move(*shared), waiter);
     };
@@ -75,29 +67,29 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<InvokeReply> done
   return cancel;
 }
 
-void Node::run_named(const std::string& name, TaskRun run, std::shared_ptr<RequestWaiter> waiter) {
+void TaskRequests::run_named(const std::string& name, TaskRun run, WaiterPtr waiter) {
   waiter->request.invocation.function = name;
-  if (functions_.find_requested(name) != nullptr) return queue_requested(name, std::move(waiter));
-  if (!tasks_being_read_.contains(name) && tasks_being_read_.size() >= kMaxTasksBeingRead) {
+  if (functions_.find_requested(name) != nullptr) return queue(name, std::move(waiter));
+  if (!being_read_.contains(name) && being_read_.size() >= kMaxTasksBeingRead) {
     return std::exchange(waiter->done, nullptr)(
         fail(Errc::kResourceExhausted, "{} one-off tasks are being read, so many are possible; retry later",
-             tasks_being_read_.size()));
+             being_read_.size()));
   }
-  RequestWaiters& waiters = tasks_being_read_[name];
+  Waiters& waiters = being_read_[name];
   waiters.push_back(std::move(waiter));
   if (waiters.size() > 1) return;
   const auto shared = std::make_shared<TaskRun>(std::move(run));  // with the worker's job
-  const Status accepted = run_elsewhere(shared->tenant, size_of(shared->request).bytes, [this, name, shared] {
+  const Status accepted = worker_.run(shared->tenant, size_of(shared->request).bytes, [this, name, shared] {
     auto task = std::make_shared<Result<BundledTask>>(read_requested_task(shared->request));
-    return [this, name, shared, task] { add_requested(name, std::move(*shared), std::move(*task)); };
+    return [this, name, shared, task] { add(name, std::move(*shared), std::move(*task)); };
   });
   if (accepted) return;
-  const RequestWaiters refused = std::move(tasks_being_read_.extract(name).mapped());
+  const Waiters refused = std::move(being_read_.extract(name).mapped());
   std::exchange(refused.front()->done, nullptr)(fail(accepted.error()));
 }
 
-void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTask> task) {
-  const RequestWaiters waiters = std::move(tasks_being_read_.extract(name).mapped());
+void TaskRequests::add(const std::string& name, TaskRun run, Result<BundledTask> task) {
+  const Waiters waiters = std::move(being_read_.extract(name).mapped());
   const auto refuse_all = [&](const Error& error) {
     for (const auto& waiter : waiters) {
       if (!waiter->gone) std::exchange(waiter->done, nullptr)(fail(error));
@@ -106,43 +98,42 @@ void Node::add_requested(const std::string& name, TaskRun run, Result<BundledTas
   if (!task) return refuse_all(task.error());
   if (std::all_of(waiters.begin(), waiters.end(), [](const auto& waiter) { return waiter->gone; })) return;
   if (Status room = make_room_for(run); !room) return refuse_all(room.error());
-  for (const auto& object : task->lent) stored_objects_->lend(run.tenant, object);
+  for (const auto& object : task->lent) objects_.lend(run.tenant, object);
   const RegisteredFunction& function =
       functions_.add_requested(record_of(name, run), std::make_shared<const BundledTask>(*std::move(task)));
-  core_.add_function(flow_spec(function.flow, function.record, tenants_));
-  kept_tasks_.add(name, size_of(run.request));
+  driver_.core().add_function(flow_spec(function.flow, function.record, tenants_));
+  kept_.add(name, size_of(run.request));
   for (const auto& waiter : waiters) {
-    if (!waiter->gone) queue_requested(name, waiter);
+    if (!waiter->gone) queue(name, waiter);
   }
 }
 
-Status Node::make_room_for(const TaskRun& run) {
+Status TaskRequests::make_room_for(const TaskRun& run) {
   const auto in_use = [this](const std::string& name) {
-    const FlowView flow = core_.flow(functions_.find_requested(name)->flow);
+    const FlowView flow = driver_.core().flow(functions_.find_requested(name)->flow);
     return flow.queued + flow.in_flight > 0;
   };
-  const auto names = kept_tasks_.to_drop(size_of(run.request), in_use);
+  const auto names = kept_.to_drop(size_of(run.request), in_use);
   if (!names) {
-    const KeptTasks::Limits& limits = kept_tasks_.limits();
+    const KeptTasks::Limits& limits = kept_.limits();
     return fail(
         Errc::kResourceExhausted,
         "of the {} different one-off tasks that are kept too many are in use: at most {}, of {} files and {:.0f} "
         "MiB together, are possible; retry later",
-        kept_tasks_.count(), limits.tasks, limits.files, limits.bytes.mib());
+        kept_.count(), limits.tasks, limits.files, limits.bytes.mib());
   }
   for (const std::string& name : *names) {
-    Actions actions;
-    core_.remove_function(monotonic_now(), functions_.find_requested(name)->flow, actions);
-    carry_out(std::move(actions));
+    const FlowId flow = functions_.find_requested(name)->flow;
+    driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, flow, out); });
     functions_.remove_requested(name);
-    kept_tasks_.remove(name);
+    kept_.remove(name);
   }
   return {};
 }
 
 // The call is checked before it queues; one that is large, on the other thread.
-void Node::queue_requested(const std::string& name, std::shared_ptr<RequestWaiter> waiter) {
-  kept_tasks_.use(name);
+void TaskRequests::queue(const std::string& name, WaiterPtr waiter) {
+  kept_.use(name);
   const auto go_on = [this, name, waiter](const Status& valid) {
     if (waiter->gone) return;
     const RegisteredFunction* const function = functions_.find_requested(name);
@@ -150,23 +141,23 @@ void Node::queue_requested(const std::string& name, std::shared_ptr<RequestWaite
       const Status gone = fail(Errc::kResourceExhausted, "its task was dropped for others meanwhile; retry");
       return std::exchange(waiter->done, nullptr)(fail((valid ? gone : valid).error()));
     }
-    waiter->cancel = invoke(*function, std::move(waiter->request), std::move(waiter->done));
+    waiter->cancel = invocations_.invoke(*function, std::move(waiter->request), std::move(waiter->done));
   };
   const RegisteredFunction& function = *functions_.find_requested(name);
   const auto spec = function.kernel_task->spec;
   const std::string& payload = waiter->request.invocation.payload;
   if (payload.size() <= kReadAtOnce) return go_on(check_call(spec->task, payload));
   const std::string tenant = function.record.config.tags.at(kTenantTag);
-  const Status accepted = run_elsewhere(tenant, Bytes(std::ssize(payload)), [go_on, spec, waiter] {
+  const Status accepted = worker_.run(tenant, Bytes(std::ssize(payload)), [go_on, spec, waiter] {
     return [go_on, valid = check_call(spec->task, waiter->request.invocation.payload)] { go_on(valid); };
   });
   if (!accepted) go_on(accepted);
 }
 
-TaskRequestsStatus Node::requests_status() const {
-  TaskRequestsStatus status{.kept = kept_tasks_.count(), .stats = request_stats_};
+TaskRequestsStatus TaskRequests::status() const {
+  TaskRequestsStatus status{.kept = kept_.count(), .stats = functions_.requested_stats()};
   for (const auto& [name, function] : functions_.requested()) {
-    const FlowView flow = core_.flow(function.flow);
+    const FlowView flow = driver_.core().flow(function.flow);
     status.queued += flow.queued;
     status.in_flight += flow.in_flight;
   }

@@ -1,0 +1,128 @@
+#include "node/async_invocations.h"
+
+#include <gmock/gmock.h>
+
+#include "node/testing/fake_store.h"
+#include "node/testing/node_without_processes.h"
+
+namespace fairlead {
+namespace {
+
+constexpr InstanceId kFirst{1};
+
+class AsyncInvocationsTest : public NodeWithoutProcesses {
+ protected:
+  AsyncInvocationsTest() { add_function("f"); }
+
+  Result<std::string> accept(const std::string& function) {
+    InvokeRequest request;
+    request.invocation.function = function;
+    request.invocation.payload = "[1]";
+    request.invocation.trace_id = "Root=1";
+    Result<std::string> accepted = fail(Errc::kUnavailable, "not yet");
+    events.accept(std::move(request), [&](Result<std::string> id) { accepted = std::move(id); });
+    store.tell_all();
+    return accepted;
+  }
+
+  FakeStore store;
+  int written = 0;
+  AsyncInvocations events{io,
+                          {.max_attempts = 2, .first_retry = Duration(0)},
+                          store,
+                          functions,
+                          request_ids,
+                          invocations,
+                          {.document = [](Outcome outcome) { return "document of " + outcome.payload; }, .text = {}},
+                          [this] { ++written; }};
+};
+
+TEST_F(AsyncInvocationsTest, IsAcceptedOnceItIsOnDiskAndRunsThen) {
+  std::string accepted;
+  InvokeRequest request;
+  request.invocation.function = "f";
+  events.accept(std::move(request), [&](Result<std::string> id) { accepted = id.value(); });
+  EXPECT_EQ(accepted, "");
+  EXPECT_EQ(store.events.size(), 1U);
+  EXPECT_TRUE(runner.started.empty());
+  store.tell_all();
+  EXPECT_EQ(accepted, store.events.begin()->first);
+  EXPECT_EQ(runner.started.size(), 1U);
+}
+
+TEST_F(AsyncInvocationsTest, WhatCannotBeWrittenIsNotAcceptedAndTakesNoPlace) {
+  store.status = fail(Errc::kResourceExhausted, "disk full");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(accept("f").error().message, "disk full");
+  store.status = {};
+  EXPECT_TRUE(accept("f"));
+  EXPECT_EQ(runner.started.size(), 1U);
+}
+
+TEST_F(AsyncInvocationsTest, IsForgottenAfterItsAnswer) {
+  const auto id = accept("f");
+  ready(kFirst);
+  EXPECT_EQ(runner.delivered.back().second.invocation.request_id, id.value());
+  EXPECT_EQ(runner.delivered.back().second.invocation.trace_id, "Root=1");
+  answer("[2]");
+  EXPECT_TRUE(store.events.empty());
+  store.tell_all();
+  EXPECT_EQ(written, 1);
+}
+
+TEST_F(AsyncInvocationsTest, IsTriedAgainWithItsPayloadAndBuriedInTheEnd) {
+  const auto id = accept("f");
+  ready(kFirst);
+  answer("wrong", true);
+  ASSERT_EQ(store.events.size(), 1U);
+  EXPECT_EQ(store.events.at(*id).attempts, 1);
+  idle(kFirst);
+  io.poll();
+  ASSERT_EQ(runner.delivered.size(), 2U);
+  EXPECT_EQ(runner.delivered.back().second.invocation.payload, "[1]");
+  answer("wrong again", true);
+  EXPECT_TRUE(store.events.empty());
+  ASSERT_EQ(store.letters.size(), 1U);
+  EXPECT_EQ(store.letters[0].request_id, *id);
+  EXPECT_EQ(store.letters[0].payload, "[1]");
+  EXPECT_EQ(store.letters[0].error_message, "document of wrong again");
+  EXPECT_EQ(store.letters[0].attempts, 2);
+}
+
+TEST_F(AsyncInvocationsTest, StaysOnDiskWhenTheNodeStops) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(accept("f"));
+  EXPECT_EQ(runner.started.size(), 2U) << "there are two tokens";
+  events.drain();
+  driver.tell([&](Core& core, Instant now, Actions& out) {
+    core.drain(now, out);
+    invocations.cancel_submitted(now, out);
+  });
+  EXPECT_EQ(invocations.live(), 2U) << "the third left the queue";
+  EXPECT_EQ(store.events.size(), 3U);
+  EXPECT_EQ(accept("f").error().code, Errc::kUnavailable);
+}
+
+TEST_F(AsyncInvocationsTest, OfAFunctionThatIsGoneNothingIsKept) {
+  QueuedEvent event{.invocation = {.request_id = "old", .function = "deleted"}};
+  store.events["old"] = event;
+  events.restore({event});
+  events.submit();
+  EXPECT_TRUE(store.events.empty());
+  EXPECT_TRUE(runner.started.empty());
+}
+
+TEST_F(AsyncInvocationsTest, WithItsFunctionWhatWaitsIsDeleted) {
+  driver.tell(
+      [&](Core& core, Instant now, Actions& out) { core.set_max_concurrency(now, functions.find("f")->flow, 0, out); });
+  ASSERT_TRUE(accept("f"));
+  EXPECT_EQ(store.events.size(), 1U);
+  events.function_removed("f");
+  EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(AsyncInvocationsTest, OfAnUnknownFunctionNothingIsWritten) {
+  EXPECT_EQ(accept("unknown").error().code, Errc::kNotFound);
+  EXPECT_TRUE(store.events.empty());
+}
+
+}  // namespace
+}  // namespace fairlead

@@ -1,0 +1,220 @@
+#include "node/function_control.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "node/container_spec.h"
+#include "runtime/sandbox_process.h"
+
+namespace fairlead {
+namespace {
+
+Status validate(const std::string& name, const FunctionConfig& config) {
+  if (Status valid = validate_function_name(name); !valid) return valid;
+  if (Status valid = validate_config(config); !valid) return valid;
+  if (const auto gpu = gpu_settings(config); !gpu) return fail(gpu.error());
+  return {};
+}
+
+// What a function has queued and running is counted for its tenant.
+Status validate_same_tenant(const FunctionConfig& before, const FunctionConfig& after) {
+  const std::string was = gpu_settings(before).value_or(GpuSettings()).tenant, is = gpu_settings(after)->tenant;
+  if (was == is) return {};
+  return fail(
+      Errc::kInvalidArgument,
+      "tag gpu:tenant is '{}', but the function is of tenant '{}' for as long as it exists; delete it and create "
+      "it anew",
+      is, was);
+}
+
+void set_code(FunctionRecord& record, CodeBundle bundle) {
+  record.code_sha256 = std::move(bundle.sha256);
+  record.code_bytes = bundle.bytes;
+  record.code_path = std::move(bundle.path);
+  record.image = std::move(bundle.image);
+}
+
+// Of a function that was registered before: what was valid then is now.
+std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
+  if (!is_kernel_task(record.code_path)) return nullptr;
+  auto task = read_kernel_task(record.code_path);
+  if (task) return std::make_shared<const BundledTask>(*std::move(task));
+  spdlog::error("kernel task {} cannot be read any more: {}", record.name, task.error().message);
+  return nullptr;
+}
+
+}  // namespace
+
+FunctionControl::FunctionControl(boost::asio::io_context& io, std::string state_dir, Worker& worker, Store& store,
+                                 Functions& functions, Tenants& tenants, RequestIds& request_ids, CoreDriver& driver,
+                                 Removed removed)
+    : state_dir_(std::move(state_dir)),
+      worker_(worker),
+      store_(store),
+      functions_(functions),
+      tenants_(tenants),
+      request_ids_(request_ids),
+      driver_(driver),
+      removed_(std::move(removed)),
+      images_(std::make_unique<ImageStore>(
+          ImageStoreOptions{.state_dir = state_dir_, .root = geteuid() == 0, .functions_id = kSandboxUid})),
+      image_worker_(io) {}
+
+FunctionControl::~FunctionControl() {
+  images_->stop();  // else the worker's end would wait for a registry
+}
+
+Status FunctionControl::recover() {
+  auto records = store_.load_functions();
+  if (!records) return fail(records.error());
+  for (FunctionRecord& record : *records) {
+    const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
+    driver_.core().add_function(flow_spec(function.flow, function.record, tenants_));
+    if (function.kernel_task) driver_.core().prepare(function.flow);
+  }
+  remove_unused_bundles(state_dir_, functions_.code_paths());
+  remove_unused_images(state_dir_, functions_.code_paths());
+  return {};
+}
+
+void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done) {
+  if (!code.image.empty()) {
+    return image_worker_.run([this, image = std::move(code.image)] { return images_->add(image); },
+                             [done = std::move(done)](Result<CodeBundle> bundle) {
+                               if (!bundle) return done(fail(bundle.error()));
+                               done(PreparedCode{*std::move(bundle), nullptr});
+                             });
+  }
+  worker_.run(
+      [state_dir = state_dir_, code = std::move(code)]() -> Result<PreparedCode> {
+        auto bundle = code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder);
+        if (!bundle) return fail(bundle.error());
+        PreparedCode prepared{*std::move(bundle), nullptr};
+        if (!is_kernel_task(prepared.bundle.path)) return prepared;
+        auto task = read_kernel_task(prepared.bundle.path);
+        if (!task) return fail(task.error());
+        prepared.kernel_task = std::make_shared<const BundledTask>(*std::move(task));
+        return prepared;
+      },
+      std::move(done));
+}
+
+void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task,
+                           Callback<FunctionRecord> done) {
+  if (Status program = check_image_program(record); !program) {
+    functions_.end_change(record.name);
+    return done(fail(program.error()));
+  }
+  record.revision_id = request_ids_.next();
+  record.last_modified_ms = wall_clock_ms();
+  FunctionRecord durable = record;
+  store_.put_function(std::move(durable),
+                      [this, record = std::move(record), kernel_task, done](Status written) mutable {
+                        functions_.end_change(record.name);
+                        if (!written) return done(fail(written.error()));
+                        tell_core(record, kernel_task);
+                        done(std::move(record));
+                      });
+}
+
+void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task) {
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    if (RegisteredFunction* function = functions_.find(record.name)) {
+      // The image too: two with the same files may start different programs.
+      const bool same_program = function->record.config == record.config &&
+                                function->record.code_path == record.code_path &&
+                                function->record.image == record.image;
+      function->record = record;
+      function->kernel_task = kernel_task;
+      const FlowSpec spec = flow_spec(function->flow, record, tenants_);
+      if (same_program) {
+        core.set_max_concurrency(now, spec.flow, spec.max_concurrency, out);
+      } else {
+        core.update_function(now, spec, out);
+      }
+    } else {
+      const RegisteredFunction& added = functions_.add(record, kernel_task);
+      core.add_function(flow_spec(added.flow, record, tenants_));
+    }
+    if (!kernel_task) return;
+    core.prepare(functions_.find(record.name)->flow);
+    core.wake(now, out);
+  });
+}
+
+void FunctionControl::create(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
+  if (Status valid = validate(name, config); !valid) return done(fail(valid.error()));
+  if (functions_.find(name) != nullptr) return done(fail(Errc::kAlreadyExists, "Function already exist: {}", name));
+  if (Status begun = functions_.begin_change(name); !begun) return done(fail(begun.error()));
+
+  prepare_code(std::move(code), [this, name, config = std::move(config), done](Result<PreparedCode> prepared) mutable {
+    if (!prepared) {
+      functions_.end_change(name);
+      return done(fail(prepared.error()));
+    }
+    FunctionRecord record{.name = name, .config = std::move(config)};
+    set_code(record, std::move(prepared->bundle));
+    save(std::move(record), std::move(prepared->kernel_task), std::move(done));
+  });
+}
+
+void FunctionControl::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
+  const auto function = functions_.get(name);
+  if (!function) return done(fail(function.error()));
+  if (Status begun = functions_.begin_change(name); !begun) return done(fail(begun.error()));
+
+  prepare_code(std::move(code), [this, name, done](Result<PreparedCode> prepared) mutable {
+    const auto current = functions_.get(name);
+    if (!prepared || !current) {
+      functions_.end_change(name);
+      return done(fail(prepared ? current.error() : prepared.error()));
+    }
+    FunctionRecord record = (*current)->record;
+    set_code(record, std::move(prepared->bundle));
+    save(std::move(record), std::move(prepared->kernel_task), std::move(done));
+  });
+}
+
+void FunctionControl::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
+  const auto function = functions_.get(name);
+  if (!function) return done(fail(function.error()));
+  if (Status valid = validate(name, config); !valid) return done(fail(valid.error()));
+  if (Status same = validate_same_tenant((*function)->record.config, config); !same) return done(fail(same.error()));
+  if (Status begun = functions_.begin_change(name); !begun) return done(fail(begun.error()));
+  FunctionRecord record = (*function)->record;
+  record.config = std::move(config);
+  save(std::move(record), (*function)->kernel_task, std::move(done));
+}
+
+void FunctionControl::set_reserved_concurrency(std::string name, std::optional<int> limit,
+                                               Callback<FunctionRecord> done) {
+  const auto function = functions_.get(name);
+  if (!function) return done(fail(function.error()));
+  if (limit && *limit < 0) {
+    return done(fail(Errc::kInvalidArgument, "ReservedConcurrentExecutions is {}, the least is 0", *limit));
+  }
+  if (Status begun = functions_.begin_change(name); !begun) return done(fail(begun.error()));
+  FunctionRecord record = (*function)->record;
+  record.reserved_concurrency = limit;
+  save(std::move(record), (*function)->kernel_task, std::move(done));
+}
+
+void FunctionControl::remove(std::string name, std::function<void(Status)> done) {
+  const auto function = functions_.get(name);
+  if (!function) return done(fail(function.error()));
+  if (Status begun = functions_.begin_change(name); !begun) return done(begun);
+
+  store_.delete_function(name, [this, name, done](Status written) {
+    functions_.end_change(name);
+    if (!written) return done(written);
+    const RegisteredFunction& known = *functions_.find(name);
+    removed_(known);
+    driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
+    functions_.remove(name);
+    done({});
+  });
+}
+
+}  // namespace fairlead

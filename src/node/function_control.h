@@ -1,0 +1,68 @@
+// Creates, changes and deletes functions. Every change is validated, made durable, and only then seen by the core.
+//
+//   create / update ──> valid? ──> name taken for the change ──> code prepared on a worker ──> written ──> core told ──> done
+//
+// One change of a function at a time: another one meanwhile is kConflict.
+//
+// Threads: everything on the io_context's thread; code is unpacked, images are fetched, on workers.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gateway/node_service.h"
+#include "node/core_driver.h"
+#include "node/functions.h"
+#include "node/request_id.h"
+#include "node/tenants.h"
+#include "node/worker.h"
+#include "store/image_store.h"
+#include "store/store.h"
+
+namespace fairlead {
+
+class FunctionControl {
+ public:
+  template <typename T>
+  using Callback = NodeService::Callback<T>;
+  // Called with the function, before it is forgotten.
+  using Removed = std::function<void(const RegisteredFunction&)>;
+
+  // `worker` unpacks code. All that is named here must outlive it.
+  FunctionControl(boost::asio::io_context& io, std::string state_dir, Worker& worker, Store& store,
+                  Functions& functions, Tenants& tenants, RequestIds& request_ids, CoreDriver& driver, Removed removed);
+  ~FunctionControl();  // ends what is being fetched
+
+  // Those that the store holds, at the start; the folders of no function are removed.
+  Status recover();
+
+  void create(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done);
+  void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done);
+  void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done);
+  void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done);
+  void remove(std::string name, std::function<void(Status)> done);
+
+ private:
+  struct PreparedCode {
+    CodeBundle bundle;
+    std::shared_ptr<const BundledTask> kernel_task;
+  };
+  void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
+  void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
+  void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
+
+  const std::string state_dir_;
+  Worker& worker_;
+  Store& store_;
+  Functions& functions_;
+  Tenants& tenants_;
+  RequestIds& request_ids_;
+  CoreDriver& driver_;
+  const Removed removed_;
+  std::unique_ptr<ImageStore> images_;
+  Worker image_worker_;  // apart, since fetching an image takes minutes
+};
+
+}  // namespace fairlead

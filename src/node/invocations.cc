@@ -1,0 +1,206 @@
+#include "node/invocations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace fairlead {
+namespace {
+
+std::string repeat_key(const InvokeRequest& request) {
+  if (request.sdk_invocation_id.empty()) return {};
+  return request.invocation.function + '\n' + request.sdk_invocation_id;
+}
+
+// Ends that are not a function's answer but the platform's: errors of the API. Empty for the others.
+std::optional<Error> api_error(OutcomeKind outcome) {
+  switch (outcome) {
+    case OutcomeKind::kRemoved:
+      return Error{Errc::kNotFound, "the function was deleted before the invocation could run"};
+    case OutcomeKind::kShutdown: return Error{Errc::kUnavailable, "the node is shutting down; try again"};
+    case OutcomeKind::kCancelled: return Error{Errc::kUnavailable, "the invocation was cancelled"};
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Invocations::Invocations(CoreDriver& driver, Functions& functions, RequestIds& request_ids, Charges& charges,
+                         InvocationNotes& notes)
+    : driver_(driver), functions_(functions), request_ids_(request_ids), charges_(charges), notes_(notes) {}
+
+Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function, InvokeRequest request,
+                                              Callback<Outcome> done) {
+  const std::string key = repeat_key(request);
+  if (!key.empty()) {
+    if (const Outcome* known = recent_.find(monotonic_now(), key)) {
+      done(*known);
+      return {};
+    }
+  }
+  const std::uint64_t ticket = ++last_ticket_;
+  Waiter waiter{std::move(done), request.want_log_tail, ticket};
+  InvocationId invocation;
+  if (const auto running = live_by_repeat_key_.find(key); !key.empty() && running != live_by_repeat_key_.end()) {
+    invocation = running->second;
+    live_.at(invocation).waiters.push_back(std::move(waiter));
+  } else {
+    Live live{.flow = function.flow, .invocation = std::move(request.invocation)};
+    live.invocation.request_id = request_ids_.next();
+    live.repeat_key = key;
+    Callback<Outcome> refuse = waiter.done;
+    live.waiters.push_back(std::move(waiter));
+    const auto admitted = admit(std::move(live));
+    if (!admitted) {
+      refuse(fail(admitted.error()));
+      return {};
+    }
+    invocation = *admitted;
+  }
+  return [this, invocation, ticket] { cancel_waiter(invocation, ticket); };
+}
+
+Status Invocations::submit(FlowId flow, Invocation invocation, Over over) {
+  Live live{.flow = flow, .invocation = std::move(invocation)};
+  live.over = std::move(over);
+  const auto admitted = admit(std::move(live));
+  if (!admitted) return fail(admitted.error());
+  return {};
+}
+
+Result<InvocationId> Invocations::admit(Live live) {
+  const InvocationId invocation(++last_invocation_);
+  const FlowId flow = live.flow;
+  live.arrived = monotonic_now();
+  if (!live.repeat_key.empty()) live_by_repeat_key_[live.repeat_key] = invocation;
+  const auto it = live_.emplace(invocation, std::move(live)).first;
+  Actions actions;
+  if (Status arrived = driver_.core().arrive(it->second.arrived, invocation, flow, actions); !arrived) {
+    if (arrived.error().code == Errc::kResourceExhausted) notes_.refused(it->second.arrived, flow);
+    live_by_repeat_key_.erase(it->second.repeat_key);
+    live_.erase(it);
+    return fail(arrived.error());
+  }
+  driver_.carry_out(std::move(actions));
+  return invocation;
+}
+
+// What nobody waits for any more leaves the queue; what already runs, runs on.
+void Invocations::cancel_waiter(InvocationId invocation, std::uint64_t ticket) {
+  const auto it = live_.find(invocation);
+  if (it == live_.end()) return;
+  std::erase_if(it->second.waiters, [&](const Waiter& waiter) { return waiter.ticket == ticket; });
+  if (!it->second.waiters.empty() || it->second.over) return;
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.cancel(now, invocation, out); });
+}
+
+void Invocations::cancel_submitted(Instant now, Actions& out) {
+  for (const auto& [invocation, live] : live_) {
+    if (live.over) driver_.core().cancel(now, invocation, out);
+  }
+}
+
+DeliverRequest Invocations::deliver(const Deliver& action) {
+  const auto it = live_.find(action.invocation);
+  FL_CHECK(it != live_.end(), "invocation {} is not live", action.invocation.value());
+  Live& live = it->second;
+  live.instance = action.instance;
+  live.gpu = action.gpu;
+  live.delivered = monotonic_now();
+  live.timeout = action.deadline - live.delivered;
+  DeliverRequest request{.id = action.invocation};
+  std::string payload = live.over ? live.invocation.payload : std::exchange(live.invocation.payload, {});
+  request.invocation = live.invocation;
+  request.invocation.payload = std::move(payload);
+  const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(live.timeout).count();
+  request.deadline_epoch_ms = wall_clock_ms() + left_ms;
+  return request;
+}
+
+bool Invocations::wants_log_tail(InvocationId invocation) const {
+  const auto it = live_.find(invocation);
+  return it != live_.end() && std::any_of(it->second.waiters.begin(), it->second.waiters.end(),
+                                          [](const Waiter& waiter) { return waiter.want_log_tail; });
+}
+
+void Invocations::set_log_tail(InvocationId invocation, std::string log_tail) {
+  live_.at(invocation).log_tail = std::move(log_tail);
+}
+
+bool Invocations::answered(Answer answer) {
+  const auto it = live_.find(answer.invocation);
+  if (it == live_.end()) return false;  // timed out a moment ago
+  it->second.answer = std::move(answer);
+  return true;
+}
+
+void Invocations::instance_gone(InvocationId invocation, const ExitInfo& exit) {
+  const auto it = live_.find(invocation);
+  if (it == live_.end()) return;
+  it->second.failure = exit.reason;
+  if (!exit.init_error_payload.empty() || exit.init_failure != Failure()) {  // what was said of a failed start
+    it->second.answer = Answer{.payload = exit.init_error_payload, .failure = exit.init_failure};
+  }
+}
+
+void Invocations::act(const Complete& complete) {
+  const auto node = live_.extract(complete.invocation);
+  FL_CHECK(!node.empty(), "invocation {} is not live", complete.invocation.value());
+  Live live = std::move(node.mapped());
+  live_by_repeat_key_.erase(live.repeat_key);
+  if (live.instance) charges_.completed(live.instance, complete);
+  note(live, complete);
+  if (const auto error = api_error(complete.outcome)) {
+    if (live.over) live.over(complete, nullptr);
+    for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
+    return;
+  }
+  functions_.count(complete);
+  Outcome outcome = outcome_of(live, complete);
+  if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, outcome);
+  if (live.over) live.over(complete, &outcome);
+  if (live.waiters.empty()) return;
+  const Waiter last = std::move(live.waiters.back());  // spared a copy of the payload; mostly the only one
+  live.waiters.pop_back();
+  for (Waiter& waiter : live.waiters) waiter.done(outcome);
+  last.done(std::move(outcome));
+}
+
+void Invocations::note(const Live& live, const Complete& complete) {
+  auto record = notes_.record_of(live.arrived, complete);
+  if (!record) return;
+  record->gpu = live.gpu;
+  if (live.gpu) {
+    record->start = complete.start;
+    record->run = monotonic_now() - live.delivered;
+    record->gpu_time = complete.service - complete.owed;
+  }
+  charges_.is_open(complete.invocation) ? charges_.keep(complete.invocation, *record) : notes_.add(*record);
+}
+
+Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
+  Outcome outcome{.request_id = live.invocation.request_id, .kind = complete.outcome};
+  outcome.log_tail = std::move(live.log_tail);
+  outcome.start = complete.start;
+  outcome.queue_time = complete.queue_time + complete.start_time;
+  outcome.gpu_time = complete.service - complete.owed;
+  outcome.gpu = live.gpu;
+  if (complete.outcome == OutcomeKind::kTimeout) {
+    outcome.failure.text = fmt::format("timed out after {:.2f} seconds", to_seconds(live.timeout));
+  } else if (complete.outcome == OutcomeKind::kCrashed) {
+    outcome.failure.text = live.failure;
+  } else if (complete.outcome == OutcomeKind::kStartFailed && !live.answer) {
+    outcome.failure.text = live.failure.empty() ? "no request for the first invocation in time" : live.failure;
+  } else {
+    FL_CHECK(live.answer.has_value(), "invocation {} ended without an answer", complete.invocation.value());
+    outcome.content_type = std::move(live.answer->content_type);
+    outcome.payload = std::move(live.answer->payload);
+    outcome.failure = std::move(live.answer->failure);
+  }
+  return outcome;
+}
+
+}  // namespace fairlead

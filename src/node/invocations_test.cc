@@ -1,0 +1,152 @@
+#include "node/invocations.h"
+
+#include "node/testing/node_without_processes.h"
+
+namespace fairlead {
+namespace {
+
+constexpr InstanceId kFirst{1};
+
+InvokeRequest with_payload(const std::string& payload) {
+  InvokeRequest request;
+  request.invocation.payload = payload;
+  return request;
+}
+
+class InvocationsTest : public NodeWithoutProcesses {
+ protected:
+  InvocationsTest() : NodeWithoutProcesses({.tokens_per_gpu = 1}) { add_function("f"); }
+
+  // So that what comes next stays in its queue.
+  void take_the_token() {
+    add_function("other");
+    invoke("other");
+  }
+};
+
+TEST_F(InvocationsTest, TheAnswerGoesToWhoInvoked) {
+  InvokeRequest request = with_payload("[1]");
+  request.invocation.trace_id = "Root=1";
+  request.invocation.client_context = "{}";
+  const Reply reply = invoke("f", std::move(request));
+  ASSERT_EQ(runner.started.size(), 1U);
+  ready(kFirst);
+  ASSERT_EQ(runner.delivered.size(), 1U);
+  const Invocation& delivered = runner.delivered[0].second.invocation;
+  EXPECT_EQ(delivered.payload, "[1]");
+  EXPECT_EQ(delivered.trace_id, "Root=1");
+  EXPECT_EQ(delivered.client_context, "{}");
+  answer("[2]");
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->value().payload, "[2]");
+  EXPECT_EQ((*reply)->value().request_id, delivered.request_id);
+  EXPECT_FALSE((*reply)->value().failed());
+  EXPECT_EQ(invocations.live(), 0U);
+  EXPECT_EQ(functions.find("f")->stats.invocations, 1U);
+}
+
+TEST_F(InvocationsTest, ARepeatJoinsTheRunningInvocationAndGetsItsReplyAfterwards) {
+  InvokeRequest request;
+  request.sdk_invocation_id = "once";
+  const Reply first = invoke("f", request);
+  const Reply second = invoke("f", request);
+  ready(kFirst);
+  answer("[2]");
+  const Reply third = invoke("f", request);
+  EXPECT_EQ(runner.delivered.size(), 1U);
+  for (const Reply& reply : {first, second, third}) {
+    ASSERT_TRUE(reply->has_value());
+    EXPECT_EQ((*reply)->value().payload, "[2]");
+    EXPECT_EQ((*reply)->value().request_id, (*first)->value().request_id);
+  }
+}
+
+TEST_F(InvocationsTest, ARepeatOfAnotherFunctionIsAnotherInvocation) {
+  add_function("g");
+  InvokeRequest request;
+  request.sdk_invocation_id = "once";
+  invoke("f", request);
+  invoke("g", request);
+  EXPECT_EQ(invocations.live(), 2U);
+}
+
+TEST_F(InvocationsTest, WhatTheLastWaiterLeavesIsCancelledBeforeItRuns) {
+  take_the_token();
+  InvokeRequest request;
+  request.sdk_invocation_id = "once";
+  invoke("f", request);
+  const Invocations::CancelHandle first = cancel;
+  invoke("f", request);
+  first();
+  EXPECT_EQ(invocations.live(), 2U) << "the second waits for it still";
+  cancel();
+  EXPECT_EQ(invocations.live(), 1U);
+  ready(kFirst);
+  answer("{}");
+  EXPECT_EQ(runner.started.size(), 1U);
+}
+
+TEST_F(InvocationsTest, ALimitReachedIsTheCallersErrorAndLeavesNothing) {
+  driver.tell(
+      [&](Core& core, Instant now, Actions& out) { core.set_max_concurrency(now, functions.find("f")->flow, 0, out); });
+  InvokeRequest request;
+  request.sdk_invocation_id = "once";
+  const Reply reply = invoke("f", request);
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->error().code, Errc::kResourceExhausted);
+  EXPECT_EQ(invocations.live(), 0U);
+  driver.tell([&](Core& core, Instant now, Actions& out) {
+    core.set_max_concurrency(now, functions.find("f")->flow, std::nullopt, out);
+  });
+  invoke("f", request);
+  EXPECT_EQ(invocations.live(), 1U) << "the refused one's id is free";
+}
+
+TEST_F(InvocationsTest, TheReasonOfACrashIsInTheReply) {
+  const Reply reply = invoke("f");
+  ready(kFirst);
+  gone(kFirst, "signal: killed");
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->value().kind, OutcomeKind::kCrashed);
+  EXPECT_EQ((*reply)->value().failure, (Failure{.type = "", .text = "signal: killed"}));
+  EXPECT_EQ((*reply)->value().payload, "");
+  EXPECT_EQ(functions.find("f")->stats.crashes, 1U);
+}
+
+TEST_F(InvocationsTest, AnAnswerThatComesLateIsNoAnswer) {
+  invoke("f");
+  ready(kFirst);
+  gone(kFirst, "signal: killed");
+  EXPECT_FALSE(invocations.answered({.invocation = runner.delivered.back().second.id}));
+}
+
+TEST_F(InvocationsTest, ASubmittedOneKeepsItsPayloadUntilItIsOver) {
+  std::vector<std::string> over;
+  const FlowId flow = functions.find("f")->flow;
+  ASSERT_TRUE(invocations.submit(flow, {.request_id = "r", .function = "f", .payload = "[1]"},
+                                 [&](const Complete& complete, const Outcome* reply) {
+                                   over.push_back(reply != nullptr ? reply->payload : "none");
+                                   EXPECT_EQ(complete.flow, flow);
+                                 }));
+  ready(kFirst);
+  EXPECT_EQ(runner.delivered.back().second.invocation.request_id, "r");
+  answer("[2]");
+  EXPECT_EQ(over, std::vector<std::string>{"[2]"});
+}
+
+TEST_F(InvocationsTest, SubmittedOnesLeaveTheQueueAndOthersStay) {
+  take_the_token();
+  bool is_over = false;
+  invoke("f");
+  ASSERT_TRUE(
+      invocations.submit(functions.find("f")->flow, {.function = "f"}, [&](const Complete&, const Outcome* reply) {
+        is_over = true;
+        EXPECT_EQ(reply, nullptr);
+      }));
+  driver.tell([&](Core&, Instant now, Actions& out) { invocations.cancel_submitted(now, out); });
+  EXPECT_TRUE(is_over);
+  EXPECT_EQ(invocations.live(), 2U);
+}
+
+}  // namespace
+}  // namespace fairlead

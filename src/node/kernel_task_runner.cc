@@ -1,0 +1,90 @@
+#include "node/kernel_task_runner.h"
+
+#include <boost/asio/post.hpp>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "model/tenant.h"
+
+namespace fairlead {
+
+KernelTaskRunner::KernelTaskRunner(boost::asio::io_context& io, KernelTaskRunnerOptions options, ObjectStore& objects,
+                                   Worker& worker, InstanceEvents events)
+    : io_(io),
+      options_(std::move(options)),
+      objects_(objects),
+      worker_(worker),
+      gone_(events.gone),
+      stored_objects_(io, objects),
+      servers_(io, options_.servers, stored_objects_, std::move(events)) {}
+
+// The environment is the server's, which its first session starts: the GPU's, and this process's own where the loader
+// looks. What the author set is for programs.
+void KernelTaskRunner::start(const StartOrder& order) {
+  const FunctionRecord& record = order.function.record;
+  const std::shared_ptr<const BundledTask> task = order.function.kernel_task;
+  InstanceSpec shared{.instance = order.instance, .function = record.name};
+  shared.environment = options_.environment;
+  give_share_(shared, order.gpu, GpuSettings());
+  SessionSpec spec{.instance = order.instance,
+                   .gpu = order.gpu,
+                   .tenant = tenant_of(record.config.tags),
+                   .task = task->spec,
+                   .environment = std::move(shared.environment)};
+  const std::string tenant = spec.tenant;
+  putting_constants_.insert(order.instance);
+  put_constants(task, tenant, 0, [this, spec = std::move(spec)](Status put) mutable {
+    const bool is_wanted = putting_constants_.erase(spec.instance) > 0;
+    if (!put) return end_start(spec.instance, put.error().message);
+    if (!is_wanted) return end_start(spec.instance, "stopped");
+    servers_.start(std::move(spec));
+  });
+}
+
+void KernelTaskRunner::end_start(InstanceId instance, const std::string& why) {
+  gone_(instance, ExitInfo{.exit_status = 1, .signal = {}, .reason = why, .init_error_payload = {}});
+}
+
+// Those that the data layer does not have, one after the other.
+void KernelTaskRunner::put_constants(std::shared_ptr<const BundledTask> task, const std::string& tenant,
+                                     std::size_t from, std::function<void(Status)> done) {
+  const auto is_there = [&](const BundledConstant& constant) {
+    const auto info = objects_.info({tenant, constant.key});
+    return info && (info->state == ObjectState::kSealed || info->state == ObjectState::kSpilled);
+  };
+  while (from < task->constants.size() && is_there(task->constants[from])) ++from;
+  if (from == task->constants.size()) return boost::asio::post(io_, [done = std::move(done)] { done({}); });
+  const auto read = [file = task->constants[from].file] {
+    std::ifstream stream(file, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  };
+  worker_.run(read, [this, task, tenant, from, done = std::move(done)](std::string bytes) mutable {
+    objects_.put({tenant, task->constants[from].key}, std::move(bytes), std::nullopt,
+                 [this, task, tenant, from, done = std::move(done)](Result<ObjectInfo> put) mutable {
+                   // Another session may be putting it: then it is pending, and the session waits for it.
+                   if (!put && put.error().code != Errc::kAlreadyExists) return done(fail(put.error()));
+                   put_constants(task, tenant, from + 1, std::move(done));
+                 });
+  });
+}
+
+void KernelTaskRunner::deliver(InstanceId instance, DeliverRequest request) {
+  servers_.deliver(instance, std::move(request));
+}
+
+void KernelTaskRunner::kill(InstanceId instance) {
+  putting_constants_.erase(instance);
+  servers_.kill(instance);
+}
+
+std::optional<DeviceUse> KernelTaskRunner::use(InstanceId instance) {
+  if (!servers_.has(instance)) return std::nullopt;
+  const DeviceServers::Use use = servers_.use(instance);
+  DeviceUse as_one;
+  as_one.memory.held = as_one.memory.resident = as_one.memory.fixed = use.device;
+  as_one.gpu_time = use.gpu_time;
+  return as_one;
+}
+
+}  // namespace fairlead

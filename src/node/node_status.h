@@ -1,0 +1,27 @@
+// What people see of the node (NodeStatus), put together from those who know. Threads: the core thread's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gateway/node_service.h"
+#include "node/functions.h"
+#include "node/gpu_monitor.h"
+#include "node/tenants.h"
+#include "runtime/device_servers/device_servers.h"
+
+namespace fairlead {
+
+std::string node_version();
+
+Bytes resident_memory();  // of this process; 0: not known
+
+// By name.
+std::vector<FunctionStatus> function_status(const Functions& functions, const Core& core,
+                                            const std::vector<InstanceView>& instances);
+std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& core, const Tenants& tenants);
+// `views` and `samples`: of the same devices in the same order.
+std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples);
+std::vector<DeviceServerStatus> device_server_status(const std::vector<DeviceServers::View>& views);
+
+}  // namespace fairlead

@@ -1,0 +1,154 @@
+#include "node/program_runner.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "model/tenant.h"
+#include "node/container_spec.h"
+#include "wire/shim_codec.h"
+
+namespace fairlead {
+namespace {
+
+MemoryMoved moved(const SwapOutcome& outcome) {
+  const auto result = [&] {
+    switch (outcome.result) {
+      case wire::MoveResult::kDone: return MoveOutcome::kDone;
+      case wire::MoveResult::kPartly: return MoveOutcome::kPartly;
+      case wire::MoveResult::kBusy: return MoveOutcome::kBusy;
+      case wire::MoveResult::kNoRoom: return MoveOutcome::kNoRoom;
+      case wire::MoveResult::kNothing: return MoveOutcome::kNothing;
+      case wire::MoveResult::kFailed: return MoveOutcome::kFailed;
+    }
+    return MoveOutcome::kFailed;
+  };
+  return {.direction = outcome.direction == SwapDirection::kOut ? MoveDirection::kOut : MoveDirection::kIn,
+          .outcome = result(),
+          .bytes = outcome.bytes,
+          .total_time = outcome.total_time,
+          .copy_time = outcome.move_time};
+}
+
+void log_move(InstanceId instance, const SwapOutcome& outcome) {
+  spdlog::debug("instance {} swapped {}: {}, {:.1f} MiB in {:.2f} ms, copying {:.2f} ms", instance.value(),
+                outcome.direction == SwapDirection::kOut ? "out" : "in", wire::move_result_name(outcome.result),
+                outcome.bytes.mib(), to_ms(outcome.total_time), to_ms(outcome.move_time));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_context& io, ProgramRunnerOptions options,
+                                                             InstanceEvents events, MemoryEvents memory) {
+  std::unique_ptr<ProgramRunner> runner(new ProgramRunner(io, std::move(options)));
+  events.gone = [runner = runner.get(), gone = std::move(events.gone)](InstanceId instance, ExitInfo exit) {
+    if (runner->shims_) runner->shims_->remove(instance);
+    gone(instance, std::move(exit));
+  };
+  auto host = InstanceHost::create(io, runner->options_.host, std::move(events));
+  if (!host) return fail(host.error());
+  runner->host_ = *std::move(host);
+  runner->make_shims(std::move(memory));
+  return runner;
+}
+
+void ProgramRunner::make_shims(MemoryEvents memory) {
+  if (!options_.shims) return;
+  staging_worker_ = std::make_unique<Worker>(io_);
+  ShimHostOptions options = *options_.shims;
+  options.socket_dir = options_.host.state_dir + "/run";
+  options.background = [this](std::function<bool()> job, std::function<void(bool)> done) {
+    staging_worker_->run(std::move(job), std::move(done));
+  };
+  options.run_move = [this](GpuId gpu, std::function<void()> job, std::function<void()> done) {
+    std::unique_ptr<Worker>& mover = movers_[gpu];
+    if (!mover) mover = std::make_unique<Worker>(io_);
+    auto run = [job = std::move(job)] { return job(), true; };
+    mover->run(std::move(run), [done = std::move(done)](bool) { done(); });
+  };
+  ShimEvents events;
+  events.moved = [told = std::move(memory.moved)](InstanceId instance, const SwapOutcome& outcome) {
+    log_move(instance, outcome);
+    told(instance, moved(outcome));
+  };
+  events.needs_room = std::move(memory.needs_room);
+  events.wants_memory = std::move(memory.wants_memory);
+  events.usage_changed = std::move(memory.usage_changed);
+  shims_ = ShimHost::create(io_, std::move(options), std::move(events));
+}
+
+void ProgramRunner::start(const StartOrder& order) {
+  InstanceSpec spec = describe(order);
+  spec.shim = shim_access(order);
+  const std::string tenant = tenant_of(order.function.record.config.tags);
+  if (Status offered = objects_->offer(tenant, spec); !offered) {
+    spdlog::error("function {} runs without objects: {}", spec.function, offered.error().message);
+  }
+  host_->start(std::move(spec));
+}
+
+InstanceSpec ProgramRunner::describe(const StartOrder& order) const {
+  const FunctionRecord& record = order.function.record;
+  const FunctionConfig& config = record.config;
+  InstanceSpec spec{.instance = order.instance, .function = record.name};
+  spec.arn = function_arn(spec.function);
+  spec.handler = config.handler;
+  spec.code_path = record.code_path;
+  if (record.image) {
+    const GpuAccess access = container_gpu_access(options_.gpu_access, order.gpu.value() - 1);
+    spec.binds = access.binds;
+    describe_container(record, access.environment, spec);
+  } else {
+    spec.binds = options_.gpu_access.binds;
+    spec.environment = options_.gpu_access.environment;
+    for (const auto& [name, value] : config.environment) spec.environment[name] = value;
+  }
+  spec.memory_limit = mib(config.memory_mib);
+  spec.tmp_limit = mib(config.ephemeral_storage_mib);
+  give_share_(spec, order.gpu, gpu_settings(config).value_or(GpuSettings()));
+  return spec;
+}
+
+// An instance without a shim runs all the same: it is counted as its function is expected to need, and never moved.
+std::optional<ShimAccess> ProgramRunner::shim_access(const StartOrder& order) {
+  if (!shims_) return std::nullopt;
+  const FunctionRecord& record = order.function.record;
+  ShimTerms terms{.instance = order.instance, .gpu = order.gpu, .function = record.name};
+  const auto settings = gpu_settings(record.config);
+  if (settings && settings->memory_mib) terms.cap = mib(*settings->memory_mib);
+  terms.device_memory = order.device_memory;
+  Result<ShimAccess> access = shims_->add(std::move(terms));
+  if (access) return *std::move(access);
+  spdlog::warn("instance {} of {} starts without the shim: {}", order.instance.value(), record.name,
+               access.error().message);
+  return std::nullopt;
+}
+
+void ProgramRunner::deliver(InstanceId instance, DeliverRequest request) {
+  host_->deliver(instance, std::move(request));
+}
+
+std::optional<DeviceUse> ProgramRunner::use(InstanceId instance) {
+  const std::optional<ShimUse> use = shims_ ? shims_->measure(instance) : std::nullopt;
+  if (!use) return std::nullopt;
+  return DeviceUse{.memory = {.held = use->held, .resident = use->resident, .away = use->away, .fixed = use->fixed},
+                   .gpu_time = use->gpu_time,
+                   .is_busy = use->busy > 0,
+                   .launches = {.launches = use->calls.launches,
+                                .gate_waits = use->calls.gate_waits,
+                                .passed_through = use->calls.passed_through,
+                                .unhooked_functions = use->calls.unhooked_functions}};
+}
+
+void ProgramRunner::swap_out(InstanceId instance, Bytes bytes, Duration deadline) {
+  if (shims_) shims_->swap_out(instance, static_cast<std::uint64_t>(bytes.count()), deadline);
+}
+
+void ProgramRunner::swap_in(InstanceId instance) {
+  if (shims_) shims_->swap_in(instance);
+}
+
+void ProgramRunner::grant_room(InstanceId instance, std::uint64_t request, bool granted) {
+  if (shims_) shims_->grant_room(instance, request, granted);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,73 @@
+// Programs: each instance a sandbox with the Lambda Runtime API in it (runtime/instance_host.h), and a shim that counts and
+// moves the device memory of its processes (runtime/shim/shim_host.h).
+//
+//   start: function + GPU ──> what the sandbox is built from ──> spawner
+//   gone:  the sandbox has ended ──> its shim's memory is free ──> told
+//
+// Threads: everything on the io_context's thread. Copies to and from host memory run on threads of their own.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "node/gpu_access.h"
+#include "node/object_sockets.h"
+#include "node/runner.h"
+#include "node/worker.h"
+#include "runtime/shim/shim_host.h"
+
+namespace fairlead {
+
+// Makes what an instance is started with part of a GPU's sharing.
+using GiveShare = std::function<void(InstanceSpec&, GpuId, const GpuSettings&)>;
+
+struct ProgramRunnerOptions {
+  InstanceHostOptions host;
+  GpuAccess gpu_access;
+  std::optional<ShimHostOptions> shims;  // none: without the shim; socket_dir, background and run_move are the runner's
+};
+
+class ProgramRunner final : public Runner {
+ public:
+  // Forks the spawner: construct before any other thread exists.
+  static Result<std::unique_ptr<ProgramRunner>> create(boost::asio::io_context& io, ProgramRunnerOptions options,
+                                                       InstanceEvents events, MemoryEvents memory);
+
+  // Before the first start.
+  void set_objects(ObjectSockets& objects) { objects_ = &objects; }
+  void set_share(GiveShare give_share) { give_share_ = std::move(give_share); }
+
+  void start(const StartOrder& order) override;
+  void deliver(InstanceId instance, DeliverRequest request) override;
+  void kill(InstanceId instance) override { host_->kill(instance); }
+  std::optional<DeviceUse> use(InstanceId instance) override;
+  UseSource use_source() const override { return UseSource::kReported; }
+  void swap_out(InstanceId instance, Bytes bytes, Duration deadline) override;
+  void swap_in(InstanceId instance) override;
+  void grant_room(InstanceId instance, std::uint64_t request, bool granted) override;
+  std::string log_tail(InstanceId instance) const override { return host_->stats(instance).log_tail; }
+  int init_pid(InstanceId instance) const override { return static_cast<int>(host_->stats(instance).init_pid); }
+
+  bool moves_memory() const { return shims_ != nullptr; }
+
+ private:
+  ProgramRunner(boost::asio::io_context& io, ProgramRunnerOptions options) : io_(io), options_(std::move(options)) {}
+
+  void make_shims(MemoryEvents memory);
+  InstanceSpec describe(const StartOrder& order) const;
+  std::optional<ShimAccess> shim_access(const StartOrder& order);
+
+  boost::asio::io_context& io_;
+  const ProgramRunnerOptions options_;
+  ObjectSockets* objects_ = nullptr;
+  GiveShare give_share_;
+  // In this order: what is declared last goes first, and calls what is above.
+  std::unique_ptr<Worker> staging_worker_;
+  std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
+  std::unique_ptr<ShimHost> shims_;
+  std::unique_ptr<InstanceHost> host_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,64 @@
+// A store in memory whose writes take effect at once and are told when the test says so.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+
+namespace fairlead {
+
+class FakeStore final : public Store {
+ public:
+  Result<std::vector<FunctionRecord>> load_functions() override { return std::vector<FunctionRecord>(); }
+  Result<std::vector<QueuedEvent>> load_events() override { return std::vector<QueuedEvent>(); }
+  void put_function(FunctionRecord record, Done done) override {
+    if (status) functions[record.name] = std::move(record);
+    tell(std::move(done));
+  }
+  void delete_function(std::string name, Done done) override {
+    if (status) functions.erase(name);
+    tell(std::move(done));
+  }
+  void put_event(QueuedEvent event, Done done) override {
+    if (status) events[event.invocation.request_id] = std::move(event);
+    tell(std::move(done));
+  }
+  void finish_event(std::string request_id, Done done) override {
+    if (status) events.erase(request_id);
+    tell(std::move(done));
+  }
+  void bury_event(DeadLetter letter, Done done) override {
+    events.erase(letter.request_id);
+    letters.push_back(std::move(letter));
+    tell(std::move(done));
+  }
+  void list_dead_letters(std::string, std::size_t, std::function<void(Result<std::vector<DeadLetter>>)> done) override {
+    done(letters);
+  }
+  std::size_t pending_writes() const override { return untold_.size(); }
+
+  // All that was written so far is on disk, or is not: `status` at the time of the write.
+  void tell_all() {
+    while (!untold_.empty()) {
+      auto [done, written] = std::move(untold_.front());
+      untold_.pop_front();
+      if (done) done(written);
+    }
+  }
+
+  Status status;
+  std::map<std::string, FunctionRecord> functions;
+  std::map<std::string, QueuedEvent> events;  // by request id
+  std::vector<DeadLetter> letters;
+
+ private:
+  void tell(Done done) { untold_.emplace_back(std::move(done), status); }
+
+  std::deque<std::pair<Done, Status>> untold_;
+};
+
+}  // namespace fairlead
