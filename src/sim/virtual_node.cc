@@ -104,8 +104,11 @@ void VirtualNode::due(const Moment& expected) {
 
 void VirtualNode::expect_next() {
   const auto wakeup = core_->next_wakeup();
-  const bool is_deadline = wakeup && *wakeup <= gpus_.first().at;
-  events_.expect(is_deadline ? Moment{*wakeup, kBeforeEvents} : gpus_.first());
+  if (wakeup && *wakeup <= gpus_.first().at) {
+    events_.expect({*wakeup, kBeforeEvents});
+  } else {
+    events_.expect(gpus_.first());
+  }
 }
 
 void VirtualNode::carry_out(const Actions& actions) {

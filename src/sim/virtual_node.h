@@ -60,7 +60,7 @@ class VirtualNode final : private ClockParty {
 
   // For the core's other entry points: node.apply([&](Actions& out) { node.core().cancel(node.now(), id, out); });
   template <typename Event>
-  void apply(Event event) {
+  void apply(const Event& event) {
     tell(event);
     expect_next();
   }
@@ -99,7 +99,7 @@ class VirtualNode final : private ClockParty {
 
   // Tells the core and carries out what follows. Carrying out may tell it again, so each level has a list of its own.
   template <typename Event>
-  void tell(Event event) {
+  void tell(const Event& event) {
     if (lists_.size() == level_) lists_.emplace_back();
     Actions& actions = lists_[level_++];
     event(actions);
@@ -109,7 +109,7 @@ class VirtualNode final : private ClockParty {
   }
   // What an instance or a device reports: mishaps may tell it twice.
   template <typename Event>
-  void report(Event event) {
+  void report(const Event& event) {
     tell(event);
     if (mishaps_ != nullptr && mishaps_->tells_again()) tell(event);
   }
