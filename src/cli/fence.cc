@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 
+#include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 
@@ -20,9 +21,9 @@ struct FenceCommand {
 };
 
 Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return fail(Errc::kNotFound, "{} cannot be read", path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  auto text = read_whole_file(path);
+  if (!text) return fail(Errc::kNotFound, "{} cannot be read", path);
+  return text;
 }
 
 int run_fence(Cli& cli, const FenceCommand& command) {

@@ -1,10 +1,10 @@
 // `fairlead ktask run`: a kernel task tried out. A one-off request: nothing is deployed, and the second time is warm.
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <ostream>
 #include <set>
 
+#include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/payload.h"
 #include "model/function.h"
@@ -22,8 +22,7 @@ struct Options {
 };
 
 std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return read_whole_file(path).value_or("");
 }
 
 // The files that a task names, as far as its text can be read: what is wrong with it the node says better.

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "base/base64.h"
+#include "base/read_file.h"
 #include "model/function.h"
 
 namespace fairlead::cli {
@@ -36,9 +36,7 @@ class TemporaryFile {
 Result<std::string> content_of(const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_symlink(error)) return fs::read_symlink(entry.path(), error).string();
-  std::ifstream file(entry.path(), std::ios::binary);
-  if (!file) return fail(errno_error(errno, "read " + entry.path().string()));
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return read_whole_file(entry.path());
 }
 
 Status add_entry(zipFile zip, const fs::directory_entry& entry, const std::string& name) {
@@ -90,13 +88,13 @@ Result<std::string> zip_folder(const std::string& folder) {
   Status status = add_entries(zip, folder);
   if (zipClose(zip, nullptr) != ZIP_OK && status) status = fail(Errc::kIo, "cannot write {}", file.path());
   if (!status) return fail(status.error());
-  std::ifstream stream(file.path(), std::ios::binary);
-  std::string bytes(std::istreambuf_iterator<char>(stream), {});
-  if (bytes.size() > kMaxZippedCodeBytes) {
+  auto bytes = read_whole_file(file.path());
+  if (!bytes) return fail(bytes.error());
+  if (bytes->size() > kMaxZippedCodeBytes) {
     return fail(Errc::kTooLarge,
                 "{} is {} bytes as a zip archive, the limit is {}: deploy on the node's own machine, "
                 "which takes the folder as it is",
-                folder, bytes.size(), kMaxZippedCodeBytes);
+                folder, bytes->size(), kMaxZippedCodeBytes);
   }
   return bytes;
 }

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/log.h"
+#include "base/read_file.h"
 
 namespace fairlead {
 namespace {
@@ -98,9 +98,8 @@ bool is_specification(const fs::path& file) {
 }
 
 std::optional<CdiSpec> read_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  Result<CdiSpec> spec = parse_cdi(text, file.string());
+  const auto text = read_whole_file(file);
+  Result<CdiSpec> spec = text ? parse_cdi(*text, file.string()) : fail(text.error());
   if (spec) return *std::move(spec);
   spdlog::warn("{}; left out", spec.error().message);
   return std::nullopt;

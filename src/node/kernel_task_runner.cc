@@ -1,10 +1,9 @@
 #include "node/kernel_task_runner.h"
 
 #include <boost/asio/post.hpp>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
+#include "base/read_file.h"
 #include "model/tenant.h"
 
 namespace fairlead {
@@ -55,12 +54,10 @@ void KernelTaskRunner::put_constants(std::shared_ptr<const BundledTask> task, co
   };
   while (from < task->constants.size() && is_there(task->constants[from])) ++from;
   if (from == task->constants.size()) return boost::asio::post(io_, [done = std::move(done)] { done({}); });
-  const auto read = [file = task->constants[from].file] {
-    std::ifstream stream(file, std::ios::binary);
-    return std::string((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  };
-  worker_.run(read, [this, task, tenant, from, done = std::move(done)](std::string bytes) mutable {
-    objects_.put({tenant, task->constants[from].key}, std::move(bytes), std::nullopt,
+  const auto read = [file = task->constants[from].file] { return read_whole_file(file); };
+  worker_.run(read, [this, task, tenant, from, done = std::move(done)](Result<std::string> bytes) mutable {
+    if (!bytes) return done(fail(bytes.error()));
+    objects_.put({tenant, task->constants[from].key}, *std::move(bytes), std::nullopt,
                  [this, task, tenant, from, done = std::move(done)](Result<ObjectInfo> put) mutable {
                    // Another session may be putting it: then it is pending, and the session waits for it.
                    if (!put && put.error().code != Errc::kAlreadyExists) return done(fail(put.error()));

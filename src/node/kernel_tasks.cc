@@ -4,12 +4,12 @@
 
 #include <boost/asio/post.hpp>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/json_bounds.h"
+#include "base/read_file.h"
 #include "cuda/kernel_image.h"
 #include "wire/json_value.h"
 #include "wire/kernel_task_codec.h"
@@ -23,9 +23,8 @@ using nlohmann::json;
 constexpr char kTaskFile[] = "task.json";
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) return fail(Errc::kInvalidArgument, "the code bundle has no file {}", path);
+  auto bytes = read_whole_file(path);
+  if (!bytes) return fail(Errc::kInvalidArgument, "the code bundle has no file {}", path);
   return bytes;
 }
 

@@ -62,8 +62,7 @@ Status Node::open() {
   auto objects = ObjectStore::open(io_, options_.objects);
   if (!objects) return fail(objects.error());
   objects_ = *std::move(objects);
-  object_sockets_ = std::make_unique<ObjectSockets>(io_, *objects_, options_.state_dir + "/run");
-  programs_->set_objects(*object_sockets_);
+  programs_->set_objects(std::make_unique<ObjectSockets>(io_, *objects_, options_.state_dir + "/run"));
   const auto is_kernel_task = [this](const std::string& name) {
     const RegisteredFunction* function = functions_.find(name);
     return function != nullptr && function->kernel_task != nullptr;
@@ -78,9 +77,8 @@ Status Node::open() {
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
       instance_events());
-  tenant_worker_ = std::make_unique<TenantWorker>(io_);
-  task_requests_ = std::make_unique<TaskRequests>(*tenant_worker_, kernel_tasks_->objects(), functions_, tenants_,
-                                                  driver_, invocations_);
+  task_requests_ =
+      std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
   control_ = std::make_unique<FunctionControl>(io_, options_.state_dir, *worker_, *store_, functions_, tenants_,
                                                request_ids_, driver_, [this](const RegisteredFunction& function) {
                                                  events_->function_removed(function.record.name);
@@ -312,7 +310,7 @@ void Node::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
 }
 
 Status Node::run_elsewhere(const std::string& tenant, Bytes bytes, Job job) {
-  return tenant_worker_->run(tenant, bytes, std::move(job));
+  return task_requests_->run_elsewhere(tenant, bytes, std::move(job));
 }
 
 NodeService::CancelHandle Node::run_task(TaskRun run, Callback<Outcome> done) {

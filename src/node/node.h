@@ -34,11 +34,9 @@
 #include "node/invocations.h"
 #include "node/kernel_task_runner.h"
 #include "node/memory_desk.h"
-#include "node/object_sockets.h"
 #include "node/program_runner.h"
 #include "node/request_id.h"
 #include "node/task_requests.h"
-#include "node/tenant_worker.h"
 #include "node/tenants.h"
 #include "node/worker.h"
 #include "store/object_store.h"
@@ -142,16 +140,15 @@ class Node final : public NodeService {
 
   std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
 
+  std::unique_ptr<ObjectStore> objects_;  // goes after the sockets that sandboxes have to it
+
   // Last, so that they go first: their callbacks use everything above.
   std::unique_ptr<ProgramRunner> programs_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<AsyncInvocations> events_;
-  std::unique_ptr<ObjectStore> objects_;
-  std::unique_ptr<ObjectSockets> object_sockets_;
   std::unique_ptr<GraphRuns> graphs_;
   std::unique_ptr<Worker> worker_;  // for blocking work of this machine's own: unpacking, files of constants
   std::unique_ptr<KernelTaskRunner> kernel_tasks_;
-  std::unique_ptr<TenantWorker> tenant_worker_;  // for what strangers sent
   std::unique_ptr<TaskRequests> task_requests_;
   std::unique_ptr<FunctionControl> control_;
   std::unique_ptr<GpuMonitor> gpus_;

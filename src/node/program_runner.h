@@ -36,7 +36,7 @@ class ProgramRunner final : public Runner {
                                                        InstanceEvents events, MemoryEvents memory);
 
   // Before the first start.
-  void set_objects(ObjectSockets& objects) { objects_ = &objects; }
+  void set_objects(std::unique_ptr<ObjectSockets> objects) { objects_ = std::move(objects); }
   void set_share(GiveShare give_share) { give_share_ = std::move(give_share); }
 
   void start(const StartOrder& order) override;
@@ -61,13 +61,13 @@ class ProgramRunner final : public Runner {
 
   boost::asio::io_context& io_;
   const ProgramRunnerOptions options_;
-  ObjectSockets* objects_ = nullptr;
   GiveShare give_share_;
   // In this order: what is declared last goes first, and calls what is above.
   std::unique_ptr<Worker> staging_worker_;
   std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
   std::unique_ptr<ShimHost> shims_;
   std::unique_ptr<InstanceHost> host_;
+  std::unique_ptr<ObjectSockets> objects_;
 };
 
 }  // namespace fairlead

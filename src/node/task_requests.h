@@ -29,17 +29,22 @@ class TaskRequests {
  public:
   using CancelHandle = NodeService::CancelHandle;
   // `objects` lends device servers the constants that came with a request.
-  TaskRequests(TenantWorker& worker, StoredObjects& objects, Functions& functions, Tenants& tenants, CoreDriver& driver,
-               Invocations& invocations)
-      : worker_(worker),
-        objects_(objects),
+  TaskRequests(boost::asio::io_context& io, StoredObjects& objects, Functions& functions, Tenants& tenants,
+               CoreDriver& driver, Invocations& invocations)
+      : objects_(objects),
         functions_(functions),
         tenants_(tenants),
         driver_(driver),
-        invocations_(invocations) {}
+        invocations_(invocations),
+        worker_(io) {}
 
   CancelHandle run(TaskRun run, NodeService::Callback<Outcome> done);
   TaskRequestsStatus status() const;
+
+  // NodeService::run_elsewhere.
+  Status run_elsewhere(const std::string& tenant, Bytes bytes, NodeService::Job job) {
+    return worker_.run(tenant, bytes, std::move(job));
+  }
 
  private:
   // A task that is being read has those who wait for it.
@@ -57,7 +62,6 @@ class TaskRequests {
   Status make_room_for(const TaskRun& run);
   void queue(const std::string& name, WaiterPtr waiter);
 
-  TenantWorker& worker_;
   StoredObjects& objects_;
   Functions& functions_;
   Tenants& tenants_;
@@ -65,6 +69,7 @@ class TaskRequests {
   Invocations& invocations_;
   KeptTasks kept_;
   std::map<std::string, Waiters> being_read_;
+  TenantWorker worker_;  // last: its jobs use the others
 };
 
 }  // namespace fairlead

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/read_file.h"
 #include "runtime/sandbox_root.h"
 
 namespace fairlead {
@@ -31,8 +32,7 @@ Status failed(const std::string& what) {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return read_whole_file(path).value_or("");
 }
 
 Status mount_root() {

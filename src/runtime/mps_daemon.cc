@@ -9,12 +9,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/command.h"
+#include "base/read_file.h"
 
 namespace fairlead {
 namespace {
@@ -28,9 +28,9 @@ constexpr std::size_t kMaxSocketPath = 107;  // of a Unix socket, which the daem
 constexpr Duration kQuitTime = std::chrono::seconds(3);
 constexpr Duration kPause = std::chrono::milliseconds(10);
 
+// Of a process that may end meanwhile.
 std::string read_all(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return read_whole_file(path).value_or("");
 }
 
 // A process of the daemon in `pipe_dir`: by name, and by the variable it was started with.

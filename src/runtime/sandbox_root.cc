@@ -1,4 +1,5 @@
 #include "runtime/sandbox_root.h"
+#include "base/read_file.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -117,10 +118,9 @@ Status fill_etc(const std::string& root) {
     if (auto status = make_file(root + "/etc/" + file.name, file.text); !status) return status;
   }
   for (const std::string name : kEtcFiles) {
-    std::ifstream in("/etc/" + name, std::ios::binary);
-    if (!in) continue;
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    if (auto status = make_file(root + "/etc/" + name, text); !status) return status;
+    const auto text = read_whole_file("/etc/" + name);
+    if (!text) continue;
+    if (auto status = make_file(root + "/etc/" + name, *text); !status) return status;
   }
   for (const std::string name : kEtcDirs) {
     if (!exists("/etc/" + name)) continue;

@@ -35,7 +35,9 @@ class GpuModel {
   // The one that ends at next_end(), which is `now`; it runs no more.
   Finished finish(Instant now);
 
-  double busy_seconds() const { return to_seconds(busy_); }
+  double busy_seconds() const { return to_seconds(busy_); }  // up to the last change
+  // Something ran, up to now: what a driver calls utilisation.
+  Duration busy(Instant now) const { return busy_ + (running_.size() > starting_ ? now - updated_ : Duration(0)); }
   const DeviceModel& device() const { return *device_; }
 
  private:

@@ -57,6 +57,7 @@ struct Scenario {
   std::size_t devices = 1;
 
   CoreOptions core;
+  bool dynamic_tokens = false;  // D follows the load, up to core.tokens_per_gpu (sharing/dynamic_tokens.h)
   std::string policy = "mqfq-sticky";
   PolicyOptions policy_options;
 

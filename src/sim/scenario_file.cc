@@ -5,9 +5,9 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
+#include "base/read_file.h"
 #include "sim/scenario.h"
 #include "sim/settings.h"
 
@@ -233,10 +233,9 @@ Result<Scenario> read_scenario(const std::string& path, Scenario scenario) {
     return fail(Errc::kNotFound, "scenario {} is a folder; name the file in it, for example {}/scenario.toml", path,
                 path);
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Errc::kNotFound, "scenario {}: cannot be read", path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse_scenario(text, path, std::move(scenario));
+  const auto text = read_whole_file(path);
+  if (!text) return fail(Errc::kNotFound, "scenario {}: cannot be read", path);
+  return parse_scenario(*text, path, std::move(scenario));
 }
 
 }  // namespace fairlead::sim

@@ -170,6 +170,8 @@ std::vector<Setting> scheduler_settings() {
        one_of<bool>({{"true", true}, {"false", false}}, [](Scenario& s, bool v) { s.policy_options.by_tenant = v; })},
       {"pool.instances", "instances kept per GPU",
        numeric<std::size_t>(1, 100'000, [](Scenario& s, std::size_t v) { s.core.instances_per_gpu = v; })},
+      {"pool.dynamic_tokens", "D follows the load, from 1 up to pool.tokens",
+       one_of<bool>({{"true", true}, {"false", false}}, [](Scenario& s, bool v) { s.dynamic_tokens = v; })},
       {"pool.tokens", "D: invocations at the same time per GPU",
        numeric<std::size_t>(1, 1024, [](Scenario& s, std::size_t v) { s.core.tokens_per_gpu = v; })},
       {"pool.queue_limit", "invocations queued on the node; more are refused",

@@ -5,6 +5,8 @@
 namespace fairlead::sim {
 namespace {
 
+constexpr Duration kMonitorPeriod = std::chrono::milliseconds(200);  // the node's (node/gpu_monitor.h)
+
 std::unique_ptr<QueuePolicy> policy_of(const Scenario& scenario, std::uint64_t seed) {
   PolicyOptions options = scenario.policy_options;
   options.seed = seed;
@@ -44,8 +46,8 @@ std::uint64_t subject_of(const Deliver& action) {
 std::uint64_t subject_of(const Charge&) {
   return 0;
 }
-std::uint64_t subject_of(const DeviceChange&) {
-  return 0;
+std::uint64_t subject_of(const DeviceChange& action) {
+  return action.gpu.value();
 }
 
 }  // namespace
@@ -60,6 +62,7 @@ Simulation::Simulation(const Scenario& scenario, std::uint64_t seed, std::unique
       functions_(scenario, seed, clock_, work_, chaos_ ? &*chaos_ : nullptr),
       record_(scenario, seed),
       node_(clock_, make_core(), functions_, chaos_ ? &*chaos_ : nullptr) {
+  if (scenario.dynamic_tokens) node_.watch_gpus(kMonitorPeriod);
   for (std::size_t i = 0; i < scenario.devices; ++i) node_.add_gpu(GpuId(i + 1), scenario.device);
   node_.observe([this](const Action& action) { observe(action); });
 }

@@ -257,7 +257,7 @@ TEST(Settings, ErrorsNameTheKeyTheValueAndTheBound) {
   EXPECT_EQ(error_of("workload.kind", "poisson"),
             "workload.kind is \"poisson\", it must be one of zipf, azure, four-copies, flood, closed, own");
   EXPECT_EQ(error_of("workload.lod", "1"), "workload.lod is no setting; `fairlead sim --settings` lists them");
-  EXPECT_EQ(error_of("tokens", "1"), "tokens is no setting; near it are pool.tokens");
+  EXPECT_EQ(error_of("tokens", "1"), "tokens is no setting; near it are pool.dynamic_tokens, pool.tokens");
   EXPECT_EQ(error_of("workload.changes", "10:1,5:2"), "workload.changes has 5 s after 10 s, times must not fall");
   EXPECT_EQ(error_of("policy.over_run_s", "-1"),
             "policy.over_run_s is \"-1\", it must be a number from 0 to 1000000000");

@@ -43,6 +43,8 @@ class VirtualGpus {
     return was_starting;
   }
 
+  Duration busy(GpuId gpu) const { return gpus_[slot(gpu)]->busy(clock_.now()); }
+
   // When something ends, if nothing begins or stops before; kNothing: nothing runs.
   const Moment& first() const { return ends_[first_]; }
   // It has ended. REQUIRES: first() is now or before.

@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::uint64_t kNotMeasured = ~std::uint64_t{0};  // a GPU time, in an event
 
+GpuSpec spec_of(GpuId gpu, const DeviceModel& device, bool is_dynamic) {
+  return {.gpu = gpu, .memory = device.memory, .is_dynamic = is_dynamic};
+}
+
 }  // namespace
 
 VirtualNode::VirtualNode(VirtualClock& clock, std::unique_ptr<Core> core, InstanceModel& model, Mishaps* mishaps)
@@ -22,9 +26,24 @@ VirtualNode::VirtualNode(VirtualClock& clock, std::unique_ptr<Core> core, Instan
       memory_(*this) {}
 
 void VirtualNode::add_gpu(GpuId gpu, const DeviceModel& device) {
-  core_->add_gpu({.gpu = gpu, .memory = device.memory});
+  core_->add_gpu(spec_of(gpu, device, watch_.is_on()));
   gpus_.add(gpu, device);
   memory_.add_gpu(gpu, device);
+}
+
+void VirtualNode::watch_gpus(Duration period) {
+  watch_.start(period);
+  schedule(now() + period, [this] { look_at_gpus(); });
+}
+
+void VirtualNode::look_at_gpus() {
+  gpus_.for_each([this](GpuId gpu, const DeviceModel&) {
+    const double utilisation = watch_.utilisation(gpu, gpus_.busy(gpu));
+    apply([&](Actions& out) {
+      core_->device_sampled(now(), {.gpu = gpu, .utilisation = utilisation, .memory_used = memory_.used(gpu)}, out);
+    });
+  });
+  schedule(now() + watch_.period(), [this] { look_at_gpus(); });
 }
 
 void VirtualNode::schedule(Instant at, Call call) {
@@ -54,7 +73,7 @@ void VirtualNode::restart(std::unique_ptr<Core> core) {
   for (const InstanceId id : instances_.ids()) release(id);
   core_ = std::move(core);
   gpus_.for_each(
-      [this](GpuId gpu, const DeviceModel& device) { core_->add_gpu({.gpu = gpu, .memory = device.memory}); });
+      [this](GpuId gpu, const DeviceModel& device) { core_->add_gpu(spec_of(gpu, device, watch_.is_on())); });
   expect_next();
 }
 
@@ -150,10 +169,6 @@ void VirtualNode::perform(const StopInstance& action) {
   const bool was_starting = gpus_.has(gpu) && gpus_.stop(gpu, action.instance);
   events_.add(now(), Kind::kGone, action.instance.value());
   if (was_starting) events_.add(now(), Kind::kStarted, action.instance.value());  // said too late, as by a real one
-}
-
-void VirtualNode::perform(const Deliver& action) {
-  if (memory_.admits(action.instance, action.invocation)) begin_run(action.instance, action.invocation);
 }
 
 void VirtualNode::begin_run(InstanceId id, InvocationId invocation) {

@@ -23,6 +23,7 @@
 
 #include "base/id_map.h"
 #include "core/core.h"
+#include "sim/gpu_watch.h"
 #include "sim/instance_model.h"
 #include "sim/virtual_clock.h"
 #include "sim/virtual_gpus.h"
@@ -43,6 +44,9 @@ class VirtualNode final : private ClockParty {
   const Core& core() const { return *core_; }
   Instant now() const { return clock_.now(); }
 
+  // From now on the core hears of each modelled GPU once each period, as from a monitor, and D follows the load, up to the core's
+  // tokens_per_gpu. Before the first GPU is added.
+  void watch_gpus(Duration period);
   // A modelled GPU, for the core too. `device` must outlive the node.
   void add_gpu(GpuId gpu, const DeviceModel& device);
   Bytes memory_used(GpuId gpu) const { return memory_.used(gpu); }
@@ -116,12 +120,17 @@ class VirtualNode final : private ClockParty {
   void carry_out(const Actions& actions);
   void perform(const StartInstance& action);
   void perform(const StopInstance& action);
-  void perform(const Deliver& action);
   template <typename Other>
   void perform(const Other& action) {
-    if constexpr (requires { memory_.perform(action); }) memory_.perform(action);
+    constexpr bool kMovesMemory =
+        std::is_same_v<Other, SwapOutMemory> || std::is_same_v<Other, SwapInMemory> || std::is_same_v<Other, GrantRoom>;
+    if constexpr (kMovesMemory) memory_.perform(action);
+    if constexpr (std::is_same_v<Other, Deliver>) {
+      if (memory_.admits(action.instance, action.invocation)) begin_run(action.instance, action.invocation);
+    }
   }
 
+  void look_at_gpus();
   void go_on_starting(InstanceId instance);
   void begin_run(InstanceId instance, InvocationId invocation);
   void end_run(InstanceId instance, InvocationId invocation);
@@ -135,6 +144,7 @@ class VirtualNode final : private ClockParty {
   Mishaps* const mishaps_;
   Observer observer_;
   VirtualGpus gpus_;
+  GpuWatch watch_;  // off: D is fixed
   VirtualMemory memory_;
   IdMap<InstanceId, Live> instances_;
   const InstanceModel::Run plain_run_;  // what each begins as, and what one that was stopped still tells

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 
 #include "base/command.h"
+#include "base/read_file.h"
 #include "model/image_ids.h"
 #include "store/oci_image.h"
 #include "store/staging.h"
@@ -68,9 +68,8 @@ Error tool_error(const std::string& tool, const std::string& uri, const CommandR
 }
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  if (!in.good() && !in.eof()) return fail(Errc::kInvalidArgument, "the image is malformed: {} is missing", path);
+  auto text = read_whole_file(path);
+  if (!text) return fail(Errc::kInvalidArgument, "the image is malformed: {} is missing", path);
   return text;
 }
 

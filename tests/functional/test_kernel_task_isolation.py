@@ -178,7 +178,7 @@ def attack_task(kernel, threads=1):
 
 
 def write(folder, task, **files):
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "task.json").write_text(json.dumps(task))
     for name, content in files.items():
         (folder / name.replace("_", ".")).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -241,7 +241,7 @@ def test_without_fences_every_attack_succeeds(start_node, tmp_path):
     harmless = []
     for kernel in REACHES:
         node = start_node("--task-memory", "64MiB")
-        neighbours = Neighbours(node, tmp_path, "one", "one")
+        neighbours = Neighbours(node, tmp_path / kernel, "one", "one")
         neighbours.deploy(kernel)
         assert neighbours.secret() == CONTENT
         reply = neighbours.attack(kernel)

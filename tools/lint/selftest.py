@@ -7,6 +7,7 @@ import tempfile
 import unittest
 import unittest.mock
 
+import class_sizes
 import doc_links
 import exported_symbols
 import file_sizes
@@ -50,6 +51,42 @@ class Text(Lint):
         self.assertEqual([line.rstrip() for line in lines], ["int a;", "", "    char b =    ; f(       , 1'000);"])
 
 
+class ClassSizes(Lint):
+    def write_class(self, methods, fields, kind="class"):
+        lines = [f"  void f{i}(int a);" for i in range(methods)] + [f"  int g{i}_ = 0;" for i in range(fields)]
+        self.write("src/node/a.h", f"namespace fairlead {{\n{kind} A {{\n" + "\n".join(lines) + "\n};\n}  // namespace\n")
+
+    def test_a_class_within_the_bounds_is_clean(self):
+        self.write_class(30, 15)
+        self.assert_clean(class_sizes.check)
+
+    def test_one_method_or_field_more_is_named(self):
+        self.write_class(31, 1)
+        self.assert_one(class_sizes.check, "src/node/a.h:fairlead::A", "31 methods and 1 fields", "may have 30 and 15")
+        self.write_class(1, 16)
+        self.assert_one(class_sizes.check, "1 methods and 16 fields")
+
+    def test_a_class_of_the_baseline_may_not_grow(self):
+        self.write(class_sizes.BASELINE, '{"src/node/a.h:fairlead::A": [33, 15]}')
+        self.write_class(33, 15)
+        self.assert_clean(class_sizes.check)
+        self.write_class(34, 15)
+        self.assert_one(class_sizes.check, "34 methods", "may have 33")
+
+    def test_values_and_overrides_do_not_count(self):
+        self.write_class(0, 40, "struct")
+        self.assert_clean(class_sizes.check)
+        overrides = "\n".join(f"  void f{i}() override;" for i in range(40))
+        self.write("src/node/a.h", f"class A : B {{\n  A();\n{overrides}\n}};\n")
+        self.assert_clean(class_sizes.check)
+
+    def test_updating_lowers_and_never_raises(self):
+        self.write(class_sizes.BASELINE, '{"src/node/a.h:fairlead::A": [50, 20], "src/node/b.h:fairlead::B": [50, 20]}')
+        self.write_class(40, 22)
+        class_sizes.update(self.root)
+        self.assertEqual(class_sizes.baseline(self.root), {"src/node/a.h:fairlead::A": [40, 20]})
+
+
 class IncludeDirection(Lint):
     def test_upward_include_fails(self):
         self.write("src/queueing/a.cc", '#include "base/ids.h"\n#include "core/core.h"\n')
@@ -89,6 +126,11 @@ class Vocabulary(Lint):
         self.write("src/queueing/a.h", "std::unordered_map<int, std::vector<int>> flows_;\n")
         self.write("src/queueing/a.cc", "void f() {\n  for (auto& [id, flow] : state.flows_) {}\n}\n")
         self.assert_one(vocabulary.check, "src/queueing/a.cc:2", "unordered")
+
+    def test_reading_a_file_in_a_way_that_throws_fails(self):
+        self.write("src/node/a.cc", "std::string text(std::istreambuf_iterator<char>(file), {});\n")
+        self.write("src/node/a_test.cc", "std::string text(std::istreambuf_iterator<char>(file), {});\n")
+        self.assert_one(vocabulary.check, "src/node/a.cc:1", "base/read_file.h")
 
     def test_lookup_in_unordered_container_passes(self):
         self.write("src/queueing/a.cc", "std::unordered_map<int, int> flows_;\nauto f = flows_.find(1);\n")

@@ -24,7 +24,14 @@ SLEEP_ALLOWED = {  # test -> why it cannot be told
     "src/runtime/sandbox_test.cc": "polls, with a bound, for the end of processes that are not its children",
 }
 UNORDERED = re.compile(r"\bunordered_(?:flat_)?(?:map|set)<.*>\s+(\w+)\s*[;={]")
+# It throws where a folder has the file's name, and of a process that ends; on a thread that ends the program.
+THROWS = re.compile(r"\bistreambuf_iterator\b")
+THROWS_ALLOWED = {"src/cli/sim_chart.cc": "standard input"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def is_for_tests(path):
+    return tree.is_test(path) or path.stem.startswith("test_") or path.stem.endswith("_fixture")
 
 
 def is_decision(path):
@@ -54,6 +61,8 @@ def check(root):
             where = f"{path}:{number}"
             if path.stem.endswith("_test") and str(path) not in SLEEP_ALLOWED and SLEEP.search(line):
                 problems.append(f"{where}: a sleep in a unit test; move time instead of waiting for it")
+            if path.parts[0] == "src" and str(path) not in THROWS_ALLOWED and not is_for_tests(path) and THROWS.search(line):
+                problems.append(f"{where}: istreambuf_iterator throws; base/read_file.h returns an error")
             if not is_decision(path):
                 continue
             problems += [f"{where}: {what}" for pattern, what in IMPURE.items() if re.search(pattern, line)]
