@@ -6,8 +6,7 @@
 
 namespace fairlead::sim {
 
-void Histogram::add(Duration value) {
-  const std::size_t bucket = bucket_of(value);
+void Histogram::add(Duration value, std::size_t bucket) {
   if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
   ++buckets_[bucket];
   ++count_;

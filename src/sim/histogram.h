@@ -14,7 +14,10 @@ namespace fairlead::sim {
 
 class Histogram {
  public:
-  void add(Duration value);
+  void add(Duration value) { add(value, bucket_of(value)); }
+  // The same for several histograms. REQUIRES: bucket == bucket_of(value).
+  void add(Duration value, std::size_t bucket);
+  static std::size_t bucket_of(Duration value);
   void merge(const Histogram& other);
 
   std::uint64_t count() const { return count_; }
@@ -27,7 +30,6 @@ class Histogram {
 
  private:
   static constexpr int kPerPower = 64, kPowers = 32;
-  static std::size_t bucket_of(Duration value);
   static Duration upper_end(std::size_t bucket);
 
   std::vector<std::uint32_t> buckets_;

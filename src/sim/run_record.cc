@@ -64,8 +64,9 @@ void RunRecord::completed(Instant now, const OpenInvocation& invocation, const C
   ++result.answered;
   count_start(result, complete.start);
   const Duration latency = now - invocation.arrived;
-  result.latency.add(latency);
-  result_.latency.add(latency);
+  const std::size_t bucket = Histogram::bucket_of(latency);
+  result.latency.add(latency, bucket);
+  result_.latency.add(latency, bucket);
   result.service_seconds += to_seconds(complete.service);
   if (result_.timeline.size() < kTimeline) {
     result_.timeline.push_back({invocation.gpu.value(), invocation.function,

@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::uint64_t kNotMeasured = ~std::uint64_t{0};  // a GPU time, in an event
 
+GpuSpec spec_of(GpuId gpu, const DeviceModel& device, bool is_dynamic) {
+  return {.gpu = gpu, .memory = device.memory, .is_dynamic = is_dynamic};
+}
+
 }  // namespace
 
 VirtualNode::VirtualNode(VirtualClock& clock, std::unique_ptr<Core> core, InstanceModel& model, Mishaps* mishaps)
@@ -22,13 +26,9 @@ VirtualNode::VirtualNode(VirtualClock& clock, std::unique_ptr<Core> core, Instan
       memory_(*this) {}
 
 void VirtualNode::add_gpu(GpuId gpu, const DeviceModel& device) {
-  tell_core_of(gpu, device);
+  core_->add_gpu(spec_of(gpu, device, watch_.is_on()));
   gpus_.add(gpu, device);
   memory_.add_gpu(gpu, device);
-}
-
-void VirtualNode::tell_core_of(GpuId gpu, const DeviceModel& device) {
-  core_->add_gpu({.gpu = gpu, .memory = device.memory, .is_dynamic = watch_.is_on()});
 }
 
 void VirtualNode::watch_gpus(Duration period) {
@@ -72,7 +72,8 @@ void VirtualNode::lose_gpu(GpuId gpu) {
 void VirtualNode::restart(std::unique_ptr<Core> core) {
   for (const InstanceId id : instances_.ids()) release(id);
   core_ = std::move(core);
-  gpus_.for_each([this](GpuId gpu, const DeviceModel& device) { tell_core_of(gpu, device); });
+  gpus_.for_each(
+      [this](GpuId gpu, const DeviceModel& device) { core_->add_gpu(spec_of(gpu, device, watch_.is_on())); });
   expect_next();
 }
 
@@ -122,8 +123,11 @@ void VirtualNode::due(const Moment& expected) {
 
 void VirtualNode::expect_next() {
   const auto wakeup = core_->next_wakeup();
-  const bool is_deadline = wakeup && *wakeup <= gpus_.first().at;
-  events_.expect(is_deadline ? Moment{*wakeup, kBeforeEvents} : gpus_.first());
+  if (wakeup && *wakeup <= gpus_.first().at) {
+    events_.expect({*wakeup, kBeforeEvents});
+  } else {
+    events_.expect(gpus_.first());
+  }
 }
 
 void VirtualNode::carry_out(const Actions& actions) {
@@ -165,10 +169,6 @@ void VirtualNode::perform(const StopInstance& action) {
   const bool was_starting = gpus_.has(gpu) && gpus_.stop(gpu, action.instance);
   events_.add(now(), Kind::kGone, action.instance.value());
   if (was_starting) events_.add(now(), Kind::kStarted, action.instance.value());  // said too late, as by a real one
-}
-
-void VirtualNode::perform(const Deliver& action) {
-  if (memory_.admits(action.instance, action.invocation)) begin_run(action.instance, action.invocation);
 }
 
 void VirtualNode::begin_run(InstanceId id, InvocationId invocation) {

@@ -19,7 +19,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include "base/id_map.h"
@@ -65,7 +64,7 @@ class VirtualNode final : private ClockParty {
 
   // For the core's other entry points: node.apply([&](Actions& out) { node.core().cancel(node.now(), id, out); });
   template <typename Event>
-  void apply(Event event) {
+  void apply(const Event& event) {
     tell(event);
     expect_next();
   }
@@ -104,7 +103,7 @@ class VirtualNode final : private ClockParty {
 
   // Tells the core and carries out what follows. Carrying out may tell it again, so each level has a list of its own.
   template <typename Event>
-  void tell(Event event) {
+  void tell(const Event& event) {
     if (lists_.size() == level_) lists_.emplace_back();
     Actions& actions = lists_[level_++];
     event(actions);
@@ -114,22 +113,23 @@ class VirtualNode final : private ClockParty {
   }
   // What an instance or a device reports: mishaps may tell it twice.
   template <typename Event>
-  void report(Event event) {
+  void report(const Event& event) {
     tell(event);
     if (mishaps_ != nullptr && mishaps_->tells_again()) tell(event);
   }
   void carry_out(const Actions& actions);
   void perform(const StartInstance& action);
   void perform(const StopInstance& action);
-  void perform(const Deliver& action);
   template <typename Other>
   void perform(const Other& action) {
     constexpr bool kMovesMemory =
         std::is_same_v<Other, SwapOutMemory> || std::is_same_v<Other, SwapInMemory> || std::is_same_v<Other, GrantRoom>;
     if constexpr (kMovesMemory) memory_.perform(action);
+    if constexpr (std::is_same_v<Other, Deliver>) {
+      if (memory_.admits(action.instance, action.invocation)) begin_run(action.instance, action.invocation);
+    }
   }
 
-  void tell_core_of(GpuId gpu, const DeviceModel& device);
   void look_at_gpus();
   void go_on_starting(InstanceId instance);
   void begin_run(InstanceId instance, InvocationId invocation);
