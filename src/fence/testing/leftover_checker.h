@@ -437,6 +437,7 @@ class ClearChecker {
   // jump that all lanes are there.
   static std::string unguarded_lanes(const std::vector<std::string>& lines) {
     static const std::regex kShuffle(R"(^(@\S+ )?shfl\.\S* ([\w$%]+)\|([\w$%]+), .*;$)");
+    static const std::regex kAnyShuffle(R"(^(@\S+ )?shfl\b.*$)");
     static const std::regex kMatrix(R"(^(@\S+ )?(mma|wmma|ldmatrix|stmatrix|movmatrix)\..*$)");
     static const std::regex kJump(R"(^(@\S+ )?(bra|brx|call|ret|exit)\b.*$)");
     bool is_whole = false;
@@ -446,7 +447,7 @@ class ClearChecker {
       if (line.ends_with(":") || std::regex_match(line, kJump)) is_whole = false;
       if (line == "@%__fence_p2 trap;") is_whole = true;
       if (std::regex_match(line, kMatrix) && !is_whole) return line;
-      if (line.find("shfl.") == std::string::npos) continue;
+      if (!std::regex_match(line, kAnyShuffle)) continue;
       if (!std::regex_match(line, match, kShuffle)) return line;
       const std::string guard = match[1], to = match[2];
       const bool is_replaced = i > 1 && i + 2 < lines.size() &&
