@@ -53,7 +53,8 @@ void Core::State::forget_task(FlowId flow) {
 void Core::State::loaded(Instant now, InvocationId id, Actions& out) {
   const Invocation* invocation = invocations.find(id);
   Instance* instance = invocation == nullptr ? nullptr : pool.find(invocation->instance);
-  if (instance == nullptr || instance->bound != id || !instance->loading) return;
+  // Of one that is bound and not delivered yet somebody says too much: it computes from its delivery on at the earliest.
+  if (instance == nullptr || instance->bound != id || !invocation->running || !instance->loading) return;
   pool.end_loading(*instance);
   begin_computing(now, *instance);
   dispatch(now, out);

@@ -70,6 +70,21 @@ TEST_F(TaskLanesOfAGpu, AreTheTokensWhereNobodyGivesAny) {
   EXPECT_THAT(arrive(3, FlowId(3)), IsEmpty());
 }
 
+// Its server may say so of a call that waits for its session to return.
+TEST_F(TaskLanesOfAGpu, ALoadThatEndsBeforeItsDeliveryIsNone) {
+  use({.most_task_lanes = 4, .task_loads_per_gpu = 1});
+  session(1, 100ms);
+  EXPECT_THAT(arrive(1, FlowId(1), 0s), ElementsAre(delivered(1)));
+  EXPECT_THAT(loaded(1, 100ms), IsEmpty());
+  EXPECT_THAT(answered(1, 200ms), ElementsAre(completed(1)));
+  set_reload(1, 100ms);
+  EXPECT_THAT(arrive(2, FlowId(1)), IsEmpty()) << "bound to the session, which has yet to ask";
+  EXPECT_THAT(loaded(2), IsEmpty());
+  EXPECT_THAT(idle(1), ElementsAre("deliver invocation=2 instance=1"));
+  EXPECT_THAT(loaded(2, 300ms), IsEmpty());
+  EXPECT_THAT(answered(2, 400ms), ElementsAre("complete invocation=2 success"));
+}
+
 TEST_F(TaskLanesOfAGpu, AreNotOfPrograms) {
   use({.task_lanes = 4});
   for (const std::uint64_t n : {1, 2, 3}) program(n);

@@ -170,6 +170,7 @@ TEST(Fence, RefusesWhatItCannotFence) {
       {"stackrestore.u64 %rd1;", "stack pointer"},
       {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1}, %rd1, %rd2, 1, 1, 1, 0, 0;", "descriptors"},
       {"frobnicate.u32 %r1, [%rd1];", "not known"},
+      {"cvt.u32.u64$ %r1, %rd1;", "no modifier"},
       {"st.async.b32 [%rd1], %r1, [%r2];", "shared::cluster"},
       {"mov.b64 %rd2, %envreg1;", "cooperative"},
       {"cvta.param.u64 %rd2, %rd1;", "parameters"},

@@ -1,5 +1,7 @@
 // Function bodies. Registers and variables of a body are resolved here, where its scopes are known; names of the module
 // and labels stay names.
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iterator>
 #include <utility>
@@ -11,6 +13,12 @@ namespace {
 
 constexpr std::size_t kDeepestScope = 64;
 constexpr std::uint64_t kMostRegisters = 1u << 20;
+
+// Names may have $ and %, which no compiler has in a modifier.
+bool is_modifier(std::string_view text) {
+  return std::ranges::all_of(text,
+                             [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == ':'; });
+}
 
 unsigned register_bits(std::string_view type) {
   if (type == ".pred") return 1;
@@ -154,6 +162,7 @@ bool Parser::prototype_item(std::string_view name, int line) {
 
 bool Parser::instruction_item(Instruction instruction, int line) {
   while (token_.kind == Token::Kind::kDotted) {
+    if (!is_modifier(token_.text)) return fail(fmt::format("'{}' is no modifier", token_.text));
     instruction.modifiers.push_back(token_.text);
     advance();
   }
