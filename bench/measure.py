@@ -37,12 +37,12 @@ def run_json(*command, timeout=300):
     return json.loads(done.stdout)
 
 
-def google_benchmark(program, pattern, repeated=1, of=statistics.median):
+def google_benchmark(program, pattern, repeated=1, of=statistics.median, seconds=0.5):
     """{name: real time in ns} of a Google Benchmark program. What is `repeated` runs in turns, in random order; of its times the
-    median, or what `of` makes of them: min where other work on the machine only adds."""
+    median, or what `of` makes of them: min where other work on the machine only adds. `seconds`: of each run, about."""
     result = run_json(BUILD / "bin" / program, f"--benchmark_filter={pattern}", "--benchmark_format=json",
                       f"--benchmark_repetitions={repeated}", f"--benchmark_enable_random_interleaving={repeated > 1}",
-                      timeout=600)
+                      f"--benchmark_min_time={seconds}", timeout=600)
     scale = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
     times = collections.defaultdict(list)
     for row in result["benchmarks"]:

@@ -72,12 +72,14 @@ Knowledge copy_knowledge(const Instruction& instruction) {
   return refused("copies in bulk take their length and addresses from registers and tensor maps");
 }
 
+bool names_two_spaces(const Instruction& instruction) {
+  return std::ranges::count_if(instruction.modifiers, [](auto m) { return space_named(m).has_value(); }) > 1;
+}
+
 Knowledge access_knowledge(const Instruction& instruction) {
   if (has_modifier(instruction, ".bulk")) return refused("its length is in a register");
   if (has_modifier(instruction, ".tensormap")) return refused("tensor maps hold addresses that no fence sees");
-  if (std::ranges::count_if(instruction.modifiers, [](auto m) { return space_named(m).has_value(); }) > 1) {
-    return refused("it names two spaces");
-  }
+  if (names_two_spaces(instruction)) return refused("it names two spaces");
   const Space space = space_of(instruction);
   const bool is_atomic = instruction.opcode == "atom" || instruction.opcode == "red";
   const bool is_read_only = space == Space::kConst || (is_atomic && (space == Space::kLocal || space == Space::kParam));
@@ -88,6 +90,7 @@ Knowledge access_knowledge(const Instruction& instruction) {
 }
 
 Knowledge matrix_knowledge(const Instruction& instruction) {
+  if (names_two_spaces(instruction)) return refused("it names two spaces");
   if (has_modifier(instruction, ".load") || has_modifier(instruction, ".store")) return {Family::kMatrix, {}};
   return has_modifier(instruction, ".mma") ? Knowledge{Family::kPlain, {}} : refused("it is not known to the fence");
 }
