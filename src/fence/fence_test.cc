@@ -180,6 +180,7 @@ TEST(Fence, RefusesWhatItCannotFence) {
       {"atom.const.add.u32 %r1, [%rd1], 1;", "no such access"},
       {"ld.shared.global.u32 %r1, [%rd1];", "two spaces"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.global.shared.f16 {%r1}, [%rd1], 16;", "two spaces"},
+      {"ld.global.b32 [%rd1];", "no destination"},
       {"call nothing;", "no function of this module"},
       {"call %rd1;", ".callprototype"},
       {"mov.u64 %rd2, kernel;", "no variable"},

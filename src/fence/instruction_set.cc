@@ -80,6 +80,11 @@ Knowledge access_knowledge(const Instruction& instruction) {
   if (has_modifier(instruction, ".bulk")) return refused("its length is in a register");
   if (has_modifier(instruction, ".tensormap")) return refused("tensor maps hold addresses that no fence sees");
   if (names_two_spaces(instruction)) return refused("it names two spaces");
+  const bool gives_something =
+      instruction.opcode == "ld" || instruction.opcode == "ldu" || instruction.opcode == "atom";
+  if (gives_something && (instruction.operands.size() < 2 || instruction.operands[0].kind == Operand::Kind::kAddress)) {
+    return refused("it has no destination");
+  }
   const Space space = space_of(instruction);
   const bool is_atomic = instruction.opcode == "atom" || instruction.opcode == "red";
   const bool is_read_only = space == Space::kConst || (is_atomic && (space == Space::kLocal || space == Space::kParam));

@@ -27,6 +27,20 @@ WAYS = {"wait": {}, "leave": {}, "go-on": {}, "wait-late": {"seconds": 1.0}, "la
         "threads": {}, "contexts": {}, "graph": {}, "fork": {}}
 
 
+def owe_the_rest(node, name, computed_before):
+    """On a busy machine a function may launch its next kernel only when the device was seen without its work: its call is over,
+    and what follows is owed by the next one."""
+    last = [None]
+
+    def all_is_computed():
+        was, last[0] = last[0], sum(computed_ms(node).values()) - computed_before
+        return last[0] == was and was > 300
+
+    eventually(all_is_computed)
+    do(node, name, "nothing")
+    settled(node, name)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_charge_is_what_the_device_computed(node, way):
     deploy(node, "f")
@@ -34,6 +48,8 @@ def test_a_charge_is_what_the_device_computed(node, way):
     before, computed_before = charged_ms(node, "f"), sum(computed_ms(node).values())
     answered_after = do(node, "f", way, **MANY, **WAYS[way])
     settled(node, "f")
+    if sum(computed_ms(node).values()) - computed_before < 300:
+        owe_the_rest(node, "f", computed_before)
     charged, computed = charged_ms(node, "f") - before, sum(computed_ms(node).values()) - computed_before
     print(f"{way}: answered after {answered_after:.0f} ms, charged {charged:.1f} ms, computed {computed:.1f} ms, "
           f"ratio {charged / computed:.4f}")

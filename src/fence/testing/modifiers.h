@@ -168,7 +168,9 @@ inline bool is_known_modifier(const std::string& word) {
                                                "xorsign"};
   static const std::regex kType(R"([busf](8|16|32|64|128)|bf16(x2)?|f16x2|e4m3x2|e5m2x2|[us]4|b1)");
   static const std::regex kShape(R"(m\d+n\d+(k\d+)?)");
-  static const std::regex kSpaced(R"((shared|param|L1|L2|mbarrier|tensormap)::\w+(::\w+)?)");
+  static const std::regex kSpaced(
+      R"(shared::(cta|cluster)|param::(entry|func)|L1::(evict_(normal|unchanged|first|last)|no_allocate)|)"
+      R"(L2::(cache_hint|(64|128|256)B|evict_(normal|first|last))|mbarrier::complete_tx::bytes)");
   return kWords.contains(word) || std::regex_match(word, kType) || std::regex_match(word, kShape) ||
          std::regex_match(word, kSpaced);
 }
