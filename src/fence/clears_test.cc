@@ -151,6 +151,7 @@ TEST(Clears, RefusesWhatCouldNotBeCleared) {
       {"call f;", "not inside parameter", ".func f(.param .b32 a) { .reg .b32 %r; ld.param.b32 %r, [a+4]; ret; }"},
       {"ld.local.u32 %r1, [%rd1];", "no variable in local memory", ""},
       {"shfl.sync.idx.b32 %nobody, %r1, 0, 31, -1;", "goes to no register", ""},
+      {"shfl.sync.idx.b32 !%r1, %r1, 0, 31, -1;", "goes to no register", ""},
       {"mov.u32 %r1|nothing, 1;", "'nothing' is no register", ""},
       {"ret;", "its result has 8 bytes", ".extern .func (.param .b64 r) vprintf(.param .b64 f, .param .b64 a);"},
   };

@@ -74,7 +74,7 @@ bool FunctionRewriter::shuffle() {
   if (now_.operands.size() != (is_sync ? 5u : 4u)) return refuse("it has another number of operands than is known");
   if (!operands_are_plain(now_.operands)) return false;
   Operand& to = now_.operands[0];
-  if (to.register_id < 0 && to.name != "_") return refuse("its result goes to no register");
+  if (to.negated || (to.register_id < 0 && to.name != "_")) return refuse("its result goes to no register");
   const Operand* const mask = is_sync ? &now_.operands[4] : nullptr;
   find_lanes(is_sync ? text_of(*mask) : "");
   if (is_sync && mask->kind != Operand::Kind::kNumber) lanes_known_for_.clear();  // it may be written anew
