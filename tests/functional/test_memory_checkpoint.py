@@ -108,10 +108,12 @@ def test_kill_while_checkpointed(node):
         checked, start = ask(node, name, do="check")
         assert (checked["blocks"], start) == (0, "cold")
         ask(node, name, do="hold", mib=MIB_EACH)
+    before = node.status()["counters"]["memory"]["swap_ins"]
     for name in pids:  # one of them is away; memory that is called often may be back before its call
         checked, start = ask(node, name, do="check")
         assert (checked["lost"], checked["blocks"]) == ([], 1)
         assert start in ("host-warm", "device-warm")
+    assert node.status()["counters"]["memory"]["swap_ins"] > before
 
 
 def test_memory_that_is_shared_stays_and_its_instance_makes_room(node):
