@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Each check of this folder against small trees: a bad one must fail for its reason, a good one must pass."""
+import os
 import pathlib
+import runpy
 import shutil
 import subprocess
 import tempfile
@@ -34,6 +36,11 @@ class Lint(unittest.TestCase):
     def compile(self, path, source, *flags):
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["g++", "-x", "c++", "-", "-o", self.root / path, *flags], input=source, text=True, check=True)
+
+    def test_every_check_can_be_run(self):
+        here = pathlib.Path(__file__).resolve().parent
+        checks = runpy.run_path(str(here / "run"))["CHECKS"]
+        self.assertEqual([name for name in checks if not os.access(here / f"{name}.py", os.X_OK)], [])
 
     def assert_one(self, check, *words):
         problems = check(self.root)
