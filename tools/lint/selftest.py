@@ -24,6 +24,13 @@ import vocabulary
 import waits
 
 
+class Checks(unittest.TestCase):
+    def test_every_check_can_be_run(self):
+        here = pathlib.Path(__file__).resolve().parent
+        checks = runpy.run_path(str(here / "run"))["CHECKS"]
+        self.assertEqual([name for name in checks if not os.access(here / f"{name}.py", os.X_OK)], [])
+
+
 class Lint(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp())
@@ -36,11 +43,6 @@ class Lint(unittest.TestCase):
     def compile(self, path, source, *flags):
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["g++", "-x", "c++", "-", "-o", self.root / path, *flags], input=source, text=True, check=True)
-
-    def test_every_check_can_be_run(self):
-        here = pathlib.Path(__file__).resolve().parent
-        checks = runpy.run_path(str(here / "run"))["CHECKS"]
-        self.assertEqual([name for name in checks if not os.access(here / f"{name}.py", os.X_OK)], [])
 
     def assert_one(self, check, *words):
         problems = check(self.root)
