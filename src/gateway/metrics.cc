@@ -139,7 +139,7 @@ void write_calls(MetricWriter& out, const NodeStatus& status) {
   per_function(out, status, "fairlead_kernel_launches_total", "counter", "Kernels that the function launched.",
                [](const FunctionStatus& f) { return f.stats.launches; });
   per_function(out, status, "fairlead_gate_waits_total", "counter",
-               "Launches that waited because memory was away or there was no time token.",
+               "Launches that waited because memory was away or it was not its turn.",
                [](const FunctionStatus& f) { return f.stats.gate_waits; });
   per_function(out, status, "fairlead_gpu_time_not_reported_seconds_total", "counter",
                "GPU time that the device saw and the function's processes did not report; it was charged.",
@@ -302,10 +302,15 @@ void write_gpus(MetricWriter& out, const NodeStatus& status) {
           [](const GpuStatus& gpu) { return gpu.memory_total.count(); });
   per_gpu(out, status, "fairlead_gpu_memory_admitted_bytes", "Device memory that what runs is expected to need.",
           [](const GpuStatus& gpu) { return gpu.view.memory_admitted.count(); });
-  per_gpu(out, status, "fairlead_gpu_tokens_in_use", "Invocations that run on the GPU now (at most D).",
-          [](const GpuStatus& gpu) { return gpu.view.tokens_in_use; });
-  per_gpu(out, status, "fairlead_gpu_tokens", "D: invocations that may run on the GPU at the same time.",
-          [](const GpuStatus& gpu) { return gpu.view.tokens; });
+  per_gpu(out, status, "fairlead_gpu_slots_in_use", "Invocations that run on the GPU now (at most D).",
+          [](const GpuStatus& gpu) { return gpu.view.slots_in_use; });
+  per_gpu(out, status, "fairlead_gpu_slots", "D: invocations that may run on the GPU at the same time.",
+          [](const GpuStatus& gpu) { return gpu.view.slots; });
+  per_gpu(out, status, "fairlead_gpu_tokens_in_use",
+          "Old name of fairlead_gpu_slots_in_use; goes with the next release.",
+          [](const GpuStatus& gpu) { return gpu.view.slots_in_use; });
+  per_gpu(out, status, "fairlead_gpu_tokens", "Old name of fairlead_gpu_slots; goes with the next release.",
+          [](const GpuStatus& gpu) { return gpu.view.slots; });
   per_gpu(out, status, "fairlead_gpu_task_lanes", "Calls of kernel tasks that may run on the GPU at the same time now.",
           [](const GpuStatus& gpu) { return gpu.view.task_lanes; });
   per_gpu(out, status, "fairlead_gpu_task_loads", "Calls of kernel tasks that load constants now, and hold no lane.",
@@ -317,6 +322,13 @@ void write_gpus(MetricWriter& out, const NodeStatus& status) {
   per_gpu(
       out, status, "fairlead_mps_restarts_total", "Times the GPU's MPS daemon was restarted after a fault.",
       [](const GpuStatus& gpu) { return gpu.mps_restarts; }, "counter");
+}
+
+void write_idle_slots(MetricWriter& out, const IdleSeconds& seconds, std::string_view name, std::string_view help) {
+  out.begin(name, "counter", help);
+  for (std::size_t i = 0; i < kIdleReasons; ++i) {
+    out.sample(fmt::format("reason=\"{}\"", idle_reason_name(static_cast<IdleReason>(i))), to_seconds(seconds[i]));
+  }
 }
 
 void write_node(MetricWriter& out, const NodeStatus& status) {
@@ -335,13 +347,11 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
   out.sample("", status.counters.evictions);
   out.begin("fairlead_rejected_total", "counter", "Invocations refused because a queue was full.");
   out.sample("", status.counters.rejected);
-  out.begin(
-      "fairlead_idle_token_seconds_total", "counter",
-      "Tokens that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
-  for (std::size_t i = 0; i < kIdleReasons; ++i) {
-    out.sample(fmt::format("reason=\"{}\"", idle_reason_name(static_cast<IdleReason>(i))),
-               to_seconds(status.counters.idle_tokens[i]));
-  }
+  write_idle_slots(
+      out, status.counters.idle_slots, "fairlead_idle_slot_seconds_total",
+      "Slots that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
+  write_idle_slots(out, status.counters.idle_slots, "fairlead_idle_token_seconds_total",
+                   "Old name of fairlead_idle_slot_seconds_total; goes with the next release.");
   out.begin("fairlead_draining", "gauge", "1 while the node accepts no new invocations.");
   out.sample("", status.draining ? 1 : 0);
   out.begin("process_resident_memory_bytes", "gauge", "Resident memory of the node's own process.");

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <functional>
+#include <map>
 
 #include "sim/preset.h"
 
@@ -170,15 +171,15 @@ std::vector<Setting> scheduler_settings() {
        one_of<bool>({{"true", true}, {"false", false}}, [](Scenario& s, bool v) { s.policy_options.by_tenant = v; })},
       {"pool.instances", "instances kept per GPU",
        numeric<std::size_t>(1, 100'000, [](Scenario& s, std::size_t v) { s.core.instances_per_gpu = v; })},
-      {"pool.dynamic_tokens", "D follows the load, from 1 up to pool.tokens",
-       one_of<bool>({{"true", true}, {"false", false}}, [](Scenario& s, bool v) { s.dynamic_tokens = v; })},
-      {"pool.tokens", "D: invocations at the same time per GPU",
-       numeric<std::size_t>(1, 1024, [](Scenario& s, std::size_t v) { s.core.tokens_per_gpu = v; })},
+      {"pool.dynamic_slots", "D follows the load, from 1 up to pool.slots",
+       one_of<bool>({{"true", true}, {"false", false}}, [](Scenario& s, bool v) { s.dynamic_slots = v; })},
+      {"pool.slots", "D: invocations at the same time per GPU",
+       numeric<std::size_t>(1, 1024, [](Scenario& s, std::size_t v) { s.core.slots_per_gpu = v; })},
       {"pool.queue_limit", "invocations queued on the node; more are refused",
        numeric<std::size_t>(1, 1e9, [](Scenario& s, std::size_t v) { s.core.queue_limit = v; })},
       {"pool.queue_limit_per_function", "and of one function",
        numeric<std::size_t>(1, 1e9, [](Scenario& s, std::size_t v) { s.core.queue_limit_per_flow = v; })},
-      {"pool.starts", "instances that may start at a time per GPU without a token; 0: a cold start holds its token",
+      {"pool.starts", "instances that may start at a time per GPU without a slot; 0: a cold start holds its slot",
        numeric<std::size_t>(0, 1024, [](Scenario& s, std::size_t v) { s.core.starts_per_gpu = v; })},
       {"memory.policy", "none: instances are stopped when memory is short; prefetch, prefetch-swap: memory moves",
        one_of<MemoryPolicy>({{"none", MemoryPolicy::kNone},
@@ -244,6 +245,14 @@ const std::vector<Setting>& all() {
   return settings;
 }
 
+// What a setting is called now; the old names are read for one release.
+const std::string& now_called(const std::string& key) {
+  static const std::map<std::string, std::string> old_names = {{"pool.tokens", "pool.slots"},
+                                                               {"pool.dynamic_tokens", "pool.dynamic_slots"}};
+  const auto old = old_names.find(key);
+  return old == old_names.end() ? key : old->second;
+}
+
 }  // namespace
 
 std::vector<SettingHelp> settings() {
@@ -252,7 +261,8 @@ std::vector<SettingHelp> settings() {
   return help;
 }
 
-Status set(Scenario& scenario, const std::string& key, const std::string& value) {
+Status set(Scenario& scenario, const std::string& given_key, const std::string& value) {
+  const std::string& key = now_called(given_key);
   std::vector<std::string> near;
   const std::string last = key.substr(key.rfind('.') + 1);
   for (const Setting& setting : all()) {
