@@ -311,9 +311,10 @@ std::vector<GpuView> Core::gpus() const {
     const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
     views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->slots, gpu->serves,
                      gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
-    const GpuHealth& health = state_->devices.at(gpu->id).health;
-    views.back().state = health.state();
-    views.back().reason = health.reason();
+    const State::Device& device = state_->devices.all.at(gpu->id);
+    const GpuHealth& health = device.health;
+    views.back().state = device.goes ? GpuState::kDraining : health.state();
+    views.back().reason = device.goes ? "it is no longer there" : health.reason();
     views.back().daemon_restarts = health.daemon_restarts();
     views.back().task_lanes = gpu->task_lanes().lanes;
     views.back().task_loads = gpu->loading;

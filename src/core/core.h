@@ -97,6 +97,44 @@ struct GpuSpec {
   bool has_task_lanes = true;  // false: kernel tasks take slots there, as everything does
 };
 
+// ---- what is said of devices
+
+// It may have work from now on, as after Core::add_gpu().
+struct DeviceAppeared {
+  GpuSpec gpu;
+};
+// It gets no more work, ever; its instances go as in Core::drain_gpu(). DeviceChange::kGone follows, at once or with the last of
+// them. From then on its id means nothing, and is not used again.
+struct DeviceWent {
+  GpuId gpu;
+};
+// What a monitor sees of one device, once each period.
+struct DeviceSample {
+  GpuId gpu;
+  std::string failure = {};  // why it does not answer; "": it does
+  double utilisation = 0;    // 0-1 over the period
+  Bytes memory_used{0};
+};
+struct DeviceFault {
+  GpuId gpu;
+  unsigned xid = 0;
+};
+// The last instance's process there has gone, or none is there.
+struct DeviceEmptied {
+  GpuId gpu;
+};
+struct DaemonSeen {
+  GpuId gpu;
+  MpsDaemonState state;
+};
+// After DeviceChange::kRestartDaemon.
+struct DaemonStarted {
+  GpuId gpu;
+  bool ok = false;
+};
+using DeviceEvent =
+    std::variant<DeviceAppeared, DeviceWent, DeviceSample, DeviceFault, DeviceEmptied, DaemonSeen, DaemonStarted>;
+
 // ---- what the core decides
 
 enum class StopReason {
@@ -176,10 +214,11 @@ struct GrantRoom {  // the answer to needs_room
 // What became of a device. All but kRestartDaemon is done already, and told to those who log it.
 struct DeviceChange {
   enum class Kind {
-    kDrained,        // no new work; GpuView says why. Its last process gone: device_emptied()
-    kRestartDaemon,  // of MPS: answered by daemon_started()
+    kDrained,        // no new work; GpuView says why. Its last process gone: DeviceEmptied
+    kRestartDaemon,  // of MPS: answered by DaemonStarted
     kServes,         // new work
     kSlots,          // D is another
+    kGone,           // after DeviceWent: nothing is left on it, and it is forgotten
   };
   GpuId gpu;
   Kind kind;
@@ -219,13 +258,6 @@ struct GpuView {
   std::size_t task_loads = 0;  // of the slots in use: calls that bring constants, and hold no lane
 };
 
-// What a monitor sees of one device, once each period.
-struct DeviceSample {
-  GpuId gpu;
-  std::string failure = {};  // why it does not answer; "": it does
-  double utilisation = 0;    // 0-1 over the period
-  Bytes memory_used{0};
-};
 // arrived = completed + failed + what is queued or dispatched now.
 struct CoreCounters {
   std::uint64_t arrived = 0;                                   // accepted
@@ -308,13 +340,9 @@ class Core {
   // A thread waits for memory that is away. It comes back as soon as there is room that nothing else has a claim on.
   void wants_memory(Instant now, InstanceId instance, Actions& out);
 
-  // Health, and dynamic D: what a monitor, the driver and the MPS daemons say, in any order and any state.
-  void device_sampled(Instant now, const DeviceSample& sample, Actions& out);
-  void device_fault(Instant now, GpuId gpu, unsigned xid, Actions& out);
-  void device_emptied(Instant now, GpuId gpu,
-                      Actions& out);  // the last instance's process there has gone, or none is there
-  void daemon_seen(Instant now, GpuId gpu, MpsDaemonState state, Actions& out);
-  void daemon_started(Instant now, GpuId gpu, bool ok, Actions& out);
+  // What a monitor, the driver and the MPS daemons say of a device, in any order and any state. Of one that has gone, or goes:
+  // no effect.
+  void device(Instant now, const DeviceEvent& event, Actions& out);
 
   // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= slots <= instances_per_gpu.
   void set_slots(Instant now, GpuId gpu, std::size_t slots, Actions& out);

@@ -29,6 +29,7 @@ void Core::State::dispatch(Instant now, Actions& out) {
   }
   keep_claim();
   settle_memory(now, out);
+  forget_devices(out);
   note_idle_slots(now);
 }
 

@@ -59,7 +59,7 @@ class Devices : public CoreTest {
   void sample(DeviceSample sample, Duration later = 200ms) {
     now_ += later;
     sample.gpu = GpuId(1);
-    changes_ = lines({}, [&](Actions& out) { core_->device_sampled(now_, sample, out); });
+    changes_ = lines({}, [&](Actions& out) { core_->device(now_, sample, out); });
   }
   template <typename Event>
   std::vector<std::string> tell(Event event) {
@@ -101,17 +101,20 @@ TEST_F(Devices, AFaultUnderMpsDrainsRestartsTheDaemonAndServesAgain) {
   arrive(1, kA);
   ready(1);
   arrive(2, kB);
-  EXPECT_THAT(
-      tell([](Core& core, Instant now, Actions& out) { core.daemon_seen(now, GpuId(1), MpsDaemonState::kFault, out); }),
-      ElementsAre("device gpu=1 drained"));
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) {
+                core.device(now, DaemonSeen{GpuId(1), MpsDaemonState::kFault}, out);
+              }),
+              ElementsAre("device gpu=1 drained"));
   EXPECT_EQ(gpu().state, GpuState::kDraining);
   EXPECT_EQ(gpu().reason, "a fault of an MPS client");
   EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success", "stop instance=1 gpu_drained"));
   sample({});
   sample({}, 2s);
-  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_emptied(now, GpuId(1), out); }),
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{GpuId(1)}, out); }),
               ElementsAre("device gpu=1 restart_daemon"));
-  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.daemon_started(now, GpuId(1), true, out); }),
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) {
+                core.device(now, DaemonStarted{GpuId(1), true}, out);
+              }),
               ElementsAre("device gpu=1 serves", "start instance=2 flow=2 gpu=1"));
   EXPECT_EQ(gpu().daemon_restarts, 1u);
   EXPECT_EQ(gpu().reason, "");
@@ -122,7 +125,8 @@ TEST_F(Devices, ALostDeviceServesOnceItHasAnsweredForASecond) {
   sample({.failure = "GPU is lost"});
   EXPECT_THAT(changes_, ElementsAre("device gpu=1 drained"));
   arrive(1, kA);
-  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_emptied(now, GpuId(1), out); }), IsEmpty());
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{GpuId(1)}, out); }),
+              IsEmpty());
   sample({.failure = "GPU is lost"});
   sample({});
   EXPECT_THAT(changes_, IsEmpty());
@@ -132,9 +136,13 @@ TEST_F(Devices, ALostDeviceServesOnceItHasAnsweredForASecond) {
 
 TEST_F(Devices, AnXidOfAProgramsOwnMakingChangesNothing) {
   add_gpu({.slots = 1});
-  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_fault(now, GpuId(1), 31, out); }),
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) {
+                core.device(now, DeviceFault{GpuId(1), 31}, out);
+              }),
               IsEmpty());
-  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_fault(now, GpuId(1), 79, out); }),
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) {
+                core.device(now, DeviceFault{GpuId(1), 79}, out);
+              }),
               ElementsAre("device gpu=1 drained"));
 }
 
@@ -217,6 +225,86 @@ TEST_F(Gpus, ARequeuedInvocationIsChargedOnce) {
   ready(2, 1s);
   answered(1, 3s);
   EXPECT_EQ(core_->flow(kA).virtual_time, Duration(2s));
+}
+
+// ---- devices that come and go
+
+class ComingAndGoing : public CoreTest {
+ protected:
+  Lines appears(std::uint64_t gpu) {
+    return lines({}, [&](Actions& out) { core_->device(now_, DeviceAppeared{{.gpu = GpuId(gpu)}}, out); });
+  }
+  Lines goes(std::uint64_t gpu) {
+    return lines({}, [&](Actions& out) { core_->device(now_, DeviceWent{GpuId(gpu)}, out); });
+  }
+};
+
+TEST_F(ComingAndGoing, WhatWaitsForAnyDeviceRunsOnTheFirstThatAppears) {
+  use({}, /*gpus=*/0);
+  add(kA);
+  EXPECT_THAT(arrive(1, kA), IsEmpty());
+  EXPECT_THAT(appears(7), ElementsAre("start instance=1 flow=1 gpu=7"));
+}
+
+TEST_F(ComingAndGoing, WhatRunsOnOneThatGoesIsAnsweredAndWhatStartsBeginsElsewhere) {
+  use({.slots_per_gpu = 2});
+  add(kA);
+  add(kB);
+  arrive(1, kA);
+  ready(1);
+  arrive(2, kB);
+  EXPECT_THAT(goes(1), ElementsAre("stop instance=2 gpu_drained"));
+  EXPECT_EQ(core_->gpus().front().reason, "it is no longer there");
+  EXPECT_THAT(appears(2), ElementsAre("start instance=3 flow=2 gpu=2"));
+  EXPECT_THAT(gone(2), IsEmpty()) << "something runs there";
+  EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success", "stop instance=1 gpu_drained"));
+  EXPECT_THAT(gone(1), ElementsAre("device gpu=1 gone"));
+  ASSERT_EQ(core_->gpus().size(), 1u);
+  EXPECT_EQ(core_->gpus().front().gpu, GpuId(2));
+}
+
+// A process that is being killed has its memory on the device until it is gone, or nobody believes that it ever will be.
+TEST_F(ComingAndGoing, WhatIsBeingKilledKeepsTheDevice) {
+  use({});
+  add(kA);
+  arrive(1, kA);
+  EXPECT_THAT(goes(1), ElementsAre("stop instance=1 gpu_drained"));
+  EXPECT_EQ(core_->gpus().size(), 1u);
+  ASSERT_TRUE(core_->next_wakeup());
+  EXPECT_THAT(wake(*core_->next_wakeup() - Instant()), ElementsAre("device gpu=1 gone"));
+}
+
+TEST_F(ComingAndGoing, OneWithNothingOnItIsGoneAtOnceAndWhatIsSaidOfItLaterIsIgnored) {
+  use({});
+  add(kA);
+  EXPECT_THAT(goes(1), ElementsAre("device gpu=1 gone"));
+  EXPECT_THAT(goes(1), IsEmpty());
+  EXPECT_THAT(device_used(1, gib(1)), IsEmpty());
+  EXPECT_THAT(lines({}, [&](Actions& out) { core_->device(now_, DeviceSample{.gpu = GpuId(1), .failure = "x"}, out); }),
+              IsEmpty());
+  EXPECT_THAT(lines({}, [&](Actions& out) { core_->device(now_, DeviceFault{GpuId(1), 79}, out); }), IsEmpty());
+  EXPECT_THAT(lines({}, [&](Actions& out) { core_->device(now_, DeviceEmptied{GpuId(1)}, out); }), IsEmpty());
+  EXPECT_THAT(lines({}, [&](Actions& out) { core_->device(now_, DaemonStarted{GpuId(1), true}, out); }), IsEmpty());
+  EXPECT_THAT(arrive(1, kA), IsEmpty());
+  EXPECT_THAT(appears(2), ElementsAre("start instance=1 flow=1 gpu=2"));
+}
+
+// Its health would let it serve again.
+TEST_F(ComingAndGoing, OneThatGoesIsNotRepaired) {
+  use({});
+  add(kA);
+  arrive(1, kA);
+  ready(1);
+  EXPECT_THAT(lines({},
+                    [&](Actions& out) {
+                      core_->device(now_, DeviceFault{GpuId(1), 79}, out);
+                    }),
+              ElementsAre("device gpu=1 drained"));
+  EXPECT_THAT(goes(1), IsEmpty());
+  EXPECT_THAT(lines({}, [&](Actions& out) { core_->device(now_, DeviceEmptied{GpuId(1)}, out); }), IsEmpty());
+  arrive(2, kA);
+  EXPECT_THAT(lines(Duration(10s), [&](Actions& out) { core_->device(now_, DeviceSample{.gpu = GpuId(1)}, out); }),
+              IsEmpty());
 }
 
 }  // namespace

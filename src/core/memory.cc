@@ -24,8 +24,10 @@ void Core::needs_room(Instant now, InstanceId instance, std::uint64_t request, B
 }
 
 void Core::device_memory_used(Instant now, GpuId gpu, Bytes used, Actions& out) {
-  if (!state_->residency.device_used(gpu, used)) return;
-  state_->pool.set_unreported(gpu, state_->residency.unreported(gpu));
+  if (!state_->devices.all.contains(gpu)) return;
+  const std::optional<Bytes> unreported = state_->residency.device_used(gpu, used);
+  if (!unreported) return;
+  state_->pool.set_unreported(gpu, *unreported);
   state_->dispatch(now, out);
 }
 

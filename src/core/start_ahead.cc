@@ -79,11 +79,12 @@ void Core::State::start_ahead(Instant now, Actions& out) {
 void Core::State::keep_claim(FlowId claims) {
   const bool begins = claims != claimant;
   claimant = claims;
-  if (!claims) return pool.set_claim(FlowId(), GpuId(), Bytes(0));
+  if (!claims || pool.gpus().empty()) return pool.set_claim(FlowId(), GpuId(), Bytes(0));
   const std::vector<Instance*>& instances = pool.of_flow(claims);
   const bool starts =
       std::any_of(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); });
-  if (begins || !instances.empty()) claim_place = placer.place_claim(pool, claims, residency.expected(claims));
+  if (begins || !claim_place || !instances.empty())
+    claim_place = placer.place_claim(pool, claims, residency.expected(claims));
   pool.set_claim(claims, claim_place->gpu, starts ? Bytes(0) : claim_place->memory);
 }
 
@@ -138,7 +139,7 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
       std::count_if(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); }));
   const FlowView view = policy->view(flow);
   const FlowSpec& spec = functions.at(flow).spec;
-  if (coming >= std::min(pool.free_turns(spec.is_kernel_task), view.queued)) return false;
+  if (coming >= std::min(free_turns(pool, spec.is_kernel_task), view.queued)) return false;
   const auto limit = spec.max_concurrency;
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
 }

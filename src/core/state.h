@@ -58,7 +58,13 @@ struct Core::State final : private Placeable,
   struct Device {
     GpuHealth health;
     std::optional<DynamicSlots> slots;  // none: D is fixed
+    bool goes = false;                  // DeviceWent
   };
+  struct Devices {
+    std::map<GpuId, Device> all;  // those of the pool
+    std::vector<GpuId> going;     // of them: Device::goes
+  };
+  struct DeviceEvents;
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
     FlowId flow;
@@ -156,8 +162,7 @@ struct Core::State final : private Placeable,
 
   // ---- devices.cc
   void add_device(const GpuSpec& gpu);
-  void adjust_slots(Instant now, const DeviceSample& sample, Actions& out);
-  void remedy(GpuId gpu, std::optional<GpuRemedy> remedy, Instant now, Actions& out);
+  void forget_devices(Actions& out);
 
   // ---- task_lanes.cc
   void add_lanes(const GpuSpec& gpu);
@@ -196,7 +201,7 @@ struct Core::State final : private Placeable,
   ResidencyDecisions decisions;  // scratch of settle_memory()
   IdMap<FlowId, Function> functions;
   InstancePool pool;
-  std::map<GpuId, Device> devices;                // those of the pool
+  Devices devices;
   std::map<GpuId, MeasuredLanes> measured_lanes;  // where they are measured
   IdMap<InvocationId, Invocation> invocations;
 

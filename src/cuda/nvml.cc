@@ -47,8 +47,11 @@ struct Nvml::Library {
     (void)shared.bind(mig_mode, "nvmlDeviceGetMigMode").has_value();
     (void)shared.bind(processes, "nvmlDeviceGetComputeRunningProcesses_v3").has_value();
     (void)shared.bind(cuda_version, "nvmlSystemGetCudaDriverVersion_v2").has_value();
-    (void)shared.bind(mig_count, "nvmlDeviceGetMaxMigDeviceCount").has_value();
-    (void)shared.bind(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex").has_value();
+    (void)shared.bind(mig.count, "nvmlDeviceGetMaxMigDeviceCount").has_value();
+    (void)shared.bind(mig.by_index, "nvmlDeviceGetMigDeviceHandleByIndex").has_value();
+    (void)shared.bind(mig.instance_of, "nvmlDeviceGetGpuInstanceId").has_value();
+    (void)shared.bind(mig.instance, "nvmlDeviceGetGpuInstanceById").has_value();
+    (void)shared.bind(mig.info, "nvmlGpuInstanceGetInfo").has_value();
     (void)shared.bind(process_utilisation, "nvmlDeviceGetProcessUtilization").has_value();
     (void)shared.bind(event_set_create, "nvmlEventSetCreate").has_value();
     (void)shared.bind(event_register, "nvmlDeviceRegisterEvents").has_value();
@@ -68,6 +71,7 @@ struct Nvml::Library {
   Result<nvmlDevice_t> handle(unsigned index) const;
   Result<std::optional<double>> read_utilisation(nvmlDevice_t device, const std::string& name_of_it) const;
   std::vector<nvmlDevice_t> slices_of(nvmlDevice_t gpu) const;
+  Slice slice_of(nvmlDevice_t gpu, nvmlDevice_t slice, const std::string& slice_name) const;
   void watch(nvmlDevice_t gpu, const std::string& uuid);
 
   SharedLibrary shared;
@@ -84,12 +88,18 @@ struct Nvml::Library {
   decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;                        // may be null
   decltype(nvmlDeviceGetComputeRunningProcesses_v3)* processes = nullptr;    // may be null
   decltype(nvmlSystemGetCudaDriverVersion_v2)* cuda_version = nullptr;       // may be null
-  decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;             // may be null
-  decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_by_index = nullptr;     // may be null
   decltype(nvmlDeviceGetProcessUtilization)* process_utilisation = nullptr;  // may be null
   decltype(nvmlEventSetCreate)* event_set_create = nullptr;                  // may be null
   decltype(nvmlDeviceRegisterEvents)* event_register = nullptr;              // may be null
   decltype(nvmlEventSetWait_v2)* event_wait = nullptr;                       // may be null
+
+  struct {  // all may be null
+    decltype(nvmlDeviceGetMaxMigDeviceCount)* count = nullptr;
+    decltype(nvmlDeviceGetMigDeviceHandleByIndex)* by_index = nullptr;
+    decltype(nvmlDeviceGetGpuInstanceId)* instance_of = nullptr;
+    decltype(nvmlDeviceGetGpuInstanceById)* instance = nullptr;
+    decltype(nvmlGpuInstanceGetInfo)* info = nullptr;
+  } mig;
 
   // Handles are kept: finding a slice again takes seconds under load.
   std::mutex mutex;
@@ -139,12 +149,29 @@ Result<Nvml::Device> Nvml::Library::read(nvmlDevice_t device, const std::string&
 std::vector<nvmlDevice_t> Nvml::Library::slices_of(nvmlDevice_t gpu) const {
   std::vector<nvmlDevice_t> slices;
   unsigned count = 0;
-  if (mig_count == nullptr || mig_by_index == nullptr || mig_count(gpu, &count) != NVML_SUCCESS) return slices;
+  if (mig.count == nullptr || mig.by_index == nullptr || mig.count(gpu, &count) != NVML_SUCCESS) return slices;
   for (unsigned index = 0; index < count; ++index) {
     nvmlDevice_t slice = nullptr;
-    if (mig_by_index(gpu, index, &slice) == NVML_SUCCESS) slices.push_back(slice);
+    if (mig.by_index(gpu, index, &slice) == NVML_SUCCESS) slices.push_back(slice);
   }
   return slices;
+}
+
+// `slice_name`: "NVIDIA A100-SXM4-40GB MIG 3g.20gb". Where it lies only the GPU instance knows.
+Slice Nvml::Library::slice_of(nvmlDevice_t gpu, nvmlDevice_t slice, const std::string& slice_name) const {
+  constexpr std::string_view kBefore = "MIG ";
+  Slice is;
+  const std::size_t at = slice_name.rfind(kBefore);
+  if (at != std::string::npos) is.profile = slice_name.substr(at + kBefore.size());
+  unsigned id = 0;
+  nvmlGpuInstance_t instance = nullptr;
+  nvmlGpuInstanceInfo_t info{};
+  if (mig.instance_of == nullptr || mig.instance == nullptr || mig.info == nullptr) return is;
+  if (mig.instance_of(slice, &id) != NVML_SUCCESS || mig.instance(gpu, id, &instance) != NVML_SUCCESS) return is;
+  if (mig.info(instance, &info) != NVML_SUCCESS) return is;
+  is.start = info.placement.start;
+  is.size = info.placement.size;
+  return is;
 }
 
 // A GPU that reports no events is still used: what it loses is the early warning.
@@ -202,6 +229,7 @@ Result<std::vector<Nvml::Device>> Nvml::compute_devices() const {
       Result<Device> device = library_->read(slice, fmt::format("{} of GPU {}", mig ? "a slice" : "the whole", index));
       if (!device) return fail(device.error());
       device->gpu_uuid = gpu.uuid;
+      if (mig) device->slice = library_->slice_of(*handle, slice, device->name);
       const std::lock_guard guard(library_->mutex);
       library_->handles[device->uuid] = slice;
       found.push_back(std::move(*device));

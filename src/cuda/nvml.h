@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/device.h"
 
 struct nvmlDevice_st;
 
@@ -27,6 +28,7 @@ class Nvml {
     Bytes memory_used{0};
     std::optional<double> utilisation;  // 0-1 over NVML's last sample window; empty in MIG mode and of slices
     std::optional<bool> mig_enabled;    // empty: the device cannot be partitioned
+    std::optional<Slice> slice;         // of compute_devices(), where it is one
   };
   struct Process {
     int pid = 0;

@@ -155,11 +155,18 @@ json task_requests_json(const TaskRequestsStatus& requests) {
           {"service_seconds", to_seconds(requests.stats.service)}};
 }
 
+json slice_json(const std::optional<Slice>& slice) {
+  if (!slice) return nullptr;
+  return {{"profile", slice->profile}, {"start", slice->start ? json(*slice->start) : json()}, {"size", slice->size}};
+}
+
 json gpu_json(const GpuStatus& gpu) {
   return {{"id", gpu.view.gpu.value()},
-          {"name", gpu.name},
-          {"uuid", gpu.uuid},
-          {"memory_total_bytes", gpu.memory_total.count()},
+          {"name", gpu.device.name},
+          {"uuid", gpu.device.uuid},
+          {"gpu_uuid", gpu.device.gpu_uuid},
+          {"slice", slice_json(gpu.device.slice)},
+          {"memory_total_bytes", gpu.device.memory.count()},
           {"memory_used_bytes", gpu.memory_used.count()},
           {"memory_admitted_bytes", gpu.view.memory_admitted.count()},
           {"memory_unreported_bytes", gpu.view.memory_unreported.count()},
@@ -186,6 +193,7 @@ json dead_letter_json(const DeadLetter& letter) {
 // What keeps every call from running: a line for each GPU when none serves.
 std::string obstacle(const NodeStatus& status) {
   if (status.draining) return "draining\n";
+  if (status.gpus.empty()) return "no GPU is there\n";
   std::string lines;
   for (const GpuStatus& gpu : status.gpus) {
     if (gpu.view.serves) return "";

@@ -37,8 +37,10 @@ NodeStatus sample_status() {
   function.memory = {.held = mib(300), .resident = mib(100), .away = mib(200), .fixed = mib(10)};
   function.memory_expected = mib(400);
   status.functions.push_back(function);
-  GpuStatus gpu{.view = {.gpu = GpuId(1), .slots_in_use = 2, .instances = 2}, .name = "GPU \"x\"\\", .uuid = "GPU-1"};
-  gpu.memory_total = gib(80);
+  GpuStatus gpu{.view = {.gpu = GpuId(1), .slots_in_use = 2, .instances = 2},
+                .device = {.id = GpuId(1), .name = "GPU \"x\"\\", .uuid = "MIG-1", .gpu_uuid = "GPU-1"}};
+  gpu.device.slice = Slice{.profile = "3g.40gb", .start = 4, .size = 4};
+  gpu.device.memory = gib(80);
   gpu.view.slots = 3;
   gpu.view.serves = false;
   gpu.state = "draining";
@@ -57,6 +59,8 @@ NodeStatus sample_status() {
 class Admin : public GatewayTest {};
 
 TEST_F(Admin, HealthFollowsDraining) {
+  EXPECT_EQ("no GPU is there\n", call("GET", "/healthz").response->body);
+  node_.node_status.gpus = {{.view = {.gpu = GpuId(1)}, .device = {.id = GpuId(1)}}};
   EXPECT_EQ(200u, call("GET", "/healthz").response->status);
   EXPECT_EQ(200u, call("HEAD", "/healthz").response->status);
   node_.node_status.draining = true;
@@ -65,7 +69,8 @@ TEST_F(Admin, HealthFollowsDraining) {
 }
 
 TEST_F(Admin, HealthSaysWhyNoGpuServes) {
-  GpuStatus gpu{.view = {.gpu = GpuId(1)}, .name = "V100", .uuid = "GPU-1"};
+  GpuStatus gpu{.view = {.gpu = GpuId(1)},
+                .device = {.id = GpuId(1), .name = "V100", .uuid = "GPU-1", .gpu_uuid = "GPU-1"}};
   gpu.view.serves = false;
   gpu.state = "repairing";
   gpu.reason = "the device is lost";
@@ -97,6 +102,9 @@ TEST_F(Admin, StatusShowsFlowsGpusAndInstances) {
   EXPECT_EQ("mps", answer["sharing"]);
   EXPECT_EQ(2, answer["gpus"][0]["slots_in_use"]);
   EXPECT_EQ(3, answer["gpus"][0]["slots"]);
+  EXPECT_EQ("3g.40gb", answer["gpus"][0]["slice"]["profile"]);
+  EXPECT_EQ(4, answer["gpus"][0]["slice"]["start"]);
+  EXPECT_EQ("GPU-1", answer["gpus"][0]["gpu_uuid"]);
   EXPECT_EQ(answer["gpus"][0]["tokens"], answer["gpus"][0]["slots"]) << "the old name, for one release";
   EXPECT_EQ(answer["gpus"][0]["tokens_in_use"], answer["gpus"][0]["slots_in_use"]);
   EXPECT_EQ("draining", answer["gpus"][0]["state"]);
@@ -196,7 +204,7 @@ TEST(Metrics, HistogramBucketsAreCumulative) {
 
 TEST(Metrics, LabelsAreEscaped) {
   const std::string text = render_metrics(sample_status());
-  EXPECT_THAT(text, HasSubstr(R"(fairlead_gpu_utilisation{gpu="1",uuid="GPU-1",name="GPU \"x\"\\"} 0.5)"));
+  EXPECT_THAT(text, HasSubstr(R"(fairlead_gpu_utilisation{gpu="1",uuid="MIG-1",name="GPU \"x\"\\"} 0.5)"));
 }
 
 TEST(Metrics, EveryFamilyHasHelpAndTypeOnce) {

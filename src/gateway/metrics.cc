@@ -287,9 +287,9 @@ void per_gpu(MetricWriter& out, const NodeStatus& status, std::string_view name,
              std::string_view type = "gauge") {
   out.begin(name, type, help);
   for (const GpuStatus& gpu : status.gpus) {
-    out.sample(
-        fmt::format("gpu=\"{}\",uuid=\"{}\",name=\"{}\"", gpu.view.gpu.value(), escape(gpu.uuid), escape(gpu.name)),
-        value(gpu));
+    out.sample(fmt::format("gpu=\"{}\",uuid=\"{}\",name=\"{}\"", gpu.view.gpu.value(), escape(gpu.device.uuid),
+                           escape(gpu.device.name)),
+               value(gpu));
   }
 }
 
@@ -299,7 +299,7 @@ void write_gpus(MetricWriter& out, const NodeStatus& status) {
   per_gpu(out, status, "fairlead_gpu_memory_used_bytes", "Device memory in use.",
           [](const GpuStatus& gpu) { return gpu.memory_used.count(); });
   per_gpu(out, status, "fairlead_gpu_memory_total_bytes", "Device memory.",
-          [](const GpuStatus& gpu) { return gpu.memory_total.count(); });
+          [](const GpuStatus& gpu) { return gpu.device.memory.count(); });
   per_gpu(out, status, "fairlead_gpu_memory_admitted_bytes", "Device memory that what runs is expected to need.",
           [](const GpuStatus& gpu) { return gpu.view.memory_admitted.count(); });
   per_gpu(out, status, "fairlead_gpu_slots_in_use", "Invocations that run on the GPU now (at most D).",

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "core/core.h"
 #include "gateway/graph_service.h"
+#include "model/device.h"
 #include "model/function.h"
 #include "model/invocation.h"
 #include "model/kernel_task.h"
@@ -70,9 +71,8 @@ struct TenantStatus {
 
 struct GpuStatus {
   GpuView view;
-  std::string name;
-  std::string uuid;
-  Bytes memory_total{0}, memory_used{0};
+  Device device;
+  Bytes memory_used{0};
   double utilisation = 0;  // 0-1, last monitor period
   std::string state;       // "serving", "draining", "repairing"
   std::string reason;      // why it does not serve

@@ -31,8 +31,8 @@ Status CheckpointBackend::start(const std::vector<GpuSample>& gpus) {
   if (!whole) return fail(whole.error());
   for (const GpuSample& gpu : gpus) {
     const auto found = std::find_if(whole->begin(), whole->end(),
-                                    [&](const Nvml::Device& device) { return device.uuid == gpu.gpu_uuid; });
-    devices_->gpus.push_back({gpu.uuid, gpu.memory_total, static_cast<std::size_t>(found - whole->begin())});
+                                    [&](const Nvml::Device& device) { return device.uuid == gpu.device.gpu_uuid; });
+    devices_->gpus.push_back({gpu.device.uuid, gpu.device.memory, static_cast<std::size_t>(found - whole->begin())});
   }
   return {};
 }

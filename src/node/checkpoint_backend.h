@@ -18,7 +18,7 @@ class CheckpointBackend {
   static Result<std::unique_ptr<CheckpointBackend>> load(const std::string& library_dir);
 
   // REQUIRES: called once, before the first move. May start threads of the driver.
-  Status start(const std::vector<GpuSample>& gpus);
+  Status start(const std::vector<GpuSample>& gpus);  // of one that appears later nothing moves
 
   std::shared_ptr<const ProcessMover> mover() const { return mover_; }
 

@@ -1,25 +1,17 @@
 #include "node/gpu_monitor.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
 namespace fairlead {
 namespace {
 
-std::vector<GpuSample> first_samples(std::vector<Nvml::Device> devices, bool slices_only) {
-  std::vector<GpuSample> samples;
-  for (Nvml::Device& device : devices) {
-    if (slices_only && device.uuid == device.gpu_uuid) continue;
-    samples.push_back({GpuId(samples.size() + 1), std::move(device.name), std::move(device.uuid),
-                       std::move(device.gpu_uuid), device.memory_total, device.memory_used,
-                       device.utilisation.value_or(0), "", true});
-  }
-  return samples;
-}
+constexpr int kPeriodsPerLook = 10;  // between two questions which devices there are
 
 // What changed of a device; one that does not answer keeps its numbers.
 void refresh(const Nvml& nvml, GpuSample& sample) {
-  const auto use = nvml.use(sample.uuid);
+  const auto use = nvml.use(sample.device.uuid);
   if (!use) {
     sample.failure = use.error().message;
     return;
@@ -34,11 +26,9 @@ void refresh(const Nvml& nvml, GpuSample& sample) {
 Result<std::unique_ptr<GpuMonitor>> GpuMonitor::open(const std::string& library_dir, bool slices_only) {
   auto nvml = Nvml::load(library_dir);
   if (!nvml) return fail(nvml.error());
-  std::unique_ptr<GpuMonitor> monitor(new GpuMonitor(*std::move(nvml)));
-  auto devices = monitor->nvml_->compute_devices();
-  if (!devices) return fail(devices.error());
-  monitor->last_.samples = first_samples(*std::move(devices), slices_only);
-  if (!monitor->last_.samples.empty()) return monitor;
+  std::unique_ptr<GpuMonitor> monitor(new GpuMonitor(*std::move(nvml), slices_only));
+  if (Status listed = monitor->look_for_devices(monitor->samples_); !listed) return fail(listed.error());
+  if (!monitor->samples_.empty()) return monitor;
   if (slices_only) {
     return fail(Errc::kUnavailable,
                 "{} finds no MIG slice: make some (nvidia-smi mig -cgi 1g,1g -C; softgpu mig create), or leave out "
@@ -59,29 +49,79 @@ GpuMonitor::~GpuMonitor() {
   if (thread_.joinable()) thread_.join();
 }
 
-void GpuMonitor::start(boost::asio::io_context& io, std::function<void(const GpuObservation&)> observed) {
-  observed_ = std::move(observed);
-  thread_ = std::thread([this, &io, devices = last_.samples]() mutable { watch(io, std::move(devices)); });
+// Which devices there are now. Nothing changes where the driver does not say.
+Status GpuMonitor::look_for_devices(std::vector<GpuSample>& samples) {
+  auto found = nvml_->compute_devices();
+  if (!found) return fail(found.error());
+  std::vector<Device> listed;
+  for (Nvml::Device& device : *found) {
+    if (slices_only_ && device.uuid == device.gpu_uuid) continue;
+    listed.push_back({.id = {},
+                      .name = std::move(device.name),
+                      .uuid = std::move(device.uuid),
+                      .gpu_uuid = std::move(device.gpu_uuid),
+                      .slice = std::move(device.slice),
+                      .memory = device.memory_total});
+  }
+  const DeviceList::Change change = devices_.look(std::move(listed));
+  for (const GpuId gone : change.went) {
+    std::erase_if(samples, [&](const GpuSample& sample) { return sample.device.id == gone; });
+  }
+  for (const Device& device : change.appeared) {
+    samples.push_back({.device = device});
+    refresh(*nvml_, samples.back());
+  }
+  return {};
 }
 
-void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> devices) {
+const GpuSample* GpuMonitor::find(GpuId gpu) const {
+  const auto is_it = [&](const GpuSample& sample) { return sample.device.id == gpu; };
+  const auto found = std::find_if(samples_.begin(), samples_.end(), is_it);
+  return found == samples_.end() ? nullptr : &*found;
+}
+
+void GpuMonitor::forget(GpuId gpu) {
+  std::erase_if(samples_, [&](const GpuSample& sample) { return sample.device.id == gpu; });
+}
+
+void GpuMonitor::keep(const GpuObservation& observation) {
+  for (const GpuSample& seen : observation.samples) {
+    const auto is_it = [&](const GpuSample& sample) { return sample.device.id == seen.device.id; };
+    const auto known = std::find_if(samples_.begin(), samples_.end(), is_it);
+    if (known == samples_.end()) {
+      samples_.push_back(seen);  // ids count up, so the order holds
+    } else {
+      *known = seen;
+    }
+  }
+}
+
+void GpuMonitor::start(boost::asio::io_context& io, std::function<void(const GpuObservation&)> observed) {
+  observed_ = std::move(observed);
+  thread_ = std::thread([this, &io, samples = samples_]() mutable { watch(io, std::move(samples)); });
+}
+
+void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> samples) {
   ProcessMeter process_meter;
+  int periods = 0;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPeriod, [this] { return stopping_; })) {
     lock.unlock();
+    if (++periods % kPeriodsPerLook == 0) (void)look_for_devices(samples).has_value();
     GpuObservation observation;
-    for (GpuSample& device : devices) {
-      refresh(*nvml_, device);
+    for (GpuSample& sample : samples) {
+      refresh(*nvml_, sample);
+      const Device& device = sample.device;
       if (!device.is_slice()) {
-        device.names_processes = process_meter.read(*nvml_, device.gpu, device.uuid, observation.processes);
+        sample.names_processes = process_meter.read(*nvml_, device.id, device.uuid, observation.processes);
       }
     }
-    observation.samples = devices;
+    observation.samples = samples;
     observation.xids = nvml_->take_xids();
-    boost::asio::post(io, [this, alive = alive_, observation = std::move(observation)]() mutable {
+    boost::asio::post(io, [this, alive = alive_, observation = std::move(observation)] {
       if (!*alive) return;
-      last_ = std::move(observation);
-      observed_(last_);
+      keep(observation);
+      observed_(observation);
     });
     lock.lock();
   }

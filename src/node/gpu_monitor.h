@@ -1,5 +1,5 @@
-// Watches the GPUs through NVML at the monitor period (spec/1: 200 ms) on a thread of its own: an NVML call may block for
-// milliseconds.
+// Watches the GPUs through NVML at the monitor period (200 ms) on a thread of its own: an NVML call may block for milliseconds. Every
+// few seconds it asks which devices there are: a slice that is made while the node runs is used, one that is taken away is missed.
 #pragma once
 
 #include <atomic>
@@ -16,26 +16,22 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cuda/nvml.h"
+#include "model/device.h"
+#include "node/device_list.h"
 #include "node/process_meter.h"
 
 namespace fairlead {
 
 struct GpuSample {
-  GpuId gpu;
-  std::string name;
-  std::string uuid;
-  std::string gpu_uuid;  // of a MIG slice: of its GPU
-  Bytes memory_total{0};
+  Device device;
   Bytes memory_used{0};
   double utilisation = 0;       // 0-1; 0 of slices, whose use NVML does not know
   std::string failure;          // why it does not answer; "": it does
   bool names_processes = true;  // NVML says which process computes
-
-  bool is_slice() const { return uuid != gpu_uuid; }
 };
 
 struct GpuObservation {
-  std::vector<GpuSample> samples;        // of every device, in device order
+  std::vector<GpuSample> samples;        // of every device that is there, by id
   std::vector<Nvml::Xid> xids;           // since the one before
   std::vector<ProcessSample> processes;  // likewise
 };
@@ -52,15 +48,21 @@ class GpuMonitor {
   // `observed` is called on the io_context's thread, once each period.
   void start(boost::asio::io_context& io, std::function<void(const GpuObservation&)> observed);
 
-  // The last sample of every device, in device order. On the io_context's thread.
-  const std::vector<GpuSample>& samples() const { return last_.samples; }
+  // The last sample of every device, by id; also of those that are no longer there, until forget(). On the io_context's thread.
+  const std::vector<GpuSample>& samples() const { return samples_; }
+  const GpuSample* find(GpuId gpu) const;  // null: there is none
+  void forget(GpuId gpu);
 
  private:
-  explicit GpuMonitor(std::unique_ptr<Nvml> nvml) : nvml_(std::move(nvml)) {}
-  void watch(boost::asio::io_context& io, std::vector<GpuSample> devices);
+  GpuMonitor(std::unique_ptr<Nvml> nvml, bool slices_only) : nvml_(std::move(nvml)), slices_only_(slices_only) {}
+  Status look_for_devices(std::vector<GpuSample>& samples);
+  void watch(boost::asio::io_context& io, std::vector<GpuSample> samples);
+  void keep(const GpuObservation& observation);
 
   std::unique_ptr<Nvml> nvml_;
-  GpuObservation last_;
+  const bool slices_only_;
+  DeviceList devices_;  // of the thread, once it runs
+  std::vector<GpuSample> samples_;
   std::function<void(const GpuObservation&)> observed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with messages that may arrive after our end
   std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace fairlead {
@@ -34,6 +35,15 @@ MpsDaemonState observed(MpsDaemon::State state) {
   return MpsDaemonState::kGone;
 }
 
+Status start_daemon(MpsDaemon& daemon, const Device& device) {
+  if (Status started = daemon.start(); !started) {
+    return fail(started.error().code, "MPS on GPU {} ({}): {}", device.id.value(), device.name,
+                started.error().message);
+  }
+  spdlog::info("MPS on GPU {}: {} serves {}", device.id.value(), device.uuid, daemon.pipe_directory());
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GpuSharing>> GpuSharing::create(boost::asio::io_context& io, SharingOptions options,
@@ -46,26 +56,46 @@ Result<std::unique_ptr<GpuSharing>> GpuSharing::create(boost::asio::io_context& 
     mps_control = *std::move(found);
   }
   std::unique_ptr<GpuSharing> sharing(new GpuSharing(io, std::move(options)));
+  sharing->mps_control_ = std::move(mps_control);
   for (const GpuSample& sample : devices) {
-    if (Status added = sharing->add(sample, mps_control); !added) return fail(added.error());
+    Shared shared = sharing->share_of(sample.device);
+    if (shared.daemon) {
+      if (Status started = start_daemon(*shared.daemon, sample.device); !started) return fail(started.error());
+    }
+    sharing->devices_.emplace(sample.device.id, std::move(shared));
   }
   return sharing;
 }
 
-Status GpuSharing::add(const GpuSample& sample, const std::string& mps_control) {
-  Device device{.uuid = sample.uuid, .daemon = nullptr, .pipe_directory = ""};
-  if (!mps_control.empty()) {
-    const std::string dir = fmt::format("{}/{}", daemons_dir(options_), sample.gpu.value());
-    device.daemon = std::make_unique<MpsDaemon>(mps_control, dir, sample.uuid);
-    device.pipe_directory = device.daemon->pipe_directory();
-    if (Status started = device.daemon->start(); !started) {
-      return fail(started.error().code, "MPS on GPU {} ({}): {}", sample.gpu.value(), sample.name,
-                  started.error().message);
-    }
-    spdlog::info("MPS on GPU {}: {} serves {}", sample.gpu.value(), mps_control, device.pipe_directory);
+GpuSharing::Shared GpuSharing::share_of(const Device& device) const {
+  Shared shared{.uuid = device.uuid, .daemon = nullptr, .pipe_directory = ""};
+  if (!mps_control_.empty()) {
+    const std::string dir = fmt::format("{}/{}", daemons_dir(options_), device.id.value());
+    shared.daemon = std::make_shared<MpsDaemon>(mps_control_, dir, device.uuid);
+    shared.pipe_directory = shared.daemon->pipe_directory();
   }
-  devices_.emplace(sample.gpu, std::move(device));
-  return {};
+  return shared;
+}
+
+void GpuSharing::take_in(const Device& device, std::function<void(Status)> done) {
+  const auto [shared, is_new] = devices_.emplace(device.id, share_of(device));
+  FL_CHECK(is_new, "GPU {} is there already", device.id.value());
+  if (!shared->second.daemon) return done({});
+  worker_.run([daemon = shared->second.daemon, device] { return start_daemon(*daemon, device); }, std::move(done));
+}
+
+void GpuSharing::give_up(GpuId gpu) {
+  const auto device = devices_.find(gpu);
+  if (device == devices_.end()) return;
+  if (device->second.daemon) {
+    worker_.run(
+        [daemon = device->second.daemon] {
+          daemon->stop();
+          return true;
+        },
+        [](bool) {});
+  }
+  devices_.erase(device);
 }
 
 GpuSharing::~GpuSharing() {
@@ -75,17 +105,17 @@ GpuSharing::~GpuSharing() {
   }
 }
 
-GpuSpec GpuSharing::spec_of(const GpuSample& sample) const {
-  return {.gpu = sample.gpu,
-          .memory = sample.memory_total,
-          .slots = sample.is_slice() ? options_.slots_per_slice : options_.slots_per_gpu,
-          .is_dynamic = options_.dynamic_slots && !sample.is_slice(),
-          .has_daemon = devices_.at(sample.gpu).daemon != nullptr,
-          .has_task_lanes = !sample.is_slice()};
+GpuSpec GpuSharing::spec_of(const Device& device) const {
+  return {.gpu = device.id,
+          .memory = device.memory,
+          .slots = device.is_slice() ? options_.slots_per_slice : options_.slots_per_gpu,
+          .is_dynamic = options_.dynamic_slots && !device.is_slice(),
+          .has_daemon = devices_.at(device.id).daemon != nullptr,
+          .has_task_lanes = !device.is_slice()};
 }
 
 void GpuSharing::give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const {
-  const Device& device = devices_.at(gpu);
+  const Shared& device = devices_.at(gpu);
   InstanceShare share{.device_uuid = device.uuid,
                       .mps_pipe_directory = device.pipe_directory,
                       .compute_percent = settings.compute_percent};
@@ -104,11 +134,13 @@ std::optional<GpuId> GpuSharing::instance_gone(InstanceId instance) {
   const auto found = gpu_of_.extract(instance);
   if (found.empty()) return std::nullopt;
   const GpuId gpu = found.mapped();
-  return --devices_.at(gpu).instances == 0 ? std::optional(gpu) : std::nullopt;
+  const auto device = devices_.find(gpu);
+  if (device == devices_.end()) return std::nullopt;  // it went before its last process did
+  return --device->second.instances == 0 ? std::optional(gpu) : std::nullopt;
 }
 
 void GpuSharing::restart_daemon(GpuId gpu) {
-  worker_.run([daemon = devices_.at(gpu).daemon.get()] { return daemon->start(); },
+  worker_.run([daemon = devices_.at(gpu).daemon] { return daemon->start(); },
               [this, gpu](const Status& started) {
                 if (!started) spdlog::error("MPS on GPU {}: {}", gpu.value(), started.error().message);
                 events_.started(gpu, started.has_value());
@@ -117,8 +149,8 @@ void GpuSharing::restart_daemon(GpuId gpu) {
 
 void GpuSharing::ask_daemons(Instant now, const std::vector<GpuId>& gpus) {
   if (options_.mode != SharingMode::kMps || asking_ || now - asked_ < kDaemonPeriod) return;
-  std::vector<std::pair<GpuId, MpsDaemon*>> daemons;
-  for (const GpuId gpu : gpus) daemons.emplace_back(gpu, devices_.at(gpu).daemon.get());
+  std::vector<std::pair<GpuId, std::shared_ptr<MpsDaemon>>> daemons;
+  for (const GpuId gpu : gpus) daemons.emplace_back(gpu, devices_.at(gpu).daemon);
   asking_ = true;
   asked_ = now;
   worker_.run(

@@ -1,5 +1,5 @@
 // How kernels share the node's GPUs, carried out: one MPS control daemon per GPU, and the variables and mounts that make an instance
-// its client. What follows from a fault, and how many slots a GPU has, the core decides (Core::device_sampled and its like).
+// its client. What follows from a fault, and how many slots a GPU has, the core decides (Core::device).
 //
 //   MPS daemon ──seen──> core ──kRestartDaemon──> restart_daemon ──started──> core
 //
@@ -50,7 +50,14 @@ class GpuSharing {
   void connect(Events events) { events_ = std::move(events); }
 
   SharingMode mode() const { return options_.mode; }
-  GpuSpec spec_of(const GpuSample& sample) const;  // for the core
+  GpuSpec spec_of(const Device& device) const;  // for the core
+
+  // A device that appeared while the node runs. done(): work may be put on it, or why not; at once where it needs no daemon.
+  // REQUIRES: !knows() it.
+  void take_in(const Device& device, std::function<void(Status)> done);
+  // It is no longer there. REQUIRES: no instance of it is alive for the core.
+  void give_up(GpuId gpu);
+  bool knows(GpuId gpu) const { return devices_.contains(gpu); }
 
   // Makes an instance part of the GPU's sharing.
   void give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const;
@@ -64,20 +71,21 @@ class GpuSharing {
   void restart_daemon(GpuId gpu);
 
  private:
-  struct Device {
+  struct Shared {
     std::string uuid;
-    std::unique_ptr<MpsDaemon> daemon;  // null without MPS. Used on the worker only, once the node serves
+    std::shared_ptr<MpsDaemon> daemon;  // null without MPS. Used on the worker only, once the node serves
     std::string pipe_directory;
     std::size_t instances = 0;  // processes
   };
 
   GpuSharing(boost::asio::io_context& io, SharingOptions options) : options_(std::move(options)), worker_(io) {}
 
-  Status add(const GpuSample& sample, const std::string& mps_control);
+  Shared share_of(const Device& device) const;
 
   const SharingOptions options_;
+  std::string mps_control_;  // the daemon's program; "" without MPS
   Events events_;
-  std::map<GpuId, Device> devices_;
+  std::map<GpuId, Shared> devices_;
   std::unordered_map<InstanceId, GpuId> gpu_of_;
   Instant asked_;  // the daemons
   bool asking_ = false;

@@ -39,7 +39,7 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Que
           io, driver_, instances_, functions_, memory_,
           [this](GpuId gpu) {
             const GpuSample* const known = sample(gpu);
-            return known == nullptr || (!known->is_slice() && known->names_processes);
+            return known == nullptr || (!known->device.is_slice() && known->names_processes);
           },
           [this](const InvocationRecord& record) { notes_.add(record); }),
       invocations_(driver_, functions_, request_ids_, charges_, notes_) {
@@ -110,29 +110,59 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   programs_->set_share(give_share);
   kernel_tasks_->set_share(give_share);
   for (const GpuSample& gpu : gpus_->samples()) {
-    driver_.core().add_gpu(sharing_->spec_of(gpu));
+    driver_.core().add_gpu(sharing_->spec_of(gpu.device));
   }
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
   events_->submit();
 }
 
 const GpuSample* Node::sample(GpuId gpu) const {
-  return gpus_ ? &gpus_->samples().at(gpu.value() - 1) : nullptr;
+  return gpus_ ? gpus_->find(gpu) : nullptr;
+}
+
+// Devices that appeared, and those that are no longer there.
+void Node::compare_devices(const GpuObservation& observation) {
+  for (const GpuSample& sample : observation.samples) {
+    if (!sharing_->knows(sample.device.id)) take_in(sample.device);
+  }
+  const auto is_there = [&](GpuId gpu) {
+    const auto is_it = [gpu](const GpuSample& sample) { return sample.device.id == gpu; };
+    return std::any_of(observation.samples.begin(), observation.samples.end(), is_it);
+  };
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    for (const GpuView& view : core.gpus()) {
+      if (!is_there(view.gpu)) core.device(now, DeviceWent{view.gpu}, out);
+    }
+  });
+}
+
+void Node::take_in(const Device& device) {
+  spdlog::info("GPU {} appears: {}, {:.0f} MiB", device.id.value(), device.name, device.memory.mib());
+  sharing_->take_in(device, [this, device](const Status& shared) {
+    if (!shared) return spdlog::error("GPU {} is not used: {}", device.id.value(), shared.error().message);
+    driver_.tell([&](Core& core, Instant now, Actions& out) {
+      core.device(now, DeviceAppeared{sharing_->spec_of(device)}, out);
+    });
+  });
 }
 
 void Node::observe(const GpuObservation& observation) {
+  compare_devices(observation);
   charges_.compare_with_devices(observation.processes);
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     for (const Nvml::Xid& xid : observation.xids) {
       spdlog::warn("Xid {} of {}", xid.number, xid.gpu_uuid);
       for (const GpuSample& gpu : observation.samples) {
-        if (gpu.gpu_uuid == xid.gpu_uuid) core.device_fault(now, gpu.gpu, xid.number, out);
+        if (gpu.device.gpu_uuid == xid.gpu_uuid) core.device(now, DeviceFault{gpu.device.id, xid.number}, out);
       }
     }
     for (const GpuSample& gpu : observation.samples) {
-      core.device_sampled(
-          now, {.gpu = gpu.gpu, .failure = gpu.failure, .utilisation = gpu.utilisation, .memory_used = gpu.memory_used},
-          out);
+      core.device(now,
+                  DeviceSample{.gpu = gpu.device.id,
+                               .failure = gpu.failure,
+                               .utilisation = gpu.utilisation,
+                               .memory_used = gpu.memory_used},
+                  out);
     }
   });
   std::vector<GpuId> serving;
@@ -146,16 +176,17 @@ GpuSharing::Events Node::daemon_events() {
   return {
       .seen =
           [this](GpuId gpu, MpsDaemonState state) {
-            driver_.tell([&](Core& core, Instant now, Actions& out) { core.daemon_seen(now, gpu, state, out); });
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.device(now, DaemonSeen{gpu, state}, out); });
           },
       .started =
           [this](GpuId gpu, bool ok) {
-            driver_.tell([&](Core& core, Instant now, Actions& out) { core.daemon_started(now, gpu, ok, out); });
+            driver_.tell([&](Core& core, Instant now, Actions& out) { core.device(now, DaemonStarted{gpu, ok}, out); });
           },
   };
 }
 
 void Node::act(const DeviceChange& change) {
+  if (change.kind == DeviceChange::Kind::kGone) return forget_device(change.gpu);
   const std::vector<GpuView> views = driver_.core().gpus();
   const auto is_it = [&](const GpuView& view) { return view.gpu == change.gpu; };
   const GpuView& view = *std::find_if(views.begin(), views.end(), is_it);
@@ -165,12 +196,20 @@ void Node::act(const DeviceChange& change) {
       const std::size_t left = sharing_->instances(change.gpu);
       spdlog::warn("GPU {} gets no more work: {}; {} instances to go", gpu, view.reason, left);
       if (left > 0) return;
-      return driver_.tell([&](Core& core, Instant now, Actions& out) { core.device_emptied(now, change.gpu, out); });
+      return driver_.tell(
+          [&](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{change.gpu}, out); });
     }
     case DeviceChange::Kind::kRestartDaemon: return sharing_->restart_daemon(change.gpu);
     case DeviceChange::Kind::kServes: return spdlog::info("GPU {} serves again", gpu);
+    case DeviceChange::Kind::kGone: return;
     case DeviceChange::Kind::kSlots: return spdlog::info("GPU {}: D is {} now", gpu, view.slots);
   }
+}
+
+void Node::forget_device(GpuId gpu) {
+  spdlog::warn("GPU {} is gone", gpu.value());
+  sharing_->give_up(gpu);
+  gpus_->forget(gpu);
 }
 
 // ---- events of the runners
@@ -234,7 +273,7 @@ void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
   });
   const std::optional<GpuId> emptied = sharing_->instance_gone(instance);
   if (!emptied) return;
-  driver_.tell([&](Core& core, Instant now, Actions& out) { core.device_emptied(now, *emptied, out); });
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{*emptied}, out); });
 }
 
 // ---- actions of the core
@@ -250,7 +289,7 @@ void Node::act(const StartInstance& action) {
   const GpuSample* const known = sample(action.gpu);
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
-                .device_memory = known != nullptr ? known->memory_total : Bytes(0),
+                .device_memory = known != nullptr ? known->device.memory : Bytes(0),
                 .function = *function});
 }
 
@@ -392,7 +431,7 @@ NodeStatus Node::status() {
   status.device_servers = device_server_status(kernel_tasks_->servers());
   status.functions = function_status(functions_, core, status.instances);
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
-  if (gpus_) status.gpus = gpu_status(core.gpus(), gpus_->samples());
+  if (gpus_) status.gpus = gpu_status(core.gpus(), *gpus_);
   return status;
 }
 

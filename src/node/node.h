@@ -120,6 +120,9 @@ class Node final : public NodeService {
   void note_drained();
 
   void observe(const GpuObservation& observation);
+  void compare_devices(const GpuObservation& observation);
+  void take_in(const Device& device);
+  void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
 

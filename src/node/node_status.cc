@@ -64,12 +64,13 @@ std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& 
   return list;
 }
 
-std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples) {
+std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const GpuMonitor& monitor) {
   std::vector<GpuStatus> list;
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    const GpuSample& sample = samples.at(i);
-    list.push_back({views[i], sample.name, sample.uuid, sample.memory_total, sample.memory_used, sample.utilisation,
-                    std::string(gpu_state_name(views[i].state)), views[i].reason, views[i].daemon_restarts});
+  for (const GpuView& view : views) {
+    const GpuSample* const sample = monitor.find(view.gpu);
+    FL_CHECK(sample != nullptr, "GPU {}", view.gpu.value());
+    list.push_back({view, sample->device, sample->memory_used, sample->utilisation,
+                    std::string(gpu_state_name(view.state)), view.reason, view.daemon_restarts});
   }
   return list;
 }

@@ -21,7 +21,7 @@ std::vector<FunctionStatus> function_status(const Functions& functions, const Co
                                             const std::vector<InstanceView>& instances);
 std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& core, const Tenants& tenants);
 // `views` and `samples`: of the same devices in the same order.
-std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const std::vector<GpuSample>& samples);
+std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const GpuMonitor& monitor);
 std::vector<DeviceServerStatus> device_server_status(const std::vector<DeviceServers::View>& views);
 
 }  // namespace fairlead

@@ -245,7 +245,7 @@ class Server {
     auto gpus = GpuMonitor::open(library.dir, mode == SharingMode::kMig);
     if (!gpus) return fail(gpus.error());
     for (const GpuSample& gpu : (*gpus)->samples()) {
-      spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.gpu.value(), gpu.name, gpu.memory_total.mib());
+      spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.device.id.value(), gpu.device.name, gpu.device.memory.mib());
     }
     if (checkpoints_) {
       if (Status started = checkpoints_->start((*gpus)->samples()); !started) return started;

@@ -28,6 +28,15 @@ void InstancePool::add_gpu(GpuId id, Bytes memory, std::size_t slots) {
   set_slots(id, slots);
 }
 
+void InstancePool::remove_gpu(GpuId id) {
+  Gpu& gpu = gpus_.at(id);
+  FL_CHECK(gpu.instances.empty(), "GPU {} has {} instances", id.value(), gpu.instances.size());
+  if (claimed_ == &gpu) claimed_ = nullptr;
+  set_serves(id, false);  // and so out of the sums
+  std::erase(in_order_, &gpu);
+  gpus_.erase(id);
+}
+
 void InstancePool::set_slots(GpuId id, std::size_t slots) {
   FL_CHECK(slots >= 1 && slots <= instances_per_gpu_, "slots={} instances_per_gpu={}", slots, instances_per_gpu_);
   change_slots(gpus_.at(id), [slots](Gpu& gpu) { gpu.slots = slots; });
@@ -49,10 +58,10 @@ void InstancePool::set_for_programs(GpuId id, bool is_for_programs) {
   change_slots(gpus_.at(id), [is_for_programs](Gpu& gpu) { gpu.is_for_programs = is_for_programs; });
 }
 
-std::size_t InstancePool::free_turns(bool is_session) const {
-  if (!is_session) return free_slots_;
+std::size_t free_turns(const InstancePool& pool, bool is_session) {
+  if (!is_session) return pool.free_slots();
   std::size_t sum = 0;
-  for (const Gpu* gpu : in_order_) {
+  for (const Gpu* gpu : pool.gpus()) {
     const std::size_t lanes = gpu->task_lanes().lanes;
     sum += gpu->serves && gpu->computing() < lanes ? lanes - gpu->computing() : 0;
   }

@@ -109,6 +109,7 @@ class InstancePool {
   // REQUIRES: not added before; 1 <= slots <= instances_per_gpu, so that a free slot always finds room among evictable
   // instances.
   void add_gpu(GpuId gpu, Bytes memory, std::size_t slots);
+  void remove_gpu(GpuId gpu);  // and what is claimed there. REQUIRES: no instance is left on it
   // D from now on; what holds a slot keeps it. REQUIRES: as add_gpu.
   void set_slots(GpuId gpu, std::size_t slots);
   // REQUIRES: the GPU is there.
@@ -154,7 +155,6 @@ class InstancePool {
   std::size_t free_slots() const { return free_slots_; }  // of all GPUs
   // Whether anything could run on any GPU, a call of a kernel task or what takes a slot: there may be nothing that does.
   bool has_turn() const { return gpus_with_a_turn_ > 0; }
-  std::size_t free_turns(bool is_session) const;                  // of all GPUs
   std::size_t starting_ahead() const { return starting_ahead_; }  // on all GPUs
   std::size_t slots_in_use() const { return slots_in_use_; }
 
@@ -205,5 +205,8 @@ class InstancePool {
   std::size_t slots_in_use_ = 0, free_slots_ = 0, gpus_with_a_turn_ = 0, starting_ahead_ = 0;
   std::uint64_t next_instance_ = 1;
 };
+
+// Of all GPUs: slots, or lanes for a session, that something could take.
+std::size_t free_turns(const InstancePool& pool, bool is_session);
 
 }  // namespace fairlead

@@ -54,6 +54,14 @@ void Residency::add_gpu(GpuId gpu, Bytes memory) {
   device.memory = memory;
 }
 
+bool Residency::remove_gpu(GpuId gpu) {
+  const auto found = devices_.find(gpu);
+  if (!found->second.records.empty()) return false;
+  std::erase(unsettled_, &found->second);
+  devices_.erase(found);
+  return true;
+}
+
 // ---- functions
 
 void Residency::add_function(FlowId flow, Bytes seed) {
@@ -296,16 +304,16 @@ bool Residency::wants_memory(InstanceId id) {
   return true;
 }
 
-bool Residency::device_used(GpuId gpu, Bytes used) {
+std::optional<Bytes> Residency::device_used(GpuId gpu, Bytes used) {
   Device& device = devices_.at(gpu);
   const bool moves = device.books.on_the_link > Bytes(0) || device.books.outgoing > Bytes(0);
-  if (device.memory == Bytes(0) || moves) return false;
+  if (device.memory == Bytes(0) || moves) return std::nullopt;
   const Bytes before = device.unreported.bytes();
   device.unreported.sample(used, device.books.occupied);
   unsettle(device);
   const Bytes after = device.unreported.bytes();
   if (after < before) ++device.freed;
-  return after != before;
+  return after != before ? std::optional(after) : std::nullopt;
 }
 
 std::vector<InstanceId> Residency::expire(Instant now) {

@@ -118,6 +118,7 @@ class Residency {
 
   // Configuration. REQUIRES: known where it is used, added once. `memory` 0: not known, nothing moves out ahead of need.
   void add_gpu(GpuId gpu, Bytes memory);
+  bool remove_gpu(GpuId gpu);  // false: it has instances, maybe such as are being killed, and stays
   void add_function(FlowId flow, Bytes seed);
   void update_function(FlowId flow, Bytes seed);  // what was learnt stays unless the seed changed
   void remove_function(FlowId flow);
@@ -143,7 +144,8 @@ class Residency {
   bool moved(Instant now, InstanceId instance, MoveDirection direction, MoveOutcome outcome);
   bool needs_room(Instant now, InstanceId instance, std::uint64_t request, Bytes bytes);
   bool wants_memory(InstanceId instance);
-  bool device_used(GpuId gpu, Bytes used);  // as the device says; true: another part of it is unreported than before
+  // As the device says. What of it is in nobody's report now; empty: as before.
+  std::optional<Bytes> device_used(GpuId gpu, Bytes used);
   std::vector<InstanceId> expire(Instant now);  // whose moves were given up: they count otherwise now
   std::optional<Instant> next_deadline() const;
 
@@ -159,7 +161,6 @@ class Residency {
     std::optional<Duration> reload;
   };
   Standing standing(InstanceId instance) const;
-  Bytes unreported(GpuId gpu) const { return devices_.at(gpu).unreported.bytes(); }
   const MemoryUse* use(InstanceId instance) const;      // null: it has never reported
   const RecordState* state(InstanceId instance) const;  // null: it is not there
   const MemoryCounters& counters() const { return counters_; }

@@ -38,10 +38,30 @@ bool Chaos::loses(Report report) {
 
 bool Chaos::strike_at_any_time(VirtualClock& clock, VirtualNode& node, std::vector<FlowSpec>& flows) {
   if (faults_.strikes(Fault::kClockJumps)) clock.pass(faults_.up_to(std::chrono::minutes(5)));
-  if (faults_.strikes(Fault::kDeviceLost)) node.lose_gpu(GpuId(1 + faults_.below(scenario_.devices)));
+  if (faults_.strikes(Fault::kDeviceLost)) {
+    if (const auto gpu = some_device(node)) node.lose_gpu(*gpu);
+  }
+  if (faults_.strikes(Fault::kDeviceGoes)) take_one_away(node);
   if (faults_.strikes(Fault::kCancelled)) cancel_one(node);
   if (faults_.strikes(Fault::kUpdated)) update_one(node, flows[faults_.below(flows.size())]);
   return faults_.strikes(Fault::kNodeRestarts);
+}
+
+// One that serves. Empty: none does.
+std::optional<GpuId> Chaos::some_device(const VirtualNode& node) {
+  std::vector<GpuId> serving;
+  for (const GpuView& view : node.core().gpus()) {
+    if (view.state == GpuState::kServing) serving.push_back(view.gpu);
+  }
+  if (serving.empty()) return std::nullopt;
+  return serving[faults_.below(serving.size())];
+}
+
+void Chaos::take_one_away(VirtualNode& node) {
+  const auto gpu = some_device(node);
+  if (!gpu) return;
+  node.schedule(node.now() + faults_.up_to(std::chrono::minutes(1)), [this, &node] { node.plug_in(scenario_.device); });
+  node.pull_out(*gpu);
 }
 
 void Chaos::cancel_one(VirtualNode& node) {

@@ -6,6 +6,7 @@
 // Threads: not thread-safe. Determinism: the same seed and the same questions give the same answers.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/faults.h"
@@ -42,6 +43,8 @@ class Chaos final : public Mishaps {
   const Faults::Counts& struck() const { return faults_.struck(); }
 
  private:
+  std::optional<GpuId> some_device(const VirtualNode& node);
+  void take_one_away(VirtualNode& node);
   void cancel_one(VirtualNode& node);
   void update_one(VirtualNode& node, FlowSpec& flow);
 

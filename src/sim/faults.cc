@@ -27,6 +27,7 @@ std::string_view fault_name(Fault fault) {
     case Fault::kClockJumps: return "clock jumps";
     case Fault::kCancelled: return "cancelled";
     case Fault::kUpdated: return "updated";
+    case Fault::kDeviceGoes: return "device goes";
     case Fault::kNodeRestarts: return "node restarts";
     case Fault::kCount: break;
   }

@@ -31,6 +31,7 @@ enum class Fault {
   kClockJumps,    // minutes pass between two events
   kCancelled,     // a client gives up
   kUpdated,       // new code or limits for a function
+  kDeviceGoes,    // a device is taken away, for good; another comes within a minute
   kNodeRestarts,  // the core is gone; instances die; asynchronous invocations come again from disk
   kCount,
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "sim/gpu_model.h"
@@ -25,6 +26,17 @@ class VirtualGpus {
     }
     gpus_[row(gpu)].emplace(device);
   }
+  // It is taken away, and there until it is removed.
+  void pull_out(GpuId gpu) { pulled_out_.insert(gpu); }
+  void remove(GpuId gpu) {  // REQUIRES: has(gpu), and nothing runs there
+    pulled_out_.erase(gpu);
+    removed_seconds_ += gpus_[row(gpu)]->busy_seconds();
+    gpus_[row(gpu)].reset();
+  }
+  void remove_pulled_out() {  // REQUIRES: nothing runs on them
+    while (!pulled_out_.empty()) remove(*pulled_out_.begin());
+  }
+  std::uint64_t most() const { return gpus_.size(); }  // the highest id that was ever there
   bool has(GpuId gpu) const { return gpu.value() <= gpus_.size() && gpus_[row(gpu)].has_value(); }
 
   // REQUIRES of all that follow: has(gpu).
@@ -61,7 +73,7 @@ class VirtualGpus {
     }
   }
   double busy_seconds() const {
-    double seconds = 0;
+    double seconds = removed_seconds_;
     for (const auto& gpu : gpus_) seconds += gpu ? gpu->busy_seconds() : 0;
     return seconds;
   }
@@ -78,6 +90,8 @@ class VirtualGpus {
   std::vector<std::optional<GpuModel>> gpus_;
   std::vector<Moment> ends_{kNothing};  // of each GPU
   std::size_t first_ = 0;               // of them
+  std::set<GpuId> pulled_out_;
+  double removed_seconds_ = 0;  // busy, of those that are no longer there
 };
 
 }  // namespace fairlead::sim

@@ -31,6 +31,18 @@ void VirtualNode::add_gpu(GpuId gpu, const DeviceModel& device) {
   memory_.add_gpu(gpu, device);
 }
 
+void VirtualNode::plug_in(const DeviceModel& device) {
+  const GpuId gpu(gpus_.most() + 1);
+  gpus_.add(gpu, device);
+  memory_.add_gpu(gpu, device);
+  apply([&](Actions& out) { core_->device(now(), DeviceAppeared{spec_of(gpu, device, watch_.is_on())}, out); });
+}
+
+void VirtualNode::pull_out(GpuId gpu) {
+  gpus_.pull_out(gpu);
+  apply([&](Actions& out) { core_->device(now(), DeviceWent{gpu}, out); });
+}
+
 void VirtualNode::watch_gpus(Duration period) {
   watch_.start(period);
   schedule(now() + period, [this] { look_at_gpus(); });
@@ -40,7 +52,7 @@ void VirtualNode::look_at_gpus() {
   gpus_.for_each([this](GpuId gpu, const DeviceModel&) {
     const double utilisation = watch_.utilisation(gpu, gpus_.busy(gpu));
     apply([&](Actions& out) {
-      core_->device_sampled(now(), {.gpu = gpu, .utilisation = utilisation, .memory_used = memory_.used(gpu)}, out);
+      core_->device(now(), DeviceSample{.gpu = gpu, .utilisation = utilisation, .memory_used = memory_.used(gpu)}, out);
     });
   });
   schedule(now() + watch_.period(), [this] { look_at_gpus(); });
@@ -71,6 +83,7 @@ void VirtualNode::lose_gpu(GpuId gpu) {
 
 void VirtualNode::restart(std::unique_ptr<Core> core) {
   for (const InstanceId id : instances_.ids()) release(id);
+  gpus_.remove_pulled_out();
   core_ = std::move(core);
   gpus_.for_each(
       [this](GpuId gpu, const DeviceModel& device) { core_->add_gpu(spec_of(gpu, device, watch_.is_on())); });

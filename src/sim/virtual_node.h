@@ -49,6 +49,10 @@ class VirtualNode final : private ClockParty {
   void watch_gpus(Duration period);
   // A modelled GPU, for the core too. `device` must outlive the node.
   void add_gpu(GpuId gpu, const DeviceModel& device);
+  // The same while the node runs, and its end: it gets no more work, and is gone when nothing is left on it. Ids count up from 1
+  // and are never used again.
+  void plug_in(const DeviceModel& device);
+  void pull_out(GpuId gpu);
   Bytes memory_used(GpuId gpu) const { return memory_.used(gpu); }
   double busy_seconds() const { return gpus_.busy_seconds(); }
 
@@ -125,6 +129,9 @@ class VirtualNode final : private ClockParty {
     constexpr bool kMovesMemory =
         std::is_same_v<Other, SwapOutMemory> || std::is_same_v<Other, SwapInMemory> || std::is_same_v<Other, GrantRoom>;
     if constexpr (kMovesMemory) memory_.perform(action);
+    if constexpr (std::is_same_v<Other, DeviceChange>) {
+      if (action.kind == DeviceChange::Kind::kGone) gpus_.remove(action.gpu);
+    }
     if constexpr (std::is_same_v<Other, Deliver>) {
       if (memory_.admits(action.instance, action.invocation)) begin_run(action.instance, action.invocation);
     }

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -152,6 +153,44 @@ def test_mig_slices_are_devices_that_run_one_invocation_each(start_node, softgpu
     uuids = {ask(node, "f", do="look")["environment"]["CUDA_VISIBLE_DEVICES"] for _ in range(2)}
     assert uuids <= {device["uuid"] for device in node.status()["gpus"]}
     assert ask(node, "f", do="attributes")["sms"] == 42
+
+
+def destroyed_all(softgpu):
+    """False while a process that is ending has a context on a slice."""
+    try:
+        softgpu("mig", "destroy", "all", **A100)
+    except subprocess.CalledProcessError:
+        return False
+    return True
+
+
+def test_slices_come_and_go_while_the_node_runs(start_node, softgpu):
+    softgpu("mig", "enable", **A100)
+    softgpu("mig", "create", "3g.20gb", **A100)
+    node = start_node("--sharing", "mig", gpu_environment=A100, keep_state=True)
+    node.deploy("f", MISBEHAVE)
+    [first] = node.status()["gpus"]
+    assert first["slice"] == {"profile": "3g.20gb", "start": 4, "size": 4} and first["gpu_uuid"].startswith("GPU-")
+    with Gate(node) as gate:
+        calls = Background(node, "f", 2, **gate.event)
+        eventually(lambda: len(busy(node)) == 1)
+        softgpu("mig", "create", "1g.5gb", **A100)
+        eventually(lambda: len(busy(node)) == 2)  # the second call waited for a device
+        assert [(device["id"], device["slice"]["profile"]) for device in node.status()["gpus"]] == [(1, "3g.20gb"), (2, "1g.5gb")]
+    answers = calls.answers()
+    assert {headers["X-Gpu-Device"] for headers, _ in answers} == {"1", "2"}
+    assert all("X-Amz-Function-Error" not in headers for headers, _ in answers)
+
+    # The other way round; a slice with a context on it cannot be taken away.
+    node.call("DELETE", "/2015-03-31/functions/f")
+    eventually(lambda: not node.status()["instances"])
+    eventually(lambda: destroyed_all(softgpu))
+    eventually(lambda: node.status()["gpus"] == [])
+    assert node.call("GET", "/healthz")[0] == 503
+    softgpu("mig", "create", "2g.10gb", **A100)
+    eventually(lambda: [device["id"] for device in node.status()["gpus"]] == [3])
+    node.deploy("f", MISBEHAVE)
+    assert ask(node, "f", do="attributes")["sms"] == 28
 
 
 def test_without_slices_mig_is_refused_with_advice(start_node):

@@ -1,0 +1,36 @@
+// What work can be scheduled on. A device is a GPU or, where a GPU is cut (MIG), a slice of one.
+//
+// Example: an A100 that is cut into two 3g.20gb is two devices, at the memory slices 0 and 4, each with 20 GB. The GPU itself is none
+// then.
+//
+// Plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/units.h"
+
+namespace fairlead {
+
+// A part of a GPU with memory and SMs of its own.
+struct Slice {
+  std::string profile;            // "3g.20gb"
+  std::optional<unsigned> start;  // the memory slice of its GPU at which it begins; empty: the driver does not say
+  unsigned size = 0;              // memory slices; 0: as above
+  bool operator==(const Slice&) const = default;
+};
+
+struct Device {
+  GpuId id;              // of this node; never used for another device
+  std::string name;      // "NVIDIA H100 80GB HBM3"
+  std::string uuid;      // "GPU-...", of a slice "MIG-..."
+  std::string gpu_uuid;  // of a slice: of the GPU it is cut from; else the same as `uuid`
+  std::optional<Slice> slice = std::nullopt;
+  Bytes memory{0};
+
+  bool is_slice() const { return uuid != gpu_uuid; }
+};
+
+}  // namespace fairlead
