@@ -1,4 +1,4 @@
-// Parameters of the queueing policies (MQFQ-Sticky section 4 and Table of spec/1; defaults are the paper's).
+// Parameters of the queueing policies (MQFQ-Sticky section 4; defaults are the paper's).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// MQFQ-Sticky (spec/1; paper section 4, Algorithm 1): fair queueing that lets one function run a little ahead.
+// MQFQ-Sticky (paper section 4, Algorithm 1): fair queueing that lets one function run a little ahead.
 //
 // Idea. A flow's virtual time (VT) counts the GPU service it was given, divided by its weight. Global_VT is the least VT
 // of all flows that have work. A flow may run while it is at most T ahead of Global_VT; within that window it is served

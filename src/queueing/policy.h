@@ -21,7 +21,7 @@
 
 namespace fairlead {
 
-// Memory follows the queues (spec/1, "state of a flow"): active means keep near, throttled and inactive mean may leave.
+// Memory follows the queues (the paper's section 4, states of a flow): active means keep near, throttled and inactive mean may leave.
 enum class FlowState { kActive, kThrottled, kInactive };
 std::string_view flow_state_name(FlowState state);
 

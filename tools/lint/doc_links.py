@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Relative links in the pages lead somewhere: to a file of the tree and, where they name a heading, to that heading."""
+"""Relative links in the pages lead somewhere: to a file of the tree and, where they name a heading, to that heading. And every page
+under docs/ is reached from README.md."""
+import os
+import pathlib
 import re
 
 import tree
@@ -39,8 +42,26 @@ def problem_with(root, page, link):
     return None
 
 
+def linked(root, page):
+    """The pages that a page leads to."""
+    for link in LINK.findall(prose((root / page).read_text())):
+        name = link.partition("#")[0]
+        if name.endswith(".md") and not re.match(r"[a-z]+:", name):
+            yield pathlib.Path(os.path.normpath(name.lstrip("/") if name.startswith("/") else page.parent / name))
+
+
+def unreachable(root):
+    reached, waiting = set(), [pathlib.Path("README.md")]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and (root / page).exists():
+            reached.add(page)
+            waiting += linked(root, page)
+    return [page for page in tree.files(root, ".md") if page.parts[0] == "docs" and page not in reached]
+
+
 def check(root):
-    problems = []
+    problems = [f"{page}: no link leads here from README.md; name it in docs/README.md" for page in unreachable(root)]
     for page in tree.files(root, ".md"):
         for number, line in enumerate(prose((root / page).read_text()).splitlines(), 1):
             for link in LINK.findall(line):

@@ -288,14 +288,23 @@ class Compilers(Lint):
 
 class Pages(Lint):
     def test_dead_link_fails(self):
+        self.write("README.md", "[a](docs/a.md)\n")
         self.write("docs/a.md", "[b](b.md)\n")
         self.assert_one(doc_links.check, "docs/a.md:1", "no such file: b.md")
 
     def test_dead_heading_fails(self):
+        self.write("README.md", "[a](docs/a.md)\n")
         self.write("docs/a.md", "# One thing\n[b](#another)\n")
         self.assert_one(doc_links.check, "no such heading")
 
+    def test_page_that_no_link_leads_to_fails(self):
+        self.write("README.md", "[a](docs/a.md)\n")
+        self.write("docs/a.md", "[a](a.md) `[b](b.md)`\n")
+        self.write("docs/b.md", "[a](a.md)\n")
+        self.assert_one(doc_links.check, "docs/b.md", "docs/README.md")
+
     def test_good_links_pass(self):
+        self.write("README.md", "[a](/docs/a.md)\n")
         self.write("docs/a.md", "# One thing\n[b](b.md#c-d) [d](#one-thing) [e](https://example.org)\n`[f](g)`\n")
         self.write("docs/b.md", "## C: D\n")
         self.assert_clean(doc_links.check)
