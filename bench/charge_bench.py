@@ -42,7 +42,7 @@ def charge_of(node, way, **event):
 
 
 def charges():
-    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", "1") as node:
+    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--slots", "1") as node:
         for way, event in WAYS.items():
             # The middle one: what the machine does otherwise can only delay the end that is seen.
             pairs = sorted((charge_of(node, way, **event) for _ in range(ROUNDS)), key=lambda pair: pair[0] / pair[1])
@@ -54,7 +54,7 @@ def charges():
 def forgers():
     work = {"kernels": 20, "rounds": 200_000}
     for way in ("forge", "forge-end"):
-        with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", "1", "--over-run", "0.2") as node:
+        with tempfile.TemporaryDirectory() as folder, node_in(folder, "--slots", "1", "--over-run", "0.2") as node:
             deployed(node, "honest", "forger")
             calls = compete(node, {"honest": {"what": "wait", **work}, "forger": {"what": way, **work}}, 30, warm_up=5)
             report(f"{way.replace('-', '_')}_gain", calls["forger"], "calls", baseline=calls["honest"], bound=1.05,
@@ -100,9 +100,9 @@ class Disturber:
         self.thread.join()
 
 
-def flooders(tokens, rounds=6, slice_s=4):
+def flooders(slots, rounds=6, slice_s=4):
     """Slices in turn, so that a machine that is busy with other things is so for all."""
-    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--tokens", str(tokens)) as node:
+    with tempfile.TemporaryDirectory() as folder, node_in(folder, "--slots", str(slots)) as node:
         deployed(node, "victim", "other")
         before = cpu_ms(node, "other")
         do(node, "other", "leave", **FLOOD)
@@ -115,10 +115,10 @@ def flooders(tokens, rounds=6, slice_s=4):
                                      ("flooder", "leave", FLOOD)):
                 with Disturber(node, way, event):
                     victim.call_beside(what, slice_s)
-    report(f"p99_beside_flooder_{tokens}_tokens", victim.p99("flooder"), "ms", baseline=victim.p99("burner"), bound=1.1,
+    report(f"p99_beside_flooder_{slots}_slots", victim.p99("flooder"), "ms", baseline=victim.p99("burner"), bound=1.1,
            note=f"beside {flood_s:.2f} s of kernels a call that nobody waits for; baseline: beside a function that burns as much of "
-                f"a core and calls nothing; alone {victim.p99('nobody'):.1f} ms. With two tokens both are on the device, in turns")
-    report(f"p99_beside_flooder_{tokens}_tokens_or_waiter", victim.p99("flooder"), "ms", baseline=victim.p99("waiter"), bound=1.1,
+                f"a core and calls nothing; alone {victim.p99('nobody'):.1f} ms. With two slots both are on the device, in turns")
+    report(f"p99_beside_flooder_{slots}_slots_or_waiter", victim.p99("flooder"), "ms", baseline=victim.p99("waiter"), bound=1.1,
            note="baseline: beside a function that waits for these kernels")
 
 

@@ -26,7 +26,7 @@ def load(port, functions, **options):
 
 
 def node(home, **options):
-    settings = {"tokens": 64, "pool": 128} | options
+    settings = {"slots": 64, "pool": 128} | options
     return Node(BUILD, home, options=[part for name, value in settings.items() for part in (f"--{name}", value)])
 
 
@@ -55,7 +55,7 @@ def echo_throughput():
 
 def throughput(home):
     functions = [f"noop-{index}" for index in range(100)]
-    with node(home, tokens=8) as running:
+    with node(home, slots=8) as running:
         for function in functions:
             running.deploy(function, running.sample("noop"))
         load(running.port, functions, warm_up=0, requests=200)  # every function once: warm from here on

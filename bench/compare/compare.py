@@ -53,7 +53,7 @@ def parse_arguments():
     parser.add_argument("--seconds", default=60, type=float, help="length of the workload (default: 60)")
     parser.add_argument("--rate", default=5, type=float, help="invocations per second (default: 5)")
     parser.add_argument("--seed", default=1, type=int)
-    parser.add_argument("--tokens", default=2, type=int, help="D, concurrent invocations (default: 2)")
+    parser.add_argument("--slots", default=2, type=int, help="D, concurrent invocations (default: 2)")
     parser.add_argument("--pool", default=6, type=int, help="instances, of 8 functions (default: 6)")
     parser.add_argument("--policy", default="mqfq-setup")
     parser.add_argument("--memory-mib", default=512, type=int,
@@ -78,7 +78,7 @@ def workload(seed, rate, seconds):
 
 
 def start_node(arguments, name):
-    options = ["--policy", arguments.policy, "--tokens", arguments.tokens, "--pool", arguments.pool, "--over-run", 0.25]
+    options = ["--policy", arguments.policy, "--slots", arguments.slots, "--pool", arguments.pool, "--over-run", 0.25]
     node = Node(arguments.build, arguments.out / name, options=options,
                 gpu_environment={**GPU, "SOFTGPU_PROFILE": str(arguments.out / "gpu.profile")})
     for function, (sample, _, pause_ms, mib) in FUNCTIONS.items():
@@ -167,7 +167,7 @@ def main():
     write_inputs(arguments)
     # What is compared: the trace of the recorded run, with its run times, or arrivals that the simulator has not seen.
     trace = arguments.out / ("other.csv" if arguments.out_of_sample else "trace.csv")
-    print(f"{arguments.rate:g} invocations a second of {len(FUNCTIONS)} functions in {arguments.seconds:g} s, D = {arguments.tokens}, pool of "
+    print(f"{arguments.rate:g} invocations a second of {len(FUNCTIONS)} functions in {arguments.seconds:g} s, D = {arguments.slots}, pool of "
           f"{arguments.pool}, device of {arguments.memory_mib} MiB, policy {arguments.policy}, seed {arguments.seed}; "
           f"{'out of sample, ' if arguments.out_of_sample else ''}{1 + arguments.replays} live runs, {arguments.sim_seeds} simulations")
     with start_node(arguments, "recorded") as node:

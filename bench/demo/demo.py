@@ -34,7 +34,7 @@ def parse_arguments():
                         help="offered warm service, as a share of what the node can serve at once (default: 0.4)")
     parser.add_argument("--scale", default=40, type=float, help="how much faster than Table 1 (default: 40)")
     parser.add_argument("--pool", default=10, type=int, help="warm instances, of 24 functions (default: 10)")
-    parser.add_argument("--tokens", default=2, type=int, help="D, concurrent invocations (default: 2)")
+    parser.add_argument("--slots", default=2, type=int, help="D, concurrent invocations (default: 2)")
     parser.add_argument("--memory-calls", default=120, type=int, help="calls per memory policy (default: 120)")
     return parser.parse_args()
 
@@ -54,7 +54,7 @@ def progress_line(policy):
 
 
 def start_node(arguments, policy):
-    options = [*SETTINGS[policy], "--tokens", arguments.tokens, "--pool", arguments.pool,
+    options = [*SETTINGS[policy], "--slots", arguments.slots, "--pool", arguments.pool,
                "--over-run", 10 / arguments.scale]
     return Node(arguments.build, arguments.build / "demo" / f"node-{policy}", options=options,
                 gpu_environment={"SOFTGPU_PROFILE": "v100-16"})
@@ -107,7 +107,7 @@ def notes(arguments, service, window):
     times = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in service.items())
     return [
         f"24 functions (3 copies of 8), Zipf(1.5), exponential arrivals, seed {arguments.seed}, {arguments.seconds:g} s per "
-        f"policy; D = {arguments.tokens}, warm pool of {arguments.pool}, T = {10 / arguments.scale:g} s (the paper's 10 s "
+        f"policy; D = {arguments.slots}, warm pool of {arguments.pool}, T = {10 / arguments.scale:g} s (the paper's 10 s "
         f"at 1:{arguments.scale:g}); service gap over windows of {window:g} s.",
         f"Warm service measured on this machine: {times}.",
         f"A cold start includes a pause that stands for loading libraries: Table 1's cold minus warm time, at "

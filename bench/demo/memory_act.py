@@ -53,7 +53,7 @@ def call(node, name):
 
 
 def run(build, folder, policy, schedule, init_seconds):
-    options = ["--memory-policy", policy, "--tokens", CLIENTS, "--pool", 32]
+    options = ["--memory-policy", policy, "--slots", CLIENTS, "--pool", 32]
     with Node(build, folder / f"memory-{policy}", options=options, gpu_environment=DEVICE) as node:
         for name in names():
             node.deploy(name, KEEPER, {"INIT_SECONDS": str(init_seconds)})

@@ -131,7 +131,7 @@ def percentile(values, share):
 
 def live(arguments, home, policy):
     (home / "gpu.profile").write_text(PROFILE)
-    node_options = ["--policy", policy, "--over-run", OVER_RUN, "--tokens", LANES, "--task-memory", f"{MEMORY_MIB}MiB"]
+    node_options = ["--policy", policy, "--over-run", OVER_RUN, "--slots", LANES, "--task-memory", f"{MEMORY_MIB}MiB"]
     machine = {"SOFTGPU_MODE": "model", "SOFTGPU_PROFILE": str(home / "gpu.profile"), "SOFTGPU_DEVICES": str(GPUS),
                "SOFTGPU_TIME_SCALE": str(TIME_SCALE), "SOFTGPU_WORKERS": "1"}
     with Node(arguments.build, home / policy, options=node_options, gpu_environment=machine) as node:

@@ -51,7 +51,7 @@ def take_turns(setting, rows, node, backend):
 def try_backend(setting, rows, backend):
     free, _ = SOFTWARE_MIB if setting.software else REAL_MIB
     try:
-        with setting.only_free(free * MIB), setting.node("--tokens", "1", "--memory-backend", backend, "--host-memory", "8GiB",
+        with setting.only_free(free * MIB), setting.node("--slots", "1", "--memory-backend", backend, "--host-memory", "8GiB",
                                                          gpu=SMALL_GPU) as node:
             take_turns(setting, rows, node, backend)
     except NodeFailed as error:
@@ -124,7 +124,7 @@ def pressure(setting, rows):
     """Functions of 1.8 times the memory, started, evicted and started again beside each other: no call fails."""
     free, counted = PRESSED_SOFTWARE_MIB if setting.software else PRESSED_REAL_MIB
     seconds = 5 if setting.quick else 25
-    with setting.only_free(free * MIB), setting.node("--tokens", "2", "--pool", "5", "--over-run", "0.25",
+    with setting.only_free(free * MIB), setting.node("--slots", "2", "--pool", "5", "--over-run", "0.25",
                                                      gpu=small_profile(setting)) as node:
         names = [f"f{number}" for number in range(len(SHARES))]
         for name, share in zip(names, SHARES):

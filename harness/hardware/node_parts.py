@@ -51,7 +51,7 @@ def call_program(setting, node, rows, name, event):
 
 def programs(setting, rows):
     """`fairlead serve`, deploy, invoke: the sample programs, cold and warm, beside one that uses no GPU."""
-    with setting.node("--tokens", "1") as node:
+    with setting.node("--slots", "1") as node:
         rows.expect_equal("GPUs that serve", [gpu["state"] for gpu in node.status()["gpus"]][:1], ["serving"])
         command_line(setting, node, "deploy", "noop", node.sample("noop"))
         echoed = command_line(setting, node, "invoke", "noop", "--data", '{"x": 1}')
@@ -70,7 +70,7 @@ QUICK_WAYS = ("wait", "leave", "graph")
 KERNELS = 100
 PROBE_ROUNDS, LONGER = 50_000, 8
 # A machine that is busy otherwise may be late to see the end of work that nobody waits for; and the software GPU, which computes
-# on its processors, holds its token while it waits for them. tests/functional/test_charges.py has the bound of a quiet machine.
+# on its processors, holds its slot while it waits for them. tests/functional/test_charges.py has the bound of a quiet machine.
 LATE_MS = 50
 MOST_CHARGED, MOST_CHARGED_IN_SOFTWARE = 1.02, 1.5
 
@@ -112,7 +112,7 @@ def charge_of(setting, node, way, event, reference_ms):
 def charges(setting, rows):
     """What a call is charged beside its work on the device: by the software GPU's account, on a real GPU by the time that
     the same kernels take where the function waits for them."""
-    with setting.node("--tokens", "1") as node:
+    with setting.node("--slots", "1") as node:
         node.deploy("launcher", FUNCTIONS / "launcher", Timeout=60)
         invoke(node, "launcher", do="wait", kernels=1)
         rounds = rounds_for(node, rows, "launcher", 300 if setting.quick else 1000)
@@ -146,7 +146,7 @@ def mps(setting, rows):
     """`--sharing mps`: a client gets its percentage of the multiprocessors and its memory, and two run side by side."""
     if not setting.software and not shutil.which("nvidia-cuda-mps-control"):
         return rows.skip("--sharing mps", "nvidia-cuda-mps-control is not on this machine")
-    with setting.node("--sharing", "mps", "--tokens", "2") as node:
+    with setting.node("--sharing", "mps", "--slots", "2") as node:
         node.deploy("narrow", FUNCTIONS / "misbehave", Tags={"gpu:compute-percent": "30", "gpu:memory-mib": "2048"})
         node.deploy("wide", FUNCTIONS / "misbehave")
         narrow, wide = (invoke(node, name, do="attributes")[0] for name in ("narrow", "wide"))

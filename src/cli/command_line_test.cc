@@ -78,7 +78,7 @@ TEST_F(ServeCommand, DefaultsAreWhatMeasuredBest) {
   EXPECT_EQ(serve({}).status, 42);
   EXPECT_EQ(options.policy, "mqfq-setup");
   EXPECT_EQ(options.over_run_seconds, 8);
-  EXPECT_EQ(options.tokens_per_gpu, 2);
+  EXPECT_EQ(options.slots_per_gpu, 2);
   EXPECT_EQ(options.instances_per_gpu, 32);
   EXPECT_EQ(options.memory_policy, "prefetch-swap");
   EXPECT_EQ(options.eviction, "cost");
@@ -91,7 +91,7 @@ TEST_F(ServeCommand, DefaultsAreWhatMeasuredBest) {
 
 TEST_F(ServeCommand, FlagsReachTheNode) {
   ASSERT_EQ(serve({"--state",  "/tmp/x/../s", "--listen",     "127.0.0.1:1", "--listen",          "unix:/tmp/n",
-                   "--policy", "fcfs",        "--over-run",   "2.5",         "--tokens",          "4",
+                   "--policy", "fcfs",        "--over-run",   "2.5",         "--slots",          "4",
                    "--pool",   "8",           "--ttl-factor", "3",           "--queue-limit",     "100",
                    "--drain",  "5",           "--log-level",  "debug",       "--gpu-library-dir", "/tmp"})
                 .status,
@@ -100,7 +100,7 @@ TEST_F(ServeCommand, FlagsReachTheNode) {
   EXPECT_THAT(options.listen, ElementsAre("127.0.0.1:1", "unix:/tmp/n"));
   EXPECT_EQ(options.policy, "fcfs");
   EXPECT_EQ(options.over_run_seconds, 2.5);
-  EXPECT_EQ(options.tokens_per_gpu, 4);
+  EXPECT_EQ(options.slots_per_gpu, 4);
   EXPECT_EQ(options.instances_per_gpu, 8);
   EXPECT_EQ(options.ttl_factor, 3);
   EXPECT_EQ(options.queue_limit, 100);
@@ -131,9 +131,9 @@ TEST_F(ServeCommand, MemoryFlagsReachTheNode) {
 }
 
 TEST_F(ServeCommand, BadValuesNameFlagValueAndBound) {
-  Outcome outcome = serve({"--tokens", "0"});
+  Outcome outcome = serve({"--slots", "0"});
   EXPECT_EQ(outcome.status, kUsage);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--tokens"), HasSubstr("0"), HasSubstr("1"), HasSubstr("64")));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--slots"), HasSubstr("0"), HasSubstr("1"), HasSubstr("64")));
   EXPECT_THAT(serve({"--policy", "best"}).err, AllOf(HasSubstr("--policy"), HasSubstr("best"), HasSubstr("fcfs")));
   EXPECT_THAT(serve({"--memory-policy", "swap"}).err, AllOf(HasSubstr("--memory-policy"), HasSubstr("prefetch-swap")));
   EXPECT_THAT(serve({"--eviction", "fifo"}).err, AllOf(HasSubstr("--eviction"), HasSubstr("lru"), HasSubstr("cost")));
@@ -141,20 +141,20 @@ TEST_F(ServeCommand, BadValuesNameFlagValueAndBound) {
   EXPECT_THAT(serve({"--softgpu", "--gpu-library-dir", "/tmp"}).err, HasSubstr("--softgpu"));
 }
 
-TEST_F(ServeCommand, TokensAreANumberOrFollowTheLoad) {
+TEST_F(ServeCommand, SlotsAreANumberOrFollowTheLoad) {
   EXPECT_EQ(serve({}).status, 42);
-  EXPECT_EQ(options.tokens_per_slice, 1);
-  EXPECT_FALSE(options.dynamic_tokens);
-  EXPECT_EQ(serve({"--tokens", "3"}).status, 42);
-  EXPECT_EQ(options.tokens_per_slice, 3) << "said for every device";
-  EXPECT_EQ(serve({"--tokens", "auto"}).status, 42);
-  EXPECT_TRUE(options.dynamic_tokens);
-  EXPECT_EQ(options.tokens_per_gpu, 8);
-  EXPECT_EQ(options.tokens_per_slice, 1);
-  EXPECT_EQ(serve({"--tokens", "auto:4"}).status, 42);
-  EXPECT_EQ(options.tokens_per_gpu, 4);
+  EXPECT_EQ(options.slots_per_slice, 1);
+  EXPECT_FALSE(options.dynamic_slots);
+  EXPECT_EQ(serve({"--slots", "3"}).status, 42);
+  EXPECT_EQ(options.slots_per_slice, 3) << "said for every device";
+  EXPECT_EQ(serve({"--slots", "auto"}).status, 42);
+  EXPECT_TRUE(options.dynamic_slots);
+  EXPECT_EQ(options.slots_per_gpu, 8);
+  EXPECT_EQ(options.slots_per_slice, 1);
+  EXPECT_EQ(serve({"--slots", "auto:4"}).status, 42);
+  EXPECT_EQ(options.slots_per_gpu, 4);
   for (const char* wrong : {"auto:", "auto:0", "auto:65", "auto4", "automatic", "2x", "", "-1"}) {
-    EXPECT_EQ(serve({"--tokens", wrong}).status, kUsage) << wrong;
+    EXPECT_EQ(serve({"--slots", wrong}).status, kUsage) << wrong;
   }
 }
 
@@ -203,10 +203,10 @@ class ConfigFile {
 };
 
 TEST_F(ServeCommand, ConfigFileSetsDefaultsAndFlagsWin) {
-  ConfigFile file("[serve]\ntokens = 3\npool = 5\nlisten = [\"127.0.0.1:7\", \"127.0.0.1:8\"]\npolicy = \"fcfs\"\n");
+  ConfigFile file("[serve]\nslots = 3\npool = 5\nlisten = [\"127.0.0.1:7\", \"127.0.0.1:8\"]\npolicy = \"fcfs\"\n");
   Outcome outcome = serve({"--config", file.path(), "--pool", "6"});
   ASSERT_EQ(outcome.status, 42) << outcome.err;
-  EXPECT_EQ(options.tokens_per_gpu, 3);
+  EXPECT_EQ(options.slots_per_gpu, 3);
   EXPECT_EQ(options.instances_per_gpu, 6);
   EXPECT_THAT(options.listen, ElementsAre("127.0.0.1:7", "127.0.0.1:8"));
   EXPECT_EQ(options.policy, "fcfs");
@@ -227,11 +227,11 @@ class ServeVariables : public ServeCommand {
 };
 
 TEST_F(ServeVariables, SetDefaultsAndFlagsWin) {
-  set("FAIRLEAD_SERVE_TOKENS", "5");
+  set("FAIRLEAD_SERVE_SLOTS", "5");
   set("FAIRLEAD_SERVE_OVER_RUN", "2.5");
   set("FAIRLEAD_SERVE_OBJECT_MEMORY", "2GiB");
-  ASSERT_EQ(serve({"--tokens", "6"}).status, 42);
-  EXPECT_EQ(options.tokens_per_gpu, 6);
+  ASSERT_EQ(serve({"--slots", "6"}).status, 42);
+  EXPECT_EQ(options.slots_per_gpu, 6);
   EXPECT_EQ(options.over_run_seconds, 2.5);
   EXPECT_EQ(options.object_memory_bytes, std::uint64_t{2} << 30);
 }
@@ -242,7 +242,7 @@ TEST_F(ServeVariables, BadValuesAreRefused) {
 }
 
 TEST_F(ServeVariables, HelpNamesThem) {
-  EXPECT_THAT(run_cli({"serve", "--help"}).out, HasSubstr("FAIRLEAD_SERVE_TOKENS"));
+  EXPECT_THAT(run_cli({"serve", "--help"}).out, HasSubstr("FAIRLEAD_SERVE_SLOTS"));
 }
 
 TEST_F(ServeCommand, ConfigFileMistakesAreRefused) {
@@ -250,7 +250,7 @@ TEST_F(ServeCommand, ConfigFileMistakesAreRefused) {
   Outcome outcome = serve({"--config", unknown.path()});
   EXPECT_EQ(outcome.status, kUsage);
   EXPECT_THAT(outcome.err, HasSubstr("tokkens"));
-  ConfigFile out_of_range("[serve]\ntokens = 300\n");
+  ConfigFile out_of_range("[serve]\nslots = 300\n");
   EXPECT_EQ(serve({"--config", out_of_range.path()}).status, kUsage);
   EXPECT_EQ(serve({"--config", "/nonexistent.toml"}).status, kUsage);
 }
@@ -280,7 +280,7 @@ TEST(Completion, BashCompletesCommandsAndOptions) {
 COMP_WORDS=(fairlead de); COMP_CWORD=1; _fairlead
 [[ "${COMPREPLY[*]}" == "deploy describe" || "${COMPREPLY[*]}" == "deploy describe dead-letters" ]] || exit 1
 COMP_WORDS=(fairlead --json serve --to); COMP_CWORD=3; _fairlead
-[[ "${COMPREPLY[*]}" == "--tokens" ]] || exit 2
+[[ "${COMPREPLY[*]}" == "--slots" ]] || exit 2
 )";
   EXPECT_EQ(run_shell("bash", script), 0);
 }

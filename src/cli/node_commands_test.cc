@@ -269,7 +269,7 @@ constexpr const char* kStatus = R"({
                            "host_warm_starts": 3,
                            "service_seconds": 2.0, "queue_seconds": 5.0}}],
   "gpus": [{"id": 1, "name": "V100", "memory_total_bytes": 17179869184, "memory_used_bytes": 1073741824,
-            "utilisation": 0.755, "tokens_in_use": 2, "tokens": 4, "state": "serving", "instances": 3}]})";
+            "utilisation": 0.755, "slots_in_use": 2, "slots": 4, "state": "serving", "instances": 3}]})";
 
 TEST_F(NodeCommands, TopShowsQueuesInstancesAndGpus) {
   node.answer("GET", "/fairlead/v1/status", {200, {}, kStatus});
@@ -310,7 +310,7 @@ TEST_F(NodeCommands, SimRecordWritesWhatSimReads) {
                    "no_cold_duplicates": true, "eviction": "cost", "queue_limit": 100, "queue_limit_per_function": 50},
       "functions": [{"name": "f", "weight": 2, "tenant": "default", "objective_ms": null,
                      "memory": {"expected_bytes": 104857600}}],
-      "gpus": [{"tokens": 3, "memory_total_bytes": 1610612736, "memory_unreported_bytes": 536870912}]})"});
+      "gpus": [{"slots": 3, "memory_total_bytes": 1610612736, "memory_unreported_bytes": 536870912}]})"});
   const std::string first = "1000000,f,success,cold,1,510000,0,20000,20000,500000\n",
                     second = "3000000,f,success,device-warm,1,0,0,20000,20000,0\n";
   node.answer("GET", "/fairlead/v1/history?from=0", {200, {{"X-Fairlead-Next", "47"}}, first});
@@ -324,7 +324,7 @@ TEST_F(NodeCommands, SimRecordWritesWhatSimReads) {
   std::ifstream file(folder / "scenario.toml");
   const std::string scenario{std::istreambuf_iterator<char>(file), {}};
   std::filesystem::remove_all(folder);
-  for (const char* line : {"over_run_s = 5\n", "instances = 7\n", "tokens = 3\n", "starts = 4\n", "memory_mib = 100\n",
+  for (const char* line : {"over_run_s = 5\n", "instances = 7\n", "slots = 3\n", "starts = 4\n", "memory_mib = 100\n",
                            "weight = 2\n", "link_gb_per_s = 8.000\n", "region_mib = 20\n", "memory_gib = 1.000000\n",
                            "cold_start_s = 0.500000\n", "queue_limit_per_function = 50\n"}) {
     EXPECT_THAT(scenario, HasSubstr(line));

@@ -18,32 +18,32 @@ std::vector<std::string> names_of_policies() {
   return names;
 }
 
-constexpr int kMaxTokens = 64;
+constexpr int kMaxSlots = 64;
 constexpr int kMaxTaskLanes = 64;
-constexpr int kDefaultDynamicTokens = 8;
+constexpr int kDefaultDynamicSlots = 8;
 
 // "N", "auto" or "auto:MAX".
-void set_tokens(ServeOptions& options, const std::string& text) {
+void set_slots(ServeOptions& options, const std::string& text) {
   constexpr std::string_view kAuto = "auto";
   const bool is_dynamic = std::string_view(text).starts_with(kAuto);
   std::string_view number = text;
   if (is_dynamic) number.remove_prefix(kAuto.size());
   if (is_dynamic && number.starts_with(':')) number.remove_prefix(1);
-  int tokens = kDefaultDynamicTokens;
+  int slots = kDefaultDynamicSlots;
   if (text != kAuto) {
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), tokens);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), slots);
     const bool is_number = error == std::errc() && end == number.data() + number.size();
     const bool has_colon = !is_dynamic || text[kAuto.size()] == ':';
-    if (!is_number || !has_colon || tokens < 1 || tokens > kMaxTokens) {
-      throw CLI::ValidationError("--tokens", fmt::format("'{}' is neither a number between 1 and {}, nor auto, nor "
+    if (!is_number || !has_colon || slots < 1 || slots > kMaxSlots) {
+      throw CLI::ValidationError("--slots", fmt::format("'{}' is neither a number between 1 and {}, nor auto, nor "
                                                          "auto:MAX with such a number",
-                                                         text, kMaxTokens));
+                                                         text, kMaxSlots));
     }
   }
-  options.gives_tokens = true;
-  options.dynamic_tokens = is_dynamic;
-  options.tokens_per_gpu = tokens;
-  options.tokens_per_slice = is_dynamic ? 1 : tokens;
+  options.gives_slots = true;
+  options.dynamic_slots = is_dynamic;
+  options.slots_per_gpu = slots;
+  options.slots_per_slice = is_dynamic ? 1 : slots;
 }
 
 // "N" or "auto".
@@ -102,13 +102,13 @@ void add_scheduling_options(CLI::App& command, ServeOptions& options) {
       ->group("Scheduling");
   command
       .add_option("--starts", options.starts_per_gpu,
-                  "Instances that may start at the same time on one GPU while invocations hold its tokens; 0: a cold "
-                  "start holds the token of its invocation, as in the MQFQ-Sticky paper. Default: the cores, at most 4")
+                  "Instances that may start at the same time on one GPU while invocations hold its slots; 0: a cold "
+                  "start holds the slot of its invocation, as in the MQFQ-Sticky paper. Default: the cores, at most 4")
       ->check(CLI::Range(0, 64))
       ->group("Scheduling");
   command
       .add_option_function<std::string>(
-          "--tokens", [&options](const std::string& text) { set_tokens(options, text); },
+          "--slots", [&options](const std::string& text) { set_slots(options, text); },
           "D: invocations that run on one GPU at the same time; auto or auto:MAX: as utilisation and memory allow, up "
           "to "
           "MAX [8]. A MIG slice has 1 unless a number is given")
@@ -229,7 +229,7 @@ void add_kernel_task_options(CLI::App& command, ServeOptions& options) {
           "--task-lanes", [&options](const std::string& text) { set_task_lanes(options, text); },
           "Calls of kernel tasks that run on one GPU at the same time while no program does; auto: from D up to 8, by "
           "what "
-          "they take longer beside each other [auto, or D where --tokens is given]")
+          "they take longer beside each other [auto, or D where --slots is given]")
       ->type_name("N|auto")
       ->group("Kernel tasks");
   command

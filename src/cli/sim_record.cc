@@ -88,7 +88,7 @@ void set_devices(const Json& status, sim::Scenario& scenario) {
   if (!gpus.empty()) {
     // What no instance reports, contexts and other programs, is not to be had by a simulated one.
     scenario.device.memory = bytes(gpus[0], "memory_total_bytes") - bytes(gpus[0], "memory_unreported_bytes");
-    scenario.core.tokens_per_gpu = static_cast<std::size_t>(std::max(1.0, number(gpus[0], "tokens", 2)));
+    scenario.core.slots_per_gpu = static_cast<std::size_t>(std::max(1.0, number(gpus[0], "slots", 2)));
   }
   const Json counters = status.value("counters", Json::object()).value("memory", Json::object());
   const Json seconds = status.value("move_seconds", Json::object());

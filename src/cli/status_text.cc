@@ -87,18 +87,18 @@ std::string gpus_text(const json& status) {
   Table table({{"GPU"},
                {"NAME"},
                {"STATE"},
-               {"TOKENS", kRight},
+               {"SLOTS", kRight},
                {"INSTANCES", kRight},
                {"MEMORY", kRight},
                {"OF", kRight},
                {"UTIL", kRight}});
   for (const json& gpu : child(status, "gpus")) {
     // An older node says neither its state nor D.
-    const std::string tokens =
-        gpu.contains("tokens") ? count(gpu, "tokens_in_use") + "/" + count(gpu, "tokens") : count(gpu, "tokens_in_use");
+    const std::string slots =
+        gpu.contains("slots") ? count(gpu, "slots_in_use") + "/" + count(gpu, "slots") : count(gpu, "slots_in_use");
     const std::string reason = text(gpu, "reason");
     const std::string state = reason.empty() ? text(gpu, "state") : text(gpu, "state") + ": " + reason;
-    table.add_row({count(gpu, "id"), text(gpu, "name"), state, tokens, count(gpu, "instances"),
+    table.add_row({count(gpu, "id"), text(gpu, "name"), state, slots, count(gpu, "instances"),
                    format_bytes(number(gpu, "memory_used_bytes")), format_bytes(number(gpu, "memory_total_bytes")),
                    format_percent(number(gpu, "utilisation"))});
   }

@@ -48,7 +48,7 @@ std::string line(const DeviceChange& a) {
     case DeviceChange::Kind::kDrained: return fmt::format("device gpu={} drained", a.gpu.value());
     case DeviceChange::Kind::kRestartDaemon: return fmt::format("device gpu={} restart_daemon", a.gpu.value());
     case DeviceChange::Kind::kServes: return fmt::format("device gpu={} serves", a.gpu.value());
-    case DeviceChange::Kind::kTokens: return fmt::format("device gpu={} tokens", a.gpu.value());
+    case DeviceChange::Kind::kSlots: return fmt::format("device gpu={} slots", a.gpu.value());
   }
   return "device";
 }

@@ -16,12 +16,12 @@ FlowShare share_of(const FlowSpec& spec) {
 }  // namespace
 
 Status validate(const CoreOptions& options) {
-  if (options.tokens_per_gpu < 1) {
-    return fail(Errc::kInvalidArgument, "tokens_per_gpu is 0, it must be at least 1");
+  if (options.slots_per_gpu < 1) {
+    return fail(Errc::kInvalidArgument, "slots_per_gpu is 0, it must be at least 1");
   }
-  if (options.instances_per_gpu < options.tokens_per_gpu) {
-    return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least tokens_per_gpu, which is {}",
-                options.instances_per_gpu, options.tokens_per_gpu);
+  if (options.instances_per_gpu < options.slots_per_gpu) {
+    return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least slots_per_gpu, which is {}",
+                options.instances_per_gpu, options.slots_per_gpu);
   }
   const std::size_t lanes = std::max(options.task_lanes, options.most_task_lanes);
   if (options.instances_per_gpu < lanes) {
@@ -91,7 +91,7 @@ Core::~Core() = default;
 // ---- configuration
 
 void Core::add_gpu(const GpuSpec& gpu) {
-  const std::size_t most = gpu.tokens == 0 ? state_->options.tokens_per_gpu : gpu.tokens;
+  const std::size_t most = gpu.slots == 0 ? state_->options.slots_per_gpu : gpu.slots;
   state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.is_dynamic ? 1 : most);
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
   state_->add_device(gpu);
@@ -309,7 +309,7 @@ std::vector<GpuView> Core::gpus() const {
   for (const Gpu* gpu : state_->pool.gpus()) {
     const auto works_on = [this](const Instance* instance) { return state_->works_on(*instance); };
     const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
-    views.push_back({gpu->id, gpu->tokens_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->tokens, gpu->serves,
+    views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->slots, gpu->serves,
                      gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
     const GpuHealth& health = state_->devices.at(gpu->id).health;
     views.back().state = health.state();
@@ -324,12 +324,12 @@ std::vector<GpuView> Core::gpus() const {
 CoreCounters Core::counters() const {
   CoreCounters counters = state_->counters;
   counters.memory = state_->residency.counters();
-  counters.idle_tokens = state_->idle_tokens.seconds();
+  counters.idle_slots = state_->idle_slots.seconds();
   return counters;
 }
 
 IdleReason Core::idle_reason() const {
-  return state_->idle_tokens.reason();
+  return state_->idle_slots.reason();
 }
 
 Obstacle Core::obstacle(FlowId flow) const {

@@ -5,9 +5,9 @@
 //
 //   arrival of f ──> queue of f ──> policy picks f ──> warm instance idle?  yes: Deliver
 //                         │                                                 no:  StartInstance, Deliver once it is ready
-//                         └──> starts ahead: StartInstance, and f is picked once it is ready and a token is free
-//   answer      ──> Complete; work goes on on the device? yes: token and charge stay open until it has ended
-//   end of work ──> token back, charge f, instance idle again ──> next choice
+//                         └──> starts ahead: StartInstance, and f is picked once it is ready and a slot is free
+//   answer      ──> Complete; work goes on on the device? yes: slot and charge stay open until it has ended
+//   end of work ──> slot back, charge f, instance idle again ──> next choice
 //
 // Time: every event carries `now`; the core holds no clock. It asks for a wake-up with next_wakeup().
 // Threads: not thread-safe; owned by the core thread.
@@ -25,7 +25,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "core/idle_tokens.h"
+#include "core/idle_slots.h"
 #include "model/invocation.h"
 #include "placement/instance_pool.h"
 #include "queueing/policy.h"
@@ -46,9 +46,9 @@ std::optional<EvictionKind> eviction_named(
     std::string_view name);                         // as eviction_name() gives them; empty for any other
 std::string_view eviction_name(EvictionKind kind);  // "lru", "inactive-first", "cost"
 
-// REQUIRES: 1 <= tokens_per_gpu <= instances_per_gpu; Core checks it, so validate what people wrote first.
+// REQUIRES: 1 <= slots_per_gpu <= instances_per_gpu; Core checks it, so validate what people wrote first.
 struct CoreOptions {
-  std::size_t tokens_per_gpu = 2;                      // D (paper section 4.2)
+  std::size_t slots_per_gpu = 2;                      // D (paper section 4.2)
   std::size_t instances_per_gpu = 32;                  // warm pool and cap of live instances per GPU
   std::size_t queue_limit = 10'000;                    // queued invocations on the node
   std::size_t queue_limit_per_flow = 1'000;            // and of one function
@@ -57,13 +57,13 @@ struct CoreOptions {
   Duration return_deadline = std::chrono::seconds(5);
   MemoryPolicy memory_policy = MemoryPolicy::kPrefetchSwap;
   EvictionKind eviction = EvictionKind::kLru;
-  // Instances that may start at the same time per GPU without holding a token of it, ahead of the choice of what they
-  // will run. 0: a cold start holds the token of the invocation it is for (the paper).
+  // Instances that may start at the same time per GPU without holding a slot of it, ahead of the choice of what they
+  // will run. 0: a cold start holds the slot of the invocation it is for (the paper).
   std::size_t starts_per_gpu = 0;
-  // Calls of kernel tasks that run on a GPU at the same time, while no program runs there or waits; 0: as many as tokens. What
-  // is above the tokens counts only where starts hold none (starts_per_gpu): a start that holds one must find it.
+  // Calls of kernel tasks that run on a GPU at the same time, while no program runs there or waits; 0: as many as slots. What
+  // is above the slots counts only where starts hold none (starts_per_gpu): a start that holds one must find it.
   std::size_t task_lanes = 0;
-  // Not 0: task_lanes is measured, from the tokens up to so many (sharing/measured_lanes.h).
+  // Not 0: task_lanes is measured, from the slots up to so many (sharing/measured_lanes.h).
   std::size_t most_task_lanes = 0;
   // Calls of kernel tasks that bring constants to a GPU without holding a lane (placement/task_lanes.h); 0: they hold one.
   std::size_t task_loads_per_gpu = 0;
@@ -91,10 +91,10 @@ struct FlowSpec {
 struct GpuSpec {
   GpuId gpu;
   Bytes memory{0};
-  std::size_t tokens = 0;      // D; 0: CoreOptions::tokens_per_gpu
-  bool is_dynamic = false;     // D follows the load, from 1 to `tokens` (sharing/dynamic_tokens.h)
+  std::size_t slots = 0;      // D; 0: CoreOptions::slots_per_gpu
+  bool is_dynamic = false;     // D follows the load, from 1 to `slots` (sharing/dynamic_slots.h)
   bool has_daemon = false;     // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
-  bool has_task_lanes = true;  // false: kernel tasks take tokens there, as everything does
+  bool has_task_lanes = true;  // false: kernel tasks take slots there, as everything does
 };
 
 // ---- what the core decides
@@ -179,7 +179,7 @@ struct DeviceChange {
     kDrained,        // no new work; GpuView says why. Its last process gone: device_emptied()
     kRestartDaemon,  // of MPS: answered by daemon_started()
     kServes,         // new work
-    kTokens,         // D is another
+    kSlots,         // D is another
   };
   GpuId gpu;
   Kind kind;
@@ -204,19 +204,19 @@ struct InstanceView {
 };
 struct GpuView {
   GpuId gpu;
-  std::size_t tokens_in_use = 0;
+  std::size_t slots_in_use = 0;
   std::size_t instances = 0;
   Bytes memory_admitted{0};             // what the invocations that run are expected to need
-  std::size_t tokens = 0;               // D
+  std::size_t slots = 0;               // D
   bool serves = true;                   // false: drained
-  std::size_t starting_ahead = 0;       // instances that start without a token
-  std::size_t answered_early = 0;       // tokens held by work that goes on after its answer
+  std::size_t starting_ahead = 0;       // instances that start without a slot
+  std::size_t answered_early = 0;       // slots held by work that goes on after its answer
   Bytes memory_unreported{0};           // on the device, and in no instance's report: contexts, other programs
   GpuState state = GpuState::kServing;  // as its health has it
   std::string reason = {};              // why it does not serve; "" while it does
   unsigned daemon_restarts = 0;
   std::size_t task_lanes = 0;  // calls of kernel tasks that may run at once now
-  std::size_t task_loads = 0;  // of the tokens in use: calls that bring constants, and hold no lane
+  std::size_t task_loads = 0;  // of the slots in use: calls that bring constants, and hold no lane
 };
 
 // What a monitor sees of one device, once each period.
@@ -236,7 +236,7 @@ struct CoreCounters {
   std::uint64_t device_warm_starts = 0, host_warm_starts = 0;  // deliveries to an instance that was there
   std::uint64_t evictions = 0;
   MemoryCounters memory;
-  IdleSeconds idle_tokens{};  // token time beside queued work, up to the last event, by reason
+  IdleSeconds idle_slots{};  // slot time beside queued work, up to the last event, by reason
 };
 
 class Core {
@@ -245,11 +245,11 @@ class Core {
   ~Core();
 
   // Devices and functions. Configuration, not events: no `now`, except where work must be answered.
-  // REQUIRES: tokens <= CoreOptions::instances_per_gpu.
+  // REQUIRES: slots <= CoreOptions::instances_per_gpu.
   void add_gpu(const GpuSpec& gpu);
   void add_function(const FlowSpec& spec);
   // An instance of it starts ahead of any invocation, as soon as one may start without taking anybody's place; so the first
-  // call of a kernel task finds its session. Begins with the next event. No effect where cold starts hold tokens.
+  // call of a kernel task finds its session. Begins with the next event. No effect where cold starts hold slots.
   void prepare(FlowId flow);
   // New code or settings: idle instances are stopped, those that hold an invocation go after its answer; new ones start
   // as they are needed. No effect when the function is not there.
@@ -270,10 +270,10 @@ class Core {
   void instance_ready(Instant now, InstanceId instance, Actions& out);  // its first `next`
   void instance_gone(Instant now, InstanceId instance, Actions& out);   // it exited, or could not be started
   // The function answered, and nothing of its work is left on the device. `gpu_time`: measured GPU time; empty: charge the
-  // time held, from delivery to now. At least a tenth of the time held is charged: the token was held, and a flow that is
+  // time held, from delivery to now. At least a tenth of the time held is charged: the slot was held, and a flow that is
   // charged nothing would hold Global_VT still. At most all of it is: no work of an invocation takes longer.
   void answered(Instant now, InvocationId invocation, bool is_error, std::optional<Duration> gpu_time, Actions& out);
-  // The function answered, and its work on the device goes on: Complete follows, while the token and the charge stay open
+  // The function answered, and its work on the device goes on: Complete follows, while the slot and the charge stay open
   // until work_ended(), at most to the invocation's deadline; then the instance is stopped. `gpu_time`: so far.
   void answered_early(Instant now, InvocationId invocation, bool is_error, Duration gpu_time, Actions& out);
   // The work of an invocation that answered early has ended; `gpu_time` of all of it, bounded as above. Charge follows.
@@ -316,8 +316,8 @@ class Core {
   void daemon_seen(Instant now, GpuId gpu, MpsDaemonState state, Actions& out);
   void daemon_started(Instant now, GpuId gpu, bool ok, Actions& out);
 
-  // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= tokens <= instances_per_gpu.
-  void set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out);
+  // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= slots <= instances_per_gpu.
+  void set_slots(Instant now, GpuId gpu, std::size_t slots, Actions& out);
   // The GPU gets no more work until restore_gpu(). Its instances go: those that run an invocation after the answer, the
   // others at once; what waited for one that was not ready yet is queued again, and nothing is charged.
   void drain_gpu(Instant now, GpuId gpu, Actions& out);
@@ -338,7 +338,7 @@ class Core {
   std::vector<GpuView> gpus() const;
   CoreCounters counters() const;
   const QueuePolicy& policy() const;
-  IdleReason idle_reason() const;  // now. REQUIRES: a token is free and something is queued
+  IdleReason idle_reason() const;  // now. REQUIRES: a slot is free and something is queued
   // What keeps the head of the flow from running right now or, where none of its instances has started, one from starting;
   // kNothing also where it is only not its turn. REQUIRES: the function is there.
   Obstacle obstacle(FlowId flow) const;

@@ -22,7 +22,7 @@ class Waiting {
  public:
   Waiting(const std::string& policy, std::size_t count, Bytes memory_each)
       : count_(count),
-        core_({.tokens_per_gpu = 2, .queue_limit = 1'000'000, .start_deadline = 10'000h, .starts_per_gpu = 4},
+        core_({.slots_per_gpu = 2, .queue_limit = 1'000'000, .start_deadline = 10'000h, .starts_per_gpu = 4},
               make(policy)) {
     core_.add_gpu({.gpu = GpuId(1), .memory = gib(16)});
     core_.add_function({.flow = kWarm, .timeout = 10'000h, .expected_memory = gib(1)});

@@ -18,7 +18,7 @@ constexpr FlowId kA(1), kB(2);
 // ---- the way of an invocation
 
 TEST_F(CoreTest, ColdThenWarm) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   EXPECT_THAT(in_full(), ElementsAre("start instance=1 flow=1 gpu=1"));
@@ -37,15 +37,15 @@ TEST_F(CoreTest, ColdThenWarm) {
 
 // ---- work that goes on after its answer
 
-TEST_F(CoreTest, AnswerPassesAtOnceAndTheTokenIsHeldUntilTheWorkHasEnded) {
-  use({.tokens_per_gpu = 1});
+TEST_F(CoreTest, AnswerPassesAtOnceAndTheSlotIsHeldUntilTheWorkHasEnded) {
+  use({.slots_per_gpu = 1});
   add(kA);
   add(kB);
   arrive(1, kA);
   ready(1, 1s);
   arrive(2, kB, 2s);
   EXPECT_THAT(answered_early(1, 3s, 500ms), ElementsAre("complete invocation=1 success"));
-  EXPECT_EQ(core_->gpus()[0].tokens_in_use, 1u);
+  EXPECT_EQ(core_->gpus()[0].slots_in_use, 1u);
   EXPECT_EQ(core_->gpus()[0].answered_early, 1u);
   EXPECT_EQ(core_->flow(kA).in_flight, 1u);
   EXPECT_FALSE(core_->drained());
@@ -56,7 +56,7 @@ TEST_F(CoreTest, AnswerPassesAtOnceAndTheTokenIsHeldUntilTheWorkHasEnded) {
 }
 
 TEST_F(CoreTest, ChargeStatesWhatItsCompleteDidNot) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1, 1s);
@@ -68,7 +68,7 @@ TEST_F(CoreTest, ChargeStatesWhatItsCompleteDidNot) {
 }
 
 TEST_F(CoreTest, NextInvocationOfTheInstanceWaitsForTheWorkOfTheLast) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   arrive(2, kA);
@@ -79,7 +79,7 @@ TEST_F(CoreTest, NextInvocationOfTheInstanceWaitsForTheWorkOfTheLast) {
 }
 
 TEST_F(CoreTest, WorkThatDoesNotEndIsStoppedAtTheTimeoutAndChargedTheTimeHeld) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   core_->add_function({.flow = kA, .timeout = 10s});
   arrive(1, kA);
   ready(1, 1s);
@@ -87,12 +87,12 @@ TEST_F(CoreTest, WorkThatDoesNotEndIsStoppedAtTheTimeoutAndChargedTheTimeHeld) {
   EXPECT_EQ(core_->next_wakeup(), Instant(11s));
   EXPECT_THAT(wake(11s), ElementsAre("stop instance=1 timeout", "charge invocation=1"));
   EXPECT_EQ(core_->flow(kA).virtual_time, 10s);
-  EXPECT_EQ(core_->gpus()[0].tokens_in_use, 0u);
+  EXPECT_EQ(core_->gpus()[0].slots_in_use, 0u);
   EXPECT_THAT(work_ended(1, 12s, 1s), IsEmpty()) << "late";
 }
 
 TEST_F(CoreTest, InstanceThatEndsWithItsWorkUnderWayIsChargedAndCompletesNothingTwice) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1, 1s);
@@ -104,7 +104,7 @@ TEST_F(CoreTest, InstanceThatEndsWithItsWorkUnderWayIsChargedAndCompletesNothing
 }
 
 TEST_F(CoreTest, RetiringInstanceGoesWhenItsWorkHasEnded) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1, 1s);
@@ -116,7 +116,7 @@ TEST_F(CoreTest, RetiringInstanceGoesWhenItsWorkHasEnded) {
 // ---- what is charged
 
 TEST_F(CoreTest, ChargeIsAtMostTheTimeHeldWhateverIsReported) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1, 1s);
@@ -129,7 +129,7 @@ TEST_F(CoreTest, ChargeIsAtMostTheTimeHeldWhateverIsReported) {
 }
 
 TEST_F(CoreTest, WhatIsOwedIsPaidWithTheNextCharge) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   core_->owes(kA, 5s);
   arrive(1, kA);
@@ -144,18 +144,18 @@ TEST_F(CoreTest, WhatIsOwedIsPaidWithTheNextCharge) {
   EXPECT_EQ(std::get<Complete>(last_[0]).owed, 0s);
 }
 
-TEST_F(CoreTest, TokenIsHeldFromDispatchToAnswer) {
-  use({.tokens_per_gpu = 1});
+TEST_F(CoreTest, SlotIsHeldFromDispatchToAnswer) {
+  use({.slots_per_gpu = 1});
   add(kA);
   add(kB);
   arrive(1, kA);
-  EXPECT_THAT(arrive(2, kB), IsEmpty()) << "the only token waits for a cold start";
+  EXPECT_THAT(arrive(2, kB), IsEmpty()) << "the only slot waits for a cold start";
   EXPECT_THAT(ready(1), ElementsAre("deliver invocation=1 instance=1"));
   EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success", "start instance=2 flow=2 gpu=1"));
 }
 
 TEST_F(CoreTest, NextInvocationWaitsForTheReturningInstance) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1);
@@ -165,7 +165,7 @@ TEST_F(CoreTest, NextInvocationWaitsForTheReturningInstance) {
 }
 
 TEST_F(CoreTest, SpreadsOverGpusAndSticksToTheWarmInstance) {
-  use({.tokens_per_gpu = 1}, /*gpus=*/2);
+  use({.slots_per_gpu = 1}, /*gpus=*/2);
   add(kA);
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
   EXPECT_THAT(arrive(2, kA), ElementsAre("start instance=2 flow=1 gpu=2"));
@@ -174,7 +174,7 @@ TEST_F(CoreTest, SpreadsOverGpusAndSticksToTheWarmInstance) {
 }
 
 TEST_F(CoreTest, EvictsTheLeastRecentlyUsedInstanceForAnotherFunction) {
-  use({.tokens_per_gpu = 1, .instances_per_gpu = 1});
+  use({.slots_per_gpu = 1, .instances_per_gpu = 1});
   add(kA);
   add(kB);
   arrive(1, kA);
@@ -185,7 +185,7 @@ TEST_F(CoreTest, EvictsTheLeastRecentlyUsedInstanceForAnotherFunction) {
 
 // The example of docs/design/core.md.
 TEST_F(CoreTest, FairnessOutranksTheReturningInstance) {
-  use({.tokens_per_gpu = 1, .instances_per_gpu = 1});
+  use({.slots_per_gpu = 1, .instances_per_gpu = 1});
   add(kA);
   add(kB);
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
@@ -199,7 +199,7 @@ TEST_F(CoreTest, FairnessOutranksTheReturningInstance) {
 }
 
 TEST_F(CoreTest, ChargesGpuTimeWhenMeasuredButATenthOfWallTimeAtLeast) {
-  use({.tokens_per_gpu = 3});
+  use({.slots_per_gpu = 3});
   for (const FlowId flow : {FlowId(1), FlowId(2), FlowId(3)}) add(flow);
   for (std::uint64_t i = 1; i <= 3; ++i) {
     arrive(i, FlowId(i));
@@ -225,7 +225,7 @@ TEST_F(CoreTest, FunctionErrorCompletesAsAnAnswer) {
 // ---- bounds
 
 TEST_F(CoreTest, FullQueuesRefuseAndSayWhichLimit) {
-  use({.tokens_per_gpu = 1, .queue_limit = 3, .queue_limit_per_flow = 2});
+  use({.slots_per_gpu = 1, .queue_limit = 3, .queue_limit_per_flow = 2});
   add(kA);
   add(kB);
   for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);  // one is dispatched, two wait
@@ -242,7 +242,7 @@ TEST_F(CoreTest, UnknownFunctionIsRefused) {
 }
 
 TEST_F(CoreTest, ReservedConcurrencyLimitsWhatRunsAndZeroRefuses) {
-  use({.tokens_per_gpu = 4});
+  use({.slots_per_gpu = 4});
   core_->add_function({.flow = kA, .max_concurrency = 1});
   arrive(1, kA);
   EXPECT_THAT(arrive(2, kA), IsEmpty());
@@ -262,9 +262,9 @@ TEST_F(CoreTest, WorkWaitsUntilThereIsAGpu) {
 
 TEST(CoreOptionsTest, AreValidated) {
   EXPECT_TRUE(validate(CoreOptions{}));
-  EXPECT_EQ(validate({.tokens_per_gpu = 0}).error().message, "tokens_per_gpu is 0, it must be at least 1");
-  EXPECT_EQ(validate({.tokens_per_gpu = 4, .instances_per_gpu = 3}).error().message,
-            "instances_per_gpu is 3, it must be at least tokens_per_gpu, which is 4");
+  EXPECT_EQ(validate({.slots_per_gpu = 0}).error().message, "slots_per_gpu is 0, it must be at least 1");
+  EXPECT_EQ(validate({.slots_per_gpu = 4, .instances_per_gpu = 3}).error().message,
+            "instances_per_gpu is 3, it must be at least slots_per_gpu, which is 4");
 }
 
 // ---- failures
@@ -289,13 +289,13 @@ TEST_F(CoreTest, InstanceThatIsNeverReadyFailsItsInvocation) {
 }
 
 TEST_F(CoreTest, InstanceThatExitsBeforeReadyFailsItsInvocationAndTheNextIsTried) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   arrive(2, kA);
   EXPECT_THAT(gone(1, 250ms), ElementsAre("complete invocation=1 start_failed", "start instance=2 flow=1 gpu=1"));
   EXPECT_THAT(gone(2, 500ms), ElementsAre("complete invocation=2 start_failed"));
-  EXPECT_EQ(core_->flow(kA).virtual_time, 500ms) << "the time the tokens were held";
+  EXPECT_EQ(core_->flow(kA).virtual_time, 500ms) << "the time the slots were held";
 }
 
 TEST_F(CoreTest, InstanceThatExitsWhileBusyCrashesItsInvocation) {
@@ -317,7 +317,7 @@ TEST_F(CoreTest, IdleInstanceThatExitsIsForgotten) {
 }
 
 TEST_F(CoreTest, InvocationBoundToAReturningInstanceThatExitsRunsElsewhere) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1);
@@ -328,7 +328,7 @@ TEST_F(CoreTest, InvocationBoundToAReturningInstanceThatExitsRunsElsewhere) {
 }
 
 TEST_F(CoreTest, InvocationQueuedAgainIsCancelledWhenItsFunctionMayNoLongerRun) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1);
@@ -340,7 +340,7 @@ TEST_F(CoreTest, InvocationQueuedAgainIsCancelledWhenItsFunctionMayNoLongerRun) 
 }
 
 TEST_F(CoreTest, InstanceThatAnswersAndNeverReturnsIsStopped) {
-  use({.tokens_per_gpu = 1, .return_deadline = 5s});
+  use({.slots_per_gpu = 1, .return_deadline = 5s});
   add(kA);
   arrive(1, kA);
   ready(1);
@@ -369,7 +369,7 @@ TEST_F(CoreTest, LateUnknownAndRepeatedEventsAreIgnored) {
 // ---- changes
 
 TEST_F(CoreTest, CancelTakesOnlyWhatIsQueued) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   arrive(2, kA);
@@ -391,7 +391,7 @@ TEST_F(CoreTest, UpdateStopsIdleInstancesAndRetiresBusyOnes) {
 }
 
 TEST_F(CoreTest, RemoveCompletesWhatWaitsAndLetsWhatRunsAnswer) {
-  use({.tokens_per_gpu = 2});
+  use({.slots_per_gpu = 2});
   add(kA);
   for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);
   ready(1);
@@ -403,7 +403,7 @@ TEST_F(CoreTest, RemoveCompletesWhatWaitsAndLetsWhatRunsAnswer) {
 }
 
 TEST_F(CoreTest, DrainRefusesArrivalsAndFinishesWhatWasAccepted) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   arrive(2, kA);
@@ -416,7 +416,7 @@ TEST_F(CoreTest, DrainRefusesArrivalsAndFinishesWhatWasAccepted) {
 }
 
 TEST_F(CoreTest, ShutDownCompletesAndStopsEverything) {
-  use({.tokens_per_gpu = 2});
+  use({.slots_per_gpu = 2});
   add(kA);
   for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);
   ready(1);
@@ -428,8 +428,8 @@ TEST_F(CoreTest, ShutDownCompletesAndStopsEverything) {
   EXPECT_THAT(gone(1), IsEmpty());
 }
 
-TEST_F(CoreTest, ViewsShowInstancesAndTokens) {
-  use({.tokens_per_gpu = 2}, /*gpus=*/2);
+TEST_F(CoreTest, ViewsShowInstancesAndSlots) {
+  use({.slots_per_gpu = 2}, /*gpus=*/2);
   add(kA);
   arrive(1, kA);
   arrive(2, kA);
@@ -439,7 +439,7 @@ TEST_F(CoreTest, ViewsShowInstancesAndTokens) {
   EXPECT_EQ(instances[0].state, InstanceState::kBusy);
   EXPECT_EQ(instances[1].state, InstanceState::kStarting);
   EXPECT_EQ(instances[1].gpu, GpuId(2));
-  EXPECT_EQ(core_->gpus()[0].tokens_in_use, 1u);
+  EXPECT_EQ(core_->gpus()[0].slots_in_use, 1u);
   EXPECT_EQ(core_->gpus()[1].instances, 1u);
 }
 

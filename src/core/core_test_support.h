@@ -118,8 +118,8 @@ class CoreTest : public ::testing::Test {
   Lines wake(Duration at) {
     return lines(at, [&](Actions& out) { core_->wake(now_, out); });
   }
-  Lines set_tokens(std::uint64_t gpu, std::size_t tokens) {
-    return lines({}, [&](Actions& out) { core_->set_tokens(now_, GpuId(gpu), tokens, out); });
+  Lines set_slots(std::uint64_t gpu, std::size_t slots) {
+    return lines({}, [&](Actions& out) { core_->set_slots(now_, GpuId(gpu), slots, out); });
   }
   Lines drain_gpu(std::uint64_t gpu) {
     return lines({}, [&](Actions& out) { core_->drain_gpu(now_, GpuId(gpu), out); });

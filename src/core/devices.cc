@@ -1,4 +1,4 @@
-// What the monitor, the driver and the MPS daemons say of the devices. sharing/gpu_health.h and dynamic_tokens.h decide; here their
+// What the monitor, the driver and the MPS daemons say of the devices. sharing/gpu_health.h and dynamic_slots.h decide; here their
 // decisions take effect: a GPU that fails is drained, D follows the load.
 #include "base/check.h"
 #include "core/state.h"
@@ -13,7 +13,7 @@ void Core::device_sampled(Instant now, const DeviceSample& sample, Actions& out)
     return state_->remedy(sample.gpu, health.device_fails(now, sample.failure), now, out);
   }
   state_->remedy(sample.gpu, health.device_answers(now), now, out);
-  state_->adjust_tokens(now, sample, out);
+  state_->adjust_slots(now, sample, out);
   device_memory_used(now, sample.gpu, sample.memory_used, out);
 }
 
@@ -34,24 +34,24 @@ void Core::daemon_started(Instant now, GpuId gpu, bool ok, Actions& out) {
 }
 
 void Core::State::add_device(const GpuSpec& gpu) {
-  Device device{.health = GpuHealth(gpu.has_daemon), .tokens = std::nullopt};
-  if (gpu.is_dynamic) device.tokens.emplace(gpu.tokens == 0 ? options.tokens_per_gpu : gpu.tokens);
+  Device device{.health = GpuHealth(gpu.has_daemon), .slots = std::nullopt};
+  if (gpu.is_dynamic) device.slots.emplace(gpu.slots == 0 ? options.slots_per_gpu : gpu.slots);
   const bool is_new = devices.emplace(gpu.gpu, std::move(device)).second;
   FL_CHECK(is_new, "GPU {} is there already", gpu.gpu.value());
 }
 
-void Core::State::adjust_tokens(Instant now, const DeviceSample& sample, Actions& out) {
-  std::optional<DynamicTokens>& dynamic = devices.at(sample.gpu).tokens;
+void Core::State::adjust_slots(Instant now, const DeviceSample& sample, Actions& out) {
+  std::optional<DynamicSlots>& dynamic = devices.at(sample.gpu).slots;
   const Gpu& gpu = pool.gpu(sample.gpu);
   if (!dynamic || !gpu.serves) return;
-  const std::size_t tokens = dynamic->update(now, {.utilisation = sample.utilisation,
-                                                   .tokens_in_use = gpu.tokens_in_use,
+  const std::size_t slots = dynamic->update(now, {.utilisation = sample.utilisation,
+                                                   .slots_in_use = gpu.slots_in_use,
                                                    .waiting = policy->queued() > 0,
                                                    .memory_running = gpu.memory_in_use,
                                                    .memory_total = gpu.memory});
-  if (tokens == gpu.tokens) return;
-  out.push_back(DeviceChange{sample.gpu, Kind::kTokens});
-  pool.set_tokens(sample.gpu, tokens);
+  if (slots == gpu.slots) return;
+  out.push_back(DeviceChange{sample.gpu, Kind::kSlots});
+  pool.set_slots(sample.gpu, slots);
   dispatch(now, out);
 }
 

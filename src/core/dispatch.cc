@@ -8,7 +8,7 @@
 namespace fairlead {
 namespace {
 
-// A token held is charged at least time held / kMinChargeDivisor, however little of the GPU was used.
+// A slot held is charged at least time held / kMinChargeDivisor, however little of the GPU was used.
 constexpr int kMinChargeDivisor = 10;
 
 }  // namespace
@@ -21,7 +21,7 @@ void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
   answers = {};
   keep_programs_in_turn();
-  offer_tokens(now, out);
+  offer_slots(now, out);
   keep_claim();
   if (starts_ahead()) {
     start_ahead(now, out);
@@ -29,11 +29,11 @@ void Core::State::dispatch(Instant now, Actions& out) {
   }
   keep_claim();
   settle_memory(now, out);
-  note_idle_tokens(now);
+  note_idle_slots(now);
 }
 
-// Every free token and lane is offered until the policy has nothing for it. Terminates: each choice takes one.
-void Core::State::offer_tokens(Instant now, Actions& out) {
+// Every free slot and lane is offered until the policy has nothing for it. Terminates: each choice takes one.
+void Core::State::offer_slots(Instant now, Actions& out) {
   while (pool.has_turn() && policy->queued() > 0) {
     answers = {};
     const auto choice = policy->choose(now, *this);
@@ -172,7 +172,7 @@ std::optional<Placeable::Place> Core::State::place(FlowId flow, GpuId id) const 
   const Instance* warm = placer.warm_instance(pool, flow, residency.expected(flow), id);
   return Place{.gpu = id,
                .setup = setup_on(flow, id),
-               .running = gpu.tokens_in_use,
+               .running = gpu.slots_in_use,
                .free = warm != nullptr || can_run(flow, id),
                .evicts = warm != nullptr && pool.task_room().evicts(warm->id)};
 }
@@ -182,7 +182,7 @@ std::vector<GpuId> Core::State::free_gpus() const {
   std::copy_if(pool.gpus().begin(), pool.gpus().end(), std::back_inserter(free),
                [](const Gpu* gpu) { return gpu->has_turn(); });
   std::stable_sort(free.begin(), free.end(),
-                   [](const Gpu* a, const Gpu* b) { return a->tokens_in_use < b->tokens_in_use; });
+                   [](const Gpu* a, const Gpu* b) { return a->slots_in_use < b->slots_in_use; });
   std::vector<GpuId> ids;
   for (const Gpu* gpu : free) ids.push_back(gpu->id);
   return ids;

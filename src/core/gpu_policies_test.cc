@@ -14,10 +14,10 @@ using testing::policy_named;
 
 constexpr FlowId kA(1), kB(2);
 
-// Two GPUs, a token each.
+// Two GPUs, a slot each.
 class GpuPolicies : public CoreTest {
  protected:
-  void use_policy(std::string_view name, CoreOptions options = {.tokens_per_gpu = 1}) {
+  void use_policy(std::string_view name, CoreOptions options = {.slots_per_gpu = 1}) {
     core_ = std::make_unique<Core>(options, policy_named(name, {.patience_reloads = 1}));
     for (const GpuId gpu : {GpuId(1), GpuId(2)}) core_->add_gpu({.gpu = gpu});
     for (const FlowId flow : {kA, kB}) add(flow);
@@ -26,7 +26,7 @@ class GpuPolicies : public CoreTest {
 
 // The placer by itself would take instance 1, which has nothing to load.
 TEST_F(GpuPolicies, CfsAffinityReturnsToTheGpuOfItsLastInvocation) {
-  use_policy("cfs-affinity", {.tokens_per_gpu = 1, .no_cold_duplicates = false});
+  use_policy("cfs-affinity", {.slots_per_gpu = 1, .no_cold_duplicates = false});
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
   EXPECT_THAT(arrive(2, kA), ElementsAre("start instance=2 flow=1 gpu=2"));
   run_to_idle(1, 1, 1s);
@@ -36,7 +36,7 @@ TEST_F(GpuPolicies, CfsAffinityReturnsToTheGpuOfItsLastInvocation) {
 }
 
 TEST_F(GpuPolicies, ExclusiveStopsTheProcessOfTheFunctionThatLosesTheGpu) {
-  use_policy("exclusive", {.tokens_per_gpu = 2});
+  use_policy("exclusive", {.slots_per_gpu = 2});
   arrive(1, kA);
   arrive(2, kA);
   run_to_idle(1, 1, 1s);
@@ -49,7 +49,7 @@ TEST_F(GpuPolicies, ExclusiveStopsTheProcessOfTheFunctionThatLosesTheGpu) {
 }
 
 TEST_F(GpuPolicies, ExclusiveStartsNothingAhead) {
-  use_policy("exclusive", {.tokens_per_gpu = 1, .starts_per_gpu = 4});
+  use_policy("exclusive", {.slots_per_gpu = 1, .starts_per_gpu = 4});
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
   ready(1);
   EXPECT_EQ(answered(1, 1s).front(), "complete invocation=1 success") << "the invocation was bound to its start";
@@ -59,7 +59,7 @@ TEST_F(GpuPolicies, ExclusiveStartsNothingAhead) {
 class ConstantsOfAnotherGpu : public GpuPolicies {
  protected:
   void use(std::string_view policy, Bytes in_use) {
-    use_policy(policy, {.tokens_per_gpu = 1, .no_cold_duplicates = false});
+    use_policy(policy, {.slots_per_gpu = 1, .no_cold_duplicates = false});
     for (const std::uint64_t n : {1, 2}) arrive(n, kA, 0s);
     for (const std::uint64_t n : {1, 2}) {
       run_to_idle(n, n, 1s);
@@ -90,11 +90,11 @@ TEST_F(ConstantsOfAnotherGpu, AreCopiedAtOnceIntoMemoryThatIsFree) {
   }
 }
 
-// One GPU of three tokens whose device server has 64 MiB; A, B and C have 20 MiB of constants, and 10 MiB a call.
+// One GPU of three slots whose device server has 64 MiB; A, B and C have 20 MiB of constants, and 10 MiB a call.
 class TaskMemory : public CoreTest {
  protected:
   void SetUp() override {
-    core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 3}, policy_named("mqfq-setup", {}));
+    core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 3}, policy_named("mqfq-setup", {}));
     core_->add_gpu({.gpu = GpuId(1)});
     for (const FlowId flow : {kA, kB, kC}) {
       add(flow);
@@ -120,7 +120,7 @@ TEST_F(TaskMemory, ACallThatDoesNotFitBesideThoseThatRunWaits) {
   EXPECT_THAT(answered(11, 2s), ElementsAre("complete invocation=11 success", "deliver invocation=13 instance=3"));
 }
 
-// A and B take turns in closed loops; C would push one of them out, though a token is free.
+// A and B take turns in closed loops; C would push one of them out, though a slot is free.
 TEST_F(TaskMemory, WhatWouldEvictThoseWhoAreServedIsNotWorthItYet) {
   missing(1, Bytes(0));
   missing(2, Bytes(0));

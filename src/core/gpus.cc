@@ -5,8 +5,8 @@
 
 namespace fairlead {
 
-void Core::set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out) {
-  state_->pool.set_tokens(gpu, tokens);
+void Core::set_slots(Instant now, GpuId gpu, std::size_t slots, Actions& out) {
+  state_->pool.set_slots(gpu, slots);
   state_->dispatch(now, out);
 }
 

@@ -14,32 +14,32 @@ constexpr FlowId kA(1), kB(2);
 
 class Gpus : public CoreTest {};
 
-// ---- tokens
+// ---- slots
 
-TEST_F(Gpus, EachHasTokensOfItsOwn) {
-  use({.tokens_per_gpu = 2}, /*gpus=*/0);
-  core_->add_gpu({.gpu = GpuId(1), .tokens = 1});
+TEST_F(Gpus, EachHasSlotsOfItsOwn) {
+  use({.slots_per_gpu = 2}, /*gpus=*/0);
+  core_->add_gpu({.gpu = GpuId(1), .slots = 1});
   core_->add_gpu({.gpu = GpuId(2)});
   add(kA);
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
   EXPECT_THAT(arrive(2, kA), ElementsAre("start instance=2 flow=1 gpu=2"));
   EXPECT_THAT(arrive(3, kA), ElementsAre("start instance=3 flow=1 gpu=2"));
   EXPECT_THAT(arrive(4, kA), IsEmpty());
-  EXPECT_EQ(core_->gpus()[0].tokens, 1u);
-  EXPECT_EQ(core_->gpus()[1].tokens, 2u);
+  EXPECT_EQ(core_->gpus()[0].slots, 1u);
+  EXPECT_EQ(core_->gpus()[1].slots, 2u);
 }
 
-TEST_F(Gpus, OneMoreTokenDispatchesWhatWaits) {
-  use({.tokens_per_gpu = 1});
+TEST_F(Gpus, OneMoreSlotDispatchesWhatWaits) {
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   arrive(2, kA);
   arrive(3, kA);
-  EXPECT_THAT(set_tokens(1, 2), ElementsAre("start instance=2 flow=1 gpu=1"));
+  EXPECT_THAT(set_slots(1, 2), ElementsAre("start instance=2 flow=1 gpu=1"));
 }
 
-TEST_F(Gpus, OneTokenLessTakesEffectAtTheNextAnswer) {
-  use({.tokens_per_gpu = 2});
+TEST_F(Gpus, OneSlotLessTakesEffectAtTheNextAnswer) {
+  use({.slots_per_gpu = 2});
   add(kA);
   add(kB);
   arrive(1, kA);
@@ -47,7 +47,7 @@ TEST_F(Gpus, OneTokenLessTakesEffectAtTheNextAnswer) {
   arrive(3, kB);
   ready(1);
   ready(2);
-  EXPECT_THAT(set_tokens(1, 1), IsEmpty()) << "nothing that runs is stopped";
+  EXPECT_THAT(set_slots(1, 1), IsEmpty()) << "nothing that runs is stopped";
   EXPECT_THAT(answered(1), ElementsAre("complete invocation=1 success"));
   EXPECT_THAT(answered(2), ElementsAre("complete invocation=2 success", "start instance=3 flow=2 gpu=1"));
 }
@@ -68,7 +68,7 @@ class Devices : public CoreTest {
   GpuView gpu() { return core_->gpus().front(); }
   void add_gpu(GpuSpec spec) {
     spec.gpu = GpuId(1);
-    use({.tokens_per_gpu = 4}, /*gpus=*/0);
+    use({.slots_per_gpu = 4}, /*gpus=*/0);
     core_->add_gpu(spec);
     add(kA);
     add(kB);
@@ -79,25 +79,25 @@ class Devices : public CoreTest {
 
 TEST_F(Devices, DGrowsWhileCallsWaitAndTheGpuIsNotFull) {
   add_gpu({.is_dynamic = true});
-  EXPECT_EQ(gpu().tokens, 1u);
+  EXPECT_EQ(gpu().slots, 1u);
   for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);
-  while (gpu().tokens < 2 && now_ < Instant(10s)) sample({.utilisation = 0.3});
-  EXPECT_THAT(changes_, ElementsAre("device gpu=1 tokens", "start instance=2 flow=1 gpu=1"));
+  while (gpu().slots < 2 && now_ < Instant(10s)) sample({.utilisation = 0.3});
+  EXPECT_THAT(changes_, ElementsAre("device gpu=1 slots", "start instance=2 flow=1 gpu=1"));
   for (int i = 0; i < 100; ++i) sample({.utilisation = 1.0});
-  EXPECT_EQ(gpu().tokens, 1u) << "two fill it";
+  EXPECT_EQ(gpu().slots, 1u) << "two fill it";
 }
 
 TEST_F(Devices, AFixedDStays) {
-  add_gpu({.tokens = 2});
+  add_gpu({.slots = 2});
   for (std::uint64_t i = 1; i <= 4; ++i) arrive(i, kA);
   for (int i = 0; i < 100; ++i) sample({.utilisation = 0.1});
   for (int i = 0; i < 100; ++i) sample({.utilisation = 1.0});
-  EXPECT_EQ(gpu().tokens, 2u);
+  EXPECT_EQ(gpu().slots, 2u);
 }
 
 // A fault of one client: what runs ends, then the daemon starts again, then work does.
 TEST_F(Devices, AFaultUnderMpsDrainsRestartsTheDaemonAndServesAgain) {
-  add_gpu({.tokens = 1, .has_daemon = true});
+  add_gpu({.slots = 1, .has_daemon = true});
   arrive(1, kA);
   ready(1);
   arrive(2, kB);
@@ -118,7 +118,7 @@ TEST_F(Devices, AFaultUnderMpsDrainsRestartsTheDaemonAndServesAgain) {
 }
 
 TEST_F(Devices, ALostDeviceServesOnceItHasAnsweredForASecond) {
-  add_gpu({.tokens = 1});
+  add_gpu({.slots = 1});
   sample({.failure = "GPU is lost"});
   EXPECT_THAT(changes_, ElementsAre("device gpu=1 drained"));
   arrive(1, kA);
@@ -131,7 +131,7 @@ TEST_F(Devices, ALostDeviceServesOnceItHasAnsweredForASecond) {
 }
 
 TEST_F(Devices, AnXidOfAProgramsOwnMakingChangesNothing) {
-  add_gpu({.tokens = 1});
+  add_gpu({.slots = 1});
   EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_fault(now, GpuId(1), 31, out); }),
               IsEmpty());
   EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) { core.device_fault(now, GpuId(1), 79, out); }),
@@ -140,7 +140,7 @@ TEST_F(Devices, AnXidOfAProgramsOwnMakingChangesNothing) {
 
 // What a device that fails says of its memory counts for nothing.
 TEST_F(Devices, MemoryIsSampledWhileTheDeviceAnswers) {
-  add_gpu({.memory = gib(16), .tokens = 1});
+  add_gpu({.memory = gib(16), .slots = 1});
   for (int i = 0; i < 20; ++i) sample({.failure = "GPU is lost", .memory_used = gib(4)});
   EXPECT_EQ(gpu().memory_unreported, Bytes(0));
   for (int i = 0; i < 20; ++i) sample({.memory_used = gib(3)});
@@ -150,7 +150,7 @@ TEST_F(Devices, MemoryIsSampledWhileTheDeviceAnswers) {
 // ---- a GPU that fails
 
 TEST_F(Gpus, ADrainedOneStopsIdleInstancesAndLetsOthersAnswer) {
-  use({.tokens_per_gpu = 2});
+  use({.slots_per_gpu = 2});
   add(kA);
   add(kB);
   arrive(1, kA);
@@ -167,7 +167,7 @@ TEST_F(Gpus, ADrainedOneStopsIdleInstancesAndLetsOthersAnswer) {
 }
 
 TEST_F(Gpus, AHangingInvocationOfADrainedOneEndsAtItsDeadline) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1);
@@ -176,7 +176,7 @@ TEST_F(Gpus, AHangingInvocationOfADrainedOneEndsAtItsDeadline) {
 }
 
 TEST_F(Gpus, WhatHadNotStartedOnADrainedOneMovesToAnother) {
-  use({.tokens_per_gpu = 1}, /*gpus=*/2);
+  use({.slots_per_gpu = 1}, /*gpus=*/2);
   add(kA);
   EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
   EXPECT_THAT(drain_gpu(1), ElementsAre("stop instance=1 gpu_drained", "start instance=2 flow=1 gpu=2"));
@@ -186,7 +186,7 @@ TEST_F(Gpus, WhatHadNotStartedOnADrainedOneMovesToAnother) {
 }
 
 TEST_F(Gpus, WhatWaitsForAReturningInstanceOfADrainedOneIsQueuedAgain) {
-  use({.tokens_per_gpu = 1});
+  use({.slots_per_gpu = 1});
   add(kA);
   arrive(1, kA);
   ready(1);
@@ -198,7 +198,7 @@ TEST_F(Gpus, WhatWaitsForAReturningInstanceOfADrainedOneIsQueuedAgain) {
 }
 
 TEST_F(Gpus, TheOthersGoOnWhileOneIsDrained) {
-  use({.tokens_per_gpu = 1}, /*gpus=*/2);
+  use({.slots_per_gpu = 1}, /*gpus=*/2);
   add(kA);
   add(kB);
   arrive(1, kA);
@@ -210,7 +210,7 @@ TEST_F(Gpus, TheOthersGoOnWhileOneIsDrained) {
 }
 
 TEST_F(Gpus, ARequeuedInvocationIsChargedOnce) {
-  use({.tokens_per_gpu = 1}, /*gpus=*/2);
+  use({.slots_per_gpu = 1}, /*gpus=*/2);
   add(kA);
   arrive(1, kA);
   drain_gpu(1);

@@ -65,7 +65,7 @@ void Core::State::work_ended(Instant now, InstanceId id, std::optional<Duration>
   if (asked) idle(now, id, out);
 }
 
-// What was bound to the instance is over: its token is free, and it may take the next.
+// What was bound to the instance is over: its slot is free, and it may take the next.
 void Core::State::end_run(Instant now, Instance& instance, Actions& out) {
   if (instance.retiring) {
     const bool serves = instance.on->serves;
@@ -140,7 +140,7 @@ void Core::State::requeue(Instant now, InvocationId id, Actions& out) {
 void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
   const std::vector<Instance*> all = pool.of_flow(flow);  // a copy: stop() changes it
   for (Instance* instance : all) {
-    if (instance->holds_token()) {
+    if (instance->holds_slot()) {
       instance->retiring = true;
     } else {
       stop(now, instance->id, StopReason::kFunctionChanged, out);

@@ -5,7 +5,7 @@
 //
 // at_us: arrival, microseconds since the epoch. The times follow each other: queue_us from arrival to dispatch, start_us
 // to delivery, run_us to the answer; gpu_us is the GPU time charged. instance_start_us is how long the instance of a cold
-// one took to start: within start_us where the start held its token, within queue_us where it ran ahead of it. One that
+// one took to start: within start_us where the start held its slot, within queue_us where it ran ahead of it. One that
 // was refused at its arrival has the outcome "refused"; one that never ran has no start and GPU 0.
 #pragma once
 

@@ -43,7 +43,7 @@ class CoreMemory : public CoreTest {
   }
 
   // A, B and C of 4 GiB on 8 GiB: A's memory is on the host, B's and C's on the device; all are idle.
-  void three_on_room_for_two(CoreOptions options = {.tokens_per_gpu = 2}) {
+  void three_on_room_for_two(CoreOptions options = {.slots_per_gpu = 2}) {
     use_gpu(options);
     for (const FlowId flow : {kA, kB, kC}) add_with(flow, gib(4));
     warm_up(1, kA, gib(4), 1s);
@@ -74,7 +74,7 @@ TEST_F(CoreMemory, LeastRecentlyUsedMakesRoomAndNoInstanceIsStopped) {
 }
 
 TEST_F(CoreMemory, WhatLeftIsCountedAndWhatWasAskedFor) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(4));
   add_with(kB, gib(5));
   warm_up(1, kA, gib(4), 1s);
@@ -102,7 +102,7 @@ TEST_F(CoreMemory, StartKindIsWhereTheMemoryWasAtDispatch) {
 }
 
 TEST_F(CoreMemory, InstancesThatNeverReportAreCountedAndNeverMoved) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   for (const FlowId flow : {kA, kB, kC}) add_with(flow, gib(4));
   for (std::uint64_t i = 1; i <= 2; ++i) {
     arrive(i, FlowId(i), std::chrono::seconds(i));
@@ -116,7 +116,7 @@ TEST_F(CoreMemory, InstancesThatNeverReportAreCountedAndNeverMoved) {
 // ---- admission
 
 TEST_F(CoreMemory, InvocationWaitsUntilItFitsBesideWhatRuns) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(5));
   add_with(kB, gib(4));
   arrive(1, kA, 1s);
@@ -130,7 +130,7 @@ TEST_F(CoreMemory, InvocationWaitsUntilItFitsBesideWhatRuns) {
 
 TEST_F(CoreMemory, WhatCannotMoveCostsTheInstanceWhenItIsInTheWay) {
   for (const auto& [size, stops] : {std::pair(gib(6), false), std::pair(gib(7), true)}) {
-    use_gpu({.tokens_per_gpu = 2});
+    use_gpu({.slots_per_gpu = 2});
     add_with(kA, gib(4));
     add_with(kB, size);
     warm_up(1, kA, gib(4), 1s, /*fixed=*/gib(2));
@@ -143,7 +143,7 @@ TEST_F(CoreMemory, WhatCannotMoveCostsTheInstanceWhenItIsInTheWay) {
 }
 
 TEST_F(CoreMemory, FootprintIsLearntFromReports) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add(kA);
   add_with(kB, gib(4));
   arrive(1, kA, 1s);
@@ -157,7 +157,7 @@ TEST_F(CoreMemory, FootprintIsLearntFromReports) {
 }
 
 TEST_F(CoreMemory, PolicyNoneStopsInstancesInsteadOfMovingMemory) {
-  use_gpu({.tokens_per_gpu = 2, .memory_policy = MemoryPolicy::kNone});
+  use_gpu({.slots_per_gpu = 2, .memory_policy = MemoryPolicy::kNone});
   for (const FlowId flow : {kA, kB, kC}) add_with(flow, gib(4));
   warm_up(1, kA, gib(4), 1s);
   warm_up(2, kB, gib(4), 2s);
@@ -165,7 +165,7 @@ TEST_F(CoreMemory, PolicyNoneStopsInstancesInsteadOfMovingMemory) {
 }
 
 TEST_F(CoreMemory, ChosenWhileItsMemoryLeavesGetsItBackAfterwards) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   for (const FlowId flow : {kA, kB, kC}) add_with(flow, gib(4));
   warm_up(1, kA, gib(4), 1s);
   warm_up(2, kB, gib(4), 2s);
@@ -179,7 +179,7 @@ TEST_F(CoreMemory, ChosenWhileItsMemoryLeavesGetsItBackAfterwards) {
 // ---- ahead of use
 
 TEST_F(CoreMemory, MemoryOfAnInactiveFlowLeavesForOneThatIsAboutToRun) {
-  three_on_room_for_two({.tokens_per_gpu = 1});
+  three_on_room_for_two({.slots_per_gpu = 1});
   arrive(4, kC, 4s);
   EXPECT_THAT(wake(5s), IsEmpty()) << "B is inactive from here on, but nobody needs its room";
   EXPECT_THAT(arrive(5, kA), ElementsAre("out instance=2 gib=4"));
@@ -192,7 +192,7 @@ TEST_F(CoreMemory, MemoryOfAnInactiveFlowLeavesForOneThatIsAboutToRun) {
 }
 
 TEST_F(CoreMemory, MemoryOfAnActiveFlowStaysUntilAnInvocationIsChosen) {
-  three_on_room_for_two({.tokens_per_gpu = 1});
+  three_on_room_for_two({.slots_per_gpu = 1});
   arrive(4, kC, 3s);
   EXPECT_THAT(arrive(5, kA), IsEmpty()) << "B is within its TTL";
   EXPECT_THAT(answered(4, 4s),
@@ -200,7 +200,7 @@ TEST_F(CoreMemory, MemoryOfAnActiveFlowStaysUntilAnInvocationIsChosen) {
 }
 
 TEST_F(CoreMemory, PolicyPrefetchBringsBackIntoFreeRoomOnly) {
-  three_on_room_for_two({.tokens_per_gpu = 1, .memory_policy = MemoryPolicy::kPrefetch});
+  three_on_room_for_two({.slots_per_gpu = 1, .memory_policy = MemoryPolicy::kPrefetch});
   arrive(4, kC, 4s);
   wake(5s);
   EXPECT_THAT(arrive(5, kA), IsEmpty());
@@ -229,7 +229,7 @@ class CoreMemoryAheadOfCalls : public CoreMemory {
 };
 
 TEST_F(CoreMemoryAheadOfCalls, MemoryReturnsIntoFreeRoomBeforeTheCall) {
-  frequent_a_is_away({.tokens_per_gpu = 2, .memory_policy = MemoryPolicy::kPrefetch});
+  frequent_a_is_away({.slots_per_gpu = 2, .memory_policy = MemoryPolicy::kPrefetch});
   EXPECT_THAT(answered(3, 6s), ElementsAre("complete invocation=3 success")) << "no room is free";
   idle(3);
   EXPECT_THAT(gone(2, 7s), ElementsAre("in instance=1"));
@@ -240,7 +240,7 @@ TEST_F(CoreMemoryAheadOfCalls, MemoryReturnsIntoFreeRoomBeforeTheCall) {
 }
 
 TEST_F(CoreMemoryAheadOfCalls, MemoryReturnsInThePlaceOfWhatIsCalledLessOften) {
-  frequent_a_is_away({.tokens_per_gpu = 2});
+  frequent_a_is_away({.slots_per_gpu = 2});
   EXPECT_THAT(report(3, on_device(gib(4)), 6s), ElementsAre("out instance=2 gib=4")) << "C runs";
   answered(3);
   idle(3);
@@ -253,7 +253,7 @@ TEST_F(CoreMemoryAheadOfCalls, MemoryReturnsInThePlaceOfWhatIsCalledLessOften) {
 }
 
 TEST_F(CoreMemoryAheadOfCalls, WhatIsCalledAboutAsOftenStays) {
-  frequent_a_is_away({.tokens_per_gpu = 2});
+  frequent_a_is_away({.slots_per_gpu = 2});
   arrive(5, kB, 6s);
   answered(5);
   idle(2);
@@ -263,7 +263,7 @@ TEST_F(CoreMemoryAheadOfCalls, WhatIsCalledAboutAsOftenStays) {
 }
 
 TEST_F(CoreMemoryAheadOfCalls, NothingReturnsWhileSomethingMovesOrWaitsForRoom) {
-  frequent_a_is_away({.tokens_per_gpu = 2});
+  frequent_a_is_away({.slots_per_gpu = 2});
   arrive(5, kB, 6s);
   EXPECT_THAT(needs_room(2, 7, gib(4)), IsEmpty()) << "until C is done";
   EXPECT_THAT(report(3, on_device(gib(4))), IsEmpty());
@@ -274,7 +274,7 @@ TEST_F(CoreMemoryAheadOfCalls, NothingReturnsWhileSomethingMovesOrWaitsForRoom) 
 // ---- requests for room
 
 TEST_F(CoreMemory, RoomIsMadeOfIdleMemoryAndGrantedWhenItIsThere) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(4));
   add(kB);
   warm_up(1, kA, gib(4), 1s);
@@ -288,7 +288,7 @@ TEST_F(CoreMemory, RoomIsMadeOfIdleMemoryAndGrantedWhenItIsThere) {
 
 // Whose memory made the room was chosen meanwhile: it waits, or the allocation would find the device full after all.
 TEST_F(CoreMemory, RoomThatIsGrantedIsNotTakenBackBeforeItIsUsed) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(4));
   add_with(kB, gib(4));
   warm_up(1, kA, gib(4), 1s);
@@ -314,7 +314,7 @@ TEST_F(CoreMemory, RoomThatIsGrantedIsWhereItsOwnMemoryReturns) {
 // A GiB of contexts, say.
 TEST_F(CoreMemory, WhatNoInstanceReportsLeavesLessRoom) {
   for (const bool seen : {false, true}) {
-    use_gpu({.tokens_per_gpu = 2});
+    use_gpu({.slots_per_gpu = 2});
     add_with(kA, gib(3));
     add_with(kB, gib(3));
     add_with(kC, gib(2));
@@ -331,7 +331,7 @@ TEST_F(CoreMemory, WhatNoInstanceReportsLeavesLessRoom) {
 
 // 2 GiB beside 5 would fit on 8, but not beside 2 GiB of contexts; 7 GiB would fit nowhere, so they run alone.
 TEST_F(CoreMemory, WhatNoInstanceReportsIsNotAdmittedBeside) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(5));
   add_with(kB, gib(2));
   add_with(kC, gib(7));
@@ -357,7 +357,7 @@ TEST_F(CoreMemory, MemoryReturnsWhenWhatNobodyReportedIsGone) {
 }
 
 TEST_F(CoreMemory, RoomThatNothingCanMakeIsRefusedAtOnceAndNothingMoves) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(4));
   add(kB);
   arrive(1, kB, 1s);
@@ -373,7 +373,7 @@ TEST_F(CoreMemory, RoomThatNothingCanMakeIsRefusedAtOnceAndNothingMoves) {
 }
 
 TEST_F(CoreMemory, RoomThatAnotherHoldsWhileItRunsIsWaitedFor) {
-  use_gpu({.tokens_per_gpu = 3});
+  use_gpu({.slots_per_gpu = 3});
   add_with(kA, gib(6));
   add(kB);
   add_with(kC, gib(1));
@@ -391,7 +391,7 @@ TEST_F(CoreMemory, RoomThatAnotherHoldsWhileItRunsIsWaitedFor) {
 
 // The neighbour runs longer than anybody waits for room.
 TEST_F(CoreMemory, RefusedBesideAnotherItGetsTheRoomNextTime) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(6));
   add(kB);
   arrive(1, kA, 1s);
@@ -410,7 +410,7 @@ TEST_F(CoreMemory, RefusedBesideAnotherItGetsTheRoomNextTime) {
 
 // Both were let in with less than they need.
 TEST_F(CoreMemory, OfTwoThatWaitForEachOthersRoomTheLaterIsRefused) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add(kA);
   add(kB);
   arrive(1, kA, 1s);
@@ -442,7 +442,7 @@ class CoreMemoryOfStarts : public CoreMemory {
 
 TEST_F(CoreMemoryOfStarts, TheLaterGivesWayFailsNothingAndStartsAgain) {
   for (const std::size_t ahead : {0u, 4u}) {
-    two_starts_fill_the_device({.tokens_per_gpu = 2, .starts_per_gpu = ahead});
+    two_starts_fill_the_device({.slots_per_gpu = 2, .starts_per_gpu = ahead});
     EXPECT_THAT(needs_room(1, 7, gib(2)), IsEmpty()) << "until B has started and its memory may leave";
     EXPECT_THAT(needs_room(2, 8, gib(2)), ElementsAre("stop instance=2 no_room")) << "each waits for the other";
     EXPECT_THAT(gone(2, 3s), ElementsAre("room instance=1 request=7 granted")) << "6 GiB and 6 are not let in together";
@@ -458,7 +458,7 @@ TEST_F(CoreMemoryOfStarts, TheLaterGivesWayFailsNothingAndStartsAgain) {
 }
 
 TEST_F(CoreMemoryOfStarts, RoomThatAnInvocationHoldsIsWaitedForUntilItIsAnswered) {
-  use_gpu({.tokens_per_gpu = 1, .starts_per_gpu = 4});
+  use_gpu({.slots_per_gpu = 1, .starts_per_gpu = 4});
   add_with(kA, gib(6));
   add(kB);
   warm_up(1, kA, gib(6), 1s);
@@ -470,7 +470,7 @@ TEST_F(CoreMemoryOfStarts, RoomThatAnInvocationHoldsIsWaitedForUntilItIsAnswered
 }
 
 TEST_F(CoreMemoryOfStarts, NobodyIsWaitedForLongerThanTheDeadline) {
-  use_gpu({.tokens_per_gpu = 1, .starts_per_gpu = 4});
+  use_gpu({.slots_per_gpu = 1, .starts_per_gpu = 4});
   add_with(kA, gib(6));
   add(kB);
   warm_up(1, kA, gib(6), 1s);
@@ -485,7 +485,7 @@ TEST_F(CoreMemoryOfStarts, NobodyIsWaitedForLongerThanTheDeadline) {
 
 // The books are wrong: something that reports nothing fills the device.
 TEST_F(CoreMemoryOfStarts, AfterThreeThatGaveWayTheFourthIsAloneAndItsEndIsFinal) {
-  use_gpu({.tokens_per_gpu = 1, .starts_per_gpu = 4, .room_deadline = 3s});
+  use_gpu({.slots_per_gpu = 1, .starts_per_gpu = 4, .room_deadline = 3s});
   add_with(kA, gib(1));
   add(kB);
   warm_up(1, kA, gib(1), 1s);
@@ -509,13 +509,13 @@ TEST_F(CoreMemoryOfStarts, AfterThreeThatGaveWayTheFourthIsAloneAndItsEndIsFinal
 }
 
 TEST_F(CoreMemoryOfStarts, WhatFitsNoDeviceIsRefusedAtOnce) {
-  two_starts_fill_the_device({.tokens_per_gpu = 2, .starts_per_gpu = 4});
+  two_starts_fill_the_device({.slots_per_gpu = 2, .starts_per_gpu = 4});
   EXPECT_THAT(needs_room(1, 7, gib(5)), ElementsAre("room instance=1 request=7 refused")) << "5 GiB beside its own 4";
   EXPECT_THAT(gone(1), Contains(HasSubstr("complete invocation=1 start_failed")));
 }
 
 TEST_F(CoreMemory, IdleInstanceIsStoppedWhenItsMemoryDoesNotLeave) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(4));
   add(kB);
   warm_up(1, kA, gib(4), 1s);
@@ -528,7 +528,7 @@ TEST_F(CoreMemory, IdleInstanceIsStoppedWhenItsMemoryDoesNotLeave) {
 
 // 5 s, and 4.3 s for 4 GiB.
 TEST_F(CoreMemory, RequestEndsThoughNobodyElseSpeaks) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(4));
   add(kB);
   warm_up(1, kA, gib(4), 1s);
@@ -541,7 +541,7 @@ TEST_F(CoreMemory, RequestEndsThoughNobodyElseSpeaks) {
 }
 
 TEST_F(CoreMemory, RequestIsAnsweredAtItsDeadline) {
-  use_gpu({.tokens_per_gpu = 2, .room_deadline = 3s});
+  use_gpu({.slots_per_gpu = 2, .room_deadline = 3s});
   add_with(kA, gib(4));
   add(kB);
   warm_up(1, kA, gib(4), 1s);
@@ -552,7 +552,7 @@ TEST_F(CoreMemory, RequestIsAnsweredAtItsDeadline) {
 }
 
 TEST_F(CoreMemory, TwoRequestsShareAMoveThatIsLargeEnough) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add_with(kA, gib(8));
   add(kB);
   add(kC);
@@ -567,7 +567,7 @@ TEST_F(CoreMemory, TwoRequestsShareAMoveThatIsLargeEnough) {
 }
 
 TEST_F(CoreMemory, RoomThatCameFreeMeanwhileIsGrantedOnce) {
-  use_gpu({.tokens_per_gpu = 2});
+  use_gpu({.slots_per_gpu = 2});
   add(kB);
   arrive(1, kB, 1s);
   ready(1);
@@ -586,7 +586,7 @@ TEST_F(CoreMemory, MemoryThatReturnsAheadOfUseLeavesAgainForARequest) {
 }
 
 TEST_F(CoreMemory, PolicyNoneMakesRoomByStopping) {
-  use_gpu({.tokens_per_gpu = 2, .memory_policy = MemoryPolicy::kNone});
+  use_gpu({.slots_per_gpu = 2, .memory_policy = MemoryPolicy::kNone});
   add_with(kA, gib(4));
   add(kB);
   warm_up(1, kA, gib(4), 1s);
@@ -691,7 +691,7 @@ TEST_F(CoreMemory, IdleInstanceGetsItsMemoryBackWhenOthersNeedTheirsNoMore) {
 TEST_F(CoreMemory, CostAwareEvictionKeepsTheInstanceThatIsDearToRestart) {
   for (const auto& [kind, victim] :
        {std::pair(EvictionKind::kLru, "stop instance=1 evicted"), {EvictionKind::kCost, "stop instance=2 evicted"}}) {
-    use({.tokens_per_gpu = 1, .instances_per_gpu = 2, .eviction = kind});
+    use({.slots_per_gpu = 1, .instances_per_gpu = 2, .eviction = kind});
     for (const FlowId flow : {kA, kB, kC}) add(flow);
     arrive(1, kA, 1s);
     run_to_idle(1, 1, 13s);  // starts in 12 s, is called every minute
@@ -711,7 +711,7 @@ TEST_F(CoreMemory, CostAwareEvictionKeepsTheInstanceThatIsDearToRestart) {
 TEST_F(CoreMemory, InactiveFirstEvictionKeepsTheInstanceOfAFlowWithinItsTtl) {
   for (const auto& [kind, victim] : {std::pair(EvictionKind::kLru, "stop instance=1 evicted"),
                                      {EvictionKind::kInactiveFirst, "stop instance=2 evicted"}}) {
-    use({.tokens_per_gpu = 1, .instances_per_gpu = 2, .eviction = kind});
+    use({.slots_per_gpu = 1, .instances_per_gpu = 2, .eviction = kind});
     for (const FlowId flow : {kA, kB, kC}) add(flow);
     arrive(1, kA, 1s);
     run_to_idle(1, 1, 2s);
@@ -729,7 +729,7 @@ TEST_F(CoreMemory, InactiveFirstEvictionKeepsTheInstanceOfAFlowWithinItsTtl) {
 
 // 8 GiB take 0.8 s out and 0.8 s in. B has waited with two calls, A has one more: A's memory is there.
 TEST_F(CoreMemory, WhoseMemoryIsOnTheDeviceGoesOnWhileAnothersWouldHaveToMove) {
-  core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 1}, testing::policy_named("mqfq-setup"));
+  core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 1}, testing::policy_named("mqfq-setup"));
   core_->add_gpu({.gpu = GpuId(1), .memory = gib(8)});
   for (const FlowId flow : {kA, kB}) add_with(flow, gib(8));
   arrive(1, kA, 1s);

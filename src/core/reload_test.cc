@@ -14,11 +14,11 @@ using testing::policy_named;
 
 constexpr FlowId kA(1), kB(2), kC(3);
 
-// One GPU, one token; instances 1, 2 and 3 of A, B and C are idle, each has run for a second.
+// One GPU, one slot; instances 1, 2 and 3 of A, B and C are idle, each has run for a second.
 class Reload : public CoreTest {
  protected:
   void SetUp() override {
-    core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 1}, policy_named("mqfq-setup", {.over_run = 10s}));
+    core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 1}, policy_named("mqfq-setup", {.over_run = 10s}));
     core_->add_gpu({.gpu = GpuId(1)});
     for (const FlowId flow : {kA, kB, kC}) {
       add(flow);
@@ -44,7 +44,7 @@ class Reload : public CoreTest {
     look();
     return next;
   }
-  // C runs, and holds the token, while these wait.
+  // C runs, and holds the slot, while these wait.
   void queue_behind_c(std::initializer_list<std::pair<std::uint64_t, FlowId>> waiting) {
     EXPECT_THAT(arrive(100, kC), ElementsAre("deliver invocation=100 instance=3"));
     for (const auto& [invocation, flow] : waiting) EXPECT_THAT(arrive(invocation, flow), IsEmpty());
@@ -93,7 +93,7 @@ TEST_F(Reload, TheWindowHolds) {
 
 // Instances 1 and 4 of A: one of them has all it needs, so A costs nothing, and is given that one.
 TEST_F(Reload, AnotherSpareInstanceMakesItNothing) {
-  core_ = std::make_unique<Core>(CoreOptions{.tokens_per_gpu = 2, .no_cold_duplicates = false},
+  core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 2, .no_cold_duplicates = false},
                                  policy_named("mqfq-setup", {.over_run = 10s}));
   core_->add_gpu({.gpu = GpuId(1)});
   for (const FlowId flow : {kA, kB}) add(flow);

@@ -1,19 +1,19 @@
 // Starting ahead (CoreOptions::starts_per_gpu): a cold start is mostly process start, loading of libraries and copying,
-// and leaves the GPU idle. So an instance starts without a token, for a flow rather than for an invocation, while warm
+// and leaves the GPU idle. So an instance starts without a slot, for a flow rather than for an invocation, while warm
 // invocations of others run. Once ready it is an idle instance like any other, and the policy's own order gives it its
 // turn.
 //
-// Example: one token, A (start 9 s, tau 1 s) and B (warm, tau 2 s) with four queued each, all at 0 s. Holding the token,
+// Example: one slot, A (start 9 s, tau 1 s) and B (warm, tau 2 s) with four queued each, all at 0 s. Holding the slot,
 // A's start ends at 9 s and all is answered at 9 + 4 + 8 = 21 s. Started ahead, B's four run from 0 to 8 s, A is ready at
 // 9 s and all is answered at 13 s.
 //
 // What must not happen, and why it does not:
 // - Thrashing. An instance that has served nothing yet while its flow has work is not stopped for another's start, unless
-//   a token idles: then nothing that is warm could use it. Nor is any other once as many instances start, or wait for their
-//   first invocation, as the GPU has tokens: they are enough for the next turns, and a further start would only put somebody
+//   a slot idles: then nothing that is warm could use it. Nor is any other once as many instances start, or wait for their
+//   first invocation, as the GPU has slots: they are enough for the next turns, and a further start would only put somebody
 //   else's warm instance in the place of one that waits. Example: a pool of 12, five functions that start in 10 s and are
 //   called once a second, and 270 that start in 0.2 s and are called once. Without this rule the 270 fill the pool with
-//   instances that wait for a token, and the five lose theirs: their mean latency is 200 s instead of 20.
+//   instances that wait for a slot, and the five lose theirs: their mean latency is 200 s instead of 20.
 // - Starving. The policy orders starts as it orders invocations, and all other idle instances can go. What starts and what
 //   runs fit the device together; a flow that needs much memory holds Global_VT until there is room, as ever.
 // - Starting for ever. A failed start ends one queued invocation of its flow and charges the flow its time.
@@ -60,7 +60,7 @@ void Core::State::start_ahead(Instant now, Actions& out) {
       return found;
     }
     bool may_start() const override { return state.may_start_ahead(); }
-    bool has_free_token() const override { return state.pool.has_turn(); }
+    bool has_free_slot() const override { return state.pool.has_turn(); }
     std::vector<Place> places(FlowId flow) const override { return state.places(flow); }
     const State& state;
   };
@@ -101,7 +101,7 @@ std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
                             .expected = residency.expected(flow),
                             .at_once = options.starts_per_gpu,
                             .is_session = functions.at(flow).spec.is_kernel_task,
-                            .only_where_a_token_idles = !is_first,
+                            .only_where_a_slot_idles = !is_first,
                             .not_on = held_back_on(flow)};
 }
 
@@ -117,7 +117,7 @@ Obstacle Core::State::obstacle_to_start(FlowId flow) const {
   return placer.can_start(pool, *start, *this) ? Obstacle::kNothing : placer.obstacle(pool, *start);
 }
 
-// GPUs on which a ready instance of the flow could take a token, and was not chosen: its data's turn has not come, there is no
+// GPUs on which a ready instance of the flow could take a slot, and was not chosen: its data's turn has not come, there is no
 // memory beside what runs, or another loads. Another instance there would wait for the same.
 std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
   std::vector<GpuId> held_back;
@@ -129,8 +129,8 @@ std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
   return held_back;
 }
 
-// One more instance helps only where a token idles, and no more of them than tokens idle. (An instance that is ready and
-// could have taken such a token has taken it already.)
+// One more instance helps only where a slot idles, and no more of them than slots idle. (An instance that is ready and
+// could have taken such a slot has taken it already.)
 bool Core::State::worth_a_duplicate(FlowId flow) const {
   if (!pool.has_turn()) return false;
   const std::vector<Instance*>& instances = pool.of_flow(flow);
@@ -143,16 +143,16 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
   return (!limit || view.in_flight + coming < *limit) && !worth_waiting(flow);
 }
 
-// Not once as many instances as the GPU has tokens start, or are ready for work that waits within the window and have served
+// Not once as many instances as the GPU has slots start, or are ready for work that waits within the window and have served
 // none.
 bool Core::State::may_go(const Gpu& gpu) const {
   std::size_t next = gpu.starting_ahead;
   for (const Instance* instance : gpu.instances) {
-    if (next >= gpu.tokens) return false;
+    if (next >= gpu.slots) return false;
     if (!instance->fresh || !instance->spare()) continue;
     if (queued(instance->flow) > 0 && is_active(instance->flow)) ++next;
   }
-  return next < gpu.tokens;
+  return next < gpu.slots;
 }
 
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each

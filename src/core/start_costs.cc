@@ -30,7 +30,7 @@ Duration Core::State::expected_start(FlowId flow) const {
 
 // What the next invocation waits for before it runs: nothing where a spare instance has all it needs on the device, the
 // reload of the quickest one otherwise, and a cold start where none is spare. Tells the policy when it changes. Called
-// where an instance of the flow comes, goes, takes or gives back its token, or its reload changes.
+// where an instance of the flow comes, goes, takes or gives back its slot, or its reload changes.
 void Core::State::note_setup(FlowId flow) {
   Function* function = functions.find(flow);
   if (function == nullptr) return;
@@ -93,7 +93,7 @@ void Core::State::note_reload(Instance& instance, Duration reload) {
 }
 
 // No cold duplicate: while the instances that a flow has are expected to serve all that it has queued before a new one
-// could be ready, a new one would only take a token, memory and somebody's place. An instance that is long overdue counts
+// could be ready, a new one would only take a slot, memory and somebody's place. An instance that is long overdue counts
 // no more.
 //
 // A flow none of whose starts has ended is expected to take at least as long as the one that goes on has taken: a second start

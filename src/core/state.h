@@ -1,12 +1,12 @@
 // Inside of Core, shared by its .cc files; nobody else includes it. Which file has what:
 //   core.cc       arrivals, configuration, drain and shutdown, views
-//   gpus.cc       GPUs: how many tokens, whether they serve
+//   gpus.cc       GPUs: how many slots, whether they serve
 //   devices.cc    what their monitor and daemons say: health, dynamic D
 //   task_lanes.cc  lanes of kernel tasks: measured, and given up while a program has its turn
 //   dispatch.cc   invocations: chosen, delivered, completed
-//   start_ahead.cc  which instance starts without a token, and in whose place
+//   start_ahead.cc  which instance starts without a slot, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
-//   idle_tokens.cc  why tokens idle beside queued work, for how long, and which starts pay for it
+//   idle_slots.cc  why slots idle beside queued work, for how long, and which starts pay for it
 //   start_costs.cc  cold starts: learnt, told to the policy, and avoided
 //   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
@@ -17,18 +17,18 @@
 #include "base/id_map.h"
 #include "core/core.h"
 #include "core/deadlines.h"
-#include "core/idle_tokens.h"
+#include "core/idle_slots.h"
 #include "placement/eviction.h"
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
 #include "residency/residency.h"
-#include "sharing/dynamic_tokens.h"
+#include "sharing/dynamic_slots.h"
 #include "sharing/gpu_health.h"
 #include "sharing/measured_lanes.h"
 
 namespace fairlead {
 
-// What is charged for a token that was held for `held`: the report, at least a tenth of that and at most all of it; all of
+// What is charged for a slot that was held for `held`: the report, at least a tenth of that and at most all of it; all of
 // it where nothing was reported.
 Duration bounded_use(std::optional<Duration> reported, Duration held);
 
@@ -57,7 +57,7 @@ struct Core::State final : private Placeable,
   };
   struct Device {
     GpuHealth health;
-    std::optional<DynamicTokens> tokens;  // none: D is fixed
+    std::optional<DynamicSlots> slots;  // none: D is fixed
   };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
@@ -83,7 +83,7 @@ struct Core::State final : private Placeable,
 
   // ---- dispatch.cc
   void dispatch(Instant now, Actions& out);
-  void offer_tokens(Instant now, Actions& out);
+  void offer_slots(Instant now, Actions& out);
   void evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
@@ -115,7 +115,7 @@ struct Core::State final : private Placeable,
   std::vector<GpuId> held_back_on(FlowId flow) const;
   bool may_go(const Gpu& gpu) const override;
   bool may_go(const Instance& instance) const override;
-  // `bound`: holding a token for it; none: ahead.
+  // `bound`: holding a slot for it; none: ahead.
   InstanceId start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out);
   void fail_start(Instant now, const Instance& instance, Actions& out);
 
@@ -156,7 +156,7 @@ struct Core::State final : private Placeable,
 
   // ---- devices.cc
   void add_device(const GpuSpec& gpu);
-  void adjust_tokens(Instant now, const DeviceSample& sample, Actions& out);
+  void adjust_slots(Instant now, const DeviceSample& sample, Actions& out);
   void remedy(GpuId gpu, std::optional<GpuRemedy> remedy, Instant now, Actions& out);
 
   // ---- task_lanes.cc
@@ -204,11 +204,11 @@ struct Core::State final : private Placeable,
 
   Instant latest{};  // of the event that is being handled
 
-  // ---- idle_tokens.cc
-  void note_idle_tokens(Instant now);
-  IdleReason why_tokens_idle() const;
+  // ---- idle_slots.cc
+  void note_idle_slots(Instant now);
+  IdleReason why_slots_idle() const;
   void charge_starts_for_idling(Duration idled);
-  IdleTokens idle_tokens;
+  IdleSlots idle_slots;
   mutable Answers answers;  // of the dispatch that is under way
   FlowId claimant;          // QueuePolicy::claimant, as asked last
   std::optional<Placement> claim_place;

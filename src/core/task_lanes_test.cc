@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::policy_named;
 
-// One GPU, two tokens.
+// One GPU, two slots.
 class TaskLanesOfAGpu : public CoreTest {
  protected:
   void use(CoreOptions options) {
@@ -63,7 +63,7 @@ TEST_F(TaskLanesOfAGpu, AreAsManyAsAreGiven) {
   EXPECT_THAT(answered(2, 1s), ElementsAre(completed(2), delivered(4)));
 }
 
-TEST_F(TaskLanesOfAGpu, AreTheTokensWhereNobodyGivesAny) {
+TEST_F(TaskLanesOfAGpu, AreTheSlotsWhereNobodyGivesAny) {
   use({});
   for (const std::uint64_t n : {1, 2, 3}) session(n);
   for (const std::uint64_t n : {1, 2}) EXPECT_THAT(arrive(n, FlowId(n)), ElementsAre(delivered(n)));
@@ -97,11 +97,11 @@ TEST_F(TaskLanesOfAGpu, AProgramThatWaitsIsNotOvertakenByMoreLanes) {
   for (const std::uint64_t n : {1, 2, 3, 4}) session(n);
   program(5);
   for (const std::uint64_t n : {1, 2, 3}) EXPECT_THAT(arrive(n, FlowId(n)), ElementsAre(delivered(n)));
-  EXPECT_THAT(arrive(5, FlowId(5)), IsEmpty()) << "three hold the two tokens";
+  EXPECT_THAT(arrive(5, FlowId(5)), IsEmpty()) << "three hold the two slots";
   EXPECT_THAT(arrive(4, FlowId(4)), IsEmpty()) << "there is a lane, and a program waits";
   EXPECT_EQ(gpu().task_lanes, 2u);
   EXPECT_THAT(answered(1, 1s), ElementsAre(completed(1)));
-  EXPECT_THAT(answered(2, 2s), ::testing::SizeIs(2)) << "one has the token, which of the two is the policy's affair";
+  EXPECT_THAT(answered(2, 2s), ::testing::SizeIs(2)) << "one has the slot, which of the two is the policy's affair";
 }
 
 TEST_F(TaskLanesOfAGpu, ReturnWhenTheProgramIsDone) {
@@ -180,8 +180,8 @@ TEST_F(TaskLanesOfAGpu, WhoEndsWhileItLoadsLeavesTheLoadToTheNext) {
   EXPECT_EQ(gpu().task_loads, 1u);
 }
 
-// A program in turn: what loads takes a token of two, as everything does.
-TEST_F(TaskLanesOfAGpu, WhoLoadsHoldsATokenWhileAProgramHasItsTurn) {
+// A program in turn: what loads takes a slot of two, as everything does.
+TEST_F(TaskLanesOfAGpu, WhoLoadsHoldsASlotWhileAProgramHasItsTurn) {
   use({.task_lanes = 4, .task_loads_per_gpu = 1});
   for (const std::uint64_t n : {1, 2}) session(n, 100ms);
   program(3);
@@ -213,16 +213,16 @@ TEST_F(TaskLanesOfAGpu, FollowWhatCallsTakeBesideEachOther) {
   EXPECT_EQ(gpu().task_lanes, 4u);
 }
 
-TEST_F(TaskLanesOfAGpu, AreTheTokensWhereAStartHoldsOne) {
+TEST_F(TaskLanesOfAGpu, AreTheSlotsWhereAStartHoldsOne) {
   CoreOptions options{.task_lanes = 4};
   core_ = std::make_unique<Core>(options, policy_named("mqfq-setup"));
   core_->add_gpu({.gpu = GpuId(1)});
   EXPECT_EQ(gpu().task_lanes, 2u);
 }
 
-TEST_F(TaskLanesOfAGpu, AreTheTokensOnAGpuThatHasNone) {
+TEST_F(TaskLanesOfAGpu, AreTheSlotsOnAGpuThatHasNone) {
   use({.task_lanes = 4});
-  core_->add_gpu({.gpu = GpuId(2), .tokens = 1, .has_task_lanes = false});
+  core_->add_gpu({.gpu = GpuId(2), .slots = 1, .has_task_lanes = false});
   EXPECT_EQ(core_->gpus().back().task_lanes, 1u);
 }
 

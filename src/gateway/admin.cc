@@ -65,7 +65,7 @@ json memory_counters_json(const MemoryCounters& memory) {
           {"swap_outs_in_vain", memory.swap_outs_in_vain}};
 }
 
-json idle_tokens_json(const IdleSeconds& seconds) {
+json idle_slots_json(const IdleSeconds& seconds) {
   json by_reason = json::object();
   for (std::size_t i = 0; i < kIdleReasons; ++i) {
     by_reason[std::string(idle_reason_name(static_cast<IdleReason>(i)))] = to_seconds(seconds[i]);
@@ -82,7 +82,7 @@ json counters_json(const CoreCounters& counters) {
           {"host_warm_starts", counters.host_warm_starts},
           {"evictions", counters.evictions},
           {"rejected", counters.rejected},
-          {"idle_token_seconds", idle_tokens_json(counters.idle_tokens)},
+          {"idle_slot_seconds", idle_slots_json(counters.idle_slots)},
           {"memory", memory_counters_json(counters.memory)}};
 }
 
@@ -166,8 +166,8 @@ json gpu_json(const GpuStatus& gpu) {
           {"state", gpu.state},
           {"reason", gpu.reason},
           {"mps_restarts", gpu.mps_restarts},
-          {"tokens", gpu.view.tokens},
-          {"tokens_in_use", gpu.view.tokens_in_use},
+          {"slots", gpu.view.slots},
+          {"slots_in_use", gpu.view.slots_in_use},
           {"task_lanes", gpu.view.task_lanes},
           {"task_loads", gpu.view.task_loads},
           {"instances", gpu.view.instances}};

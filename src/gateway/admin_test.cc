@@ -37,9 +37,9 @@ NodeStatus sample_status() {
   function.memory = {.held = mib(300), .resident = mib(100), .away = mib(200), .fixed = mib(10)};
   function.memory_expected = mib(400);
   status.functions.push_back(function);
-  GpuStatus gpu{.view = {.gpu = GpuId(1), .tokens_in_use = 2, .instances = 2}, .name = "GPU \"x\"\\", .uuid = "GPU-1"};
+  GpuStatus gpu{.view = {.gpu = GpuId(1), .slots_in_use = 2, .instances = 2}, .name = "GPU \"x\"\\", .uuid = "GPU-1"};
   gpu.memory_total = gib(80);
-  gpu.view.tokens = 3;
+  gpu.view.slots = 3;
   gpu.view.serves = false;
   gpu.state = "draining";
   gpu.reason = "Xid 48";
@@ -95,8 +95,8 @@ TEST_F(Admin, StatusShowsFlowsGpusAndInstances) {
   EXPECT_EQ(4, answer["counters"]["memory"]["swap_outs"]);
   EXPECT_EQ(0.5, answer["gpus"][0]["utilisation"]);
   EXPECT_EQ("mps", answer["sharing"]);
-  EXPECT_EQ(2, answer["gpus"][0]["tokens_in_use"]);
-  EXPECT_EQ(3, answer["gpus"][0]["tokens"]);
+  EXPECT_EQ(2, answer["gpus"][0]["slots_in_use"]);
+  EXPECT_EQ(3, answer["gpus"][0]["slots"]);
   EXPECT_EQ("draining", answer["gpus"][0]["state"]);
   EXPECT_EQ("Xid 48", answer["gpus"][0]["reason"]);
   EXPECT_EQ("f", answer["instances"][0]["function"]);

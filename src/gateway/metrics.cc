@@ -139,7 +139,7 @@ void write_calls(MetricWriter& out, const NodeStatus& status) {
   per_function(out, status, "fairlead_kernel_launches_total", "counter", "Kernels that the function launched.",
                [](const FunctionStatus& f) { return f.stats.launches; });
   per_function(out, status, "fairlead_gate_waits_total", "counter",
-               "Launches that waited because memory was away or there was no time token.",
+               "Launches that waited because memory was away or there was no time slot.",
                [](const FunctionStatus& f) { return f.stats.gate_waits; });
   per_function(out, status, "fairlead_gpu_time_not_reported_seconds_total", "counter",
                "GPU time that the device saw and the function's processes did not report; it was charged.",
@@ -302,10 +302,10 @@ void write_gpus(MetricWriter& out, const NodeStatus& status) {
           [](const GpuStatus& gpu) { return gpu.memory_total.count(); });
   per_gpu(out, status, "fairlead_gpu_memory_admitted_bytes", "Device memory that what runs is expected to need.",
           [](const GpuStatus& gpu) { return gpu.view.memory_admitted.count(); });
-  per_gpu(out, status, "fairlead_gpu_tokens_in_use", "Invocations that run on the GPU now (at most D).",
-          [](const GpuStatus& gpu) { return gpu.view.tokens_in_use; });
-  per_gpu(out, status, "fairlead_gpu_tokens", "D: invocations that may run on the GPU at the same time.",
-          [](const GpuStatus& gpu) { return gpu.view.tokens; });
+  per_gpu(out, status, "fairlead_gpu_slots_in_use", "Invocations that run on the GPU now (at most D).",
+          [](const GpuStatus& gpu) { return gpu.view.slots_in_use; });
+  per_gpu(out, status, "fairlead_gpu_slots", "D: invocations that may run on the GPU at the same time.",
+          [](const GpuStatus& gpu) { return gpu.view.slots; });
   per_gpu(out, status, "fairlead_gpu_task_lanes", "Calls of kernel tasks that may run on the GPU at the same time now.",
           [](const GpuStatus& gpu) { return gpu.view.task_lanes; });
   per_gpu(out, status, "fairlead_gpu_task_loads", "Calls of kernel tasks that load constants now, and hold no lane.",
@@ -336,11 +336,11 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
   out.begin("fairlead_rejected_total", "counter", "Invocations refused because a queue was full.");
   out.sample("", status.counters.rejected);
   out.begin(
-      "fairlead_idle_token_seconds_total", "counter",
-      "Tokens that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
+      "fairlead_idle_slot_seconds_total", "counter",
+      "Slots that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
   for (std::size_t i = 0; i < kIdleReasons; ++i) {
     out.sample(fmt::format("reason=\"{}\"", idle_reason_name(static_cast<IdleReason>(i))),
-               to_seconds(status.counters.idle_tokens[i]));
+               to_seconds(status.counters.idle_slots[i]));
   }
   out.begin("fairlead_draining", "gauge", "1 while the node accepts no new invocations.");
   out.sample("", status.draining ? 1 : 0);

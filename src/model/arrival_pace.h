@@ -17,7 +17,7 @@ struct ArrivalPace {
   // Until the next arrival. A flow that has fallen silent is not expected sooner than it has been silent.
   Duration gap(Instant now) const { return std::max(mean, now - last); }
 
-  // The same where so many invocations wait within the window. They need their instance as soon as there is a token: each
+  // The same where so many invocations wait within the window. They need their instance as soon as there is a slot: each
   // counts as one in 20 s. Else who waits longest, and so seems silent, would be the first to lose its instance, and start
   // again for the same work. With 1 s an idle instance that takes 15 s to start and is called every 40 s would go for one that
   // takes 0.2 s and waits.

@@ -19,7 +19,7 @@ enum class Obstacle {
   kMemory,   // what runs has the device memory that it needs; less of that, and it fits
   kStarts,   // instances that start, or that wait for their first invocation, have the memory or the place
   kItself,   // its own instance is busy, or starts, and is there sooner than another start would end
-  kTokens,   // its free instance is on a GPU whose tokens are taken
+  kSlots,   // its free instance is on a GPU whose slots are taken
 };
 
 }  // namespace fairlead

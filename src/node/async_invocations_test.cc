@@ -90,7 +90,7 @@ TEST_F(AsyncInvocationsTest, IsTriedAgainWithItsPayloadAndBuriedInTheEnd) {
 
 TEST_F(AsyncInvocationsTest, StaysOnDiskWhenTheNodeStops) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(accept("f"));
-  EXPECT_EQ(runner.started.size(), 2U) << "there are two tokens";
+  EXPECT_EQ(runner.started.size(), 2U) << "there are two slots";
   events.drain();
   driver.tell([&](Core& core, Instant now, Actions& out) {
     core.drain(now, out);

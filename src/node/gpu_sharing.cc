@@ -78,8 +78,8 @@ GpuSharing::~GpuSharing() {
 GpuSpec GpuSharing::spec_of(const GpuSample& sample) const {
   return {.gpu = sample.gpu,
           .memory = sample.memory_total,
-          .tokens = sample.is_slice() ? options_.tokens_per_slice : options_.tokens_per_gpu,
-          .is_dynamic = options_.dynamic_tokens && !sample.is_slice(),
+          .slots = sample.is_slice() ? options_.slots_per_slice : options_.slots_per_gpu,
+          .is_dynamic = options_.dynamic_slots && !sample.is_slice(),
           .has_daemon = devices_.at(sample.gpu).daemon != nullptr,
           .has_task_lanes = !sample.is_slice()};
 }

@@ -1,5 +1,5 @@
 // How kernels share the node's GPUs, carried out: one MPS control daemon per GPU, and the variables and mounts that make an instance
-// its client. What follows from a fault, and how many tokens a GPU has, the core decides (Core::device_sampled and its like).
+// its client. What follows from a fault, and how many slots a GPU has, the core decides (Core::device_sampled and its like).
 //
 //   MPS daemon ──seen──> core ──kRestartDaemon──> restart_daemon ──started──> core
 //
@@ -29,9 +29,9 @@ struct SharingOptions {
   SharingMode mode = SharingMode::kNone;
   std::string state_dir;           // daemons live below it
   std::string library_dir;         // of the GPU; where its own nvidia-cuda-mps-control may be
-  bool dynamic_tokens = false;     // then tokens_per_gpu is the most that D may become
-  std::size_t tokens_per_gpu = 2;  // D
-  std::size_t tokens_per_slice = 1;
+  bool dynamic_slots = false;     // then slots_per_gpu is the most that D may become
+  std::size_t slots_per_gpu = 2;  // D
+  std::size_t slots_per_slice = 1;
 };
 
 class GpuSharing {

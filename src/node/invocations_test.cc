@@ -15,10 +15,10 @@ InvokeRequest with_payload(const std::string& payload) {
 
 class InvocationsTest : public NodeWithoutProcesses {
  protected:
-  InvocationsTest() : NodeWithoutProcesses({.tokens_per_gpu = 1}) { add_function("f"); }
+  InvocationsTest() : NodeWithoutProcesses({.slots_per_gpu = 1}) { add_function("f"); }
 
   // So that what comes next stays in its queue.
-  void take_the_token() {
+  void take_the_slot() {
     add_function("other");
     invoke("other");
   }
@@ -71,7 +71,7 @@ TEST_F(InvocationsTest, ARepeatOfAnotherFunctionIsAnotherInvocation) {
 }
 
 TEST_F(InvocationsTest, WhatTheLastWaiterLeavesIsCancelledBeforeItRuns) {
-  take_the_token();
+  take_the_slot();
   InvokeRequest request;
   request.sdk_invocation_id = "once";
   invoke("f", request);
@@ -135,7 +135,7 @@ TEST_F(InvocationsTest, ASubmittedOneKeepsItsPayloadUntilItIsOver) {
 }
 
 TEST_F(InvocationsTest, SubmittedOnesLeaveTheQueueAndOthersStay) {
-  take_the_token();
+  take_the_slot();
   bool is_over = false;
   invoke("f");
   ASSERT_TRUE(

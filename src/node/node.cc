@@ -169,7 +169,7 @@ void Node::act(const DeviceChange& change) {
     }
     case DeviceChange::Kind::kRestartDaemon: return sharing_->restart_daemon(change.gpu);
     case DeviceChange::Kind::kServes: return spdlog::info("GPU {} serves again", gpu);
-    case DeviceChange::Kind::kTokens: return spdlog::info("GPU {}: D is {} now", gpu, view.tokens);
+    case DeviceChange::Kind::kSlots: return spdlog::info("GPU {}: D is {} now", gpu, view.slots);
   }
 }
 

@@ -89,9 +89,9 @@ DeviceServersOptions device_server_options(const ServeOptions& options) {
 // Where somebody says how much runs at once, that is what runs.
 void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
   core.task_loads_per_gpu = 1;
-  const bool is_measured = options.task_lanes ? *options.task_lanes == 0 : !options.gives_tokens;
+  const bool is_measured = options.task_lanes ? *options.task_lanes == 0 : !options.gives_slots;
   if (is_measured) {
-    core.most_task_lanes = std::min(std::max(MeasuredLanes::kMost, core.tokens_per_gpu), core.instances_per_gpu);
+    core.most_task_lanes = std::min(std::max(MeasuredLanes::kMost, core.slots_per_gpu), core.instances_per_gpu);
   } else {
     core.task_lanes = static_cast<std::size_t>(options.task_lanes.value_or(0));
   }
@@ -106,7 +106,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.policy_options.ttl_factor = options.ttl_factor;
   node.policy_options.by_tenant = !options.tenants.empty();
   node.tenants = options.tenants;
-  node.core.tokens_per_gpu = static_cast<std::size_t>(options.tokens_per_gpu);
+  node.core.slots_per_gpu = static_cast<std::size_t>(options.slots_per_gpu);
   node.core.instances_per_gpu = static_cast<std::size_t>(options.instances_per_gpu);
   node.core.memory_policy = *memory_policy_named(options.memory_policy);
   node.core.eviction = *eviction_named(options.eviction);
@@ -142,9 +142,9 @@ SharingOptions sharing_options(const ServeOptions& options, SharingMode mode) {
   sharing.mode = mode;
   sharing.state_dir = options.state_dir;
   sharing.library_dir = options.gpu_library_dir;
-  sharing.dynamic_tokens = options.dynamic_tokens;
-  sharing.tokens_per_gpu = static_cast<std::size_t>(options.tokens_per_gpu);
-  sharing.tokens_per_slice = static_cast<std::size_t>(options.tokens_per_slice);
+  sharing.dynamic_slots = options.dynamic_slots;
+  sharing.slots_per_gpu = static_cast<std::size_t>(options.slots_per_gpu);
+  sharing.slots_per_slice = static_cast<std::size_t>(options.slots_per_slice);
   return sharing;
 }
 
@@ -160,8 +160,8 @@ Status limit_to_mps_clients(const GpuLibrary& library, CoreOptions& core) {
     core.instances_per_gpu = clients;
     core.most_task_lanes = std::min(core.most_task_lanes, clients);
   }
-  if (core.tokens_per_gpu > clients) {
-    return fail(Errc::kInvalidArgument, "--tokens is {}, an MPS daemon serves {} clients at most", core.tokens_per_gpu,
+  if (core.slots_per_gpu > clients) {
+    return fail(Errc::kInvalidArgument, "--slots is {}, an MPS daemon serves {} clients at most", core.slots_per_gpu,
                 clients);
   }
   return {};

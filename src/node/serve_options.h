@@ -55,12 +55,12 @@ struct ServeOptions {
   std::vector<TenantEntry> tenants;               // fair between tenants first, where there are any
   std::string sharing = "none";                   // how kernels share a GPU
   bool cold_duplicates = false;                   // start another instance even where a busy one is free sooner
-  int starts_per_gpu = default_starts_per_gpu();  // instances that start at a time without a token; 0: they hold one
-  int tokens_per_gpu = 2;                         // D; the most it may become when it is dynamic
-  int tokens_per_slice = 1;                       // D of a MIG slice
-  bool dynamic_tokens = false;                    // D follows utilisation and memory
-  bool gives_tokens = false;                      // somebody said what they are
-  std::optional<int> task_lanes;  // calls of kernel tasks at once; 0: as measured; empty: that, or D if gives_tokens
+  int starts_per_gpu = default_starts_per_gpu();  // instances that start at a time without a slot; 0: they hold one
+  int slots_per_gpu = 2;                         // D; the most it may become when it is dynamic
+  int slots_per_slice = 1;                       // D of a MIG slice
+  bool dynamic_slots = false;                    // D follows utilisation and memory
+  bool gives_slots = false;                      // somebody said what they are
+  std::optional<int> task_lanes;  // calls of kernel tasks at once; 0: as measured; empty: that, or D if gives_slots
   int instances_per_gpu = 32;     // warm pool
   int queue_limit = 10'000;       // queued invocations on the node
   std::string memory_policy = "prefetch-swap";  // memory_policy_named()

@@ -14,7 +14,7 @@ class EvictionPolicy {
  public:
   virtual ~EvictionPolicy() = default;
 
-  // One of `candidates`, which hold no token and are not empty.
+  // One of `candidates`, which hold no slot and are not empty.
   virtual const Instance& victim(const std::vector<const Instance*>& candidates) const = 0;
 };
 

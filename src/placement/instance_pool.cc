@@ -20,37 +20,37 @@ InstancePool::InstancePool(std::size_t instances_per_gpu) : instances_per_gpu_(i
   FL_CHECK(instances_per_gpu >= 1);
 }
 
-void InstancePool::add_gpu(GpuId id, Bytes memory, std::size_t tokens) {
+void InstancePool::add_gpu(GpuId id, Bytes memory, std::size_t slots) {
   const auto [gpu, is_new] = gpus_.try_emplace(id, Gpu{.id = id, .memory = memory});
   FL_CHECK(is_new, "GPU {} is there already", id.value());
   const auto after = [](GpuId wanted, const Gpu* other) { return wanted < other->id; };
   in_order_.insert(std::upper_bound(in_order_.begin(), in_order_.end(), id, after), gpu);
-  set_tokens(id, tokens);
+  set_slots(id, slots);
 }
 
-void InstancePool::set_tokens(GpuId id, std::size_t tokens) {
-  FL_CHECK(tokens >= 1 && tokens <= instances_per_gpu_, "tokens={} instances_per_gpu={}", tokens, instances_per_gpu_);
-  change_tokens(gpus_.at(id), [tokens](Gpu& gpu) { gpu.tokens = tokens; });
+void InstancePool::set_slots(GpuId id, std::size_t slots) {
+  FL_CHECK(slots >= 1 && slots <= instances_per_gpu_, "slots={} instances_per_gpu={}", slots, instances_per_gpu_);
+  change_slots(gpus_.at(id), [slots](Gpu& gpu) { gpu.slots = slots; });
 }
 
 void InstancePool::set_serves(GpuId id, bool serves) {
-  change_tokens(gpus_.at(id), [serves](Gpu& gpu) { gpu.serves = serves; });
+  change_slots(gpus_.at(id), [serves](Gpu& gpu) { gpu.serves = serves; });
 }
 
 void InstancePool::set_lanes(GpuId id, std::size_t lanes) {
-  change_tokens(gpus_.at(id), [lanes](Gpu& gpu) { gpu.lanes = lanes; });
+  change_slots(gpus_.at(id), [lanes](Gpu& gpu) { gpu.lanes = lanes; });
 }
 
 void InstancePool::set_loads_at_once(GpuId id, std::size_t loads) {
-  change_tokens(gpus_.at(id), [loads](Gpu& gpu) { gpu.loads_at_once = loads; });
+  change_slots(gpus_.at(id), [loads](Gpu& gpu) { gpu.loads_at_once = loads; });
 }
 
 void InstancePool::set_for_programs(GpuId id, bool is_for_programs) {
-  change_tokens(gpus_.at(id), [is_for_programs](Gpu& gpu) { gpu.is_for_programs = is_for_programs; });
+  change_slots(gpus_.at(id), [is_for_programs](Gpu& gpu) { gpu.is_for_programs = is_for_programs; });
 }
 
 std::size_t InstancePool::free_turns(bool is_session) const {
-  if (!is_session) return free_tokens_;
+  if (!is_session) return free_slots_;
   std::size_t sum = 0;
   for (const Gpu* gpu : in_order_) {
     const std::size_t lanes = gpu->task_lanes().lanes;
@@ -120,18 +120,18 @@ void InstancePool::set_session_memory(InstanceId id, SessionMemory memory) {
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
   Gpu& gpu = *instance.on;
-  FL_CHECK(!instance.bound && invocation && gpu.takes(instance), "instance {} of GPU {}: bound={} tokens_in_use={}",
-           instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.tokens_in_use);
+  FL_CHECK(!instance.bound && invocation && gpu.takes(instance), "instance {} of GPU {}: bound={} slots_in_use={}",
+           instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.slots_in_use);
   instance.loading = instance.is_session && gpu.task_lanes().loads_at_once > 0 && instance.reload > Duration(0);
   uncount(gpu, instance);
   instance.bound = invocation;
   instance.fresh = false;
   count(gpu, instance);
-  change_tokens(gpu, [&instance](Gpu& of) {
-    ++of.tokens_in_use;
+  change_slots(gpu, [&instance](Gpu& of) {
+    ++of.slots_in_use;
     if (instance.loading) ++of.loading;
   });
-  ++tokens_in_use_;
+  ++slots_in_use_;
   task_room_.begin(instance.id);
 }
 
@@ -142,13 +142,13 @@ void InstancePool::release(Instance& instance) {
   uncount(gpu, instance);
   instance.bound = InvocationId();
   count(gpu, instance);
-  change_tokens(gpu, [](Gpu& of) { --of.tokens_in_use; });
-  --tokens_in_use_;
+  change_slots(gpu, [](Gpu& of) { --of.slots_in_use; });
+  --slots_in_use_;
   task_room_.end(instance.id);
 }
 
 void InstancePool::end_loading(Instance& instance) {
-  if (instance.loading) change_tokens(*instance.on, [](Gpu& gpu) { --gpu.loading; });
+  if (instance.loading) change_slots(*instance.on, [](Gpu& gpu) { --gpu.loading; });
   instance.loading = false;
 }
 

@@ -1,18 +1,18 @@
-// The live instances of a node and the tokens of its GPUs: who exists, what each is doing, what each GPU has left. Keeps
+// The live instances of a node and the slots of its GPUs: who exists, what each is doing, what each GPU has left. Keeps
 // the books and their invariants; chooses nothing (placer.h does).
 //
 //   starting ──ready──> busy ──answered──> returning ──asks for the next──> idle ──bound──> busy
 //   starting ahead ──ready──> idle
-//                         ^                    │ bound meanwhile: holds a token again
+//                         ^                    │ bound meanwhile: holds a slot again
 //                         └──asks for the next─┘
 //
-// An instance holds a token of its GPU exactly while an invocation is bound to it: from dispatch, through a cold start,
+// An instance holds a slot of its GPU exactly while an invocation is bound to it: from dispatch, through a cold start,
 // to the answer (D in the paper, section 4.2). One that starts ahead has nothing bound and holds none. So a GPU with D
-// tokens has at most D instances that hold one; all others but those that start may be evicted.
+// slots has at most D instances that hold one; all others but those that start may be evicted.
 //
-// Kernel tasks share a device server, so more of their calls may run at once than of programs: they take lanes instead of tokens
+// Kernel tasks share a device server, so more of their calls may run at once than of programs: they take lanes instead of slots
 // (task_lanes.h), as many as set_lanes() says. While a program runs on the GPU or waits for it, a call of a kernel task is like
-// any other and takes a token. So kernel tasks never keep a program out for longer than what runs takes to end.
+// any other and takes a slot. So kernel tasks never keep a program out for longer than what runs takes to end.
 //
 // Threads: not thread-safe. Determinism: ordered containers only where they are walked.
 #pragma once
@@ -37,10 +37,10 @@ struct Instance {
   FlowId flow;
   GpuId gpu;
   Gpu* on = nullptr;   // the same, with what it has left
-  Bytes memory{0};     // device memory it is counted with while it holds a token
+  Bytes memory{0};     // device memory it is counted with while it holds a slot
   Bytes pinned{0};     // and while it holds none: what cannot leave the device without it
   Bytes needed{0};     // what it needs to run, as far as it has shown
-  InvocationId bound;  // what it runs or will run; none: it holds no token
+  InvocationId bound;  // what it runs or will run; none: it holds no slot
   InstanceState state = InstanceState::kStarting;
   bool answered = false;    // busy, and has answered, but not yet asked for the next: "returning"
   bool asked = false;       // for the next invocation, while the work of the one it answered goes on
@@ -51,10 +51,10 @@ struct Instance {
   bool loading = false;     // what is bound to it brings constants to the device, and takes a lane when they are there
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
-  Duration idled{0};       // tokens idled for so long because of the memory that its start has reserved
+  Duration idled{0};       // slots idled for so long because of the memory that its start has reserved
   Duration reload{0};      // what its next invocation brings back to the device first, as far as it is known
 
-  bool holds_token() const { return static_cast<bool>(bound); }
+  bool holds_slot() const { return static_cast<bool>(bound); }
   // Started ahead: not ready, and nothing is bound to it.
   bool starts_ahead() const { return state == InstanceState::kStarting && !bound; }
   // May go at any time, and its memory leave.
@@ -66,37 +66,37 @@ struct Gpu {
   GpuId id;
   Bytes memory{0};                   // 0: not known, not counted
   Bytes unreported{0};               // of it, taken by what no instance reports: contexts, other programs
-  std::size_t tokens = 0;            // D
+  std::size_t slots = 0;            // D
   bool serves = true;                // false: no invocation is bound to an instance of it
-  std::size_t tokens_in_use = 0;     // above `tokens` for a while after it was lowered; lanes and loads included
-  std::size_t lanes = 0;             // of kernel tasks; 0: as many as tokens
+  std::size_t slots_in_use = 0;     // above `slots` for a while after it was lowered; lanes and loads included
+  std::size_t lanes = 0;             // of kernel tasks; 0: as many as slots
   std::size_t loads_at_once = 0;     // of them that load without holding a lane; 0: they hold one
   std::size_t loading = 0;           // of those in use
   std::size_t programs = 0;          // instances that are no sessions
-  bool is_for_programs = false;      // one runs or waits: kernel tasks take tokens
-  std::size_t starting_ahead = 0;    // instances that start without a token
+  bool is_for_programs = false;      // one runs or waits: kernel tasks take slots
+  std::size_t starting_ahead = 0;    // instances that start without a slot
   FlowId claimant;                   // the flow that what is claimed is for; none: nothing is
   Bytes claimed{0};                  // of memory: nobody else is let in but beside it
   Bytes memory_starting{0};          // of instances that start ahead
-  Bytes memory_in_use{0};            // of instances that hold a token or start
+  Bytes memory_in_use{0};            // of instances that hold a slot or start
   Bytes memory_committed{0};         // and `pinned` of all others
   std::vector<Instance*> instances;  // unordered
 
-  std::size_t computing() const { return tokens_in_use - loading; }
-  bool has_free_token() const { return serves && computing() < tokens; }
-  std::size_t free_tokens() const { return has_free_token() ? tokens - computing() : 0; }
+  std::size_t computing() const { return slots_in_use - loading; }
+  bool has_free_slot() const { return serves && computing() < slots; }
+  std::size_t free_slots() const { return has_free_slot() ? slots - computing() : 0; }
   TaskLanes task_lanes() const {
-    if (is_for_programs) return {tokens, 0, tokens_in_use, loading};
-    return {lanes == 0 ? tokens : lanes, loads_at_once, tokens_in_use, loading};
+    if (is_for_programs) return {slots, 0, slots_in_use, loading};
+    return {lanes == 0 ? slots : lanes, loads_at_once, slots_in_use, loading};
   }
-  // Whether a new instance could have something to run: a token, or a lane for a session.
-  bool has_turn(bool is_session) const { return is_session ? serves && task_lanes().takes(false) : has_free_token(); }
+  // Whether a new instance could have something to run: a slot, or a lane for a session.
+  bool has_turn(bool is_session) const { return is_session ? serves && task_lanes().takes(false) : has_free_slot(); }
   // Whether this one could, with what it has to load.
   bool takes(const Instance& of) const {
-    return of.is_session ? serves && task_lanes().takes(of.reload > Duration(0)) : has_free_token();
+    return of.is_session ? serves && task_lanes().takes(of.reload > Duration(0)) : has_free_slot();
   }
   // Whether anything could.
-  bool has_turn() const { return serves && (has_free_token() || task_lanes().takes_any()); }
+  bool has_turn() const { return serves && (has_free_slot() || task_lanes().takes_any()); }
 };
 
 class InstancePool {
@@ -106,24 +106,24 @@ class InstancePool {
   InstancePool(const InstancePool&) = delete;
   InstancePool& operator=(const InstancePool&) = delete;
 
-  // REQUIRES: not added before; 1 <= tokens <= instances_per_gpu, so that a free token always finds room among evictable
+  // REQUIRES: not added before; 1 <= slots <= instances_per_gpu, so that a free slot always finds room among evictable
   // instances.
-  void add_gpu(GpuId gpu, Bytes memory, std::size_t tokens);
-  // D from now on; what holds a token keeps it. REQUIRES: as add_gpu.
-  void set_tokens(GpuId gpu, std::size_t tokens);
+  void add_gpu(GpuId gpu, Bytes memory, std::size_t slots);
+  // D from now on; what holds a slot keeps it. REQUIRES: as add_gpu.
+  void set_slots(GpuId gpu, std::size_t slots);
   // REQUIRES: the GPU is there.
   void set_lanes(GpuId gpu, std::size_t lanes);
   void set_loads_at_once(GpuId gpu, std::size_t loads);
   void set_for_programs(GpuId gpu, bool is_for_programs);
   void set_unreported(GpuId gpu, Bytes unreported) { gpus_.at(gpu).unreported = unreported; }
-  // Whether the GPU has tokens to give at all.
+  // Whether the GPU has slots to give at all.
   void set_serves(GpuId gpu, bool serves);
 
-  // A starting instance, bound to `bound` from the first; none: it starts ahead, without a token. Ids count up from 1 and
+  // A starting instance, bound to `bound` from the first; none: it starts ahead, without a slot. Ids count up from 1 and
   // are never reused. Until count_memory() says otherwise, all its memory is pinned.
-  // REQUIRES: a free token, unless it starts ahead; it fits beside all others.
+  // REQUIRES: a free slot, unless it starts ahead; it fits beside all others.
   Instance& add(Instant now, FlowId flow, GpuId gpu, Bytes memory, InvocationId bound);
-  void remove(InstanceId instance);    // gives back its token. REQUIRES: it exists
+  void remove(InstanceId instance);    // gives back its slot. REQUIRES: it exists
   void end_start(Instance& instance);  // it is ready, and idle. REQUIRES: it starts ahead
   void make_session(
       Instance& instance);  // of a kernel task. REQUIRES: nothing is bound to it yet, or no lanes were set
@@ -138,7 +138,7 @@ class InstancePool {
   }
   const TaskRoom& task_room() const { return task_room_; }
 
-  // Takes or gives back a token of its GPU, or a lane. REQUIRES bind: nothing bound; takes().
+  // Takes or gives back a slot of its GPU, or a lane. REQUIRES bind: nothing bound; takes().
   void bind(Instance& instance, InvocationId invocation);
   // What it had to load is there. No effect where it was not loading.
   void end_loading(Instance& instance);
@@ -151,12 +151,12 @@ class InstancePool {
   const std::vector<const Gpu*>& gpus() const { return in_order_; }  // by id
 
   const Gpu& gpu(GpuId gpu) const { return gpus_.at(gpu); }
-  std::size_t free_tokens() const { return free_tokens_; }  // of all GPUs
-  // Whether anything could run on any GPU, a call of a kernel task or what takes a token: there may be nothing that does.
+  std::size_t free_slots() const { return free_slots_; }  // of all GPUs
+  // Whether anything could run on any GPU, a call of a kernel task or what takes a slot: there may be nothing that does.
   bool has_turn() const { return gpus_with_a_turn_ > 0; }
   std::size_t free_turns(bool is_session) const;                  // of all GPUs
   std::size_t starting_ahead() const { return starting_ahead_; }  // on all GPUs
-  std::size_t tokens_in_use() const { return tokens_in_use_; }
+  std::size_t slots_in_use() const { return slots_in_use_; }
 
   // What an instance expected to need `expected` is counted with on this GPU. One that expects more than the GPU has
   // counts as all of it: it gets the GPU for itself rather than waiting for ever.
@@ -165,7 +165,7 @@ class InstancePool {
   // From now on so much of the GPU's memory is kept for the flow, and no other claim holds; FlowId(): none does.
   void set_claim(FlowId flow, GpuId gpu, Bytes memory);
 
-  // Whether one more of the flow that runs fits beside those that hold a token, and what another flow has claimed; and how it
+  // Whether one more of the flow that runs fits beside those that hold a slot, and what another flow has claimed; and how it
   // would look with fewer: `fits` with `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
   bool has_room(const Gpu& gpu, FlowId flow, Bytes memory) const {
     const Bytes kept = gpu.claimant == flow ? Bytes(0) : gpu.claimed;
@@ -185,11 +185,11 @@ class InstancePool {
     return others + memory <= (others == Bytes(0) ? gpu.memory : gpu.memory - gpu.unreported);
   }
   template <typename Change>
-  void change_tokens(Gpu& gpu, Change change) {
-    free_tokens_ -= gpu.free_tokens();
+  void change_slots(Gpu& gpu, Change change) {
+    free_slots_ -= gpu.free_slots();
     gpus_with_a_turn_ -= gpu.has_turn() ? 1 : 0;
     change(gpu);
-    free_tokens_ += gpu.free_tokens();
+    free_slots_ += gpu.free_slots();
     gpus_with_a_turn_ += gpu.has_turn() ? 1 : 0;
   }
   void count(Gpu& gpu, const Instance& instance);
@@ -202,7 +202,7 @@ class InstancePool {
   IdMap<FlowId, std::vector<Instance*>> by_flow_;
   TaskRoom task_room_;
   Gpu* claimed_ = nullptr;  // where something is claimed
-  std::size_t tokens_in_use_ = 0, free_tokens_ = 0, gpus_with_a_turn_ = 0, starting_ahead_ = 0;
+  std::size_t slots_in_use_ = 0, free_slots_ = 0, gpus_with_a_turn_ = 0, starting_ahead_ = 0;
   std::uint64_t next_instance_ = 1;
 };
 

@@ -60,11 +60,11 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
 }
 
 const Gpu* Placer::roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
-  const auto load = [](const Gpu* gpu) { return std::tuple(gpu->tokens_in_use, gpu->instances.size()); };
+  const auto load = [](const Gpu* gpu) { return std::tuple(gpu->slots_in_use, gpu->instances.size()); };
   const Gpu* best = nullptr;
   for (const Gpu* gpu : pool.gpus()) {
     if (only && gpu->id != only) continue;
-    if (!gpu->has_free_token() || !pool.has_room(*gpu, flow, InstancePool::counted_memory(*gpu, expected))) continue;
+    if (!gpu->has_free_slot() || !pool.has_room(*gpu, flow, InstancePool::counted_memory(*gpu, expected))) continue;
     if (best == nullptr || load(gpu) < load(best)) best = gpu;
   }
   return best;
@@ -72,12 +72,12 @@ const Gpu* Placer::roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expect
 
 const Gpu* Placer::gpu_for_start(const InstancePool& pool, const StartAhead& start, const Yielding& yielding) const {
   const auto load = [](const Gpu* gpu) {
-    return std::tuple(gpu->tokens_in_use + gpu->starting_ahead, gpu->instances.size());
+    return std::tuple(gpu->slots_in_use + gpu->starting_ahead, gpu->instances.size());
   };
   const Gpu* best = nullptr;
   for (const Gpu* gpu : pool.gpus()) {
     const bool idles = gpu->has_turn(start.is_session);
-    if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_token_idles && !idles)) continue;
+    if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_slot_idles && !idles)) continue;
     if ((best != nullptr && load(best) <= load(gpu)) || contains(start.not_on, gpu->id)) continue;
     const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
     if (!pool.has_room(*gpu, start.flow, memory)) continue;
@@ -99,9 +99,9 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
 
 namespace {
 
-// Memory before starts before tokens: what can be done about the first is to let no more in.
+// Memory before starts before slots: what can be done about the first is to let no more in.
 Obstacle graver(Obstacle a, Obstacle b) {
-  for (const Obstacle grave : {Obstacle::kMemory, Obstacle::kStarts, Obstacle::kTokens}) {
+  for (const Obstacle grave : {Obstacle::kMemory, Obstacle::kStarts, Obstacle::kSlots}) {
     if (a == grave || b == grave) return grave;
   }
   return Obstacle::kItself;
@@ -122,7 +122,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected)
     if (loads_there(pool, flow, gpu.id)) continue;
     const bool has_turn = gpu.takes(*instance);
     found =
-        graver(found, has_turn ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kTokens);
+        graver(found, has_turn ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kSlots);
   }
   return found;
 }
@@ -131,7 +131,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
   Obstacle found = Obstacle::kItself;
   for (const Gpu* gpu : pool.gpus()) {
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || contains(start.not_on, gpu->id)) continue;
-    if (start.only_where_a_token_idles && !gpu->has_turn(start.is_session)) continue;
+    if (start.only_where_a_slot_idles && !gpu->has_turn(start.is_session)) continue;
     const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
     const bool has_room = pool.has_room(*gpu, start.flow, memory);
     found = graver(found, has_room ? Obstacle::kStarts : lack_of_room(pool, *gpu, memory));

@@ -1,11 +1,11 @@
 // Where does a chosen invocation run? Sticky late binding (MQFQ-Sticky sections 4.2 and 4.3): on a warm instance of its
-// function wherever a token is free, else on a new instance on the least loaded GPU. It runs on the GPU whose token it
+// function wherever a slot is free, else on a new instance on the least loaded GPU. It runs on the GPU whose slot it
 // took; there are no queues per GPU, so no GPU idles while another has a queue.
 //
 //   1. an idle instance of the function; the most recently used, so that the others age and can be evicted
 //   2. one that has answered but not yet asked for the next invocation ("returning"): it will within microseconds, and a
 //      second instance for that window would be a cold start for nothing
-//   3. a new instance on the GPU with the fewest tokens in use, then the fewest instances, then the lowest id; idle
+//   3. a new instance on the GPU with the fewest slots in use, then the fewest instances, then the lowest id; idle
 //      instances of any function are evicted for it as far as count and memory need
 //
 // Memory: an invocation is admitted only where what it is expected to need fits beside what runs. Idle instances do not
@@ -32,7 +32,7 @@ struct Placement {
   std::vector<InstanceId> evict;  // before it starts
 };
 
-// Who goes where an instance starts ahead in a place that is not free, and no token idles.
+// Who goes where an instance starts ahead in a place that is not free, and no slot idles.
 class Yielding {
  public:
   virtual ~Yielding() = default;
@@ -44,19 +44,19 @@ class Placer {
  public:
   explicit Placer(const EvictionPolicy& eviction) : eviction_(eviction) {}
 
-  // Empty: no GPU has a free token and room for it. `expected`: device memory of one instance, 0 if not known. `only`: there
+  // Empty: no GPU has a free slot and room for it. `expected`: device memory of one instance, 0 if not known. `only`: there
   // or nowhere. can_place is place() without the answer. O(instances of the flow + GPUs + instances of the GPU if evicting).
   std::optional<Placement> place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
   bool can_place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only = {}) const;
-  // Where an instance of `flow` may start ahead, without a token: the least loaded GPU on which fewer than `at_once` do so,
+  // Where an instance of `flow` may start ahead, without a slot: the least loaded GPU on which fewer than `at_once` do so,
   // with room for its memory beside what runs and starts, and a place that is free or that an instance leaves to it that
-  // may go. Where a token is free, any spare instance may go for it: nothing else could use the token.
+  // may go. Where a slot is free, any spare instance may go for it: nothing else could use the slot.
   struct StartAhead {
     FlowId flow;
     Bytes expected{0};
     std::size_t at_once = 1;
-    bool is_session = false;  // of a kernel task: a lane that is free is as good as a token
-    bool only_where_a_token_idles = false;
+    bool is_session = false;  // of a kernel task: a lane that is free is as good as a slot
+    bool only_where_a_slot_idles = false;
     std::vector<GpuId> not_on = {};  // whatever is free there
   };
   // can_start is place_start() without the answer.

@@ -107,10 +107,10 @@ TEST_F(Placing, NewInstanceGoesToTheLeastLoadedGpu) {
   idle(kB, kGpu1, at(0));
   EXPECT_EQ(place(kA)->gpu, kGpu2) << "fewer instances";
   busy(kB, kGpu2);
-  EXPECT_EQ(place(kA)->gpu, kGpu1) << "fewer tokens in use";
+  EXPECT_EQ(place(kA)->gpu, kGpu1) << "fewer slots in use";
 }
 
-TEST_F(Placing, WarmInstanceWithoutATokenIsNotWaitedFor) {
+TEST_F(Placing, WarmInstanceWithoutASlotIsNotWaitedFor) {
   add_gpu(kGpu1);
   add_gpu(kGpu2);
   idle(kA, kGpu1, at(0));
@@ -121,7 +121,7 @@ TEST_F(Placing, WarmInstanceWithoutATokenIsNotWaitedFor) {
   EXPECT_FALSE(placer_.has_warm(pool_, kA, Bytes(0)));
 }
 
-TEST_F(Placing, NothingWithoutAFreeToken) {
+TEST_F(Placing, NothingWithoutAFreeSlot) {
   add_gpu(kGpu1);
   idle(kA, kGpu1, at(0));
   busy(kA, kGpu1);
@@ -180,7 +180,7 @@ TEST_F(Placing, RetiringInstanceGetsNoWork) {
   EXPECT_EQ(place(kA)->instance, nullptr);
 }
 
-TEST(InstancePool, CountsTokensWhileSomethingIsBound) {
+TEST(InstancePool, CountsSlotsWhileSomethingIsBound) {
   InstancePool pool(2);
   pool.add_gpu(kGpu1, gib(8), 1);
   EXPECT_TRUE(pool.has_turn());
@@ -195,32 +195,32 @@ TEST(InstancePool, CountsTokensWhileSomethingIsBound) {
   EXPECT_EQ(pool.gpu(kGpu1).memory_committed, gib(3));
   pool.bind(instance, InvocationId(2));
   pool.remove(instance.id);
-  EXPECT_EQ(pool.tokens_in_use(), 0u);
+  EXPECT_EQ(pool.slots_in_use(), 0u);
   EXPECT_EQ(pool.gpu(kGpu1).memory_committed, gib(0));
   EXPECT_THAT(pool.of_flow(kA), IsEmpty());
 }
 
-TEST(InstancePool, EveryGpuHasTokensOfItsOwn) {
+TEST(InstancePool, EveryGpuHasSlotsOfItsOwn) {
   InstancePool pool(4);
   pool.add_gpu(kGpu1, Bytes(0), 1);
   pool.add_gpu(kGpu2, Bytes(0), 2);
   pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
   pool.add(at(0), kA, kGpu2, Bytes(0), InvocationId(2));
-  EXPECT_FALSE(pool.gpu(kGpu1).has_free_token());
-  EXPECT_TRUE(pool.gpu(kGpu2).has_free_token());
+  EXPECT_FALSE(pool.gpu(kGpu1).has_free_slot());
+  EXPECT_TRUE(pool.gpu(kGpu2).has_free_slot());
   pool.set_serves(kGpu2, false);
   EXPECT_FALSE(pool.has_turn());
-  pool.set_tokens(kGpu1, 2);
+  pool.set_slots(kGpu1, 2);
   EXPECT_TRUE(pool.has_turn());
 }
 
-TEST(InstancePool, TokensThatAreOutStayOut) {
+TEST(InstancePool, SlotsThatAreOutStayOut) {
   InstancePool pool(4);
   pool.add_gpu(kGpu1, Bytes(0), 2);
   Instance& first = pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
   pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(2));
-  pool.set_tokens(kGpu1, 1);
-  EXPECT_EQ(pool.gpu(kGpu1).tokens_in_use, 2u);
+  pool.set_slots(kGpu1, 1);
+  EXPECT_EQ(pool.gpu(kGpu1).slots_in_use, 2u);
   pool.release(first);
   EXPECT_FALSE(pool.has_turn()) << "the other has the one that is left";
 }
@@ -247,12 +247,12 @@ TEST_F(Placing, InactiveFirstIsLruAmongTheInactiveThenAmongTheActive) {
 
 // ---- starting ahead
 
-TEST_F(Placing, StartsAheadWithoutAFreeToken) {
+TEST_F(Placing, StartsAheadWithoutAFreeSlot) {
   add_gpu(kGpu1);
   busy(kA, kGpu1);
   busy(kA, kGpu1);
   EXPECT_TRUE(place_start(kB));
-  EXPECT_FALSE(place_start(kB, {.at_once = 4, .only_where_a_token_idles = true}));
+  EXPECT_FALSE(place_start(kB, {.at_once = 4, .only_where_a_slot_idles = true}));
 }
 
 TEST_F(Placing, StartsAheadOnTheGpuWithTheLeastRunningAndStarting) {
@@ -272,7 +272,7 @@ TEST_F(Placing, NoMoreStartAheadThanAllowedUntilOneIsReady) {
   EXPECT_FALSE(place_start(kB, {.at_once = 1}));
   pool_.end_start(starting);
   EXPECT_TRUE(place_start(kB, {.at_once = 1}));
-  EXPECT_EQ(pool_.tokens_in_use(), 0u);
+  EXPECT_EQ(pool_.slots_in_use(), 0u);
 }
 
 TEST_F(Placing, WhatStartsAheadIsNeitherWarmNorEvicted) {
@@ -291,7 +291,7 @@ TEST_F(Placing, WhatStartsAheadCountsItsMemoryAsIfItRan) {
   EXPECT_TRUE(place_start(kB, {.expected = gib(3), .at_once = 4}));
 }
 
-TEST_F(Placing, AStartTakesThePlaceOnlyOfThoseThatMayGoUnlessATokenIdles) {
+TEST_F(Placing, AStartTakesThePlaceOnlyOfThoseThatMayGoUnlessASlotIdles) {
   add_gpu(kGpu1);
   idle(kA, kGpu1, at(1));
   const Instance& spared = idle(kA, kGpu1, at(2));
@@ -301,7 +301,7 @@ TEST_F(Placing, AStartTakesThePlaceOnlyOfThoseThatMayGoUnlessATokenIdles) {
   const auto nobody = [](const Instance&) { return false; };
   EXPECT_THAT(place_start(kB, {.at_once = 4}, only_second)->evict, ElementsAre(spared.id));
   EXPECT_FALSE(place_start(kB, {.at_once = 4}, nobody));
-  pool_.set_tokens(kGpu1, 3);
+  pool_.set_slots(kGpu1, 3);
   EXPECT_TRUE(place_start(kB, {.at_once = 4}, nobody));
 }
 

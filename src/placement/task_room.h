@@ -1,5 +1,5 @@
 // Does a call of a kernel task fit beside those that run, and would it push out what others have there? Memory is a
-// dimension of admission: a call that found no room would hold a token and wait, and calls whose constants do not fit
+// dimension of admission: a call that found no room would hold a slot and wait, and calls whose constants do not fit
 // together would evict each other's at every turn.
 //
 // Example: 64 MiB, three sessions with 20 MiB of constants and 2 MiB a call. Two run: 44 MiB are held. The third needs 22,

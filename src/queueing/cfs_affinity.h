@@ -22,18 +22,18 @@ class CfsAffinity final : public GpuPolicy {
 
  protected:
   std::optional<Pick> pick(Instant now, const Placeable& placeable) override;
-  void on_added(Slot slot) override;
-  void on_begin(Slot slot, GpuId gpu) override { homes_[slot].gpu = gpu; }
-  void on_answer(Slot slot, Duration latency) override;
+  void on_added(Row row) override;
+  void on_begin(Row row, GpuId gpu) override { homes_[row].gpu = gpu; }
+  void on_answer(Row row, Duration latency) override;
 
  private:
   struct Home {
     GpuId gpu;  // where the last invocation began; none at first
     std::optional<Duration> latency;
   };
-  Duration weighted(Slot slot, GpuId gpu) const;
+  Duration weighted(Row row, GpuId gpu) const;
 
-  std::vector<Home> homes_;  // by slot
+  std::vector<Home> homes_;  // by row
 };
 
 }  // namespace fairlead

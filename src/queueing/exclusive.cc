@@ -13,8 +13,8 @@ std::vector<GpuId> Exclusive::pool(FlowId flow) const {
   return pool;
 }
 
-void Exclusive::on_removed(Slot slot) {
-  const FlowId flow = flows_[slot].id;
+void Exclusive::on_removed(Row row) {
+  const FlowId flow = flows_[row].id;
   evicted_.erase(flow);
   for (auto& [id, gpu] : gpus_) {
     if (gpu.owner == flow) gpu.owner = FlowId();
@@ -34,14 +34,14 @@ void Exclusive::refresh(const std::vector<Placeable::Place>& places) {
   }
 }
 
-std::vector<Exclusive::Slot> Exclusive::by_oldest_invocation() {
-  std::vector<Slot> order;
-  each_waiting([&](Slot slot) {
-    order.push_back(slot);
+std::vector<Exclusive::Row> Exclusive::by_oldest_invocation() {
+  std::vector<Row> order;
+  each_waiting([&](Row row) {
+    order.push_back(row);
     return false;
   });
   std::sort(order.begin(), order.end(),
-            [this](Slot a, Slot b) { return flows_[a].queue.front().sequence < flows_[b].queue.front().sequence; });
+            [this](Row a, Row b) { return flows_[a].queue.front().sequence < flows_[b].queue.front().sequence; });
   return order;
 }
 
@@ -109,13 +109,13 @@ std::optional<GpuId> Exclusive::gpu_for(const Flow& flow) {
 }
 
 std::optional<GpuPolicy::Pick> Exclusive::pick(Instant, const Placeable& placeable) {
-  for (const Slot slot : by_oldest_invocation()) {
-    const std::vector<Placeable::Place> places = placeable.places(flows_[slot].id);
+  for (const Row row : by_oldest_invocation()) {
+    const std::vector<Placeable::Place> places = placeable.places(flows_[row].id);
     refresh(places);
-    const auto gpu = gpu_for(flows_[slot]);
+    const auto gpu = gpu_for(flows_[row]);
     if (!gpu) continue;
     const auto place = std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.gpu == *gpu; });
-    if (place->free) return Pick{slot, *gpu, place->setup};
+    if (place->free) return Pick{row, *gpu, place->setup};
   }
   return std::nullopt;
 }

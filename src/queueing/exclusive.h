@@ -35,9 +35,9 @@ class Exclusive final : public GpuPolicy {
 
  protected:
   std::optional<Pick> pick(Instant now, const Placeable& placeable) override;
-  void on_added(Slot slot) override { evicted_.try_emplace(flows_[slot].id, 0); }
-  void on_removed(Slot slot) override;
-  void on_begin(Slot slot, GpuId gpu) override { gpus_[gpu].worker = flows_[slot].id; }
+  void on_added(Row row) override { evicted_.try_emplace(flows_[row].id, 0); }
+  void on_removed(Row row) override;
+  void on_begin(Row row, GpuId gpu) override { gpus_[gpu].worker = flows_[row].id; }
 
  private:
   struct Gpu {
@@ -48,7 +48,7 @@ class Exclusive final : public GpuPolicy {
   };
 
   void refresh(const std::vector<Placeable::Place>& places);
-  std::vector<Slot> by_oldest_invocation();
+  std::vector<Row> by_oldest_invocation();
   bool takeable(const Gpu& gpu, FlowId flow) const;
   std::size_t takeable(FlowId flow) const;
   bool awaits_a_gpu(const Flow& flow) const;

@@ -21,89 +21,89 @@ std::uint32_t fixed_point(double weight) {
 
 }  // namespace
 
-FlowTable::Slot FlowTable::add(FlowId flow, const FlowShare& share) {
-  Slot slot = static_cast<Slot>(flows_.size());
-  if (free_slots_.empty()) {
+FlowTable::Row FlowTable::add(FlowId flow, const FlowShare& share) {
+  Row row = static_cast<Row>(flows_.size());
+  if (free_rows_.empty()) {
     flows_.emplace_back();
   } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
+    row = free_rows_.back();
+    free_rows_.pop_back();
   }
-  FL_CHECK(slots_.try_emplace(flow, slot).second, "flow {} is there already", flow.value());
-  flows_[slot].id = flow;
-  flows_[slot].tenant = share.tenant;
-  set_share(slot, share);
-  return slot;
+  FL_CHECK(rows_.try_emplace(flow, row).second, "flow {} is there already", flow.value());
+  flows_[row].id = flow;
+  flows_[row].tenant = share.tenant;
+  set_share(row, share);
+  return row;
 }
 
 void FlowTable::remove(FlowId flow) {
-  const Slot slot = slot_of(flow);
-  queued_ -= flows_[slot].queue.size();
-  if (flows_[slot].contending) --contending_;
-  expiries_.erase(slot);
-  flows_[slot] = Flow();
-  slots_.erase(flow);
-  free_slots_.push_back(slot);
+  const Row row = row_of(flow);
+  queued_ -= flows_[row].queue.size();
+  if (flows_[row].contending) --contending_;
+  expiries_.erase(row);
+  flows_[row] = Flow();
+  rows_.erase(flow);
+  free_rows_.push_back(row);
 }
 
-void FlowTable::set_share(Slot slot, const FlowShare& share) {
-  flows_[slot].weight = fixed_point(share.weight);
-  flows_[slot].objective = share.objective;
+void FlowTable::set_share(Row row, const FlowShare& share) {
+  flows_[row].weight = fixed_point(share.weight);
+  flows_[row].objective = share.objective;
 }
 
-void FlowTable::arrive(Instant now, Slot slot, InvocationId invocation) {
-  Flow& flow = flows_[slot];
+void FlowTable::arrive(Instant now, Row row, InvocationId invocation) {
+  Flow& flow = flows_[row];
   if (flow.last_arrival) average(flow.inter_arrival, now - *flow.last_arrival);
   flow.last_arrival = now;
   flow.inactive = false;
   flow.queue.push_back({invocation, now, next_sequence_++});
   ++queued_;
-  expiries_.erase(slot);
+  expiries_.erase(row);
 }
 
-bool FlowTable::cancel(Instant now, Slot slot, InvocationId invocation) {
+bool FlowTable::cancel(Instant now, Row row, InvocationId invocation) {
   const bool found =
-      flows_[slot].queue.remove_first([&](const QueuedInvocation& q) { return q.invocation == invocation; });
+      flows_[row].queue.remove_first([&](const QueuedInvocation& q) { return q.invocation == invocation; });
   if (!found) return false;
   --queued_;
-  start_ttl_if_empty(now, slot);
+  start_ttl_if_empty(now, row);
   return true;
 }
 
-std::optional<InvocationId> FlowTable::drop_head(Instant now, Slot slot) {
-  if (flows_[slot].queue.empty()) return std::nullopt;
+std::optional<InvocationId> FlowTable::drop_head(Instant now, Row row) {
+  if (flows_[row].queue.empty()) return std::nullopt;
   --queued_;
-  const InvocationId head = flows_[slot].queue.pop_front().invocation;
-  start_ttl_if_empty(now, slot);
+  const InvocationId head = flows_[row].queue.pop_front().invocation;
+  start_ttl_if_empty(now, row);
   return head;
 }
 
-InvocationId FlowTable::dispatch(Slot slot, Duration charged) {
-  Flow& flow = flows_[slot];
+InvocationId FlowTable::dispatch(Row row, Duration charged) {
+  Flow& flow = flows_[row];
   flow.in_flight.push_back({flow.queue.pop_front(), charged});
   --queued_;
   return flow.in_flight.back().queued.invocation;
 }
 
-Duration FlowTable::finish(Instant now, Slot slot, InvocationId invocation) {
-  const InFlight ended = take_in_flight(slot, invocation);
-  start_ttl_if_empty(now, slot);
+Duration FlowTable::finish(Instant now, Row row, InvocationId invocation) {
+  const InFlight ended = take_in_flight(row, invocation);
+  start_ttl_if_empty(now, row);
   return ended.charged;
 }
 
-Duration FlowTable::requeue(Slot slot, InvocationId invocation) {
-  const InFlight returned = take_in_flight(slot, invocation);
-  flows_[slot].queue.push_front(returned.queued);
+Duration FlowTable::requeue(Row row, InvocationId invocation) {
+  const InFlight returned = take_in_flight(row, invocation);
+  flows_[row].queue.push_front(returned.queued);
   ++queued_;
   return returned.charged;
 }
 
-void FlowTable::record_service(Slot slot, Duration service) {
-  average(flows_[slot].service, service);
+void FlowTable::record_service(Row row, Duration service) {
+  average(flows_[row].service, service);
 }
 
-bool FlowTable::note_contention(Slot slot) {
-  Flow& flow = flows_[slot];
+bool FlowTable::note_contention(Row row) {
+  Flow& flow = flows_[row];
   const bool contends = flow.contends();
   if (contends == flow.contending) return false;
   flow.contending = contends;
@@ -124,14 +124,14 @@ void FlowTable::expire(Instant now) {
 }
 
 std::size_t FlowTable::queued(FlowId flow) const {
-  const Slot* found = slots_.find(flow);
+  const Row* found = rows_.find(flow);
   return found == nullptr ? 0 : flows_[*found].queue.size();
 }
 
-FlowView FlowTable::view(Slot slot, bool throttled) const {
-  const Flow& flow = flows_[slot];
+FlowView FlowTable::view(Row row, bool throttled) const {
+  const Flow& flow = flows_[row];
   return {.flow = flow.id,
-          .state = state(slot, throttled),
+          .state = state(row, throttled),
           .queued = flow.queue.size(),
           .in_flight = flow.in_flight.size(),
           .virtual_time = flow.virtual_time,
@@ -141,8 +141,8 @@ FlowView FlowTable::view(Slot slot, bool throttled) const {
           .pace = flow.inter_arrival ? ArrivalPace{*flow.inter_arrival, *flow.last_arrival} : ArrivalPace{}};
 }
 
-InFlight FlowTable::take_in_flight(Slot slot, InvocationId invocation) {
-  std::vector<InFlight>& running = flows_[slot].in_flight;
+InFlight FlowTable::take_in_flight(Row row, InvocationId invocation) {
+  std::vector<InFlight>& running = flows_[row].in_flight;
   const auto found = std::find_if(running.begin(), running.end(),
                                   [&](const InFlight& r) { return r.queued.invocation == invocation; });
   FL_CHECK(found != running.end(), "invocation {} is not in flight", invocation.value());
@@ -152,9 +152,9 @@ InFlight FlowTable::take_in_flight(Slot slot, InvocationId invocation) {
   return taken;
 }
 
-void FlowTable::start_ttl_if_empty(Instant now, Slot slot) {
-  const Flow& flow = flows_[slot];
-  if (flow.queue.empty() && flow.in_flight.empty()) expiries_.set(slot, {now + ttl(flow), flow.id});
+void FlowTable::start_ttl_if_empty(Instant now, Row row) {
+  const Flow& flow = flows_[row];
+  if (flow.queue.empty() && flow.in_flight.empty()) expiries_.set(row, {now + ttl(flow), flow.id});
 }
 
 Duration FlowTable::ttl(const Flow& flow) const {

@@ -52,7 +52,7 @@ struct Flow {
   bool in_heaps = false;           // of MqfqSticky
   std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
   Fifo<QueuedInvocation> queue;
-  std::vector<InFlight> in_flight;  // unordered; as many as tokens at most
+  std::vector<InFlight> in_flight;  // unordered; as many as slots at most
 
   std::optional<Duration> service;        // tau; empty until the first completion
   std::optional<Duration> inter_arrival;  // empty until the second arrival
@@ -83,39 +83,39 @@ struct Flow {
 
 class FlowTable {
  public:
-  using Slot = IndexedHeap<int>::Slot;
+  using Row = IndexedHeap<int>::Row;
 
   explicit FlowTable(const PolicyOptions& options) : options_(options) {}
 
-  // Slots are dense and reused. REQUIRES: weight > 0; add: the flow is not there; slot_of, remove: it is.
-  Slot add(FlowId flow, const FlowShare& share);
+  // Rows are dense and reused. REQUIRES: weight > 0; add: the flow is not there; row_of, remove: it is.
+  Row add(FlowId flow, const FlowShare& share);
   void remove(FlowId flow);
-  Slot slot_of(FlowId flow) const {
-    const Slot* found = slots_.find(flow);
+  Row row_of(FlowId flow) const {
+    const Row* found = rows_.find(flow);
     FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
     return *found;
   }
-  void set_share(Slot slot, const FlowShare& share);
+  void set_share(Row row, const FlowShare& share);
 
-  Flow& operator[](Slot slot) { return flows_[slot]; }
-  const Flow& operator[](Slot slot) const { return flows_[slot]; }
+  Flow& operator[](Row row) { return flows_[row]; }
+  const Flow& operator[](Row row) const { return flows_[row]; }
 
-  void arrive(Instant now, Slot slot, InvocationId invocation);
-  bool cancel(Instant now, Slot slot, InvocationId invocation);  // O(queued of the flow)
+  void arrive(Instant now, Row row, InvocationId invocation);
+  bool cancel(Instant now, Row row, InvocationId invocation);  // O(queued of the flow)
 
-  std::optional<InvocationId> drop_head(Instant now, Slot slot);  // empty: nothing was queued
+  std::optional<InvocationId> drop_head(Instant now, Row row);  // empty: nothing was queued
 
   // Head of the queue to in flight. REQUIRES: the queue is not empty.
-  InvocationId dispatch(Slot slot, Duration charged);
+  InvocationId dispatch(Row row, Duration charged);
 
   // In flight to gone, or back to the head of the queue. Both give what dispatch() charged. REQUIRES: it is in flight.
-  Duration finish(Instant now, Slot slot, InvocationId invocation);
-  Duration requeue(Slot slot, InvocationId invocation);
+  Duration finish(Instant now, Row row, InvocationId invocation);
+  Duration requeue(Row row, InvocationId invocation);
 
-  void record_service(Slot slot, Duration service);
+  void record_service(Row row, Duration service);
 
   // To be called when a flow has changed. True: it contends from now on, and did not before.
-  bool note_contention(Slot slot);
+  bool note_contention(Row row);
   bool contends() const { return contending_ > 0; }  // any flow
 
   std::optional<Instant> next_expiry() const;
@@ -125,9 +125,9 @@ class FlowTable {
   std::size_t queued(FlowId flow) const;
 
   // `throttled` is the policy's word; the rest of the state is known here.
-  FlowView view(Slot slot, bool throttled) const;
-  FlowState state(Slot slot, bool throttled) const {
-    return throttled ? FlowState::kThrottled : flows_[slot].inactive ? FlowState::kInactive : FlowState::kActive;
+  FlowView view(Row row, bool throttled) const;
+  FlowState state(Row row, bool throttled) const {
+    return throttled ? FlowState::kThrottled : flows_[row].inactive ? FlowState::kInactive : FlowState::kActive;
   }
 
  private:
@@ -137,14 +137,14 @@ class FlowTable {
     auto operator<=>(const ExpiryKey&) const = default;
   };
 
-  InFlight take_in_flight(Slot slot, InvocationId invocation);
-  void start_ttl_if_empty(Instant now, Slot slot);
+  InFlight take_in_flight(Row row, InvocationId invocation);
+  void start_ttl_if_empty(Instant now, Row row);
   Duration ttl(const Flow& flow) const;
 
   const PolicyOptions options_;
   std::vector<Flow> flows_;
-  std::vector<Slot> free_slots_;
-  IdMap<FlowId, Slot> slots_;
+  std::vector<Row> free_rows_;
+  IdMap<FlowId, Row> rows_;
   IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
   std::size_t queued_ = 0;
   std::size_t contending_ = 0;

@@ -21,11 +21,11 @@ using namespace std::chrono_literals;
 constexpr FlowId kA(1), kB(2), kC(3), kD(4), kE(5);
 constexpr GpuId kGpu1(1), kGpu2(2), kGpu3(3), kGpu4(4);
 
-// GPUs with so many tokens each. Data is on the GPUs that are named; elsewhere it takes `load`.
+// GPUs with so many slots each. Data is on the GPUs that are named; elsewhere it takes `load`.
 class FakeGpus final : public Placeable {
  public:
-  explicit FakeGpus(std::size_t gpus, std::size_t tokens = 1, Duration load = Duration(0))
-      : tokens_(tokens), load_(load), running_(gpus) {}
+  explicit FakeGpus(std::size_t gpus, std::size_t slots = 1, Duration load = Duration(0))
+      : slots_(slots), load_(load), running_(gpus) {}
 
   bool can_run(FlowId flow) const override {
     for (const Place& place : places(flow)) {
@@ -40,7 +40,7 @@ class FakeGpus final : public Placeable {
       if (drained_.contains(gpu)) continue;
       const bool there = on_.contains({flow, gpu});
       const bool evicts = full_.contains(gpu) && !there;
-      places.push_back({gpu, there ? Duration(0) : load_, running_[i], running_[i] < tokens_, evicts});
+      places.push_back({gpu, there ? Duration(0) : load_, running_[i], running_[i] < slots_, evicts});
     }
     return places;
   }
@@ -52,7 +52,7 @@ class FakeGpus final : public Placeable {
   void give_back(GpuId gpu) { --running_[gpu.value() - 1]; }
 
  private:
-  const std::size_t tokens_;
+  const std::size_t slots_;
   const Duration load_;
   std::vector<std::size_t> running_;
   std::set<std::pair<FlowId, GpuId>> on_;
@@ -254,7 +254,7 @@ TEST(ResidentWindow, AGpuDoesNotIdleForTheWindow) {
 
 // ---- exclusive
 
-// Four GPUs with two tokens each: a GPU serves one all the same.
+// Four GPUs with two slots each: a GPU serves one all the same.
 class ExclusiveTest : public ::testing::Test {
  protected:
   void expect_all_served(std::initializer_list<FlowId> flows) {
@@ -328,11 +328,11 @@ TEST_F(ExclusiveTest, TheGpusOfAFunctionThatIsRemovedAreFree) {
   expect_all_served({kB, kB, kB, kB});
 }
 
-// ---- what holds for all of them, whatever comes: nothing is lost or made up, none waits for ever, tokens are kept
+// ---- what holds for all of them, whatever comes: nothing is lost or made up, none waits for ever, slots are kept
 
 // Some data is somewhere, other nowhere; does not change.
-FakeGpus scattered(std::size_t gpus, std::size_t tokens) {
-  FakeGpus scattered(gpus, tokens, 50ms);
+FakeGpus scattered(std::size_t gpus, std::size_t slots) {
+  FakeGpus scattered(gpus, slots, 50ms);
   for (std::uint64_t flow = 1; flow < 9; ++flow) {
     for (std::uint64_t gpu = 1; gpu <= gpus; ++gpu) {
       if ((flow + gpu) % 3 == 0) scattered.put(FlowId(flow), GpuId(gpu));
@@ -343,10 +343,10 @@ FakeGpus scattered(std::size_t gpus, std::size_t tokens) {
 
 class Load {
  public:
-  Load(std::string_view name, const PolicyOptions& options, std::size_t flows, std::size_t gpus, std::size_t tokens)
-      : tokens_(name == "exclusive" ? 1 : tokens),
+  Load(std::string_view name, const PolicyOptions& options, std::size_t flows, std::size_t gpus, std::size_t slots)
+      : slots_(name == "exclusive" ? 1 : slots),
         policy_(*make_policy(name, options)),
-        gpus_(scattered(gpus, tokens)) {
+        gpus_(scattered(gpus, slots)) {
     for (std::size_t i = 1; i <= flows; ++i) policy_->add_flow(FlowId(i), {.tenant = TenantId(i % 2)});
   }
 
@@ -389,14 +389,14 @@ class Load {
   void choose_all() {
     while (const auto next = policy_->choose(now_, gpus_)) {
       RC_ASSERT(next->gpu);
-      RC_ASSERT(++on_[next->gpu] <= tokens_);
+      RC_ASSERT(++on_[next->gpu] <= slots_);
       gpus_.take(next->gpu);
       running_.push_back(*next);
     }
     if (const auto chance = policy_->next_chance()) RC_ASSERT(*chance > now_);
   }
 
-  const std::size_t tokens_;
+  const std::size_t slots_;
   std::unique_ptr<QueuePolicy> policy_;
   FakeGpus gpus_;
   Instant now_{};
@@ -405,7 +405,7 @@ class Load {
   std::uint64_t next_ = 1;
 };
 
-RC_GTEST_PROP(GpuPolicies, TokensAreKeptAndNothingWaitsForEver, ()) {
+RC_GTEST_PROP(GpuPolicies, SlotsAreKeptAndNothingWaitsForEver, ()) {
   const auto name = *rc::gen::element<std::string>("resident-window", "cfs-affinity", "exclusive");
   const auto flows = *rc::gen::inRange<std::size_t>(1, 9);
   const PolicyOptions options{.over_run = std::chrono::milliseconds(*rc::gen::inRange(0, 100)),

@@ -3,7 +3,7 @@
 // served; a derived class says who goes where.
 //
 // Virtual time is GPU time as measured, loading that the invocation caused included, over the flow's weight. An invocation
-// is charged its flow's mean and its set-up when it begins, put right when it ends: with several tokens a flow would else
+// is charged its flow's mean and its set-up when it begins, put right when it ends: with several slots a flow would else
 // look unserved for as long as its first invocation runs. A flow that was idle returns at the greater of its own virtual
 // time and the minimum, so idling saves up nothing, and a closed loop of one invocation (idle for an instant after each)
 // keeps its debt. The minimum is over flows that wait or run: a closed loop needs it to count those that run. A flow whose
@@ -44,26 +44,26 @@ class GpuPolicy : public QueuePolicy {
   void expire(Instant now) override { flows_.expire(now); }
   std::size_t queued() const override { return flows_.queued(); }
   std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
-  FlowView view(FlowId flow) const override { return flows_.view(flows_.slot_of(flow), false); }
+  FlowView view(FlowId flow) const override { return flows_.view(flows_.row_of(flow), false); }
   Duration global_virtual_time() const override { return minimum_; }
   bool contends() const override { return flows_.contends(); }
 
  protected:
-  using Slot = FlowTable::Slot;
+  using Row = FlowTable::Row;
   struct Pick {
-    Slot slot;
+    Row row;
     GpuId gpu;
     Duration setup;
   };
 
   // Who goes where. REQUIRES of what it gives: the flow waits, and the place is free.
   virtual std::optional<Pick> pick(Instant now, const Placeable& placeable) = 0;
-  // A flow came or went (`slot` is reused); one of its invocations begins on the GPU; one was answered so long after it
+  // A flow came or went (`row` is reused); one of its invocations begins on the GPU; one was answered so long after it
   // arrived.
-  virtual void on_added(Slot) {}
-  virtual void on_removed(Slot) {}
-  virtual void on_begin(Slot, GpuId) {}
-  virtual void on_answer(Slot, Duration /*latency*/) {}
+  virtual void on_added(Row) {}
+  virtual void on_removed(Row) {}
+  virtual void on_begin(Row, GpuId) {}
+  virtual void on_answer(Row, Duration /*latency*/) {}
 
   // Looks at the flows that wait, the least served first, until `look` says that it has seen enough.
   template <typename Look>
@@ -80,7 +80,7 @@ class GpuPolicy : public QueuePolicy {
  private:
   using ByVirtualTime = ByTime<Duration>;
 
-  void settle(Slot slot);
+  void settle(Row row);
 
   IndexedHeap<ByVirtualTime> waiting_;  // flows with runnable work
   IndexedHeap<ByVirtualTime> busy_;     // flows with anything in flight, or queued with an instance to run it

@@ -1,5 +1,5 @@
-// A min-heap whose elements can be found again. Elements are dense slot numbers (0, 1, 2, ...), each with a key; a slot's
-// key may change and a slot may leave at any place in the heap, in O(log n).
+// A min-heap whose elements can be found again. Elements are dense row numbers (0, 1, 2, ...), each with a key; a row's
+// key may change and a row may leave at any place in the heap, in O(log n).
 //
 // Layout: 4-ary, keys stored in the heap itself, so that a sift touches one line of children per level and never the
 // flow table. With 10,000 flows and 24-byte keys it is 7 levels and 320 KB.
@@ -16,75 +16,75 @@
 
 namespace fairlead {
 
-// Key: copyable, with a strict total order by operator<. Equal keys of different slots would make the order depend on
+// Key: copyable, with a strict total order by operator<. Equal keys of different rows would make the order depend on
 // history: put an id into the key.
 // Threads: not thread-safe.
 template <typename Key>
 class IndexedHeap {
  public:
-  using Slot = std::uint32_t;
+  using Row = std::uint32_t;
 
   bool empty() const { return entries_.empty(); }
   std::size_t size() const { return entries_.size(); }
-  bool contains(Slot slot) const { return slot < places_.size() && places_[slot] != kAbsent; }
+  bool contains(Row row) const { return row < places_.size() && places_[row] != kAbsent; }
 
   // REQUIRES: not empty.
-  Slot top() const {
+  Row top() const {
     FL_CHECK(!entries_.empty());
-    return entries_.front().slot;
+    return entries_.front().row;
   }
   const Key& top_key() const {
     FL_CHECK(!entries_.empty());
     return entries_.front().key;
   }
 
-  // REQUIRES: contains(slot).
-  const Key& key_of(Slot slot) const {
-    FL_CHECK(contains(slot));
-    return entries_[places_[slot]].key;
+  // REQUIRES: contains(row).
+  const Key& key_of(Row row) const {
+    FL_CHECK(contains(row));
+    return entries_[places_[row]].key;
   }
 
-  // Any slot, by its present place in the heap: for choices at random. REQUIRES: place < size().
-  Slot at(std::size_t place) const {
+  // Any row, by its present place in the heap: for choices at random. REQUIRES: place < size().
+  Row at(std::size_t place) const {
     FL_CHECK(place < entries_.size());
-    return entries_[place].slot;
+    return entries_[place].row;
   }
 
-  // Inserts the slot, or changes its key.
-  void set(Slot slot, const Key& key) {
-    if (slot >= places_.size()) places_.resize(slot + 1, kAbsent);
-    std::uint32_t place = places_[slot];
+  // Inserts the row, or changes its key.
+  void set(Row row, const Key& key) {
+    if (row >= places_.size()) places_.resize(row + 1, kAbsent);
+    std::uint32_t place = places_[row];
     if (place == kAbsent) {
       place = static_cast<std::uint32_t>(entries_.size());
-      entries_.push_back({key, slot});
+      entries_.push_back({key, row});
     }
-    settle(place, {key, slot});
+    settle(place, {key, row});
   }
 
-  // No effect when the slot is not there.
-  void erase(Slot slot) {
-    if (!contains(slot)) return;
-    const std::uint32_t place = std::exchange(places_[slot], kAbsent);
+  // No effect when the row is not there.
+  void erase(Row row) {
+    if (!contains(row)) return;
+    const std::uint32_t place = std::exchange(places_[row], kAbsent);
     const Entry last = entries_.back();
     entries_.pop_back();
     if (place < entries_.size()) settle(place, last);
   }
 
-  // The first slot, in key order, that `accept` takes. O((1 + k) log n) for k slots refused before it; O(1) when the
+  // The first row, in key order, that `accept` takes. O((1 + k) log n) for k rows refused before it; O(1) when the
   // first is taken. The heap is unchanged afterwards. `accept` must not touch the heap.
   template <typename Predicate>
-  std::optional<Slot> find_first(Predicate accept) {
-    std::optional<Slot> found;
+  std::optional<Row> find_first(Predicate accept) {
+    std::optional<Row> found;
     while (!entries_.empty() && !found) {
       const Entry first = entries_.front();
-      if (accept(first.slot)) {
-        found = first.slot;
+      if (accept(first.row)) {
+        found = first.row;
       } else {
         refused_.push_back(first);
-        erase(first.slot);
+        erase(first.row);
       }
     }
-    for (const Entry& entry : refused_) set(entry.slot, entry.key);
+    for (const Entry& entry : refused_) set(entry.row, entry.key);
     refused_.clear();
     return found;
   }
@@ -94,12 +94,12 @@ class IndexedHeap {
   static constexpr std::uint32_t kArity = 4;
   struct Entry {
     Key key;
-    Slot slot;
+    Row row;
   };
 
   void put(std::uint32_t place, const Entry& entry) {
     entries_[place] = entry;
-    places_[entry.slot] = place;
+    places_[entry.row] = place;
   }
 
   // Writes `entry` at `place`, which is free, and moves it up or down to where it belongs.
@@ -132,7 +132,7 @@ class IndexedHeap {
   }
 
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> places_;  // by slot
+  std::vector<std::uint32_t> places_;  // by row
   std::vector<Entry> refused_;         // scratch of find_first
 };
 

@@ -19,7 +19,7 @@ std::vector<std::uint32_t> drain(IndexedHeap<int> heap) {
   return order;
 }
 
-TEST(IndexedHeap, GivesSlotsInKeyOrder) {
+TEST(IndexedHeap, GivesRowsInKeyOrder) {
   IndexedHeap<int> heap;
   heap.set(0, 30);
   heap.set(1, 10);
@@ -27,7 +27,7 @@ TEST(IndexedHeap, GivesSlotsInKeyOrder) {
   EXPECT_EQ(drain(heap), (std::vector<std::uint32_t>{1, 2, 0}));
 }
 
-TEST(IndexedHeap, ChangedKeyMovesItsSlotEitherWay) {
+TEST(IndexedHeap, ChangedKeyMovesItsRowEitherWay) {
   IndexedHeap<int> heap;
   for (int i = 0; i < 8; ++i) heap.set(i, i * 10);
   heap.set(0, 35);
@@ -35,7 +35,7 @@ TEST(IndexedHeap, ChangedKeyMovesItsSlotEitherWay) {
   EXPECT_EQ(drain(heap), (std::vector<std::uint32_t>{7, 1, 2, 3, 0, 4, 5, 6}));
 }
 
-TEST(IndexedHeap, ErasingAnAbsentSlotHasNoEffect) {
+TEST(IndexedHeap, ErasingAnAbsentRowHasNoEffect) {
   IndexedHeap<int> heap;
   heap.set(3, 1);
   heap.erase(2);
@@ -48,7 +48,7 @@ TEST(IndexedHeap, ErasingAnAbsentSlotHasNoEffect) {
 TEST(IndexedHeap, FindFirstSkipsRefusedAndKeepsThem) {
   IndexedHeap<int> heap;
   for (int i = 0; i < 5; ++i) heap.set(i, i);
-  EXPECT_EQ(heap.find_first([](std::uint32_t slot) { return slot >= 3; }), 3u);
+  EXPECT_EQ(heap.find_first([](std::uint32_t row) { return row >= 3; }), 3u);
   EXPECT_EQ(heap.find_first([](std::uint32_t) { return false; }), std::nullopt);
   EXPECT_EQ(drain(heap), (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
 }
@@ -61,13 +61,13 @@ TEST(IndexedHeap, AgreesWithASearchUnderRandomChanges) {
     IndexedHeap<Key> heap;
     std::map<std::uint32_t, Key> model;
     for (int i = 0; i < 2000; ++i) {
-      const auto slot = static_cast<std::uint32_t>(rng.below(50));
+      const auto row = static_cast<std::uint32_t>(rng.below(50));
       if (rng.below(3) == 0) {
-        heap.erase(slot);
-        model.erase(slot);
+        heap.erase(row);
+        model.erase(row);
       } else {
-        model[slot] = {rng.below(100), slot};
-        heap.set(slot, model[slot]);
+        model[row] = {rng.below(100), row};
+        heap.set(row, model[row]);
       }
       ASSERT_EQ(heap.size(), model.size());
       if (model.empty()) continue;

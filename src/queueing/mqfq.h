@@ -15,10 +15,10 @@ class Mqfq final : public MqfqSticky {
   std::string_view name() const override { return "mqfq"; }
 
  protected:
-  std::optional<Slot> pick(const Placeable& placeable) override {
+  std::optional<Row> pick(const Placeable& placeable) override {
     for (int tries = 0; tries < kTries && !preferred_.empty(); ++tries) {
-      const Slot slot = preferred_.at(rng_.below(preferred_.size()));
-      if (placeable.can_run(flows_[slot].id)) return slot;
+      const Row row = preferred_.at(rng_.below(preferred_.size()));
+      if (placeable.can_run(flows_[row].id)) return row;
     }
     return MqfqSticky::pick(placeable);
   }

@@ -10,29 +10,29 @@ MqfqSetup::Preference MqfqSetup::preference(const Flow& flow, Duration setup) {
 }
 
 void MqfqSetup::set_setup_on(FlowId flow, GpuId gpu, std::optional<Duration> setup) {
-  const Slot slot = flows_.slot_of(flow);
-  residency_.set_setup(slot, gpu, setup);
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  residency_.set_setup(row, gpu, setup);
+  settle(row);
 }
 
 void MqfqSetup::remove_flow(FlowId flow) {
-  residency_.forget(flows_.slot_of(flow));
+  residency_.forget(flows_.row_of(flow));
   MqfqSticky::remove_flow(flow);
 }
 
-void MqfqSetup::on_eligible(Slot slot) {
-  if (residency_.has_places(slot)) {
-    preferred_.erase(slot);
-    residency_.enter(flows_[slot], slot);
+void MqfqSetup::on_eligible(Row row) {
+  if (residency_.has_places(row)) {
+    preferred_.erase(row);
+    residency_.enter(flows_[row], row);
   } else {
-    residency_.leave(flows_[slot], slot);
-    MqfqSticky::on_eligible(slot);
+    residency_.leave(flows_[row], row);
+    MqfqSticky::on_eligible(row);
   }
 }
 
-void MqfqSetup::on_ineligible(Slot slot) {
-  residency_.leave(flows_[slot], slot);
-  MqfqSticky::on_ineligible(slot);
+void MqfqSetup::on_ineligible(Row row) {
+  residency_.leave(flows_[row], row);
+  MqfqSticky::on_ineligible(row);
 }
 
 std::optional<MqfqSetup::Pick> MqfqSetup::pick_place(Instant now, const Placeable& placeable) {
@@ -40,43 +40,43 @@ std::optional<MqfqSetup::Pick> MqfqSetup::pick_place(Instant now, const Placeabl
   const auto by_residency = residency_.pick(now, flows_, placeable);
   if (!elsewhere && !by_residency) look_at_indexed(placeable);
   if (!by_residency) return elsewhere;
-  const Slot slot = by_residency->slot;
-  const Preference here = preference(flows_[slot], by_residency->setup);
-  if (elsewhere && preference(flows_[elsewhere->slot]) <= here) return elsewhere;
-  if (flows_[slot].behind_starts) look_at(placeable, slot);  // not any more
-  return Pick{slot, by_residency->gpu};
+  const Row row = by_residency->row;
+  const Preference here = preference(flows_[row], by_residency->setup);
+  if (elsewhere && preference(flows_[elsewhere->row]) <= here) return elsewhere;
+  if (flows_[row].behind_starts) look_at(placeable, row);  // not any more
+  return Pick{row, by_residency->gpu};
 }
 
 void MqfqSetup::look_at_indexed(const Placeable& placeable) {
   data_waits_for_memory_ = false;
-  residency_.find_first([&](Slot slot) {
-    data_waits_for_memory_ |= look_at_unpicked(placeable, slot) == Obstacle::kMemory;
+  residency_.find_first([&](Row row) {
+    data_waits_for_memory_ |= look_at_unpicked(placeable, row) == Obstacle::kMemory;
     return false;
   });
 }
 
-// One that could run and was not picked waits for a token of the GPU that has its data, or until loading it is worth it.
-Obstacle MqfqSetup::look_at_unpicked(const Placeable& placeable, Slot slot) {
-  const Obstacle obstacle = look_at(placeable, slot);
+// One that could run and was not picked waits for a slot of the GPU that has its data, or until loading it is worth it.
+Obstacle MqfqSetup::look_at_unpicked(const Placeable& placeable, Row row) {
+  const Obstacle obstacle = look_at(placeable, row);
   one_waits_elsewhere_ |= obstacle == Obstacle::kNothing;
   return obstacle;
 }
 
 // Memory of kernel tasks' calls cannot be claimed. So while one of them waits for it within the window, those beyond take no
 // more of it: it comes when what runs has ended.
-std::optional<GpuId> MqfqSetup::place_beyond_window(Slot slot, const Placeable& placeable) {
-  if (!residency_.has_places(slot)) return MqfqSticky::place_beyond_window(slot, placeable);
+std::optional<GpuId> MqfqSetup::place_beyond_window(Row row, const Placeable& placeable) {
+  if (!residency_.has_places(row)) return MqfqSticky::place_beyond_window(row, placeable);
   if (data_waits_for_memory_) return std::nullopt;
-  const auto gpu = residency_.place_of_one(now(), flows_[slot], slot, placeable);
-  if (!gpu) look_at_unpicked(placeable, slot);
+  const auto gpu = residency_.place_of_one(now(), flows_[row], row, placeable);
+  if (!gpu) look_at_unpicked(placeable, row);
   return gpu;
 }
 
 std::optional<QueuePolicy::Choice> MqfqSetup::choose(Instant now, const Placeable& placeable) {
   const auto choice = MqfqSticky::choose(now, placeable);
   if (!choice) return choice;
-  const Slot slot = flows_.slot_of(choice->flow);
-  residency_.on_begin(flows_[slot], slot);
+  const Row row = flows_.row_of(choice->flow);
+  residency_.on_begin(flows_[row], row);
   return choice;
 }
 
@@ -97,8 +97,8 @@ void MqfqSetup::on_failed_start(Instant now, FlowId flow, InvocationId invocatio
 
 // However an invocation ends, the index waits for its flow no longer than the flow's own load takes.
 void MqfqSetup::note_end(Instant now, FlowId flow) {
-  const Slot slot = flows_.slot_of(flow);
-  residency_.on_end(now, flows_[slot], slot);
+  const Row row = flows_.row_of(flow);
+  residency_.on_end(now, flows_[row], row);
 }
 
 std::optional<Instant> MqfqSetup::next_chance() const {

@@ -13,8 +13,8 @@
 // Where flows have data on GPUs (kernel tasks: set_setup_on), flow and GPU are chosen together by what is there
 // (residency_index.h); such a flow and the others meet in the same order. Flows without are as ever.
 //
-// Measured (docs/ablation.md): the best mean at the paper's fairness where instances start ahead of the token, so that the
-// order decides what starts, not what waits for a start. Where a cold start holds its token, the warm first is better
+// Measured (docs/ablation.md): the best mean at the paper's fairness where instances start ahead of the slot, so that the
+// order decides what starts, not what waits for a start. Where a cold start holds its slot, the warm first is better
 // (mqfq_warm.h).
 #pragma once
 
@@ -38,19 +38,19 @@ class MqfqSetup final : public MqfqSticky {
  protected:
   Preference preference(const Flow& flow) const override { return preference(flow, flow.setup); }
   std::optional<Pick> pick_place(Instant now, const Placeable& placeable) override;
-  std::optional<GpuId> place_beyond_window(Slot slot, const Placeable& placeable) override;
+  std::optional<GpuId> place_beyond_window(Row row, const Placeable& placeable) override;
   // Flows that have a place may want another one.
-  std::optional<Slot> find_indexed(const std::function<bool(Slot)>& accept) override {
+  std::optional<Row> find_indexed(const std::function<bool(Row)>& accept) override {
     return residency_.find_first(accept);
   }
-  void on_eligible(Slot slot) override;
-  void on_ineligible(Slot slot) override;
+  void on_eligible(Row row) override;
+  void on_ineligible(Row row) override;
 
  private:
   static Preference preference(const Flow& flow, Duration setup);
   void note_end(Instant now, FlowId flow);
   void look_at_indexed(const Placeable& placeable);
-  Obstacle look_at_unpicked(const Placeable& placeable, Slot slot);
+  Obstacle look_at_unpicked(const Placeable& placeable, Row row);
 
   ResidencyIndex residency_;            // eligible flows that have data on GPUs; preferred_ has the others
   bool data_waits_for_memory_ = false;  // one of these does, as of the last choice that found nobody within the window

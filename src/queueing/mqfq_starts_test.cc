@@ -169,7 +169,7 @@ TEST_F(MqfqStarts, AClaimOfWorkThatWasCancelledEnds) {
   EXPECT_FALSE(policy_.claimant());
 }
 
-TEST_F(MqfqStarts, ATokenDoesNotIdleForTheWindow) {
+TEST_F(MqfqStarts, ASlotDoesNotIdleForTheWindow) {
   for (const FlowId flow : {kA, kB}) policy_.set_supply(flow, Supply::kReady);
   arrive(kA, 2);
   const auto a = choose();
@@ -178,7 +178,7 @@ TEST_F(MqfqStarts, ATokenDoesNotIdleForTheWindow) {
   arrive(kB, 30);
   serve(kB, 20, 4s);
   EXPECT_GE(view(kB).virtual_time, 80s);
-  EXPECT_GE(view(kA).passed, 60s) << "what others received in a token that A could not use";
+  EXPECT_GE(view(kA).passed, 60s) << "what others received in a slot that A could not use";
   EXPECT_EQ(view(kA).virtual_time, policy_.global_virtual_time());
 }
 

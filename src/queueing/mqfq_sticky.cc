@@ -24,50 +24,50 @@ void MqfqSticky::add_flow(FlowId flow, const FlowShare& share) {
 }
 
 void MqfqSticky::set_share(FlowId flow, const FlowShare& share) {
-  const Slot slot = flows_.slot_of(flow);
-  flows_.set_share(slot, share);
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  flows_.set_share(row, share);
+  settle(row);
 }
 
 void MqfqSticky::set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) {
-  const Slot slot = flows_.slot_of(flow);
-  flows_[slot].max_concurrency = limit.value_or(std::numeric_limits<std::size_t>::max());
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  flows_[row].max_concurrency = limit.value_or(std::numeric_limits<std::size_t>::max());
+  settle(row);
 }
 
 void MqfqSticky::set_setup(FlowId flow, Duration setup) {
-  const Slot slot = flows_.slot_of(flow);
-  flows_[slot].setup = setup;
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  flows_[row].setup = setup;
+  settle(row);
 }
 
 void MqfqSticky::set_supply(FlowId flow_id, Supply supply) {
-  const Slot slot = flows_.slot_of(flow_id);
-  Flow& flow = flows_[slot];
+  const Row row = flows_.row_of(flow_id);
+  Flow& flow = flows_[row];
   flow.supply = supply;
   starts_ahead_ = true;
   if (supply != Supply::kReady) flow.behind_starts = false;
-  settle(slot);
+  settle(row);
 }
 
 void MqfqSticky::remove_flow(FlowId flow) {
-  const Slot slot = flows_.slot_of(flow);
-  if (claimant_ == slot) claimant_.reset();
-  leave_heaps(slot);
+  const Row row = flows_.row_of(flow);
+  if (claimant_ == row) claimant_.reset();
+  leave_heaps(row);
   flows_.remove(flow);
   advance_global();
 }
 
 void MqfqSticky::on_arrival(Instant now, FlowId flow, InvocationId invocation) {
-  const Slot slot = flows_.slot_of(flow);
-  flows_.arrive(now, slot, invocation);
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  flows_.arrive(now, row, invocation);
+  settle(row);
 }
 
 bool MqfqSticky::cancel(Instant now, FlowId flow, InvocationId invocation) {
-  const Slot slot = flows_.slot_of(flow);
-  if (!flows_.cancel(now, slot, invocation)) return false;
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  if (!flows_.cancel(now, row, invocation)) return false;
+  settle(row);
   return true;
 }
 
@@ -80,99 +80,99 @@ std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeab
   while (set_aside_behind_starts() && !picked) picked = pick_place(now, placeable);  // others may be in the window now
   if (!picked) picked = pick_beyond_window(placeable);
   if (!picked) return std::nullopt;
-  Flow& flow = flows_[picked->slot];
+  Flow& flow = flows_[picked->row];
   const Duration charge = flow.cost(estimate(flow));
-  const InvocationId invocation = flows_.dispatch(picked->slot, charge);
+  const InvocationId invocation = flows_.dispatch(picked->row, charge);
   flow.virtual_time += charge;
   flow.last_turn = now;
-  settle(picked->slot);
+  settle(picked->row);
   review_claim();
   return Choice{flow.id, invocation, picked->gpu};
 }
 
 std::optional<InvocationId> MqfqSticky::fail_head(Instant now, FlowId flow_id, Duration took) {
-  const Slot slot = flows_.slot_of(flow_id);
-  Flow& flow = flows_[slot];
-  const auto head = flows_.drop_head(now, slot);
+  const Row row = flows_.row_of(flow_id);
+  Flow& flow = flows_[row];
+  const auto head = flows_.drop_head(now, row);
   catch_up(flow);
   flow.virtual_time += flow.cost(took);
-  settle(slot);
+  settle(row);
   return head;
 }
 
 // No more than T: the start of a flow that was not ahead leaves it within the window.
 void MqfqSticky::on_started(FlowId flow_id, Duration cost) {
-  const Slot slot = flows_.slot_of(flow_id);
-  Flow& flow = flows_[slot];
+  const Row row = flows_.row_of(flow_id);
+  Flow& flow = flows_[row];
   catch_up(flow);
   flow.virtual_time += std::min(flow.cost(cost), over_run_);
-  settle(slot);
+  settle(row);
 }
 
 void MqfqSticky::on_completion(Instant now, FlowId flow_id, InvocationId invocation, Duration service) {
-  const Slot slot = flows_.slot_of(flow_id);
-  Flow& flow = flows_[slot];
-  flow.virtual_time += flow.cost(options_.fixed_charge.value_or(service)) - flows_.finish(now, slot, invocation);
-  flows_.record_service(slot, service);
+  const Row row = flows_.row_of(flow_id);
+  Flow& flow = flows_[row];
+  flow.virtual_time += flow.cost(options_.fixed_charge.value_or(service)) - flows_.finish(now, row, invocation);
+  flows_.record_service(row, service);
   const bool another_window = adapt_window(service);
-  settle(slot);
+  settle(row);
   if (another_window) advance_global();
 }
 
 void MqfqSticky::on_requeue(Instant, FlowId flow, InvocationId invocation) {
-  const Slot slot = flows_.slot_of(flow);
-  flows_[slot].virtual_time -= flows_.requeue(slot, invocation);
-  settle(slot);
+  const Row row = flows_.row_of(flow);
+  flows_[row].virtual_time -= flows_.requeue(row, invocation);
+  settle(row);
 }
 
 void MqfqSticky::on_failed_start(Instant now, FlowId flow_id, InvocationId invocation, Duration held) {
-  const Slot slot = flows_.slot_of(flow_id);
-  Flow& flow = flows_[slot];
-  flow.virtual_time += flow.cost(held) - flows_.finish(now, slot, invocation);
-  settle(slot);
+  const Row row = flows_.row_of(flow_id);
+  Flow& flow = flows_[row];
+  flow.virtual_time += flow.cost(held) - flows_.finish(now, row, invocation);
+  settle(row);
 }
 
 FlowView MqfqSticky::view(FlowId flow) const {
-  const Slot slot = flows_.slot_of(flow);
-  return flows_.view(slot, is_throttled(flows_[slot]));
+  const Row row = flows_.row_of(flow);
+  return flows_.view(row, is_throttled(flows_[row]));
 }
 
 FlowState MqfqSticky::state(FlowId flow) const {
-  const Slot slot = flows_.slot_of(flow);
-  return flows_.state(slot, is_throttled(flows_[slot]));
+  const Row row = flows_.row_of(flow);
+  return flows_.state(row, is_throttled(flows_[row]));
 }
 
 // ---- who runs
 
 std::optional<MqfqSticky::Pick> MqfqSticky::pick_place(Instant, const Placeable& placeable) {
-  const auto slot = pick(placeable);
-  return slot ? std::optional(Pick{*slot}) : std::nullopt;
+  const auto row = pick(placeable);
+  return row ? std::optional(Pick{*row}) : std::nullopt;
 }
 
-std::optional<MqfqSticky::Slot> MqfqSticky::pick(const Placeable& placeable) {
-  return preferred_.find_first([&](Slot candidate) { return can_run(placeable, candidate); });
+std::optional<MqfqSticky::Row> MqfqSticky::pick(const Placeable& placeable) {
+  return preferred_.find_first([&](Row candidate) { return can_run(placeable, candidate); });
 }
 
-std::optional<GpuId> MqfqSticky::place_beyond_window(Slot slot, const Placeable& placeable) {
-  return can_run(placeable, slot) ? std::optional(GpuId()) : std::nullopt;
+std::optional<GpuId> MqfqSticky::place_beyond_window(Row row, const Placeable& placeable) {
+  return can_run(placeable, row) ? std::optional(GpuId()) : std::nullopt;
 }
 
-Obstacle MqfqSticky::look_at(const Placeable& placeable, Slot slot) {
-  const Flow& flow = flows_[slot];
+Obstacle MqfqSticky::look_at(const Placeable& placeable, Row row) {
+  const Flow& flow = flows_[row];
   const bool can = placeable.can_run(flow.id);
   const Obstacle obstacle = can ? Obstacle::kNothing : placeable.obstacle(flow.id);
-  one_waits_elsewhere_ |= obstacle == Obstacle::kMemory || obstacle == Obstacle::kTokens;
-  if (flow.behind_starts != (obstacle == Obstacle::kStarts)) changed_standing_.push_back(slot);
-  may_claim(slot, obstacle);
+  one_waits_elsewhere_ |= obstacle == Obstacle::kMemory || obstacle == Obstacle::kSlots;
+  if (flow.behind_starts != (obstacle == Obstacle::kStarts)) changed_standing_.push_back(row);
+  may_claim(row, obstacle);
   return obstacle;
 }
 
 // ---- memory
 
-void MqfqSticky::may_claim(Slot slot, Obstacle obstacle) {
+void MqfqSticky::may_claim(Row row, Obstacle obstacle) {
   const bool waits_for_memory = obstacle == Obstacle::kMemory || obstacle == Obstacle::kStarts;
   if (!starts_ahead_ || claimant_ || !waits_for_memory) return;
-  if (now_ - flows_[slot].waits_since() > kClaimAfterWindows * over_run_) claimant_ = slot;
+  if (now_ - flows_[row].waits_since() > kClaimAfterWindows * over_run_) claimant_ = row;
 }
 
 // A claim lasts, through the start of the flow, until all that it has queued was chosen, or it is ahead by more than the window:
@@ -187,40 +187,40 @@ void MqfqSticky::review_claim() {
 // True: that of some flow has changed.
 bool MqfqSticky::set_aside_behind_starts() {
   const bool any = !changed_standing_.empty();
-  for (const Slot slot : changed_standing_) {
-    flows_[slot].behind_starts = !flows_[slot].behind_starts;
-    settle(slot);
+  for (const Row row : changed_standing_) {
+    flows_[row].behind_starts = !flows_[row].behind_starts;
+    settle(row);
   }
   changed_standing_.clear();
   return any;
 }
 
-// A token is free and nobody within the window can use it. Where all of them wait on themselves (on their busy instance, on a
-// start), the window moves; where one waits for memory, or is ready on another GPU, it keeps its place, and the token is
+// A slot is free and nobody within the window can use it. Where all of them wait on themselves (on their busy instance, on a
+// start), the window moves; where one waits for memory, or is ready on another GPU, it keeps its place, and the slot is
 // used once without moving the window.
 std::optional<MqfqSticky::Pick> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
   if (!starts_ahead_ || throttled_.empty()) return std::nullopt;
   std::optional<GpuId> gpu;
-  const auto slot = throttled_.find_first([&](Slot candidate) {
+  const auto row = throttled_.find_first([&](Row candidate) {
     gpu = place_beyond_window(candidate, placeable);
     return gpu.has_value();
   });
   changed_standing_.clear();  // of flows within the window alone
-  if (!slot) return std::nullopt;
+  if (!row) return std::nullopt;
   if (one_waits_elsewhere_) {
-    flows_[*slot].borrowed = true;
+    flows_[*row].borrowed = true;
   } else {
-    move_window_to(*slot);
+    move_window_to(*row);
   }
-  return Pick{*slot, *gpu};
+  return Pick{*row, *gpu};
 }
 
 // The flow comes within the window. Those that are passed wait on themselves: they stay at Global_VT.
-void MqfqSticky::move_window_to(Slot slot) {
-  global_ = std::max(global_, flows_[slot].virtual_time - over_run_);
+void MqfqSticky::move_window_to(Row row) {
+  global_ = std::max(global_, flows_[row].virtual_time - over_run_);
   for (auto* heap : {&least_served_, &throttled_, &throttled_starts_}) {
     while (!heap->empty() && heap->top_key().time < global_) {
-      const Slot passed = heap->top();
+      const Row passed = heap->top();
       if (flows_[passed].contending) catch_up(flows_[passed]);
       enter_heaps(passed);
     }
@@ -230,23 +230,23 @@ void MqfqSticky::move_window_to(Slot slot) {
 
 // ---- who starts
 
-// The first of: who has waited for T, the oldest first; the policy's order; who could use a token that idles.
+// The first of: who has waited for T, the oldest first; the policy's order; who could use a slot that idles.
 std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& startable) {
   now_ = now;
   if (!startable.may_start()) return std::nullopt;
   review_claim();
   begin_search();
-  auto slot = overdue_start(startable);
-  if (!slot) slot = preferred_start(startable);
-  if (!slot && startable.has_free_token()) slot = start_for_free_token(startable);
+  auto row = overdue_start(startable);
+  if (!row) row = preferred_start(startable);
+  if (!row && startable.has_free_slot()) row = start_for_free_slot(startable);
   if (!by_age_.empty() && !is_overdue(flows_[by_age_.top()])) {
     next_chance_ = by_age_.top_key().time + over_run_ + Duration(1);
   }
   if (some_not_looked_at_) next_chance_ = std::min(next_chance_.value_or(next_wide_search_), next_wide_search_);
-  if (!slot) return std::nullopt;
-  flows_[*slot].last_turn = now;
-  settle(*slot);
-  return flows_[*slot].id;
+  if (!row) return std::nullopt;
+  flows_[*row].last_turn = now;
+  settle(*row);
+  return flows_[*row].id;
 }
 
 void MqfqSticky::begin_search() {
@@ -263,10 +263,10 @@ bool MqfqSticky::ends_search(int passed_over) {
   return ends;
 }
 
-std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(const Placeable& startable) {
+std::optional<MqfqSticky::Row> MqfqSticky::overdue_start(const Placeable& startable) {
   int passed_over = 0;
-  std::optional<Slot> next;
-  by_age_.find_first([&](Slot candidate) {
+  std::optional<Row> next;
+  by_age_.find_first([&](Row candidate) {
     const Flow& flow = flows_[candidate];
     if (!is_overdue(flow)) return true;
     const Obstacle obstacle = startable.obstacle(flow.id);
@@ -278,10 +278,10 @@ std::optional<MqfqSticky::Slot> MqfqSticky::overdue_start(const Placeable& start
   return next;
 }
 
-std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(const Placeable& startable) {
+std::optional<MqfqSticky::Row> MqfqSticky::preferred_start(const Placeable& startable) {
   int passed_over = 0;
-  std::optional<Slot> next;
-  to_start_.find_first([&](Slot candidate) {
+  std::optional<Row> next;
+  to_start_.find_first([&](Row candidate) {
     const Obstacle obstacle = startable.obstacle(flows_[candidate].id);
     if (obstacle == Obstacle::kItself) return false;
     if (obstacle == Obstacle::kNothing) next = candidate;
@@ -290,15 +290,15 @@ std::optional<MqfqSticky::Slot> MqfqSticky::preferred_start(const Placeable& sta
   return next;
 }
 
-// One more instance where a token idles: of a flow whose own are busy, or on another GPU; or the first of one beyond the
+// One more instance where a slot idles: of a flow whose own are busy, or on another GPU; or the first of one beyond the
 // window, where nobody within it waits for anything but itself.
-std::optional<MqfqSticky::Slot> MqfqSticky::start_for_free_token(const Placeable& startable) {
-  const auto can_start = [&](Slot candidate) { return startable.can_run(flows_[candidate].id); };
+std::optional<MqfqSticky::Row> MqfqSticky::start_for_free_slot(const Placeable& startable) {
+  const auto can_start = [&](Row candidate) { return startable.can_run(flows_[candidate].id); };
   if (const auto next = preferred_.find_first(can_start)) return next;
   if (const auto next = find_indexed(can_start)) return next;
   int passed_over = 0;
-  std::optional<Slot> next;
-  throttled_starts_.find_first([&](Slot candidate) {
+  std::optional<Row> next;
+  throttled_starts_.find_first([&](Row candidate) {
     if (can_start(candidate)) next = candidate;
     return next || ends_search(++passed_over);
   });
@@ -326,13 +326,13 @@ Duration MqfqSticky::estimate(const Flow& flow) const {
 }
 
 // Puts a flow that changed where it belongs. One that had nothing to run and still has nothing is nowhere.
-void MqfqSticky::settle(Slot slot) {
-  Flow& flow = flows_[slot];
-  if (flows_.note_contention(slot)) catch_up(flow);
+void MqfqSticky::settle(Row row) {
+  Flow& flow = flows_[row];
+  if (flows_.note_contention(row)) catch_up(flow);
   if (flow.runnable()) {
-    enter_heaps(slot);
+    enter_heaps(row);
   } else if (flow.in_heaps) {
-    leave_heaps(slot);
+    leave_heaps(row);
   } else {
     return;
   }
@@ -346,12 +346,12 @@ void MqfqSticky::catch_up(Flow& flow) {
   flow.passed += behind;
 }
 
-void MqfqSticky::enter_heaps(Slot slot) {
-  Flow& flow = flows_[slot];
+void MqfqSticky::enter_heaps(Row row) {
+  Flow& flow = flows_[row];
   const ByVirtualTime by_virtual_time{flow.virtual_time, flow.id};
   const bool ready = flow.supply == Supply::kReady, eligible = within_window(flow);
-  const auto put = [slot](auto& heap, bool belongs, const auto& key) {
-    belongs ? heap.set(slot, key) : heap.erase(slot);
+  const auto put = [row](auto& heap, bool belongs, const auto& key) {
+    belongs ? heap.set(row, key) : heap.erase(row);
   };
   flow.in_heaps = true;
   flow.borrowed &= !eligible;
@@ -360,17 +360,17 @@ void MqfqSticky::enter_heaps(Slot slot) {
   put(least_served_, eligible && flow.contending, by_virtual_time);
   put(by_age_, eligible && !ready, ByAge{flow.waits_since(), flow.id});
   put(to_start_, eligible && !ready, eligible && !ready ? preference(flow) : Preference{});
-  eligible&& ready ? on_eligible(slot) : on_ineligible(slot);
+  eligible&& ready ? on_eligible(row) : on_ineligible(row);
 }
 
-void MqfqSticky::leave_heaps(Slot slot) {
-  flows_[slot].in_heaps = false;
-  on_ineligible(slot);
-  to_start_.erase(slot);
-  by_age_.erase(slot);
-  least_served_.erase(slot);
-  throttled_.erase(slot);
-  throttled_starts_.erase(slot);
+void MqfqSticky::leave_heaps(Row row) {
+  flows_[row].in_heaps = false;
+  on_ineligible(row);
+  to_start_.erase(row);
+  by_age_.erase(row);
+  least_served_.erase(row);
+  throttled_.erase(row);
+  throttled_starts_.erase(row);
 }
 
 // Whom Global_VT follows: those that contend, and where nobody does, whoever is beyond the window.

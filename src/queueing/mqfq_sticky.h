@@ -5,7 +5,7 @@
 // back to back, on its warm instance. Beyond it, it is throttled until the others have caught up. So no two flows that
 // both have work drift apart by more than a constant, however much either sends.
 //
-// Example, T = 10 s, one token, invocations of 4 s; A has six queued, B two. The longer queue is preferred:
+// Example, T = 10 s, one slot, invocations of 4 s; A has six queued, B two. The longer queue is preferred:
 //
 //   choice   VT of A   VT of B   Global_VT
 //   A           4         0          0
@@ -34,9 +34,9 @@
 // A search for a start passes over four flows that have no room, and every 10 s over all: so its cost does not depend on the
 // number of flows, and whoever has room is found within 10 s, however many before him have none.
 //
-// Tokens do not idle for the window's sake. Where no flow within the window can use a free token, because each waits on its
+// Slots do not idle for the window's sake. Where no flow within the window can use a free slot, because each waits on its
 // own busy instance, the window moves up to the next flow that can: those that wait on themselves are passed. Where one of
-// them waits for memory, or for a token of another GPU, the token is used without moving the window. Example, two tokens,
+// them waits for memory, or for a slot of another GPU, the slot is used without moving the window. Example, two slots,
 // T = 10 s: A has one instance and runs 60 s; B, warm, is 10 s ahead. B goes on all the same.
 //
 // A derived class may keep flows of its own order in an index instead of preferred_ (mqfq_setup.h); all of the above holds for
@@ -91,7 +91,7 @@ class MqfqSticky : public QueuePolicy {
   bool contends() const override { return flows_.contends(); }
 
  protected:
-  using Slot = FlowTable::Slot;
+  using Row = FlowTable::Row;
 
   // Who goes first within the window: the least.
   struct Preference {
@@ -105,25 +105,25 @@ class MqfqSticky : public QueuePolicy {
   virtual Preference preference(const Flow& flow) const;
 
   // The first of preferred_ that can run.
-  virtual std::optional<Slot> pick(const Placeable& placeable);
+  virtual std::optional<Row> pick(const Placeable& placeable);
 
   // For orders that choose the GPU too, and keep an index of flows that are then not in preferred_. A GPU of none: wherever
   // the flow begins soonest.
   struct Pick {
-    Slot slot;
+    Row row;
     GpuId gpu = {};
   };
   // Who goes where, of the eligible flows. Where it finds nobody, it has looked at each of them (look_at).
   virtual std::optional<Pick> pick_place(Instant now, const Placeable& placeable);
-  // Where a flow beyond the window may use a token that nobody else can; empty: nowhere.
-  virtual std::optional<GpuId> place_beyond_window(Slot slot, const Placeable& placeable);
+  // Where a flow beyond the window may use a slot that nobody else can; empty: nowhere.
+  virtual std::optional<GpuId> place_beyond_window(Row row, const Placeable& placeable);
   // Of the flows in the index, the first that `accept` takes.
-  virtual std::optional<Slot> find_indexed(const std::function<bool(Slot)>&) { return std::nullopt; }
+  virtual std::optional<Row> find_indexed(const std::function<bool(Row)>&) { return std::nullopt; }
   // A flow is eligible with an instance to run on, or changed while it is; it is not any more.
-  virtual void on_eligible(Slot slot) { preferred_.set(slot, preference(flows_[slot])); }
-  virtual void on_ineligible(Slot slot) { preferred_.erase(slot); }
+  virtual void on_eligible(Row row) { preferred_.set(row, preference(flows_[row])); }
+  virtual void on_ineligible(Row row) { preferred_.erase(row); }
   // To be called when a flow has changed.
-  void settle(Slot slot);
+  void settle(Row row);
   Instant now() const { return now_; }  // of the choice, or start, that is being looked for
 
   // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
@@ -131,12 +131,12 @@ class MqfqSticky : public QueuePolicy {
   static Preference objectives_first(const Flow& flow, std::uint64_t rank);
 
   // What keeps the flow from running, and what follows from that for those who wait (claims, Global_VT).
-  Obstacle look_at(const Placeable& placeable, Slot slot);
-  bool can_run(const Placeable& placeable, Slot slot) { return look_at(placeable, slot) == Obstacle::kNothing; }
+  Obstacle look_at(const Placeable& placeable, Row row);
+  bool can_run(const Placeable& placeable, Row row) { return look_at(placeable, row) == Obstacle::kNothing; }
 
   FlowTable flows_;
   IndexedHeap<Preference> preferred_;  // eligible flows that have an instance to run on, but those that an index has
-  bool one_waits_elsewhere_ = false;  // of the flows that pick_place() looked at: for memory, or a token of another GPU
+  bool one_waits_elsewhere_ = false;  // of the flows that pick_place() looked at: for memory, or a slot of another GPU
 
  private:
   using ByVirtualTime = ByTime<Duration>;
@@ -146,25 +146,25 @@ class MqfqSticky : public QueuePolicy {
   bool is_throttled(const Flow& flow) const { return !flow.queue.empty() && !within_window(flow); }
   Duration estimate(const Flow& flow) const;
   void catch_up(Flow& flow);
-  void enter_heaps(Slot slot);
-  void leave_heaps(Slot slot);
+  void enter_heaps(Row row);
+  void leave_heaps(Row row);
   std::optional<Duration> least_virtual_time() const;
   void advance_global();
   bool promote(IndexedHeap<ByVirtualTime>& throttled);
   bool adapt_window(Duration service);
 
   std::optional<Pick> pick_beyond_window(const Placeable& placeable);
-  void move_window_to(Slot slot);
+  void move_window_to(Row row);
   bool set_aside_behind_starts();
   void review_claim();
-  void may_claim(Slot slot, Obstacle obstacle);
+  void may_claim(Row row, Obstacle obstacle);
 
   bool is_overdue(const Flow& flow) const { return now_ - flow.waits_since() > over_run_; }
   void begin_search();
   bool ends_search(int passed_over);
-  std::optional<Slot> overdue_start(const Placeable& startable);
-  std::optional<Slot> preferred_start(const Placeable& startable);
-  std::optional<Slot> start_for_free_token(const Placeable& startable);
+  std::optional<Row> overdue_start(const Placeable& startable);
+  std::optional<Row> preferred_start(const Placeable& startable);
+  std::optional<Row> start_for_free_slot(const Placeable& startable);
 
   const PolicyOptions options_;
   Duration over_run_;         // T
@@ -180,12 +180,12 @@ class MqfqSticky : public QueuePolicy {
 
   bool starts_ahead_ = false;  // supply is told; else this is the paper's algorithm and no more
   Instant now_{};              // of the choice, or start, that is being looked for
-  std::optional<Slot> claimant_;
+  std::optional<Row> claimant_;
   std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
   int most_passed_over_ = 0;            // in this search for a start
   bool some_not_looked_at_ = false;     // in the last one
   Instant next_wide_search_{};
-  std::vector<Slot> changed_standing_;  // those whose behind_starts pick() found different
+  std::vector<Row> changed_standing_;  // those whose behind_starts pick() found different
 };
 
 }  // namespace fairlead

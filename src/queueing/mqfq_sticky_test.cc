@@ -21,7 +21,7 @@ PolicyOptions with_over_run(Duration over_run) {
   return options;
 }
 
-// One token unless a test says otherwise; invocations are numbered in order of arrival.
+// One slot unless a test says otherwise; invocations are numbered in order of arrival.
 class Mqfq : public ::testing::Test {
  protected:
   void use(Duration over_run) { policy_.emplace(with_over_run(over_run)); }
@@ -189,7 +189,7 @@ TEST_F(Mqfq, RequeueTakesTheChargeBackAndKeepsTheOrder) {
   EXPECT_EQ(choose_only(kA).invocation, first.invocation);
 }
 
-TEST_F(Mqfq, FailedStartIsChargedTheTimeItHeldItsToken) {
+TEST_F(Mqfq, FailedStartIsChargedTheTimeItHeldItsSlot) {
   add(kA);
   add(kB);
   arrive(kB);

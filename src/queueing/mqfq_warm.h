@@ -2,11 +2,11 @@
 // need a cold start; among each the paper's order (fewest in flight, longest queue, least served).
 //
 // Idea. The paper prefers long queues because they amortise a start, but a cold flow with the longest queue still holds a
-// token for its whole start while warm work waits. Taking the warm first costs the cold flow nothing in the end: its
+// slot for its whole start while warm work waits. Taking the warm first costs the cold flow nothing in the end: its
 // virtual time stands still, so when the warm flows are T ahead it is the only one eligible, and by then more of its calls
 // share the one start. Fairness is the window's, whatever the order within it.
 //
-// Example, T = 10 s, one token, all queued at 0 s: A is cold (start 9 s, tau 1 s) with three, B is warm (tau 2 s) with two.
+// Example, T = 10 s, one slot, all queued at 0 s: A is cold (start 9 s, tau 1 s) with three, B is warm (tau 2 s) with two.
 // MQFQ-Sticky begins with A: answers at 10, 11, 12, 14 and 16 s, mean 12.6 s. Here B goes first: 2, 4, 14, 15 and 16 s,
 // mean 10.2 s.
 #pragma once

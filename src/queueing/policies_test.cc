@@ -20,7 +20,7 @@ using testing::FakePlaceable;
 
 constexpr FlowId kA(1), kB(2), kC(3);
 
-// One token; letters are flows.
+// One slot; letters are flows.
 class Bench {
  public:
   explicit Bench(std::string_view name, PolicyOptions options = {}) : policy_(*make_policy(name, options)) {}
@@ -81,8 +81,8 @@ TEST(Batch, AnInterruptedBatchIsOvertakenAndGoesOn) {
   EXPECT_EQ(bench.serve(9), "AAB");
 }
 
-// Two tokens: a batch is on one of them, so no flow runs beside itself while another waits.
-TEST(Batch, ABatchBelongsToOneToken) {
+// Two slots: a batch is on one of them, so no flow runs beside itself while another waits.
+TEST(Batch, ABatchBelongsToOneSlot) {
   Bench bench("batch");
   bench.add(kA);
   bench.add(kB);
@@ -99,7 +99,7 @@ TEST(Batch, ABatchBelongsToOneToken) {
   EXPECT_EQ(other.flow, kB);
   end(first);
   const auto second = choose();
-  EXPECT_EQ(second.flow, kA) << "the token goes on with its batch";
+  EXPECT_EQ(second.flow, kA) << "the slot goes on with its batch";
   end(other);
   const auto last_of_b = choose();
   EXPECT_EQ(last_of_b.flow, kB);
@@ -107,7 +107,7 @@ TEST(Batch, ABatchBelongsToOneToken) {
   const auto c = choose();
   EXPECT_EQ(c.flow, kC);
   end(c);
-  EXPECT_EQ(choose().flow, kA) << "nothing else can run, so the free token helps";
+  EXPECT_EQ(choose().flow, kA) << "nothing else can run, so the free slot helps";
 }
 
 TEST(Sjf, ServesTheShortestUntilAnotherIsOwedTooMuch) {
@@ -328,7 +328,7 @@ TEST(StartAhead, AThrottledFlowIsNotOffered) {
   bench.arrive(kA);
   bench.placeable().elsewhere = {kB};
   EXPECT_FALSE(bench.policy().choose(Instant{}, bench.placeable()));
-  bench.placeable().token_is_free = false;
+  bench.placeable().slot_is_free = false;
   EXPECT_FALSE(bench.next_start()) << "A is 15 s ahead of B";
 }
 

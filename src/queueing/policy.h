@@ -35,7 +35,7 @@ struct FlowView {
   Duration service_estimate{0};  // tau
   bool contends =
       false;  // waits for others, in their turn: neither for a start of its own, nor ahead by more than the window
-  Duration passed{0};  // virtual time that it gained without service, in all: others used tokens that it could not use
+  Duration passed{0};  // virtual time that it gained without service, in all: others used slots that it could not use
   ArrivalPace pace = {};
 };
 
@@ -52,7 +52,7 @@ struct TenantShare {
   std::optional<std::size_t> max_concurrency;  // in flight at most; empty: no limit
 };
 
-// Whether the core could run the head of this flow right now: a free token, and a warm instance or room for a new one.
+// Whether the core could run the head of this flow right now: a free slot, and a warm instance or room for a new one.
 // Passed into choose() so that flow and device are chosen together; next_start() is given the same question about a start.
 // Reserved concurrency is not its concern: the policy keeps that itself (set_max_concurrency).
 class Placeable {
@@ -61,15 +61,15 @@ class Placeable {
   virtual bool can_run(FlowId flow) const = 0;
   virtual Obstacle obstacle(FlowId flow) const { return can_run(flow) ? Obstacle::kNothing : Obstacle::kItself; }
 
-  // Of next_start() alone. May any instance start now; and is there a token that choose() left free?
+  // Of next_start() alone. May any instance start now; and is there a slot that choose() left free?
   virtual bool may_start() const { return true; }
-  virtual bool has_free_token() const { return true; }
+  virtual bool has_free_slot() const { return true; }
 
   // For policies that choose the GPU too (gpu_policy.h): every GPU that serves, in order of id.
   struct Place {
     GpuId gpu;
     Duration setup{0};  // what an invocation of the flow waits for here: nothing, a reload or (never 0) a cold start
-    std::size_t running = 0;  // invocations of any flow that hold a token of the GPU
+    std::size_t running = 0;  // invocations of any flow that hold a slot of the GPU
     bool free = false;        // one of the flow could run here right now
     bool evicts = false;      // what the set-up brings back takes the room of what others have here
   };
@@ -141,7 +141,7 @@ class QueuePolicy {
   // Asked after choose() and next_start().
   virtual FlowId claimant() const { return FlowId(); }
 
-  // An instance that was started ahead for the flow is ready, and tokens idled for `cost` beside queued work because of
+  // An instance that was started ahead for the flow is ready, and slots idled for `cost` beside queued work because of
   // the memory that the start had reserved. The flow is charged what its start took from others.
   virtual void on_started(FlowId flow, Duration cost) = 0;
 
@@ -157,7 +157,7 @@ class QueuePolicy {
   virtual void on_requeue(Instant now, FlowId flow, InvocationId invocation) = 0;
 
   // The chosen invocation ended unserved because its instance never started. Its flow is charged the time it held its
-  // token instead of the estimate (a full refund would let a function that cannot start keep others out for ever), and
+  // slot instead of the estimate (a full refund would let a function that cannot start keep others out for ever), and
   // its service estimate stays.
   virtual void on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) = 0;
 

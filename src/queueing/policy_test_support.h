@@ -19,15 +19,15 @@ class FakePlaceable final : public Placeable {
     if (blocked.contains(flow)) return Obstacle::kItself;
     if (short_of_memory.contains(flow)) return Obstacle::kMemory;
     if (behind_starts.contains(flow)) return Obstacle::kStarts;
-    return elsewhere.contains(flow) ? Obstacle::kTokens : Obstacle::kNothing;
+    return elsewhere.contains(flow) ? Obstacle::kSlots : Obstacle::kNothing;
   }
   bool may_start() const override { return starts_allowed; }
-  bool has_free_token() const override { return token_is_free; }
+  bool has_free_slot() const override { return slot_is_free; }
   std::vector<Place> places(FlowId flow) const override { return {{.gpu = GpuId(1), .free = can_run(flow)}}; }
   std::vector<GpuId> free_gpus() const override { return {GpuId(1)}; }
 
   std::set<FlowId> blocked, short_of_memory, behind_starts, elsewhere;  // by Obstacle
-  bool starts_allowed = true, token_is_free = true;
+  bool starts_allowed = true, slot_is_free = true;
 };
 
 inline Instant at_seconds(std::int64_t seconds) {

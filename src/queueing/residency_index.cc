@@ -17,47 +17,47 @@ struct ResidencyIndex::Candidate {
   }
 };
 
-void ResidencyIndex::set_setup(Slot slot, GpuId gpu, std::optional<Duration> setup) {
-  if (slot >= places_.size()) {
-    places_.resize(slot + 1);
-    expectations_.resize(slot + 1);
+void ResidencyIndex::set_setup(Row row, GpuId gpu, std::optional<Duration> setup) {
+  if (row >= places_.size()) {
+    places_.resize(row + 1);
+    expectations_.resize(row + 1);
   }
-  if (setup) expectations_[slot].reload = std::max(expectations_[slot].reload, *setup);
-  std::vector<Place>& places = places_[slot];
+  if (setup) expectations_[row].reload = std::max(expectations_[row].reload, *setup);
+  std::vector<Place>& places = places_[row];
   const auto at = std::find_if(places.begin(), places.end(), [&](const Place& place) { return place.gpu >= gpu; });
   const bool known = at != places.end() && at->gpu == gpu;
   if (!setup) {
     if (known) places.erase(at);
-    if (known) residents_[gpu].erase(slot);
-    if (known) expected_[gpu].erase(slot);
-    if (known) quiet_[gpu].erase(slot);
+    if (known) residents_[gpu].erase(row);
+    if (known) expected_[gpu].erase(row);
+    if (known) quiet_[gpu].erase(row);
   } else if (known) {
     at->setup = *setup;
-    if (*setup > Duration(0)) expected_[gpu].erase(slot);
-    if (*setup > Duration(0)) quiet_[gpu].erase(slot);
+    if (*setup > Duration(0)) expected_[gpu].erase(row);
+    if (*setup > Duration(0)) quiet_[gpu].erase(row);
   } else {
     places.insert(at, {gpu, *setup});
   }
 }
 
-void ResidencyIndex::forget(Slot slot) {
-  stop_waiting(slot);
-  if (slot >= places_.size()) return;
-  for (const Place& place : places_[slot]) {
-    expected_[place.gpu].erase(slot);
-    quiet_[place.gpu].erase(slot);
+void ResidencyIndex::forget(Row row) {
+  stop_waiting(row);
+  if (row >= places_.size()) return;
+  for (const Place& place : places_[row]) {
+    expected_[place.gpu].erase(row);
+    quiet_[place.gpu].erase(row);
   }
-  places_[slot].clear();
-  expectations_[slot] = {};
+  places_[row].clear();
+  expectations_[row] = {};
 }
 
 Duration ResidencyIndex::paid(Duration setup) const {
   return Duration(static_cast<Duration::rep>(patience_ * static_cast<double>(setup.count())));
 }
 
-ResidencyIndex::Copies ResidencyIndex::copies_of(Slot slot) const {
+ResidencyIndex::Copies ResidencyIndex::copies_of(Row row) const {
   Copies copies;
-  for (const Place& place : places_[slot]) {
+  for (const Place& place : places_[row]) {
     if (place.setup == Duration(0)) {
       ++copies.count;
     } else {
@@ -67,44 +67,44 @@ ResidencyIndex::Copies ResidencyIndex::copies_of(Slot slot) const {
   return copies;
 }
 
-void ResidencyIndex::enter(const Flow& flow, Slot slot) {
-  const Copies copies = copies_of(slot);
+void ResidencyIndex::enter(const Flow& flow, Row row) {
+  const Copies copies = copies_of(row);
   const Duration handicap = flow.cost(flow.service.value_or(Duration(0))) * (kServicesPerCopy * copies.more());
-  for (const Place& place : places_[slot]) {
-    quiet_[place.gpu].erase(slot);
+  for (const Place& place : places_[row]) {
+    quiet_[place.gpu].erase(row);
     if (place.setup == Duration(0)) {
-      residents_[place.gpu].set(slot, {flow.virtual_time + handicap, flow.id});
+      residents_[place.gpu].set(row, {flow.virtual_time + handicap, flow.id});
     } else {
-      residents_[place.gpu].erase(slot);
+      residents_[place.gpu].erase(row);
     }
   }
   const Duration copy = copies.quickest;
   const bool can_copy = copy != Duration::max();
-  waiting_.set(slot, {flow.virtual_time + (can_copy ? flow.cost(paid(copy)) : Duration(0)), flow.id});
-  homeless_.erase(slot);
-  may_copy_.erase(slot);
-  may_evict_.erase(slot);
-  settled_.erase(slot);
+  waiting_.set(row, {flow.virtual_time + (can_copy ? flow.cost(paid(copy)) : Duration(0)), flow.id});
+  homeless_.erase(row);
+  may_copy_.erase(row);
+  may_evict_.erase(row);
+  settled_.erase(row);
   if (copies.count == 0) {
     const Duration each = paid(copy) / static_cast<Duration::rep>(flow.queue.size());
-    homeless_.set(slot, {flow.virtual_time + flow.cost(each), flow.id});
+    homeless_.set(row, {flow.virtual_time + flow.cost(each), flow.id});
   } else if (can_copy) {
-    settled_.set(slot, {flow.queue.front().arrived + copies.more() * copy / 4, flow.id});
+    settled_.set(row, {flow.queue.front().arrived + copies.more() * copy / 4, flow.id});
   }
 }
 
-void ResidencyIndex::expect(const Flow& flow, Slot slot, Instant until) {
-  if (!has_places(slot)) return;
-  expectations_[slot].until = until;
-  for (const Place& place : places_[slot]) {
+void ResidencyIndex::expect(const Flow& flow, Row row, Instant until) {
+  if (!has_places(row)) return;
+  expectations_[row].until = until;
+  for (const Place& place : places_[row]) {
     if (place.setup != Duration(0)) continue;
-    expected_[place.gpu].set(slot, {flow.virtual_time, flow.id});
-    if (flow.queue.empty()) quiet_[place.gpu].set(slot, {until, flow.id});
+    expected_[place.gpu].set(row, {flow.virtual_time, flow.id});
+    if (flow.queue.empty()) quiet_[place.gpu].set(row, {until, flow.id});
   }
 }
 
-void ResidencyIndex::on_end(Instant now, const Flow& flow, Slot slot) {
-  if (has_places(slot)) expect(flow, slot, flow.in_flight.empty() ? now + expectations_[slot].reload : Instant::max());
+void ResidencyIndex::on_end(Instant now, const Flow& flow, Row row) {
+  if (has_places(row)) expect(flow, row, flow.in_flight.empty() ? now + expectations_[row].reload : Instant::max());
 }
 
 // A load that pushes others' data out is worth it where they were given as much more service as pays for it; where nothing
@@ -127,38 +127,38 @@ bool ResidencyIndex::somebody_idles(Instant now, GpuId gpu) {
   return !quiet.empty() && quiet.top_key().time < now;
 }
 
-void ResidencyIndex::leave(const Flow& flow, Slot slot) {
-  stop_waiting(slot);
-  if (!has_places(slot) || !flow.queue.empty()) return;
-  for (const Place& place : places_[slot]) {
-    if (place.setup == Duration(0)) quiet_[place.gpu].set(slot, {expectations_[slot].until, flow.id});
+void ResidencyIndex::leave(const Flow& flow, Row row) {
+  stop_waiting(row);
+  if (!has_places(row) || !flow.queue.empty()) return;
+  for (const Place& place : places_[row]) {
+    if (place.setup == Duration(0)) quiet_[place.gpu].set(row, {expectations_[row].until, flow.id});
   }
 }
 
-void ResidencyIndex::stop_waiting(Slot slot) {
-  settled_.erase(slot);
-  may_copy_.erase(slot);
-  may_evict_.erase(slot);
-  homeless_.erase(slot);
-  waiting_.erase(slot);
-  if (slot >= places_.size()) return;
-  for (const Place& place : places_[slot]) residents_[place.gpu].erase(slot);
+void ResidencyIndex::stop_waiting(Row row) {
+  settled_.erase(row);
+  may_copy_.erase(row);
+  may_evict_.erase(row);
+  homeless_.erase(row);
+  waiting_.erase(row);
+  if (row >= places_.size()) return;
+  for (const Place& place : places_[row]) residents_[place.gpu].erase(row);
 }
 
 std::optional<Instant> ResidencyIndex::next_chance() const {
   return settled_.empty() ? std::nullopt : std::optional(settled_.top_key().time);
 }
 
-void ResidencyIndex::lose_patience(Slot slot, const FlowTable& flows) {
-  if (may_copy_.contains(slot)) {
-    settled_.erase(slot);
-    may_evict_.set(slot, waiting_.key_of(slot));
+void ResidencyIndex::lose_patience(Row row, const FlowTable& flows) {
+  if (may_copy_.contains(row)) {
+    settled_.erase(row);
+    may_evict_.set(row, waiting_.key_of(row));
     return;
   }
-  may_copy_.set(slot, waiting_.key_of(slot));
-  const Flow& flow = flows[slot];
-  const Instant tired = flow.queue.front().arrived + paid(copies_of(slot).quickest);
-  settled_.set(slot, {std::max(settled_.key_of(slot).time, tired), flow.id});
+  may_copy_.set(row, waiting_.key_of(row));
+  const Flow& flow = flows[row];
+  const Instant tired = flow.queue.front().arrived + paid(copies_of(row).quickest);
+  settled_.set(row, {std::max(settled_.key_of(row).time, tired), flow.id});
 }
 
 std::optional<ResidencyIndex::Pick> ResidencyIndex::pick(Instant now, const FlowTable& flows,
@@ -180,26 +180,26 @@ void ResidencyIndex::consider_residents(const std::vector<GpuId>& free, const Fl
     const auto residents = residents_.find(gpu);
     if (residents == residents_.end()) continue;
     std::size_t running = 0;
-    const auto slot = residents->second.find_first([&](Slot candidate) {
+    const auto row = residents->second.find_first([&](Row candidate) {
       const auto place = placeable.place(flows[candidate].id, gpu);
       if (place) running = place->running;
       return place && place->free;
     });
-    if (!slot) continue;
-    const Candidate candidate{residents->second.key_of(*slot), running, {*slot, gpu, Duration(0)}};
+    if (!row) continue;
+    const Candidate candidate{residents->second.key_of(*row), running, {*row, gpu, Duration(0)}};
     if (!best || candidate < *best) best = candidate;
   }
 }
 
 // Where a flow that must load goes: where it takes nobody's room, then where it is quickest, then where least runs.
 template <typename Accept>
-std::optional<Placeable::Place> ResidencyIndex::cheapest(FlowId flow, Slot slot, const Placeable& placeable,
+std::optional<Placeable::Place> ResidencyIndex::cheapest(FlowId flow, Row row, const Placeable& placeable,
                                                          Accept accept) const {
   const auto rank = [](const Placeable::Place& place) {
     return std::tuple(place.evicts, place.setup, place.running, place.gpu);
   };
   std::optional<Placeable::Place> best;
-  for (const Place& known : places_[slot]) {
+  for (const Place& known : places_[row]) {
     const auto place = placeable.place(flow, known.gpu);
     if (!place || !place->free || !accept(*place)) continue;
     if (!best || rank(*place) < rank(*best)) best = place;
@@ -211,20 +211,20 @@ void ResidencyIndex::consider_homeless(Instant now, const FlowTable& flows, cons
                                        std::optional<Candidate>& best) {
   std::optional<Candidate> found;
   int looks = 0;
-  homeless_.find_first([&](Slot slot) {
-    const Key& key = waiting_.key_of(slot);
+  homeless_.find_first([&](Row row) {
+    const Key& key = waiting_.key_of(row);
     const bool behind = best && !(key < best->key);
-    const auto worth = [&](const Placeable::Place& at) { return worth_evicting(now, flows[slot], key, at); };
-    const auto place = behind ? std::nullopt : cheapest(flows[slot].id, slot, placeable, worth);
-    if (place) found = Candidate{key, place->running, {slot, place->gpu, place->setup}};
+    const auto worth = [&](const Placeable::Place& at) { return worth_evicting(now, flows[row], key, at); };
+    const auto place = behind ? std::nullopt : cheapest(flows[row].id, row, placeable, worth);
+    if (place) found = Candidate{key, place->running, {row, place->gpu, place->setup}};
     return place || (best && ++looks == kLooks);
   });
   if (found) best = found;
 }
 
-std::optional<GpuId> ResidencyIndex::place_of_one(Instant now, const Flow& flow, Slot slot,
+std::optional<GpuId> ResidencyIndex::place_of_one(Instant now, const Flow& flow, Row row,
                                                   const Placeable& placeable) {
-  const auto place = cheapest(flow.id, slot, placeable, [&](const Placeable::Place& at) {
+  const auto place = cheapest(flow.id, row, placeable, [&](const Placeable::Place& at) {
     return worth_evicting(now, flow, {flow.virtual_time + flow.cost(paid(at.setup)), flow.id}, at);
   });
   return place ? std::optional(place->gpu) : std::nullopt;
@@ -233,9 +233,9 @@ std::optional<GpuId> ResidencyIndex::place_of_one(Instant now, const Flow& flow,
 std::optional<ResidencyIndex::Pick> ResidencyIndex::free_copy(const FlowTable& flows, const Placeable& placeable) {
   std::optional<Pick> found;
   int looks = 0;
-  may_copy_.find_first([&](Slot slot) {
-    const auto place = cheapest(flows[slot].id, slot, placeable, [](const Placeable::Place& at) { return !at.evicts; });
-    if (place) found = Pick{slot, place->gpu, place->setup};
+  may_copy_.find_first([&](Row row) {
+    const auto place = cheapest(flows[row].id, row, placeable, [](const Placeable::Place& at) { return !at.evicts; });
+    if (place) found = Pick{row, place->gpu, place->setup};
     return place || ++looks == kLooks;
   });
   return found;
@@ -243,9 +243,9 @@ std::optional<ResidencyIndex::Pick> ResidencyIndex::free_copy(const FlowTable& f
 
 std::optional<ResidencyIndex::Pick> ResidencyIndex::leave_home(const FlowTable& flows, const Placeable& placeable) {
   std::optional<Pick> found;
-  may_evict_.find_first([&](Slot slot) {
-    const auto place = cheapest(flows[slot].id, slot, placeable, [](const Placeable::Place&) { return true; });
-    if (place) found = Pick{slot, place->gpu, place->setup};
+  may_evict_.find_first([&](Row row) {
+    const auto place = cheapest(flows[row].id, row, placeable, [](const Placeable::Place&) { return true; });
+    if (place) found = Pick{row, place->gpu, place->setup};
     return place.has_value();
   });
   return found;

@@ -47,25 +47,25 @@ namespace fairlead {
 
 class ResidencyIndex {
  public:
-  using Slot = FlowTable::Slot;
+  using Row = FlowTable::Row;
 
   explicit ResidencyIndex(double patience) : patience_(patience) {}
 
   // The flow's set-up on a GPU from now on; empty: no place there any more. The caller settles the flow afterwards.
-  void set_setup(Slot slot, GpuId gpu, std::optional<Duration> setup);
-  void forget(Slot slot);  // the flow is gone
-  bool has_places(Slot slot) const { return slot < places_.size() && !places_[slot].empty(); }
+  void set_setup(Row row, GpuId gpu, std::optional<Duration> setup);
+  void forget(Row row);  // the flow is gone
+  bool has_places(Row row) const { return row < places_.size() && !places_[row].empty(); }
 
   // The flow waits and may run, or changed while it does; it does not. REQUIRES of enter(): has_places.
-  void enter(const Flow& flow, Slot slot);
-  void leave(const Flow& flow, Slot slot);
+  void enter(const Flow& flow, Row row);
+  void leave(const Flow& flow, Row row);
   // One of its invocations begins; one is over, or was given back. Its data is not idle yet for as long again as loading it
   // would take.
-  void on_begin(const Flow& flow, Slot slot) { expect(flow, slot, Instant::max()); }
-  void on_end(Instant now, const Flow& flow, Slot slot);
+  void on_begin(const Flow& flow, Row row) { expect(flow, row, Instant::max()); }
+  void on_end(Instant now, const Flow& flow, Row row);
 
   struct Pick {
-    Slot slot;
+    Row row;
     GpuId gpu;
     Duration setup;
   };
@@ -73,14 +73,14 @@ class ResidencyIndex {
 
   // Where a flow that is not entered would go: where its data is, or where bringing it is worth it now; empty: nowhere.
   // REQUIRES: has_places; something is queued.
-  std::optional<GpuId> place_of_one(Instant now, const Flow& flow, Slot slot, const Placeable& placeable);
+  std::optional<GpuId> place_of_one(Instant now, const Flow& flow, Row row, const Placeable& placeable);
 
   // When a settled flow loses patience next.
   std::optional<Instant> next_chance() const;
 
   // Of the flows that wait, the first by order that `accept` takes.
   template <typename Predicate>
-  std::optional<Slot> find_first(Predicate accept) {
+  std::optional<Row> find_first(Predicate accept) {
     return waiting_.find_first(accept);
   }
 
@@ -107,12 +107,12 @@ class ResidencyIndex {
 
   struct Candidate;
 
-  void expect(const Flow& flow, Slot slot, Instant until);
-  Copies copies_of(Slot slot) const;
+  void expect(const Flow& flow, Row row, Instant until);
+  Copies copies_of(Row row) const;
   Duration paid(Duration setup) const;
-  void stop_waiting(Slot slot);
+  void stop_waiting(Row row);
   bool somebody_idles(Instant now, GpuId gpu);
-  void lose_patience(Slot slot, const FlowTable& flows);
+  void lose_patience(Row row, const FlowTable& flows);
   void consider_residents(const std::vector<GpuId>& free, const FlowTable& flows, const Placeable& placeable,
                           std::optional<Candidate>& best);
   void consider_homeless(Instant now, const FlowTable& flows, const Placeable& placeable,
@@ -120,16 +120,16 @@ class ResidencyIndex {
   std::optional<Pick> leave_home(const FlowTable& flows, const Placeable& placeable);
   std::optional<Pick> free_copy(const FlowTable& flows, const Placeable& placeable);
   template <typename Accept>
-  std::optional<Placeable::Place> cheapest(FlowId flow, Slot slot, const Placeable& placeable, Accept accept) const;
+  std::optional<Placeable::Place> cheapest(FlowId flow, Row row, const Placeable& placeable, Accept accept) const;
   bool worth_evicting(Instant now, const Flow& flow, const Key& key, const Placeable::Place& place);
 
   const double patience_;
-  std::vector<std::vector<Place>> places_;       // by slot, by id of the GPU
+  std::vector<std::vector<Place>> places_;       // by row, by id of the GPU
   std::map<GpuId, IndexedHeap<Key>> residents_;  // flows that wait
   std::map<GpuId, IndexedHeap<Key>> expected_;   // flows that wait, run or were served just now
   std::map<GpuId, IndexedHeap<Deadline>>
       quiet_;                           // flows without queued work whose data is there: until when they are expected
-  std::vector<Expected> expectations_;  // by slot
+  std::vector<Expected> expectations_;  // by row
   IndexedHeap<Deadline> settled_;       // when it may do the next of these
   IndexedHeap<Key> may_copy_;           // into free memory
   IndexedHeap<Key> may_evict_;          // for a copy, too

@@ -18,11 +18,11 @@ using namespace std::chrono_literals;
 constexpr FlowId kA(1), kB(2), kC(3);
 constexpr GpuId kGpu1(1), kGpu2(2);
 
-// GPUs of so many tokens with room for so many flows' data. Loading takes `load` anywhere.
+// GPUs of so many slots with room for so many flows' data. Loading takes `load` anywhere.
 class Node final : public Placeable {
  public:
-  Node(std::size_t gpus, std::size_t tokens, std::size_t room)
-      : tokens_(tokens), room_(room), running_(gpus), on_(gpus) {}
+  Node(std::size_t gpus, std::size_t slots, std::size_t room)
+      : slots_(slots), room_(room), running_(gpus), on_(gpus) {}
 
   bool can_run(FlowId flow) const override {
     for (const Place& place : places(flow)) {
@@ -39,13 +39,13 @@ class Node final : public Placeable {
     ++looks;
     const std::size_t i = gpu.value() - 1;
     const bool there = on_[i].contains(flow);
-    return Place{gpu, there ? 0s : load, running_[i].size(), running_[i].size() < tokens_,
+    return Place{gpu, there ? 0s : load, running_[i].size(), running_[i].size() < slots_,
                  !there && on_[i].size() >= room_};
   }
   std::vector<GpuId> free_gpus() const override {
     std::vector<GpuId> free;
     for (std::size_t i = 0; i < on_.size(); ++i) {
-      if (running_[i].size() < tokens_) free.emplace_back(i + 1);
+      if (running_[i].size() < slots_) free.emplace_back(i + 1);
     }
     return free;
   }
@@ -70,7 +70,7 @@ class Node final : public Placeable {
   mutable std::size_t looks = 0;
 
  private:
-  const std::size_t tokens_, room_;
+  const std::size_t slots_, room_;
   std::vector<std::multiset<FlowId>> running_;
   std::vector<std::set<FlowId>> on_;
 };
@@ -205,7 +205,7 @@ TEST_F(AFlowThatDidNotRun, IsNotWaitedForAfterItsStartFailed) {
   expect_c_loads_in_its_place();
 }
 
-// A and B have their data on a GPU of two tokens, C's would push one of them out. C's load takes 1 s, so four take 4 s.
+// A and B have their data on a GPU of two slots, C's would push one of them out. C's load takes 1 s, so four take 4 s.
 class ALoadThatEvicts : public MqfqSetupOnGpus {
  protected:
   void SetUp() override {
@@ -309,9 +309,9 @@ TEST_F(MqfqSetupOnGpus, AFlowThatLosesItsPlacesWaitsAsAnyOther) {
 // However flows, GPUs, room and times are: what is queued is served once each and in order, wherever it is placed it could
 // run, and while a GPU with nothing to do could serve somebody by any rule, not for ever nobody is chosen.
 RC_GTEST_PROP(MqfqSetupOnGpusProp, EverythingIsServedOnceAndNobodyWaitsForEver, ()) {
-  const auto gpus = *rc::gen::inRange<std::size_t>(1, 5), tokens = *rc::gen::inRange<std::size_t>(1, 4);
-  const auto room = *rc::gen::inRange<std::size_t>(tokens, tokens + 4), flows = *rc::gen::inRange<std::size_t>(1, 12);
-  Node node(gpus, tokens, room);
+  const auto gpus = *rc::gen::inRange<std::size_t>(1, 5), slots = *rc::gen::inRange<std::size_t>(1, 4);
+  const auto room = *rc::gen::inRange<std::size_t>(slots, slots + 4), flows = *rc::gen::inRange<std::size_t>(1, 12);
+  Node node(gpus, slots, room);
   node.load = std::chrono::milliseconds(*rc::gen::inRange(1, 10'000));
   MqfqSetup policy{PolicyOptions()};
   const auto tell_all = [&] {
@@ -422,7 +422,7 @@ class BeyondTheWindow : public ::testing::Test {
   std::uint64_t next_ = 1;
 };
 
-TEST_F(BeyondTheWindow, AFlowTakesATokenThatNobodyElseCanUseWhereItsDataIs) {
+TEST_F(BeyondTheWindow, AFlowTakesASlotThatNobodyElseCanUseWhereItsDataIs) {
   pass_window(kB);
   const auto choice = policy_.choose(Instant(), node_);
   ASSERT_TRUE(choice);
@@ -466,12 +466,12 @@ TEST_F(BeyondTheWindow, AFlowOfTheIndexThatWaitsForAStartIsSetAsideUntilItRuns) 
   EXPECT_TRUE(policy_.view(kC).contends);
 }
 
-TEST_F(BeyondTheWindow, AFlowOfTheIndexMayHaveAnotherInstanceWhereATokenIdles) {
+TEST_F(BeyondTheWindow, AFlowOfTheIndexMayHaveAnotherInstanceWhereASlotIdles) {
   arrive(kB, 1);
   testing::FakePlaceable startable;
   startable.blocked = {kA};
   EXPECT_EQ(policy_.next_start(Instant(), startable), kB);
-  startable.token_is_free = false;
+  startable.slot_is_free = false;
   EXPECT_EQ(policy_.next_start(Instant(), startable), std::nullopt);
 }
 

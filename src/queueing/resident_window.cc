@@ -14,7 +14,7 @@ struct ResidentWindow::Candidate {
   Duration virtual_time;
   FlowId flow;
   GpuId gpu;
-  Slot slot;
+  Row row;
   auto operator<=>(const Candidate&) const = default;
 };
 
@@ -22,9 +22,9 @@ Duration ResidentWindow::patience(Duration setup) const {
   return Duration(static_cast<Duration::rep>(options_.patience_reloads * static_cast<double>(setup.count())));
 }
 
-void ResidentWindow::consider(Instant now, Slot slot, const std::vector<Placeable::Place>& places,
+void ResidentWindow::consider(Instant now, Row row, const std::vector<Placeable::Place>& places,
                               std::optional<Candidate>& best) {
-  const Flow& flow = flows_[slot];
+  const Flow& flow = flows_[row];
   const bool outside = flow.virtual_time - minimum() > options_.over_run;
   const bool is_somewhere =
       std::any_of(places.begin(), places.end(), [](const auto& p) { return p.setup == Duration(0); });
@@ -38,7 +38,7 @@ void ResidentWindow::consider(Instant now, Slot slot, const std::vector<Placeabl
     const Candidate candidate{outside,           outside ? flow.virtual_time : Duration(0),
                               place.setup,       place.running,
                               flow.virtual_time, flow.id,
-                              place.gpu,         slot};
+                              place.gpu,         row};
     if (!best || candidate < *best) best = candidate;
   }
 }
@@ -46,13 +46,13 @@ void ResidentWindow::consider(Instant now, Slot slot, const std::vector<Placeabl
 std::optional<GpuPolicy::Pick> ResidentWindow::pick(Instant now, const Placeable& placeable) {
   next_chance_.reset();
   std::optional<Candidate> best;
-  each_waiting([&](Slot slot) {
-    consider(now, slot, placeable.places(flows_[slot].id), best);
+  each_waiting([&](Row row) {
+    consider(now, row, placeable.places(flows_[row].id), best);
     return false;
   });
   if (!best) return std::nullopt;
   next_chance_.reset();
-  return Pick{best->slot, best->gpu, best->setup};
+  return Pick{best->row, best->gpu, best->setup};
 }
 
 }  // namespace fairlead

@@ -34,7 +34,7 @@ class ResidentWindow final : public GpuPolicy {
 
  private:
   struct Candidate;
-  void consider(Instant now, Slot slot, const std::vector<Placeable::Place>& places, std::optional<Candidate>& best);
+  void consider(Instant now, Row row, const std::vector<Placeable::Place>& places, std::optional<Candidate>& best);
   Duration patience(Duration setup) const;
 
   std::optional<Instant> next_chance_;

@@ -27,47 +27,47 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
 
   void add_flow(FlowId flow, const FlowShare& share) override {
     KeyedPolicy::add_flow(flow, share);
-    const Slot slot = flows_.slot_of(flow);
-    if (slot >= taken_.size()) {
-      taken_.resize(slot + 1, 0);
-      called_.resize(slot + 1, false);
+    const Row row = flows_.row_of(flow);
+    if (row >= taken_.size()) {
+      taken_.resize(row + 1, 0);
+      called_.resize(row + 1, false);
     }
   }
 
   void remove_flow(FlowId flow) override {
-    const Slot slot = flows_.slot_of(flow);
-    if (called_[slot]) --sharing_;
-    called_[slot] = false;
+    const Row row = flows_.row_of(flow);
+    if (called_[row]) --sharing_;
+    called_[row] = false;
     KeyedPolicy::remove_flow(flow);
   }
 
  protected:
   Key key(const Flow& flow) const override { return {flow.service.value_or(Duration(0)), flow.id}; }
 
-  std::optional<Slot> pick(const Placeable& placeable) override {
-    const auto can_run = [&](Slot slot) { return placeable.can_run(flows_[slot].id); };
+  std::optional<Row> pick(const Placeable& placeable) override {
+    const auto can_run = [&](Row row) { return placeable.can_run(flows_[row].id); };
     const auto owed_most = owed_.find_first(can_run);
     if (owed_most && given_ - taken_[*owed_most] > kLimitTurns * kTurn) return owed_most;
     return order_.find_first(can_run);
   }
 
   // Owed nothing for the time before its first call.
-  void on_waiting(Slot slot) override {
-    if (!called_[slot]) {
-      called_[slot] = true;
+  void on_waiting(Row row) override {
+    if (!called_[row]) {
+      called_[row] = true;
       ++sharing_;
-      taken_[slot] = given_;
+      taken_[row] = given_;
     }
-    owed_.set(slot, {taken_[slot], flows_[slot].id});
+    owed_.set(row, {taken_[row], flows_[row].id});
   }
 
-  void on_dispatch(Slot slot) override {
+  void on_dispatch(Row row) override {
     given_ += kTurn / sharing_;
-    taken_[slot] += kTurn;
-    owed_.set(slot, {taken_[slot], flows_[slot].id});
+    taken_[row] += kTurn;
+    owed_.set(row, {taken_[row], flows_[row].id});
   }
 
-  void on_idle(Slot slot) override { owed_.erase(slot); }
+  void on_idle(Row row) override { owed_.erase(row); }
 
  private:
   static constexpr std::int64_t kTurn = 1 << 20;
@@ -78,8 +78,8 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
   };
 
   std::int64_t given_ = 0;           // turns that a flow would have been given, had it been called from the beginning
-  std::vector<std::int64_t> taken_;  // by slot
-  std::vector<bool> called_;         // by slot: ever
+  std::vector<std::int64_t> taken_;  // by row
+  std::vector<bool> called_;         // by row: ever
   std::int64_t sharing_ = 0;         // how many of them were
   IndexedHeap<ByTurns> owed_;        // who has taken least is owed most
 };

@@ -12,22 +12,22 @@ constexpr Duration kMinCharge = std::chrono::milliseconds(1);
 
 }  // namespace
 
-TenantQueues::Slot TenantQueues::slot_of(TenantId tenant) {
-  const auto [found, is_new] = slots_.try_emplace(tenant, static_cast<Slot>(tenants_.size()));
+TenantQueues::Row TenantQueues::row_of(TenantId tenant) {
+  const auto [found, is_new] = rows_.try_emplace(tenant, static_cast<Row>(tenants_.size()));
   if (is_new) tenants_.push_back({tenant, {}, make_()});
   return found->second;
 }
 
-TenantQueues::Slot TenantQueues::slot_of(FlowId flow) const {
-  const Slot* found = tenant_of_.find(flow);
+TenantQueues::Row TenantQueues::row_of(FlowId flow) const {
+  const Row* found = tenant_of_.find(flow);
   FL_CHECK(found != nullptr, "flow {} was not added", flow.value());
   return *found;
 }
 
 void TenantQueues::add_flow(FlowId flow, const FlowShare& share) {
-  const Slot slot = slot_of(share.tenant);
-  FL_CHECK(tenant_of_.try_emplace(flow, slot).second, "flow {} is there already", flow.value());
-  tenants_[slot].flows->add_flow(flow, share);
+  const Row row = row_of(share.tenant);
+  FL_CHECK(tenant_of_.try_emplace(flow, row).second, "flow {} is there already", flow.value());
+  tenants_[row].flows->add_flow(flow, share);
 }
 
 void TenantQueues::set_share(FlowId flow, const FlowShare& share) {
@@ -36,9 +36,9 @@ void TenantQueues::set_share(FlowId flow, const FlowShare& share) {
 
 void TenantQueues::set_tenant(TenantId tenant, const TenantShare& share) {
   FL_CHECK(share.weight > 0, "weight={}", share.weight);
-  const Slot slot = slot_of(tenant);
-  tenants_[slot].share = share;
-  settle(slot);
+  const Row row = row_of(tenant);
+  tenants_[row].share = share;
+  settle(row);
 }
 
 void TenantQueues::set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) {
@@ -50,9 +50,9 @@ void TenantQueues::set_setup(FlowId flow, Duration setup) {
 }
 
 void TenantQueues::set_supply(FlowId flow, Supply supply) {
-  const Slot slot = slot_of(flow);
-  tenants_[slot].flows->set_supply(flow, supply);
-  settle(slot);
+  const Row row = row_of(flow);
+  tenants_[row].flows->set_supply(flow, supply);
+  settle(row);
 }
 
 void TenantQueues::set_setup_on(FlowId flow, GpuId gpu, std::optional<Duration> setup) {
@@ -60,67 +60,67 @@ void TenantQueues::set_setup_on(FlowId flow, GpuId gpu, std::optional<Duration> 
 }
 
 void TenantQueues::remove_flow(FlowId flow) {
-  const Slot slot = slot_of(flow);
-  QueuePolicy& flows = *tenants_[slot].flows;
+  const Row row = row_of(flow);
+  QueuePolicy& flows = *tenants_[row].flows;
   queued_ -= flows.queued();
   flows.remove_flow(flow);
   queued_ += flows.queued();
   tenant_of_.erase(flow);
-  settle(slot);
+  settle(row);
 }
 
 void TenantQueues::on_arrival(Instant now, FlowId flow, InvocationId invocation) {
-  const Slot slot = slot_of(flow);
-  tenants_[slot].flows->on_arrival(now, flow, invocation);
+  const Row row = row_of(flow);
+  tenants_[row].flows->on_arrival(now, flow, invocation);
   ++queued_;
-  settle(slot);
+  settle(row);
 }
 
 bool TenantQueues::cancel(Instant now, FlowId flow, InvocationId invocation) {
-  const Slot slot = slot_of(flow);
-  if (!tenants_[slot].flows->cancel(now, flow, invocation)) return false;
+  const Row row = row_of(flow);
+  if (!tenants_[row].flows->cancel(now, flow, invocation)) return false;
   --queued_;
-  settle(slot);
+  settle(row);
   return true;
 }
 
 std::optional<QueuePolicy::Choice> TenantQueues::choose(Instant now, const Placeable& placeable) {
   std::optional<Choice> choice;
   next_chance_.reset();
-  const auto slot = least_served_.find_first([&](Slot candidate) {
+  const auto row = least_served_.find_first([&](Row candidate) {
     asked_.push_back(candidate);
     choice = tenants_[candidate].flows->choose(now, placeable);
     return choice.has_value();
   });
   settle_asked();
-  if (!slot) return std::nullopt;
-  Tenant& tenant = tenants_[*slot];
+  if (!row) return std::nullopt;
+  Tenant& tenant = tenants_[*row];
   const Duration charge = cost(tenant, std::max(kMinCharge, tenant.flows->view(choice->flow).service_estimate));
   charged_[choice->invocation] = charge;
   tenant.virtual_time += charge;
   ++tenant.in_flight;
   --queued_;
-  settle(*slot);
+  settle(*row);
   return choice;
 }
 
 std::optional<FlowId> TenantQueues::next_start(Instant now, const Placeable& startable) {
   std::optional<FlowId> next;
-  const auto slot = by_start_.find_first([&](Slot candidate) {
+  const auto row = by_start_.find_first([&](Row candidate) {
     asked_.push_back(candidate);
     next = tenants_[candidate].flows->next_start(now, startable);
     return next.has_value();
   });
-  if (slot) tenants_[*slot].start_given = now;
+  if (row) tenants_[*row].start_given = now;
   settle_asked();
   return next;
 }
 
 // A policy that was asked may see its flows' waiting in another light, and have become a contender or ceased to be one.
 void TenantQueues::settle_asked() {
-  for (const Slot slot : asked_) {
-    settle(slot);
-    const auto chance = tenants_[slot].flows->next_chance();
+  for (const Row row : asked_) {
+    settle(row);
+    const auto chance = tenants_[row].flows->next_chance();
     if (chance) next_chance_ = std::min(next_chance_.value_or(*chance), *chance);
   }
   asked_.clear();
@@ -134,40 +134,40 @@ FlowId TenantQueues::claimant() const {
 }
 
 void TenantQueues::on_started(FlowId flow, Duration cost_of_start) {
-  const Slot slot = slot_of(flow);
-  Tenant& tenant = tenants_[slot];
+  const Row row = row_of(flow);
+  Tenant& tenant = tenants_[row];
   tenant.flows->on_started(flow, cost_of_start);
   tenant.virtual_time = std::max(tenant.virtual_time, global_) + cost(tenant, cost_of_start);
-  settle(slot);
+  settle(row);
 }
 
 std::optional<InvocationId> TenantQueues::fail_head(Instant now, FlowId flow, Duration took) {
-  const Slot slot = slot_of(flow);
-  Tenant& tenant = tenants_[slot];
+  const Row row = row_of(flow);
+  Tenant& tenant = tenants_[row];
   const auto head = tenant.flows->fail_head(now, flow, took);
   if (head) --queued_;
   tenant.virtual_time = std::max(tenant.virtual_time, global_) + cost(tenant, took);
-  settle(slot);
+  settle(row);
   return head;
 }
 
 void TenantQueues::on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) {
-  const Slot slot = slot_of(flow);
-  tenants_[slot].flows->on_completion(now, flow, invocation, service);
-  take_back(slot, invocation, service);
+  const Row row = row_of(flow);
+  tenants_[row].flows->on_completion(now, flow, invocation, service);
+  take_back(row, invocation, service);
 }
 
 void TenantQueues::on_requeue(Instant now, FlowId flow, InvocationId invocation) {
-  const Slot slot = slot_of(flow);
-  tenants_[slot].flows->on_requeue(now, flow, invocation);
+  const Row row = row_of(flow);
+  tenants_[row].flows->on_requeue(now, flow, invocation);
   ++queued_;
-  take_back(slot, invocation, Duration(0));
+  take_back(row, invocation, Duration(0));
 }
 
 void TenantQueues::on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) {
-  const Slot slot = slot_of(flow);
-  tenants_[slot].flows->on_failed_start(now, flow, invocation, held);
-  take_back(slot, invocation, held);
+  const Row row = row_of(flow);
+  tenants_[row].flows->on_failed_start(now, flow, invocation, held);
+  take_back(row, invocation, held);
 }
 
 std::optional<Instant> TenantQueues::next_expiry() const {
@@ -207,26 +207,26 @@ Duration TenantQueues::cost(const Tenant& tenant, Duration service) {
 }
 
 // The charge of an invocation that is over, replaced by what it really took.
-void TenantQueues::take_back(Slot slot, InvocationId invocation, Duration instead) {
-  Tenant& tenant = tenants_[slot];
+void TenantQueues::take_back(Row row, InvocationId invocation, Duration instead) {
+  Tenant& tenant = tenants_[row];
   const Duration* charged = charged_.find(invocation);
   FL_CHECK(charged != nullptr, "invocation {} is not in flight", invocation.value());
   tenant.virtual_time += cost(tenant, instead) - *charged;
   charged_.erase(invocation);
   --tenant.in_flight;
-  settle(slot);
+  settle(row);
 }
 
-void TenantQueues::settle(Slot slot) {
-  Tenant& tenant = tenants_[slot];
+void TenantQueues::settle(Row row) {
+  Tenant& tenant = tenants_[row];
   const bool waits = tenant.flows->queued() > 0 &&
                      tenant.in_flight < tenant.share.max_concurrency.value_or(std::numeric_limits<std::size_t>::max());
   const bool contends = waits && (tenant.flows->contends() || tenant.in_flight > 0);
-  if (contends && !contending_.contains(slot)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
+  if (contends && !contending_.contains(row)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
   const ByVirtualTime key{tenant.virtual_time, tenant.id};
-  waits ? least_served_.set(slot, key) : least_served_.erase(slot);
-  waits ? by_start_.set(slot, {tenant.start_given, tenant.id}) : by_start_.erase(slot);
-  contends ? contending_.set(slot, key) : contending_.erase(slot);
+  waits ? least_served_.set(row, key) : least_served_.erase(row);
+  waits ? by_start_.set(row, {tenant.start_given, tenant.id}) : by_start_.erase(row);
+  contends ? contending_.set(row, key) : contending_.erase(row);
   if (!contending_.empty()) global_ = std::max(global_, contending_.top_key().virtual_time);
 }
 

@@ -63,7 +63,7 @@ class TenantQueues final : public QueuePolicy {
   bool contends() const override;
 
  private:
-  using Slot = IndexedHeap<int>::Slot;
+  using Row = IndexedHeap<int>::Row;
   struct Tenant {
     TenantId id;
     TenantShare share;
@@ -83,26 +83,26 @@ class TenantQueues final : public QueuePolicy {
     auto operator<=>(const ByVirtualTime&) const = default;
   };
 
-  Slot slot_of(TenantId tenant);  // made if it is new
-  Slot slot_of(FlowId flow) const;
-  QueuePolicy& policy_of(FlowId flow) const { return *tenants_[slot_of(flow)].flows; }
+  Row row_of(TenantId tenant);  // made if it is new
+  Row row_of(FlowId flow) const;
+  QueuePolicy& policy_of(FlowId flow) const { return *tenants_[row_of(flow)].flows; }
   static Duration cost(const Tenant& tenant, Duration service);
-  void take_back(Slot slot, InvocationId invocation, Duration instead);
-  void settle(Slot slot);
+  void take_back(Row row, InvocationId invocation, Duration instead);
+  void settle(Row row);
   void settle_asked();
 
   const MakePolicy make_;
   const std::unique_ptr<QueuePolicy> prototype_;
   std::vector<Tenant> tenants_;
-  std::unordered_map<TenantId, Slot> slots_;  // tenant 0 too
-  IdMap<FlowId, Slot> tenant_of_;
+  std::unordered_map<TenantId, Row> rows_;  // tenant 0 too
+  IdMap<FlowId, Row> tenant_of_;
   IdMap<InvocationId, Duration> charged_;    // of what is in flight
   IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
   IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
   IndexedHeap<ByVirtualTime> contending_;  // of these, those whose flows do not all wait for starts: they hold global_
   Duration global_{0};
   std::optional<Instant> next_chance_;  // of the tenants that were asked last, for a choice or a start
-  std::vector<Slot> asked_;             // scratch of choose() and next_start()
+  std::vector<Row> asked_;             // scratch of choose() and next_start()
   std::size_t queued_ = 0;
 };
 

@@ -138,7 +138,7 @@ bool Residency::is_latest(const Record& record) {
   });
 }
 
-// For each flow with work that waits for a token: its most recently used idle instance here, the longest queue first.
+// For each flow with work that waits for a slot: its most recently used idle instance here, the longest queue first.
 void Residency::prefetch(Instant now, Device& device, ResidencyDecisions& out) {
   struct Ahead {
     Record* record;

@@ -10,7 +10,7 @@
 // Once the device's samples say 1000 ms, 900 ms are missing.
 //
 // A function that was found out is a suspect until it is removed. Its word is not asked for again: it is charged the time it
-// holds, and it holds its token after an answer until the device has been seen without its work (may_still_work).
+// holds, and it holds its slot after an answer until the device has been seen without its work (may_still_work).
 //
 // What an instance does while it starts is nobody's charge. Work between two invocations is charged with the next one.
 //

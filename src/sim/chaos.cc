@@ -65,23 +65,23 @@ void Chaos::update_one(VirtualNode& node, FlowSpec& flow) {
 void Chaos::check_invariants(const VirtualNode& node, const OpenWork& work) {
   const CoreOptions& options = scenario_.core;
   const Core& core = node.core();
-  std::size_t tokens = 0;
+  std::size_t slots = 0;
   for (const GpuView& view : core.gpus()) {
-    FL_CHECK(view.tokens_in_use <= options.tokens_per_gpu, "GPU {} has {} tokens in use", view.gpu.value(),
-             view.tokens_in_use);
+    FL_CHECK(view.slots_in_use <= options.slots_per_gpu, "GPU {} has {} slots in use", view.gpu.value(),
+             view.slots_in_use);
     FL_CHECK(view.instances <= options.instances_per_gpu, "GPU {} has {} instances", view.gpu.value(), view.instances);
     FL_CHECK(view.starting_ahead <= options.starts_per_gpu, "GPU {}: {} instances start ahead", view.gpu.value(),
              view.starting_ahead);
     FL_CHECK(view.memory_admitted <= scenario_.device.memory, "GPU {}: {} bytes admitted", view.gpu.value(),
              view.memory_admitted.count());
-    tokens += view.tokens_in_use;
+    slots += view.slots_in_use;
     const Bytes used = node.memory_used(view.gpu);
     FL_CHECK(used >= Bytes(0) && used <= scenario_.device.memory, "{} bytes in use", used.count());
   }
-  FL_CHECK(core.policy().queued() + tokens >= work.invocations.size(), "{} queued, {} tokens, {} invocations",
-           core.policy().queued(), tokens, work.invocations.size());
-  const Duration unnamed = core.counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)];
-  FL_CHECK(unnamed == Duration(0), "tokens idled for {} s beside queued work, and nobody can say why",
+  FL_CHECK(core.policy().queued() + slots >= work.invocations.size(), "{} queued, {} slots, {} invocations",
+           core.policy().queued(), slots, work.invocations.size());
+  const Duration unnamed = core.counters().idle_slots[static_cast<std::size_t>(IdleReason::kUnnamed)];
+  FL_CHECK(unnamed == Duration(0), "slots idled for {} s beside queued work, and nobody can say why",
            to_seconds(unnamed));
   FL_CHECK(core.policy().global_virtual_time() >= global_virtual_time_, "Global_VT fell");
   global_virtual_time_ = core.policy().global_virtual_time();

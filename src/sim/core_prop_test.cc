@@ -70,7 +70,7 @@ class Scenario {
   Scenario(std::uint64_t seed, std::string_view policy, int failure_percent, bool has_tasks = false)
       : rng_(seed),
         has_tasks_(has_tasks),
-        options_{.tokens_per_gpu = 1 + rng_.below(4),
+        options_{.slots_per_gpu = 1 + rng_.below(4),
                  .instances_per_gpu = 4 + rng_.below(6),
                  .queue_limit = 60,
                  .queue_limit_per_flow = 20,
@@ -85,7 +85,7 @@ class Scenario {
     const std::uint64_t gpus = 1 + rng_.below(3);
     for (std::uint64_t i = 1; i <= gpus; ++i) {
       node_.core().add_gpu({.gpu = GpuId(i), .memory = rng_.below(2) == 0 ? Bytes(0) : gib(16)});
-      most_tokens_[GpuId(i)] = options_.tokens_per_gpu;
+      most_slots_[GpuId(i)] = options_.slots_per_gpu;
     }
     const std::uint64_t functions = 1 + rng_.below(8);
     for (std::uint64_t i = 1; i <= functions; ++i) add_function();
@@ -105,7 +105,7 @@ class Scenario {
 
   // Nothing more is sent: everything that was accepted is answered, once all GPUs serve again.
   void finish() {
-    for (const auto& [gpu, tokens] : most_tokens_) {
+    for (const auto& [gpu, slots] : most_slots_) {
       node_.apply([&](Actions& out) { node_.core().restore_gpu(node_.now(), gpu, out); });
     }
     node_.apply([&](Actions& out) { node_.core().drain(node_.now(), out); });
@@ -183,15 +183,15 @@ class Scenario {
   }
 
   void change_a_gpu(Actions& out) {
-    const GpuId gpu(1 + rng_.below(most_tokens_.size()));
+    const GpuId gpu(1 + rng_.below(most_slots_.size()));
     Core& core = node_.core();
     switch (rng_.below(4)) {
       case 0: core.drain_gpu(node_.now(), gpu, out); break;
       case 1: core.restore_gpu(node_.now(), gpu, out); break;
       default:
-        const std::size_t tokens = 1 + rng_.below(options_.instances_per_gpu);
-        most_tokens_[gpu] = std::max(most_tokens_[gpu], tokens);
-        core.set_tokens(node_.now(), gpu, tokens, out);
+        const std::size_t slots = 1 + rng_.below(options_.instances_per_gpu);
+        most_slots_[gpu] = std::max(most_slots_[gpu], slots);
+        core.set_slots(node_.now(), gpu, slots, out);
     }
   }
 
@@ -267,22 +267,22 @@ class Scenario {
   // ---- over the state
   void check() {
     const Core& core = node_.core();
-    check_tokens(core);
+    check_slots(core);
     const CoreCounters& c = core.counters();
     std::size_t in_flight = 0;
-    for (const GpuView& gpu : core.gpus()) in_flight += gpu.tokens_in_use - gpu.answered_early;
+    for (const GpuView& gpu : core.gpus()) in_flight += gpu.slots_in_use - gpu.answered_early;
     RC_ASSERT(c.arrived == c.completed + c.failed + core.policy().queued() + in_flight);
     std::size_t requeued = 0;  // what a drained GPU gives back was accepted before, and is not refused now
-    for (const auto& [gpu, tokens] : most_tokens_) requeued += tokens;
+    for (const auto& [gpu, slots] : most_slots_) requeued += slots;
     RC_ASSERT(core.policy().queued() <= options_.queue_limit + requeued);
     RC_ASSERT(core.policy().global_virtual_time() >= last_global_);
     last_global_ = core.policy().global_virtual_time();
     if (!has_tasks_) check_work_conservation(core);  // who has its data elsewhere waits, though it could run
   }
 
-  // An instance that runs holds a token of its GPU, and one that starts, unless it starts ahead; one that returns may; an
+  // An instance that runs holds a slot of its GPU, and one that starts, unless it starts ahead; one that returns may; an
   // idle one does not.
-  void check_tokens(const Core& core) const {
+  void check_slots(const Core& core) const {
     std::map<GpuId, std::size_t> starting, busy;
     for (const InstanceView& i : core.instances()) {
       if (i.state == InstanceState::kStarting) ++starting[i.gpu];
@@ -292,24 +292,24 @@ class Scenario {
       const std::size_t lanes =
           options_.starts_per_gpu == 0 ? 0 : std::max(options_.task_lanes, options_.most_task_lanes);
       RC_ASSERT(gpu.task_loads <= options_.task_loads_per_gpu);
-      RC_ASSERT(gpu.tokens_in_use - gpu.task_loads <=
-                std::max(most_tokens_.at(gpu.gpu), lanes) + options_.task_loads_per_gpu);
+      RC_ASSERT(gpu.slots_in_use - gpu.task_loads <=
+                std::max(most_slots_.at(gpu.gpu), lanes) + options_.task_loads_per_gpu);
       RC_ASSERT(gpu.starting_ahead <= options_.starts_per_gpu);
       RC_ASSERT(gpu.starting_ahead == (options_.starts_per_gpu > 0 ? starting[gpu.gpu] : 0));
       const std::size_t holding = starting[gpu.gpu] - gpu.starting_ahead;
-      RC_ASSERT(gpu.tokens_in_use >= holding);
-      RC_ASSERT(gpu.tokens_in_use <= holding + busy[gpu.gpu]);
+      RC_ASSERT(gpu.slots_in_use >= holding);
+      RC_ASSERT(gpu.slots_in_use <= holding + busy[gpu.gpu]);
       RC_ASSERT(gpu.instances <= options_.instances_per_gpu);
     }
   }
 
-  // No token idles beside work that could run, or whose first instance could start, unless one that comes before it waits
-  // for memory. Where starts hold the token: nor beside eligible work that needs no device memory.
+  // No slot idles beside work that could run, or whose first instance could start, unless one that comes before it waits
+  // for memory. Where starts hold the slot: nor beside eligible work that needs no device memory.
   void check_work_conservation(const Core& core) const {
-    RC_ASSERT(core.counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
-    bool free_token = false;
-    for (const GpuView& gpu : core.gpus()) free_token |= gpu.serves && gpu.tokens_in_use - gpu.task_loads < gpu.tokens;
-    if (!free_token || core.policy().queued() == 0) return;
+    RC_ASSERT(core.counters().idle_slots[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
+    bool free_slot = false;
+    for (const GpuView& gpu : core.gpus()) free_slot |= gpu.serves && gpu.slots_in_use - gpu.task_loads < gpu.slots;
+    if (!free_slot || core.policy().queued() == 0) return;
     const bool ahead = options_.starts_per_gpu > 0;
     const IdleReason reason = core.idle_reason();
     const bool waits_for_memory = ahead && (reason == IdleReason::kMemory || reason == IdleReason::kStartMemory);
@@ -329,7 +329,7 @@ class Scenario {
   VirtualClock clock_;
   VirtualNode node_;
   std::map<FlowId, FlowSpec> specs_;
-  std::map<GpuId, std::size_t> most_tokens_;  // that each GPU had at any time
+  std::map<GpuId, std::size_t> most_slots_;  // that each GPU had at any time
   std::uint64_t next_flow_ = 1;
   std::uint64_t started_ = 0;
   std::set<InvocationId> accepted_, completed_;
@@ -342,7 +342,7 @@ class Scenario {
 };
 
 void check_scenarios(std::string_view policy, bool has_tasks = false) {
-  EXPECT_TRUE(rc::check("exactly one completion, tokens conserved, work-conserving, Global_VT monotone", [&] {
+  EXPECT_TRUE(rc::check("exactly one completion, slots conserved, work-conserving, Global_VT monotone", [&] {
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
     Scenario scenario(seed, policy, *rc::gen::element(0, 5, 30, 100), has_tasks);
     scenario.run(200);

@@ -1,7 +1,7 @@
 // How unfair a run was: the service gap of MQFQ-Sticky (section 4.1). For two flows i and j, over every interval in which
 // both stay backlogged, |S_i / w_i - S_j / w_j|, where S is the GPU service received in the interval; reported is the
 // largest. A flow is backlogged while it contends (FlowView): it has work, and an instance for it. What it was passed by, in
-// tokens that it could not use, counts as if it had been served.
+// slots that it could not use, counts as if it had been served.
 //
 // Example: i and j backlogged over [0 s, 60 s], S_i / w_i - S_j / w_j rises to 9 s at 20 s and falls to -4 s at 50 s: the
 // gap is 13 s, that of the interval [20 s, 50 s].

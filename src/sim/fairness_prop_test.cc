@@ -1,5 +1,5 @@
 // The service gap of MQFQ-Sticky under random workloads stays within what docs/design/fairness.md derives; and the same
-// measurement finds a bound broken where it should be. D counts the tokens of all GPUs.
+// measurement finds a bound broken where it should be. D counts the slots of all GPUs.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -53,7 +53,7 @@ class SteadyModel final : public InstanceModel {
 struct Setting {
   std::string_view policy = "mqfq-sticky";
   Duration over_run = 10s;
-  std::size_t tokens_per_gpu = 1;
+  std::size_t slots_per_gpu = 1;
   std::uint64_t gpus = 1;
   std::size_t starts_per_gpu = 0;
   bool varies = false;
@@ -66,7 +66,7 @@ class Experiment {
       : setting_(setting),
         model_(setting_.functions, setting.varies),
         node_(clock_,
-              make_core({.tokens_per_gpu = setting.tokens_per_gpu,
+              make_core({.slots_per_gpu = setting.slots_per_gpu,
                          .queue_limit = 1'000'000,
                          .queue_limit_per_flow = 1'000'000,
                          .starts_per_gpu = setting.starts_per_gpu},
@@ -110,12 +110,12 @@ class Experiment {
   }
 
   // The largest gap of any pair, as a share of that pair's bound.
-  double worst_share_of(double (*bound_s)(double tokens, double over_run, double tau_i, double tau_j)) const {
-    const double tokens = static_cast<double>(setting_.tokens_per_gpu * setting_.gpus);
+  double worst_share_of(double (*bound_s)(double slots, double over_run, double tau_i, double tau_j)) const {
+    const double slots = static_cast<double>(setting_.slots_per_gpu * setting_.gpus);
     double worst = 0;
     for (std::size_t i = 0; i < setting_.functions.size(); ++i) {
       for (std::size_t j = i + 1; j < setting_.functions.size(); ++j) {
-        const double bound = bound_s(tokens, to_seconds(setting_.over_run), normalised(i), normalised(j));
+        const double bound = bound_s(slots, to_seconds(setting_.over_run), normalised(i), normalised(j));
         worst = std::max(worst, to_seconds(meter_.gap(FlowId(i + 1), FlowId(j + 1))) / bound);
       }
     }
@@ -143,14 +143,14 @@ class Experiment {
   std::uint64_t next_invocation_ = 1;
 };
 
-double bound(double tokens, double over_run, double tau_i, double tau_j) {
-  return 2 * over_run + (tokens + 1) * (tau_i + tau_j);
+double bound(double slots, double over_run, double tau_i, double tau_j) {
+  return 2 * over_run + (slots + 1) * (tau_i + tau_j);
 }
 
 // While tau is unknown, an invocation is charged the first charge (T / 10, at least 1 ms) instead.
-double bound_while_learning(double tokens, double over_run, double tau_i, double tau_j) {
+double bound_while_learning(double slots, double over_run, double tau_i, double tau_j) {
   const double first_charge = std::max(over_run / 10, 0.001) / kLeastWeight;
-  return 2 * over_run + (4 * tokens + 1) * (std::max(tau_i, first_charge) + std::max(tau_j, first_charge));
+  return 2 * over_run + (4 * slots + 1) * (std::max(tau_i, first_charge) + std::max(tau_j, first_charge));
 }
 
 Setting random_setting(Rng& rng) {
@@ -158,7 +158,7 @@ Setting random_setting(Rng& rng) {
   constexpr std::string_view kPolicies[] = {"mqfq-sticky", "mqfq-setup", "mqfq-warm"};
   setting.policy = kPolicies[rng.below(3)];
   setting.over_run = std::chrono::milliseconds(rng.below(4) == 0 ? 0 : rng.below(10'000));
-  setting.tokens_per_gpu = 1 + rng.below(4);
+  setting.slots_per_gpu = 1 + rng.below(4);
   setting.gpus = 1 + rng.below(2);
   setting.starts_per_gpu = rng.below(4);
   const std::uint64_t functions = 2 + rng.below(5);
@@ -196,7 +196,7 @@ TEST(Fairness, GapStaysWithinTheBound) {
     const double share = run.worst_share_of(bound);
     worst = std::max(worst, share);
     if (share > 1.0) {
-      std::fprintf(stderr, "DBG T %f D %zu gpus %zu starts %zu\n", to_seconds(setting.over_run), setting.tokens_per_gpu,
+      std::fprintf(stderr, "DBG T %f D %zu gpus %zu starts %zu\n", to_seconds(setting.over_run), setting.slots_per_gpu,
                    (size_t)setting.gpus, setting.starts_per_gpu);
       for (auto& f : setting.functions)
         std::fprintf(stderr, " tau %f cold %f w %f\n", to_seconds(f.service), to_seconds(f.cold_start), f.weight);
@@ -230,7 +230,7 @@ Setting two_flows(std::string_view policy) {
 }
 
 // Equation 1 of the paper, (D-1)(2T + tau_i/w_i - tau_j/w_j), is 0 at D = 1.
-TEST(Fairness, EquationOneOfThePaperDoesNotHoldForOneToken) {
+TEST(Fairness, EquationOneOfThePaperDoesNotHoldForOneSlot) {
   Experiment run(two_flows("mqfq-sticky"));
   run.send_at(0s, FlowId(1), 40);
   run.send_at(0s, FlowId(2), 20);
@@ -253,7 +253,7 @@ Duration wait_in_flood(const Setting& setting, std::uint64_t flood) {
   SteadyModel model(setting.functions);
   VirtualClock clock;
   VirtualNode node(clock,
-                   make_core({.tokens_per_gpu = setting.tokens_per_gpu,
+                   make_core({.slots_per_gpu = setting.slots_per_gpu,
                               .queue_limit_per_flow = 5000,
                               .starts_per_gpu = setting.starts_per_gpu},
                              setting.policy, {.over_run = setting.over_run}),
@@ -314,12 +314,12 @@ TEST(Starvation, FunctionThatHardlyUsesTheGpuDoesNotKeepOthersOut) {
   EXPECT_LE(waited, 10 * 10s + 2s) << "it is charged a tenth of its wall time";
 }
 
-// Two small functions together never leave 16 GiB free. Where starts hold their token, the large one holds Global_VT, so the
+// Two small functions together never leave 16 GiB free. Where starts hold their slot, the large one holds Global_VT, so the
 // others reach the end of the window, are throttled, and the GPU empties for it. Where instances start ahead, it claims the
 // memory after 8 T, and nobody else is let in.
 TEST(Starvation, FunctionThatNeedsTheWholeGpuGetsIt) {
   for (const std::size_t starts : {0, 4}) {
-    const Setting setting{.tokens_per_gpu = 2,
+    const Setting setting{.slots_per_gpu = 2,
                           .starts_per_gpu = starts,
                           .functions = {{.service = 1s, .memory = gib(8)},
                                         {.service = 700ms, .memory = gib(4)},

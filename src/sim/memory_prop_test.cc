@@ -80,7 +80,7 @@ struct GrowingRun {
   explicit GrowingRun(std::uint64_t seed) {
     Rng rng(seed);
     Growing model(rng.next());
-    const CoreOptions options{.tokens_per_gpu = 1 + rng.below(4),
+    const CoreOptions options{.slots_per_gpu = 1 + rng.below(4),
                               .instances_per_gpu = 4 + rng.below(8),
                               .eviction = rng.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
                               .starts_per_gpu = rng.below(5)};
@@ -110,7 +110,7 @@ class Scenario {
   Scenario(std::uint64_t seed, MemoryPolicy memory_policy, int failure_percent)
       : rng_(seed),
         faults_(failure_percent > 0),
-        options_{.tokens_per_gpu = 1 + rng_.below(4),
+        options_{.slots_per_gpu = 1 + rng_.below(4),
                  .instances_per_gpu = 4 + rng_.below(8),
                  .memory_policy = memory_policy,
                  .eviction = rng_.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
@@ -209,19 +209,19 @@ class Scenario {
   // ---- over the state
   void check() const {
     const Core& core = node_.core();
-    bool free_token = false;
+    bool free_slot = false;
     for (const GpuView& gpu : core.gpus()) {
       RC_ASSERT(node_.memory_used(gpu.gpu) <= kDevice);
       RC_ASSERT(faults_ || gpu.memory_admitted <= kDevice);
-      free_token |= gpu.tokens_in_use < options_.tokens_per_gpu;
+      free_slot |= gpu.slots_in_use < options_.slots_per_gpu;
     }
     // With faults, more than declared may be expected.
-    if (free_token && !faults_ && core.policy().queued() > 0) check_idle_token(core);
+    if (free_slot && !faults_ && core.policy().queued() > 0) check_idle_slot(core);
   }
 
-  // No token idles while an eligible invocation waits that would fit beside what runs and starts. Where instances start
+  // No slot idles while an eligible invocation waits that would fit beside what runs and starts. Where instances start
   // ahead: nor while any could run or start, unless what comes before it waits for memory.
-  void check_idle_token(const Core& core) const {
+  void check_idle_slot(const Core& core) const {
     RC_ASSERT(core.idle_reason() != IdleReason::kUnnamed);
     const bool ahead = options_.starts_per_gpu > 0;
     const bool waits_for_memory =
@@ -238,7 +238,7 @@ class Scenario {
   void check_it_does_not_fit(const Core& core, FlowId flow) const {
     const Bytes needed = std::min(kDevice, model_.size(flow));
     for (const GpuView& gpu : core.gpus()) {
-      RC_ASSERT(gpu.tokens_in_use == options_.tokens_per_gpu || gpu.memory_admitted + needed > kDevice);
+      RC_ASSERT(gpu.slots_in_use == options_.slots_per_gpu || gpu.memory_admitted + needed > kDevice);
     }
   }
 
@@ -263,7 +263,7 @@ MemoryPolicy any_policy() {
   return *rc::gen::element(MemoryPolicy::kNone, MemoryPolicy::kPrefetch, MemoryPolicy::kPrefetchSwap);
 }
 
-TEST(MemoryProperty, TruthfulReportsNeverOvercommitAndNoTokenIdlesForMemoryThatCouldMove) {
+TEST(MemoryProperty, TruthfulReportsNeverOvercommitAndNoSlotIdlesForMemoryThatCouldMove) {
   EXPECT_TRUE(rc::check("admitted <= capacity, work-conserving, nothing that runs is moved, all succeed", [] {
     Scenario scenario(*rc::gen::arbitrary<std::uint64_t>(), any_policy(), /*failure_percent=*/0);
     scenario.run(150);

@@ -238,9 +238,9 @@ std::string scenario_toml(const Scenario& scenario, const std::string& trace) {
   line(fmt::format("\n[policy]\nname = \"{}\"\nover_run_s = {}\nttl_factor = {}\nby_tenant = {}", scenario.policy,
                    to_seconds(policy.over_run), policy.ttl_factor, policy.by_tenant));
   line(
-      fmt::format("\n[pool]\ninstances = {}\ntokens = {}\nstarts = {}\nno_cold_duplicates = {}\nqueue_limit = {}\n"
+      fmt::format("\n[pool]\ninstances = {}\nslots = {}\nstarts = {}\nno_cold_duplicates = {}\nqueue_limit = {}\n"
                   "queue_limit_per_function = {}",
-                  core.instances_per_gpu, core.tokens_per_gpu, core.starts_per_gpu, core.no_cold_duplicates,
+                  core.instances_per_gpu, core.slots_per_gpu, core.starts_per_gpu, core.no_cold_duplicates,
                   core.queue_limit, core.queue_limit_per_flow));
   line(fmt::format("\n[memory]\npolicy = \"{}\"\neviction = \"{}\"", memory_policy_name(core.memory_policy),
                    eviction_name(core.eviction)));

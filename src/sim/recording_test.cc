@@ -106,7 +106,7 @@ TEST(Recording, ItsFilesRunAsTheyAre) {
   node.policy_options.over_run = milliseconds(250);
   node.policy_options.by_tenant = true;
   node.core.instances_per_gpu = 7;
-  node.core.tokens_per_gpu = 2;
+  node.core.slots_per_gpu = 2;
   node.core.starts_per_gpu = 3;
   node.core.eviction = EvictionKind::kCost;
   node.core.no_cold_duplicates = true;

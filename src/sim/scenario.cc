@@ -135,17 +135,17 @@ Scenario standard() {
   return scenario;
 }
 
-Scenario zipf(std::string name, double load, std::size_t pool, std::size_t tokens) {
+Scenario zipf(std::string name, double load, std::size_t pool, std::size_t slots) {
   Scenario scenario = standard();
   scenario.name = std::move(name);
   scenario.workload.load = load;
   scenario.core.instances_per_gpu = pool;
-  scenario.core.tokens_per_gpu = tokens;
+  scenario.core.slots_per_gpu = slots;
   return scenario;
 }
 
-Scenario azure(std::string name, double load, std::size_t pool, std::size_t tokens) {
-  Scenario scenario = zipf(std::move(name), load, pool, tokens);
+Scenario azure(std::string name, double load, std::size_t pool, std::size_t slots) {
+  Scenario scenario = zipf(std::move(name), load, pool, slots);
   scenario.functions = copies_of_table1(19);
   scenario.workload.kind = WorkloadKind::kAzureLike;
   return scenario;

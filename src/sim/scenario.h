@@ -57,7 +57,7 @@ struct Scenario {
   std::size_t devices = 1;
 
   CoreOptions core;
-  bool dynamic_tokens = false;  // D follows the load, up to core.tokens_per_gpu (sharing/dynamic_tokens.h)
+  bool dynamic_slots = false;  // D follows the load, up to core.slots_per_gpu (sharing/dynamic_slots.h)
   std::string policy = "mqfq-sticky";
   PolicyOptions policy_options;
 
@@ -68,7 +68,7 @@ struct Scenario {
 };
 
 // The names of the built-in ones, and one of them, with the node's settings (preset.h). "a" to "f" are those that policies are compared on: Zipf at 1.1 and 0.8
-// of one device, Azure-like at 1.0, 0.8 and 0.7, Zipf at 0.6 with one token, with pools of 8, 12 and 32 instances.
+// of one device, Azure-like at 1.0, 0.8 and 0.7, Zipf at 0.6 with one slot, with pools of 8, 12 and 32 instances.
 std::vector<std::string> built_in_scenarios();
 bool is_built_in(const std::string& name);
 Result<Scenario> built_in_scenario(const std::string& name);

@@ -62,7 +62,7 @@ Simulation::Simulation(const Scenario& scenario, std::uint64_t seed, std::unique
       functions_(scenario, seed, clock_, work_, chaos_ ? &*chaos_ : nullptr),
       record_(scenario, seed),
       node_(clock_, make_core(), functions_, chaos_ ? &*chaos_ : nullptr) {
-  if (scenario.dynamic_tokens) node_.watch_gpus(kMonitorPeriod);
+  if (scenario.dynamic_slots) node_.watch_gpus(kMonitorPeriod);
   for (std::size_t i = 0; i < scenario.devices; ++i) node_.add_gpu(GpuId(i + 1), scenario.device);
   node_.observe([this](const Action& action) { observe(action); });
 }

@@ -152,10 +152,10 @@ TEST(FaultsDeathTest, AViolationIsFoundAndNamesItsSeed) {
       {
         Scenario wrong = s;
         Simulation simulation(wrong, 7, make_arrivals(wrong, 7));
-        wrong.core.tokens_per_gpu = 1;  // the core has two
+        wrong.core.slots_per_gpu = 1;  // the core has two
         simulation.run();
       },
-      "tokens in use(.|\n)*seed 7");
+      "slots in use(.|\n)*seed 7");
 }
 
 TEST(Experiment, TheNumberOfThreadsChangesNothing) {
@@ -252,12 +252,12 @@ std::string error_of(const std::string& key, const std::string& value) {
 }
 
 TEST(Settings, ErrorsNameTheKeyTheValueAndTheBound) {
-  EXPECT_EQ(error_of("pool.tokens", "0"), "pool.tokens is \"0\", it must be a number from 1 to 1024");
+  EXPECT_EQ(error_of("pool.slots", "0"), "pool.slots is \"0\", it must be a number from 1 to 1024");
   EXPECT_EQ(error_of("noise", "x"), "noise is \"x\", it must be a number from 0 to 0.9");
   EXPECT_EQ(error_of("workload.kind", "poisson"),
             "workload.kind is \"poisson\", it must be one of zipf, azure, four-copies, flood, closed, own");
   EXPECT_EQ(error_of("workload.lod", "1"), "workload.lod is no setting; `fairlead sim --settings` lists them");
-  EXPECT_EQ(error_of("tokens", "1"), "tokens is no setting; near it are pool.dynamic_tokens, pool.tokens");
+  EXPECT_EQ(error_of("slots", "1"), "slots is no setting; near it are pool.dynamic_slots, pool.slots");
   EXPECT_EQ(error_of("workload.changes", "10:1,5:2"), "workload.changes has 5 s after 10 s, times must not fall");
   EXPECT_EQ(error_of("policy.over_run_s", "-1"),
             "policy.over_run_s is \"-1\", it must be a number from 0 to 1000000000");
@@ -316,13 +316,13 @@ copies = 2
 
 TEST_F(ScenarioFile, ErrorsNameTheLineOrTheKey) {
   EXPECT_EQ(error("pool = {").substr(0, 3), ":1:");
-  EXPECT_EQ(error("[pool]\ntokens = 0\n"), ": pool.tokens is \"0\", it must be a number from 1 to 1024");
+  EXPECT_EQ(error("[pool]\nslots = 0\n"), ": pool.slots is \"0\", it must be a number from 1 to 1024");
   EXPECT_EQ(error("colour = 1\n"), ": colour is no setting; `fairlead sim --settings` lists them");
   EXPECT_EQ(error("[[function]]\nname = \"f\"\n"), ": function.warm_s of f is missing");
   EXPECT_EQ(error("[[function]]\nwarm_s = -1\n"), ": function.warm_s must be a number of at least 1e-06");
   EXPECT_EQ(error("seeds = []\n"), ": seeds must be a number of seeds or a list of numbers");
   EXPECT_EQ(error("[pool]\ninstances = 1\n"),
-            ": instances_per_gpu is 1, it must be at least tokens_per_gpu, which is 2");
+            ": instances_per_gpu is 1, it must be at least slots_per_gpu, which is 2");
   EXPECT_NE(error("base = \"nowhere\"\n"), "");
   EXPECT_EQ(error("preset = \"papers\"\n"), ": preset is \"papers\", it must be node or paper");
   EXPECT_EQ(

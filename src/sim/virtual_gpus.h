@@ -23,27 +23,27 @@ class VirtualGpus {
       gpus_.resize(gpu.value());
       ends_.resize(gpu.value(), kNothing);
     }
-    gpus_[slot(gpu)].emplace(device);
+    gpus_[row(gpu)].emplace(device);
   }
-  bool has(GpuId gpu) const { return gpu.value() <= gpus_.size() && gpus_[slot(gpu)].has_value(); }
+  bool has(GpuId gpu) const { return gpu.value() <= gpus_.size() && gpus_[row(gpu)].has_value(); }
 
   // REQUIRES of all that follow: has(gpu).
   void run(GpuId gpu, InvocationId invocation, InstanceId instance, Duration work) {
-    gpus_[slot(gpu)]->start(clock_.now(), invocation, instance, work);
+    gpus_[row(gpu)]->start(clock_.now(), invocation, instance, work);
     note_end(gpu);
   }
   void begin_start(GpuId gpu, InstanceId instance, Duration work) {
-    gpus_[slot(gpu)]->begin_start(clock_.now(), instance, work);
+    gpus_[row(gpu)]->begin_start(clock_.now(), instance, work);
     note_end(gpu);
   }
   // True: it was starting.
   bool stop(GpuId gpu, InstanceId instance) {
-    const bool was_starting = gpus_[slot(gpu)]->stop(clock_.now(), instance);
+    const bool was_starting = gpus_[row(gpu)]->stop(clock_.now(), instance);
     note_end(gpu);
     return was_starting;
   }
 
-  Duration busy(GpuId gpu) const { return gpus_[slot(gpu)]->busy(clock_.now()); }
+  Duration busy(GpuId gpu) const { return gpus_[row(gpu)]->busy(clock_.now()); }
 
   // When something ends, if nothing begins or stops before; kNothing: nothing runs.
   const Moment& first() const { return ends_[first_]; }
@@ -67,10 +67,10 @@ class VirtualGpus {
   }
 
  private:
-  static std::size_t slot(GpuId gpu) { return gpu.value() - 1; }
+  static std::size_t row(GpuId gpu) { return gpu.value() - 1; }
   void note_end(GpuId gpu) {
-    const auto end = gpus_[slot(gpu)]->next_end();
-    ends_[slot(gpu)] = end ? Moment{*end, clock_.take_order()} : kNothing;
+    const auto end = gpus_[row(gpu)]->next_end();
+    ends_[row(gpu)] = end ? Moment{*end, clock_.take_order()} : kNothing;
     first_ = static_cast<std::size_t>(std::min_element(ends_.begin(), ends_.end()) - ends_.begin());  // GPUs are few
   }
 

@@ -45,7 +45,7 @@ class VirtualNode final : private ClockParty {
   Instant now() const { return clock_.now(); }
 
   // From now on the core hears of each modelled GPU once each period, as from a monitor, and D follows the load, up to the core's
-  // tokens_per_gpu. Before the first GPU is added.
+  // slots_per_gpu. Before the first GPU is added.
   void watch_gpus(Duration period);
   // A modelled GPU, for the core too. `device` must outlive the node.
   void add_gpu(GpuId gpu, const DeviceModel& device);

@@ -201,7 +201,7 @@ TEST(VirtualNode, AStoppedInstanceStillSaysWhatItWasAboutTo) {
 
 // ---- a monitor
 
-// Starts take half a minute and hold their token meanwhile; runs take a minute and fill the GPU.
+// Starts take half a minute and hold their slot meanwhile; runs take a minute and fill the GPU.
 class SlowStarts final : public InstanceModel {
  public:
   Start start(const StartInstance&) override { return {.after = 30s}; }
@@ -216,23 +216,23 @@ class WatchedGpu : public ::testing::Test {
     node.core().add_function({.flow = FlowId(1), .timeout = 1h});
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(node.arrive(FlowId(1)));
   }
-  std::size_t tokens() { return node.core().gpus().front().tokens; }
+  std::size_t slots() { return node.core().gpus().front().slots; }
 
   VirtualClock clock;
   SlowStarts model;
   const DeviceModel device{.memory = gib(16), .link_bytes_per_second = 1e10, .slowdown = {1}, .start_slowdown = 1};
-  VirtualNode node{clock, make_core({.tokens_per_gpu = 3}, "fcfs"), model};
+  VirtualNode node{clock, make_core({.slots_per_gpu = 3}, "fcfs"), model};
 };
 
 TEST_F(WatchedGpu, DGrowsWhileNothingRunsAndCallsWait) {
-  EXPECT_EQ(tokens(), 1u);
+  EXPECT_EQ(slots(), 1u);
   clock.run_until(at(20));
-  EXPECT_EQ(tokens(), 3u) << "nothing but starts";
+  EXPECT_EQ(slots(), 3u) << "nothing but starts";
 }
 
 TEST_F(WatchedGpu, DFallsWhenWhatRunsFillsTheGpu) {
   clock.run_until(at(60));
-  EXPECT_EQ(tokens(), 1u);
+  EXPECT_EQ(slots(), 1u);
 }
 
 }  // namespace

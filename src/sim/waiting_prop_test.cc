@@ -1,5 +1,5 @@
 // How long the head of a flow can wait, under random workloads: never longer than docs/design/fairness.md derives, however
-// long others take to start. The letters are that page's. One GPU; D tokens; N flows; T; c the longest cold start.
+// long others take to start. The letters are that page's. One GPU; D slots; N flows; T; c the longest cold start.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -29,7 +29,7 @@ struct Function {
 struct Setting {
   std::string_view policy = "mqfq-setup";
   Duration over_run = 10s;
-  std::size_t tokens = 1, starts = 1, pool = 64;
+  std::size_t slots = 1, starts = 1, pool = 64;
   std::vector<Function> functions;
 };
 
@@ -58,7 +58,7 @@ class Waiting {
       : setting_(setting),
         model_(setting_, seed),
         node_(clock_,
-              make_core({.tokens_per_gpu = setting.tokens,
+              make_core({.slots_per_gpu = setting.slots,
                          .instances_per_gpu = setting.pool,
                          .queue_limit = 1'000'000,
                          .queue_limit_per_flow = 1'000'000,
@@ -88,7 +88,7 @@ class Waiting {
 
   void run() {
     while (clock_.step()) {
-      RC_ASSERT(node_.core().counters().idle_tokens[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
+      RC_ASSERT(node_.core().counters().idle_slots[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     }
   }
 
@@ -132,7 +132,7 @@ class Waiting {
 // What one flow may be ahead by before a correction: D runs at once, each charged too little.
 double step(const Setting& setting, const Function& f) {
   const double charge = std::max(to_seconds(setting.over_run) / 10, 0.001);
-  return static_cast<double>(setting.tokens) * std::max(to_seconds(f.most), charge) / f.weight;
+  return static_cast<double>(setting.slots) * std::max(to_seconds(f.most), charge) / f.weight;
 }
 
 // While flow j is throttled (A), and while it waits within the window (B), with an instance all along.
@@ -144,7 +144,7 @@ double waits_throttled(const Setting& setting, std::size_t j) {
     if (i == j) continue;
     service += f.weight * (to_seconds(setting.over_run) + step(setting, f) + step(setting, setting.functions[j]));
   }
-  return service / static_cast<double>(setting.tokens) + longest;
+  return service / static_cast<double>(setting.slots) + longest;
 }
 
 double waits_in_window(const Setting& setting, std::size_t j) {
@@ -154,7 +154,7 @@ double waits_in_window(const Setting& setting, std::size_t j) {
     longest = std::max(longest, to_seconds(f.most));
     if (i != j) service += f.weight * (2 * to_seconds(setting.over_run) + step(setting, f));
   }
-  return service / static_cast<double>(setting.tokens) + longest;
+  return service / static_cast<double>(setting.slots) + longest;
 }
 
 double warm_bound(const Setting& setting, std::size_t j) {
@@ -164,9 +164,9 @@ double warm_bound(const Setting& setting, std::size_t j) {
 double bound(const Setting& setting, std::size_t j) {
   double longest_start = 0;
   for (const Function& f : setting.functions) longest_start = std::max(longest_start, to_seconds(f.cold_start));
-  const bool all_have_a_place = setting.pool >= setting.functions.size() + setting.tokens + setting.starts;
+  const bool all_have_a_place = setting.pool >= setting.functions.size() + setting.slots + setting.starts;
   const double place = all_have_a_place ? 0 : waits_in_window(setting, j);
-  const std::size_t at_once = all_have_a_place ? setting.starts : std::min(setting.starts, setting.tokens);
+  const std::size_t at_once = all_have_a_place ? setting.starts : std::min(setting.starts, setting.slots);
   const double turns = std::ceil(static_cast<double>(setting.functions.size() - 1) / static_cast<double>(at_once)) + 2;
   const double start = waits_throttled(setting, j) + to_seconds(setting.over_run) + turns * (longest_start + place);
   return (all_have_a_place ? 1 : 2) * (start + warm_bound(setting, j));
@@ -176,7 +176,7 @@ Setting random_setting(Rng& rng, std::string_view policy) {
   Setting setting;
   setting.policy = policy;
   setting.over_run = std::chrono::milliseconds(rng.below(4) == 0 ? 0 : rng.below(10'000));
-  setting.tokens = 1 + rng.below(4);
+  setting.slots = 1 + rng.below(4);
   setting.starts = 1 + rng.below(4);
   const std::uint64_t functions = 2 + rng.below(8);
   for (std::uint64_t i = 0; i < functions; ++i) {
@@ -206,8 +206,8 @@ void check_waiting(std::string_view policy) {
   EXPECT_TRUE(rc::check("no head waits beyond its bound", [&] {
     Rng rng(*rc::gen::arbitrary<std::uint64_t>());
     Setting setting = random_setting(rng, policy);
-    if (rng.below(2) == 0) setting.pool = setting.tokens + setting.starts + rng.below(3);
-    const bool keeps_warm = setting.pool >= setting.functions.size() + setting.tokens + setting.starts;
+    if (rng.below(2) == 0) setting.pool = setting.slots + setting.starts + rng.below(3);
+    const bool keeps_warm = setting.pool >= setting.functions.size() + setting.slots + setting.starts;
     Waiting run(setting, rng.next());
     send_bursts(run, setting, rng);
     run.run();

@@ -126,7 +126,7 @@ def test_a_sandbox_shows_nothing_of_the_machine(misbehave):
 
 
 def test_functions_do_not_wait_for_a_hanging_neighbour(start_node):
-    node = start_node("--tokens", "2")
+    node = start_node("--slots", "2")
     node.deploy("slow", MISBEHAVE, Timeout=300)
     node.deploy("quick", MISBEHAVE)
     gate = Gate(node)

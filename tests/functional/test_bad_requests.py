@@ -76,7 +76,7 @@ def test_a_request_cut_short_leaves_nothing(misbehave):
 
 
 def test_a_client_that_leaves_takes_its_queued_call_along(start_node):
-    node = start_node("--tokens", "1")
+    node = start_node("--slots", "1")
     node.deploy("misbehave", MISBEHAVE)
     gate = Gate(node)
     blocker = threading.Thread(target=node.invoke, args=("misbehave", gate.payload))
@@ -93,7 +93,7 @@ def test_a_client_that_leaves_takes_its_queued_call_along(start_node):
 
 
 def test_a_full_queue_says_when_to_come_back(start_node):
-    node = start_node("--tokens", "1", "--queue-limit", "1")
+    node = start_node("--slots", "1", "--queue-limit", "1")
     node.deploy("misbehave", MISBEHAVE)
     gate = Gate(node)
     calls = [threading.Thread(target=node.invoke, args=("misbehave", gate.payload)) for _ in range(2)]

@@ -13,8 +13,8 @@ MANY = {"kernels": 400, "rounds": 200_000}
 
 @pytest.fixture
 def node(start_node):
-    """One token, so that what is held is seen; a small window, so that charges matter soon."""
-    return start_node("--tokens", "1", "--over-run", "0.2")
+    """One slot, so that what is held is seen; a small window, so that charges matter soon."""
+    return start_node("--slots", "1", "--over-run", "0.2")
 
 
 def deploy(node, name, **document):
@@ -60,7 +60,7 @@ def test_a_charge_is_what_the_device_computed(node, way):
     assert function(node, "f")["stats"]["gpu_time_not_reported_seconds"] == 0
 
 
-def test_the_answer_passes_at_once_and_the_token_is_held_until_the_work_has_ended(node):
+def test_the_answer_passes_at_once_and_the_slot_is_held_until_the_work_has_ended(node):
     deploy(node, "flood")
     deploy(node, "other")
     answered_after = do(node, "flood", "leave", **MANY)
@@ -74,7 +74,7 @@ def test_the_answer_passes_at_once_and_the_token_is_held_until_the_work_has_ende
 
 
 def test_work_that_does_not_end_ends_with_the_timeout(start_node):
-    node = start_node("--tokens", "1")
+    node = start_node("--slots", "1")
     node.deploy("endless", LAUNCHER, Timeout=2)
     begin = time.monotonic()
     do(node, "endless", "leave", kernels=1, rounds=1 << 60)

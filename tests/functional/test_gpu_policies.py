@@ -13,7 +13,7 @@ TWO_GPUS = {"SOFTGPU_DEVICES": "2"}
 @pytest.mark.parametrize("policy", ["resident-window", "cfs-affinity", "exclusive"])
 def test_kernel_tasks_and_functions_are_served(start_node, bundle, policy):
     # 8 KiB: constants of one task go when the next one's come.
-    node = start_node("--policy", policy, "--over-run", "0.1", "--tokens", "2", "--task-memory", "8KiB", gpu_environment=TWO_GPUS)
+    node = start_node("--policy", policy, "--over-run", "0.1", "--slots", "2", "--task-memory", "8KiB", gpu_environment=TWO_GPUS)
     for k in range(1, 7):
         node.deploy(f"task-{k}", bundle(f"task-{k}", affine(k, {"file": "w.bin"}), w_bin=floats([k] * N)))
     node.deploy("function", MISBEHAVE)

@@ -29,7 +29,7 @@ def invoke_together(node, names):
 
 
 def test_two_functions_take_two_gpus_and_stay_there(start_node):
-    node = start_node("--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
+    node = start_node("--slots", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     for name in ("left", "right"):
         node.deploy(name, MISBEHAVE)
     first = invoke_together(node, ["left", "right"])
@@ -40,7 +40,7 @@ def test_two_functions_take_two_gpus_and_stay_there(start_node):
 
 
 def test_what_an_instance_allocates_lies_on_its_own_gpu(start_node):
-    node = start_node("--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
+    node = start_node("--slots", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     for name in ("left", "right"):
         node.deploy(name, MISBEHAVE)
     devices = invoke_together(node, ["left", "right"])
@@ -64,7 +64,7 @@ def devices_used(node, names):
 
 
 def test_a_lost_gpu_is_left_out_until_it_is_back(start_node, softgpu):
-    node = start_node("--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
+    node = start_node("--slots", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     names = ["left", "right"]
     for name in names:
         node.deploy(name, MISBEHAVE)
@@ -78,7 +78,7 @@ def test_a_lost_gpu_is_left_out_until_it_is_back(start_node, softgpu):
 
 
 def test_a_critical_xid_replaces_the_instances_of_its_gpu(start_node, softgpu):
-    node = start_node("--tokens", "1")
+    node = start_node("--slots", "1")
     node.deploy("f", MISBEHAVE)
     gate = Gate(node)
     running = threading.Thread(target=node.invoke, args=("f", gate.payload))

@@ -42,9 +42,9 @@ def spinning(tmp_path):
     return start
 
 
-@pytest.mark.parametrize("options, lanes", [((), 2), (("--tokens", "3"), 3), (("--task-lanes", "5"), 5), (("--task-lanes", "1"), 1),
-                                            (("--tokens", "3", "--task-lanes", "auto"), 3)])
-def test_lanes_are_what_serve_was_told_and_start_at_the_tokens(start_node, options, lanes):
+@pytest.mark.parametrize("options, lanes", [((), 2), (("--slots", "3"), 3), (("--task-lanes", "5"), 5), (("--task-lanes", "1"), 1),
+                                            (("--slots", "3", "--task-lanes", "auto"), 3)])
+def test_lanes_are_what_serve_was_told_and_start_at_the_slots(start_node, options, lanes):
     node = start_node(*options)
     assert gpu(node)["task_lanes"] == lanes
     metrics = node.call("GET", "/metrics")[2].decode()
@@ -52,13 +52,13 @@ def test_lanes_are_what_serve_was_told_and_start_at_the_tokens(start_node, optio
 
 
 def test_more_calls_of_kernel_tasks_run_at_once_than_programs_may(start_node, spinning):
-    node = start_node("--tokens", "1", "--task-lanes", "3")
+    node = start_node("--slots", "1", "--task-lanes", "3")
     spinning(node, 4)
-    eventually(lambda: gpu(node)["tokens_in_use"] == 3)
+    eventually(lambda: gpu(node)["slots_in_use"] == 3)
     node.deploy("add", BUILD / "functions/hello-cpp")
     call_in_background(node, "add", json.dumps({"n": 8}))
     eventually(lambda: gpu(node)["task_lanes"] == 1)  # a program waits
-    assert gpu(node)["tokens_in_use"] == 3
+    assert gpu(node)["slots_in_use"] == 3
     node.kill()
 
 

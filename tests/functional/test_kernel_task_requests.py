@@ -168,7 +168,7 @@ def test_two_tenants_with_the_same_request_share_nothing(start_node):
 
 
 def test_a_tenants_limit_holds_for_requests_too(start_node):
-    node = start_node("--tenant", "small:1:1", "--tokens", "4")
+    node = start_node("--tenant", "small:1:1", "--slots", "4")
     for reply in (post(node, request(scaled(k)), "small") for k in (2, 3)):
         result(reply)
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
@@ -291,7 +291,7 @@ def test_more_tasks_than_are_kept_all_run_and_the_oldest_go(start_node):
 
 
 def test_tasks_in_use_are_not_dropped_for_others(start_node):
-    node = start_node("--tokens", "1")
+    node = start_node("--slots", "1")
     with concurrent.futures.ThreadPoolExecutor(1 + KEPT + 8) as pool:
         spinning = pool.submit(post, node, request(only("spin"), call={}, timeout_seconds=20))
         eventually(lambda: node.status()["task_requests"]["in_flight"] == 1)

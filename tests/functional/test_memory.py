@@ -40,7 +40,7 @@ def counters(node):
 
 
 def test_a_function_knows_nothing_of_its_eviction(start_node):
-    node = start_node("--tokens", "1", gpu_environment=SMALL_GPU)
+    node = start_node("--slots", "1", gpu_environment=SMALL_GPU)
     for name in ("first", "second"):
         node.deploy(name, HOARD, Tags={"gpu:memory-mib": "700"})
     held, start = ask(node, "first", do="hold", mib=600)
@@ -130,7 +130,7 @@ def test_many_functions_share_memory_for_a_few(start_node, tmp_path):
     profile = (ROOT / "softgpu/profiles/v100-16.profile").read_text().replace("context_mib = 300", "context_mib = 32")
     (tmp_path / "small.profile").write_text(profile)
     gpu = {"SOFTGPU_PROFILE": str(tmp_path / "small.profile"), "SOFTGPU_MEMORY_SCALE": "32"}  # 512 MiB
-    node = start_node("--tokens", "2", gpu_environment=gpu)
+    node = start_node("--slots", "2", gpu_environment=gpu)
     names = [f"f{number:02}" for number in range(24)]
     for name in names:
         node.deploy(name, HOARD, MemorySize=128, Tags={"gpu:memory-mib": "50"})
@@ -164,7 +164,7 @@ def test_without_the_backend_memory_stays_and_is_still_counted(start_node):
 
 def test_a_cut_socket_neither_hangs_the_function_nor_loses_its_memory(start_node):
     # A function waits some seconds for room: little has to be moved for it, so that a busy machine moves it in time.
-    node = start_node("--tokens", "1", gpu_environment={**SMALL_GPU, "SOFTGPU_MEMORY_SCALE": "128"})  # 128 MiB
+    node = start_node("--slots", "1", gpu_environment={**SMALL_GPU, "SOFTGPU_MEMORY_SCALE": "128"})  # 128 MiB
     for name in ("first", "second"):
         node.deploy(name, HOARD)
         ask(node, name, do="hold", mib=75)
@@ -179,7 +179,7 @@ def test_a_cut_socket_neither_hangs_the_function_nor_loses_its_memory(start_node
 @pytest.mark.parametrize("host_memory", ["0", "64MiB"])
 def test_little_host_memory_loses_nothing(start_node, host_memory):
     """What does not fit into the node's host memory goes to the function's own, or stays where it is."""
-    node = start_node("--tokens", "1", "--host-memory", host_memory, gpu_environment=SMALL_GPU)
+    node = start_node("--slots", "1", "--host-memory", host_memory, gpu_environment=SMALL_GPU)
     for name in ("first", "second"):
         node.deploy(name, HOARD, MemorySize=2048)
         ask(node, name, do="hold", mib=300)

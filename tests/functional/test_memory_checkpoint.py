@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not (BUILD / "lib/libfairlead-shim.so").exists()
 
 @pytest.fixture
 def node(start_node):
-    return start_node("--tokens", "1", "--memory-backend", "checkpoint", gpu_environment=GPU)
+    return start_node("--slots", "1", "--memory-backend", "checkpoint", gpu_environment=GPU)
 
 
 def memory(node):

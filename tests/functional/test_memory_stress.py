@@ -111,7 +111,7 @@ def host_pids(folder):
 def test_memory_survives_kills_and_cut_connections(start_node, tmp_path, backend):
     profile = (ROOT / "softgpu/profiles/v100-16.profile").read_text().replace(*CONTEXT_MIB)
     (tmp_path / "small.profile").write_text(profile)
-    node = start_node("--tokens", "2", "--pool", "16", "--memory-backend", backend, gpu_environment={
+    node = start_node("--slots", "2", "--pool", "16", "--memory-backend", backend, gpu_environment={
         "SOFTGPU_PROFILE": str(tmp_path / "small.profile"), "SOFTGPU_MEMORY_SCALE": "64", "SOFTGPU_DEVICES": str(DEVICES)})
     names = [f"f{number:02}" for number in range(FUNCTIONS)]
     for name in names:
@@ -150,7 +150,7 @@ def test_memory_survives_kills_and_cut_connections(start_node, tmp_path, backend
     eventually(books_agree)
     for gpu in node.status()["gpus"]:
         assert gpu["memory_used_bytes"] <= gpu["memory_total_bytes"]
-        assert gpu["tokens_in_use"] == 0
+        assert gpu["slots_in_use"] == 0
 
 
 # (MiB of device memory that a function takes while it starts); together 1.9 times the device. The node is told none of it.
@@ -179,7 +179,7 @@ class SteadyCallers(Callers):
 def test_memory_pressure_fails_no_call(start_node, tmp_path):
     profile = (ROOT / "softgpu/profiles/v100-16.profile").read_text().replace(CONTEXT_MIB[0], "context_mib = 0")
     (tmp_path / "small.profile").write_text(profile.replace("memory_mib = 16384", f"memory_mib = {DEVICE_MIB}"))
-    node = start_node("--tokens", "2", "--pool", str(INSTANCES), "--over-run", "0.25",
+    node = start_node("--slots", "2", "--pool", str(INSTANCES), "--over-run", "0.25",
                       gpu_environment={"SOFTGPU_PROFILE": str(tmp_path / "small.profile")})
     names = [f"f{number}" for number in range(len(STARTING_MIB))]
     for name, mib in zip(names, STARTING_MIB):
@@ -195,6 +195,6 @@ def test_memory_pressure_fails_no_call(start_node, tmp_path):
 
     def nothing_is_stuck():
         status = node.status()
-        return status["queued"] == 0 and status["gpus"][0]["tokens_in_use"] == 0
+        return status["queued"] == 0 and status["gpus"][0]["slots_in_use"] == 0
 
     eventually(nothing_is_stuck)

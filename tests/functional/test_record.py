@@ -61,7 +61,7 @@ def test_the_history_outlives_a_kill(start_node):
 
 
 def test_a_refused_invocation_is_demand_too(start_node):
-    node = start_node("--queue-limit", "1", "--tokens", "1")
+    node = start_node("--queue-limit", "1", "--slots", "1")
     node.deploy("noop", node.sample("noop"))
     node.call("PUT", "/2017-10-31/functions/noop/concurrency", json.dumps({"ReservedConcurrentExecutions": 0}))
     assert node.invoke("noop")[0] == 429

@@ -77,7 +77,7 @@ def test_an_mps_client_gets_its_percentage_of_the_sms_and_its_memory(start_node)
 
 
 def test_every_gpu_has_a_daemon_of_its_own(start_node):
-    node = start_node("--sharing", "mps", "--tokens", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
+    node = start_node("--sharing", "mps", "--slots", "1", gpu_environment={"SOFTGPU_DEVICES": "2"})
     node.deploy("f", MISBEHAVE)
     assert len(mps_processes(node.state)) == 2
     with Gate(node) as gate:
@@ -140,14 +140,14 @@ def test_mig_slices_are_devices_that_run_one_invocation_each(start_node, softgpu
     softgpu("mig", "enable", **A100)
     softgpu("mig", "create", "3g.20gb,3g.20gb", **A100)
     node = start_node("--sharing", "mig", gpu_environment=A100, keep_state=True)
-    assert [device["tokens"] for device in node.status()["gpus"]] == [1, 1]
+    assert [device["slots"] for device in node.status()["gpus"]] == [1, 1]
     assert all(device["uuid"].startswith("MIG-") for device in node.status()["gpus"])
     assert all(19 << 30 < device["memory_total_bytes"] < 20 << 30 for device in node.status()["gpus"])
     node.deploy("f", MISBEHAVE)
     with Gate(node) as gate:
         calls = Background(node, "f", 3, **gate.event)
         eventually(lambda: len(busy(node)) == 2)
-        assert sorted(device["tokens_in_use"] for device in node.status()["gpus"]) == [1, 1]
+        assert sorted(device["slots_in_use"] for device in node.status()["gpus"]) == [1, 1]
     assert {headers["X-Gpu-Device"] for headers, _ in calls.answers()} == {"1", "2"}
     uuids = {ask(node, "f", do="look")["environment"]["CUDA_VISIBLE_DEVICES"] for _ in range(2)}
     assert uuids <= {device["uuid"] for device in node.status()["gpus"]}
@@ -162,20 +162,20 @@ def test_without_slices_mig_is_refused_with_advice(start_node):
 # ---- D that follows the load
 
 
-def test_tokens_grow_while_the_gpu_idles_and_shrink_when_it_is_full(start_node):
-    # Whether a second instance is worth its start depends on how busy this machine is; here every token gets one.
-    node = start_node("--tokens", "auto:3", "--cold-duplicates")
+def test_slots_grow_while_the_gpu_idles_and_shrink_when_it_is_full(start_node):
+    # Whether a second instance is worth its start depends on how busy this machine is; here every slot gets one.
+    node = start_node("--slots", "auto:3", "--cold-duplicates")
     node.deploy("f", MISBEHAVE)
-    assert gpu(node)["tokens"] == 1
+    assert gpu(node)["slots"] == 1
     with Gate(node) as gate:
         idle = Background(node, "f", 12, **gate.event)
-        eventually(lambda: gpu(node)["tokens"] == 3)
+        eventually(lambda: gpu(node)["slots"] == 3)
     idle.answers()
     # One that fills the GPU beside two that do not use it: processes that take turns leave it idle in between where the
     # processor is busy, too.
     with Gate(node) as gate:
         full = Background(node, "f", 1, do="burn", gate=gate.path.name, rounds=20_000_000)
         others = Background(node, "f", 2, **gate.event)
-        eventually(lambda: gpu(node)["tokens"] < 3)
+        eventually(lambda: gpu(node)["slots"] < 3)
     full.answers()
     others.answers()

@@ -17,7 +17,7 @@ def deploy(node, name, tenant):
 
 def worst_latency_under_a_flood(start_node, *options):
     """Of three calls of one tenant, sent behind two hundred of another."""
-    node = start_node("--policy", "fcfs", "--tokens", "1", *options)
+    node = start_node("--policy", "fcfs", "--slots", "1", *options)
     for name in ("flood-1", "flood-2", "flood-3", "flood-4"):
         deploy(node, name, "flood")
     deploy(node, "light", "light")

@@ -129,7 +129,7 @@ TEST(Comparison, TheWaitIsThatAtTheHeadOfTheQueue) {
   scenario.functions[0] = {
       .name = "f", .warm = 2s, .cold_start = 0s, .calls = {.per_second = 0.1, .together = 3, .most = 3}};
   scenario.noise = 0;
-  scenario.core.tokens_per_gpu = 1;
+  scenario.core.slots_per_gpu = 1;
   const RunResult result = run(scenario);
   EXPECT_NEAR(to_seconds(result.functions[0].greatest_wait), 2, 0.01);
   EXPECT_NEAR(to_seconds(result.latency.greatest()), 6, 0.01);

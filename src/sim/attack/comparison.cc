@@ -115,9 +115,9 @@ std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t func
   Scenario node = workload;
   apply(Preset::kNode, node);
   const double window = to_seconds(node.policy_options.over_run),
-               tokens = static_cast<double>(node.core.tokens_per_gpu);
+               slots = static_cast<double>(node.core.slots_per_gpu);
   const auto step = [&](const FunctionModel& f) {
-    return tokens * std::max({kLongest * to_seconds(f.warm), window / 10, 0.001}) / f.weight;
+    return slots * std::max({kLongest * to_seconds(f.warm), window / 10, 0.001}) / f.weight;
   };
   double throttled = 0, in_window = 0, claimed = 0, longest = 0, longest_start = 0;
   for (std::size_t i = 0; i < workload.functions.size(); ++i) {
@@ -126,13 +126,13 @@ std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t func
     longest_start = std::max(longest_start, kLongest * to_seconds(f.cold_start));
     claimed += f.weight * (window + step(f));
     if (i == function) continue;
-    throttled += f.weight * (window + step(f) + step(workload.functions[function])) / tokens;
-    in_window += f.weight * (2 * window + step(f)) / tokens;
+    throttled += f.weight * (window + step(f) + step(workload.functions[function])) / slots;
+    in_window += f.weight * (2 * window + step(f)) / slots;
   }
   throttled += longest;
   in_window += longest;
   const double others = static_cast<double>(workload.functions.size() - 1);
-  const std::size_t starts = std::min(node.core.starts_per_gpu, node.core.tokens_per_gpu);  // in the place of others
+  const std::size_t starts = std::min(node.core.starts_per_gpu, node.core.slots_per_gpu);  // in the place of others
   const double turns = std::ceil(others / static_cast<double>(starts)) + 2;
   const double start = throttled + window + turns * (longest_start + in_window);
   const double claims = 8 * window + claimed + (others + 1) * 2 * (longest + longest_start);

@@ -148,7 +148,7 @@ std::string workload_toml(const std::string& name, const std::vector<double>& po
   for (std::size_t i = 0; i < knobs.size(); ++i) knobs[i].scale(shape, std::pow(10, powers[i]));
   std::string text = head;
   text += fmt::format(
-      "name = \"attack-{}\"\nduration_s = {}\ndevices = {}\n\n[pool]\ninstances = 12\ntokens = 2\n\n[workload]\nkind = "
+      "name = \"attack-{}\"\nduration_s = {}\ndevices = {}\n\n[pool]\ninstances = 12\nslots = 2\n\n[workload]\nkind = "
       "\"own\"\n",
       name, seconds_of(shape), shape.gpus);
   for (const Group& group : shape.groups) text += toml_of(group);

@@ -497,7 +497,7 @@ Obstacle KtaskSimulation::obstacle(FlowId flow) const {
   const std::size_t client = client_of(flow);
   const bool has_lane_somewhere =
       std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& on) { return has_lane(client, on); });
-  return has_lane_somewhere ? Obstacle::kMemory : Obstacle::kTokens;
+  return has_lane_somewhere ? Obstacle::kMemory : Obstacle::kSlots;
 }
 
 // Constants that are on their way are waited for in the queue.

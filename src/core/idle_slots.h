@@ -1,8 +1,8 @@
-// Why tokens idle beside queued work. A token that nobody uses while somebody waits is either explained by one of a few
+// Why slots idle beside queued work. A slot that nobody uses while somebody waits is either explained by one of a few
 // reasons, each with a bound on how long it can last (docs/design/fairness.md), or a fault of the scheduler.
 //
-// Example: D = 2; A runs for 3 s, B's first instance starts for 5 s and nothing else is queued. One token idles for 3 s
-// and two for 2 s, all because of a start: 7 token seconds under kStart.
+// Example: D = 2; A runs for 3 s, B's first instance starts for 5 s and nothing else is queued. One slot idles for 3 s
+// and two for 2 s, all because of a start: 7 slot seconds under kStart.
 //
 // Time: given. Threads: not thread-safe.
 #pragma once
@@ -29,14 +29,14 @@ enum class IdleReason {
 constexpr std::size_t kIdleReasons = 8;
 std::string_view idle_reason_name(IdleReason reason);  // "own-instance", "start", ...
 
-// Token seconds by reason: two tokens that idle for 3 s are 6.
+// Slot seconds by reason: two slots that idle for 3 s are 6.
 using IdleSeconds = std::array<Duration, kIdleReasons>;
 
-class IdleTokens {
+class IdleSlots {
  public:
-  // From `now` on so many tokens idle beside queued work, because of `reason`. Returns the token time that has passed
+  // From `now` on so many slots idle beside queued work, because of `reason`. Returns the slot time that has passed
   // since the call before, all of it for the reason that held since then.
-  Duration note(Instant now, std::size_t tokens, IdleReason reason);
+  Duration note(Instant now, std::size_t slots, IdleReason reason);
 
   IdleReason reason() const { return reason_; }  // as told last
   const IdleSeconds& seconds() const { return seconds_; }
@@ -44,7 +44,7 @@ class IdleTokens {
  private:
   IdleSeconds seconds_{};
   Instant since_{};
-  std::size_t tokens_ = 0;
+  std::size_t slots_ = 0;
   IdleReason reason_ = IdleReason::kUnnamed;
 };
 

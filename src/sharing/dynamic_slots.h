@@ -1,5 +1,5 @@
 // Dynamic D (MQFQ-Sticky section 4.2): how many invocations may run on one GPU at the same time, from what the monitor
-// sees of it every 200 ms. D grows by one while invocations wait for a token and the GPU has room for one more, by both
+// sees of it every 200 ms. D grows by one while invocations wait for a slot and the GPU has room for one more, by both
 // of the paper's inputs:
 //
 //   utilisation   its moving average leaves 1/D_max below the threshold: average <= threshold - 1/D_max
@@ -24,7 +24,7 @@
 
 namespace fairlead {
 
-class DynamicTokens {
+class DynamicSlots {
  public:
   static constexpr double kThreshold = 0.9;
   static constexpr double kWeight = 0.2;                           // of the newest sample in the moving average
@@ -35,29 +35,29 @@ class DynamicTokens {
 
   struct Sample {
     double utilisation = 0;         // 0-1 over the last period
-    std::size_t tokens_in_use = 0;  // at its end
+    std::size_t slots_in_use = 0;  // at its end
     bool waiting = false;           // invocations are queued on the node
     Bytes memory_running{0};        // expected of the invocations that run
     Bytes memory_total{0};          // of the device; 0: not known, not counted
   };
 
-  // Starts at one token. REQUIRES: max >= 1.
-  explicit DynamicTokens(std::size_t max);
+  // Starts at one slot. REQUIRES: max >= 1.
+  explicit DynamicSlots(std::size_t max);
 
-  // One monitor period has passed. Returns tokens().
+  // One monitor period has passed. Returns slots().
   std::size_t update(Instant now, const Sample& sample);
 
-  std::size_t tokens() const { return tokens_; }
+  std::size_t slots() const { return slots_; }
   double average_utilisation() const { return average_; }
 
  private:
   bool may_grow(Instant now, const Sample& sample) const;
   bool must_shrink(Instant now, const Sample& sample) const;
   void grow(Instant now);
-  void shrink(Instant now, std::size_t tokens_in_use);
+  void shrink(Instant now, std::size_t slots_in_use);
 
   const std::size_t max_;
-  std::size_t tokens_ = 1;
+  std::size_t slots_ = 1;
   double average_ = 0;
   Instant changed_;     // the last step, up or down
   Instant grown_;       // the last step up

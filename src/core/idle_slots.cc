@@ -1,4 +1,4 @@
-#include "core/idle_tokens.h"
+#include "core/idle_slots.h"
 
 #include <utility>
 
@@ -20,26 +20,26 @@ std::string_view idle_reason_name(IdleReason reason) {
   return "unnamed";
 }
 
-Duration IdleTokens::note(Instant now, std::size_t tokens, IdleReason reason) {
-  const Duration idled = (now - since_) * static_cast<Duration::rep>(tokens_);
+Duration IdleSlots::note(Instant now, std::size_t slots, IdleReason reason) {
+  const Duration idled = (now - since_) * static_cast<Duration::rep>(slots_);
   seconds_[static_cast<std::size_t>(reason_)] += idled;
   since_ = now;
-  tokens_ = tokens;
+  slots_ = slots;
   reason_ = reason;
   return idled;
 }
 
 // ---- the core's
 
-void Core::State::note_idle_tokens(Instant now) {
-  const std::size_t idle = policy->queued() > 0 ? pool.free_tokens() : 0;
-  const IdleReason before = idle_tokens.reason();
-  const Duration idled = idle_tokens.note(now, idle, idle > 0 ? why_tokens_idle() : IdleReason::kUnnamed);
+void Core::State::note_idle_slots(Instant now) {
+  const std::size_t idle = policy->queued() > 0 ? pool.free_slots() : 0;
+  const IdleReason before = idle_slots.reason();
+  const Duration idled = idle_slots.note(now, idle, idle > 0 ? why_slots_idle() : IdleReason::kUnnamed);
   if (before == IdleReason::kStartMemory && idled > Duration(0)) charge_starts_for_idling(idled);
 }
 
 // The policy asks about flows in its order, so the first that cannot run, or start, is the one whose turn it is.
-IdleReason Core::State::why_tokens_idle() const {
+IdleReason Core::State::why_slots_idle() const {
   for (const auto& first : {answers.run, answers.start}) {
     if (first == Obstacle::kMemory) return IdleReason::kMemory;
     if (first == Obstacle::kStarts) return IdleReason::kStartMemory;
