@@ -3,15 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fence/testing/checker.h"
 #include "fence/testing/leftover_checker.h"
+#include "fence/testing/verified.h"
 
 namespace fairlead::fence {
 namespace {
 
+using testing::fault_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::unfenced_access;
 
 constexpr FenceOptions kOptions{.base = 0x700000000000, .bytes = std::uint64_t{1} << 32};
 
@@ -26,7 +26,7 @@ FencedModule fence(const std::string& body, const std::string& preamble = "") {
   Result<FencedModule> fenced = fence_ptx(module_of(body, preamble), kOptions);
   EXPECT_TRUE(fenced) << fenced.error().message;
   if (!fenced) return {};
-  EXPECT_EQ(unfenced_access(fenced->ptx, kOptions), "") << fenced->ptx;
+  EXPECT_EQ(fault_of(fenced->ptx, kOptions), "") << fenced->ptx;
   EXPECT_EQ(testing::leftover_read(fenced->ptx), "") << fenced->ptx;
   return *fenced;
 }
@@ -74,7 +74,7 @@ TEST(Fence, ALabelEndsWhatIsKnownOfAnAddress) {
   const FencedModule fenced = fence(
       "setp.eq.u64 %p1, %rd1, 0; @%p1 bra L; ld.global.u32 %r1, [%rd1]; L:"
       "ld.global.u32 %r1, [%rd1];");
-  EXPECT_EQ(unfenced_access(fenced.ptx, kOptions), "");
+  EXPECT_EQ(fault_of(fenced.ptx, kOptions), "");
 }
 
 TEST(Fence, VariablesMoveToTheRange) {
@@ -209,7 +209,7 @@ TEST(Fence, NothingIsSmuggledThroughTheHeader) {
   for (const std::string head : {".version 7.8 ", ".version 7.8\n.target sm_90 ", ".version 7.8\n.target sm_90, "}) {
     const Result<FencedModule> fenced = fence_ptx(head + smuggled + "\n.address_size 64\n", kOptions);
     if (fenced) {
-      EXPECT_EQ(unfenced_access(fenced->ptx, kOptions), "") << fenced->ptx;
+      EXPECT_EQ(fault_of(fenced->ptx, kOptions), "") << fenced->ptx;
     }
   }
   EXPECT_FALSE(fence_ptx(".version 7.8 \"x\"\n.target sm_90\n.address_size 64\n", kOptions));
@@ -231,10 +231,10 @@ TEST(Fence, TheSameTextGivesTheSameText) {
 }
 
 TEST(Fence, TheCheckerSeesAnAccessWithoutAFence) {
-  EXPECT_NE(unfenced_access("ld.global.u32 %r1, [%rd1];", kOptions), "");
-  EXPECT_NE(unfenced_access("and.b64 %__fence_a0, %rd1, 0xffffffff;\nld.global.u32 %r1, [%__fence_a0];", kOptions), "");
-  EXPECT_NE(unfenced_access("mov.b64 %__fence_t1, 0x700000000000;\nL:\nld.u32 %r1, [%__fence_t1];", kOptions), "");
-  EXPECT_NE(unfenced_access("mov.b64 %__fence_t1, 0x700000000000;\nld.u32 %r1, [%__fence_t1+65537];", kOptions), "");
+  EXPECT_NE(fault_of("ld.global.u32 %r1, [%rd1];", kOptions), "");
+  EXPECT_NE(fault_of("and.b64 %__fence_a0, %rd1, 0xffffffff;\nld.global.u32 %r1, [%__fence_a0];", kOptions), "");
+  EXPECT_NE(fault_of("mov.b64 %__fence_t1, 0x700000000000;\nL:\nld.u32 %r1, [%__fence_t1];", kOptions), "");
+  EXPECT_NE(fault_of("mov.b64 %__fence_t1, 0x700000000000;\nld.u32 %r1, [%__fence_t1+65537];", kOptions), "");
 }
 
 }  // namespace
