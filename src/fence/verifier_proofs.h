@@ -58,7 +58,7 @@ class Proofs {
   Proofs(const Function& function, const FenceOptions& options);
 
   Proven of(const Operand& operand) const;  // nothing, if it is no whole register
-  // Of the register in an address, which must have 64 bits, whatever the offset.
+  // Of the register in an address, whatever the offset: of 64 bits, and with a name of the fence's own.
   Proven of_address(const Operand& address) const;
   // Of a variable in .param, whose 8 bytes a register was stored to.
   Proven of_parameter(int variable) const;

@@ -241,12 +241,144 @@ constexpr Fault kFaults[] = {
     {"Section", R"($)", ".section .debug_info { }\n", 20},
     {"Pragma", R"(\nret;)", "\n.pragma \"enable_smem_spilling\";\nret;", 20},
     {"NothingBehindTheText", R"($)", "\n", 20},
-    {"EndOfText", R"(\nret;)", std::string_view("\n\0ret;").data(), 20},
     {"Octal", R"((and\.b64 %__fence_[at]\d+, \S+, )0xffffffff;)", "$01037777777777;", 20},
     {"Unsigned", R"((and\.b64 %__fence_[at]\d+, \S+, )0xffffffff;)", "$010xffffffffU;", 20},
     {"Coordinates", R"((\n(?:@\S+ )?ld\.global[^\[]*\[%__fence_\w+(?:\+\d+)?)\])", "$1, 0]", 20},
     {"TwoOffsets", R"((\n(?:@\S+ )?ld\.global[^\[]*\[%__fence_\w+(?:\+\d+)?)\])", "$1+65536+-65536]", 20},
 };
+
+// The declarations that a fenced function has, and lines that are safe, each of which leaves out what the attacks below try.
+std::string handwritten(const std::string& lines, const std::string& module = "") {
+  return ".version 7.8\n.target sm_90\n.address_size 64\n" + module +
+         ".visible .entry k (.param .align 8 .u64 p)\n{\n.reg .b64 %rd<8>;\n.reg .b32 %r<8>;\n.reg .pred %p<4>;\n"
+         ".reg .b64 %__fence_a<2>;\n.reg .b64 %__fence_t<3>;\n.reg .b32 %__fence_w<2>;\n.reg .pred %__fence_p<3>;\n" +
+         lines + "ret;\n}\n";
+}
+
+const std::string kPair = "and.b64 %__fence_a0, %rd1, 0xffffffff;\nor.b64 %__fence_a0, %__fence_a0, 0x700000000000;\n";
+const std::string kSecondPair =
+    "and.b64 %__fence_a1, %rd1, 0xffffffff;\nor.b64 %__fence_a1, %__fence_a1, 0x700000000000;\n";
+const std::string kLoad = "ld.global.b32 %r1, [%__fence_a0];\n";
+
+TEST(Verifier, BelievesWhatTheLinesBeforeProve) {
+  EXPECT_EQ(fault_of(handwritten(kPair + kLoad), kOptions), "");
+  EXPECT_EQ(fault_of(handwritten(kPair + "L:\n" + kLoad + "bra L;\n"), kOptions), "") << "of the head";
+  EXPECT_EQ(fault_of(handwritten("mov.b64 %__fence_a0, 0x700000000000;\nL:\n" + kLoad + kPair + "bra L;\n"), kOptions),
+            "")
+      << "written by pairs alone";
+  EXPECT_EQ(fault_of(handwritten("L:\n" + kPair + "bra M;\n" + kLoad + "M:\n" + kPair + kLoad), kOptions), "");
+}
+
+TEST(Verifier, SaysFunctionLineInstructionAndReason) {
+  EXPECT_EQ(
+      fault_of(handwritten(kLoad), kOptions),
+      "the fence's output is not proved safe, which is a fault of the fence and not of the module: function 'k', line "
+      "13: 'ld.global.b32 %r1, [%__fence_a0];': nothing holds '[%__fence_a0]' in the tenant's range");
+  EXPECT_EQ(verify_fenced(handwritten(kLoad), kOptions).error().code, Errc::kInternal);
+  EXPECT_LE(fault_of(handwritten("x" + std::string(100'000, 'y') + " %r1;\n"), kOptions).size(), 1200u);
+}
+
+// What somebody tried who wanted a module that is accepted and leaves its range.
+TEST(Verifier, IsNotTalkedInto) {
+  const std::string kTwoWays = "setp.eq.u64 %p1, %rd1, 0;\n";
+  const std::pair<const char*, std::string> kAttacks[] = {
+      {"a head that a branch leaves early", kTwoWays + "@%p1 bra L;\n" + kPair + "L:\n" + kLoad},
+      {"a companion that a loop changes behind its use",
+       kPair + "L:\n" + kLoad + "add.s64 %__fence_a0, %__fence_a0, 4096;\nbra L;\n"},
+      {"half a pair at the end of a loop", kPair + "L:\n" + kLoad + "and.b64 %__fence_a0, %rd1, 0xffffffff;\nbra L;\n"},
+      {"a pair with a way into its middle",
+       kPair + "L:\n" + kLoad +
+           "and.b64 %__fence_a0, %rd1, 0xffffffff;\n@%p1 bra L;\nor.b64 %__fence_a0, %__fence_a0, "
+           "0x700000000000;\nbra L;\n"},
+      {"a pair of two registers",
+       "and.b64 %__fence_a1, %rd1, 0xffffffff;\nor.b64 %__fence_a0, %__fence_a1, "
+       "0x700000000000;\nL:\n" +
+           kLoad + "or.b64 %__fence_a0, %__fence_a0, 0x700000000000;\nbra L;\n"},
+      {"a pair of one's own registers",
+       "and.b64 %rd2, %rd1, 0xffffffff;\nor.b64 %rd2, %rd2, 0x700000000000;\nld.global.b32 %r1, [%rd2];\n"},
+      {"a companion of another scope",
+       kPair + "{\n.reg .b64 %__fence_a0;\nmov.b64 %__fence_a0, %rd1;\n" + kLoad + "}\n"},
+      {"a companion of 32 bits", "{\n.reg .b32 %__fence_a0;\n" + kPair + kLoad + "}\n"},
+      {"a mask that is 32 bits of another meaning",
+       "and.b32 %__fence_a0, %rd1, 0xffffffff;\nor.b64 %__fence_a0, %__fence_a0, 0x700000000000;\n" + kLoad},
+      {"a mask that is negative",
+       "and.b64 %__fence_a0, %rd1, -1;\nor.b64 %__fence_a0, %__fence_a0, 0x700000000000;\n" + kLoad},
+      {"a second result", kPair + "setp.eq.u32 %p1|%__fence_a0, %r1, 0;\n" + kLoad},
+      {"one of several results", kPair + "ld.global.v2.b64 {%rd1, %__fence_a0}, [%__fence_a0];\n" + kLoad},
+      {"a result of a call", kPair + "call (%__fence_a0), f, ();\n" + kLoad},
+      {"a part of a result", kPair + "vadd.u32.u32.u32 %__fence_a0.b0, %r1, %r2;\n" + kLoad},
+      {"shared memory asked about, and changed on another way",
+       "mov.b64 %__fence_t0, %rd1;\nisspacep.shared %__fence_p0, %__fence_t0;\nL:\n" + kSecondPair +
+           "selp.b64 %__fence_t1, %__fence_t0, %__fence_a1, %__fence_p0;\nld.b32 %r1, [%__fence_t1];\nadd.s64 "
+           "%__fence_t0, "
+           "%__fence_t0, 4096;\nbra L;\n"},
+      {"shared memory asked about, and the answer turned round",
+       "mov.b64 %__fence_t0, %rd1;\nisspacep.shared %__fence_p0, %__fence_t0;\nnot.pred %__fence_p0, %__fence_p0;\n" +
+           kSecondPair + "selp.b64 %__fence_t1, %__fence_t0, %__fence_a1, %__fence_p0;\nld.b32 %r1, [%__fence_t1];\n"},
+      {"shared memory taken for global",
+       "mov.b64 %__fence_t0, %rd1;\nisspacep.shared %__fence_p0, %__fence_t0;\n" + kSecondPair +
+           "selp.b64 %__fence_t1, %__fence_t0, %__fence_a1, %__fence_p0;\nld.global.b32 %r1, [%__fence_t1];\n"},
+      {"a vector behind the mask of the arena",
+       ".local .align 16 .b8 __fence_arena[32];\nmov.b64 %__fence_t1, __fence_arena;\nand.b64 %__fence_t0, %rd1, 0xf;\n"
+       "add.s64 %__fence_t0, %__fence_t0, %__fence_t1;\nld.local.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
+       "[%__fence_t0];\n"},
+      {"an address of code", "mov.u64 %rd1, k;\n"},
+      {"a branch to what a register holds", "bra %rd1;\n"},
+      {"a branch to a table", "T: .branchtargets L;\nL:\nbra T;\n"},
+      {"an index that is bounded on one way",
+       "T: .branchtargets L, M;\nmin.u32 %__fence_w0, %r1, 1;\nL:\nM:\nbrx.idx "
+       "%__fence_w0, T;\nadd.u32 %__fence_w0, %__fence_w0, 1;\nbra L;\n"},
+      {"a copy whose source is not fenced", kPair + "cp.async.ca.shared.global [%__fence_a0], [%rd1], 16;\n"},
+      {"a copy in bulk", kPair + "cp.async.bulk.global.shared::cta.bulk_group [%__fence_a0], [%r1], %r2;\n"},
+      {"a store in bulk", kPair + "st.bulk.weak.global [%__fence_a0], %rd2, 0;\n"},
+      {"zeros thrown away", kPair + "discard.global.L2 [%__fence_a0], 128;\n"},
+      {"two addresses", kPair + "st.global.b32 [%__fence_a0], [%rd1];\n"},
+      {"an address in a plain instruction", "add.u64 %rd2, [%rd1], 0;\n"},
+      {"two spaces", kPair + "ld.shared.global.b32 %r1, [%rd1];\n"},
+      {"a space of two words", "ld.shared::cta::global.b32 %r1, [%rd1];\nld.global::x.b32 %r1, [%rd1];\n"},
+      {"the driver's memory", "mov.b32 %r1, %envreg3;\n"},
+      {"memory of the multicast kind", kPair + "multimem.ld_reduce.global.add.u32 %r1, [%__fence_a0];\n"},
+      {"a table that another scope has, too",
+       "T: .branchtargets L;\n{\nT: .branchtargets L, L, L;\nmin.u32 %__fence_w0, %r1, 2;\nbrx.idx %__fence_w0, "
+       "T;\n}\nL:\n"},
+  };
+  const std::string function = ".func (.param .align 8 .b64 r) f ()\n{\nst.param.b64 [r], 0;\nret;\n}\n";
+  for (const auto& [name, lines] : kAttacks) EXPECT_NE(fault_of(handwritten(lines, function), kOptions), "") << name;
+}
+
+TEST(Verifier, WantsTheWholeTextAndARange) {
+  const std::string text = handwritten(kPair + kLoad);
+  EXPECT_THAT(fault_of(text + std::string(1, '\0') + "x", kOptions), HasSubstr("more than it reads as"));
+  EXPECT_NE(fault_of("", kOptions), "");
+  EXPECT_THAT(fault_of(text, {}), HasSubstr("the range is none"));
+  EXPECT_THAT(fault_of(text, {.base = kOptions.base, .bytes = 3}), HasSubstr("the range is none"));
+  FenceOptions other = kOptions;
+  other.base += other.bytes;
+  EXPECT_THAT(fault_of(text, other), HasSubstr("nothing holds")) << "of another tenant";
+  other = kOptions;
+  other.bytes /= 2;
+  EXPECT_THAT(fault_of(text, other), HasSubstr("nothing holds")) << "of half the range";
+}
+
+TEST(Verifier, FramesOfACircleOfCallsAreBoundedOrRefused) {
+  const auto circle = [](int step) {
+    const std::string handed =
+        "{\n.param .align 8 .b64 a;\n.param .align 8 .b64 b;\nadd.s64 %__fence_t0, %__fence_frame, " +
+        std::to_string(step) +
+        ";\nst.param.b64 [a], %__fence_arena;\nst.param.b64 [b], %__fence_t0;\ncall f, (a, b);\n}\n";
+    const std::string head = ".reg .b64 %__fence_arena, %__fence_frame, %__fence_t<3>;\n";
+    return ".version 7.8\n.target sm_90\n.address_size 64\n.func f (.param .align 8 .b64 __fence_arena, .param .align "
+           "8 .b64 "
+           "__fence_frame)\n{\n" +
+           head +
+           "ld.param.b64 %__fence_arena, [__fence_arena];\nld.param.b64 %__fence_frame, [__fence_frame];\n"
+           "st.local.b32 [%__fence_frame+28], 0;\n" +
+           handed + "ret;\n}\n.visible .entry k ()\n{\n.local .align 16 .b8 __fence_arena[32];\n" + head +
+           "mov.b64 %__fence_arena, __fence_arena;\nmov.b64 %__fence_frame, %__fence_arena;\n" + handed + "ret;\n}\n";
+  };
+  EXPECT_EQ(fault_of(circle(0), kOptions), "");
+  EXPECT_THAT(fault_of(circle(16), kOptions), HasSubstr("nothing bounds their frames"));
+}
 
 class VerifierFaults : public ::testing::TestWithParam<Fault> {};
 
