@@ -186,13 +186,28 @@ bool writes_carry(const Instruction& instruction) {
   return has_modifier(instruction, ".cc");
 }
 
-std::uint64_t access_bytes(const Instruction& instruction) {
+namespace {
+
+// Where two types are named, the driver's compiler may go by either, if it reads that at all.
+std::uint64_t access_bytes_by(const Instruction& instruction, std::uint64_t bytes_of_unknown) {
   std::uint64_t scalar = 0, count = 1;
   for (const std::string_view modifier : instruction.modifiers) {
-    if (const unsigned bytes = type_bytes(modifier); bytes != 0) scalar = bytes;
-    if (modifier == ".v2" || modifier == ".v4" || modifier == ".v8") count = static_cast<unsigned>(modifier[2] - '0');
+    scalar = std::max<std::uint64_t>(scalar, type_bytes(modifier));
+    const bool is_vector = modifier == ".v2" || modifier == ".v4" || modifier == ".v8";
+    if (is_vector) count = std::max<std::uint64_t>(count, static_cast<unsigned>(modifier[2] - '0'));
   }
-  return scalar * count;
+  return (scalar == 0 ? bytes_of_unknown : scalar) * count;
+}
+
+}  // namespace
+
+std::uint64_t access_bytes(const Instruction& instruction) {
+  return access_bytes_by(instruction, 0);
+}
+
+std::uint64_t most_access_bytes(const Instruction& instruction) {
+  constexpr std::uint64_t kWidestScalar = 16;
+  return access_bytes_by(instruction, kWidestScalar);
 }
 
 }  // namespace fairlead::fence

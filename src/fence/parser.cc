@@ -60,8 +60,8 @@ unsigned type_bytes(std::string_view dotted) {
   return found == kTypes.end() ? 0 : found->bytes;
 }
 
-Result<Module> parse_ptx(std::string_view text) {
-  return Parser(text).run();
+Result<Module> parse_ptx(std::string_view text, Names names) {
+  return Parser(text, names).run();
 }
 
 Result<Module> Parser::run() {
@@ -101,7 +101,7 @@ bool Parser::expect(char punctuation) {
 
 bool Parser::expect_name(std::string_view& name, const char* what) {
   if (token_.kind != Token::Kind::kName) return fail(fmt::format("expected {} before '{}'", what, token_.text));
-  if (token_.text.find("__fence") != std::string_view::npos) {
+  if (names_ == Names::kOfSource && token_.text.find("__fence") != std::string_view::npos) {
     return fail(fmt::format("'{}' is a name the fence keeps for itself; give the source, not what was fenced already",
                             token_.text));
   }

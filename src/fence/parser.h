@@ -15,7 +15,7 @@ namespace fairlead::fence {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lexer_(text), token_(lexer_.next()) {}
+  Parser(std::string_view text, Names names) : names_(names), lexer_(text), token_(lexer_.next()) {}
   Result<Module> run();
 
  private:
@@ -78,6 +78,7 @@ class Parser {
   std::optional<int> register_of(std::string_view name);
   Item& add_item(Item::Kind kind, int line, std::string_view name = {});
 
+  const Names names_;
   Lexer lexer_;
   Token token_;
   Module module_;

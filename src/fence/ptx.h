@@ -123,8 +123,11 @@ struct Module {
   std::vector<Alias> aliases;
 };
 
+// Whose text it is: names that the fence keeps for itself are refused in a tenant's, and are what its own consists of.
+enum class Names : std::uint8_t { kOfSource, kOfFence };
+
 // The tree of the text, or the line and the word that cannot be read.
-Result<Module> parse_ptx(std::string_view text);
+Result<Module> parse_ptx(std::string_view text, Names names = Names::kOfSource);
 
 // Writing.
 std::string offset_text(std::int64_t offset);  // "+8", or "+-8": NVIDIA's compiler reads no "-8"

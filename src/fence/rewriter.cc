@@ -6,6 +6,14 @@
 #include "fence/parser.h"
 
 namespace fairlead::fence {
+namespace {
+
+bool is_table(const Item& item) {
+  return item.kind == Item::Kind::kBranchTargets || item.kind == Item::Kind::kCallTargets ||
+         item.kind == Item::Kind::kPrototype;
+}
+
+}  // namespace
 
 std::string name_in_output(const Function& function) {
   return (function.has_body ? "" : "__fence_") + std::string(function.name);
@@ -21,7 +29,7 @@ std::string signature_text(const Function& function, std::string_view name, cons
   if (function.is_entry || layout.arena_bytes == 0) return text;
   text.pop_back();
   text += function.signature.parameters.empty() ? "" : ", ";
-  return text + ".param .b64 __fence_arena, .param .b64 __fence_frame)";
+  return text + ".param .align 8 .b64 __fence_arena, .param .align 8 .b64 __fence_frame)";
 }
 
 FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layout, const Clears& clears,
@@ -42,9 +50,7 @@ FunctionRewriter::FunctionRewriter(const Function& function, const Layout& layou
   for (std::size_t i = 0; i < function.items.size(); ++i) {
     const Item& item = function.items[i];
     if (item.kind == Item::Kind::kLabel) labels_[item.name] = true;
-    const bool is_table = item.kind == Item::Kind::kBranchTargets || item.kind == Item::Kind::kCallTargets ||
-                          item.kind == Item::Kind::kPrototype;
-    if (is_table) tables_[item.name] = i;
+    if (is_table(item)) tables_[item.name] = i;
     mention(item.instruction.operands);
   }
   find_local_pointers();
@@ -88,6 +94,11 @@ Result<std::string> FunctionRewriter::run() {
 
 bool FunctionRewriter::item(const Item& item) {
   line_ = item.line;
+  if (const auto table = tables_.find(item.name); table != tables_.end() && is_table(item)) {
+    // In two scopes that would be two tables, and an index held within one of them may leave the other.
+    if (&function_.items[table->second] != &item)
+      return refuse(fmt::format("'{}' is the name of two tables", item.name));
+  }
   switch (item.kind) {
     case Item::Kind::kOpen:
       text_ += "{\n";

@@ -60,7 +60,7 @@ bool FunctionRewriter::direct_call(const CallParts& parts, const Function& calle
     uses_arena_ = true;
     uses_temporaries_ = true;
     const auto frame = layout_.frames.find(function_.name);
-    text_ += "{\n.param .b64 __fence_arena_out;\n.param .b64 __fence_frame_out;\n";
+    text_ += "{\n.param .align 8 .b64 __fence_arena_out;\n.param .align 8 .b64 __fence_frame_out;\n";
     emit("add.s64 %__fence_t0, %__fence_frame, {};", frame == layout_.frames.end() ? 0 : frame->second.bytes);
     emit("st.param.b64 [__fence_arena_out], %__fence_arena;");
     emit("st.param.b64 [__fence_frame_out], %__fence_t0;");

@@ -9,10 +9,20 @@
 namespace fairlead::fence {
 namespace {
 
+// What rows that lie close together take, and the last row of any.
+constexpr std::uint64_t kLargestFragment = 4096;
+// A vector that is wider exists in .global only; the arena has room for no more behind its last byte.
+constexpr std::uint64_t kWidestInArena = 16;
+constexpr std::string_view kTooWideForArena = "it may reach local memory, of which one access takes at most 16 bytes";
+
 // m16n16k16: the rows of a fragment in memory, which lie a stride apart.
 struct Fragment {
   unsigned rows = 0, element_bytes = 0;
 };
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 unsigned extent_of(std::string_view shape, char letter) {
   unsigned value = 0;
@@ -21,15 +31,19 @@ unsigned extent_of(std::string_view shape, char letter) {
   return value;
 }
 
+// No rows: its shape or its type is not known.
 Fragment fragment_of(const Instruction& instruction) {
   std::string_view shape;
   char rows = 'm', columns = 'n';
   for (const std::string_view modifier : instruction.modifiers) {
-    if (modifier.starts_with(".m") && modifier.size() > 2 && modifier[2] <= '9') shape = modifier.substr(1);
+    const bool is_shape = modifier.starts_with(".m") && modifier.size() > 2 && is_digit(modifier[2]);
+    if (is_shape && !shape.empty()) return {};
+    if (is_shape) shape = modifier.substr(1);
     if (modifier == ".a") columns = 'k';
     if (modifier == ".b") rows = 'k';
   }
   const std::string_view type = instruction.modifiers.back();
+  if (!is_digit(type.back())) return {};
   const unsigned bytes = type == ".f64" ? 8 : type.ends_with("32") ? 4 : type.ends_with("16") ? 2 : 1;
   return {extent_of(shape, has_modifier(instruction, ".col") ? columns : rows), bytes};
 }
@@ -111,6 +125,10 @@ std::optional<std::string> FunctionRewriter::generic_address(const Operand& addr
     emit("selp.b64 %__fence_t1, %__fence_t0, %__fence_t1, %__fence_p0;");
   }
   if (layout_.arena_bytes == 0) return "%__fence_t1";
+  if (most_access_bytes(now_) > kWidestInArena) {
+    refuse(kTooWideForArena);
+    return std::nullopt;
+  }
   emit("isspacep.local %__fence_p1, %__fence_t0;");
   uses_generic_arena_ = true;
   bound_local("%__fence_t0", "%__fence_t0", "%__fence_generic_arena");
@@ -131,6 +149,10 @@ std::string FunctionRewriter::frame_address(std::uint64_t offset) const {
 // A thread's local memory also holds what the compiler spills there, fenced addresses and return addresses among them,
 // and behind that what other kernels left. So accesses must stay within the variables.
 std::optional<std::string> FunctionRewriter::local_address(const Operand& address) {
+  if (most_access_bytes(now_) > kWidestInArena) {
+    refuse(kTooWideForArena);
+    return std::nullopt;
+  }
   if (const auto place = local_place(address)) {
     const Variable& variable = function_.variables[static_cast<std::size_t>(place->variable)];
     const bool is_inside = place->offset >= 0 && static_cast<std::uint64_t>(place->offset) < variable.bytes;
@@ -281,11 +303,15 @@ bool FunctionRewriter::matrix() {
   }
   const Space space = space_of(now_);
   const Fragment fragment = fragment_of(now_);
-  if (fragment.rows == 0 || fragment.rows > 128) return refuse("its shape is not known to the fence");
+  if (fragment.rows < 2 || fragment.rows > 128) return refuse("its shape or its type is not known to the fence");
   if (space == Space::kShared) return access_in(space, *found[0]);
   if (space != Space::kGlobal) return refuse("write .global or .shared: rows from a generic address may be in both");
   const Operand address = *found[0];
   if (address.register_id < 0) return refuse("its address is no register");
+  if (options_.guard_bytes < kLargestFragment) {
+    return refuse(
+        fmt::format("its rows take up to {} bytes, guard_bytes is {}", kLargestFragment, options_.guard_bytes));
+  }
   if (!sum("%__fence_t0", address)) return false;
   fence("%__fence_t1", "%__fence_t0");
   ++report_.accesses;

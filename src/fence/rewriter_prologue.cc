@@ -150,15 +150,19 @@ void FunctionRewriter::clear_arena() {
     }
     return begin("}");
   }
-  begin(".reg .b64 %l<2>;");
+  // Masked like any access through a register, though this one cannot leave: the verifier believes no loop's bounds.
+  begin(".reg .b64 %__fence_l<3>;");
   begin(".reg .pred %q;");
-  begin("mov.u64 %l0, __fence_arena;");
-  begin(fmt::format("add.s64 %l1, %l0, {};", bytes));
+  begin("mov.b64 %__fence_l0, 0;");
   begin("__fence_local:");
-  begin("st.local.v4.b32 [%l0], {%c, %c, %c, %c};");
-  begin("add.s64 %l0, %l0, 16;");
-  begin("setp.lt.u64 %q, %l0, %l1;");
+  begin("mov.b64 %__fence_l1, __fence_arena;");
+  begin(fmt::format("and.b64 %__fence_l2, %__fence_l0, 0x{:x};", layout_.arena_bytes - 1));
+  begin("add.s64 %__fence_l2, %__fence_l2, %__fence_l1;");
+  begin("st.local.v4.b32 [%__fence_l2], {%c, %c, %c, %c};");
+  begin("add.s64 %__fence_l0, %__fence_l0, 16;");
+  begin(fmt::format("setp.lt.u64 %q, %__fence_l0, {};", layout_.arena_bytes));
   begin("@%q bra __fence_local;");
+  begin(fmt::format("st.local.v4.b32 [__fence_arena+{}], {{%c, %c, %c, %c}};", layout_.arena_bytes));
   begin("}");
 }
 
