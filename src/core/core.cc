@@ -76,8 +76,7 @@ Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_
       policy(std::move(queue_policy)),
       eviction(make_eviction(core_options.eviction, *this, *this)),
       residency({core_options.memory_policy, core_options.move_deadline, core_options.room_deadline},
-                make_swap(core_options.eviction), *this),
-      pool(core_options.instances_per_gpu) {}
+                make_swap(core_options.eviction), *this) {}
 
 Core::Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy) {
   const Status valid = validate(options);
@@ -92,7 +91,9 @@ Core::~Core() = default;
 
 void Core::add_gpu(const GpuSpec& gpu) {
   const std::size_t most = gpu.slots == 0 ? state_->options.slots_per_gpu : gpu.slots;
-  state_->pool.add_gpu(gpu.gpu, gpu.memory, gpu.is_dynamic ? 1 : most);
+  state_->pool.add_gpu(
+      gpu.gpu,
+      {.slots = gpu.is_dynamic ? 1 : most, .clients = state_->options.instances_per_gpu, .memory = gpu.memory});
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
   state_->add_device(gpu);
   state_->add_lanes(gpu);
@@ -309,8 +310,8 @@ std::vector<GpuView> Core::gpus() const {
   for (const Gpu* gpu : state_->pool.gpus()) {
     const auto works_on = [this](const Instance* instance) { return state_->works_on(*instance); };
     const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
-    views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->slots, gpu->serves,
-                     gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
+    views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->capacity.slots,
+                     gpu->serves, gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
     const State::Device& device = state_->devices.all.at(gpu->id);
     const GpuHealth& health = device.health;
     views.back().state = device.goes ? GpuState::kDraining : health.state();

@@ -70,8 +70,8 @@ struct Core::State::DeviceEvents {
                                                          .slots_in_use = gpu.slots_in_use,
                                                          .waiting = state.policy->queued() > 0,
                                                          .memory_running = gpu.memory_in_use,
-                                                         .memory_total = gpu.memory});
-    if (slots == gpu.slots) return;
+                                                         .memory_total = gpu.capacity.memory});
+    if (slots == gpu.capacity.slots) return;
     out.push_back(DeviceChange{sample.gpu, Kind::kSlots});
     state.pool.set_slots(sample.gpu, slots);
     state.dispatch(now, out);

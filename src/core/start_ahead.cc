@@ -149,11 +149,11 @@ bool Core::State::worth_a_duplicate(FlowId flow) const {
 bool Core::State::may_go(const Gpu& gpu) const {
   std::size_t next = gpu.starting_ahead;
   for (const Instance* instance : gpu.instances) {
-    if (next >= gpu.slots) return false;
+    if (next >= gpu.capacity.slots) return false;
     if (!instance->fresh || !instance->spare()) continue;
     if (queued(instance->flow) > 0 && is_active(instance->flow)) ++next;
   }
-  return next < gpu.slots;
+  return next < gpu.capacity.slots;
 }
 
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each

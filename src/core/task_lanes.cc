@@ -11,7 +11,7 @@ void Core::State::add_lanes(const GpuSpec& gpu) {
   if (!gpu.has_task_lanes) return;
   pool.set_lanes(gpu.gpu, options.task_lanes);
   if (options.most_task_lanes == 0) return;
-  const std::size_t least = std::min(pool.gpu(gpu.gpu).slots, options.most_task_lanes);
+  const std::size_t least = std::min(pool.gpu(gpu.gpu).capacity.slots, options.most_task_lanes);
   const MeasuredLanes::Options bounds{.least = least, .most = options.most_task_lanes};
   pool.set_lanes(gpu.gpu, measured_lanes.try_emplace(gpu.gpu, bounds).first->second.lanes());
 }

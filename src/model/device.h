@@ -6,6 +6,7 @@
 // Plain values.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -31,6 +32,20 @@ struct Device {
   Bytes memory{0};
 
   bool is_slice() const { return uuid != gpu_uuid; }
+};
+
+// What fits on a device at the same time. Each part is counted by itself, and each must fit (placement/instance_pool.h checks).
+struct Capacity {
+  std::size_t slots = 0;    // invocations that run: D
+  std::size_t clients = 0;  // processes, running or not: places of the warm pool, and what an MPS daemon serves at most
+  Bytes memory{0};          // 0: not known, not counted
+};
+
+// What an instance is entitled to on its device; what is not said is all that others leave.
+struct Share {
+  std::optional<int> width_percent = std::nullopt;  // of the SMs, 1-100; only under MPS
+  std::optional<Bytes> memory = std::nullopt;       // device memory that it is expected to hold, and holds at most
+  bool operator==(const Share&) const = default;
 };
 
 }  // namespace fairlead

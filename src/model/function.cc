@@ -218,12 +218,12 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
   if (const auto setting = find_setting(config, "gpu:memory-mib", "GPU_MEMORY_MIB")) {
     const auto value = parse_setting<int>(*setting, 1, kMaxGpuMemoryMib);
     if (!value) return fail(value.error());
-    settings.memory_mib = *value;
+    settings.share.memory = mib(*value);
   }
   if (const auto setting = find_setting(config, "gpu:compute-percent", "GPU_COMPUTE_PERCENT")) {
     const auto value = parse_setting<int>(*setting, 1, 100);
     if (!value) return fail(value.error());
-    settings.compute_percent = *value;
+    settings.share.width_percent = *value;
   }
   if (const auto setting = find_setting(config, "gpu:weight", "GPU_WEIGHT")) {
     const auto value = parse_setting<double>(*setting, 0.01, 100.0);

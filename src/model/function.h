@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/device.h"
 #include "model/image.h"
 #include "model/tenant.h"
 
@@ -29,8 +30,7 @@ inline constexpr int kMinEphemeralStorageMib = 64, kMaxEphemeralStorageMib = 102
 
 // What `gpu:*` tags and GPU_* environment variables say (reference: apis.md 15.2; the tag wins over the variable).
 struct GpuSettings {
-  std::optional<int> memory_mib;        // gpu:memory-mib       device memory one instance is expected to hold, at most
-  std::optional<int> compute_percent;   // gpu:compute-percent  SM share, 1-100; under MPS
+  Share share;                          // gpu:memory-mib, gpu:compute-percent
   double weight = 1.0;                  // gpu:weight           fair share, 0.01-100
   std::string tenant = kDefaultTenant;  // gpu:tenant           who pays; a tag only, and for the function's life
   std::optional<int> objective_ms;      // gpu:objective-ms     wanted from arrival to answer, 1-3600000; a tag only

@@ -108,9 +108,9 @@ TEST(GpuSettings, DefaultsAreNoLimitAndWeightOne) {
 TEST(GpuSettings, TheTagWinsOverTheVariable) {
   FunctionConfig config;
   config.environment = {{"GPU_MEMORY_MIB", "100"}, {"GPU_COMPUTE_PERCENT", "30"}, {"GPU_WEIGHT", "0.5"}};
-  EXPECT_EQ((GpuSettings{100, 30, 0.5}), gpu_settings(config).value());
+  EXPECT_EQ((GpuSettings{{.width_percent = 30, .memory = mib(100)}, 0.5}), gpu_settings(config).value());
   config.tags = {{"gpu:memory-mib", "200"}, {"gpu:weight", "4"}, {"team", "vision"}};
-  EXPECT_EQ((GpuSettings{200, 30, 4.0}), gpu_settings(config).value());
+  EXPECT_EQ((GpuSettings{{.width_percent = 30, .memory = mib(200)}, 4.0}), gpu_settings(config).value());
 }
 
 TEST(GpuSettings, ErrorsNameSourceValueAndBound) {

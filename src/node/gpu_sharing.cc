@@ -114,13 +114,10 @@ GpuSpec GpuSharing::spec_of(const Device& device) const {
           .has_task_lanes = !device.is_slice()};
 }
 
-void GpuSharing::give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const {
+void GpuSharing::give_share(InstanceSpec& spec, GpuId gpu, const Share& share) const {
   const Shared& device = devices_.at(gpu);
-  InstanceShare share{.device_uuid = device.uuid,
-                      .mps_pipe_directory = device.pipe_directory,
-                      .compute_percent = settings.compute_percent};
-  if (settings.memory_mib) share.memory_limit = mib(*settings.memory_mib);
-  for (auto& [name, value] : share_environment(share)) spec.environment[name] = value;
+  const InstanceShare part{.device_uuid = device.uuid, .mps_pipe_directory = device.pipe_directory, .share = share};
+  for (auto& [name, value] : share_environment(part)) spec.environment[name] = value;
   // Read-only: clients connect to the sockets in it, and nothing of it becomes theirs.
   if (device.daemon) spec.binds.push_back({device.pipe_directory, device.pipe_directory, false});
 }

@@ -60,7 +60,7 @@ class GpuSharing {
   bool knows(GpuId gpu) const { return devices_.contains(gpu); }
 
   // Makes an instance part of the GPU's sharing.
-  void give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const;
+  void give_share(InstanceSpec& spec, GpuId gpu, const Share& share) const;
   // An instance's process may exist from the first to the second. gone(): of the GPU whose last one it was.
   void instance_started(InstanceId instance, GpuId gpu);
   std::optional<GpuId> instance_gone(InstanceId instance);

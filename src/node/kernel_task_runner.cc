@@ -25,7 +25,7 @@ void KernelTaskRunner::start(const StartOrder& order) {
   const std::shared_ptr<const BundledTask> task = order.function.kernel_task;
   InstanceSpec shared{.instance = order.instance, .function = record.name};
   shared.environment = options_.environment;
-  give_share_(shared, order.gpu, GpuSettings());
+  give_share_(shared, order.gpu, Share());
   SessionSpec spec{.instance = order.instance,
                    .gpu = order.gpu,
                    .tenant = tenant_of(record.config.tags),

@@ -104,8 +104,8 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   gpus_ = std::move(monitor);
   sharing_ = std::move(sharing);
   sharing_->connect(daemon_events());
-  const GiveShare give_share = [this](InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) {
-    sharing_->give_share(spec, gpu, settings);
+  const GiveShare give_share = [this](InstanceSpec& spec, GpuId gpu, const Share& share) {
+    sharing_->give_share(spec, gpu, share);
   };
   programs_->set_share(give_share);
   kernel_tasks_->set_share(give_share);

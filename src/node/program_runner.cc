@@ -104,7 +104,7 @@ InstanceSpec ProgramRunner::describe(const StartOrder& order) const {
   }
   spec.memory_limit = mib(config.memory_mib);
   spec.tmp_limit = mib(config.ephemeral_storage_mib);
-  give_share_(spec, order.gpu, gpu_settings(config).value_or(GpuSettings()));
+  give_share_(spec, order.gpu, gpu_settings(config).value_or(GpuSettings()).share);
   return spec;
 }
 
@@ -114,7 +114,7 @@ std::optional<ShimAccess> ProgramRunner::shim_access(const StartOrder& order) {
   const FunctionRecord& record = order.function.record;
   ShimTerms terms{.instance = order.instance, .gpu = order.gpu, .function = record.name};
   const auto settings = gpu_settings(record.config);
-  if (settings && settings->memory_mib) terms.cap = mib(*settings->memory_mib);
+  if (settings) terms.cap = settings->share.memory.value_or(Bytes(0));
   terms.device_memory = order.device_memory;
   Result<ShimAccess> access = shims_->add(std::move(terms));
   if (access) return *std::move(access);

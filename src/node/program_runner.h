@@ -21,7 +21,7 @@
 namespace fairlead {
 
 // Makes what an instance is started with part of a GPU's sharing.
-using GiveShare = std::function<void(InstanceSpec&, GpuId, const GpuSettings&)>;
+using GiveShare = std::function<void(InstanceSpec&, GpuId, const Share&)>;
 
 struct ProgramRunnerOptions {
   InstanceHostOptions host;

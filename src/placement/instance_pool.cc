@@ -16,16 +16,14 @@ void erase_pointer(std::vector<Instance*>& instances, const Instance* instance) 
 
 }  // namespace
 
-InstancePool::InstancePool(std::size_t instances_per_gpu) : instances_per_gpu_(instances_per_gpu) {
-  FL_CHECK(instances_per_gpu >= 1);
-}
-
-void InstancePool::add_gpu(GpuId id, Bytes memory, std::size_t slots) {
-  const auto [gpu, is_new] = gpus_.try_emplace(id, Gpu{.id = id, .memory = memory});
+void InstancePool::add_gpu(GpuId id, const Capacity& capacity) {
+  const auto [gpu, is_new] = gpus_.try_emplace(id, Gpu{.id = id, .capacity = capacity});
   FL_CHECK(is_new, "GPU {} is there already", id.value());
   const auto after = [](GpuId wanted, const Gpu* other) { return wanted < other->id; };
   in_order_.insert(std::upper_bound(in_order_.begin(), in_order_.end(), id, after), gpu);
-  set_slots(id, slots);
+  gpu->serves = false;  // until it is in the sums
+  set_slots(id, capacity.slots);
+  set_serves(id, true);
 }
 
 void InstancePool::remove_gpu(GpuId id) {
@@ -38,8 +36,10 @@ void InstancePool::remove_gpu(GpuId id) {
 }
 
 void InstancePool::set_slots(GpuId id, std::size_t slots) {
-  FL_CHECK(slots >= 1 && slots <= instances_per_gpu_, "slots={} instances_per_gpu={}", slots, instances_per_gpu_);
-  change_slots(gpus_.at(id), [slots](Gpu& gpu) { gpu.slots = slots; });
+  change_slots(gpus_.at(id), [slots](Gpu& gpu) {
+    FL_CHECK(slots >= 1 && slots <= gpu.capacity.clients, "slots={} clients={}", slots, gpu.capacity.clients);
+    gpu.capacity.slots = slots;
+  });
 }
 
 void InstancePool::set_serves(GpuId id, bool serves) {
@@ -196,7 +196,7 @@ const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
 }
 
 Bytes InstancePool::counted_memory(const Gpu& gpu, Bytes expected) {
-  return gpu.memory == Bytes(0) ? Bytes(0) : std::min(expected, gpu.memory);
+  return gpu.capacity.memory == Bytes(0) ? Bytes(0) : std::min(expected, gpu.capacity.memory);
 }
 
 }  // namespace fairlead

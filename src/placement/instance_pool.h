@@ -23,6 +23,7 @@
 #include "base/id_map.h"
 #include "base/ids.h"
 #include "base/units.h"
+#include "model/device.h"
 #include "placement/task_lanes.h"
 #include "placement/task_room.h"
 
@@ -64,11 +65,10 @@ struct Instance {
 
 struct Gpu {
   GpuId id;
-  Bytes memory{0};                   // 0: not known, not counted
+  Capacity capacity;
   Bytes unreported{0};               // of it, taken by what no instance reports: contexts, other programs
-  std::size_t slots = 0;             // D
   bool serves = true;                // false: no invocation is bound to an instance of it
-  std::size_t slots_in_use = 0;      // above `slots` for a while after it was lowered; lanes and loads included
+  std::size_t slots_in_use = 0;      // above the capacity for a while after it was lowered; lanes and loads included
   std::size_t lanes = 0;             // of kernel tasks; 0: as many as slots
   std::size_t loads_at_once = 0;     // of them that load without holding a lane; 0: they hold one
   std::size_t loading = 0;           // of those in use
@@ -83,11 +83,11 @@ struct Gpu {
   std::vector<Instance*> instances;  // unordered
 
   std::size_t computing() const { return slots_in_use - loading; }
-  bool has_free_slot() const { return serves && computing() < slots; }
-  std::size_t free_slots() const { return has_free_slot() ? slots - computing() : 0; }
+  bool has_free_slot() const { return serves && computing() < capacity.slots; }
+  std::size_t free_slots() const { return has_free_slot() ? capacity.slots - computing() : 0; }
   TaskLanes task_lanes() const {
-    if (is_for_programs) return {slots, 0, slots_in_use, loading};
-    return {lanes == 0 ? slots : lanes, loads_at_once, slots_in_use, loading};
+    if (is_for_programs) return {capacity.slots, 0, slots_in_use, loading};
+    return {lanes == 0 ? capacity.slots : lanes, loads_at_once, slots_in_use, loading};
   }
   // Whether a new instance could have something to run: a slot, or a lane for a session.
   bool has_turn(bool is_session) const { return is_session ? serves && task_lanes().takes(false) : has_free_slot(); }
@@ -101,14 +101,12 @@ struct Gpu {
 
 class InstancePool {
  public:
-  // REQUIRES: instances_per_gpu >= 1.
-  explicit InstancePool(std::size_t instances_per_gpu);
+  InstancePool() = default;
   InstancePool(const InstancePool&) = delete;
   InstancePool& operator=(const InstancePool&) = delete;
 
-  // REQUIRES: not added before; 1 <= slots <= instances_per_gpu, so that a free slot always finds room among evictable
-  // instances.
-  void add_gpu(GpuId gpu, Bytes memory, std::size_t slots);
+  // REQUIRES: not added before; 1 <= slots <= clients, so that a free slot always finds room among evictable instances.
+  void add_gpu(GpuId gpu, const Capacity& capacity);
   void remove_gpu(GpuId gpu);  // and what is claimed there. REQUIRES: no instance is left on it
   // D from now on; what holds a slot keeps it. REQUIRES: as add_gpu.
   void set_slots(GpuId gpu, std::size_t slots);
@@ -176,13 +174,13 @@ class InstancePool {
     return fits_beside(gpu, memory, gpu.memory_starting);
   }
   bool fits(const Gpu& gpu, Bytes memory, std::size_t instances, Bytes committed) const {
-    return instances < instances_per_gpu_ && fits_beside(gpu, memory, committed);
+    return instances < gpu.capacity.clients && fits_beside(gpu, memory, committed);
   }
 
  private:
   // Alone it fits whatever nobody reports: it runs at the price of what is there, rather than never.
   static bool fits_beside(const Gpu& gpu, Bytes memory, Bytes others) {
-    return others + memory <= (others == Bytes(0) ? gpu.memory : gpu.memory - gpu.unreported);
+    return others + memory <= (others == Bytes(0) ? gpu.capacity.memory : gpu.capacity.memory - gpu.unreported);
   }
   template <typename Change>
   void change_slots(Gpu& gpu, Change change) {
@@ -195,7 +193,6 @@ class InstancePool {
   void count(Gpu& gpu, const Instance& instance);
   void uncount(Gpu& gpu, const Instance& instance);
 
-  const std::size_t instances_per_gpu_;
   IdMap<GpuId, Gpu> gpus_;
   std::vector<const Gpu*> in_order_;
   IdMap<InstanceId, Instance> instances_;

@@ -33,7 +33,7 @@ class ThoseThatMayGo final : public Yielding {
 
 class Placing : public ::testing::Test {
  protected:
-  void add_gpu(GpuId gpu, Bytes memory = Bytes(0)) { pool_.add_gpu(gpu, memory, 2); }
+  void add_gpu(GpuId gpu, Bytes memory = Bytes(0)) { pool_.add_gpu(gpu, {.slots = 2, .clients = 4, .memory = memory}); }
 
   Instance& busy(FlowId flow, GpuId gpu, Bytes memory = Bytes(0)) {
     Instance& instance = pool_.add(at(0), flow, gpu, memory, InvocationId(next_++));
@@ -71,7 +71,7 @@ class Placing : public ::testing::Test {
     return placement;
   }
 
-  InstancePool pool_{4};
+  InstancePool pool_;
   LruEviction eviction_;
   Placer placer_{eviction_};
   std::uint64_t next_ = 1;
@@ -181,8 +181,8 @@ TEST_F(Placing, RetiringInstanceGetsNoWork) {
 }
 
 TEST(InstancePool, CountsSlotsWhileSomethingIsBound) {
-  InstancePool pool(2);
-  pool.add_gpu(kGpu1, gib(8), 1);
+  InstancePool pool;
+  pool.add_gpu(kGpu1, {.slots = 1, .clients = 2, .memory = gib(8)});
   EXPECT_TRUE(pool.has_turn());
   Instance& instance = pool.add(at(0), kA, kGpu1, gib(3), InvocationId(1));
   EXPECT_FALSE(pool.has_turn());
@@ -201,9 +201,9 @@ TEST(InstancePool, CountsSlotsWhileSomethingIsBound) {
 }
 
 TEST(InstancePool, EveryGpuHasSlotsOfItsOwn) {
-  InstancePool pool(4);
-  pool.add_gpu(kGpu1, Bytes(0), 1);
-  pool.add_gpu(kGpu2, Bytes(0), 2);
+  InstancePool pool;
+  pool.add_gpu(kGpu1, {.slots = 1, .clients = 4});
+  pool.add_gpu(kGpu2, {.slots = 2, .clients = 4});
   pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
   pool.add(at(0), kA, kGpu2, Bytes(0), InvocationId(2));
   EXPECT_FALSE(pool.gpu(kGpu1).has_free_slot());
@@ -215,8 +215,8 @@ TEST(InstancePool, EveryGpuHasSlotsOfItsOwn) {
 }
 
 TEST(InstancePool, SlotsThatAreOutStayOut) {
-  InstancePool pool(4);
-  pool.add_gpu(kGpu1, Bytes(0), 2);
+  InstancePool pool;
+  pool.add_gpu(kGpu1, {.slots = 2, .clients = 4});
   Instance& first = pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
   pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(2));
   pool.set_slots(kGpu1, 1);

@@ -56,11 +56,11 @@ std::map<std::string, std::string> share_environment(const InstanceShare& share)
   std::map<std::string, std::string> variables{{"CUDA_VISIBLE_DEVICES", share.device_uuid}};
   if (share.mps_pipe_directory.empty()) return variables;
   variables["CUDA_MPS_PIPE_DIRECTORY"] = share.mps_pipe_directory;
-  if (share.compute_percent) {
-    variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(*share.compute_percent);
+  if (share.share.width_percent) {
+    variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(*share.share.width_percent);
   }
-  if (share.memory_limit) {  // of device 0 in the client's own numbering: it sees one
-    variables["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", share.memory_limit->count() >> 20);
+  if (share.share.memory) {  // of device 0 in the client's own numbering: it sees one
+    variables["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", share.share.memory->count() >> 20);
   }
   return variables;
 }

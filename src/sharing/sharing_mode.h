@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/device.h"
 
 namespace fairlead {
 
@@ -29,10 +30,9 @@ std::size_t mps_client_limit(std::string_view cuda_version);
 
 // The part of one instance.
 struct InstanceShare {
-  std::string device_uuid;                            // "GPU-..." or "MIG-..."
-  std::string mps_pipe_directory;                     // empty: no client of MPS
-  std::optional<int> compute_percent = std::nullopt;  // of the SMs, 1-100
-  std::optional<Bytes> memory_limit = std::nullopt;   // of device memory, at least 1 MiB
+  std::string device_uuid;         // "GPU-..." or "MIG-..."
+  std::string mps_pipe_directory;  // empty: no client of MPS
+  Share share = {};                // its memory: at least 1 MiB
 };
 
 // The variables that give it to the process. They must be there before it starts: the share is fixed when the context is

@@ -26,13 +26,13 @@ TEST(MpsClients, AreSixtyFromCuda131On) {
 }
 
 TEST(ShareEnvironment, WithoutMpsIsTheDeviceAlone) {
-  EXPECT_THAT(share_environment({.device_uuid = "MIG-1", .mps_pipe_directory = "", .compute_percent = 30}),
+  EXPECT_THAT(share_environment({.device_uuid = "MIG-1", .mps_pipe_directory = "", .share = {.width_percent = 30}}),
               ElementsAre(Pair("CUDA_VISIBLE_DEVICES", "MIG-1")));
 }
 
 TEST(ShareEnvironment, OfAClientNamesPipeShareAndLimit) {
   const InstanceShare share{
-      .device_uuid = "GPU-1", .mps_pipe_directory = "/s/mps/1", .compute_percent = 30, .memory_limit = mib(1536)};
+      .device_uuid = "GPU-1", .mps_pipe_directory = "/s/mps/1", .share = {.width_percent = 30, .memory = mib(1536)}};
   EXPECT_THAT(
       share_environment(share),
       ElementsAre(Pair("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30"), Pair("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1536M"),
