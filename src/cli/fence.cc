@@ -11,6 +11,7 @@
 #include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "fence/verifier.h"
 
 namespace fairlead::cli {
 namespace {
@@ -29,8 +30,11 @@ Result<std::string> read_text(const std::string& path) {
 int run_fence(Cli& cli, const FenceCommand& command) {
   const Result<std::string> ptx = read_text(command.in);
   if (!ptx) return cli.report(ptx.error());
-  const auto fenced = fence::fence_ptx(*ptx, {.base = command.base, .bytes = command.bytes});
+  const fence::FenceOptions options{.base = command.base, .bytes = command.bytes};
+  const auto fenced = fence::fence_ptx(*ptx, options);
   if (!fenced) return cli.report(fenced.error());
+  const Status verified = fence::verify_fenced(fenced->ptx, options);
+  if (!verified) return cli.report(verified.error());
   if (!command.out.empty()) {
     std::ofstream file(command.out);
     file << fenced->ptx;

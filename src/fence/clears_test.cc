@@ -123,7 +123,8 @@ TEST(Clears, LoadsFromLocalMemoryStayInItsVariables) {
   EXPECT_THAT(fenced.ptx, HasSubstr("and.b64 %__fence_t0, %__fence_t0, 0x3f;\nadd.s64 %__fence_t0, %__fence_t0, "
                                     "%__fence_arena;\nld.local.u32 %r1, [%__fence_t0];"));
   EXPECT_THAT(fenced.ptx, HasSubstr("st.local.v4.b32 [__fence_arena+64]"));
-  EXPECT_THAT(fence(".local .b8 frame[4000]; ld.local.u32 %r1, [frame];").ptx, HasSubstr("add.s64 %l1, %l0, 4112;"));
+  EXPECT_THAT(fence(".local .b8 frame[4000]; ld.local.u32 %r1, [frame];").ptx,
+              HasSubstr("setp.lt.u64 %q, %__fence_l0, 4096;"));
 }
 
 TEST(Clears, ADiscardThrowsNothingAway) {

@@ -9,9 +9,9 @@
 #include <iterator>
 
 #include "fence/fence.h"
-#include "fence/testing/checker.h"
 #include "fence/testing/gpu.h"
 #include "fence/testing/leftover_checker.h"
+#include "fence/testing/verified.h"
 
 namespace fairlead::fence {
 namespace {
@@ -111,7 +111,7 @@ TEST_P(DifferentialTest, FencedKernelsComputeTheSame) {
       .base = memory_.own(), .bytes = Neighbourhood::kRange, .variables_address = memory_.own() + 2 * kMiB};
   const Result<FencedModule> fenced = fence_ptx(ptx, options);
   ASSERT_TRUE(fenced) << fenced.error().message;
-  EXPECT_EQ(testing::unfenced_access(fenced->ptx, options), "");
+  EXPECT_EQ(testing::fault_of(fenced->ptx, options), "");
   EXPECT_EQ(testing::leftover_read(fenced->ptx), "");
   int compared = 0, entries = 0;
   for (const FunctionReport& function : fenced->functions) {

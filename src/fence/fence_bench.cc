@@ -1,5 +1,6 @@
 // What fencing costs: instructions it adds, and the processor time of kernels on the software GPU with and without it, in turns.
-// Of that, what clearing costs of what others left: the same kernel fenced without. Prints one JSON line per kernel.
+// Of that, what clearing costs of what others left: the same kernel fenced without. And for each file what the verifier adds
+// to the fence's own time, in turns. Prints one JSON line each.
 // fence_bench [rounds]
 #include <unistd.h>
 
@@ -7,11 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "fence/fence.h"
 #include "fence/testing/gpu.h"
+#include "fence/verifier.h"
 
 namespace fairlead::fence {
 namespace {
@@ -145,6 +148,35 @@ bool measure(const Launch& launch, std::uint64_t memory, int rounds) {
   return true;
 }
 
+// The verifier's time beside the fence's, which reads more text than the fence did: what the fence has added, too.
+bool measure_verifier(const char* path, int rounds) {
+  std::ifstream file(path);
+  const std::string ptx(std::istreambuf_iterator<char>(file), {});
+  const FenceOptions options{.base = 0x700000000000, .bytes = std::uint64_t{1} << 32};
+  double fencing = 1e9, verifying = 1e9;
+  std::size_t bytes = 0;
+  for (int i = 0; i < rounds; ++i) {
+    const double start = processor_seconds();
+    const auto fenced = fence_ptx(ptx, options);
+    const double between = processor_seconds();
+    const Status verified = fenced ? verify_fenced(fenced->ptx, options) : fail(fenced.error());
+    verifying = std::min(verifying, processor_seconds() - between);
+    fencing = std::min(fencing, between - start);
+    if (!verified) {
+      std::fprintf(stderr, "%s: %s\n", path, verified.error().message.c_str());
+      return false;
+    }
+    bytes = fenced->ptx.size();
+  }
+  std::printf(
+      "{\"name\": \"verify_%s\", \"value\": %.4f, \"unit\": \"ms\", \"baseline\": %.4f, \"ratio\": %.3f, \"bytes\": "
+      "%zu, "
+      "\"fenced_bytes\": %zu}\n",
+      std::filesystem::path(path).stem().c_str(), 1e3 * (fencing + verifying), 1e3 * fencing,
+      (fencing + verifying) / fencing, ptx.size(), bytes);
+  return true;
+}
+
 }  // namespace
 }  // namespace fairlead::fence
 
@@ -155,5 +187,9 @@ int main(int count, char** arguments) {
   memory.fill(memory.own(), 0, 2 * testing::kMiB);
   bool measured = true;
   for (const Launch& launch : kLaunches) measured &= measure(launch, memory.own(), rounds);
+  for (const char* file :
+       {FENCE_LIBRARY "/gemm.ptx", FENCE_LIBRARY "/normalise.ptx", FENCE_PTX_TESTDATA "/kernels.ptx"}) {
+    measured &= measure_verifier(file, rounds);
+  }
   return measured ? 0 : 1;
 }

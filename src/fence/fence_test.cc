@@ -3,15 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fence/testing/checker.h"
 #include "fence/testing/leftover_checker.h"
+#include "fence/testing/verified.h"
 
 namespace fairlead::fence {
 namespace {
 
+using testing::fault_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::unfenced_access;
 
 constexpr FenceOptions kOptions{.base = 0x700000000000, .bytes = std::uint64_t{1} << 32};
 
@@ -26,7 +26,7 @@ FencedModule fence(const std::string& body, const std::string& preamble = "") {
   Result<FencedModule> fenced = fence_ptx(module_of(body, preamble), kOptions);
   EXPECT_TRUE(fenced) << fenced.error().message;
   if (!fenced) return {};
-  EXPECT_EQ(unfenced_access(fenced->ptx, kOptions), "") << fenced->ptx;
+  EXPECT_EQ(fault_of(fenced->ptx, kOptions), "") << fenced->ptx;
   EXPECT_EQ(testing::leftover_read(fenced->ptx), "") << fenced->ptx;
   return *fenced;
 }
@@ -74,7 +74,7 @@ TEST(Fence, ALabelEndsWhatIsKnownOfAnAddress) {
   const FencedModule fenced = fence(
       "setp.eq.u64 %p1, %rd1, 0; @%p1 bra L; ld.global.u32 %r1, [%rd1]; L:"
       "ld.global.u32 %r1, [%rd1];");
-  EXPECT_EQ(unfenced_access(fenced.ptx, kOptions), "");
+  EXPECT_EQ(fault_of(fenced.ptx, kOptions), "");
 }
 
 TEST(Fence, VariablesMoveToTheRange) {
@@ -195,6 +195,10 @@ TEST(Fence, RefusesWhatItCannotFence) {
       {"ld.global.u32 %r1, [far];", ".extern", ".extern .global .u32 far;"},
       {"f: ret;", "calls itself", ".func deep() { .local .b8 stack[64]; call deep; ret; }"},
       {".local .b8 big[1048576];", "limit"},
+      {"{ T: .branchtargets L; brx.idx %r1, T; } { T: .branchtargets L, L; } L:", "'T' is the name of two tables"},
+      {".local .b8 a[64]; st.local.v8.b32 [a], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};", "at most 16 bytes"},
+      {".local .b8 a[64]; ld.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [%rd1];", "at most 16 bytes"},
+      {"wmma.load.a.sync.aligned.row.m16n16k16.global {%r1}, [%rd1], 16;", "its shape or its type"},
       {"ret;", "level of the module", ".texref t;"},
       {"ret;", "'#'", "#include \"x\"\n"},
   };
@@ -203,13 +207,23 @@ TEST(Fence, RefusesWhatItCannotFence) {
   }
 }
 
+TEST(Fence, RowsOfAFragmentNeedAGuard) {
+  FenceOptions options = kOptions;
+  options.guard_bytes = 0;
+  const std::string load =
+      "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r0}, [%rd1];";
+  const Result<FencedModule> fenced = fence_ptx(module_of(load), options);
+  ASSERT_FALSE(fenced);
+  EXPECT_THAT(fenced.error().message, HasSubstr("its rows take up to 4096 bytes, guard_bytes is 0"));
+}
+
 TEST(Fence, NothingIsSmuggledThroughTheHeader) {
   const std::string smuggled =
       ".entry evil(.param .u64 p) { .reg .b64 %a; ld.param.u64 %a, [p]; st.global.u64 [%a], %a; }";
   for (const std::string head : {".version 7.8 ", ".version 7.8\n.target sm_90 ", ".version 7.8\n.target sm_90, "}) {
     const Result<FencedModule> fenced = fence_ptx(head + smuggled + "\n.address_size 64\n", kOptions);
     if (fenced) {
-      EXPECT_EQ(unfenced_access(fenced->ptx, kOptions), "") << fenced->ptx;
+      EXPECT_EQ(fault_of(fenced->ptx, kOptions), "") << fenced->ptx;
     }
   }
   EXPECT_FALSE(fence_ptx(".version 7.8 \"x\"\n.target sm_90\n.address_size 64\n", kOptions));
@@ -228,13 +242,6 @@ TEST(Fence, RefusesRangesThatAreNone) {
 TEST(Fence, TheSameTextGivesTheSameText) {
   const std::string ptx = module_of("ld.global.u32 %r1, [%rd1];");
   EXPECT_EQ(fence_ptx(ptx, kOptions)->ptx, fence_ptx(ptx, kOptions)->ptx);
-}
-
-TEST(Fence, TheCheckerSeesAnAccessWithoutAFence) {
-  EXPECT_NE(unfenced_access("ld.global.u32 %r1, [%rd1];", kOptions), "");
-  EXPECT_NE(unfenced_access("and.b64 %__fence_a0, %rd1, 0xffffffff;\nld.global.u32 %r1, [%__fence_a0];", kOptions), "");
-  EXPECT_NE(unfenced_access("mov.b64 %__fence_t1, 0x700000000000;\nL:\nld.u32 %r1, [%__fence_t1];", kOptions), "");
-  EXPECT_NE(unfenced_access("mov.b64 %__fence_t1, 0x700000000000;\nld.u32 %r1, [%__fence_t1+65537];", kOptions), "");
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "fence/fence.h"
-#include "fence/testing/checker.h"
 #include "fence/testing/gpu.h"
 #include "fence/testing/leftover_checker.h"
+#include "fence/testing/verified.h"
 
 namespace fairlead::fence {
 namespace {
@@ -209,7 +209,7 @@ TEST_P(LeftoverTest, IsTheSecretAsItIsAndZeroWhenFenced) {
   const Result<FencedModule> fenced = fence_ptx(ptx, options());
   ASSERT_TRUE(fenced) << fenced.error().message;
   EXPECT_EQ(testing::leftover_read(fenced->ptx), "") << fenced->ptx;
-  EXPECT_EQ(testing::unfenced_access(fenced->ptx, options()), "") << fenced->ptx;
+  EXPECT_EQ(testing::fault_of(fenced->ptx, options()), "") << fenced->ptx;
   ASSERT_EQ(find(ptx, fenced->ptx), CUDA_SUCCESS) << fenced->ptx;
   ASSERT_TRUE(found_at(kPlain).is_secret) << "the attack finds nothing, so it shows nothing: " << ptx;
   EXPECT_TRUE(found_at(kFenced).came_to_its_end) << fenced->ptx;

@@ -1,4 +1,11 @@
 // The parser's state; parse_ptx() in ptx.h is the way in. Functions return false when error_ says why they stopped.
+//
+//   module    header, then variables, functions and aliases in any order
+//   function  [(results)] name [(parameters)] directives, then ; or a body
+//   body      { items }: registers, variables, labels, tables, instructions, bodies
+//
+// By recursive descent and one token ahead. What calls itself, initialisers and scopes, is bounded in depth. It takes what no
+// compiler would, operands of any kind in any number: who looks at an instruction must look at all of them.
 #pragma once
 
 #include <map>
@@ -15,7 +22,7 @@ namespace fairlead::fence {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lexer_(text), token_(lexer_.next()) {}
+  Parser(std::string_view text, Names names) : names_(names), lexer_(text), token_(lexer_.next()) {}
   Result<Module> run();
 
  private:
@@ -78,6 +85,7 @@ class Parser {
   std::optional<int> register_of(std::string_view name);
   Item& add_item(Item::Kind kind, int line, std::string_view name = {});
 
+  const Names names_;
   Lexer lexer_;
   Token token_;
   Module module_;

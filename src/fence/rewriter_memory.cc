@@ -1,4 +1,21 @@
 // Accesses to memory. Scratch registers: t0 is the address as written, t1 as fenced, t2 the way between.
+//
+// .global, through a register with a companion (address_plan.h), and else through the sum:
+//
+//   and.b64 a0, %rd1, mask;  or.b64 a0, a0, base;              ld.global.u32 %r1, [a0+16];
+//   add.s64 t0, %rd1, 65536;  and.b64 t1, t0, mask;  or ...;   ld.global.u32 %r1, [t1];
+//
+// Generic, where the module has shared and local memory: both are told apart from global by the address itself. A kernel's
+// shared memory is its block's alone, so that an address there stays what it is:
+//
+//   mov.b64 t0, %rd1;  and, or into t1;
+//   isspacep.shared p0, t0;  selp.b64 t1, t0, t1, p0;
+//   isspacep.local p1, t0;  sub, and, add: t0 into the arena;  selp.b64 t1, t0, t1, p1;
+//   ld.u32 %r1, [t1];
+//
+// .local goes by `sub, and, add` alone, or needs nothing where the place is a constant.
+//
+// A constant address is fenced here rather than at run time, to a mov.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -9,10 +26,20 @@
 namespace fairlead::fence {
 namespace {
 
+// What rows that lie close together take, and the last row of any.
+constexpr std::uint64_t kLargestFragment = 4096;
+// A vector that is wider exists in .global only; the arena has room for no more behind its last byte.
+constexpr std::uint64_t kWidestInArena = 16;
+constexpr std::string_view kTooWideForArena = "it may reach local memory, of which one access takes at most 16 bytes";
+
 // m16n16k16: the rows of a fragment in memory, which lie a stride apart.
 struct Fragment {
   unsigned rows = 0, element_bytes = 0;
 };
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 unsigned extent_of(std::string_view shape, char letter) {
   unsigned value = 0;
@@ -21,15 +48,19 @@ unsigned extent_of(std::string_view shape, char letter) {
   return value;
 }
 
+// No rows: its shape or its type is not known.
 Fragment fragment_of(const Instruction& instruction) {
   std::string_view shape;
   char rows = 'm', columns = 'n';
   for (const std::string_view modifier : instruction.modifiers) {
-    if (modifier.starts_with(".m") && modifier.size() > 2 && modifier[2] <= '9') shape = modifier.substr(1);
+    const bool is_shape = modifier.starts_with(".m") && modifier.size() > 2 && is_digit(modifier[2]);
+    if (is_shape && !shape.empty()) return {};
+    if (is_shape) shape = modifier.substr(1);
     if (modifier == ".a") columns = 'k';
     if (modifier == ".b") rows = 'k';
   }
   const std::string_view type = instruction.modifiers.back();
+  if (!is_digit(type.back())) return {};
   const unsigned bytes = type == ".f64" ? 8 : type.ends_with("32") ? 4 : type.ends_with("16") ? 2 : 1;
   return {extent_of(shape, has_modifier(instruction, ".col") ? columns : rows), bytes};
 }
@@ -45,6 +76,7 @@ void FunctionRewriter::fence(std::string_view to, std::string_view from) {
   emit("or.b64 {}, {}, 0x{:x};", to, to, options_.base);
 }
 
+// Numbered in the order of their first use, so that the same text gives the same text.
 std::string FunctionRewriter::companion(int register_id) {
   const auto number = companions_.try_emplace(register_id, static_cast<int>(companions_.size())).first->second;
   return fmt::format("%__fence_a{}", number);
@@ -95,6 +127,7 @@ std::optional<std::string> FunctionRewriter::global_address(const Operand& addre
   return address.offset == 0 ? name : name + offset_text(address.offset);
 }
 
+// Atomic operations write, too.
 bool FunctionRewriter::may_write() const {
   return now_.opcode != "ld" && now_.opcode != "ldu" && !now_.opcode.starts_with("prefetch");
 }
@@ -111,6 +144,10 @@ std::optional<std::string> FunctionRewriter::generic_address(const Operand& addr
     emit("selp.b64 %__fence_t1, %__fence_t0, %__fence_t1, %__fence_p0;");
   }
   if (layout_.arena_bytes == 0) return "%__fence_t1";
+  if (most_access_bytes(now_) > kWidestInArena) {
+    refuse(kTooWideForArena);
+    return std::nullopt;
+  }
   emit("isspacep.local %__fence_p1, %__fence_t0;");
   uses_generic_arena_ = true;
   bound_local("%__fence_t0", "%__fence_t0", "%__fence_generic_arena");
@@ -118,6 +155,7 @@ std::optional<std::string> FunctionRewriter::generic_address(const Operand& addr
   return "%__fence_t1";
 }
 
+// (x - arena) & mask + arena: an address inside stays what it is, as the arena is where offsets begin.
 void FunctionRewriter::bound_local(std::string_view to, std::string_view from, std::string_view arena) {
   emit("sub.s64 {}, {}, {};", to, from, arena);
   emit("and.b64 {}, {}, 0x{:x};", to, to, layout_.arena_bytes - 1);
@@ -131,6 +169,10 @@ std::string FunctionRewriter::frame_address(std::uint64_t offset) const {
 // A thread's local memory also holds what the compiler spills there, fenced addresses and return addresses among them,
 // and behind that what other kernels left. So accesses must stay within the variables.
 std::optional<std::string> FunctionRewriter::local_address(const Operand& address) {
+  if (most_access_bytes(now_) > kWidestInArena) {
+    refuse(kTooWideForArena);
+    return std::nullopt;
+  }
   if (const auto place = local_place(address)) {
     const Variable& variable = function_.variables[static_cast<std::size_t>(place->variable)];
     const bool is_inside = place->offset >= 0 && static_cast<std::uint64_t>(place->offset) < variable.bytes;
@@ -166,6 +208,7 @@ std::vector<Operand*> FunctionRewriter::addresses() {
 }
 
 bool FunctionRewriter::access() {
+  // An instruction with two addresses would be fenced at one of them.
   const std::vector<Operand*> found = addresses();
   if (found.size() != 1) return refuse("it must have one address");
   for (const Operand& operand : now_.operands) {
@@ -230,12 +273,14 @@ bool FunctionRewriter::access_in(Space space, Operand& address) {
 
 // Beside a parameter lies what other calls have left.
 bool FunctionRewriter::is_inside(const Variable& parameter, const Operand& address) {
-  const std::uint64_t bytes = access_bytes(now_), begin = static_cast<std::uint64_t>(address.offset);
+  const std::uint64_t bytes = access_bytes(now_) == 0 ? 0 : most_access_bytes(now_);
+  const auto begin = static_cast<std::uint64_t>(address.offset);
   if (bytes > 0 && begin <= parameter.bytes && bytes <= parameter.bytes - begin) return true;
   return refuse(fmt::format("{} bytes at offset {} are not inside parameter '{}' of {} bytes", bytes, address.offset,
                             parameter.name, parameter.bytes));
 }
 
+// The destination is in shared memory, which hardware bounds; the source is an address like any other.
 bool FunctionRewriter::async_copy() {
   const std::vector<Operand*> found = addresses();
   if (found.size() != 2) return refuse("it must have two addresses");
@@ -281,11 +326,15 @@ bool FunctionRewriter::matrix() {
   }
   const Space space = space_of(now_);
   const Fragment fragment = fragment_of(now_);
-  if (fragment.rows == 0 || fragment.rows > 128) return refuse("its shape is not known to the fence");
+  if (fragment.rows < 2 || fragment.rows > 128) return refuse("its shape or its type is not known to the fence");
   if (space == Space::kShared) return access_in(space, *found[0]);
   if (space != Space::kGlobal) return refuse("write .global or .shared: rows from a generic address may be in both");
   const Operand address = *found[0];
   if (address.register_id < 0) return refuse("its address is no register");
+  if (options_.guard_bytes < kLargestFragment) {
+    return refuse(
+        fmt::format("its rows take up to {} bytes, guard_bytes is {}", kLargestFragment, options_.guard_bytes));
+  }
   if (!sum("%__fence_t0", address)) return false;
   fence("%__fence_t1", "%__fence_t0");
   ++report_.accesses;

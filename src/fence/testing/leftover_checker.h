@@ -369,7 +369,10 @@ class ClearChecker {
     if (reads_local && std::regex_search(text, arena, kArena)) {
       const std::size_t bytes = std::stoull(arena[1]);
       const std::string zeros = ", {%c, %c, %c, %c};";
-      bool is_cleared = has(fmt_add(bytes)) && has("st.local.v4.b32 [%l0]" + zeros);
+      const std::string end = std::to_string(bytes - 16);
+      bool is_cleared = has("setp.lt.u64 %q, %__fence_l0, " + end + ";") &&
+                        has("st.local.v4.b32 [%__fence_l2]" + zeros) &&
+                        has("st.local.v4.b32 [__fence_arena+" + end + "]" + zeros);
       if (!is_cleared) {
         is_cleared = true;
         for (std::size_t at = 0; at < bytes; at += 16) {
@@ -378,11 +381,9 @@ class ClearChecker {
       }
       if (!is_cleared) return functions_[entry].head;
     }
-    const std::string unbounded = unbounded_load(lines);
-    return unbounded.empty() ? unguarded_lanes(lines) : unbounded;
+    return unguarded_lanes(lines);
   }
 
-  static std::string fmt_add(std::size_t bytes) { return "add.s64 %l1, %l0, " + std::to_string(bytes) + ";"; }
   static std::set<std::string> words_of(const std::string& line) {
     static const std::regex kWord(R"([\w$%]+)");
     std::set<std::string> words;
@@ -418,21 +419,6 @@ class ClearChecker {
     }
     return start;
   }
-  // A load from local memory goes to a place in the arena, or to an address that the lines before it masked.
-  static std::string unbounded_load(const std::vector<std::string>& lines) {
-    static const std::regex kLoad(R"(^(?:@\S+ )?ldu?\.\S*local\S* .*\[(.*)\];$)");
-    static const std::regex kPlace(R"(^(__fence_arena|%__fence_frame)\+\d+$)");
-    std::smatch match;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (!std::regex_match(lines[i], match, kLoad) || std::regex_match(match[1].str(), kPlace)) continue;
-      const bool is_masked = match[1] == "%__fence_t0" && i >= 2 &&
-                             lines[i - 1] == "add.s64 %__fence_t0, %__fence_t0, %__fence_arena;" &&
-                             lines[i - 2].starts_with("and.b64 %__fence_t0, %__fence_t0, 0x");
-      if (!is_masked) return lines[i];
-    }
-    return {};
-  }
-
   // What a shuffle gives is replaced where it came from no lane, and a matrix instruction has seen since the last label or
   // jump that all lanes are there.
   static std::string unguarded_lanes(const std::vector<std::string>& lines) {

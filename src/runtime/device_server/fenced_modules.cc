@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "base/log.h"
 #include "cuda/kernel_image.h"
+#include "fence/verifier.h"
 
 namespace fairlead {
 namespace {
@@ -11,6 +13,12 @@ constexpr std::uint64_t kCopiedAtOnce = 1 << 20;
 
 tl::unexpected<Error> cannot_be_fenced(const Error& why) {
   return fail(why.code, "it cannot be fenced, which a device server for several tenants requires: {}", why.message);
+}
+
+// Logged as well: whoever runs the node has to know, and the tenant may not say.
+tl::unexpected<Error> not_proved(const Error& why) {
+  spdlog::error("device server: {}", why.message);
+  return fail(why);
 }
 
 }  // namespace
@@ -52,6 +60,8 @@ Result<CUdeviceptr> FencedModules::place(Instant now, DeviceObjects::RangeIndex 
 
 Result<std::string> FencedModules::accept(const std::string& key, FencedCode code) {
   Module& module = modules_.at(key);
+  const Status verified = fence::verify_fenced(code.ptx, options_of(module.range));
+  if (!verified) return not_proved(verified.error());
   if (module.variable_bytes > 0) {
     const auto pieces = joined(code.variables, module.variable_bytes, kCopiedAtOnce);
     if (!pieces) return fail(pieces.error());

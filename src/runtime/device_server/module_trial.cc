@@ -14,6 +14,7 @@
 #include "base/give_way.h"
 #include "base/log.h"
 #include "cuda/context.h"
+#include "fence/verifier.h"
 #include "runtime/device_server/channel.h"
 #include "runtime/device_server/fenced_modules.h"
 #include "wire/device_frames.h"
@@ -128,6 +129,12 @@ class Trial {
     for (std::size_t m = 0; m < order_.modules.size(); ++m) {
       auto code = fence_image(order_.modules[m].code, order_.architecture, options(placed->addresses[m]));
       if (!code) return refuse(m, code.error());
+      // The server does so again before it loads anything. Here, what the verifier itself stumbles over ends this process.
+      const Status verified = fence::verify_fenced(code->ptx, options(placed->addresses[m]));
+      if (!verified) {
+        spdlog::error("trial of modules: {}", verified.error().message);
+        return refuse(m, verified.error());
+      }
       order_.modules[m].code = code->ptx;
       fenced.modules.push_back({std::move(code->ptx), std::move(code->variables)});
     }
