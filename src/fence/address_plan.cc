@@ -1,3 +1,13 @@
+// The estimate. Of each address register, two sums: what its definitions weigh, and what its uses weigh, where uses in one
+// region share a fence until the register is written again. The smaller sum wins.
+//
+//   add.u64 %rd5, %rd4, 8;                  weighs 1
+//   L: ld.global.f32 %f1, [%rd5];           weighs 8, as it is in a loop
+//   ld.global.f32 %f2, [%rd5+4];            nothing: it shares the fence of the line before
+//   @%p bra L;                              1 < 8: fenced behind the definition, once
+//
+// A loop is taken for what lies between a label and a later branch to it. That is wrong where code was moved about, and costs
+// instructions there, never safety: a fence stands in front of every use on either plan, and the verifier asks for no more.
 #include "fence/address_plan.h"
 
 #include <algorithm>
@@ -8,13 +18,16 @@
 namespace fairlead::fence {
 namespace {
 
+// What one access may take behind its address: the widest vector has 32 bytes, a line of a cache that is fetched ahead 256.
 constexpr std::int64_t kWidestAccess = 256;
 constexpr std::uint64_t kLoopWeight = 8;
+// Beyond this depth weights would overflow, and the comparison has long been decided.
 constexpr int kDeepestLoop = 8;
 
 // How often an item runs, by the loops around it: a loop is what lies between a label and a later branch to it.
 std::vector<std::uint64_t> weights_of(const Function& function) {
   std::map<std::string_view, std::size_t> labels;
+  // Where loops begin and end, as a difference at each item: linear, however many loops a label heads.
   std::vector<int> change(function.items.size() + 1);
   for (std::size_t i = 0; i < function.items.size(); ++i) {
     const Item& item = function.items[i];
@@ -60,10 +73,13 @@ int companion_base(const Instruction& instruction, const Function& function, con
   for (const Operand& operand : instruction.operands) {
     if (operand.kind == Operand::Kind::kAddress) address = &operand;  // of a copy the second
   }
+  // Addresses of 32 bits, and offsets that leave the guard zone, are summed first, in a scratch register.
   if (address == nullptr || address->register_id < 0 || !is_within_guard(address->offset, options)) return -1;
   return function.registers[static_cast<std::size_t>(address->register_id)].bits == 64 ? address->register_id : -1;
 }
 
+// Conservative: an instruction that is not known to leave its first operand alone writes it. A fence too many costs an
+// instruction, one too few would leave a companion behind its register; not unsafe, but the kernel would read the wrong place.
 std::vector<int> registers_written(const Instruction& instruction) {
   std::vector<int> written;
   if (instruction.operands.empty() || !writes_first_operand(instruction)) return written;
@@ -85,6 +101,8 @@ AddressPlan plan_addresses(const Function& function, const Layout& layout, const
   int region = 0;
   for (std::size_t i = 0; i < function.items.size(); ++i) {
     const Item& item = function.items[i];
+    // A label may be reached from anywhere, and an indirect call becomes a choice with labels of its own: behind either, what was
+    // fenced before is forgotten.
     if (item.kind == Item::Kind::kLabel || is_indirect_call(item.instruction)) ++region;
     plan.regions.push_back(region);
     if (item.kind != Item::Kind::kInstruction) continue;

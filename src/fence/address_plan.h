@@ -26,6 +26,7 @@ struct AddressPlan {
 // The register of a global address that is fenced in a companion, or -1.
 int companion_base(const Instruction& instruction, const Function& function, const FenceOptions& options,
                    bool consts_are_placed);
+// Behind which a fence may be due.
 std::vector<int> registers_written(const Instruction& instruction);
 // Whether `address` may be added to a fenced register: within the guard zone, vectors and cache lines included.
 bool is_within_guard(std::int64_t offset, const FenceOptions& options);

@@ -27,6 +27,7 @@ class CallGraph::Search {
   }
 
  private:
+  // Of a node during the search. A node is open from its first visit until its component is complete.
   struct State {
     std::size_t index = 0;  // in the order of visits, from 1; 0: not visited
     std::size_t low = 0;    // the least index that is reached from here and still open
@@ -58,6 +59,7 @@ class CallGraph::Search {
     path_.push_back({.node = node});
   }
 
+  // A callee that is open calls back to here, in a circle; one that is complete has its depth.
   void call(std::size_t caller, std::size_t callee) {
     State& from = states_[caller];
     const State& to = states_[callee];

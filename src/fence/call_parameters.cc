@@ -1,3 +1,12 @@
+// A set of bytes for each parameter of a call, filled by stores and asked by loads and calls:
+//
+//   { .param .align 8 .b8 s[16];
+//   st.param.b32 [s], %r1;                  bytes 0 to 3
+//   st.param.b64 [s+8], %rd1;               bytes 8 to 15
+//   call f, (s); }                          reads 0 to 15: bytes 4 to 7, the padding, were never stored, so s needs zeros
+//
+// A parameter of more than 4096 bytes is not followed byte by byte, which would let a declaration of one line take gigabytes:
+// such a parameter gets its zeros unless one call's result filled it.
 #include "fence/call_parameters.h"
 
 #include <algorithm>
@@ -37,6 +46,7 @@ class Search {
     bool is_result = false;  // of a call in stored_in: all of it is stored
   };
 
+  // A declaration that is reached again is a new variable, with nothing in it.
   void declare(std::size_t variable) {
     if (function_.variables[variable].space != Space::kParam) return;
     states_[variable] = {.is_parameter = true, .declared_in = stretch_, .stored_in = stretch_, .stored = {}};
@@ -56,10 +66,12 @@ class Search {
       if (operand.kind != Operand::Kind::kAddress) continue;
       const auto begin = static_cast<std::uint64_t>(operand.offset);
       if (is_load) read(operand, begin, access_bytes(instruction));
+      // A store under a predicate may not happen, so that it proves nothing.
       if (is_store && instruction.guard.empty()) store(operand, begin, access_bytes(instruction));
     }
   }
 
+  // A call reads all of what it hands over, and fills all of what it is handed back.
   void call(const Instruction& call) {
     const CallParts parts = call_parts(call);
     if (parts.arguments != nullptr) {
@@ -81,6 +93,7 @@ class Search {
   }
 
   void store(const Operand& operand, std::uint64_t begin, std::uint64_t bytes) {
+    // What was stored in another stretch is on another way, perhaps: only stores since the last label count.
     State* const state = state_of(operand);
     if (state == nullptr || state->stored_in != stretch_) return;
     const std::uint64_t size = std::min(size_of(operand), kLargest);

@@ -1,3 +1,9 @@
+// Facts travel against the calls, from who reads to who called it, until nobody learns anything new:
+//
+//   entry ──calls──> a ──calls──> b: ld.shared        b reads shared memory, so a does, so the entry does and must clear it
+//
+// Each function learns each of three facts once at most, so each call is looked at four times at most. All calls through
+// addresses go by one node, which calls every function whose address is taken: a call site each would make their product.
 #include "fence/clears.h"
 
 #include <algorithm>
@@ -20,13 +26,16 @@ struct Node {
   std::vector<std::size_t> callers;
 };
 
+// Atomic operations give back what was there; reductions (red) and stores do not.
 bool is_read(const Instruction& instruction) {
   return instruction.opcode == "ld" || instruction.opcode == "ldu" || instruction.opcode == "atom";
 }
 
+// Conservative where an address is generic: it may be any memory that the module has.
 std::uint8_t facts_of(const Instruction& instruction, const Layout& layout) {
   const Family family = knowledge_of(instruction).family;
   const Space space = space_of(instruction);
+  // A generic load may be of any of these memories, if the module has any.
   const bool is_generic = family == Family::kAccess && space == Space::kGeneric && is_read(instruction);
   const bool reads_shared = (family == Family::kAccess && space == Space::kShared && is_read(instruction)) ||
                             (family == Family::kMatrix && space == Space::kShared) ||
@@ -49,6 +58,7 @@ class Planner {
       numbers_[name] = nodes_.size();
       nodes_.push_back({.function = layout_.function(name), .callers = {}});
     }
+    // All calls through addresses.
     nodes_.emplace_back();
     for (const auto& [name, id] : layout_.function_ids) {
       nodes_[numbers_.at(layout_.function(name)->name)].callers.push_back(nodes_.size() - 1);

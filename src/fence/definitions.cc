@@ -1,3 +1,12 @@
+// How. First each block alone: what it reads before it writes it, what it writes. Then the tree of dominators, once, with a
+// count for each register of the blocks above that write it: a read with a count above 0 is covered by one block that all ways
+// pass. What is left was written, if at all, on several ways, none of which is on all:
+//
+//   @%p bra A;  mov %r1, 1;  bra B;  A: mov %r1, 2;  B: add %r2, %r1, 1;
+//
+// No block dominates B and writes %r1. So a search goes backwards from B, and ends at blocks that write %r1. Should it come to
+// the entry instead, %r1 may be read first. In what compilers write these searches are short; 64 steps for each statement of
+// the function bound them all together, and whatever is not decided by then counts as read first.
 #include "fence/definitions.h"
 
 #include <cstdint>
@@ -10,6 +19,8 @@
 namespace fairlead::fence {
 namespace {
 
+// PTX allows any number of results, and each return reads all of them: without a bound a function of n results and n returns
+// would take n * n steps.
 constexpr std::size_t kMostResults = 4;        // that are looked at; PTX as compilers write it has one
 constexpr std::size_t kStepsForEachItem = 64;  // of the search backwards
 
@@ -24,6 +35,7 @@ class Search {
         dominator_(immediate_dominators(graph_.next)),
         steps_left_(kStepsForEachItem * (function.items.size() + 64)) {}
 
+  // Registers of blocks that no way leads to stay out of it: what is never run reads nothing.
   ReadFirst run() {
     read_.resize(graph_.blocks.size());
     written_.resize(graph_.blocks.size());
@@ -48,6 +60,7 @@ class Search {
   }
 
  private:
+  // Once for each block: the second read of a register in a block tells nothing new, and lists stay linear in the text.
   void read(std::uint32_t slot) {
     if (written_in_[slot] == block_ || read_in_[slot] == block_) return;
     read_in_[slot] = block_;
@@ -67,6 +80,7 @@ class Search {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       if (function_.items[i].kind == Item::Kind::kInstruction) look_at(function_.items[i].instruction);
     }
+    // The end of a body is a return.
     if (range.end == function_.items.size()) read_results();
   }
 
@@ -100,6 +114,7 @@ class Search {
     for_each_register(operand, [&](int slot) { read(static_cast<std::uint32_t>(slot)); });
   }
 
+  // A return reads all results, as the caller will.
   void read_results() {
     if (function_.signature.results.size() > kMostResults) return;
     for (std::uint32_t slot = carry_ + 1; slot < slots_; ++slot) read(slot);
@@ -122,6 +137,7 @@ class Search {
     for (std::uint32_t block = 1; block < graph_.blocks.size(); ++block) {
       if (dominator_[block] != kUnreached) children[dominator_[block]].push_back(block);
     }
+    // With a stack of its own, as the tree is as deep as a stranger likes.
     std::vector<std::uint32_t> above(slots_);  // by slot: how many blocks on the path write it
     std::vector<std::pair<std::uint32_t, std::size_t>> path;
     const auto enter = [&](std::uint32_t block) {
@@ -155,6 +171,7 @@ class Search {
   bool may_be_read_first(std::uint32_t slot) {
     std::vector<std::uint32_t>& waiting = undominated_[slot];
     if (waiting.empty()) return false;
+    // Marks by slot number, so that nothing has to be wiped between searches.
     for (const std::uint32_t block : blocks_writing_[slot]) written_by_[block] = slot;
     for (const std::uint32_t block : waiting) seen_for_[block] = slot;
     while (!waiting.empty()) {

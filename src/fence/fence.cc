@@ -1,3 +1,5 @@
+// The passes, in their order: options, text to tree (parser.h), where variables and functions go (layout.h), what entries clear
+// (clears.h), and each function written anew (rewriter.h). Every pass may refuse, and a refusal leaves nothing behind.
 #include "fence/fence.h"
 
 #include <algorithm>
@@ -15,6 +17,7 @@ namespace fairlead::fence {
 namespace {
 
 constexpr std::uint64_t kSmallestRange = 64 << 10;
+// Offsets are immediates of 24 bits on the hardware, so that a larger guard would save no fence.
 constexpr std::uint64_t kLargestGuard = 16 << 20;
 constexpr std::uint64_t kVariablesAlignment = 4096;
 constexpr std::size_t kLongestMessage = 1000;  // a refusal quotes the instruction, which may be as long as the module
@@ -85,6 +88,7 @@ class ModuleFencer {
   }
 
  private:
+  // The room that is left bounds this function, so that no function can take what the module may not.
   Status add(const Function& function) {
     if (!function.has_body) return declare(function);
     static const Clears kNothing;
@@ -106,6 +110,7 @@ class ModuleFencer {
 
   Status declare(const Function& function) {
     const Function* const known = layout_.function(function.name);
+    // A declaration stays only where a body follows: what nobody in the module defines must not be found elsewhere by the driver.
     if (known->has_body) {
       out_.ptx += head_of(function, layout_) + ";\n";
     } else if (known == &function && (function.name == "vprintf" || function.name == "__assertfail")) {
@@ -146,6 +151,7 @@ Result<FencedModule> fence_all(std::string_view ptx, const FenceOptions& given) 
   return ModuleFencer(*module, *layout, *clears, *options, most_fenced_bytes(ptx.size())).run();
 }
 
+// A module may be measured and then refused: this looks at variables alone, so that room is known before the text is.
 Result<std::uint64_t> measure(std::string_view ptx, const FenceOptions& given) {
   const auto options = complete(given);
   if (!options) return fail(options.error());

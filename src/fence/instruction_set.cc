@@ -1,3 +1,6 @@
+// Three lists: opcodes that touch registers only, opcodes that have rules of their own, and opcodes that are refused with a
+// reason worth reading. What is on none is refused without. The verifier has a list of its own (verifier_instructions.cc), on
+// purpose, so that an opcode is let through by two decisions.
 #include "fence/instruction_set.h"
 
 #include <algorithm>
@@ -61,6 +64,7 @@ Knowledge refused(std::string_view reason) {
   return {Family::kRefused, reason};
 }
 
+// cp.async copies 4, 8 or 16 bytes between two addresses. All other kinds of cp take a length from a register, or a tensor map.
 Knowledge copy_knowledge(const Instruction& instruction) {
   const std::string_view kind = instruction.modifiers.size() > 1 ? instruction.modifiers[1] : "";
   if (instruction.modifiers.empty() || instruction.modifiers[0] != ".async") {
@@ -72,6 +76,7 @@ Knowledge copy_knowledge(const Instruction& instruction) {
   return refused("copies in bulk take their length and addresses from registers and tensor maps");
 }
 
+// The parser takes any words behind an opcode. Which of two spaces the driver would go by is not known, so neither is taken.
 bool names_two_spaces(const Instruction& instruction) {
   return std::ranges::count_if(instruction.modifiers, [](auto m) { return space_named(m).has_value(); }) > 1;
 }
@@ -80,6 +85,7 @@ Knowledge access_knowledge(const Instruction& instruction) {
   if (has_modifier(instruction, ".bulk")) return refused("its length is in a register");
   if (has_modifier(instruction, ".tensormap")) return refused("tensor maps hold addresses that no fence sees");
   if (names_two_spaces(instruction)) return refused("it names two spaces");
+  // A load without a destination has its address where the destination belongs; what writes a register must be known to.
   const bool gives_something =
       instruction.opcode == "ld" || instruction.opcode == "ldu" || instruction.opcode == "atom";
   if (gives_something && (instruction.operands.size() < 2 || instruction.operands[0].kind == Operand::Kind::kAddress)) {
@@ -87,6 +93,7 @@ Knowledge access_knowledge(const Instruction& instruction) {
   }
   const Space space = space_of(instruction);
   const bool is_atomic = instruction.opcode == "atom" || instruction.opcode == "red";
+  // The driver would refuse these, too; that is not waited for.
   const bool is_read_only = space == Space::kConst || (is_atomic && (space == Space::kLocal || space == Space::kParam));
   if (is_read_only && instruction.opcode != "ld") return refused("there is no such access to that space");
   const bool is_async = has_modifier(instruction, ".async");
@@ -159,6 +166,7 @@ bool writes_first_operand(const Instruction& instruction) {
   return opcode != "st" && opcode != "red" && opcode != "bra" && opcode != "brx" && opcode != "stmatrix";
 }
 
+// A store has none, though its first operand may be a register in the text of somebody who writes no PTX.
 const Operand* destination_of(const Instruction& instruction) {
   if (instruction.opcode == "call") return call_parts(instruction).results;
   const bool is_reduction = instruction.opcode.starts_with("bar") && has_modifier(instruction, ".red");
@@ -173,6 +181,7 @@ const Operand* destination_of(const Instruction& instruction) {
   return is_list || is_whole(first) ? &first : nullptr;
 }
 
+// Others read registers of their own lane only.
 bool needs_whole_warp(const Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;
   return opcode == "mma" || opcode == "wmma" || opcode == "ldmatrix" || opcode == "stmatrix" || opcode == "movmatrix";
@@ -186,28 +195,24 @@ bool writes_carry(const Instruction& instruction) {
   return has_modifier(instruction, ".cc");
 }
 
-namespace {
-
-// Where two types are named, the driver's compiler may go by either, if it reads that at all.
-std::uint64_t access_bytes_by(const Instruction& instruction, std::uint64_t bytes_of_unknown) {
+std::uint64_t access_bytes(const Instruction& instruction) {
   std::uint64_t scalar = 0, count = 1;
   for (const std::string_view modifier : instruction.modifiers) {
-    scalar = std::max<std::uint64_t>(scalar, type_bytes(modifier));
-    const bool is_vector = modifier == ".v2" || modifier == ".v4" || modifier == ".v8";
-    if (is_vector) count = std::max<std::uint64_t>(count, static_cast<unsigned>(modifier[2] - '0'));
+    if (const unsigned bytes = type_bytes(modifier); bytes != 0) scalar = bytes;
+    if (modifier == ".v2" || modifier == ".v4" || modifier == ".v8") count = static_cast<unsigned>(modifier[2] - '0');
   }
-  return (scalar == 0 ? bytes_of_unknown : scalar) * count;
-}
-
-}  // namespace
-
-std::uint64_t access_bytes(const Instruction& instruction) {
-  return access_bytes_by(instruction, 0);
+  return scalar * count;
 }
 
 std::uint64_t most_access_bytes(const Instruction& instruction) {
-  constexpr std::uint64_t kWidestScalar = 16;
-  return access_bytes_by(instruction, kWidestScalar);
+  constexpr unsigned kWidestScalar = 16;
+  unsigned scalar = 0, count = 1;
+  for (const std::string_view modifier : instruction.modifiers) {
+    scalar = std::max(scalar, type_bytes(modifier));
+    const bool is_vector = modifier == ".v2" || modifier == ".v4" || modifier == ".v8";
+    if (is_vector) count = std::max(count, static_cast<unsigned>(modifier[2] - '0'));
+  }
+  return std::uint64_t{count} * (scalar == 0 ? kWidestScalar : scalar);
 }
 
 }  // namespace fairlead::fence

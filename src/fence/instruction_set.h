@@ -43,9 +43,9 @@ const Operand* destination_of(const Instruction& instruction);
 bool needs_whole_warp(const Instruction& instruction);
 bool reads_carry(const Instruction& instruction);
 bool writes_carry(const Instruction& instruction);
-// What ld, st and the like transfer, by the widest type that their modifiers name; 0: they name none.
+// What ld, st and the like transfer; 0: their modifiers name no type.
 std::uint64_t access_bytes(const Instruction& instruction);
-// What they transfer at most, also where the type is not known.
+// What they transfer at most: also where the type is not known, and by the wider one where two are named.
 std::uint64_t most_access_bytes(const Instruction& instruction);
 
 }  // namespace fairlead::fence

@@ -1,3 +1,12 @@
+// Variables, in the order of the text and by their alignment, from variables_address on:
+//
+//   .global .b8 a[3];  .global .align 8 .b64 b = a;        a at +0, b at +8; the image's bytes 8 to 15 are the address of a
+//
+// Functions get 16, 32, ...: numbers that are no addresses of anything, so that one in a kernel's hands leads nowhere but to
+// the comparison that a call through an address has become.
+//
+// Frames follow each other in the arena as calls do, so that its size is the deepest chain's (call_graph.h), rounded up to a
+// power of two because accesses are masked to it.
 #include "fence/layout.h"
 
 #include <algorithm>
@@ -13,6 +22,7 @@
 namespace fairlead::fence {
 namespace {
 
+// 0 is the null pointer in what compilers write, and must stay the address of no function.
 constexpr std::uint64_t kFunctionIdStep = 16;
 constexpr std::uint64_t kLargestArena = 512 << 10;  // what a thread may have of local memory
 
@@ -100,12 +110,14 @@ class LayoutBuilder {
     }
   }
 
+  // Kernels have none: their address is of no use to a kernel.
   void number_function(std::string_view name) {
     const Function* function = out_.function(name);
     if (function == nullptr || function->is_entry || !function->has_body) return;
     out_.function_ids.try_emplace(name, kFunctionIdStep * (out_.function_ids.size() + 1));
   }
 
+  // One address that is taken moves all of them: which variable such an address leads to cannot be told at its use.
   bool takes_address_of_const() const {
     bool found = false;
     for_each_instruction(module_, [&](const Function&, const Item& item) {
@@ -156,11 +168,13 @@ class LayoutBuilder {
   }
 
   Status check_place() {
+    // In this order, as a sum of numbers that strangers chose might wrap around.
     const std::uint64_t offset = options_.variables_address - options_.base;
     if (offset > options_.bytes || bytes_ > options_.bytes - offset) {
       return fail(Errc::kTooLarge, "variables_address is {:#x}: {} bytes from there leave the range {:#x} + {}",
                   options_.variables_address, bytes_, options_.base, options_.bytes);
     }
+    // A declaration of one line may ask for any size; the image is made in memory.
     constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 30;
     if (bytes_ > kLargestImage) {
       return fail(Errc::kTooLarge, "the module's variables take {} bytes, the limit is {}", bytes_, kLargestImage);
@@ -168,6 +182,7 @@ class LayoutBuilder {
     return {};
   }
 
+  // Numbers as the hardware has them, little endian; addresses as the variables were placed.
   Status fill_image() {
     for (const Variable& variable : module_.variables) {
       const auto place = out_.placed.find(variable.name);
@@ -199,6 +214,7 @@ class LayoutBuilder {
                 at_line({}, variable.line), variable.name, value.symbol);
   }
 
+  // A float may be written for a variable of 4 bytes or of 8, and as bits of either.
   static std::uint64_t number_bits(const Variable& variable, const Initialiser& value) {
     if (!value.is_float) return value.is_negative ? std::uint64_t{0} - value.bits : value.bits;
     if (value.is_single) return value.bits ^ (value.is_negative ? std::uint64_t{1} << 31 : 0);
@@ -207,6 +223,7 @@ class LayoutBuilder {
     return std::bit_cast<std::uint64_t>(number);
   }
 
+  // Rounded up to 16 bytes, the widest access, so that the next frame is aligned for all types.
   Status lay_out_frames() {
     for (const Function& function : module_.functions) {
       if (!function.has_body) continue;

@@ -14,6 +14,7 @@
 
 namespace fairlead::fence {
 
+// What a function has of the arena, behind what its callers have.
 struct Frame {
   std::uint64_t bytes = 0;
   std::map<int, std::uint64_t> offsets;  // of the .local variables, by their index in Function::variables
@@ -43,7 +44,7 @@ Result<Layout> lay_out(const Module& module, const FenceOptions& options);
 // The size of Layout::image, without making it.
 Result<std::uint64_t> variable_bytes(const Module& module, const FenceOptions& options);
 
-// The operands of a call, which stand in a list or not at all.
+// `call (results), target, (arguments), prototype;`: the operands of a call, which stand in a list or not at all.
 struct CallParts {
   const Operand* results = nullptr;
   const Operand* target = nullptr;

@@ -1,3 +1,6 @@
+// Stricter than the driver's compiler: a word that is not understood whole is invalid and ends the parsing, where a compiler
+// might take a part of it. In numbers that matters most, since a mask is one: 0x, 0b and 0 in front mean what they do in C, and
+// 09 is no number rather than a decimal one.
 #include "fence/lexer.h"
 
 #include <algorithm>
@@ -13,6 +16,7 @@ bool is_digit(char c) {
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$';
 }
+// Of characters outside of ASCII none is a word or a blank, so that none gets past the lexer.
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
 }
@@ -54,6 +58,8 @@ Token Lexer::token(Token::Kind kind, std::size_t begin, std::size_t end) const {
   return {.kind = kind, .line = line_, .text = text_.substr(begin, end - begin)};
 }
 
+// Comments do not nest, as in C. One that does not end is an error, not a blank: what follows would be text to one reader and
+// none to another.
 bool Lexer::skip_blank() {
   while (at_ < text_.size()) {
     if (is_blank(text_[at_])) {
@@ -89,6 +95,7 @@ Token Lexer::number() {
   return result;
 }
 
+// A string ends on its line, and has no escapes: a quote that is escaped to one reader ends the string of another.
 Token Lexer::string() {
   const std::size_t begin = at_;
   const std::size_t end = text_.find_first_of("\"\n", begin + 1);

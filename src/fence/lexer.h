@@ -1,4 +1,8 @@
-// PTX text cut into tokens. What is fenced is written anew from these tokens, so a comment, a string or a blank that two
+// PTX text cut into tokens, one at a time and each by one look at the text, so that it is linear and keeps nothing:
+//
+//   @%p ld.global.v2.u32 {%r1, %r2}, [%rd1+-8];   @ %p ld .global .v2 .u32 { %r1 , %r2 } , [ %rd1 + - 8 ] ;
+//
+// A sign is a token of its own, and so is a word with its dot. What is fenced is written anew from these tokens, so a comment, a string or a blank that two
 // compilers could read differently never reaches the driver.
 #pragma once
 

@@ -1,3 +1,5 @@
+// Modules, their variables and functions' heads. Whatever the parser does not know it refuses, with two exceptions that are
+// skipped, debug information and hints: they never reach the driver, because the text is written anew from the tree.
 #include "fence/parser.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 namespace fairlead::fence {
 namespace {
 
+// More than any device has for one variable, and small enough that sizes of several do not wrap around.
 constexpr std::uint64_t kLargestVariable = std::uint64_t{1} << 32;
 
 struct TypeSize {
@@ -99,6 +102,7 @@ bool Parser::expect(char punctuation) {
   return accept(punctuation) || fail(fmt::format("expected '{}' before '{}'", punctuation, token_.text));
 }
 
+// Every name of a tenant comes through here, also as a label, a register or a target: so that none can be one of the fence.
 bool Parser::expect_name(std::string_view& name, const char* what) {
   if (token_.kind != Token::Kind::kName) return fail(fmt::format("expected {} before '{}'", what, token_.text));
   if (names_ == Names::kOfSource && token_.text.find("__fence") != std::string_view::npos) {
@@ -191,6 +195,7 @@ bool Parser::linked_item() {
   return variables(*space, linkage);
 }
 
+// Registered by name in layout.h, not here: a function may be declared as often as its author likes.
 bool Parser::function(bool is_entry, std::string_view linkage) {
   module_.functions.emplace_back();
   Function& function = module_.functions.back();
@@ -233,6 +238,7 @@ bool Parser::directives() {
   return true;
 }
 
+// Only .param: registers as parameters are of PTX 1.x, which no compiler writes.
 bool Parser::parameter_list(std::vector<Variable>& out) {
   if (!expect('(')) return false;
   if (accept(')')) return true;
@@ -259,6 +265,7 @@ bool Parser::variables(Space space, std::string_view linkage) {
   return expect(';');
 }
 
+// Statics of a function are the module's: PTX lets a body declare them, and their memory outlives the call.
 bool Parser::keep_variable(Variable variable) {
   const bool is_static = variable.space == Space::kGlobal || variable.space == Space::kConst;
   if (function_ == nullptr || is_static) {
@@ -322,6 +329,7 @@ bool Parser::variable_facts(Variable& out, bool& is_pointer, bool& is_known) {
 }
 
 // `name[16][4] = {...}`
+// An extent that is not stated comes from the initial values, or makes a variable of no size: dynamic shared memory.
 bool Parser::declarator(Variable& out) {
   if (!expect_name(out.name, "the name of a variable")) return false;
   const unsigned width = out.width == ".v2" ? 2 : out.width == ".v4" ? 4 : 1;
@@ -348,6 +356,7 @@ bool Parser::declarator(Variable& out) {
 bool Parser::initialiser(Variable& out) {
   if (!accept('{')) return initialiser_value(out);
   out.initialiser_text += '{';
+  // The parser calls itself here, so that text may not say how deep.
   if (++depth_ > 16) return fail("initial values nested more than 16 deep");
   while (!is('}')) {
     if (!initialiser(out)) return false;
@@ -359,6 +368,7 @@ bool Parser::initialiser(Variable& out) {
   return expect('}');
 }
 
+// An address is kept by name: where it leads is decided when variables are placed.
 bool Parser::initialiser_value(Variable& out) {
   Initialiser value;
   value.is_negative = accept('-');

@@ -1,4 +1,11 @@
 // The parser's state; parse_ptx() in ptx.h is the way in. Functions return false when error_ says why they stopped.
+//
+//   module    header, then variables, functions and aliases in any order
+//   function  [(results)] name [(parameters)] directives, then ; or a body
+//   body      { items }: registers, variables, labels, tables, instructions, bodies
+//
+// By recursive descent and one token ahead. What calls itself, initialisers and scopes, is bounded in depth. It takes what no
+// compiler would, operands of any kind in any number: who looks at an instruction must look at all of them.
 #pragma once
 
 #include <map>

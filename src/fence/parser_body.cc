@@ -1,3 +1,7 @@
+// A body is a list of items, in the order of the text, with scopes as items that open and close: nothing is moved, so that the
+// rewriter can write it again in one pass. A name is looked up from the innermost scope outwards, as the driver does:
+//
+//   .reg .b64 %a;  { .reg .b32 %a; mov.u32 %a, 1; }  mov.u64 %a, 2;        two registers, of which the inner has id 0
 // Function bodies. Registers and variables of a body are resolved here, where its scopes are known; names of the module
 // and labels stay names.
 #include <algorithm>
@@ -11,7 +15,9 @@
 namespace fairlead::fence {
 namespace {
 
+// Looking up a name takes as many steps, so that this is what keeps parsing linear.
 constexpr std::size_t kDeepestScope = 64;
+// A range is declared in a few bytes; its registers are made when they are named, not here.
 constexpr std::uint64_t kMostRegisters = 1u << 20;
 
 // Names may have $ and %, which no compiler has in a modifier.
@@ -104,6 +110,7 @@ bool Parser::directive_item() {
 }
 
 // `.reg .b32 %r<5>, %x;`
+// Kept as text, too: the rewriter writes declarations as they were, and only what is named becomes a Register.
 bool Parser::register_item() {
   const std::string_view type = token_.text;
   const unsigned bits = token_.kind == Token::Kind::kDotted ? register_bits(type) : 0;
@@ -140,6 +147,7 @@ bool Parser::labelled_item(std::string_view name, int line) {
   return true;
 }
 
+// The targets of a table, or of a call: labels and functions are names here, since they may stand further down.
 bool Parser::target_list(Item& item) {
   do {
     std::string_view name;
@@ -160,6 +168,7 @@ bool Parser::prototype_item(std::string_view name, int line) {
   return expect(';');
 }
 
+// Any operands, of any number: which of them an instruction may have is the rewriter's to know.
 bool Parser::instruction_item(Instruction instruction, int line) {
   while (token_.kind == Token::Kind::kDotted) {
     if (!is_modifier(token_.text)) return fail(fmt::format("'{}' is no modifier", token_.text));
@@ -225,6 +234,7 @@ bool Parser::named_operand(Operand& out) {
   return out.register_id >= 0 || offsets(out);
 }
 
+// Lists hold simple operands: PTX has no list within a list, and an address in one would escape those who count addresses.
 bool Parser::list_operand(char closing, Operand& out) {
   out.kind = Operand::Kind::kList;
   out.is_parenthesised = closing == ')';
@@ -261,6 +271,7 @@ bool Parser::offsets(Operand& out) {
     advance();
     if (accept('-')) minus = !minus;
     if (token_.kind != Token::Kind::kInteger) return fail(fmt::format("expected an offset before '{}'", token_.text));
+    // Modulo 2^64, as the hardware adds.
     const std::uint64_t sum =
         static_cast<std::uint64_t>(out.offset) + (minus ? std::uint64_t{0} - token_.bits : token_.bits);
     out.offset = static_cast<std::int64_t>(sum);
@@ -270,6 +281,7 @@ bool Parser::offsets(Operand& out) {
   return true;
 }
 
+// What is neither a register nor a variable of the body stays a name: of the module, a label, or a special register.
 void Parser::resolve(Operand& out) {
   if (const auto id = register_of(out.name)) {
     out.register_id = *id;
@@ -288,6 +300,7 @@ void Parser::resolve(Operand& out) {
 std::optional<int> Parser::register_of(std::string_view name) {
   const std::size_t stem = name.find_last_not_of("0123456789") + 1;
   const std::string_view digits = name.substr(stem);
+  // %r007 is a name of its own, no member of %r<8>.
   const bool is_numbered = !digits.empty() && (digits.size() == 1 || digits[0] != '0') && digits.size() < 8;
   std::uint64_t number = 0;
   if (is_numbered) std::from_chars(digits.data(), digits.data() + digits.size(), number);

@@ -10,6 +10,7 @@
 
 namespace fairlead::fence {
 
+// Where an address leads. Generic: global, shared or local memory, told apart by the address.
 enum class Space : std::uint8_t { kGeneric, kGlobal, kConst, kShared, kLocal, kParam };
 
 struct Operand {
@@ -34,6 +35,7 @@ struct Operand {
   std::vector<Operand> elements;
 };
 
+// Nothing about what it does: that is instruction_set.h, and the verifier's own list.
 struct Instruction {
   std::string_view guard;  // the predicate of @p, or empty
   int guard_id = -1;       // index of Function::registers
@@ -50,6 +52,7 @@ struct Initialiser {
   bool is_float = false, is_single = false, is_negative = false;
 };
 
+// `.global .align 4 .b32 name[16] = {1, 2};`, and a parameter likewise: its space is kParam.
 struct Variable {
   int line = 0;
   Space space = Space::kGlobal;
@@ -64,6 +67,7 @@ struct Variable {
   std::string initialiser_text;
 };
 
+// One of the body, once it is named: %r<1000> makes none by itself.
 struct Register {
   std::string_view name;
   unsigned bits = 0;       // 1 for a predicate
@@ -93,10 +97,12 @@ struct Item {
   Instruction instruction;
 };
 
+// What a function takes and gives, each a variable in .param.
 struct Signature {
   std::vector<Variable> results, parameters;
 };
 
+// A declaration has no body, and items and registers are empty.
 struct Function {
   int line = 0;
   std::string_view name;
@@ -111,11 +117,13 @@ struct Function {
   std::vector<Item> items;
 };
 
+// `.alias name, target;`: another name of a function that the module defines.
 struct Alias {
   int line = 0;
   std::string_view name, target;
 };
 
+// In the order of the text. Where the fence needs another it makes one of its own (layout.h).
 struct Module {
   std::string header;               // .version, .target, .address_size
   std::vector<Variable> variables;  // of the module, and .global and .const ones of functions

@@ -1,3 +1,5 @@
+// Statements, one after the other. Each handler checks what it needs to know of its operands, writes what goes before, and then
+// the instruction itself: what reaches the output was judged by one of these functions, and there is no way past them.
 #include "fence/rewriter.h"
 
 #include <algorithm>
@@ -64,6 +66,7 @@ bool FunctionRewriter::refuse(std::string_view reason) {
   return false;
 }
 
+// Asked after each statement, so that a module cannot take more memory than one statement beyond its bound.
 bool FunctionRewriter::has_room() {
   if (text_.size() <= most_bytes_) return true;
   if (!error_) error_ = Error{Errc::kTooLarge, at_line(function_.name, line_) + too_large()};
@@ -79,6 +82,7 @@ void FunctionRewriter::emit_guarded(const std::string& text) {
   emit("{}{}", guard_text(), text);
 }
 
+// The body first and the prologue after it, as only the body tells which companions, scratch registers and arena are needed.
 Result<std::string> FunctionRewriter::run() {
   for (std::size_t i = 0; i < function_.items.size(); ++i) {
     region_ = plan_.regions[i];
@@ -171,6 +175,7 @@ bool FunctionRewriter::instruction() {
   return ok;
 }
 
+// Behind the instruction and without its predicate: a fence of what the register holds is right on either way.
 void FunctionRewriter::fence_written_registers() {
   for (const int written : registers_written(now_)) {
     const auto index = static_cast<std::size_t>(written);
@@ -192,6 +197,7 @@ bool FunctionRewriter::operands_are_plain(const std::vector<Operand>& operands, 
 }
 
 // A register, a number, or lists of them: nothing that names memory.
+// Special registers are values of the hardware, all harmless but for one: where the driver keeps its workspace.
 bool FunctionRewriter::operand_is_plain(const Operand& operand) {
   if (operand.kind == Operand::Kind::kNumber) return true;
   if (operand.kind == Operand::Kind::kAddress) return refuse("an address where none is known to stand");
@@ -204,6 +210,7 @@ bool FunctionRewriter::operand_is_plain(const Operand& operand) {
   return refuse(fmt::format("'{}' is no register, and only mov and cvta may take an address", operand.name));
 }
 
+// To a label of this function and nowhere else: the name of a function would be taken for code without its prologue.
 bool FunctionRewriter::branch() {
   if (now_.operands.size() != 1 || !labels_.contains(now_.operands[0].name)) {
     return refuse("its target is no label of this function");
@@ -241,6 +248,7 @@ unsigned FunctionRewriter::bits_of(const Operand& operand) const {
   return function_.registers[static_cast<std::size_t>(operand.register_id)].bits;
 }
 
+// A mov of registers passes; one that takes an address is where kernels get addresses from, so that each kind has its rule.
 bool FunctionRewriter::move() {
   const bool is_symbol = now_.operands.size() == 2 && now_.operands[1].kind == Operand::Kind::kName &&
                          now_.operands[1].register_id < 0 && !now_.operands[1].name.starts_with("%") &&
@@ -265,6 +273,7 @@ bool FunctionRewriter::move_of_symbol(const std::string& to, unsigned bits, cons
     }
     return bits == 64 || bits == 32 || refuse("an address goes to a register of 32 or 64 bits");
   }
+  // What the fence has placed is a number by now: of variables their address, of functions their number.
   std::uint64_t value = 0;
   if (symbol.variable >= 0) {
     const Variable& variable = function_.variables[static_cast<std::size_t>(symbol.variable)];
@@ -295,6 +304,7 @@ bool FunctionRewriter::move_of_symbol(const std::string& to, unsigned bits, cons
 }
 
 // Global and generic addresses of one place are the same number.
+// A cvta changes nothing between global and generic; of shared and local memory it adds where their windows begin.
 bool FunctionRewriter::convert() {
   const Space space = space_of(now_);
   if (now_.operands.size() != 2) return refuse("it takes two operands");

@@ -1,4 +1,12 @@
 // Rewrites one function: every statement of its body once more, with fences. The state of fence_ptx(), which is the way in.
+//
+//   Function ──plans──> where addresses are fenced, what is read first, which parameters need zeros
+//   items, in their order ──> text_              now_ is the instruction as handlers change it, source_ as it was written
+//   what the body turned out to need ──> start_  declarations, the arena, clearing; it stands before text_
+//
+// One pass, and one way only through an instruction: instruction() asks what it is and calls that family's handler, which
+// writes what goes before, the instruction, and nothing if it refuses. Names of the fence begin with __fence or %__fence, and
+// no name of a module may.
 #pragma once
 
 #include <iterator>
@@ -107,6 +115,7 @@ class FunctionRewriter {
   std::optional<LocalPlace> local_place(const Operand& operand) const;
 
   // Other lanes (rewriter_lanes.cc).
+  // Which lanes of the warp are here is known until code is reached or left by other lanes.
   void forget_lanes();
   void look_for_lanes();
   void find_lanes(const std::string& mask);

@@ -2,6 +2,15 @@
 // function is a number of ours, and a call through one becomes a choice among the functions whose address is taken:
 //
 //   setp.ne.u64 p, %rd1, 16;  @p bra next;  call (r), f, (a);  bra done;  next: ... trap;  done:
+//
+// Where a module has variables in .local, a call hands over two more parameters, so that the callee knows where its frame is:
+//
+//   add.s64 t0, frame, 48;                       behind the caller's own 48 bytes
+//   st.param.b64 [__fence_arena_out], arena;     what masks go by, the same for all functions of the thread
+//   st.param.b64 [__fence_frame_out], t0;
+//   call (r), f, (a, __fence_arena_out, __fence_frame_out);
+//
+// *Instead of* a stack pointer of our own in local memory, which a kernel's stores could reach.
 #include "fence/rewriter.h"
 
 namespace fairlead::fence {
@@ -80,6 +89,7 @@ bool FunctionRewriter::direct_call(const CallParts& parts, const Function& calle
   return true;
 }
 
+// Found once for each table, as calls by one table may be as many as its targets.
 const std::vector<std::string_view>& FunctionRewriter::possible_targets(std::size_t table) {
   static const std::vector<std::string_view> kNone;
   const Item& item = function_.items[table];
@@ -105,6 +115,7 @@ bool FunctionRewriter::indirect_call(const CallParts& parts) {
   if (bits_of(*parts.target) != 64) return refuse("its target is no register of 64 bits");
   uses_temporaries_ = true;
   const int first = labels_made_++;
+  // Labels of the fence, by number: one for each choice, unique in the function.
   const std::string done = fmt::format("__fence_done_{}", first);
   if (!now_.guard.empty()) emit("@{}{} bra {};", now_.guard_negated ? "" : "!", now_.guard, done);
   for (const std::string_view target : possible_targets(table->second)) {
@@ -116,6 +127,7 @@ bool FunctionRewriter::indirect_call(const CallParts& parts) {
     text_ += next + ":\n";
     if (!has_room()) return false;
   }
+  // The number is of no function that fits: forged, or of another shape.
   emit("trap;");
   text_ += done + ":\n";
   return true;

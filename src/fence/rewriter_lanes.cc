@@ -23,6 +23,7 @@ void FunctionRewriter::forget_lanes() {
   lanes_known_for_.clear();
 }
 
+// Once for a stretch of code without label or jump, as within one the lanes stay together.
 void FunctionRewriter::look_for_lanes() {
   if (ends_stretch(now_.opcode)) forget_lanes();
   if (!needs_whole_warp(now_) || whole_warp_is_known_ || !options_.clears_leftovers) return;

@@ -1,4 +1,21 @@
 // Accesses to memory. Scratch registers: t0 is the address as written, t1 as fenced, t2 the way between.
+//
+// .global, through a register with a companion (address_plan.h), and else through the sum:
+//
+//   and.b64 a0, %rd1, mask;  or.b64 a0, a0, base;              ld.global.u32 %r1, [a0+16];
+//   add.s64 t0, %rd1, 65536;  and.b64 t1, t0, mask;  or ...;   ld.global.u32 %r1, [t1];
+//
+// Generic, where the module has shared and local memory: both are told apart from global by the address itself. A kernel's
+// shared memory is its block's alone, so that an address there stays what it is:
+//
+//   mov.b64 t0, %rd1;  and, or into t1;
+//   isspacep.shared p0, t0;  selp.b64 t1, t0, t1, p0;
+//   isspacep.local p1, t0;  sub, and, add: t0 into the arena;  selp.b64 t1, t0, t1, p1;
+//   ld.u32 %r1, [t1];
+//
+// .local goes by `sub, and, add` alone, or needs nothing where the place is a constant.
+//
+// A constant address is fenced here rather than at run time, to a mov.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -59,6 +76,7 @@ void FunctionRewriter::fence(std::string_view to, std::string_view from) {
   emit("or.b64 {}, {}, 0x{:x};", to, to, options_.base);
 }
 
+// Numbered in the order of their first use, so that the same text gives the same text.
 std::string FunctionRewriter::companion(int register_id) {
   const auto number = companions_.try_emplace(register_id, static_cast<int>(companions_.size())).first->second;
   return fmt::format("%__fence_a{}", number);
@@ -109,6 +127,7 @@ std::optional<std::string> FunctionRewriter::global_address(const Operand& addre
   return address.offset == 0 ? name : name + offset_text(address.offset);
 }
 
+// Atomic operations write, too.
 bool FunctionRewriter::may_write() const {
   return now_.opcode != "ld" && now_.opcode != "ldu" && !now_.opcode.starts_with("prefetch");
 }
@@ -136,6 +155,7 @@ std::optional<std::string> FunctionRewriter::generic_address(const Operand& addr
   return "%__fence_t1";
 }
 
+// (x - arena) & mask + arena: an address inside stays what it is, as the arena is where offsets begin.
 void FunctionRewriter::bound_local(std::string_view to, std::string_view from, std::string_view arena) {
   emit("sub.s64 {}, {}, {};", to, from, arena);
   emit("and.b64 {}, {}, 0x{:x};", to, to, layout_.arena_bytes - 1);
@@ -188,6 +208,7 @@ std::vector<Operand*> FunctionRewriter::addresses() {
 }
 
 bool FunctionRewriter::access() {
+  // An instruction with two addresses would be fenced at one of them.
   const std::vector<Operand*> found = addresses();
   if (found.size() != 1) return refuse("it must have one address");
   for (const Operand& operand : now_.operands) {
@@ -252,12 +273,14 @@ bool FunctionRewriter::access_in(Space space, Operand& address) {
 
 // Beside a parameter lies what other calls have left.
 bool FunctionRewriter::is_inside(const Variable& parameter, const Operand& address) {
-  const std::uint64_t bytes = access_bytes(now_), begin = static_cast<std::uint64_t>(address.offset);
+  const std::uint64_t bytes = access_bytes(now_) == 0 ? 0 : most_access_bytes(now_);
+  const auto begin = static_cast<std::uint64_t>(address.offset);
   if (bytes > 0 && begin <= parameter.bytes && bytes <= parameter.bytes - begin) return true;
   return refuse(fmt::format("{} bytes at offset {} are not inside parameter '{}' of {} bytes", bytes, address.offset,
                             parameter.name, parameter.bytes));
 }
 
+// The destination is in shared memory, which hardware bounds; the source is an address like any other.
 bool FunctionRewriter::async_copy() {
   const std::vector<Operand*> found = addresses();
   if (found.size() != 2) return refuse("it must have two addresses");

@@ -1,6 +1,15 @@
 // What stands before a function's body: declarations that the body turned out to need, and the clearing of what the function
 // could read before it has written it. Labels of the body stand behind it, so nothing jumps back to here. Where registers
 // have short names they are those of a scope in which nothing of the module is named.
+//
+// In this order, because each needs what stands before it, and because the verifier takes for proved at every label only what is
+// done before the first:
+//
+//   .reg ...;                                              the function's own, companions, scratch registers
+//   mov.b64 arena, __fence_arena;                          or from the parameters, in a function that is called
+//   mov.b64 a0, base;                                      companions that may be used before they are set
+//   clear shared memory, barrier; clear the arena          labels of ours from here on
+//   mov.b32 %r7, 0;                                        registers, the carry and results that may be read first
 #include <algorithm>
 
 #include "fence/parser.h"
@@ -9,6 +18,7 @@
 namespace fairlead::fence {
 namespace {
 
+// The widest store to local memory. The arena is as much longer, so that an access at its last byte stays inside.
 constexpr std::uint64_t kStoreBytes = 16;
 constexpr std::uint64_t kMostStoresInARow = 8;  // beyond that a loop
 
@@ -54,6 +64,7 @@ void FunctionRewriter::begin_registers() {
   }
 }
 
+// A function is handed where the arena and its frame begin; an entry has the arena and its frame is at its beginning.
 void FunctionRewriter::begin_arena() {
   const bool has_arena = layout_.arena_bytes > 0;
   if (has_arena && function_.is_entry) {
@@ -139,6 +150,7 @@ __fence_cleared:
   begin("}");
 }
 
+// Once for each thread, in 16 bytes at a time: up to 8 stores in a row, else a loop.
 void FunctionRewriter::clear_arena() {
   const std::uint64_t bytes = layout_.arena_bytes + kStoreBytes;
   begin("{");
@@ -198,6 +210,7 @@ void FunctionRewriter::set_companions() {
   }
 }
 
+// In steps that alignment allows, the last ones smaller.
 bool FunctionRewriter::store_zeros(const Variable& parameter, std::string& text) {
   std::uint64_t step = std::min<std::uint64_t>(8, parameter.alignment);
   for (std::uint64_t at = 0; at < parameter.bytes; at += step) {

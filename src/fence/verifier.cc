@@ -16,8 +16,10 @@ namespace fairlead::fence {
 namespace {
 
 constexpr std::size_t kLongestReason = 1000;  // it quotes the instruction, which may be as long as the module
+// Sums of an address, an offset and a stride must not wrap around. Hardware has 57 bits.
 constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 62;
 constexpr std::uint64_t kLargestGuard = 16 << 20;
+// Rounds of bound_frames(). One settles all calls that lead forwards; each call backwards on the deepest chain takes one more.
 constexpr int kMostRounds = 16;
 
 tl::unexpected<Error> refuse(std::string_view reason) {
@@ -50,6 +52,7 @@ class Printing {
     return true;
   }
 
+  // Items stand each on a line, without indentation, as the rewriter writes them.
   bool is_next(const Function& function) {
     const std::string linkage = function.linkage.empty() ? "" : std::string(function.linkage) + " ";
     const bool is_head = take(linkage) && take(function.is_entry ? ".entry " : ".func ") &&
@@ -99,6 +102,7 @@ class ModuleVerifier {
   }
 
  private:
+  // .global ones are in the tenant's range, under no name. What is left is shared memory and constants.
   Status name_variables() {
     for (const Variable& variable : module_.variables) {
       const bool may_stay = variable.space == Space::kShared || variable.space == Space::kConst;
@@ -133,6 +137,7 @@ class ModuleVerifier {
     return {};
   }
 
+  // A call by an alias goes where the driver says. None of the fence's does: they name the function itself.
   Status judge_aliases() const {
     for (const Alias& alias : module_.aliases) {
       const bool is_name = names_.functions.contains(alias.target) && !names_.functions.contains(alias.name);
@@ -161,6 +166,7 @@ class ModuleVerifier {
     return {};
   }
 
+  // A callee that takes nothing may be handed any frame.
   bool take_over(FrameUse& use) {
     const std::uint64_t before = use.bytes;
     for (const FrameUse::Call& call : use.calls) {

@@ -1,3 +1,5 @@
+// The order of things: judge a line by what is proved before it, then let it prove what it does. A refusal ends the pass, so
+// that a fact is never used that rests on a line which was not judged.
 #include "fence/verifier_function.h"
 
 #include <algorithm>
@@ -203,6 +205,7 @@ bool FunctionVerifier::hands_over(const Operand& argument, const Variable& param
   return true;
 }
 
+// All operands but the addresses are plain, and there are as many addresses as are judged: none is left over.
 bool FunctionVerifier::memory(std::size_t addresses) {
   std::vector<const Operand*> found;
   for (const Operand& operand : now_->operands) {
@@ -223,6 +226,7 @@ bool FunctionVerifier::memory(std::size_t addresses) {
   return access(named.space, *found[0]);
 }
 
+// The first row is an access like any other. The last one begins stride * (rows - 1) behind it, and those between lie between.
 bool FunctionVerifier::rows(const Operand& address) {
   if (named_space(*now_).space != Space::kGlobal) return refuse("its rows may lie in two spaces");
   if (proofs_.of_address(address).kind != Kind::kInRange || address.offset != 0) return global(address);
@@ -253,6 +257,7 @@ bool FunctionVerifier::access(Space space, const Operand& address) {
   return refuse("it is in no space");
 }
 
+// Offset 0 needs no guard: hardware wants accesses aligned to their width, and the range is a multiple of every width.
 bool FunctionVerifier::is_within_guard(std::int64_t offset) const {
   const auto guard = static_cast<std::int64_t>(options_.guard_bytes);
   return offset == 0 || (offset >= -guard && offset <= guard - kWidestAccess);
@@ -265,6 +270,7 @@ bool FunctionVerifier::global(const Operand& address) {
   return is_within_guard(address.offset) || refuse(fmt::format("offset {} leaves the guard zone", address.offset));
 }
 
+// Shared memory and the arena are windows beside each other; an offset, which is added behind the choice, could lead across.
 bool FunctionVerifier::generic(const Operand& address) {
   const Proven proven = proofs_.of_address(address);
   if (proven.kind != Kind::kMayBeAccessed) return global(address);
@@ -294,6 +300,7 @@ bool FunctionVerifier::local(const Operand& address) {
   return true;
 }
 
+// By number, by register, or by the name of a variable there; any other name would be an address in some other memory.
 bool FunctionVerifier::shared(const Operand& address) {
   if (address.name.empty() || address.register_id >= 0) return true;
   if (address.variable >= 0) {
@@ -314,10 +321,12 @@ bool FunctionVerifier::parameter(const Operand& address) {
   if (!is_inside) return refuse("it is not inside of the parameter");
   const std::size_t handed = function_.signature.results.size() + function_.signature.parameters.size();
   const bool is_handed = static_cast<std::size_t>(address.variable) < handed;
+  // PTX would let a function store to its own parameters; then the arena would be where it says.
   const bool is_kept = is_handed && (variable.name == kArenaName || variable.name == kFrameName);
   return !is_kept || now_->opcode == "ld" || refuse("the function's own arena is overwritten");
 }
 
+// By register the constant bank bounds it. By name it must be a variable that the module has.
 bool FunctionVerifier::constant(const Operand& address) {
   if (address.name.empty() || address.register_id >= 0) return true;
   const auto found = address.variable >= 0 ? names_.variables.end() : names_.variables.find(address.name);

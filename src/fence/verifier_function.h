@@ -42,22 +42,29 @@ class FunctionVerifier {
   const FrameUse& frame_use() const { return frame_use_; }
 
  private:
+  // The first reason stays; false, so that it can be returned.
   bool refuse(std::string_view reason);
+  // Labels and tables, before the pass.
   bool find_names();
   bool item(const Item& item);
   bool variable(const Variable& variable);
   bool instruction();
 
+  // What is no memory.
   bool operands_are_plain(const std::vector<Operand>& operands);
   bool is_plain(const Operand& operand);
   bool move();
   bool names_what_may_be_named(const Operand& symbol);
+
+  // Where a function leads.
   bool branch();
   bool table();
   bool call();
+  // Whether operands have the sizes of what they are taken for.
   bool fit(const Operand* given, const std::vector<Variable>& wanted);
   bool hands_over(const Operand& argument, const Variable& parameter, FrameUse::Call& call);
 
+  // Memory: each address by the rule of its space.
   bool memory(std::size_t addresses);
   bool rows(const Operand& address);
   bool access(Space space, const Operand& address);

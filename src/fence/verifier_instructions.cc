@@ -1,3 +1,5 @@
+// By opcode, and by modifiers where they make another instruction of it. A modifier that is not known is no reason to refuse,
+// as long as none of its kind changes how much memory is reached: those that do (.bulk, .tensor, .multicast) are named.
 #include "fence/verifier_instructions.h"
 
 #include <algorithm>
@@ -46,6 +48,7 @@ bool goes_beyond_its_address(const Instruction& instruction) {
   });
 }
 
+// The word behind cp.async says what it does; without one that is known, it may be a copy in bulk.
 Reach reach_of_copy(const Instruction& instruction) {
   if (instruction.modifiers.size() < 2 || instruction.modifiers[0] != ".async") return Reach::kRefused;
   const std::string_view kind = instruction.modifiers[1];
@@ -75,6 +78,7 @@ std::uint64_t scalar_bytes(std::string_view type) {
   return bits / 8 * (rest.empty() ? 1 : 2);
 }
 
+// .m16n16k16; .merge and the like are none.
 bool is_shape(std::string_view modifier) {
   return modifier.size() > 2 && modifier[1] == 'm' && modifier[2] >= '0' && modifier[2] <= '9';
 }

@@ -1,3 +1,11 @@
+// A fragment's stride, which takes the longest proof: w is the stride, a an address in the range, 30 the bytes that rows 1 to
+// 15 of 2-byte elements are away for each element of stride.
+//
+//   min.u32 w, n, 0x7fffffff;               w is at most 0x7fffffff, so that nothing below wraps around
+//   mul.wide.u32 t, w, 30;                  t is 30 times this write of w
+//   add.s64 t, t, a;                        t is where the last row begins
+//   setp.ge.u64 p, t, 0x700100000000;       p says whether that is behind the range
+//   selp.b32 w, 0, w, p;                    w is safe as a stride with this write of a
 #include "fence/verifier_proofs.h"
 
 #include <fmt/format.h>
@@ -54,6 +62,7 @@ Proofs::Proofs(const Function& function, const FenceOptions& options)
   count_writes();
 }
 
+// Before the pass: a label may be reached from a line that the pass has not come to yet.
 void Proofs::count_writes() {
   for (std::size_t i = 0; i < function_.items.size(); ++i) {
     const Instruction& instruction = function_.items[i].instruction;
@@ -83,6 +92,7 @@ bool Proofs::is_base_of_pair(std::size_t item, int id) const {
          plain_number(instruction.operands[2]) == options_.base;
 }
 
+// A mov is one instruction, so that there is no half of it to be caught in.
 bool Proofs::is_constant_in_range(const Instruction& instruction, int id) const {
   if (!is(instruction, "mov", {".b64"}, 2) || !instruction.guard.empty()) return false;
   const auto number = plain_number(instruction.operands[1]);
@@ -94,6 +104,7 @@ bool Proofs::is_in_range(std::uint64_t address) const {
   return address >= options_.base && address - options_.base < options_.bytes;
 }
 
+// Every way to a label leads through all of the head: it is left by its end, by a return, or not at all.
 void Proofs::pass_branch() {
   if (!is_head_) return;
   is_head_ = false;
@@ -127,6 +138,7 @@ Proven Proofs::of_address(const Operand& address) const {
   return is_wide && address.name.starts_with("%__fence_") ? at(address.register_id) : Proven{};
 }
 
+// A parameter that nothing was stored to proves nothing, wherever it may lie.
 Proven Proofs::of_parameter(int variable) const {
   const auto found = parameters_.find(variable);
   return found == parameters_.end() ? Proven{} : found->second;
@@ -134,6 +146,7 @@ Proven Proofs::of_parameter(int variable) const {
 
 void Proofs::add(const Instruction& instruction) {
   note_parameter(instruction);
+  // Facts are found before writes are counted, so that a line that overwrites what it reads speaks of the old value.
   // Under a predicate it may not have happened, so it proves nothing and overwrites all the same.
   const bool proves =
       instruction.guard.empty() && !instruction.operands.empty() && is_whole_register(instruction.operands[0]);
@@ -193,6 +206,7 @@ Proven Proofs::result_of(const Instruction& instruction) const {
   return {};
 }
 
+// A copy is as good as what it copies.
 Proven Proofs::moved(const Operand& from) const {
   if (const auto number = plain_number(from)) return {.kind = is_in_range(*number) ? Kind::kInRange : Kind::kNothing};
   const bool is_local = from.kind == Operand::Kind::kName && from.variable >= 0 && !from.has_offset &&

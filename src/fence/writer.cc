@@ -1,3 +1,5 @@
+// The verifier compares the whole of a fenced module with what these functions print for it (verifier.h), so that they print
+// all that the tree holds: what they would leave out could not be told from text that was never read.
 // Writes the tree as PTX again, in one way only.
 #include <fmt/format.h>
 
@@ -6,6 +8,7 @@
 namespace fairlead::fence {
 namespace {
 
+// With a blank behind each comma, as everything here is written in one way.
 std::string list_text(const std::vector<Operand>& elements) {
   std::string text;
   for (const Operand& element : elements) text += (text.empty() ? "" : ", ") + text_of(element);
@@ -30,6 +33,7 @@ std::string text_of(const Operand& operand) {
     case Operand::Kind::kNumber: return (operand.negated ? "-" : "") + std::string(operand.name);
     case Operand::Kind::kName: break;
   }
+  // !p of a predicate, -r of a number: the parser keeps one mark for both, and a suffix is of vectors only.
   const bool is_predicate = operand.negated && operand.suffix.empty();
   std::string text = operand.negated ? (is_predicate ? "!" : "-") : "";
   text.append(operand.name).append(operand.suffix).append(offset);

@@ -10,6 +10,7 @@ import unittest
 import unittest.mock
 
 import class_sizes
+import comment_share
 import doc_links
 import exported_symbols
 import file_sizes
@@ -94,6 +95,21 @@ class ClassSizes(Lint):
         self.write_class(40, 22)
         class_sizes.update(self.root)
         self.assertEqual(class_sizes.baseline(self.root), {"src/node/a.h:fairlead::A": [40, 20]})
+
+
+class CommentShare(Lint):
+    def test_one_line_in_ten_is_enough_and_less_is_not(self):
+        self.write("src/fence/a.cc", "// why\n" + "int a;\n" * 9)
+        self.assert_clean(comment_share.check)
+        self.write("src/fence/a.cc", "// why\n" + "int a;  // what\n" * 10)
+        self.assert_one(comment_share.check, "src/fence", "9.1 %", "at least 10 %")
+
+    def test_tests_and_other_folders_do_not_count(self):
+        self.write("src/fence/a.cc", "// why\nint a;\n")
+        self.write("src/fence/a_test.cc", "int a;\n" * 99)
+        self.write("src/fence/testing/b.h", "int a;\n" * 99)
+        self.write("src/node/c.cc", "int a;\n" * 99)
+        self.assert_clean(comment_share.check)
 
 
 class IncludeDirection(Lint):

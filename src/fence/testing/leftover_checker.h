@@ -370,7 +370,8 @@ class ClearChecker {
       const std::size_t bytes = std::stoull(arena[1]);
       const std::string zeros = ", {%c, %c, %c, %c};";
       const std::string end = std::to_string(bytes - 16);
-      bool is_cleared = has("setp.lt.u64 %q, %__fence_l0, " + end + ";") && has("st.local.v4.b32 [%__fence_l2]" + zeros) &&
+      bool is_cleared = has("setp.lt.u64 %q, %__fence_l0, " + end + ";") &&
+                        has("st.local.v4.b32 [%__fence_l2]" + zeros) &&
                         has("st.local.v4.b32 [__fence_arena+" + end + "]" + zeros);
       if (!is_cleared) {
         is_cleared = true;
