@@ -23,7 +23,7 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
   return node;
 }
 
-Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<QueuePolicy> policy)
+Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy)
     : io_(io),
       options_(std::move(options)),
       started_(monotonic_now()),
@@ -374,7 +374,7 @@ NodeStatus Node::status() {
   const Core& core = driver_.core();
   NodeStatus status;
   status.version = node_version();
-  status.policy = core.policy().name();
+  status.policy = core.policy().policy().name;
   if (sharing_) status.sharing = sharing_mode_name(sharing_->mode());
   status.memory_policy = memory_policy_name(options_.core.memory_policy);
   status.uptime = monotonic_now() - started_;

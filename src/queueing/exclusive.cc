@@ -13,7 +13,18 @@ std::vector<GpuId> Exclusive::pool(FlowId flow) const {
   return pool;
 }
 
-void Exclusive::on_removed(Slot slot) {
+void Exclusive::add(Slot slot) {
+  GpuOrder::add(slot);
+  evicted_.try_emplace(flows_[slot].id, 0);
+}
+
+void Exclusive::began(const Pick& pick) {
+  gpus_[pick.gpu].worker = flows_[pick.slot].id;
+  settle(pick.slot);
+}
+
+void Exclusive::remove(Slot slot) {
+  GpuOrder::remove(slot);
   const FlowId flow = flows_[slot].id;
   evicted_.erase(flow);
   for (auto& [id, gpu] : gpus_) {
@@ -108,16 +119,23 @@ std::optional<GpuId> Exclusive::gpu_for(const Flow& flow) {
   return take_from(loser, flow.id);
 }
 
-std::optional<GpuPolicy::Pick> Exclusive::pick(Instant, const Placeable& placeable) {
+std::optional<Order::Pick> Exclusive::pick(Instant, const Placeable& placeable) {
   for (const Slot slot : by_oldest_invocation()) {
     const std::vector<Placeable::Place> places = placeable.places(flows_[slot].id);
     refresh(places);
     const auto gpu = gpu_for(flows_[slot]);
     if (!gpu) continue;
     const auto place = std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.gpu == *gpu; });
-    if (place->free) return Pick{slot, *gpu, place->setup};
+    if (place->free) return pick_of(slot, *gpu, place->setup);
   }
   return std::nullopt;
 }
+
+constinit const Policy exclusive_policy{
+    .name = "exclusive",
+    .next_is = "a pool of GPUs per function, whose process is alone there; who has fewer takes one from the largest",
+    .make = make_order<Exclusive>,
+    .one_function_per_gpu = true,
+    .looks_at_every_flow = true};
 
 }  // namespace fairlead

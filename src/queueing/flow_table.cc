@@ -85,21 +85,27 @@ InvocationId FlowTable::dispatch(Slot slot, Duration charged) {
   return flow.in_flight.back().queued.invocation;
 }
 
-Duration FlowTable::finish(Instant now, Slot slot, InvocationId invocation) {
+InFlight FlowTable::finish(Instant now, Slot slot, InvocationId invocation) {
   const InFlight ended = take_in_flight(slot, invocation);
   start_ttl_if_empty(now, slot);
-  return ended.charged;
+  return ended;
 }
 
-Duration FlowTable::requeue(Slot slot, InvocationId invocation) {
+InFlight FlowTable::requeue(Slot slot, InvocationId invocation) {
   const InFlight returned = take_in_flight(slot, invocation);
   flows_[slot].queue.push_front(returned.queued);
   ++queued_;
-  return returned.charged;
+  return returned;
 }
 
 void FlowTable::record_service(Slot slot, Duration service) {
   average(flows_[slot].service, service);
+}
+
+void FlowTable::set_supply(Slot slot, Supply supply) {
+  supply_is_told_ = true;
+  flows_[slot].supply = supply;
+  if (supply != Supply::kReady) flows_[slot].behind_starts = false;
 }
 
 bool FlowTable::note_contention(Slot slot) {
@@ -121,6 +127,15 @@ void FlowTable::expire(Instant now) {
     flows_[expiries_.top()].inactive = true;
     expiries_.erase(expiries_.top());
   }
+}
+
+std::string_view flow_state_name(FlowState state) {
+  switch (state) {
+    case FlowState::kActive: return "active";
+    case FlowState::kThrottled: return "throttled";
+    case FlowState::kInactive: return "inactive";
+  }
+  return "unknown";
 }
 
 std::size_t FlowTable::queued(FlowId flow) const {

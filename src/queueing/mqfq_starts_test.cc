@@ -1,7 +1,7 @@
 // MQFQ-Sticky where instances start ahead of the choice: who waits on itself, who waits for whom.
 #include <gtest/gtest.h>
 
-#include "queueing/mqfq_sticky.h"
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
 
 namespace fairlead {
@@ -25,7 +25,7 @@ class MqfqStarts : public ::testing::Test {
   void arrive(FlowId flow, int count = 1) {
     for (int i = 0; i < count; ++i) policy_.on_arrival(now_, flow, InvocationId(next_++));
   }
-  std::optional<QueuePolicy::Choice> choose() { return policy_.choose(now_, placeable_); }
+  std::optional<FlowQueue::Choice> choose() { return policy_.choose(now_, placeable_); }
   std::optional<FlowId> next_start() { return policy_.next_start(now_, placeable_); }
 
   // Serves the flow so often, for so long each; fails where another flow, or none, is chosen.
@@ -46,7 +46,7 @@ class MqfqStarts : public ::testing::Test {
     return options;
   }
 
-  MqfqSticky policy_{options()};
+  FlowQueue policy_{mqfq_sticky_policy, options()};
   FakePlaceable placeable_;
   Instant now_{};
   std::uint64_t next_ = 1;

@@ -1,6 +1,4 @@
 // MqfqSticky against the algorithm written down plainly: no heaps, every flow looked at for every choice.
-#include "queueing/mqfq_sticky.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -10,6 +8,7 @@
 #include <tuple>
 
 #include "base/rng.h"
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
 
 namespace fairlead {
@@ -45,7 +44,7 @@ class NaiveMqfq {
     if (least) global = std::max(global, *least);
   }
 
-  std::optional<QueuePolicy::Choice> choose(const Placeable& placeable) {
+  std::optional<FlowQueue::Choice> choose(const Placeable& placeable) {
     using Order = std::tuple<std::size_t, std::ptrdiff_t, Duration, FlowId>;
     std::optional<Order> best;
     for (auto& [id, f] : flows) {
@@ -61,7 +60,7 @@ class NaiveMqfq {
     f.running[invocation] = charge;
     f.vt += charge;
     update();
-    return QueuePolicy::Choice{std::get<FlowId>(*best), invocation};
+    return FlowQueue::Choice{std::get<FlowId>(*best), invocation};
   }
 
   void end(FlowId flow, InvocationId invocation, Duration service, bool measured) {
@@ -84,7 +83,7 @@ class NaiveMqfq {
 class Pair {
  public:
   Pair(std::uint64_t seed, Duration over_run, std::size_t flows)
-      : rng_(seed), naive_(over_run), policy_([&] {
+      : rng_(seed), naive_(over_run), policy_(mqfq_sticky_policy, [&] {
           PolicyOptions options;
           options.over_run = over_run;
           return options;
@@ -173,9 +172,9 @@ class Pair {
 
   Rng rng_;
   NaiveMqfq naive_;
-  MqfqSticky policy_;
+  FlowQueue policy_;
   testing::FakePlaceable placeable_;
-  std::vector<QueuePolicy::Choice> running_;
+  std::vector<FlowQueue::Choice> running_;
   std::uint64_t next_ = 1;
 };
 

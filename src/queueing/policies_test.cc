@@ -25,7 +25,7 @@ class Bench {
  public:
   explicit Bench(std::string_view name, PolicyOptions options = {}) : policy_(*make_policy(name, options)) {}
 
-  QueuePolicy& policy() { return *policy_; }
+  FlowQueue& policy() { return *policy_; }
   FakePlaceable& placeable() { return placeable_; }
   std::optional<FlowId> next_start(Duration at = 0s) { return policy_->next_start(Instant(at), placeable_); }
   void add(FlowId flow, FlowShare share = {}) { policy_->add_flow(flow, share); }
@@ -52,7 +52,7 @@ class Bench {
   }
 
  private:
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   FakePlaceable placeable_;
   std::uint64_t next_ = 1;
 };
@@ -91,7 +91,7 @@ TEST(Batch, ABatchBelongsToOneToken) {
   bench.arrive(kB, 2);
   bench.arrive(kC, 1);
   const auto choose = [&] { return *bench.policy().choose(Instant{}, bench.placeable()); };
-  const auto end = [&](const QueuePolicy::Choice& choice) {
+  const auto end = [&](const FlowQueue::Choice& choice) {
     bench.policy().on_completion(Instant{}, choice.flow, choice.invocation, 1s);
   };
   const auto first = choose(), other = choose();
@@ -191,7 +191,7 @@ TEST(MqfqSetup, TheWindowHoldsWhateverTheOrderWithinIt) {
   EXPECT_EQ(order.find('B'), 11u) << order;  // A is more than 10 s ahead
 }
 
-// The example of mqfq_warm.h.
+// The example of mqfq_warm.cc.
 TEST(MqfqWarm, WarmFlowsGoBeforeAStart) {
   Bench bench("mqfq-warm");
   bench.add(kA);
@@ -256,7 +256,7 @@ TEST(TenantQueues, AFlowShowsAsFarAheadAsItIsOfItsTenants) {
   bench.serve(40);
   bench.add(kB, {.tenant = TenantId(2)});
   bench.arrive(kB, 5);
-  const QueuePolicy& policy = bench.policy();
+  const FlowQueue& policy = bench.policy();
   EXPECT_GT(policy.global_virtual_time(), Duration(0));
   EXPECT_EQ(policy.global_virtual_time(), policy.view(kB).virtual_time);
 }
@@ -364,7 +364,7 @@ TEST(MakePolicy, KnowsItsNamesAndListsThemForAnyOther) {
   for (const std::string_view name : policy_names()) {
     const auto policy = make_policy(name, PolicyOptions{});
     ASSERT_TRUE(policy);
-    EXPECT_EQ((*policy)->name(), name);
+    EXPECT_EQ((*policy)->policy().name, name);
   }
   const auto unknown = make_policy("lottery", PolicyOptions{});
   ASSERT_FALSE(unknown);
@@ -457,7 +457,7 @@ class RandomRun {
   void finish() {
     if (running_.empty()) return;
     std::swap(running_[rng_.below(running_.size())], running_.back());
-    const QueuePolicy::Choice choice = running_.back();
+    const FlowQueue::Choice choice = running_.back();
     running_.pop_back();
     switch (rng_.below(8)) {
       case 0: policy_->on_failed_start(now_, choice.flow, choice.invocation, 5ms); break;
@@ -477,10 +477,10 @@ class RandomRun {
   }
 
   Rng rng_;
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   FakePlaceable placeable_;
   std::map<FlowId, std::deque<InvocationId>> waiting_;
-  std::vector<QueuePolicy::Choice> running_;
+  std::vector<FlowQueue::Choice> running_;
   std::uint64_t next_ = 1;
   Instant now_{};
 };

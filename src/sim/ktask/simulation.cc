@@ -234,7 +234,7 @@ GpuId KtaskSimulation::quickest(FlowId client) const {
       ->gpu;
 }
 
-void KtaskSimulation::begin(const QueuePolicy::Choice& choice) {
+void KtaskSimulation::begin(const FlowQueue::Choice& choice) {
   const std::uint64_t id = choice.invocation.value();
   Request& request = requests_.at(id);
   request.gpu = choice.gpu ? choice.gpu : quickest(choice.flow);

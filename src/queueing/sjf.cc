@@ -10,49 +10,42 @@
 //
 // Turns are shared out by one growing number: what a flow is owed is the difference between it and the flow's own count,
 // so a choice touches one flow, not all. Fixed point, 2^20 to the turn.
-// Time, threads, determinism: as policy.h.
-#pragma once
-
-#include "queueing/keyed_policy.h"
+// Time, threads, determinism: as flow_queue.h.
+#include "queueing/keyed_order.h"
+#include "queueing/policy.h"
 
 namespace fairlead {
+namespace {
 
-class Sjf final : public KeyedPolicy<ByTime<Duration>> {
+// Paella's limiter as the authors of MQFQ-Sticky set it.
+constexpr std::int64_t kLimitTurns = 25;
+
+class Sjf final : public KeyedOrder<Sjf, ByTime<Duration>> {
  public:
-  // Paella's limiter as the authors of MQFQ-Sticky set it.
-  static constexpr std::int64_t kLimitTurns = 25;
+  using KeyedOrder::KeyedOrder;
 
-  using KeyedPolicy::KeyedPolicy;
-  std::string_view name() const override { return "sjf"; }
+  Key key(const Flow& flow) const { return {flow.service.value_or(Duration(0)), flow.id}; }
 
-  void add_flow(FlowId flow, const FlowShare& share) override {
-    KeyedPolicy::add_flow(flow, share);
-    const Slot slot = flows_.slot_of(flow);
-    if (slot >= taken_.size()) {
-      taken_.resize(slot + 1, 0);
-      called_.resize(slot + 1, false);
-    }
+  void add(Slot slot) override {
+    if (slot < taken_.size()) return;
+    taken_.resize(slot + 1, 0);
+    called_.resize(slot + 1, false);
   }
 
-  void remove_flow(FlowId flow) override {
-    const Slot slot = flows_.slot_of(flow);
+  void remove(Slot slot) override {
     if (called_[slot]) --sharing_;
     called_[slot] = false;
-    KeyedPolicy::remove_flow(flow);
+    KeyedOrder::remove(slot);
   }
 
- protected:
-  Key key(const Flow& flow) const override { return {flow.service.value_or(Duration(0)), flow.id}; }
-
-  std::optional<Slot> pick(const Placeable& placeable) override {
-    const auto can_run = [&](Slot slot) { return placeable.can_run(flows_[slot].id); };
-    const auto owed_most = owed_.find_first(can_run);
-    if (owed_most && given_ - taken_[*owed_most] > kLimitTurns * kTurn) return owed_most;
-    return order_.find_first(can_run);
+  std::optional<Pick> pick(Instant now, const Placeable& placeable) override {
+    const auto owed_most = owed_.find_first([&](Slot slot) { return placeable.can_run(flows_[slot].id); });
+    if (owed_most && given_ - taken_[*owed_most] > kLimitTurns * kTurn) return Pick{*owed_most};
+    return KeyedOrder::pick(now, placeable);
   }
 
   // Owed nothing for the time before its first call.
-  void on_waiting(Slot slot) override {
+  void on_waiting(Slot slot) {
     if (!called_[slot]) {
       called_[slot] = true;
       ++sharing_;
@@ -61,13 +54,14 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
     owed_.set(slot, {taken_[slot], flows_[slot].id});
   }
 
-  void on_dispatch(Slot slot) override {
+  void began(const Pick& pick) override {
     given_ += kTurn / sharing_;
-    taken_[slot] += kTurn;
-    owed_.set(slot, {taken_[slot], flows_[slot].id});
+    taken_[pick.slot] += kTurn;
+    owed_.set(pick.slot, {taken_[pick.slot], flows_[pick.slot].id});
+    settle(pick.slot);
   }
 
-  void on_idle(Slot slot) override { owed_.erase(slot); }
+  void on_idle(Slot slot) { owed_.erase(slot); }
 
  private:
   static constexpr std::int64_t kTurn = 1 << 20;
@@ -83,5 +77,10 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
   std::int64_t sharing_ = 0;         // how many of them were
   IndexedHeap<ByTurns> owed_;        // who has taken least is owed most
 };
+
+}  // namespace
+
+constinit const Policy sjf_policy{
+    .name = "sjf", .next_is = "the least mean service, until another flow is owed 25 turns", .make = make_order<Sjf>};
 
 }  // namespace fairlead
