@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 
@@ -385,7 +386,7 @@ NodeStatus Node::status() {
   status.instances = core.instances();
   status.resident = resident_memory();
   status.moves = memory_.moves();
-  status.settings = {options_.core, options_.policy_options};
+  status.settings = {options_.core, options_.policy_options, options_.policy_options.get(kOverRun)};
   status.objects = objects_->usage();
   status.task_requests = task_requests_->status();
   status.graphs = graphs_->counters();

@@ -16,10 +16,15 @@
 namespace fairlead {
 namespace {
 
+constexpr Parameter<double> kPenaltyLatencies{"penalty_latencies",
+                                              "what a flow counts with more on a GPU that is not its own, in its mean "
+                                              "latencies",
+                                              0, 1e6, 10};
+
 class CfsAffinity final : public GpuOrder {
  public:
   CfsAffinity(FlowTable& flows, const PolicyOptions& options)
-      : GpuOrder(flows), penalty_latencies_(options.penalty_latencies) {}
+      : GpuOrder(flows), penalty_latencies_(options.get(kPenaltyLatencies)) {}
 
   void add(Slot slot) override;
   std::optional<Pick> pick(Instant now, const Placeable& placeable) override;
@@ -92,6 +97,7 @@ constinit const Policy cfs_affinity_policy{
     .name = "cfs-affinity",
     .next_is = "the least GPU time; on a GPU not its own a function counts with 10 of its mean latencies more",
     .make = make_order<CfsAffinity>,
-    .looks_at_every_flow = true};
+    .looks_at_every_flow = true,
+    .parameters = {&kPenaltyLatencies}};
 
 }  // namespace fairlead

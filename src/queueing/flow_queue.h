@@ -24,7 +24,7 @@ namespace fairlead {
 
 class FlowQueue final {
  public:
-  // REQUIRES: check_options(options). `policy` outlives the queue.
+  // REQUIRES: the options are within their bounds (make_policy checks it). `policy` outlives the queue.
   FlowQueue(const Policy& policy, const PolicyOptions& options);
 
   const Policy& policy() const { return policy_; }

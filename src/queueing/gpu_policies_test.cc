@@ -11,6 +11,7 @@
 #include "queueing/exclusive.h"
 #include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -179,7 +180,7 @@ TEST(CfsAffinity, AWeightOfTwoIsChargedHalf) {
 // ---- resident-window
 
 TEST(ResidentWindow, WithinTheWindowTheResidentGoesFirst) {
-  Bench bench(resident_window_policy, FakeGpus(1, 1, 167ms), {.over_run = 500ms});
+  Bench bench(resident_window_policy, FakeGpus(1, 1, 167ms), PolicyOptions().set(kOverRun, 500ms));
   bench.gpus().put(kA, kGpu1);
   bench.arrive(kB);
   int served = 0;
@@ -196,7 +197,7 @@ TEST(ResidentWindow, WithinTheWindowTheResidentGoesFirst) {
 }
 
 TEST(ResidentWindow, LeavesItsGpuForAFullOneOnlyWhenWaitingHasCostAReload) {
-  Bench bench(resident_window_policy, FakeGpus(2, 1, 167ms), {.patience_reloads = 1});
+  Bench bench(resident_window_policy, FakeGpus(2, 1, 167ms), PolicyOptions().set(kPatienceReloads, 1));
   bench.gpus().fill(kGpu2);
   bench.gpus().put(kA, kGpu1);
   bench.gpus().put(kB, kGpu1);
@@ -221,7 +222,7 @@ TEST(ResidentWindow, ACopyThatEvictsNothingIsMadeAtOnce) {
 }
 
 TEST(ResidentWindow, UnderTenantsTheNextChanceIsTheSoonestOfAll) {
-  const auto policy = *make_policy("resident-window", {.patience_reloads = 1, .by_tenant = true});
+  const auto policy = *make_policy("resident-window", PolicyOptions{.by_tenant = true}.set(kPatienceReloads, 1));
   FakeGpus gpus(2, 1, 100ms);
   gpus.fill(kGpu2);
   gpus.take(kGpu1);
@@ -242,7 +243,7 @@ TEST(ResidentWindow, WhatIsNowhereLoadsAtOnce) {
 }
 
 TEST(ResidentWindow, AGpuDoesNotIdleForTheWindow) {
-  Bench bench(resident_window_policy, FakeGpus(1, 2), {.over_run = 0s});
+  Bench bench(resident_window_policy, FakeGpus(1, 2), PolicyOptions().set(kOverRun, 0s));
   bench.serve_one(kA, 10s, 10s);
   bench.arrive(kB);
   EXPECT_EQ(bench.next()->flow, kB);
@@ -408,8 +409,8 @@ class Load {
 RC_GTEST_PROP(GpuPolicies, TokensAreKeptAndNothingWaitsForEver, ()) {
   const auto name = *rc::gen::element<std::string>("resident-window", "cfs-affinity", "exclusive");
   const auto flows = *rc::gen::inRange<std::size_t>(1, 9);
-  const PolicyOptions options{.over_run = std::chrono::milliseconds(*rc::gen::inRange(0, 100)),
-                              .by_tenant = *rc::gen::arbitrary<bool>()};
+  PolicyOptions options{.by_tenant = *rc::gen::arbitrary<bool>()};
+  options.set(kOverRun, std::chrono::milliseconds(*rc::gen::inRange(0, 100)));
   Load load(name, options, flows, *rc::gen::inRange<std::size_t>(1, 5), *rc::gen::inRange<std::size_t>(1, 4));
   for (const auto step : *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, 1000))) {
     if (step % 2 == 0) {

@@ -28,7 +28,9 @@ class Mqfq final : public MqfqSticky {
 
 }  // namespace
 
-constinit const Policy mqfq_policy{
-    .name = "mqfq", .next_is = "within the window: any, at random", .make = make_order<Mqfq>};
+constinit const Policy mqfq_policy{.name = "mqfq",
+                                   .next_is = "within the window: any, at random",
+                                   .make = make_order<Mqfq>,
+                                   .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge}};
 
 }  // namespace fairlead

@@ -27,7 +27,7 @@ namespace {
 class MqfqSetup final : public MqfqSticky, public DataPlaces {
  public:
   MqfqSetup(FlowTable& flows, const PolicyOptions& options)
-      : MqfqSticky(flows, options), residency_(options.patience_reloads) {}
+      : MqfqSticky(flows, options), residency_(options.get(kPatienceReloads)) {}
 
   void remove(Slot slot) override;
   void began(const Pick& pick) override;
@@ -143,6 +143,7 @@ std::optional<Instant> MqfqSetup::next_chance() const {
 constinit const Policy mqfq_setup_policy{
     .name = "mqfq-setup",
     .next_is = "within the window: the least set-up per queued invocation plus service; objectives by due time first",
-    .make = make_order<MqfqSetup>};
+    .make = make_order<MqfqSetup>,
+    .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge, &kPatienceReloads}};
 
 }  // namespace fairlead

@@ -3,6 +3,7 @@
 
 #include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -40,11 +41,7 @@ class MqfqStarts : public ::testing::Test {
 
   FlowView view(FlowId flow) { return policy_.view(flow); }
 
-  static PolicyOptions options() {
-    PolicyOptions options;
-    options.over_run = 10s;
-    return options;
-  }
+  static PolicyOptions options() { return PolicyOptions().set(kOverRun, 10s); }
 
   FlowQueue policy_{mqfq_sticky_policy, options()};
   FakePlaceable placeable_;

@@ -21,10 +21,10 @@ constexpr int kClaimAfterWindows = 8;
 
 MqfqSticky::MqfqSticky(FlowTable& flows, const PolicyOptions& options)
     : Order(flows),
-      ByService(options.fixed_charge),
-      least_over_run_(options.over_run),
-      over_run_services_(options.over_run_services),
-      over_run_(options.over_run) {}
+      ByService(options.find(kFixedCharge)),
+      least_over_run_(options.get(kOverRun)),
+      over_run_services_(options.get(kOverRunServices)),
+      over_run_(least_over_run_) {}
 
 void MqfqSticky::remove(Slot slot) {
   if (claimant_ == slot) claimant_.reset();
@@ -332,6 +332,7 @@ bool MqfqSticky::adapt_window(Duration service) {
 constinit const Policy mqfq_sticky_policy{
     .name = "mqfq-sticky",
     .next_is = "within the fairness window: fewest in flight, then longest queue, then least served",
-    .make = make_order<MqfqSticky>};
+    .make = make_order<MqfqSticky>,
+    .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge}};
 
 }  // namespace fairlead

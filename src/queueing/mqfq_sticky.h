@@ -57,8 +57,14 @@
 
 #include "queueing/keyed_order.h"
 #include "queueing/policy.h"
+#include "queueing/window.h"
 
 namespace fairlead {
+
+inline constexpr Parameter<double> kOverRunServices{"over_run_services", "T of MQFQ is at least so many mean services",
+                                                    0, 1e6, 0};
+inline constexpr Parameter<Duration> kFixedCharge{
+    "fixed_charge_s", "virtual time grows by this per invocation, whatever it took", 1e-6, 1e9};
 
 class MqfqSticky : public Order, public ByService, public Starts, public Patient {
  public:

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -83,11 +84,7 @@ class NaiveMqfq {
 class Pair {
  public:
   Pair(std::uint64_t seed, Duration over_run, std::size_t flows)
-      : rng_(seed), naive_(over_run), policy_(mqfq_sticky_policy, [&] {
-          PolicyOptions options;
-          options.over_run = over_run;
-          return options;
-        }()) {
+      : rng_(seed), naive_(over_run), policy_(mqfq_sticky_policy, PolicyOptions().set(kOverRun, over_run)) {
     for (std::size_t i = 1; i <= flows; ++i) {
       NaiveMqfq::NaiveFlow& flow = naive_.flows[FlowId(i)];
       flow.weight = 1 << rng_.below(3);

@@ -4,6 +4,7 @@
 
 #include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -15,9 +16,7 @@ using testing::FakePlaceable;
 constexpr FlowId kA(1), kB(2), kC(3);
 
 PolicyOptions with_over_run(Duration over_run) {
-  PolicyOptions options;
-  options.over_run = over_run;
-  return options;
+  return PolicyOptions().set(kOverRun, over_run);
 }
 
 // One token unless a test says otherwise; invocations are numbered in order of arrival.

@@ -33,6 +33,7 @@ class MqfqWarm final : public MqfqSticky {
 constinit const Policy mqfq_warm_policy{
     .name = "mqfq-warm",
     .next_is = "within the window: flows that could begin at once before those that need a start",
-    .make = make_order<MqfqWarm>};
+    .make = make_order<MqfqWarm>,
+    .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge}};
 
 }  // namespace fairlead

@@ -12,6 +12,7 @@
 // Time, threads, determinism: as flow_queue.h.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -30,7 +31,7 @@ class Order {
   Order& operator=(const Order&) = delete;
   virtual ~Order() = default;
 
-  // Who is next, of the flows that have runnable work and that `placeable` lets run. Nothing changes by it.
+  // Who is next, of the flows that have runnable work and that `placeable` lets run. It has not begun by that.
   struct Pick {
     Slot slot;
     GpuId gpu = {};        // where; none: wherever it begins soonest
@@ -110,6 +111,7 @@ struct Policy {
   bool one_function_per_gpu =
       false;  // a GPU has instances of one function at a time; others' go before its first starts
   bool looks_at_every_flow = false;  // a choice costs as much as there are flows that wait: for tens of them
+  std::array<const ParameterInfo*, 6> parameters = {};  // those that it looks at, then nulls
 };
 
 // For Policy::make, of an order that is made of its flows alone, or of these and the options.

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "queueing/mqfq_sticky.h"
 #include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -213,8 +215,7 @@ TEST(MqfqWarm, ObjectivesGoFirstByDueTime) {
 
 TEST(MqfqSticky, TheWindowCanFollowTheMeanService) {
   PolicyOptions options;
-  options.over_run = 0s;
-  options.over_run_services = 5;
+  options.set(kOverRun, 0s).set(kOverRunServices, 5);
   Bench bench("mqfq-sticky", options);
   bench.add(kA);
   bench.add(kB);
@@ -370,15 +371,38 @@ TEST(MakePolicy, KnowsItsNamesAndListsThemForAnyOther) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "queueing policy \"lottery\" is unknown; known are mqfq-setup, mqfq-sticky, mqfq-warm, mqfq, sfq, "
-            "fcfs, fcfs-naive, batch, sjf, eevd, resident-window, cfs-affinity, exclusive");
+            "fcfs, fcfs-naive, batch, sjf, eevd, resident-window, cfs-affinity, exclusive, longest-queue");
+}
+
+TEST(MakePolicy, RefusesAParameterThatNoPolicyHas) {
+  PolicyOptions options;
+  options.parameters["over_run"] = 3.0;
+  const auto policy = make_policy("mqfq-sticky", options);
+  ASSERT_FALSE(policy);
+  EXPECT_EQ(policy.error().message, "\"over_run\" is a parameter of no policy");
+}
+
+// What a policy says of itself is what help, settings and errors are made of.
+TEST(PolicyParameters, EachHasOneMeaningAndAnInitialValueWithinItsBounds) {
+  for (const Policy* policy : policies()) {
+    EXPECT_FALSE(policy->next_is.empty()) << policy->name;
+    for (const ParameterInfo* parameter : policy->parameters) {
+      if (parameter == nullptr) continue;
+      EXPECT_EQ(parameter, policy_parameter(parameter->name)) << parameter->name << " has two meanings";
+      EXPECT_EQ(parameter->is_time, parameter->name.ends_with("_s")) << parameter->name;
+      EXPECT_FALSE(parameter->meaning.empty()) << parameter->name;
+      const double initial = parameter->initial.value_or(parameter->least);
+      EXPECT_TRUE(parameter->least <= initial && initial <= parameter->most) << parameter->name;
+    }
+  }
 }
 
 TEST(MakePolicy, RefusesOptionsOutOfBounds) {
   PolicyOptions options;
-  options.over_run = -1s;
+  options.set(kOverRun, -1s);
   const auto policy = make_policy("mqfq-sticky", options);
   ASSERT_FALSE(policy);
-  EXPECT_EQ(policy.error().message, "over-run T is -1 s, it must be 0 or more");
+  EXPECT_EQ(policy.error().message, "policy parameter over_run_s is -1, it must be a number from 0 to 1000000000");
 }
 
 struct Setting {
@@ -394,7 +418,7 @@ class RandomRun {
   RandomRun(const Setting& setting, std::uint64_t seed) : rng_(seed) {
     PolicyOptions options;
     options.by_tenant = setting.by_tenant;
-    options.over_run = std::chrono::seconds(rng_.below(4));
+    options.set(kOverRun, std::chrono::seconds(rng_.below(4)));
     policy_ = *make_policy(setting.policy, options);
     for (std::uint64_t f = 1; f <= kFlows; ++f) policy_->add_flow(FlowId(f), {.tenant = TenantId(f % 2)});
   }

@@ -21,6 +21,7 @@
 #include <compare>
 
 #include "queueing/gpu_order.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 class ResidentWindow final : public GpuOrder, public Patient {
  public:
   ResidentWindow(FlowTable& flows, const PolicyOptions& options)
-      : GpuOrder(flows), over_run_(options.over_run), patience_reloads_(options.patience_reloads) {}
+      : GpuOrder(flows), over_run_(options.get(kOverRun)), patience_reloads_(options.get(kPatienceReloads)) {}
 
   std::optional<Pick> pick(Instant now, const Placeable& placeable) override;
   std::optional<Instant> next_chance() const override { return next_chance_; }
@@ -99,6 +100,7 @@ constinit const Policy resident_window_policy{
     .name = "resident-window",
     .next_is = "within the window: what is on an idle GPU with all that it needs; chooses the GPU",
     .make = make_order<ResidentWindow>,
-    .looks_at_every_flow = true};
+    .looks_at_every_flow = true,
+    .parameters = {&kOverRun, &kPatienceReloads}};
 
 }  // namespace fairlead

@@ -12,14 +12,15 @@ class Sfq final : public MqfqSticky {
 
  private:
   static PolicyOptions without_over_run(PolicyOptions options) {
-    options.over_run = Duration(0);
-    options.over_run_services = 0;
-    return options;
+    return options.set(kOverRun, Duration(0)).set(kOverRunServices, 0);
   }
 };
 
 }  // namespace
 
-constinit const Policy sfq_policy{.name = "sfq", .next_is = "the least served: a window of 0", .make = make_order<Sfq>};
+constinit const Policy sfq_policy{.name = "sfq",
+                                  .next_is = "the least served: a window of 0",
+                                  .make = make_order<Sfq>,
+                                  .parameters = {&kFixedCharge}};
 
 }  // namespace fairlead
