@@ -71,7 +71,7 @@ std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
 
 }  // namespace
 
-Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy)
+Core::State::State(CoreOptions core_options, std::unique_ptr<FlowQueue> queue_policy)
     : options(core_options),
       policy(std::move(queue_policy)),
       eviction(make_eviction(core_options.eviction, *this, *this)),
@@ -79,7 +79,7 @@ Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_
                 make_swap(core_options.eviction), *this),
       pool(core_options.instances_per_gpu) {}
 
-Core::Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy) {
+Core::Core(CoreOptions options, std::unique_ptr<FlowQueue> policy) {
   const Status valid = validate(options);
   FL_CHECK(valid, "{}", valid.error().message);
   FL_CHECK(policy != nullptr);
@@ -337,7 +337,7 @@ Obstacle Core::obstacle(FlowId flow) const {
   return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
 }
 
-const QueuePolicy& Core::policy() const {
+const FlowQueue& Core::policy() const {
   return *state_->policy;
 }
 
