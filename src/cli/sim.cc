@@ -83,7 +83,9 @@ Result<std::vector<sim::Variant>> variants_of(const SimOptions& options, const s
 int show_settings(Cli& cli) {
   Table table({{"SETTING"}, {"MEANING"}});
   for (const sim::SettingHelp& setting : sim::settings()) table.add_row({setting.key, setting.meaning});
-  cli.out() << table.text();
+  Table known({{"POLICY"}, {"NEXT IS"}});
+  for (const Policy* policy : policies()) known.add_row({std::string(policy->name), std::string(policy->next_is)});
+  cli.out() << table.text() << '\n' << known.text();
   return kOk;
 }
 

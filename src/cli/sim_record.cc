@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "core/invocation_record.h"
+#include "queueing/window.h"
 #include "sim/recording.h"
 
 namespace fairlead::cli {
@@ -107,7 +108,7 @@ Result<sim::Scenario> settings_of(const Json& status) {
   const Json& settings = *found;
   sim::Scenario scenario;
   scenario.policy = status.value("policy", scenario.policy);
-  scenario.policy_options.over_run = from_seconds(number(settings, "over_run_seconds", 10));
+  scenario.policy_options.set(kOverRun, from_seconds(number(settings, "over_run_seconds", 10)));
   scenario.policy_options.ttl_factor = number(settings, "ttl_factor", 2);
   scenario.policy_options.by_tenant = settings.value("by_tenant", false);
   scenario.core.instances_per_gpu = static_cast<std::size_t>(number(settings, "instances_per_gpu", 32));

@@ -71,14 +71,14 @@ std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
 
 }  // namespace
 
-Core::State::State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy)
+Core::State::State(CoreOptions core_options, std::unique_ptr<FlowQueue> queue_policy)
     : options(core_options),
       policy(std::move(queue_policy)),
       eviction(make_eviction(core_options.eviction, *this, *this)),
       residency({core_options.memory_policy, core_options.move_deadline, core_options.room_deadline},
                 make_swap(core_options.eviction), *this) {}
 
-Core::Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy) {
+Core::Core(CoreOptions options, std::unique_ptr<FlowQueue> policy) {
   const Status valid = validate(options);
   FL_CHECK(valid, "{}", valid.error().message);
   FL_CHECK(policy != nullptr);
@@ -339,7 +339,7 @@ Obstacle Core::obstacle(FlowId flow) const {
   return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
 }
 
-const QueuePolicy& Core::policy() const {
+const FlowQueue& Core::policy() const {
   return *state_->policy;
 }
 

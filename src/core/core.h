@@ -273,7 +273,7 @@ struct CoreCounters {
 
 class Core {
  public:
-  Core(CoreOptions options, std::unique_ptr<QueuePolicy> policy);
+  Core(CoreOptions options, std::unique_ptr<FlowQueue> policy);
   ~Core();
 
   // Devices and functions. Configuration, not events: no `now`, except where work must be answered.
@@ -365,7 +365,7 @@ class Core {
   Bytes expected_memory(FlowId flow) const;  // of the next invocation; 0: not known
   std::vector<GpuView> gpus() const;
   CoreCounters counters() const;
-  const QueuePolicy& policy() const;
+  const FlowQueue& policy() const;
   IdleReason idle_reason() const;  // now. REQUIRES: a slot is free and something is queued
   // What keeps the head of the flow from running right now or, where none of its instances has started, one from starting;
   // kNothing also where it is only not its turn. REQUIRES: the function is there.

@@ -58,7 +58,7 @@ class Waiting {
   }
 
  private:
-  static std::unique_ptr<QueuePolicy> make(const std::string& name) { return *make_policy(name, PolicyOptions{}); }
+  static std::unique_ptr<FlowQueue> make(const std::string& name) { return *make_policy(name, PolicyOptions{}); }
 
   void answer_and_return() {
     core_.answered(now_, InvocationId(next_ - 1), false, 1ms, actions_);

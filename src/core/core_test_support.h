@@ -12,7 +12,7 @@
 
 namespace fairlead::testing {
 
-inline std::unique_ptr<QueuePolicy> policy_named(std::string_view name, const PolicyOptions& options = {}) {
+inline std::unique_ptr<FlowQueue> policy_named(std::string_view name, const PolicyOptions& options = {}) {
   auto policy = make_policy(name, options);
   FL_CHECK(policy, "{}", policy.error().message);
   return std::move(*policy);

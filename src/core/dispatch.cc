@@ -46,7 +46,7 @@ void Core::State::offer_slots(Instant now, Actions& out) {
     invocation.dispatched = now;
 
     for (const InstanceId victim : placement->evict) evict(now, victim, out);
-    if (policy->one_function_per_gpu()) evict_others(now, choice->flow, placement->gpu, out);
+    if (policy->policy().one_function_per_gpu) evict_others(now, choice->flow, placement->gpu, out);
     if (Instance* warm = placement->instance) {
       const bool on_device = residency.run(now, warm->id, placement->memory);
       const bool fresh = warm->fresh;

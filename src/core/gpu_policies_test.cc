@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/core_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -18,7 +19,7 @@ constexpr FlowId kA(1), kB(2);
 class GpuPolicies : public CoreTest {
  protected:
   void use_policy(std::string_view name, CoreOptions options = {.slots_per_gpu = 1}) {
-    core_ = std::make_unique<Core>(options, policy_named(name, {.patience_reloads = 1}));
+    core_ = std::make_unique<Core>(options, policy_named(name, PolicyOptions().set(kPatienceReloads, 1)));
     for (const GpuId gpu : {GpuId(1), GpuId(2)}) core_->add_gpu({.gpu = gpu});
     for (const FlowId flow : {kA, kB}) add(flow);
   }

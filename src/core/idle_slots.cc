@@ -46,7 +46,7 @@ IdleReason Core::State::why_slots_idle() const {
   }
   if (pool.starting_ahead() > 0) return may_start_ahead() ? IdleReason::kStart : IdleReason::kStartLimit;
   if (!answers.one_could_run && (answers.run || answers.start)) return IdleReason::kOwnInstance;
-  if (policy->next_chance() || policy->one_function_per_gpu()) return IdleReason::kPatience;
+  if (policy->next_chance() || policy->policy().one_function_per_gpu) return IdleReason::kPatience;
   return answers.one_could_run || policy->contends() ? IdleReason::kUnnamed : IdleReason::kConcurrency;
 }
 

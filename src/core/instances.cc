@@ -70,7 +70,7 @@ void Core::State::end_run(Instant now, Instance& instance, Actions& out) {
   if (instance.retiring) {
     const bool serves = instance.on->serves;
     stop(now, instance.id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
-  } else if (!policy->keeps_instances()) {
+  } else if (!policy->policy().keeps_instances) {
     stop(now, instance.id, StopReason::kEvicted, out);
   } else {
     pool.release(instance);

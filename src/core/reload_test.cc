@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/core_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -18,7 +19,8 @@ constexpr FlowId kA(1), kB(2), kC(3);
 class Reload : public CoreTest {
  protected:
   void SetUp() override {
-    core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 1}, policy_named("mqfq-setup", {.over_run = 10s}));
+    core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 1},
+                                   policy_named("mqfq-setup", PolicyOptions().set(kOverRun, 10s)));
     core_->add_gpu({.gpu = GpuId(1)});
     for (const FlowId flow : {kA, kB, kC}) {
       add(flow);
@@ -94,7 +96,7 @@ TEST_F(Reload, TheWindowHolds) {
 // Instances 1 and 4 of A: one of them has all it needs, so A costs nothing, and is given that one.
 TEST_F(Reload, AnotherSpareInstanceMakesItNothing) {
   core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 2, .no_cold_duplicates = false},
-                                 policy_named("mqfq-setup", {.over_run = 10s}));
+                                 policy_named("mqfq-setup", PolicyOptions().set(kOverRun, 10s)));
   core_->add_gpu({.gpu = GpuId(1)});
   for (const FlowId flow : {kA, kB}) add(flow);
   arrive(1, kA);

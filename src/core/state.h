@@ -37,17 +37,17 @@ struct Core::State final : private Placeable,
                            private RestartCosts,
                            private FlowActivity,
                            private Yielding {
-  State(CoreOptions core_options, std::unique_ptr<QueuePolicy> queue_policy);
+  State(CoreOptions core_options, std::unique_ptr<FlowQueue> queue_policy);
 
   struct Function {
     FlowSpec spec;
     std::optional<Duration> cold_start = {};     // from StartInstance to ready: 0.9 old + 0.1 new; empty: not known
-    Duration told_setup{0};                      // QueuePolicy::set_setup, as told last
-    Supply told_supply = Supply::kReady;         // QueuePolicy::set_supply, as told last
+    Duration told_setup{0};                      // FlowQueue::set_setup, as told last
+    Supply told_supply = Supply::kReady;         // FlowQueue::set_supply, as told last
     ArrivalPace pace = {};                       // as of its last arrival
     Duration owed{0};                            // GPU time that its next charge counts too
     bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
-    std::map<GpuId, Duration> told_places = {};  // QueuePolicy::set_setup_on, as told last
+    std::map<GpuId, Duration> told_places = {};  // FlowQueue::set_setup_on, as told last
   };
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
@@ -103,7 +103,7 @@ struct Core::State final : private Placeable,
 
   // ---- start_ahead.cc
   bool starts_ahead() const {
-    return options.starts_per_gpu > 0 && policy->keeps_instances() && !policy->one_function_per_gpu();
+    return options.starts_per_gpu > 0 && policy->policy().keeps_instances && !policy->policy().one_function_per_gpu;
   }
   void start_ahead(Instant now, Actions& out);
   void start_prepared(Instant now, Actions& out);
@@ -194,7 +194,7 @@ struct Core::State final : private Placeable,
   std::vector<GpuId> free_gpus() const override;
 
   const CoreOptions options;
-  const std::unique_ptr<QueuePolicy> policy;
+  const std::unique_ptr<FlowQueue> policy;
   const std::unique_ptr<const EvictionPolicy> eviction;
   const Placer placer{*eviction};
   Residency residency;
@@ -215,7 +215,7 @@ struct Core::State final : private Placeable,
   void charge_starts_for_idling(Duration idled);
   IdleSlots idle_slots;
   mutable Answers answers;  // of the dispatch that is under way
-  FlowId claimant;          // QueuePolicy::claimant, as asked last
+  FlowId claimant;          // FlowQueue::claimant, as asked last
   std::optional<Placement> claim_place;
 
   CoreCounters counters;  // but those of memory

@@ -134,7 +134,7 @@ json tenant_json(const TenantStatus& tenant) {
 }
 
 json settings_json(const NodeSettings& settings) {
-  return {{"over_run_seconds", to_seconds(settings.policy.over_run)},
+  return {{"over_run_seconds", to_seconds(settings.over_run)},
           {"ttl_factor", settings.policy.ttl_factor},
           {"by_tenant", settings.policy.by_tenant},
           {"instances_per_gpu", settings.core.instances_per_gpu},

@@ -95,6 +95,7 @@ struct TaskRequestsStatus {
 struct NodeSettings {
   CoreOptions core;
   PolicyOptions policy;
+  Duration over_run = std::chrono::seconds(10);  // T of the policy
 };
 
 // The process that runs a tenant's kernel tasks on one GPU.

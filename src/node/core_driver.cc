@@ -4,7 +4,7 @@
 
 namespace fairlead {
 
-CoreDriver::CoreDriver(boost::asio::io_context& io, const CoreOptions& options, std::unique_ptr<QueuePolicy> policy)
+CoreDriver::CoreDriver(boost::asio::io_context& io, const CoreOptions& options, std::unique_ptr<FlowQueue> policy)
     : core_(options, std::move(policy)), timer_(io) {}
 
 void CoreDriver::connect(Act act, std::function<void()> settled) {

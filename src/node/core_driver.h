@@ -25,7 +25,7 @@ class CoreDriver {
  public:
   using Act = std::function<void(const Action&)>;
 
-  CoreDriver(boost::asio::io_context& io, const CoreOptions& options, std::unique_ptr<QueuePolicy> policy);
+  CoreDriver(boost::asio::io_context& io, const CoreOptions& options, std::unique_ptr<FlowQueue> policy);
 
   // Who carries out actions, and who is called each time after all of them have been. Before the first event.
   void connect(Act act, std::function<void()> settled);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 
@@ -23,7 +24,7 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
   return node;
 }
 
-Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<QueuePolicy> policy)
+Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy)
     : io_(io),
       options_(std::move(options)),
       started_(monotonic_now()),
@@ -413,7 +414,7 @@ NodeStatus Node::status() {
   const Core& core = driver_.core();
   NodeStatus status;
   status.version = node_version();
-  status.policy = core.policy().name();
+  status.policy = core.policy().policy().name;
   if (sharing_) status.sharing = sharing_mode_name(sharing_->mode());
   status.memory_policy = memory_policy_name(options_.core.memory_policy);
   status.uptime = monotonic_now() - started_;
@@ -424,7 +425,7 @@ NodeStatus Node::status() {
   status.instances = core.instances();
   status.resident = resident_memory();
   status.moves = memory_.moves();
-  status.settings = {options_.core, options_.policy_options};
+  status.settings = {options_.core, options_.policy_options, options_.policy_options.get(kOverRun)};
   status.objects = objects_->usage();
   status.task_requests = task_requests_->status();
   status.graphs = graphs_->counters();

@@ -96,7 +96,7 @@ class Node final : public NodeService {
   void history(std::uint64_t from, Callback<HistoryPage> done) override;
 
  private:
-  Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<QueuePolicy> policy);
+  Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy);
 
   Status open();
   Status recover();

@@ -19,6 +19,7 @@
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
 #include "node/node.h"
+#include "queueing/window.h"
 #include "sharing/measured_lanes.h"
 #include "store/state_lock.h"
 
@@ -102,7 +103,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   NodeOptions node;
   node.state_dir = state_dir;
   node.policy = options.policy;
-  node.policy_options.over_run = from_seconds(options.over_run_seconds);
+  node.policy_options.set(kOverRun, from_seconds(options.over_run_seconds));
   node.policy_options.ttl_factor = options.ttl_factor;
   node.policy_options.by_tenant = !options.tenants.empty();
   node.tenants = options.tenants;

@@ -15,7 +15,7 @@ TenantId Tenants::id_of(const std::string& name) {
   return found->second.id;
 }
 
-void Tenants::tell(QueuePolicy& policy) const {
+void Tenants::tell(FlowQueue& policy) const {
   for (const auto& [name, known] : by_name_) policy.set_tenant(known.id, known.share);
 }
 

@@ -18,7 +18,7 @@ class Tenants {
   explicit Tenants(const std::vector<TenantEntry>& entries);
 
   TenantId id_of(const std::string& name);  // made if it is new, with weight 1 and no limit
-  void tell(QueuePolicy& policy) const;     // what each is entitled to
+  void tell(FlowQueue& policy) const;       // what each is entitled to
 
   struct Known {
     TenantId id;

@@ -13,7 +13,18 @@ std::vector<GpuId> Exclusive::pool(FlowId flow) const {
   return pool;
 }
 
-void Exclusive::on_removed(Row row) {
+void Exclusive::add(Row row) {
+  GpuOrder::add(row);
+  evicted_.try_emplace(flows_[row].id, 0);
+}
+
+void Exclusive::began(const Pick& pick) {
+  gpus_[pick.gpu].worker = flows_[pick.row].id;
+  settle(pick.row);
+}
+
+void Exclusive::remove(Row row) {
+  GpuOrder::remove(row);
   const FlowId flow = flows_[row].id;
   evicted_.erase(flow);
   for (auto& [id, gpu] : gpus_) {
@@ -108,16 +119,23 @@ std::optional<GpuId> Exclusive::gpu_for(const Flow& flow) {
   return take_from(loser, flow.id);
 }
 
-std::optional<GpuPolicy::Pick> Exclusive::pick(Instant, const Placeable& placeable) {
+std::optional<Order::Pick> Exclusive::pick(Instant, const Placeable& placeable) {
   for (const Row row : by_oldest_invocation()) {
     const std::vector<Placeable::Place> places = placeable.places(flows_[row].id);
     refresh(places);
     const auto gpu = gpu_for(flows_[row]);
     if (!gpu) continue;
     const auto place = std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.gpu == *gpu; });
-    if (place->free) return Pick{row, *gpu, place->setup};
+    if (place->free) return pick_of(row, *gpu, place->setup);
   }
   return std::nullopt;
 }
+
+constinit const Policy exclusive_policy{
+    .name = "exclusive",
+    .next_is = "a pool of GPUs per function, whose process is alone there; who has fewer takes one from the largest",
+    .make = make_order<Exclusive>,
+    .one_function_per_gpu = true,
+    .looks_at_every_flow = true};
 
 }  // namespace fairlead

@@ -15,29 +15,26 @@
 // Waiting invocations are looked at in the order they arrived. What the paper leaves open: a GPU that was promised counts
 // for its new pool at once, and is taken from nobody before it has served there: else the oldest invocation could wait for
 // ever. Weights are not looked at.
-// Cost, time, threads, determinism: as gpu_policy.h.
+// Cost, time, threads, determinism: as gpu_order.h.
 #pragma once
 
 #include <cstdint>
 #include <map>
 
-#include "queueing/gpu_policy.h"
+#include "queueing/gpu_order.h"
 
 namespace fairlead {
 
-class Exclusive final : public GpuPolicy {
+class Exclusive final : public GpuOrder {
  public:
-  using GpuPolicy::GpuPolicy;
-  std::string_view name() const override { return "exclusive"; }
-  bool one_function_per_gpu() const override { return true; }
+  using GpuOrder::GpuOrder;
 
   std::vector<GpuId> pool(FlowId flow) const;  // what was promised included
 
- protected:
+  void add(Row row) override;
+  void remove(Row row) override;
   std::optional<Pick> pick(Instant now, const Placeable& placeable) override;
-  void on_added(Row row) override { evicted_.try_emplace(flows_[row].id, 0); }
-  void on_removed(Row row) override;
-  void on_begin(Row row, GpuId gpu) override { gpus_[gpu].worker = flows_[row].id; }
+  void began(const Pick& pick) override;
 
  private:
   struct Gpu {

@@ -1,7 +1,6 @@
-#include "queueing/fcfs.h"
-
 #include <gtest/gtest.h>
 
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
 
 namespace fairlead {
@@ -26,7 +25,7 @@ class FcfsPolicy : public ::testing::Test {
     return choice ? choice->invocation.value() : 0;
   }
 
-  Fcfs policy_{PolicyOptions{}};
+  FlowQueue policy_{fcfs_policy, {}};
   FakePlaceable placeable_;
   std::uint64_t next_ = 1;
 };

@@ -85,21 +85,27 @@ InvocationId FlowTable::dispatch(Row row, Duration charged) {
   return flow.in_flight.back().queued.invocation;
 }
 
-Duration FlowTable::finish(Instant now, Row row, InvocationId invocation) {
+InFlight FlowTable::finish(Instant now, Row row, InvocationId invocation) {
   const InFlight ended = take_in_flight(row, invocation);
   start_ttl_if_empty(now, row);
-  return ended.charged;
+  return ended;
 }
 
-Duration FlowTable::requeue(Row row, InvocationId invocation) {
+InFlight FlowTable::requeue(Row row, InvocationId invocation) {
   const InFlight returned = take_in_flight(row, invocation);
   flows_[row].queue.push_front(returned.queued);
   ++queued_;
-  return returned.charged;
+  return returned;
 }
 
 void FlowTable::record_service(Row row, Duration service) {
   average(flows_[row].service, service);
+}
+
+void FlowTable::set_supply(Row row, Supply supply) {
+  supply_is_told_ = true;
+  flows_[row].supply = supply;
+  if (supply != Supply::kReady) flows_[row].behind_starts = false;
 }
 
 bool FlowTable::note_contention(Row row) {
@@ -121,6 +127,15 @@ void FlowTable::expire(Instant now) {
     flows_[expiries_.top()].inactive = true;
     expiries_.erase(expiries_.top());
   }
+}
+
+std::string_view flow_state_name(FlowState state) {
+  switch (state) {
+    case FlowState::kActive: return "active";
+    case FlowState::kThrottled: return "throttled";
+    case FlowState::kInactive: return "inactive";
+  }
+  return "unknown";
 }
 
 std::size_t FlowTable::queued(FlowId flow) const {

@@ -19,9 +19,10 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "model/policy_options.h"
+#include "model/standing.h"
 #include "queueing/fifo.h"
+#include "queueing/flow_view.h"
 #include "queueing/indexed_heap.h"
-#include "queueing/policy.h"
 
 namespace fairlead {
 
@@ -42,8 +43,8 @@ struct Flow {
   std::uint32_t weight = 0;  // fixed point, kWeightOne is 1.0
   TenantId tenant;
   std::optional<Duration> objective;
-  Duration setup{0};               // QueuePolicy::set_setup
-  Supply supply = Supply::kReady;  // QueuePolicy::set_supply
+  Duration setup{0};               // FlowQueue::set_setup
+  Supply supply = Supply::kReady;  // FlowQueue::set_supply
   Instant last_turn{};             // when it was last chosen, or given a start ahead
   bool behind_starts = false;      // the instance that it has waits for memory that a start has reserved
   bool borrowed = false;           // it ran beyond the window, and is beyond it still
@@ -108,11 +109,14 @@ class FlowTable {
   // Head of the queue to in flight. REQUIRES: the queue is not empty.
   InvocationId dispatch(Row row, Duration charged);
 
-  // In flight to gone, or back to the head of the queue. Both give what dispatch() charged. REQUIRES: it is in flight.
-  Duration finish(Instant now, Row row, InvocationId invocation);
-  Duration requeue(Row row, InvocationId invocation);
+  // In flight to gone, or back to the head of the queue. Both give what it was. REQUIRES: it is in flight.
+  InFlight finish(Instant now, Row row, InvocationId invocation);
+  InFlight requeue(Row row, InvocationId invocation);
 
   void record_service(Row row, Duration service);
+
+  void set_supply(Row row, Supply supply);
+  bool supply_is_told() const { return supply_is_told_; }  // of any flow, ever
 
   // To be called when a flow has changed. True: it contends from now on, and did not before.
   bool note_contention(Row row);
@@ -148,6 +152,7 @@ class FlowTable {
   IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
   std::size_t queued_ = 0;
   std::size_t contending_ = 0;
+  bool supply_is_told_ = false;
   std::uint64_t next_sequence_ = 0;
 };
 

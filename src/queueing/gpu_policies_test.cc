@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "queueing/cfs_affinity.h"
 #include "queueing/exclusive.h"
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
-#include "queueing/resident_window.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -66,15 +66,14 @@ struct Served {
 };
 
 // A policy beside its GPUs; what was chosen runs until end().
-template <typename Policy>
 class Bench {
  public:
-  explicit Bench(FakeGpus gpus, PolicyOptions options = {}, std::initializer_list<FlowId> flows = {kA, kB})
-      : policy_(options), gpus_(std::move(gpus)) {
+  Bench(const Policy& policy, FakeGpus gpus, PolicyOptions options = {}, std::initializer_list<FlowId> flows = {kA, kB})
+      : policy_(policy, options), gpus_(std::move(gpus)) {
     for (const FlowId flow : flows) policy_.add_flow(flow, {});
   }
 
-  Policy& policy() { return policy_; }
+  FlowQueue& policy() { return policy_; }
   FakeGpus& gpus() { return gpus_; }
   Duration virtual_time(FlowId flow) const { return policy_.view(flow).virtual_time; }
 
@@ -107,9 +106,9 @@ class Bench {
   }
 
  private:
-  Policy policy_;
+  FlowQueue policy_;
   FakeGpus gpus_;
-  std::vector<QueuePolicy::Choice> running_;
+  std::vector<FlowQueue::Choice> running_;
   std::uint64_t next_ = 1;
 };
 
@@ -117,7 +116,7 @@ class Bench {
 
 // A's own GPU is 1, B's own is 2; then GPU 2 is idle and both wait.
 std::optional<Served> example_of_figure_6a(Duration latency_of_a) {
-  Bench<CfsAffinity> bench(FakeGpus(2), {}, {kA, kB, kC});
+  Bench bench(cfs_affinity_policy, FakeGpus(2), {}, {kA, kB, kC});
   bench.arrive(kA);
   bench.arrive(kB);
   EXPECT_EQ(bench.next(), (Served{kA, kGpu1}));
@@ -136,7 +135,7 @@ TEST(CfsAffinity, AnotherGpuCostsTenMeanLatencies) {
 }
 
 TEST(CfsAffinity, AnIdleGpuTakesSomebodyHoweverFarFromHome) {
-  Bench<CfsAffinity> bench(FakeGpus(2, 1, 10s));
+  Bench bench(cfs_affinity_policy, FakeGpus(2, 1, 10s));
   bench.serve_one(kA, 1s, 100s);
   bench.arrive(kA);
   bench.arrive(kA);
@@ -145,7 +144,7 @@ TEST(CfsAffinity, AnIdleGpuTakesSomebodyHoweverFarFromHome) {
 }
 
 TEST(CfsAffinity, AClosedLoopKeepsItsDebt) {
-  Bench<CfsAffinity> bench(FakeGpus(1));
+  Bench bench(cfs_affinity_policy, FakeGpus(1));
   bench.serve_one(kA, 300ms, 300ms);  // idle now
   EXPECT_EQ(bench.virtual_time(kA), 300ms);
   bench.arrive(kB);
@@ -155,7 +154,7 @@ TEST(CfsAffinity, AClosedLoopKeepsItsDebt) {
 }
 
 TEST(CfsAffinity, IdlingSavesUpNothing) {
-  Bench<CfsAffinity> bench(FakeGpus(1));
+  Bench bench(cfs_affinity_policy, FakeGpus(1));
   for (int i = 0; i < 5; ++i) bench.serve_one(kB, 1s, 1s);
   bench.arrive(kB);  // the minimum is what it has
   bench.arrive(kA);
@@ -165,14 +164,14 @@ TEST(CfsAffinity, IdlingSavesUpNothing) {
 }
 
 TEST(CfsAffinity, WhatWasMeasuredIsCharged) {
-  Bench<CfsAffinity> bench(FakeGpus(1));
+  Bench bench(cfs_affinity_policy, FakeGpus(1));
   bench.serve_one(kA, 40ms, 1s);
   bench.serve_one(kA, 10ms, 1s);  // charged 40 ms at first
   EXPECT_EQ(bench.virtual_time(kA), 50ms);
 }
 
 TEST(CfsAffinity, AWeightOfTwoIsChargedHalf) {
-  Bench<CfsAffinity> bench(FakeGpus(1), {}, {});
+  Bench bench(cfs_affinity_policy, FakeGpus(1), {}, {});
   bench.policy().add_flow(kA, {.weight = 2});
   bench.serve_one(kA, 40ms, 1s);
   EXPECT_EQ(bench.virtual_time(kA), 20ms);
@@ -181,7 +180,7 @@ TEST(CfsAffinity, AWeightOfTwoIsChargedHalf) {
 // ---- resident-window
 
 TEST(ResidentWindow, WithinTheWindowTheResidentGoesFirst) {
-  Bench<ResidentWindow> bench(FakeGpus(1, 1, 167ms), {.over_run = 500ms});
+  Bench bench(resident_window_policy, FakeGpus(1, 1, 167ms), PolicyOptions().set(kOverRun, 500ms));
   bench.gpus().put(kA, kGpu1);
   bench.arrive(kB);
   int served = 0;
@@ -198,7 +197,7 @@ TEST(ResidentWindow, WithinTheWindowTheResidentGoesFirst) {
 }
 
 TEST(ResidentWindow, LeavesItsGpuForAFullOneOnlyWhenWaitingHasCostAReload) {
-  Bench<ResidentWindow> bench(FakeGpus(2, 1, 167ms), {.patience_reloads = 1});
+  Bench bench(resident_window_policy, FakeGpus(2, 1, 167ms), PolicyOptions().set(kPatienceReloads, 1));
   bench.gpus().fill(kGpu2);
   bench.gpus().put(kA, kGpu1);
   bench.gpus().put(kB, kGpu1);
@@ -213,7 +212,7 @@ TEST(ResidentWindow, LeavesItsGpuForAFullOneOnlyWhenWaitingHasCostAReload) {
 }
 
 TEST(ResidentWindow, ACopyThatEvictsNothingIsMadeAtOnce) {
-  Bench<ResidentWindow> bench(FakeGpus(2, 1, 167ms));
+  Bench bench(resident_window_policy, FakeGpus(2, 1, 167ms));
   bench.gpus().put(kA, kGpu1);
   bench.gpus().put(kB, kGpu1);
   bench.arrive(kA);
@@ -223,7 +222,7 @@ TEST(ResidentWindow, ACopyThatEvictsNothingIsMadeAtOnce) {
 }
 
 TEST(ResidentWindow, UnderTenantsTheNextChanceIsTheSoonestOfAll) {
-  const auto policy = *make_policy("resident-window", {.patience_reloads = 1, .by_tenant = true});
+  const auto policy = *make_policy("resident-window", PolicyOptions{.by_tenant = true}.set(kPatienceReloads, 1));
   FakeGpus gpus(2, 1, 100ms);
   gpus.fill(kGpu2);
   gpus.take(kGpu1);
@@ -238,13 +237,13 @@ TEST(ResidentWindow, UnderTenantsTheNextChanceIsTheSoonestOfAll) {
 }
 
 TEST(ResidentWindow, WhatIsNowhereLoadsAtOnce) {
-  Bench<ResidentWindow> bench(FakeGpus(2, 1, 167ms));
+  Bench bench(resident_window_policy, FakeGpus(2, 1, 167ms));
   bench.arrive(kA);
   EXPECT_EQ(bench.next(), (Served{kA, kGpu1}));
 }
 
 TEST(ResidentWindow, AGpuDoesNotIdleForTheWindow) {
-  Bench<ResidentWindow> bench(FakeGpus(1, 2), {.over_run = 0s});
+  Bench bench(resident_window_policy, FakeGpus(1, 2), PolicyOptions().set(kOverRun, 0s));
   bench.serve_one(kA, 10s, 10s);
   bench.arrive(kB);
   EXPECT_EQ(bench.next()->flow, kB);
@@ -264,7 +263,9 @@ class ExclusiveTest : public ::testing::Test {
     }
   }
 
-  Bench<Exclusive> bench_{FakeGpus(4, 2), {}, {kA, kB, kC, kD, kE}};
+  std::vector<GpuId> pool(FlowId flow) { return dynamic_cast<const Exclusive&>(bench_.policy().order()).pool(flow); }
+
+  Bench bench_{exclusive_policy, FakeGpus(4, 2), {}, {kA, kB, kC, kD, kE}};
 };
 
 TEST_F(ExclusiveTest, APoolGrowsWhileGpusAreFree) {
@@ -285,18 +286,18 @@ TEST_F(ExclusiveTest, TheLargestPoolLosesAGpuAndTiesGoRound) {
   EXPECT_EQ(bench_.next(), (Served{kC, kGpu1})) << "A, the first of the largest, loses an idle GPU at once";
   bench_.arrive(kD);
   EXPECT_EQ(bench_.next(), (Served{kD, kGpu3})) << "B has the largest pool now";
-  EXPECT_EQ(bench_.policy().pool(kA), std::vector{kGpu2});
-  EXPECT_EQ(bench_.policy().pool(kB), std::vector{kGpu4});
+  EXPECT_EQ(pool(kA), std::vector{kGpu2});
+  EXPECT_EQ(pool(kB), std::vector{kGpu4});
 }
 
 TEST_F(ExclusiveTest, ABusyGpuChangesOverWhenItsInvocationEnds) {
   expect_all_served({kA, kB, kC, kD});
   bench_.arrive(kE);
   EXPECT_EQ(bench_.next(), std::nullopt);
-  EXPECT_EQ(bench_.policy().pool(kE), std::vector{kGpu1}) << "promised";
+  EXPECT_EQ(pool(kE), std::vector{kGpu1}) << "promised";
   bench_.arrive(kA);  // its GPU is gone: it is promised B's, not E's, which has not served E yet
   EXPECT_EQ(bench_.next(), std::nullopt);
-  EXPECT_EQ(bench_.policy().pool(kA), std::vector{kGpu2});
+  EXPECT_EQ(pool(kA), std::vector{kGpu2});
   bench_.end(kA, kGpu1);
   EXPECT_EQ(bench_.next(), (Served{kE, kGpu1}));
   bench_.end(kB, kGpu2);
@@ -318,7 +319,7 @@ TEST_F(ExclusiveTest, AGpuThatServesNoMoreIsInNobodysPool) {
   bench_.gpus().drain(kGpu1);
   bench_.arrive(kA);
   EXPECT_EQ(bench_.next(), (Served{kA, kGpu2}));
-  EXPECT_EQ(bench_.policy().pool(kA), std::vector{kGpu2});
+  EXPECT_EQ(pool(kA), std::vector{kGpu2});
 }
 
 TEST_F(ExclusiveTest, TheGpusOfAFunctionThatIsRemovedAreFree) {
@@ -357,7 +358,7 @@ class Load {
     if (running_.empty()) return;
     now_ += took;
     const auto chosen = running_.begin() + static_cast<std::ptrdiff_t>(which % running_.size());
-    const QueuePolicy::Choice ended = *chosen;
+    const FlowQueue::Choice ended = *chosen;
     running_.erase(chosen);
     gpus_.give_back(ended.gpu);
     --on_[ended.gpu];
@@ -395,19 +396,19 @@ class Load {
   }
 
   const std::size_t slots_;
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   FakeGpus gpus_;
   Instant now_{};
   std::map<GpuId, std::size_t> on_;
-  std::vector<QueuePolicy::Choice> running_;
+  std::vector<FlowQueue::Choice> running_;
   std::uint64_t next_ = 1;
 };
 
 RC_GTEST_PROP(GpuPolicies, SlotsAreKeptAndNothingWaitsForEver, ()) {
   const auto name = *rc::gen::element<std::string>("resident-window", "cfs-affinity", "exclusive");
   const auto flows = *rc::gen::inRange<std::size_t>(1, 9);
-  const PolicyOptions options{.over_run = std::chrono::milliseconds(*rc::gen::inRange(0, 100)),
-                              .by_tenant = *rc::gen::arbitrary<bool>()};
+  PolicyOptions options{.by_tenant = *rc::gen::arbitrary<bool>()};
+  options.set(kOverRun, std::chrono::milliseconds(*rc::gen::inRange(0, 100)));
   Load load(name, options, flows, *rc::gen::inRange<std::size_t>(1, 5), *rc::gen::inRange<std::size_t>(1, 4));
   for (const auto step : *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, 1000))) {
     if (step % 2 == 0) {

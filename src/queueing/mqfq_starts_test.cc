@@ -1,8 +1,9 @@
 // MQFQ-Sticky where instances start ahead of the choice: who waits on itself, who waits for whom.
 #include <gtest/gtest.h>
 
-#include "queueing/mqfq_sticky.h"
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -25,7 +26,7 @@ class MqfqStarts : public ::testing::Test {
   void arrive(FlowId flow, int count = 1) {
     for (int i = 0; i < count; ++i) policy_.on_arrival(now_, flow, InvocationId(next_++));
   }
-  std::optional<QueuePolicy::Choice> choose() { return policy_.choose(now_, placeable_); }
+  std::optional<FlowQueue::Choice> choose() { return policy_.choose(now_, placeable_); }
   std::optional<FlowId> next_start() { return policy_.next_start(now_, placeable_); }
 
   // Serves the flow so often, for so long each; fails where another flow, or none, is chosen.
@@ -40,13 +41,9 @@ class MqfqStarts : public ::testing::Test {
 
   FlowView view(FlowId flow) { return policy_.view(flow); }
 
-  static PolicyOptions options() {
-    PolicyOptions options;
-    options.over_run = 10s;
-    return options;
-  }
+  static PolicyOptions options() { return PolicyOptions().set(kOverRun, 10s); }
 
-  MqfqSticky policy_{options()};
+  FlowQueue policy_{mqfq_sticky_policy, options()};
   FakePlaceable placeable_;
   Instant now_{};
   std::uint64_t next_ = 1;

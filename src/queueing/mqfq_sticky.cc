@@ -19,59 +19,39 @@ constexpr int kClaimAfterWindows = 8;
 
 }  // namespace
 
-void MqfqSticky::add_flow(FlowId flow, const FlowShare& share) {
-  flows_.add(flow, share);
-}
+MqfqSticky::MqfqSticky(FlowTable& flows, const PolicyOptions& options)
+    : Order(flows),
+      ByService(options.find(kFixedCharge)),
+      least_over_run_(options.get(kOverRun)),
+      over_run_services_(options.get(kOverRunServices)),
+      over_run_(least_over_run_) {}
 
-void MqfqSticky::set_share(FlowId flow, const FlowShare& share) {
-  const Row row = flows_.row_of(flow);
-  flows_.set_share(row, share);
-  settle(row);
-}
-
-void MqfqSticky::set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) {
-  const Row row = flows_.row_of(flow);
-  flows_[row].max_concurrency = limit.value_or(std::numeric_limits<std::size_t>::max());
-  settle(row);
-}
-
-void MqfqSticky::set_setup(FlowId flow, Duration setup) {
-  const Row row = flows_.row_of(flow);
-  flows_[row].setup = setup;
-  settle(row);
-}
-
-void MqfqSticky::set_supply(FlowId flow_id, Supply supply) {
-  const Row row = flows_.row_of(flow_id);
-  Flow& flow = flows_[row];
-  flow.supply = supply;
-  starts_ahead_ = true;
-  if (supply != Supply::kReady) flow.behind_starts = false;
-  settle(row);
-}
-
-void MqfqSticky::remove_flow(FlowId flow) {
-  const Row row = flows_.row_of(flow);
+void MqfqSticky::remove(Row row) {
   if (claimant_ == row) claimant_.reset();
   leave_heaps(row);
-  flows_.remove(flow);
   advance_global();
 }
 
-void MqfqSticky::on_arrival(Instant now, FlowId flow, InvocationId invocation) {
-  const Row row = flows_.row_of(flow);
-  flows_.arrive(now, row, invocation);
-  settle(row);
+void MqfqSticky::began(const Pick& pick) {
+  settle(pick.row);
+  review_claim();
 }
 
-bool MqfqSticky::cancel(Instant now, FlowId flow, InvocationId invocation) {
-  const Row row = flows_.row_of(flow);
-  if (!flows_.cancel(now, row, invocation)) return false;
+void MqfqSticky::ended(Row row, const Ended& end) {
+  const bool another_window = end.answered && adapt_window(end.service);
   settle(row);
-  return true;
+  if (another_window) advance_global();
 }
 
-std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeable& placeable) {
+// For one that is ready no more than T: the start of a flow that was not ahead leaves it within the window.
+void MqfqSticky::charge_start(Flow& flow, Duration cost, bool is_ready) {
+  catch_up(flow);
+  flow.virtual_time += is_ready ? std::min(cost, over_run_) : cost;
+}
+
+// ---- who runs
+
+std::optional<Order::Pick> MqfqSticky::pick(Instant now, const Placeable& placeable) {
   now_ = now;
   next_chance_.reset();
   one_waits_elsewhere_ = false;
@@ -79,77 +59,16 @@ std::optional<QueuePolicy::Choice> MqfqSticky::choose(Instant now, const Placeab
   auto picked = pick_place(now, placeable);
   while (set_aside_behind_starts() && !picked) picked = pick_place(now, placeable);  // others may be in the window now
   if (!picked) picked = pick_beyond_window(placeable);
-  if (!picked) return std::nullopt;
-  Flow& flow = flows_[picked->row];
-  const Duration charge = flow.cost(estimate(flow));
-  const InvocationId invocation = flows_.dispatch(picked->row, charge);
-  flow.virtual_time += charge;
-  flow.last_turn = now;
-  settle(picked->row);
-  review_claim();
-  return Choice{flow.id, invocation, picked->gpu};
+  if (picked) picked->expected = estimate(flows_[picked->row]);
+  return picked;
 }
 
-std::optional<InvocationId> MqfqSticky::fail_head(Instant now, FlowId flow_id, Duration took) {
-  const Row row = flows_.row_of(flow_id);
-  Flow& flow = flows_[row];
-  const auto head = flows_.drop_head(now, row);
-  catch_up(flow);
-  flow.virtual_time += flow.cost(took);
-  settle(row);
-  return head;
-}
-
-// No more than T: the start of a flow that was not ahead leaves it within the window.
-void MqfqSticky::on_started(FlowId flow_id, Duration cost) {
-  const Row row = flows_.row_of(flow_id);
-  Flow& flow = flows_[row];
-  catch_up(flow);
-  flow.virtual_time += std::min(flow.cost(cost), over_run_);
-  settle(row);
-}
-
-void MqfqSticky::on_completion(Instant now, FlowId flow_id, InvocationId invocation, Duration service) {
-  const Row row = flows_.row_of(flow_id);
-  Flow& flow = flows_[row];
-  flow.virtual_time += flow.cost(options_.fixed_charge.value_or(service)) - flows_.finish(now, row, invocation);
-  flows_.record_service(row, service);
-  const bool another_window = adapt_window(service);
-  settle(row);
-  if (another_window) advance_global();
-}
-
-void MqfqSticky::on_requeue(Instant, FlowId flow, InvocationId invocation) {
-  const Row row = flows_.row_of(flow);
-  flows_[row].virtual_time -= flows_.requeue(row, invocation);
-  settle(row);
-}
-
-void MqfqSticky::on_failed_start(Instant now, FlowId flow_id, InvocationId invocation, Duration held) {
-  const Row row = flows_.row_of(flow_id);
-  Flow& flow = flows_[row];
-  flow.virtual_time += flow.cost(held) - flows_.finish(now, row, invocation);
-  settle(row);
-}
-
-FlowView MqfqSticky::view(FlowId flow) const {
-  const Row row = flows_.row_of(flow);
-  return flows_.view(row, is_throttled(flows_[row]));
-}
-
-FlowState MqfqSticky::state(FlowId flow) const {
-  const Row row = flows_.row_of(flow);
-  return flows_.state(row, is_throttled(flows_[row]));
-}
-
-// ---- who runs
-
-std::optional<MqfqSticky::Pick> MqfqSticky::pick_place(Instant, const Placeable& placeable) {
-  const auto row = pick(placeable);
+std::optional<Order::Pick> MqfqSticky::pick_place(Instant, const Placeable& placeable) {
+  const auto row = first_preferred(placeable);
   return row ? std::optional(Pick{*row}) : std::nullopt;
 }
 
-std::optional<MqfqSticky::Row> MqfqSticky::pick(const Placeable& placeable) {
+std::optional<MqfqSticky::Row> MqfqSticky::first_preferred(const Placeable& placeable) {
   return preferred_.find_first([&](Row candidate) { return can_run(placeable, candidate); });
 }
 
@@ -171,7 +90,7 @@ Obstacle MqfqSticky::look_at(const Placeable& placeable, Row row) {
 
 void MqfqSticky::may_claim(Row row, Obstacle obstacle) {
   const bool waits_for_memory = obstacle == Obstacle::kMemory || obstacle == Obstacle::kStarts;
-  if (!starts_ahead_ || claimant_ || !waits_for_memory) return;
+  if (!starts_ahead() || claimant_ || !waits_for_memory) return;
   if (now_ - flows_[row].waits_since() > kClaimAfterWindows * over_run_) claimant_ = row;
 }
 
@@ -198,8 +117,8 @@ bool MqfqSticky::set_aside_behind_starts() {
 // A slot is free and nobody within the window can use it. Where all of them wait on themselves (on their busy instance, on a
 // start), the window moves; where one waits for memory, or is ready on another GPU, it keeps its place, and the slot is
 // used once without moving the window.
-std::optional<MqfqSticky::Pick> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
-  if (!starts_ahead_ || throttled_.empty()) return std::nullopt;
+std::optional<Order::Pick> MqfqSticky::pick_beyond_window(const Placeable& placeable) {
+  if (!starts_ahead() || throttled_.empty()) return std::nullopt;
   std::optional<GpuId> gpu;
   const auto row = throttled_.find_first([&](Row candidate) {
     gpu = place_beyond_window(candidate, placeable);
@@ -231,7 +150,7 @@ void MqfqSticky::move_window_to(Row row) {
 // ---- who starts
 
 // The first of: who has waited for T, the oldest first; the policy's order; who could use a slot that idles.
-std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& startable) {
+std::optional<MqfqSticky::Row> MqfqSticky::pick_start(Instant now, const Placeable& startable) {
   now_ = now;
   if (!startable.may_start()) return std::nullopt;
   review_claim();
@@ -246,7 +165,7 @@ std::optional<FlowId> MqfqSticky::next_start(Instant now, const Placeable& start
   if (!row) return std::nullopt;
   flows_[*row].last_turn = now;
   settle(*row);
-  return flows_[*row].id;
+  return row;
 }
 
 void MqfqSticky::begin_search() {
@@ -321,7 +240,6 @@ MqfqSticky::Preference MqfqSticky::objectives_first(const Flow& flow, std::uint6
 }
 
 Duration MqfqSticky::estimate(const Flow& flow) const {
-  if (options_.fixed_charge) return *options_.fixed_charge;
   return flow.service ? *flow.service : std::max(over_run_ / 10, kMinFirstCharge);
 }
 
@@ -402,11 +320,17 @@ bool MqfqSticky::promote(IndexedHeap<ByVirtualTime>& throttled) {
 
 // A window of so many mean services serves runs of about the same length on any workload. True: it may have changed.
 bool MqfqSticky::adapt_window(Duration service) {
-  if (options_.over_run_services <= 0) return false;
+  if (over_run_services_ <= 0) return false;
   mean_service_ = mean_service_ == Duration(0) ? service : mean_service_ + (service - mean_service_) / 100;
-  const double services = options_.over_run_services * static_cast<double>(mean_service_.count());
-  over_run_ = std::max(options_.over_run, Duration(static_cast<Duration::rep>(services)));
+  const double services = over_run_services_ * static_cast<double>(mean_service_.count());
+  over_run_ = std::max(least_over_run_, Duration(static_cast<Duration::rep>(services)));
   return true;
 }
+
+constinit const Policy mqfq_sticky_policy{
+    .name = "mqfq-sticky",
+    .next_is = "within the fairness window: fewest in flight, then longest queue, then least served",
+    .make = make_order<MqfqSticky>,
+    .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge}};
 
 }  // namespace fairlead

@@ -39,7 +39,7 @@
 // them waits for memory, or for a slot of another GPU, the slot is used without moving the window. Example, two slots,
 // T = 10 s: A has one instance and runs 60 s; B, warm, is 10 s ahead. B goes on all the same.
 //
-// A derived class may keep flows of its own order in an index instead of preferred_ (mqfq_setup.h); all of the above holds for
+// A derived class may keep flows of its own order in an index instead of preferred_ (mqfq_setup.cc); all of the above holds for
 // them as well.
 //
 // Decisions where the paper is silent or disagrees with itself (docs/design/core.md gives the reasons):
@@ -50,49 +50,41 @@
 //   that T = 0 charges something too.
 //
 // Cost: O(log n) per call. Measured with 10,000 backlogged flows: policy_bench.cc.
-// Time, threads, determinism: as policy.h. All arithmetic is on integer nanoseconds.
+// Time, threads, determinism: as flow_queue.h. All arithmetic is on integer nanoseconds.
 #pragma once
 
 #include <functional>
 
-#include "queueing/keyed_policy.h"
+#include "queueing/keyed_order.h"
+#include "queueing/policy.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 
-class MqfqSticky : public QueuePolicy {
- public:
-  explicit MqfqSticky(const PolicyOptions& options) : flows_(options), options_(options), over_run_(options.over_run) {}
+inline constexpr Parameter<double> kOverRunServices{"over_run_services", "T of MQFQ is at least so many mean services",
+                                                    0, 1e6, 0};
+inline constexpr Parameter<Duration> kFixedCharge{
+    "fixed_charge_s", "virtual time grows by this per invocation, whatever it took", 1e-6, 1e9};
 
-  std::string_view name() const override { return "mqfq-sticky"; }
-  void add_flow(FlowId flow, const FlowShare& share) override;
-  void set_share(FlowId flow, const FlowShare& share) override;
-  void set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) override;
-  void set_setup(FlowId flow, Duration setup) override;
-  void set_supply(FlowId flow, Supply supply) override;
-  void remove_flow(FlowId flow) override;
-  void on_arrival(Instant now, FlowId flow, InvocationId invocation) override;
-  bool cancel(Instant now, FlowId flow, InvocationId invocation) override;
-  std::optional<Choice> choose(Instant now, const Placeable& placeable) override;
-  std::optional<Instant> next_chance() const override { return next_chance_; }
-  std::optional<FlowId> next_start(Instant now, const Placeable& startable) override;
+class MqfqSticky : public Order, public ByService, public Starts, public Patient {
+ public:
+  MqfqSticky(FlowTable& flows, const PolicyOptions& options);
+
+  std::optional<Pick> pick(Instant now, const Placeable& placeable) override;
+  void settle(Row row) final;
+  void remove(Row row) override;
+  void began(const Pick& pick) override;
+  void ended(Row row, const Ended& end) override;
+
+  std::optional<Row> pick_start(Instant now, const Placeable& startable) override;
+  void charge_start(Flow& flow, Duration cost, bool is_ready) override;
   FlowId claimant() const override { return claimant_ ? flows_[*claimant_].id : FlowId(); }
-  void on_started(FlowId flow, Duration cost) override;
-  std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took) override;
-  void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) override;
-  void on_requeue(Instant now, FlowId flow, InvocationId invocation) override;
-  void on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) override;
-  std::optional<Instant> next_expiry() const override { return flows_.next_expiry(); }
-  void expire(Instant now) override { flows_.expire(now); }
-  std::size_t queued() const override { return flows_.queued(); }
-  std::size_t queued(FlowId flow) const override { return flows_.queued(flow); }
-  FlowView view(FlowId flow) const override;
-  FlowState state(FlowId flow) const override;
+
   Duration global_virtual_time() const override { return global_; }
-  bool contends() const override { return flows_.contends(); }
+  bool is_throttled(const Flow& flow) const override { return !flow.queue.empty() && !within_window(flow); }
+  std::optional<Instant> next_chance() const override { return next_chance_; }
 
  protected:
-  using Row = FlowTable::Row;
-
   // Who goes first within the window: the least.
   struct Preference {
     std::uint64_t rank;
@@ -105,14 +97,9 @@ class MqfqSticky : public QueuePolicy {
   virtual Preference preference(const Flow& flow) const;
 
   // The first of preferred_ that can run.
-  virtual std::optional<Row> pick(const Placeable& placeable);
+  virtual std::optional<Row> first_preferred(const Placeable& placeable);
 
-  // For orders that choose the GPU too, and keep an index of flows that are then not in preferred_. A GPU of none: wherever
-  // the flow begins soonest.
-  struct Pick {
-    Row row;
-    GpuId gpu = {};
-  };
+  // For orders that choose the GPU too, and keep an index of flows that are then not in preferred_.
   // Who goes where, of the eligible flows. Where it finds nobody, it has looked at each of them (look_at).
   virtual std::optional<Pick> pick_place(Instant now, const Placeable& placeable);
   // Where a flow beyond the window may use a slot that nobody else can; empty: nowhere.
@@ -122,8 +109,6 @@ class MqfqSticky : public QueuePolicy {
   // A flow is eligible with an instance to run on, or changed while it is; it is not any more.
   virtual void on_eligible(Row row) { preferred_.set(row, preference(flows_[row])); }
   virtual void on_ineligible(Row row) { preferred_.erase(row); }
-  // To be called when a flow has changed.
-  void settle(Row row);
   Instant now() const { return now_; }  // of the choice, or start, that is being looked for
 
   // A function with an objective (its answer is wanted within so long) as a class of its own, for orders that have it:
@@ -134,7 +119,6 @@ class MqfqSticky : public QueuePolicy {
   Obstacle look_at(const Placeable& placeable, Row row);
   bool can_run(const Placeable& placeable, Row row) { return look_at(placeable, row) == Obstacle::kNothing; }
 
-  FlowTable flows_;
   IndexedHeap<Preference> preferred_;  // eligible flows that have an instance to run on, but those that an index has
   bool one_waits_elsewhere_ = false;   // of the flows that pick_place() looked at: for memory, or a slot of another GPU
 
@@ -143,7 +127,6 @@ class MqfqSticky : public QueuePolicy {
   using ByAge = ByTime<Instant>;
 
   bool within_window(const Flow& flow) const { return flow.virtual_time - global_ <= over_run_; }
-  bool is_throttled(const Flow& flow) const { return !flow.queue.empty() && !within_window(flow); }
   Duration estimate(const Flow& flow) const;
   void catch_up(Flow& flow);
   void enter_heaps(Row row);
@@ -152,6 +135,7 @@ class MqfqSticky : public QueuePolicy {
   void advance_global();
   bool promote(IndexedHeap<ByVirtualTime>& throttled);
   bool adapt_window(Duration service);
+  bool starts_ahead() const { return flows_.supply_is_told(); }  // else this is the paper's algorithm and no more
 
   std::optional<Pick> pick_beyond_window(const Placeable& placeable);
   void move_window_to(Row row);
@@ -166,7 +150,8 @@ class MqfqSticky : public QueuePolicy {
   std::optional<Row> preferred_start(const Placeable& startable);
   std::optional<Row> start_for_free_slot(const Placeable& startable);
 
-  const PolicyOptions options_;
+  const Duration least_over_run_;
+  const double over_run_services_;
   Duration over_run_;         // T
   Duration mean_service_{0};  // over all flows; kept only where T follows it
   Duration global_{0};        // Global_VT
@@ -178,8 +163,7 @@ class MqfqSticky : public QueuePolicy {
   IndexedHeap<ByVirtualTime> least_served_;      // of the eligible, those that contend: they hold Global_VT
   IndexedHeap<ByAge> by_age_;                    // those of to_start_, by how long they wait for a start
 
-  bool starts_ahead_ = false;  // supply is told; else this is the paper's algorithm and no more
-  Instant now_{};              // of the choice, or start, that is being looked for
+  Instant now_{};  // of the choice, or start, that is being looked for
   std::optional<Row> claimant_;
   std::optional<Instant> next_chance_;  // when the oldest of those that wait for a start has waited for T
   int most_passed_over_ = 0;            // in this search for a start

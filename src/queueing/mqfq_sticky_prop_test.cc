@@ -1,6 +1,4 @@
 // MqfqSticky against the algorithm written down plainly: no heaps, every flow looked at for every choice.
-#include "queueing/mqfq_sticky.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -10,7 +8,9 @@
 #include <tuple>
 
 #include "base/rng.h"
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -45,7 +45,7 @@ class NaiveMqfq {
     if (least) global = std::max(global, *least);
   }
 
-  std::optional<QueuePolicy::Choice> choose(const Placeable& placeable) {
+  std::optional<FlowQueue::Choice> choose(const Placeable& placeable) {
     using Order = std::tuple<std::size_t, std::ptrdiff_t, Duration, FlowId>;
     std::optional<Order> best;
     for (auto& [id, f] : flows) {
@@ -61,7 +61,7 @@ class NaiveMqfq {
     f.running[invocation] = charge;
     f.vt += charge;
     update();
-    return QueuePolicy::Choice{std::get<FlowId>(*best), invocation};
+    return FlowQueue::Choice{std::get<FlowId>(*best), invocation};
   }
 
   void end(FlowId flow, InvocationId invocation, Duration service, bool measured) {
@@ -84,11 +84,7 @@ class NaiveMqfq {
 class Pair {
  public:
   Pair(std::uint64_t seed, Duration over_run, std::size_t flows)
-      : rng_(seed), naive_(over_run), policy_([&] {
-          PolicyOptions options;
-          options.over_run = over_run;
-          return options;
-        }()) {
+      : rng_(seed), naive_(over_run), policy_(mqfq_sticky_policy, PolicyOptions().set(kOverRun, over_run)) {
     for (std::size_t i = 1; i <= flows; ++i) {
       NaiveMqfq::NaiveFlow& flow = naive_.flows[FlowId(i)];
       flow.weight = 1 << rng_.below(3);
@@ -173,9 +169,9 @@ class Pair {
 
   Rng rng_;
   NaiveMqfq naive_;
-  MqfqSticky policy_;
+  FlowQueue policy_;
   testing::FakePlaceable placeable_;
-  std::vector<QueuePolicy::Choice> running_;
+  std::vector<FlowQueue::Choice> running_;
   std::uint64_t next_ = 1;
 };
 

@@ -1,10 +1,10 @@
-#include "queueing/mqfq_sticky.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -16,15 +16,13 @@ using testing::FakePlaceable;
 constexpr FlowId kA(1), kB(2), kC(3);
 
 PolicyOptions with_over_run(Duration over_run) {
-  PolicyOptions options;
-  options.over_run = over_run;
-  return options;
+  return PolicyOptions().set(kOverRun, over_run);
 }
 
 // One slot unless a test says otherwise; invocations are numbered in order of arrival.
 class Mqfq : public ::testing::Test {
  protected:
-  void use(Duration over_run) { policy_.emplace(with_over_run(over_run)); }
+  void use(Duration over_run) { policy_.emplace(mqfq_sticky_policy, with_over_run(over_run)); }
 
   void add(FlowId flow, double weight = 1.0) { policy_->add_flow(flow, {.weight = weight}); }
 
@@ -32,15 +30,15 @@ class Mqfq : public ::testing::Test {
     for (int i = 0; i < count; ++i) policy_->on_arrival(now, flow, InvocationId(next_++));
   }
 
-  std::optional<QueuePolicy::Choice> choose() { return policy_->choose(Instant{}, placeable_); }
+  std::optional<FlowQueue::Choice> choose() { return policy_->choose(Instant{}, placeable_); }
 
-  QueuePolicy::Choice choose_only(FlowId flow) {
+  FlowQueue::Choice choose_only(FlowId flow) {
     const auto choice = choose();
     EXPECT_TRUE(choice && choice->flow == flow) << "flow " << flow.value() << " was not chosen";
     return *choice;
   }
 
-  void serve(const QueuePolicy::Choice& choice, Duration service) {
+  void serve(const FlowQueue::Choice& choice, Duration service) {
     policy_->on_completion(Instant{}, choice.flow, choice.invocation, service);
   }
 
@@ -60,7 +58,7 @@ class Mqfq : public ::testing::Test {
   Duration global() { return policy_->global_virtual_time(); }
   FlowState state(FlowId flow) { return policy_->view(flow).state; }
 
-  std::optional<MqfqSticky> policy_{with_over_run(10s)};
+  std::optional<FlowQueue> policy_{std::in_place, mqfq_sticky_policy, with_over_run(10s)};
   FakePlaceable placeable_;
   std::uint64_t next_ = 1;
 };
@@ -296,7 +294,7 @@ TEST_F(Mqfq, TtlStaysWithinItsFloorAndCeiling) {
   PolicyOptions options;
   options.min_ttl = 3s;
   options.max_ttl = 100s;
-  policy_.emplace(options);
+  policy_.emplace(mqfq_sticky_policy, options);
   for (const auto& [gap, ttl] : {std::pair(1, 3), {1000, 100}}) {
     const FlowId flow(static_cast<std::uint64_t>(gap));
     add(flow);

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "queueing/mqfq_sticky.h"
 #include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 
 namespace fairlead {
 namespace {
@@ -25,7 +27,7 @@ class Bench {
  public:
   explicit Bench(std::string_view name, PolicyOptions options = {}) : policy_(*make_policy(name, options)) {}
 
-  QueuePolicy& policy() { return *policy_; }
+  FlowQueue& policy() { return *policy_; }
   FakePlaceable& placeable() { return placeable_; }
   std::optional<FlowId> next_start(Duration at = 0s) { return policy_->next_start(Instant(at), placeable_); }
   void add(FlowId flow, FlowShare share = {}) { policy_->add_flow(flow, share); }
@@ -52,7 +54,7 @@ class Bench {
   }
 
  private:
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   FakePlaceable placeable_;
   std::uint64_t next_ = 1;
 };
@@ -91,7 +93,7 @@ TEST(Batch, ABatchBelongsToOneSlot) {
   bench.arrive(kB, 2);
   bench.arrive(kC, 1);
   const auto choose = [&] { return *bench.policy().choose(Instant{}, bench.placeable()); };
-  const auto end = [&](const QueuePolicy::Choice& choice) {
+  const auto end = [&](const FlowQueue::Choice& choice) {
     bench.policy().on_completion(Instant{}, choice.flow, choice.invocation, 1s);
   };
   const auto first = choose(), other = choose();
@@ -191,7 +193,7 @@ TEST(MqfqSetup, TheWindowHoldsWhateverTheOrderWithinIt) {
   EXPECT_EQ(order.find('B'), 11u) << order;  // A is more than 10 s ahead
 }
 
-// The example of mqfq_warm.h.
+// The example of mqfq_warm.cc.
 TEST(MqfqWarm, WarmFlowsGoBeforeAStart) {
   Bench bench("mqfq-warm");
   bench.add(kA);
@@ -213,8 +215,7 @@ TEST(MqfqWarm, ObjectivesGoFirstByDueTime) {
 
 TEST(MqfqSticky, TheWindowCanFollowTheMeanService) {
   PolicyOptions options;
-  options.over_run = 0s;
-  options.over_run_services = 5;
+  options.set(kOverRun, 0s).set(kOverRunServices, 5);
   Bench bench("mqfq-sticky", options);
   bench.add(kA);
   bench.add(kB);
@@ -256,7 +257,7 @@ TEST(TenantQueues, AFlowShowsAsFarAheadAsItIsOfItsTenants) {
   bench.serve(40);
   bench.add(kB, {.tenant = TenantId(2)});
   bench.arrive(kB, 5);
-  const QueuePolicy& policy = bench.policy();
+  const FlowQueue& policy = bench.policy();
   EXPECT_GT(policy.global_virtual_time(), Duration(0));
   EXPECT_EQ(policy.global_virtual_time(), policy.view(kB).virtual_time);
 }
@@ -364,21 +365,44 @@ TEST(MakePolicy, KnowsItsNamesAndListsThemForAnyOther) {
   for (const std::string_view name : policy_names()) {
     const auto policy = make_policy(name, PolicyOptions{});
     ASSERT_TRUE(policy);
-    EXPECT_EQ((*policy)->name(), name);
+    EXPECT_EQ((*policy)->policy().name, name);
   }
   const auto unknown = make_policy("lottery", PolicyOptions{});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "queueing policy \"lottery\" is unknown; known are mqfq-setup, mqfq-sticky, mqfq-warm, mqfq, sfq, "
-            "fcfs, fcfs-naive, batch, sjf, eevd, resident-window, cfs-affinity, exclusive");
+            "fcfs, fcfs-naive, batch, sjf, eevd, resident-window, cfs-affinity, exclusive, longest-queue");
+}
+
+TEST(MakePolicy, RefusesAParameterThatNoPolicyHas) {
+  PolicyOptions options;
+  options.parameters["over_run"] = 3.0;
+  const auto policy = make_policy("mqfq-sticky", options);
+  ASSERT_FALSE(policy);
+  EXPECT_EQ(policy.error().message, "\"over_run\" is a parameter of no policy");
+}
+
+// What a policy says of itself is what help, settings and errors are made of.
+TEST(PolicyParameters, EachHasOneMeaningAndAnInitialValueWithinItsBounds) {
+  for (const Policy* policy : policies()) {
+    EXPECT_FALSE(policy->next_is.empty()) << policy->name;
+    for (const ParameterInfo* parameter : policy->parameters) {
+      if (parameter == nullptr) continue;
+      EXPECT_EQ(parameter, policy_parameter(parameter->name)) << parameter->name << " has two meanings";
+      EXPECT_EQ(parameter->is_time, parameter->name.ends_with("_s")) << parameter->name;
+      EXPECT_FALSE(parameter->meaning.empty()) << parameter->name;
+      const double initial = parameter->initial.value_or(parameter->least);
+      EXPECT_TRUE(parameter->least <= initial && initial <= parameter->most) << parameter->name;
+    }
+  }
 }
 
 TEST(MakePolicy, RefusesOptionsOutOfBounds) {
   PolicyOptions options;
-  options.over_run = -1s;
+  options.set(kOverRun, -1s);
   const auto policy = make_policy("mqfq-sticky", options);
   ASSERT_FALSE(policy);
-  EXPECT_EQ(policy.error().message, "over-run T is -1 s, it must be 0 or more");
+  EXPECT_EQ(policy.error().message, "policy parameter over_run_s is -1, it must be a number from 0 to 1000000000");
 }
 
 struct Setting {
@@ -394,7 +418,7 @@ class RandomRun {
   RandomRun(const Setting& setting, std::uint64_t seed) : rng_(seed) {
     PolicyOptions options;
     options.by_tenant = setting.by_tenant;
-    options.over_run = std::chrono::seconds(rng_.below(4));
+    options.set(kOverRun, std::chrono::seconds(rng_.below(4)));
     policy_ = *make_policy(setting.policy, options);
     for (std::uint64_t f = 1; f <= kFlows; ++f) policy_->add_flow(FlowId(f), {.tenant = TenantId(f % 2)});
   }
@@ -457,7 +481,7 @@ class RandomRun {
   void finish() {
     if (running_.empty()) return;
     std::swap(running_[rng_.below(running_.size())], running_.back());
-    const QueuePolicy::Choice choice = running_.back();
+    const FlowQueue::Choice choice = running_.back();
     running_.pop_back();
     switch (rng_.below(8)) {
       case 0: policy_->on_failed_start(now_, choice.flow, choice.invocation, 5ms); break;
@@ -477,10 +501,10 @@ class RandomRun {
   }
 
   Rng rng_;
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   FakePlaceable placeable_;
   std::map<FlowId, std::deque<InvocationId>> waiting_;
-  std::vector<QueuePolicy::Choice> running_;
+  std::vector<FlowQueue::Choice> running_;
   std::uint64_t next_ = 1;
   Instant now_{};
 };

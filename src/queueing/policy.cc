@@ -2,99 +2,86 @@
 
 #include <fmt/ranges.h>
 
-#include "queueing/batch.h"
-#include "queueing/cfs_affinity.h"
-#include "queueing/eevd.h"
-#include "queueing/exclusive.h"
-#include "queueing/fcfs.h"
-#include "queueing/mqfq.h"
-#include "queueing/mqfq_setup.h"
-#include "queueing/mqfq_sticky.h"
-#include "queueing/mqfq_warm.h"
-#include "queueing/resident_window.h"
-#include "queueing/sfq.h"
-#include "queueing/sjf.h"
-#include "queueing/tenant_queues.h"
+#include <algorithm>
+
+#include "base/check.h"
 
 namespace fairlead {
 namespace {
 
-template <typename Policy>
-std::unique_ptr<QueuePolicy> make(const PolicyOptions& options) {
-  return std::make_unique<Policy>(options);
+std::vector<const Policy*>& known() {
+  static std::vector<const Policy*> known = {
+#define FL_POLICY(name) &name##_policy,
+#include "queueing/policies.inc"
+#undef FL_POLICY
+  };
+  return known;
 }
 
-struct Named {
-  std::string_view name;
-  std::unique_ptr<QueuePolicy> (*make)(const PolicyOptions&);
-};
-
-// Every policy there is, the default first.
-constexpr Named kPolicies[] = {
-    {"mqfq-setup", make<MqfqSetup>},
-    {"mqfq-sticky", make<MqfqSticky>},
-    {"mqfq-warm", make<MqfqWarm>},
-    {"mqfq", make<Mqfq>},
-    {"sfq", make<Sfq>},
-    {"fcfs", make<Fcfs>},
-    {"fcfs-naive", make<FcfsNaive>},
-    {"batch", make<Batch>},
-    {"sjf", make<Sjf>},
-    {"eevd", make<Eevd>},
-    {"resident-window", make<ResidentWindow>},
-    {"cfs-affinity", make<CfsAffinity>},
-    {"exclusive", make<Exclusive>},
-};
-
-}  // namespace
-
-std::optional<Placeable::Place> Placeable::place(FlowId flow, GpuId gpu) const {
-  for (const Place& place : places(flow)) {
-    if (place.gpu == gpu) return place;
-  }
-  return std::nullopt;
+Status check(const std::string& name, const PolicyOptions::Value& value) {
+  const ParameterInfo* parameter = policy_parameter(name);
+  if (parameter == nullptr) return fail(Errc::kInvalidArgument, "\"{}\" is a parameter of no policy", name);
+  const bool is_time = std::holds_alternative<Duration>(value);
+  FL_CHECK(is_time == parameter->is_time, "{}", name);
+  const double number = is_time ? to_seconds(std::get<Duration>(value)) : std::get<double>(value);
+  if (number >= parameter->least && number <= parameter->most) return {};
+  return fail(Errc::kInvalidArgument, "policy parameter {} is {}, it must be a number from {} to {}", name, number,
+              parameter->least, parameter->most);
 }
 
-std::string_view flow_state_name(FlowState state) {
-  switch (state) {
-    case FlowState::kActive: return "active";
-    case FlowState::kThrottled: return "throttled";
-    case FlowState::kInactive: return "inactive";
-  }
-  return "unknown";
-}
-
-Result<std::unique_ptr<QueuePolicy>> make_policy(std::string_view name, const PolicyOptions& options) {
-  if (options.over_run < Duration(0)) {
-    return fail(Errc::kInvalidArgument, "over-run T is {} s, it must be 0 or more", to_seconds(options.over_run));
-  }
+Status check_options(const PolicyOptions& options) {
   if (!(options.ttl_factor >= 0)) {
     return fail(Errc::kInvalidArgument, "TTL factor alpha is {}, it must be 0 or more", options.ttl_factor);
   }
-  if (!(options.over_run_services >= 0)) {
-    return fail(Errc::kInvalidArgument, "over-run T is {} mean services, it must be 0 or more",
-                options.over_run_services);
+  for (const auto& [name, value] : options.parameters) {
+    if (Status valid = check(name, value); !valid) return valid;
   }
-  if (!(options.penalty_latencies >= 0)) {
-    return fail(Errc::kInvalidArgument, "the affinity penalty is {} mean latencies, it must be 0 or more",
-                options.penalty_latencies);
+  return {};
+}
+
+}  // namespace
+
+std::vector<const Policy*> policies() {
+  return known();
+}
+
+std::vector<std::string_view> policy_names() {
+  std::vector<std::string_view> names;
+  for (const Policy* policy : known()) names.push_back(policy->name);
+  return names;
+}
+
+std::vector<const ParameterInfo*> policy_parameters() {
+  std::vector<const ParameterInfo*> all;
+  for (const Policy* policy : known()) {
+    for (const ParameterInfo* parameter : policy->parameters) {
+      if (parameter == nullptr) continue;
+      const auto same = [&](const ParameterInfo* other) { return other->name == parameter->name; };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(parameter);
+    }
   }
-  if (!(options.patience_reloads >= 0)) {
-    return fail(Errc::kInvalidArgument, "patience is {} reloads, it must be 0 or more", options.patience_reloads);
+  return all;
+}
+
+const ParameterInfo* policy_parameter(std::string_view name) {
+  for (const ParameterInfo* parameter : policy_parameters()) {
+    if (parameter->name == name) return parameter;
   }
-  for (const Named& policy : kPolicies) {
-    if (policy.name != name) continue;
-    if (options.by_tenant) return std::make_unique<TenantQueues>([=] { return policy.make(options); });
-    return policy.make(options);
+  return nullptr;
+}
+
+Result<std::unique_ptr<FlowQueue>> make_policy(std::string_view name, const PolicyOptions& options) {
+  if (Status valid = check_options(options); !valid) return fail(valid.error());
+  for (const Policy* policy : known()) {
+    if (policy->name == name) return std::make_unique<FlowQueue>(*policy, options);
   }
   return fail(Errc::kInvalidArgument, "queueing policy \"{}\" is unknown; known are {}", name,
               fmt::join(policy_names(), ", "));
 }
 
-std::vector<std::string_view> policy_names() {
-  std::vector<std::string_view> names;
-  for (const Named& policy : kPolicies) names.push_back(policy.name);
-  return names;
+RegisteredPolicy::RegisteredPolicy(const Policy& policy) {
+  for (const std::string_view name : policy_names()) FL_CHECK(name != policy.name, "policy {} is there already", name);
+  known().push_back(&policy);
 }
 
 }  // namespace fairlead

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "queueing/gpu_policy.h"
 #include "queueing/policy.h"
 
 namespace fairlead {
@@ -30,22 +29,22 @@ class Backlog {
   }
 
   void arrive(FlowId flow) { policy_->on_arrival(now_, flow, InvocationId(next_++)); }
-  QueuePolicy::Choice choose() { return *policy_->choose(now_, placeable_); }
-  void complete(QueuePolicy::Choice choice) {
+  FlowQueue::Choice choose() { return *policy_->choose(now_, placeable_); }
+  void complete(FlowQueue::Choice choice) {
     policy_->on_completion(now_, choice.flow, choice.invocation, milliseconds(1 + choice.flow.value() * 7919 % 100));
   }
   void pass(Duration time) { now_ += time; }
   FlowId random_flow() { return FlowId(rng_.below(flows_) + 1); }
 
  private:
-  static std::unique_ptr<QueuePolicy> make(std::string_view name) {
+  static std::unique_ptr<FlowQueue> make(std::string_view name) {
     auto policy = make_policy(name, PolicyOptions{});
     FL_CHECK(policy);
     return std::move(*policy);
   }
 
   const std::size_t flows_;
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   AlwaysPlaceable placeable_;
   Rng rng_{1};
   Instant now_{};
@@ -56,7 +55,7 @@ void decision(benchmark::State& state, const std::string& policy) {
   Backlog backlog(policy, static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
     backlog.pass(milliseconds(1));
-    const QueuePolicy::Choice choice = backlog.choose();
+    const FlowQueue::Choice choice = backlog.choose();
     benchmark::DoNotOptimize(choice);
     backlog.complete(choice);
     backlog.arrive(choice.flow);
@@ -69,7 +68,7 @@ void decision_random_arrival(benchmark::State& state, const std::string& policy)
   for (auto _ : state) {
     backlog.pass(milliseconds(1));
     backlog.arrive(backlog.random_flow());
-    const QueuePolicy::Choice choice = backlog.choose();
+    const FlowQueue::Choice choice = backlog.choose();
     benchmark::DoNotOptimize(choice);
     backlog.complete(choice);
   }
@@ -78,11 +77,11 @@ void decision_random_arrival(benchmark::State& state, const std::string& policy)
 using Measure = void (*)(benchmark::State&, const std::string&);
 
 void register_all(const char* what, Measure measure) {
-  for (const std::string_view policy : policy_names()) {
-    const std::string name = std::string(what) + "/" + std::string(policy);
-    auto* bench = benchmark::RegisterBenchmark(name.c_str(), measure, std::string(policy));
-    if (dynamic_cast<GpuPolicy*>(make_policy(policy, {})->get()) != nullptr) {
-      bench->Arg(32)->Arg(1'000);  // looks at every flow that waits
+  for (const Policy* policy : policies()) {
+    const std::string name = std::string(what) + "/" + std::string(policy->name);
+    auto* bench = benchmark::RegisterBenchmark(name.c_str(), measure, std::string(policy->name));
+    if (policy->looks_at_every_flow) {
+      bench->Arg(32)->Arg(1'000);
     } else {
       bench->Arg(1'000)->Arg(10'000)->Arg(100'000);
     }

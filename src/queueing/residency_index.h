@@ -32,7 +32,7 @@
 //
 // Cost: O(log flows) for each place of a flow that changes; a choice O(GPUs log flows), and a look at kLooks flows that load.
 // What cannot be admitted (memory) is looked at and passed over.
-// Time, threads, determinism: as policy.h.
+// Time, threads, determinism: as flow_queue.h.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@
 
 #include "queueing/flow_table.h"
 #include "queueing/indexed_heap.h"
-#include "queueing/keyed_policy.h"
+#include "queueing/keyed_order.h"
 
 namespace fairlead {
 

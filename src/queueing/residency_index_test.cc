@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "queueing/mqfq_setup.h"
+#include "queueing/policy.h"
 #include "queueing/policy_test_support.h"
 
 namespace fairlead {
@@ -87,9 +87,9 @@ class MqfqSetupOnGpus : public ::testing::Test {
     }
   }
   void arrive(FlowId flow, Duration at = 0s) { policy_.on_arrival(Instant(at), flow, InvocationId(next_++)); }
-  std::optional<QueuePolicy::Choice> next(Duration at = 0s) { return policy_.choose(Instant(at), *node_); }
+  std::optional<FlowQueue::Choice> next(Duration at = 0s) { return policy_.choose(Instant(at), *node_); }
 
-  MqfqSetup policy_{PolicyOptions()};
+  FlowQueue policy_{mqfq_setup_policy, {}};
   Node* node_ = nullptr;
   std::uint64_t next_ = 1;
 };
@@ -312,7 +312,7 @@ RC_GTEST_PROP(MqfqSetupOnGpusProp, EverythingIsServedOnceAndNobodyWaitsForEver, 
   const auto room = *rc::gen::inRange<std::size_t>(slots, slots + 4), flows = *rc::gen::inRange<std::size_t>(1, 12);
   Node node(gpus, slots, room);
   node.load = std::chrono::milliseconds(*rc::gen::inRange(1, 10'000));
-  MqfqSetup policy{PolicyOptions()};
+  FlowQueue policy{mqfq_setup_policy, {}};
   const auto tell_all = [&] {
     for (std::size_t i = 1; i <= flows; ++i) {
       for (const auto& place : node.places(FlowId(i))) policy.set_setup_on(FlowId(i), place.gpu, place.setup);
@@ -322,7 +322,7 @@ RC_GTEST_PROP(MqfqSetupOnGpusProp, EverythingIsServedOnceAndNobodyWaitsForEver, 
   tell_all();
 
   struct Running {
-    QueuePolicy::Choice choice;
+    FlowQueue::Choice choice;
     Instant ends;
   };
   std::vector<Running> running;
@@ -416,7 +416,7 @@ class BeyondTheWindow : public ::testing::Test {
   }
 
   static constexpr FlowId kD{4};
-  MqfqSetup policy_{PolicyOptions()};
+  FlowQueue policy_{mqfq_setup_policy, {}};
   testing::FakePlaceable node_;
   std::uint64_t next_ = 1;
 };

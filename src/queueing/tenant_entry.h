@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "queueing/policy.h"
+#include "queueing/flow_view.h"
 
 namespace fairlead {
 

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 #include "sim/virtual_node_test_support.h"
 
 namespace fairlead::sim {
@@ -81,7 +82,8 @@ class Scenario {
                  .most_task_lanes = has_tasks && rng_.below(2) == 0 ? 1 + rng_.below(4) : 0,
                  .task_loads_per_gpu = has_tasks ? rng_.below(3) : 0},
         model_(rng_.next(), failure_percent),
-        node_(clock_, make_core(options_, policy, {.over_run = Duration(rng_.below(10'000'000'000))}), model_) {
+        node_(clock_, make_core(options_, policy, PolicyOptions().set(kOverRun, Duration(rng_.below(10'000'000'000)))),
+              model_) {
     const std::uint64_t gpus = 1 + rng_.below(3);
     for (std::uint64_t i = 1; i <= gpus; ++i) {
       node_.core().add_gpu({.gpu = GpuId(i), .memory = rng_.below(2) == 0 ? Bytes(0) : gib(16)});

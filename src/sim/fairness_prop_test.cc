@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 #include "sim/fairness_meter.h"
 #include "sim/virtual_node_test_support.h"
 
@@ -70,7 +71,7 @@ class Experiment {
                          .queue_limit = 1'000'000,
                          .queue_limit_per_flow = 1'000'000,
                          .starts_per_gpu = setting.starts_per_gpu},
-                        setting.policy, {.over_run = setting.over_run}),
+                        setting.policy, PolicyOptions().set(kOverRun, setting.over_run)),
               model_),
         meter_(node_.core(), weights_of(setting)) {
     for (std::uint64_t i = 1; i <= setting.gpus; ++i) node_.core().add_gpu({.gpu = GpuId(i)});
@@ -256,7 +257,7 @@ Duration wait_in_flood(const Setting& setting, std::uint64_t flood) {
                    make_core({.slots_per_gpu = setting.slots_per_gpu,
                               .queue_limit_per_flow = 5000,
                               .starts_per_gpu = setting.starts_per_gpu},
-                             setting.policy, {.over_run = setting.over_run}),
+                             setting.policy, PolicyOptions().set(kOverRun, setting.over_run)),
                    model);
   node.core().add_gpu({.gpu = GpuId(1), .memory = gib(16)});
   for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {

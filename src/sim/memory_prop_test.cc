@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/rng.h"
+#include "queueing/window.h"
 #include "sim/virtual_node_test_support.h"
 
 namespace fairlead::sim {
@@ -116,8 +117,9 @@ class Scenario {
                  .eviction = rng_.below(2) == 0 ? EvictionKind::kLru : EvictionKind::kCost,
                  .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4)},
         model_(rng_.next(), failure_percent),
-        node_(clock_, make_core(options_, "mqfq-sticky", {.over_run = Duration(rng_.below(10'000'000'000))}), model_,
-              failure_percent > 0 ? &model_ : nullptr) {
+        node_(clock_,
+              make_core(options_, "mqfq-sticky", PolicyOptions().set(kOverRun, Duration(rng_.below(10'000'000'000)))),
+              model_, failure_percent > 0 ? &model_ : nullptr) {
     gpus_ = 1 + rng_.below(2);
     device_.link_bytes_per_second = static_cast<double>(1 + rng_.below(20)) * 1e9;
     for (std::uint64_t i = 1; i <= gpus_; ++i) node_.add_gpu(GpuId(i), device_);

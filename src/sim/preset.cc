@@ -1,5 +1,7 @@
 #include "sim/preset.h"
 
+#include "queueing/window.h"
+
 namespace fairlead::sim {
 namespace {
 
@@ -20,7 +22,7 @@ Result<Preset> preset_named(std::string_view name) {
 void apply(Preset preset, Scenario& scenario) {
   const bool is_node = preset == Preset::kNode;
   PolicyOptions options;  // the paper's; alpha is the node's as well
-  if (is_node) options.over_run = kNodeOverRun;
+  if (is_node) options.set(kOverRun, kNodeOverRun);
   options.by_tenant = scenario.policy_options.by_tenant;
   options.seed = scenario.policy_options.seed;
   scenario.policy_options = options;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "queueing/window.h"
 #include "sim/company.h"
 
 namespace fairlead::sim {
@@ -236,7 +237,12 @@ std::string scenario_toml(const Scenario& scenario, const std::string& trace) {
   line(fmt::format("devices = {}\nnoise = {:.4f}", scenario.devices, scenario.noise));
   line(fmt::format("\n[workload]\ntrace = \"{}\"", trace));
   line(fmt::format("\n[policy]\nname = \"{}\"\nover_run_s = {}\nttl_factor = {}\nby_tenant = {}", scenario.policy,
-                   to_seconds(policy.over_run), policy.ttl_factor, policy.by_tenant));
+                   to_seconds(policy.get(kOverRun)), policy.ttl_factor, policy.by_tenant));
+  for (const auto& [name, value] : policy.parameters) {
+    if (name == kOverRun.name) continue;
+    const auto* time = std::get_if<Duration>(&value);
+    line(fmt::format("{} = {}", name, time != nullptr ? to_seconds(*time) : std::get<double>(value)));
+  }
   line(
       fmt::format("\n[pool]\ninstances = {}\nslots = {}\nstarts = {}\nno_cold_duplicates = {}\nqueue_limit = {}\n"
                   "queue_limit_per_function = {}",

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "queueing/window.h"
 #include "sim/experiment.h"
 
 namespace fairlead::sim {
@@ -103,7 +104,7 @@ TEST(Recording, ItsFilesRunAsTheyAre) {
   Scenario node;
   node.name = "node";
   node.policy = "mqfq-warm";
-  node.policy_options.over_run = milliseconds(250);
+  node.policy_options.set(kOverRun, milliseconds(250));
   node.policy_options.by_tenant = true;
   node.core.instances_per_gpu = 7;
   node.core.slots_per_gpu = 2;
@@ -131,7 +132,7 @@ TEST(Recording, ItsFilesRunAsTheyAre) {
   ASSERT_TRUE(all) << all.error().message;
   const Scenario& scenario = all->front().scenario;
   EXPECT_EQ("mqfq-warm", scenario.policy);
-  EXPECT_EQ(milliseconds(250), scenario.policy_options.over_run);
+  EXPECT_EQ(milliseconds(250), scenario.policy_options.get(kOverRun));
   EXPECT_TRUE(scenario.policy_options.by_tenant);
   EXPECT_EQ(7u, scenario.core.instances_per_gpu);
   EXPECT_EQ(3u, scenario.core.starts_per_gpu);

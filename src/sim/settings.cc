@@ -2,10 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <map>
 
+#include "queueing/policy.h"
 #include "sim/preset.h"
 
 namespace fairlead::sim {
@@ -14,8 +16,8 @@ namespace {
 using Apply = std::function<Status(Scenario&, const std::string& key, const std::string& value)>;
 
 struct Setting {
-  const char* key;
-  const char* meaning;
+  std::string key;
+  std::string meaning;
   Apply apply;
 };
 
@@ -152,21 +154,37 @@ std::vector<Setting> run_settings() {
   };
 }
 
+std::vector<std::string_view> policies_with(const ParameterInfo& parameter) {
+  std::vector<std::string_view> names;
+  for (const Policy* policy : policies()) {
+    const auto& theirs = policy->parameters;
+    if (std::find(theirs.begin(), theirs.end(), &parameter) != theirs.end()) names.push_back(policy->name);
+  }
+  return names;
+}
+
+// What each policy's own file says that it looks at.
+std::vector<Setting> policy_settings() {
+  std::vector<Setting> settings;
+  for (const ParameterInfo* parameter : policy_parameters()) {
+    settings.push_back({fmt::format("policy.{}", parameter->name),
+                        fmt::format("{} ({})", parameter->meaning, fmt::join(policies_with(*parameter), ", ")),
+                        numeric<double>(parameter->least, parameter->most, [parameter](Scenario& s, double v) {
+                          s.policy_options.set_number(*parameter, v);
+                        })});
+  }
+  return settings;
+}
+
 // What decides: queueing, placement, residency.
 std::vector<Setting> scheduler_settings() {
   return {
       {"preset", "all of these at once, as the node or the paper has them: node, paper", set_preset},
       {"policy", "which invocation is next", set_policy},
-      {"policy.over_run_s", "T of MQFQ, seconds",
-       seconds(0, [](Scenario& s, Duration v) { s.policy_options.over_run = v; })},
-      {"policy.over_run_services", "T of MQFQ is at least so many mean services",
-       numeric<double>(0, 1e6, [](Scenario& s, double v) { s.policy_options.over_run_services = v; })},
       {"policy.ttl_factor", "alpha: how long an empty flow stays active, in mean gaps between its invocations",
        numeric<double>(0, 1e6, [](Scenario& s, double v) { s.policy_options.ttl_factor = v; })},
       {"policy.ttl_s", "the same TTL for all flows, instead of policy.ttl_factor",
        seconds(0, [](Scenario& s, Duration v) { s.policy_options.fixed_ttl = v; })},
-      {"policy.fixed_charge_s", "virtual time grows by this per invocation, whatever it took",
-       seconds(1e-6, [](Scenario& s, Duration v) { s.policy_options.fixed_charge = v; })},
       {"policy.by_tenant", "fair between tenants first",
        one_of<bool>({{"true", true}, {"false", false}}, [](Scenario& s, bool v) { s.policy_options.by_tenant = v; })},
       {"pool.instances", "instances kept per GPU",
@@ -238,7 +256,7 @@ std::vector<Setting> workload_settings() {
 const std::vector<Setting>& all() {
   static const std::vector<Setting> settings = [] {
     std::vector<Setting> joined = run_settings();
-    for (const auto& part : {scheduler_settings(), workload_settings()})
+    for (const auto& part : {scheduler_settings(), policy_settings(), workload_settings()})
       joined.insert(joined.end(), part.begin(), part.end());
     return joined;
   }();
@@ -267,8 +285,7 @@ Status set(Scenario& scenario, const std::string& given_key, const std::string& 
   const std::string last = key.substr(key.rfind('.') + 1);
   for (const Setting& setting : all()) {
     if (key == setting.key) return setting.apply(scenario, key, value);
-    const std::string name = setting.key;
-    if (name.find(last.substr(0, 4)) != std::string::npos) near.push_back(name);
+    if (setting.key.find(last.substr(0, 4)) != std::string::npos) near.push_back(setting.key);
   }
   if (near.empty()) return fail(Errc::kInvalidArgument, "{} is no setting; `fairlead sim --settings` lists them", key);
   return fail(Errc::kInvalidArgument, "{} is no setting; near it are {}", key, fmt::join(near, ", "));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Duration kMonitorPeriod = std::chrono::milliseconds(200);  // the node's (node/gpu_monitor.h)
 
-std::unique_ptr<QueuePolicy> policy_of(const Scenario& scenario, std::uint64_t seed) {
+std::unique_ptr<FlowQueue> policy_of(const Scenario& scenario, std::uint64_t seed) {
   PolicyOptions options = scenario.policy_options;
   options.seed = seed;
   auto policy = make_policy(scenario.policy, options);

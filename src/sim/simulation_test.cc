@@ -1,11 +1,15 @@
 #include "sim/simulation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
 #include "base/check.h"
+#include "queueing/policy.h"
+#include "queueing/window.h"
 #include "sim/experiment.h"
 #include "sim/html_report.h"
 #include "sim/preset.h"
@@ -264,6 +268,22 @@ TEST(Settings, ErrorsNameTheKeyTheValueAndTheBound) {
             "policy.over_run_s is \"-1\", it must be a number from 0 to 1000000000");
 }
 
+TEST(Settings, EveryParameterOfAPolicyIsOneWithItsBoundsAndWhoseItIs) {
+  const std::vector<SettingHelp> help = settings();
+  for (const ParameterInfo* parameter : policy_parameters()) {
+    const std::string key = fmt::format("policy.{}", parameter->name);
+    Scenario s = scenario("zipf");
+    EXPECT_TRUE(set(s, key, fmt::format("{}", parameter->least))) << key;
+    EXPECT_TRUE(s.policy_options.parameters.contains(parameter->name)) << key;
+    EXPECT_EQ(error_of(key, "-1"),
+              fmt::format("{} is \"-1\", it must be a number from {} to {}", key, parameter->least, parameter->most));
+    const auto shown = std::find_if(help.begin(), help.end(), [&](const auto& setting) { return setting.key == key; });
+    ASSERT_NE(shown, help.end()) << key;
+    EXPECT_EQ(shown->meaning.find(parameter->meaning), 0u) << key;
+    EXPECT_NE(shown->meaning.find('('), std::string::npos) << key;
+  }
+}
+
 class ScenarioFile : public ::testing::Test {
  protected:
   Result<Scenario> read(const std::string& text) {
@@ -306,7 +326,7 @@ copies = 2
   EXPECT_EQ(read_back->core.instances_per_gpu, 8u);  // of b
   EXPECT_EQ(read_back->seeds, (std::vector<std::uint64_t>{3, 5}));
   EXPECT_EQ(read_back->policy, "mqfq-setup");
-  EXPECT_EQ(read_back->policy_options.over_run, 2500ms);
+  EXPECT_EQ(read_back->policy_options.get(kOverRun), 2500ms);
   EXPECT_EQ(read_back->device.slowdown, (std::vector<double>{1, 1.5}));
   ASSERT_EQ(read_back->workload.changes.size(), 2u);
   EXPECT_EQ(read_back->workload.changes[1].at, 30s);

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "queueing/policy_test_support.h"
+#include "queueing/window.h"
 #include "sim/virtual_node_test_support.h"
 
 namespace fairlead::sim {
@@ -65,7 +66,7 @@ class Waiting {
                          .start_deadline = 24h,
                          .starts_per_gpu = setting.starts,
                          .no_cold_duplicates = true},
-                        setting.policy, {.over_run = setting.over_run}),
+                        setting.policy, PolicyOptions().set(kOverRun, setting.over_run)),
               model_),
         longest_(setting.functions.size() + 1) {
     node_.core().add_gpu({.gpu = GpuId(1)});

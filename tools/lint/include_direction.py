@@ -34,6 +34,12 @@ ALLOWED = {
     "abi": set(),
 }
 
+# folder -> its headers that nobody else includes. A policy's order and the books are the queue's own (queueing/policy.h).
+PRIVATE = {
+    "queueing": {"order.h", "keyed_order.h", "gpu_order.h", "mqfq_sticky.h", "exclusive.h", "flow_group.h", "tenant_level.h",
+                 "residency_index.h", "fifo.h"},
+}
+
 # external header prefix -> folders that may include it
 EXTERNAL = {
     "boost/beast": {"net", "gateway"},
@@ -59,6 +65,8 @@ def internal_problem(root, path, folder, name):
     target = name.removeprefix("src/").split("/")[0]
     if folder in ("softgpu", "functions", "abi") and (root / folder / name).is_file():
         return None  # inside softgpu, "ptx/machine.h" is its own
+    if target != folder and name.split("/")[-1] in PRIVATE.get(target, ()):
+        return f'{folder} may not include "{name}"; {target} keeps it to itself'
     if target not in ALLOWED or target in {folder, "abi"} | ALLOWED[folder]:
         return None
     sees = ", ".join(sorted(ALLOWED[folder])) or "nothing else"

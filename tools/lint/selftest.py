@@ -117,6 +117,11 @@ class IncludeDirection(Lint):
         self.write("src/queueing/a.cc", '#include "base/ids.h"\n#include "core/core.h"\n')
         self.assert_one(include_direction.check, "src/queueing/a.cc:2", "core/core.h")
 
+    def test_a_folders_private_header_fails(self):
+        self.write("src/core/a.cc", '#include "queueing/policy.h"\n#include "queueing/order.h"\n')
+        self.write("src/queueing/a.cc", '#include "queueing/order.h"\n')
+        self.assert_one(include_direction.check, "src/core/a.cc:2", "order.h")
+
     def test_softgpu_sees_nothing_of_the_platform(self):
         self.write("softgpu/driver/a.cc", '#include "abi/cuda.h"\n#include "base/result.h"\n')
         self.assert_one(include_direction.check, "base/result.h")

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "queueing/window.h"
 #include "sim/preset.h"
 #include "sim/simulation.h"
 
@@ -114,7 +115,8 @@ std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t func
   constexpr double kLongest = 2;
   Scenario node = workload;
   apply(Preset::kNode, node);
-  const double window = to_seconds(node.policy_options.over_run), slots = static_cast<double>(node.core.slots_per_gpu);
+  const double window = to_seconds(node.policy_options.get(kOverRun)),
+               slots = static_cast<double>(node.core.slots_per_gpu);
   const auto step = [&](const FunctionModel& f) {
     return slots * std::max({kLongest * to_seconds(f.warm), window / 10, 0.001}) / f.weight;
   };

@@ -38,12 +38,6 @@ constexpr Setting kNumbers[] = {
      [](KtaskSetup& s, double v) { s.lanes = static_cast<std::size_t>(v); }},
     {"loads_at_once", "requests that load constants without holding a lane, of each GPU; 0: they hold one", 0, 64,
      [](KtaskSetup& s, double v) { s.loads_at_once = static_cast<std::size_t>(v); }},
-    {"over_run_s", "T: how far a client may be ahead of others, in seconds of GPU time", 0, 1000,
-     [](KtaskSetup& s, double v) { s.over_run = from_seconds(v); }},
-    {"patience", "mqfq-setup, resident-window: loads that a request waits for the GPU that has its constants", 0, 1e6,
-     [](KtaskSetup& s, double v) { s.patience_reloads = v; }},
-    {"penalty", "cfs-affinity: of another GPU than the client's own, in mean latencies", 0, 1e6,
-     [](KtaskSetup& s, double v) { s.penalty_latencies = v; }},
     {"dynamic_kept_s", "inputs and outputs are deleted so long after the answer", 0, 3600,
      [](KtaskSetup& s, double v) { s.dynamic_kept = from_seconds(v); }},
     {"outstanding", "offline: requests that each client keeps with the service", 1, 1000,
@@ -72,15 +66,32 @@ constexpr Setting kNumbers[] = {
      }},
 };
 
-Status set_number(KtaskSetup& setup, const Setting& setting, std::string_view value) {
+Result<double> number(std::string_view key, std::string_view value, double least, double most) {
   double parsed{};
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
   const bool whole = error == std::errc() && end == value.data() + value.size();
-  if (!whole || !(parsed >= setting.least && parsed <= setting.most)) {
-    return fail(Errc::kInvalidArgument, "{} is \"{}\", it must be a number from {} to {}", setting.key, value,
-                setting.least, setting.most);
-  }
-  setting.store(setup, parsed);
+  if (whole && parsed >= least && parsed <= most) return parsed;
+  return fail(Errc::kInvalidArgument, "{} is \"{}\", it must be a number from {} to {}", key, value, least, most);
+}
+
+Status set_number(KtaskSetup& setup, const Setting& setting, std::string_view value) {
+  const auto parsed = number(setting.key, value, setting.least, setting.most);
+  if (!parsed) return fail(parsed.error());
+  setting.store(setup, *parsed);
+  return {};
+}
+
+// What the policies' own files say that they look at. Two have a shorter name as well.
+const ParameterInfo* parameter_of(std::string_view key) {
+  if (key == "patience") return policy_parameter("patience_reloads");
+  if (key == "penalty") return policy_parameter("penalty_latencies");
+  return policy_parameter(key);
+}
+
+Status set_parameter(KtaskSetup& setup, std::string_view key, const ParameterInfo& parameter, std::string_view value) {
+  const auto parsed = number(key, value, parameter.least, parameter.most);
+  if (!parsed) return fail(parsed.error());
+  setup.policy_options.set_number(parameter, *parsed);
   return {};
 }
 
@@ -122,7 +133,7 @@ Result<KtaskSetup> ktask_system(std::string_view name) {
   if (name == "window") {
     setup.policy = "resident-window";
     setup.lanes = 4;
-    setup.over_run = std::chrono::milliseconds(500);
+    setup.policy_options.set(kOverRun, std::chrono::milliseconds(500));
     return setup;
   }
   setup.lanes = 1;
@@ -137,6 +148,9 @@ Result<KtaskSetup> ktask_system(std::string_view name) {
 std::vector<KtaskSetting> ktask_settings() {
   std::vector<KtaskSetting> all = {{"policy", fmt::format("who is served where: {}", fmt::join(policy_names(), ", "))},
                                    {"eviction", "what makes room on a device: cost, lru, single-use"}};
+  for (const ParameterInfo* parameter : policy_parameters()) {
+    all.push_back({std::string(parameter->name), std::string(parameter->meaning)});
+  }
   for (const Setting& setting : kNumbers) all.push_back({std::string(setting.key), std::string(setting.meaning)});
   return all;
 }
@@ -148,6 +162,7 @@ Status set(KtaskSetup& setup, std::string_view key, std::string_view value) {
     if (setting.key == key)
       return key == "lanes" ? set_lanes(setup, setting, value) : set_number(setup, setting, value);
   }
+  if (const ParameterInfo* parameter = parameter_of(key)) return set_parameter(setup, key, *parameter, value);
   std::vector<std::string> known;
   for (const KtaskSetting& setting : ktask_settings()) known.push_back(setting.key);
   return fail(Errc::kInvalidArgument, "setting \"{}\" is unknown; known are {}", key, fmt::join(known, ", "));

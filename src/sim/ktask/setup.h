@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "queueing/policy.h"
+#include "queueing/window.h"
 #include "residency/object_cache.h"
 
 namespace fairlead::sim {
@@ -41,9 +42,7 @@ struct KtaskSetup {
   std::string policy = "mqfq-setup";  // of policy_names(); exclusive: by eTasks
   std::size_t lanes = 0;              // 0: as measured (sharing/measured_lanes.h)
   std::size_t loads_at_once = 1;      // requests that bring constants to a GPU without holding a lane; 0: they hold one
-  Duration over_run = std::chrono::seconds(8);
-  double patience_reloads = 4;
-  double penalty_latencies = 10;
+  PolicyOptions policy_options = PolicyOptions().set(kOverRun, std::chrono::seconds(8));
   CacheEviction eviction = CacheEviction::kCost;
   Duration dynamic_kept{0};  // inputs and outputs are deleted so long after the answer
 

@@ -91,10 +91,9 @@ double KtaskResult::spread() const {
 
 KtaskSimulation::KtaskSimulation(const KtaskSetup& setup)
     : setup_(setup), begin_(setup.warm_up), end_(begin_ + setup.duration), gpus_(setup.gpus), cores_free_(setup.cores) {
-  auto policy = make_policy(setup.policy, {.over_run = setup.over_run,
-                                           .penalty_latencies = setup.penalty_latencies,
-                                           .patience_reloads = setup.patience_reloads,
-                                           .seed = setup.seed});
+  PolicyOptions options = setup.policy_options;
+  options.seed = setup.seed;
+  auto policy = make_policy(setup.policy, options);
   FL_CHECK(policy, "the setup was not checked");
   policy_ = std::move(*policy);
   for (Gpu& gpu : gpus_) {
@@ -234,7 +233,7 @@ GpuId KtaskSimulation::quickest(FlowId client) const {
       ->gpu;
 }
 
-void KtaskSimulation::begin(const QueuePolicy::Choice& choice) {
+void KtaskSimulation::begin(const FlowQueue::Choice& choice) {
   const std::uint64_t id = choice.invocation.value();
   Request& request = requests_.at(id);
   request.gpu = choice.gpu ? choice.gpu : quickest(choice.flow);

@@ -2,7 +2,7 @@
 // policies (queueing/policy.h), what is on a device by the device server's own cache (residency/object_cache.h); machine,
 // kernels and clients are modelled.
 //
-//   client ──> CPU, half ──> QueuePolicy ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
+//   client ──> CPU, half ──> FlowQueue ──> objects over the link ──> kernels ──> output over the link ──> CPU, half ──> client
 //                                 └ eTask: another client's process goes, one starts (CPU), and its memory is empty
 //
 // A lane is held from the choice until the output is copied. With one lane, copies and kernels therefore take turns, as in the
@@ -71,7 +71,7 @@ class KtaskSimulation final : private Placeable, private ClockParty {
   };
   struct Client {
     std::uint64_t sent = 0;
-    Duration told_setup{0};  // QueuePolicy::set_setup, as told last
+    Duration told_setup{0};  // FlowQueue::set_setup, as told last
     Rng arrivals{0};
   };
   struct Request {
@@ -128,7 +128,7 @@ class KtaskSimulation final : private Placeable, private ClockParty {
   void assign_all();
   void tell_setups();
   GpuId quickest(FlowId client) const;
-  void begin(const QueuePolicy::Choice& choice);
+  void begin(const FlowQueue::Choice& choice);
   void bring(std::uint64_t request);
   void replace_process(Gpu& gpu);
   void pin(const Request& request);
@@ -159,7 +159,7 @@ class KtaskSimulation final : private Placeable, private ClockParty {
 
   const KtaskSetup setup_;
   const Instant begin_, end_;  // of what is measured
-  std::unique_ptr<QueuePolicy> policy_;
+  std::unique_ptr<FlowQueue> policy_;
   std::vector<Client> clients_;
   std::vector<Gpu> gpus_;
   std::map<std::uint64_t, Request> requests_;  // not answered yet

@@ -10,49 +10,42 @@
 //
 // Turns are shared out by one growing number: what a flow is owed is the difference between it and the flow's own count,
 // so a choice touches one flow, not all. Fixed point, 2^20 to the turn.
-// Time, threads, determinism: as policy.h.
-#pragma once
-
-#include "queueing/keyed_policy.h"
+// Time, threads, determinism: as flow_queue.h.
+#include "queueing/keyed_order.h"
+#include "queueing/policy.h"
 
 namespace fairlead {
+namespace {
 
-class Sjf final : public KeyedPolicy<ByTime<Duration>> {
+// Paella's limiter as the authors of MQFQ-Sticky set it.
+constexpr std::int64_t kLimitTurns = 25;
+
+class Sjf final : public KeyedOrder<Sjf, ByTime<Duration>> {
  public:
-  // Paella's limiter as the authors of MQFQ-Sticky set it.
-  static constexpr std::int64_t kLimitTurns = 25;
+  using KeyedOrder::KeyedOrder;
 
-  using KeyedPolicy::KeyedPolicy;
-  std::string_view name() const override { return "sjf"; }
+  Key key(const Flow& flow) const { return {flow.service.value_or(Duration(0)), flow.id}; }
 
-  void add_flow(FlowId flow, const FlowShare& share) override {
-    KeyedPolicy::add_flow(flow, share);
-    const Row row = flows_.row_of(flow);
-    if (row >= taken_.size()) {
-      taken_.resize(row + 1, 0);
-      called_.resize(row + 1, false);
-    }
+  void add(Row row) override {
+    if (row < taken_.size()) return;
+    taken_.resize(row + 1, 0);
+    called_.resize(row + 1, false);
   }
 
-  void remove_flow(FlowId flow) override {
-    const Row row = flows_.row_of(flow);
+  void remove(Row row) override {
     if (called_[row]) --sharing_;
     called_[row] = false;
-    KeyedPolicy::remove_flow(flow);
+    KeyedOrder::remove(row);
   }
 
- protected:
-  Key key(const Flow& flow) const override { return {flow.service.value_or(Duration(0)), flow.id}; }
-
-  std::optional<Row> pick(const Placeable& placeable) override {
-    const auto can_run = [&](Row row) { return placeable.can_run(flows_[row].id); };
-    const auto owed_most = owed_.find_first(can_run);
-    if (owed_most && given_ - taken_[*owed_most] > kLimitTurns * kTurn) return owed_most;
-    return order_.find_first(can_run);
+  std::optional<Pick> pick(Instant now, const Placeable& placeable) override {
+    const auto owed_most = owed_.find_first([&](Row row) { return placeable.can_run(flows_[row].id); });
+    if (owed_most && given_ - taken_[*owed_most] > kLimitTurns * kTurn) return Pick{*owed_most};
+    return KeyedOrder::pick(now, placeable);
   }
 
   // Owed nothing for the time before its first call.
-  void on_waiting(Row row) override {
+  void on_waiting(Row row) {
     if (!called_[row]) {
       called_[row] = true;
       ++sharing_;
@@ -61,13 +54,14 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
     owed_.set(row, {taken_[row], flows_[row].id});
   }
 
-  void on_dispatch(Row row) override {
+  void began(const Pick& pick) override {
     given_ += kTurn / sharing_;
-    taken_[row] += kTurn;
-    owed_.set(row, {taken_[row], flows_[row].id});
+    taken_[pick.row] += kTurn;
+    owed_.set(pick.row, {taken_[pick.row], flows_[pick.row].id});
+    settle(pick.row);
   }
 
-  void on_idle(Row row) override { owed_.erase(row); }
+  void on_idle(Row row) { owed_.erase(row); }
 
  private:
   static constexpr std::int64_t kTurn = 1 << 20;
@@ -83,5 +77,10 @@ class Sjf final : public KeyedPolicy<ByTime<Duration>> {
   std::int64_t sharing_ = 0;         // how many of them were
   IndexedHeap<ByTurns> owed_;        // who has taken least is owed most
 };
+
+}  // namespace
+
+constinit const Policy sjf_policy{
+    .name = "sjf", .next_is = "the least mean service, until another flow is owed 25 turns", .make = make_order<Sjf>};
 
 }  // namespace fairlead

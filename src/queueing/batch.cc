@@ -9,12 +9,12 @@
 //
 // A batch whose flow cannot run just now is overtaken and goes on as soon as it can. Where nothing else can run, a slot
 // does not idle: it helps with a batch that is another's.
-// Time, threads, determinism: as policy.h.
-#pragma once
-
-#include "queueing/keyed_policy.h"
+// Time, threads, determinism: as flow_queue.h.
+#include "queueing/keyed_order.h"
+#include "queueing/policy.h"
 
 namespace fairlead {
+namespace {
 
 // What a slot that is free should do first.
 enum class BatchTurn {
@@ -29,37 +29,34 @@ struct BatchKey {
   auto operator<=>(const BatchKey&) const = default;
 };
 
-class Batch final : public KeyedPolicy<BatchKey> {
+class Batch final : public KeyedOrder<Batch, BatchKey> {
  public:
-  using KeyedPolicy::KeyedPolicy;
-  std::string_view name() const override { return "batch"; }
+  using KeyedOrder::KeyedOrder;
 
-  void add_flow(FlowId flow, const FlowShare& share) override {
-    KeyedPolicy::add_flow(flow, share);
-    const Row row = flows_.row_of(flow);
+  void add(Row row) override {
     if (row >= open_.size()) open_.resize(row + 1);
     open_[row] = {};
   }
 
- protected:
-  Key key(const Flow& flow) const override {
+  Key key(const Flow& flow) const {
     const Open& open = open_[flows_.row_of(flow.id)];
     if (!flow.in_flight.empty()) return {BatchTurn::kHelp, flow.queue.front().sequence};
     if (open.left > 0) return {BatchTurn::kGoOn, open.number};
     return {BatchTurn::kOpen, flow.queue.front().sequence};
   }
 
-  void on_dispatch(Row row) override {
-    Open& open = open_[row];
+  void began(const Pick& pick) override {
+    Open& open = open_[pick.row];
     if (open.left > 0) {
       --open.left;
     } else {
-      open = {flows_[row].queue.size(), next_++};
+      open = {flows_[pick.row].queue.size(), next_++};
     }
+    settle(pick.row);
   }
 
   // A flow at its reserved concurrency goes on with its batch afterwards.
-  void on_idle(Row row) override {
+  void on_idle(Row row) {
     if (flows_[row].queue.empty()) open_[row].left = 0;
   }
 
@@ -71,5 +68,10 @@ class Batch final : public KeyedPolicy<BatchKey> {
   std::vector<Open> open_;  // by row
   std::uint64_t next_ = 0;
 };
+
+}  // namespace
+
+constinit const Policy batch_policy{
+    .name = "batch", .next_is = "all that the flow with the oldest invocation has queued", .make = make_order<Batch>};
 
 }  // namespace fairlead

@@ -9,16 +9,14 @@
 // Example, T = 10 s, one slot, all queued at 0 s: A is cold (start 9 s, tau 1 s) with three, B is warm (tau 2 s) with two.
 // MQFQ-Sticky begins with A: answers at 10, 11, 12, 14 and 16 s, mean 12.6 s. Here B goes first: 2, 4, 14, 15 and 16 s,
 // mean 10.2 s.
-#pragma once
-
 #include "queueing/mqfq_sticky.h"
 
 namespace fairlead {
+namespace {
 
 class MqfqWarm final : public MqfqSticky {
  public:
   using MqfqSticky::MqfqSticky;
-  std::string_view name() const override { return "mqfq-warm"; }
 
  protected:
   Preference preference(const Flow& flow) const override {
@@ -29,5 +27,13 @@ class MqfqWarm final : public MqfqSticky {
  private:
   static constexpr std::uint64_t kCold = std::uint64_t{1} << 62;  // above any number in flight
 };
+
+}  // namespace
+
+constinit const Policy mqfq_warm_policy{
+    .name = "mqfq-warm",
+    .next_is = "within the window: flows that could begin at once before those that need a start",
+    .make = make_order<MqfqWarm>,
+    .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge}};
 
 }  // namespace fairlead

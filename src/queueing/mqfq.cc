@@ -2,30 +2,35 @@
 // preferential dispatch (section 4.3) adds is measured against this.
 //
 // Determinism: the same seed and calls give the same choices.
-#pragma once
-
 #include "base/rng.h"
 #include "queueing/mqfq_sticky.h"
 
 namespace fairlead {
+namespace {
 
 class Mqfq final : public MqfqSticky {
  public:
-  explicit Mqfq(const PolicyOptions& options) : MqfqSticky(options), rng_(options.seed) {}
-  std::string_view name() const override { return "mqfq"; }
+  Mqfq(FlowTable& flows, const PolicyOptions& options) : MqfqSticky(flows, options), rng_(options.seed) {}
 
  protected:
-  std::optional<Row> pick(const Placeable& placeable) override {
+  std::optional<Row> first_preferred(const Placeable& placeable) override {
     for (int tries = 0; tries < kTries && !preferred_.empty(); ++tries) {
       const Row row = preferred_.at(rng_.below(preferred_.size()));
       if (placeable.can_run(flows_[row].id)) return row;
     }
-    return MqfqSticky::pick(placeable);
+    return MqfqSticky::first_preferred(placeable);
   }
 
  private:
   static constexpr int kTries = 8;  // then whichever can run
   Rng rng_;
 };
+
+}  // namespace
+
+constinit const Policy mqfq_policy{.name = "mqfq",
+                                   .next_is = "within the window: any, at random",
+                                   .make = make_order<Mqfq>,
+                                   .parameters = {&kOverRun, &kOverRunServices, &kFixedCharge}};
 
 }  // namespace fairlead

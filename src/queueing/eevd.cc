@@ -5,22 +5,24 @@
 // Example: A arrived at 10 s and takes 4 s warm: 14 s. B arrived at 12 s and takes 0.2 s, warm: 12.2 s, so B is next; with
 // a cold start of 10 s in front of it: 22.2 s, and A is.
 //
-// A flow never measured counts as taking no time. Time, threads, determinism: as policy.h.
-#pragma once
-
-#include "queueing/keyed_policy.h"
+// A flow never measured counts as taking no time. Time, threads, determinism: as flow_queue.h.
+#include "queueing/keyed_order.h"
+#include "queueing/policy.h"
 
 namespace fairlead {
+namespace {
 
-class Eevd final : public KeyedPolicy<ByTime<Instant>> {
+class Eevd final : public KeyedOrder<Eevd, ByTime<Instant>> {
  public:
-  using KeyedPolicy::KeyedPolicy;
-  std::string_view name() const override { return "eevd"; }
-
- protected:
-  Key key(const Flow& flow) const override {
+  using KeyedOrder::KeyedOrder;
+  Key key(const Flow& flow) const {
     return {flow.queue.front().arrived + flow.setup + flow.service.value_or(Duration(0)), flow.id};
   }
 };
+
+}  // namespace
+
+constinit const Policy eevd_policy{
+    .name = "eevd", .next_is = "the least arrival + cold start + mean service", .make = make_order<Eevd>};
 
 }  // namespace fairlead
