@@ -119,7 +119,7 @@ class CoreTest : public ::testing::Test {
     return lines(at, [&](Actions& out) { core_->wake(now_, out); });
   }
   Lines set_tokens(std::uint64_t gpu, std::size_t tokens) {
-    return lines({}, [&](Actions& out) { core_->set_tokens(now_, GpuId(gpu), tokens, out); });
+    return lines({}, [&](Actions& out) { core_->retune(now_, {.tokens = {{GpuId(gpu), tokens}}}, out); });
   }
   Lines drain_gpu(std::uint64_t gpu) {
     return lines({}, [&](Actions& out) { core_->drain_gpu(now_, GpuId(gpu), out); });

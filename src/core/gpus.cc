@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "base/check.h"
@@ -5,8 +6,17 @@
 
 namespace fairlead {
 
-void Core::set_tokens(Instant now, GpuId gpu, std::size_t tokens, Actions& out) {
-  state_->pool.set_tokens(gpu, tokens);
+void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
+  if (tuning.queue_limit) state_->options.queue_limit = *tuning.queue_limit;
+  for (const auto& [gpu, tokens] : tuning.tokens) {
+    if (state_->pool.gpu(gpu).tokens == tokens) continue;
+    state_->pool.set_tokens(gpu, tokens);
+    if (state_->measured_lanes.erase(gpu) == 0) continue;
+    // Lanes go from D upwards, so they are measured anew.
+    state_->options.most_task_lanes = std::max(state_->options.most_task_lanes, tokens);
+    state_->add_lanes({.gpu = gpu});
+  }
+  for (const auto& [tenant, share] : tuning.tenants) state_->policy->set_tenant(tenant, share);
   state_->dispatch(now, out);
 }
 

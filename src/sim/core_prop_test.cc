@@ -191,7 +191,7 @@ class Scenario {
       default:
         const std::size_t tokens = 1 + rng_.below(options_.instances_per_gpu);
         most_tokens_[gpu] = std::max(most_tokens_[gpu], tokens);
-        core.set_tokens(node_.now(), gpu, tokens, out);
+        core.retune(node_.now(), {.tokens = {{gpu, tokens}}}, out);
     }
   }
 
