@@ -84,6 +84,11 @@ GpuSpec GpuSharing::spec_of(const GpuSample& sample) const {
           .has_task_lanes = !sample.is_slice()};
 }
 
+void GpuSharing::set_slots(std::size_t per_gpu, std::size_t per_slice) {
+  options_.slots_per_gpu = per_gpu;
+  options_.slots_per_slice = per_slice;
+}
+
 void GpuSharing::give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const {
   const Device& device = devices_.at(gpu);
   InstanceShare share{.device_uuid = device.uuid,

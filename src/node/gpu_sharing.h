@@ -30,7 +30,7 @@ struct SharingOptions {
   std::string state_dir;           // daemons live below it
   std::string library_dir;         // of the GPU; where its own nvidia-cuda-mps-control may be
   bool dynamic_slots = false;     // then slots_per_gpu is the most that D may become
-  std::size_t slots_per_gpu = 2;  // D
+  std::size_t slots_per_gpu = 1;  // D
   std::size_t slots_per_slice = 1;
 };
 
@@ -50,7 +50,8 @@ class GpuSharing {
   void connect(Events events) { events_ = std::move(events); }
 
   SharingMode mode() const { return options_.mode; }
-  GpuSpec spec_of(const GpuSample& sample) const;  // for the core
+  GpuSpec spec_of(const GpuSample& sample) const;               // for the core
+  void set_slots(std::size_t per_gpu, std::size_t per_slice);  // of specs from now on
 
   // Makes an instance part of the GPU's sharing.
   void give_share(InstanceSpec& spec, GpuId gpu, const GpuSettings& settings) const;
@@ -75,7 +76,7 @@ class GpuSharing {
 
   Status add(const GpuSample& sample, const std::string& mps_control);
 
-  const SharingOptions options_;
+  SharingOptions options_;
   Events events_;
   std::map<GpuId, Device> devices_;
   std::unordered_map<InstanceId, GpuId> gpu_of_;
