@@ -1,28 +1,14 @@
 #include "cli/cli.h"
 
 #include <algorithm>
-#include <numeric>
 #include <ostream>
-#include <string_view>
 #include <utility>
+
+#include "base/spelling.h"
+#include "cli/config_file.h"
 
 namespace fairlead::cli {
 namespace {
-
-// How many letters have to be put in, left out or replaced to make `to` of `from`.
-std::size_t letter_changes(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 // The first word that is neither an option nor the value of one of those that come before the command.
 std::string first_word(const std::vector<std::string>& args) {
@@ -43,24 +29,11 @@ bool is_command(const CLI::App& app, const std::string& word) {
   return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* one) { return one->get_name() == word; });
 }
 
-// The command that is fewest changes of a letter away; empty when none is near.
-std::string nearest_command(const CLI::App& app, const std::string& word) {
-  std::string nearest;
-  std::size_t fewest = 3;  // two letters may differ
-  for (const CLI::App* command : commands_of(app)) {
-    const std::size_t changes = letter_changes(word, command->get_name());
-    if (changes >= fewest) continue;
-    fewest = changes;
-    nearest = command->get_name();
-  }
-  return nearest;
-}
-
 // What to say of a command that there is none of.
 std::string no_such_command(const CLI::App& app, const std::string& word) {
-  const std::string nearest = nearest_command(app, word);
-  return "fairlead: '" + word + "' is no command" + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
-         "\nTry 'fairlead --help'.\n";
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  return "fairlead: '" + word + "' is no command" + did_you_mean(word, names) + "\nTry 'fairlead --help'.\n";
 }
 
 }  // namespace
@@ -75,7 +48,9 @@ Cli::Cli(std::istream& in, std::ostream& out, std::ostream& err)
       ->capture_default_str();
   app_.add_flag("--json", json_, "Print JSON instead of text");
   app_.set_version_flag("--version", "fairlead " FAIRLEAD_VERSION, "Print the version and exit");
-  app_.set_config("--config", "", "TOML file with defaults for these options; those of serve in a section [serve]");
+  app_.set_config("--config", "",
+                  "TOML file with values for these options; the settings of a node in a section [serve]");
+  app_.config_formatter(std::make_shared<ConfigFile>(app_));
   app_.allow_config_extras(CLI::config_extras_mode::error);
   app_.footer(kExitStatusHelp);
 }
@@ -122,6 +97,11 @@ int Cli::report_usage(const CLI::ParseError& error) {
   const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
   err_ << "fairlead: " << error.what() << "\nTry 'fairlead" << command << " --help'.\n";
   return kUsage;
+}
+
+std::string Cli::config_path() const {
+  const CLI::Option* option = app_.get_config_ptr();
+  return option->count() == 0 ? "" : option->results().back();
 }
 
 NodeClient& Cli::node() {

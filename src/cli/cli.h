@@ -43,7 +43,8 @@ class Cli {
   void set_out_is_terminal(bool value) { out_is_terminal_ = value; }
   NodeClient& node();
   const std::string& endpoint() const { return endpoint_; }
-  int report(const Error& error);  // to stderr; gives the exit status
+  std::string config_path() const;  // as it was given; "": none
+  int report(const Error& error);   // to stderr; gives the exit status
 
   const CLI::App& app() const { return app_; }
 

@@ -66,22 +66,24 @@ TEST(CommandLine, VersionIsTextOrJson) {
 struct ServeCommand : testing::Test {
   Outcome serve(std::vector<std::string> args) {
     args.insert(args.begin(), "serve");
-    return run_cli(std::move(args), "", [this](const ServeOptions& seen) {
+    return run_cli(std::move(args), "", [this](const ServeOptions& seen, const RereadSettings& seen_reread) {
       options = seen;
+      reread = seen_reread;
       return 42;
     });
   }
   ServeOptions options;
+  RereadSettings reread;
 };
 
 TEST_F(ServeCommand, DefaultsAreWhatMeasuredBest) {
   EXPECT_EQ(serve({}).status, 42);
   EXPECT_EQ(options.policy, "mqfq-setup");
   EXPECT_EQ(options.over_run_seconds, 8);
-  EXPECT_EQ(options.slots_per_gpu, 2);
+  EXPECT_EQ(options.slots.most, 2);
   EXPECT_EQ(options.instances_per_gpu, 32);
-  EXPECT_EQ(options.memory_policy, "prefetch-swap");
-  EXPECT_EQ(options.eviction, "cost");
+  EXPECT_EQ(options.memory_policy, MemoryPolicy::kPrefetchSwap);
+  EXPECT_EQ(options.eviction, EvictionKind::kCost);
   EXPECT_FALSE(options.cold_duplicates);
   EXPECT_GE(options.starts_per_gpu, 1);
   EXPECT_LE(options.starts_per_gpu, 4);
@@ -100,7 +102,7 @@ TEST_F(ServeCommand, FlagsReachTheNode) {
   EXPECT_THAT(options.listen, ElementsAre("127.0.0.1:1", "unix:/tmp/n"));
   EXPECT_EQ(options.policy, "fcfs");
   EXPECT_EQ(options.over_run_seconds, 2.5);
-  EXPECT_EQ(options.slots_per_gpu, 4);
+  EXPECT_EQ(options.slots.most, 4);
   EXPECT_EQ(options.instances_per_gpu, 8);
   EXPECT_EQ(options.ttl_factor, 3);
   EXPECT_EQ(options.queue_limit, 100);
@@ -111,14 +113,14 @@ TEST_F(ServeCommand, FlagsReachTheNode) {
 
 TEST_F(ServeCommand, DeviceMemoryOptionsReachTheNode) {
   EXPECT_EQ(serve({}).status, 42);
-  EXPECT_EQ(options.memory_backend, "vmm");
+  EXPECT_EQ(options.memory_backend, wire::MemoryBackend::kVmm);
   EXPECT_EQ(options.host_memory_bytes, default_host_memory_bytes());
   ASSERT_EQ(serve({"--memory-backend", "uvm", "--uvm-mode", "advise", "--host-memory", "3GiB"}).status, 42);
-  EXPECT_EQ(options.memory_backend, "uvm");
-  EXPECT_EQ(options.uvm_mode, "advise");
+  EXPECT_EQ(options.memory_backend, wire::MemoryBackend::kUvm);
+  EXPECT_EQ(options.uvm_mode, wire::UvmMode::kAdvise);
   EXPECT_EQ(options.host_memory_bytes, std::uint64_t{3} << 30);
   ASSERT_EQ(serve({"--memory-backend", "checkpoint"}).status, 42);
-  EXPECT_EQ(options.memory_backend, "checkpoint");
+  EXPECT_EQ(options.memory_backend, wire::MemoryBackend::kCheckpoint);
   EXPECT_THAT(serve({"--memory-backend", "magic"}).err,
               AllOf(HasSubstr("--memory-backend"), HasSubstr("vmm"), HasSubstr("checkpoint")));
   EXPECT_THAT(serve({"--host-memory", "much"}).err, HasSubstr("--host-memory"));
@@ -126,8 +128,8 @@ TEST_F(ServeCommand, DeviceMemoryOptionsReachTheNode) {
 
 TEST_F(ServeCommand, MemoryFlagsReachTheNode) {
   ASSERT_EQ(serve({"--memory-policy", "none", "--eviction", "cost"}).status, 42);
-  EXPECT_EQ(options.memory_policy, "none");
-  EXPECT_EQ(options.eviction, "cost");
+  EXPECT_EQ(options.memory_policy, MemoryPolicy::kNone);
+  EXPECT_EQ(options.eviction, EvictionKind::kCost);
 }
 
 TEST_F(ServeCommand, BadValuesNameFlagValueAndBound) {
@@ -143,16 +145,16 @@ TEST_F(ServeCommand, BadValuesNameFlagValueAndBound) {
 
 TEST_F(ServeCommand, SlotsAreANumberOrFollowTheLoad) {
   EXPECT_EQ(serve({}).status, 42);
-  EXPECT_EQ(options.slots_per_slice, 1);
-  EXPECT_FALSE(options.dynamic_slots);
+  EXPECT_EQ(options.slots.per_slice(), 1);
+  EXPECT_FALSE(options.slots.is_dynamic);
   EXPECT_EQ(serve({"--slots", "3"}).status, 42);
-  EXPECT_EQ(options.slots_per_slice, 3) << "said for every device";
+  EXPECT_EQ(options.slots.per_slice(), 3) << "said for every device";
   EXPECT_EQ(serve({"--slots", "auto"}).status, 42);
-  EXPECT_TRUE(options.dynamic_slots);
-  EXPECT_EQ(options.slots_per_gpu, 8);
-  EXPECT_EQ(options.slots_per_slice, 1);
+  EXPECT_TRUE(options.slots.is_dynamic);
+  EXPECT_EQ(options.slots.most, 8);
+  EXPECT_EQ(options.slots.per_slice(), 1);
   EXPECT_EQ(serve({"--slots", "auto:4"}).status, 42);
-  EXPECT_EQ(options.slots_per_gpu, 4);
+  EXPECT_EQ(options.slots.most, 4);
   for (const char* wrong : {"auto:", "auto:0", "auto:65", "auto4", "automatic", "2x", "", "-1"}) {
     EXPECT_EQ(serve({"--slots", wrong}).status, kUsage) << wrong;
   }
@@ -175,12 +177,13 @@ TEST_F(ServeCommand, TheHistoryHasABound) {
   EXPECT_EQ(serve({"--history", "1GiB"}).status, 42);
   EXPECT_EQ(options.history_bytes, std::uint64_t{1} << 30);
   EXPECT_EQ(serve({"--history", "0"}).status, 42);
-  EXPECT_THAT(serve({"--history", "1MiB"}).err, AllOf(HasSubstr("--history"), HasSubstr("0 or between 8388608 and")));
+  EXPECT_THAT(serve({"--history", "1MiB"}).err,
+              AllOf(HasSubstr("--history"), HasSubstr("0, or a size from 8MiB to 1TiB")));
 }
 
 TEST_F(ServeCommand, SharingIsOneOfItsModes) {
   EXPECT_EQ(serve({"--sharing", "mps"}).status, 42);
-  EXPECT_EQ(options.sharing, "mps");
+  EXPECT_EQ(options.sharing, SharingMode::kMps);
   EXPECT_THAT(serve({"--sharing", "vgpu"}).err, AllOf(HasSubstr("--sharing"), HasSubstr("mps"), HasSubstr("mig")));
 }
 
@@ -190,12 +193,12 @@ TEST_F(ServeCommand, ALibraryThatCannotBeLoadedIsTheCommandLinesFault) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--cublas"), HasSubstr("/nonexistent")));
 }
 
-class ConfigFile {
+class TemporaryConfig {
  public:
-  explicit ConfigFile(const std::string& text) : path_(testing::TempDir() + "fairlead-config.toml") {
+  explicit TemporaryConfig(const std::string& text) : path_(testing::TempDir() + "fairlead-config.toml") {
     std::ofstream(path_) << text;
   }
-  ~ConfigFile() { std::filesystem::remove(path_); }
+  ~TemporaryConfig() { std::filesystem::remove(path_); }
   const std::string& path() const { return path_; }
 
  private:
@@ -203,10 +206,11 @@ class ConfigFile {
 };
 
 TEST_F(ServeCommand, ConfigFileSetsDefaultsAndFlagsWin) {
-  ConfigFile file("[serve]\nslots = 3\npool = 5\nlisten = [\"127.0.0.1:7\", \"127.0.0.1:8\"]\npolicy = \"fcfs\"\n");
+  TemporaryConfig file(
+      "[serve]\nslots = 3\npool = 5\nlisten = [\"127.0.0.1:7\", \"127.0.0.1:8\"]\npolicy = \"fcfs\"\n");
   Outcome outcome = serve({"--config", file.path(), "--pool", "6"});
   ASSERT_EQ(outcome.status, 42) << outcome.err;
-  EXPECT_EQ(options.slots_per_gpu, 3);
+  EXPECT_EQ(options.slots.most, 3);
   EXPECT_EQ(options.instances_per_gpu, 6);
   EXPECT_THAT(options.listen, ElementsAre("127.0.0.1:7", "127.0.0.1:8"));
   EXPECT_EQ(options.policy, "fcfs");
@@ -231,22 +235,21 @@ TEST_F(ServeVariables, SetDefaultsAndFlagsWin) {
   set("FAIRLEAD_SERVE_OVER_RUN", "2.5");
   set("FAIRLEAD_SERVE_OBJECT_MEMORY", "2GiB");
   ASSERT_EQ(serve({"--slots", "6"}).status, 42);
-  EXPECT_EQ(options.slots_per_gpu, 6);
+  EXPECT_EQ(options.slots.most, 6);
   EXPECT_EQ(options.over_run_seconds, 2.5);
   EXPECT_EQ(options.object_memory_bytes, std::uint64_t{2} << 30);
 }
 
 TEST_F(ServeVariables, OldNamesOfSlotsWorkForARelease) {
   set("FAIRLEAD_SERVE_TOKENS", "5");
-  set("FAIRLEAD_SERVE_SLOTS", "");
-  ASSERT_EQ(::unsetenv("FAIRLEAD_SERVE_SLOTS"), 0);
   ASSERT_EQ(serve({}).status, 42);
-  EXPECT_EQ(options.slots_per_gpu, 5);
+  EXPECT_EQ(options.slots.most, 5);
   ASSERT_EQ(serve({"--tokens", "6"}).status, 42);
-  EXPECT_EQ(options.slots_per_gpu, 6);
+  EXPECT_EQ(options.slots.most, 6);
+  ASSERT_EQ(::unsetenv("FAIRLEAD_SERVE_TOKENS"), 0);
   ConfigFile file("[serve]\ntokens = 7\n");
   ASSERT_EQ(serve({"--config", file.path()}).status, 42);
-  EXPECT_EQ(options.slots_per_gpu, 7);
+  EXPECT_EQ(options.slots.most, 7);
 }
 
 TEST_F(ServeVariables, BadValuesAreRefused) {
@@ -258,12 +261,58 @@ TEST_F(ServeVariables, HelpNamesThem) {
   EXPECT_THAT(run_cli({"serve", "--help"}).out, HasSubstr("FAIRLEAD_SERVE_SLOTS"));
 }
 
+TEST_F(ServeVariables, WinOverTheFile) {
+  TemporaryConfig file("endpoint = \"unix:/from/file\"\n[serve]\npool = 5\n");
+  set("FAIRLEAD_SERVE_POOL", "6");
+  ASSERT_EQ(serve({"--config", file.path()}).status, 42);
+  EXPECT_EQ(options.instances_per_gpu, 6);
+  EXPECT_THAT(run_cli({"list", "--config", file.path()}).err, HasSubstr("/from/file"));
+  set("FAIRLEAD_ENDPOINT", "unix:/from/environment");
+  EXPECT_THAT(run_cli({"list", "--config", file.path()}).err, HasSubstr("/from/environment"));
+}
+
+TEST_F(ServeVariables, OneThatIsMistypedIsPointedOut) {
+  set("FAIRLEAD_SERVE_POOOL", "6");
+  const Outcome outcome = serve({});
+  EXPECT_EQ(outcome.status, 42);
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean 'FAIRLEAD_SERVE_POOL'?"));
+}
+
+TEST_F(ServeCommand, TheFileIsReadAgainForAReload) {
+  EXPECT_EQ(serve({}).status, 42);
+  EXPECT_FALSE(reread) << "there is nothing to read";
+  TemporaryConfig file("[serve]\nqueue-limit = 5\n");
+  ASSERT_EQ(serve({"--config", file.path(), "--drain", "7"}).status, 42);
+  std::ofstream(file.path()) << "[serve]\nqueue-limit = 6\ndrain = 8\n";
+  const Result<ServeOptions> again = reread();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->queue_limit, 6);
+  EXPECT_EQ(again->drain_seconds, 7) << "the command line still wins";
+  EXPECT_EQ(again->state_dir, options.state_dir);
+  std::ofstream(file.path()) << "[serve]\nqueue-limit = 0\n";
+  EXPECT_THAT(reread().error().message, HasSubstr("--queue-limit is '0'"));
+}
+
+TEST_F(ServeCommand, PrintsItsSettingsAndStartsNothing) {
+  const Outcome outcome = serve({"--print-config", "--pool", "7"});
+  EXPECT_EQ(outcome.status, kOk);
+  EXPECT_THAT(outcome.out, HasSubstr("\npool = \"7\"  # command line\n"));
+  EXPECT_THAT(serve({"--print-config", "--json"}).out, HasSubstr("\"origin\": \"default\""));
+  EXPECT_EQ(serve({"--print-config", "--pool", "0"}).status, kUsage);
+  EXPECT_THAT(serve({"--settings"}).out, HasSubstr("| `pool` |"));
+}
+
+TEST_F(ServeCommand, AScalarIsGivenOnce) {
+  EXPECT_THAT(serve({"--pool", "1", "--pool", "2"}).err,
+              AllOf(HasSubstr("--pool is given 2 times"), HasSubstr("Try 'fairlead serve --help'")));
+}
+
 TEST_F(ServeCommand, ConfigFileMistakesAreRefused) {
-  ConfigFile unknown("[serve]\ntokkens = 3\n");
+  TemporaryConfig unknown("[serve]\ntokkens = 3\n");
   Outcome outcome = serve({"--config", unknown.path()});
   EXPECT_EQ(outcome.status, kUsage);
   EXPECT_THAT(outcome.err, HasSubstr("tokkens"));
-  ConfigFile out_of_range("[serve]\nslots = 300\n");
+  TemporaryConfig out_of_range("[serve]\nslots = 300\n");
   EXPECT_EQ(serve({"--config", out_of_range.path()}).status, kUsage);
   EXPECT_EQ(serve({"--config", "/nonexistent.toml"}).status, kUsage);
 }

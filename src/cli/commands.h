@@ -9,7 +9,7 @@
 namespace fairlead::cli {
 
 // Run a node. `serve` is fairlead::serve, or what a test has instead.
-using Serve = std::function<int(const ServeOptions&)>;
+using Serve = std::function<int(const ServeOptions&, const RereadSettings&)>;
 void add_serve(Cli& cli, Serve serve);
 void add_doctor(Cli& cli);
 void add_device_server(Cli& cli);  // hidden: the node starts it

@@ -8,8 +8,8 @@
 namespace {
 
 // A node reaches no other one, so nothing that it lacks is "a node that does not answer" or "a queue that is full".
-int serve(const fairlead::ServeOptions& options) {
-  const fairlead::Status ended = fairlead::serve(options);
+int serve(const fairlead::ServeOptions& options, const fairlead::RereadSettings& reread) {
+  const fairlead::Status ended = fairlead::serve(options, reread);
   if (ended) return fairlead::cli::kOk;
   return ended.error().code == fairlead::Errc::kInvalidArgument ? fairlead::cli::kUsage : fairlead::cli::kFailed;
 }

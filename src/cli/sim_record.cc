@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "core/invocation_record.h"
+#include "node/serve_options.h"
 #include "queueing/window.h"
 #include "sim/recording.h"
 
@@ -108,17 +109,24 @@ Result<sim::Scenario> settings_of(const Json& status) {
   const Json& settings = *found;
   sim::Scenario scenario;
   scenario.policy = status.value("policy", scenario.policy);
-  scenario.policy_options.set(kOverRun, from_seconds(number(settings, "over_run_seconds", 10)));
-  scenario.policy_options.ttl_factor = number(settings, "ttl_factor", 2);
+  const ServeOptions usual;
+  scenario.policy_options.set(kOverRun, from_seconds(number(settings, "over_run_seconds", usual.over_run_seconds)));
+  scenario.policy_options.ttl_factor = number(settings, "ttl_factor", usual.ttl_factor);
   scenario.policy_options.by_tenant = settings.value("by_tenant", false);
   scenario.core.instances_per_gpu = static_cast<std::size_t>(number(settings, "instances_per_gpu", 32));
   scenario.core.starts_per_gpu = static_cast<std::size_t>(number(settings, "starts_per_gpu", 0));
   scenario.core.no_cold_duplicates = settings.value("no_cold_duplicates", false);
   scenario.core.queue_limit = static_cast<std::size_t>(number(settings, "queue_limit", 10'000));
   scenario.core.queue_limit_per_flow = static_cast<std::size_t>(number(settings, "queue_limit_per_function", 1'000));
-  scenario.core.eviction = eviction_named(settings.value("eviction", "")).value_or(scenario.core.eviction);
-  scenario.core.memory_policy =
-      memory_policy_named(status.value("memory_policy", "")).value_or(scenario.core.memory_policy);
+  const std::string eviction = settings.value("eviction", ""), memory = status.value("memory_policy", "");
+  if (!eviction_named(eviction) || !memory_policy_named(memory)) {
+    return fail(Errc::kInvalidArgument,
+                "the node says eviction '{}' and memory_policy '{}', of which the simulator does not know one: use the "
+                "`fairlead` of the node's version, {}",
+                eviction, memory, status.value("version", "unknown"));
+  }
+  scenario.core.eviction = *eviction_named(eviction);
+  scenario.core.memory_policy = *memory_policy_named(memory);
   set_devices(status, scenario);
   for (const Json& tenant : status.value("tenants", Json::array())) {
     TenantShare& share = scenario.tenants[tenant.value("name", "")];

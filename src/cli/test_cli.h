@@ -16,7 +16,8 @@ struct Outcome {
 };
 
 inline Outcome run_cli(
-    std::vector<std::string> args, const std::string& input = "", Serve serve = [](const ServeOptions&) { return 0; }) {
+    std::vector<std::string> args, const std::string& input = "",
+    Serve serve = [](const ServeOptions&, const RereadSettings&) { return 0; }) {
   std::istringstream in(input);
   std::ostringstream out, err;
   Cli cli(in, out, err);

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -258,6 +259,13 @@ struct GpuView {
   std::size_t task_loads = 0;  // of the slots in use: calls that bring constants, and hold no lane
 };
 
+// What may change while the core runs. Empty: it stays.
+struct Tuning {
+  std::optional<std::size_t> queue_limit = std::nullopt;   // CoreOptions
+  std::vector<std::pair<GpuId, std::size_t>> slots = {};  // D. REQUIRES: the GPU is there; 1 <= D <= instances_per_gpu
+  std::vector<std::pair<TenantId, TenantShare>> tenants = {};  // those not named keep what they have
+};
+
 // arrived = completed + failed + what is queued or dispatched now.
 struct CoreCounters {
   std::uint64_t arrived = 0;                                   // accepted
@@ -344,8 +352,8 @@ class Core {
   // no effect.
   void device(Instant now, const DeviceEvent& event, Actions& out);
 
-  // D of one GPU from now on. What runs, runs on. REQUIRES: the GPU is there; 1 <= slots <= instances_per_gpu.
-  void set_slots(Instant now, GpuId gpu, std::size_t slots, Actions& out);
+  // From now on; what runs, runs on, and what is queued stays queued.
+  void retune(Instant now, const Tuning& tuning, Actions& out);
   // The GPU gets no more work until restore_gpu(). Its instances go: those that run an invocation after the answer, the
   // others at once; what waited for one that was not ready yet is queued again, and nothing is charged.
   void drain_gpu(Instant now, GpuId gpu, Actions& out);

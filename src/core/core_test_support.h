@@ -119,7 +119,7 @@ class CoreTest : public ::testing::Test {
     return lines(at, [&](Actions& out) { core_->wake(now_, out); });
   }
   Lines set_slots(std::uint64_t gpu, std::size_t slots) {
-    return lines({}, [&](Actions& out) { core_->set_slots(now_, GpuId(gpu), slots, out); });
+    return lines({}, [&](Actions& out) { core_->retune(now_, {.slots = {{GpuId(gpu), slots}}}, out); });
   }
   Lines drain_gpu(std::uint64_t gpu) {
     return lines({}, [&](Actions& out) { core_->drain_gpu(now_, GpuId(gpu), out); });

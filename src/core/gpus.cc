@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "base/check.h"
@@ -5,8 +6,17 @@
 
 namespace fairlead {
 
-void Core::set_slots(Instant now, GpuId gpu, std::size_t slots, Actions& out) {
-  state_->pool.set_slots(gpu, slots);
+void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
+  if (tuning.queue_limit) state_->options.queue_limit = *tuning.queue_limit;
+  for (const auto& [gpu, slots] : tuning.slots) {
+    if (state_->pool.gpu(gpu).slots == slots) continue;
+    state_->pool.set_slots(gpu, slots);
+    if (state_->measured_lanes.erase(gpu) == 0) continue;
+    // Lanes go from D upwards, so they are measured anew.
+    state_->options.most_task_lanes = std::max(state_->options.most_task_lanes, slots);
+    state_->add_lanes({.gpu = gpu});
+  }
+  for (const auto& [tenant, share] : tuning.tenants) state_->policy->set_tenant(tenant, share);
   state_->dispatch(now, out);
 }
 

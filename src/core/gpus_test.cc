@@ -52,6 +52,37 @@ TEST_F(Gpus, OneSlotLessTakesEffectAtTheNextAnswer) {
   EXPECT_THAT(answered(2), ElementsAre("complete invocation=2 success", "start instance=3 flow=2 gpu=1"));
 }
 
+TEST_F(Gpus, AnotherQueueLimitCountsFromTheNextArrivalOn) {
+  use({.slots_per_gpu = 1, .queue_limit = 1});
+  add(kA);
+  arrive(1, kA);
+  arrive(2, kA);
+  EXPECT_THAT(refusal(3, kA), ::testing::HasSubstr("queue_limit is 1"));
+  const auto retune = [&](std::size_t limit) {
+    return lines({}, [&](Actions& out) { core_->retune(now_, {.queue_limit = limit}, out); });
+  };
+  EXPECT_THAT(retune(3), IsEmpty());
+  arrive(4, kA);
+  EXPECT_THAT(retune(1), IsEmpty()) << "what is queued stays queued";
+  EXPECT_THAT(refusal(5, kA), ::testing::HasSubstr("2 invocations are queued on the node, queue_limit is 1"));
+}
+
+TEST_F(Gpus, ATenantsShareCountsFromTheNextChoiceOn) {
+  core_ = std::make_unique<Core>(CoreOptions{.slots_per_gpu = 2},
+                                 ::fairlead::testing::policy_named("mqfq-sticky", {.by_tenant = true}));
+  core_->add_gpu({.gpu = GpuId(1)});
+  core_->add_function({.flow = kA, .tenant = TenantId(1)});
+  const auto retune = [&](std::optional<std::size_t> most) {
+    return lines({}, [&](Actions& out) {
+      core_->retune(now_, {.tenants = {{TenantId(1), {.max_concurrency = most}}}}, out);
+    });
+  };
+  EXPECT_THAT(retune(1), IsEmpty());
+  EXPECT_THAT(arrive(1, kA), ElementsAre("start instance=1 flow=1 gpu=1"));
+  EXPECT_THAT(arrive(2, kA), IsEmpty()) << "one of the tenant's runs already";
+  EXPECT_THAT(retune(std::nullopt), ElementsAre("start instance=2 flow=1 gpu=1"));
+}
+
 // ---- dynamic D, health
 
 class Devices : public CoreTest {

@@ -193,7 +193,7 @@ struct Core::State final : private Placeable,
   std::optional<Place> place(FlowId flow, GpuId gpu) const override;
   std::vector<GpuId> free_gpus() const override;
 
-  const CoreOptions options;
+  CoreOptions options;
   const std::unique_ptr<FlowQueue> policy;
   const std::unique_ptr<const EvictionPolicy> eviction;
   const Placer placer{*eviction};

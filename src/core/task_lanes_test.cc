@@ -226,6 +226,15 @@ TEST_F(TaskLanesOfAGpu, AreTheSlotsOnAGpuThatHasNone) {
   EXPECT_EQ(core_->gpus().back().task_lanes, 1u);
 }
 
+TEST_F(TaskLanesOfAGpu, AreMeasuredAnewFromAnotherD) {
+  use({.most_task_lanes = 4});
+  EXPECT_EQ(gpu().task_lanes, 2u);
+  set_slots(1, 6);
+  EXPECT_EQ(gpu().task_lanes, 6u) << "at least as many as slots";
+  set_slots(1, 1);
+  EXPECT_EQ(gpu().task_lanes, 1u);
+}
+
 TEST(TaskLanesOptions, MustHaveInstances) {
   EXPECT_EQ(validate({.instances_per_gpu = 4, .task_lanes = 5}).error().message,
             "instances_per_gpu is 4, it must be at least the lanes of kernel tasks, 5");

@@ -114,6 +114,11 @@ GpuSpec GpuSharing::spec_of(const Device& device) const {
           .has_task_lanes = !device.is_slice()};
 }
 
+void GpuSharing::set_slots(std::size_t per_gpu, std::size_t per_slice) {
+  options_.slots_per_gpu = per_gpu;
+  options_.slots_per_slice = per_slice;
+}
+
 void GpuSharing::give_share(InstanceSpec& spec, GpuId gpu, const Share& share) const {
   const Shared& device = devices_.at(gpu);
   const InstanceShare part{.device_uuid = device.uuid, .mps_pipe_directory = device.pipe_directory, .share = share};

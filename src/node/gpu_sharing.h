@@ -30,7 +30,7 @@ struct SharingOptions {
   std::string state_dir;          // daemons live below it
   std::string library_dir;        // of the GPU; where its own nvidia-cuda-mps-control may be
   bool dynamic_slots = false;     // then slots_per_gpu is the most that D may become
-  std::size_t slots_per_gpu = 2;  // D
+  std::size_t slots_per_gpu = 1;  // D
   std::size_t slots_per_slice = 1;
 };
 
@@ -58,6 +58,7 @@ class GpuSharing {
   // It is no longer there. REQUIRES: no instance of it is alive for the core.
   void give_up(GpuId gpu);
   bool knows(GpuId gpu) const { return devices_.contains(gpu); }
+  void set_slots(std::size_t per_gpu, std::size_t per_slice);  // of specs from now on
 
   // Makes an instance part of the GPU's sharing.
   void give_share(InstanceSpec& spec, GpuId gpu, const Share& share) const;
@@ -82,7 +83,7 @@ class GpuSharing {
 
   Shared share_of(const Device& device) const;
 
-  const SharingOptions options_;
+  SharingOptions options_;
   std::string mps_control_;  // the daemon's program; "" without MPS
   Events events_;
   std::map<GpuId, Shared> devices_;

@@ -117,6 +117,24 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   events_->submit();
 }
 
+Status Node::retune(const NodeTuning& tuning) {
+  CoreOptions core = options_.core;
+  core.queue_limit = tuning.queue_limit;
+  core.slots_per_gpu = tuning.slots_per_gpu;
+  if (Status valid = validate(core); !valid) return valid;
+  Tuning change{.queue_limit = tuning.queue_limit};
+  tenants_.set_shares(tuning.tenants);
+  for (const auto& [name, known] : tenants_.all()) change.tenants.emplace_back(known.id, known.share);
+  sharing_->set_slots(tuning.slots_per_gpu, tuning.slots_per_slice);
+  for (const GpuSample& gpu : gpus_->samples()) {
+    const GpuSpec spec = sharing_->spec_of(gpu);
+    if (!spec.is_dynamic) change.slots.emplace_back(gpu.gpu, spec.slots);
+  }
+  options_.core = core;
+  driver_.tell([&](Core& told, Instant now, Actions& out) { told.retune(now, change, out); });
+  return {};
+}
+
 const GpuSample* Node::sample(GpuId gpu) const {
   return gpus_ ? gpus_->find(gpu) : nullptr;
 }

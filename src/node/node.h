@@ -47,7 +47,7 @@ namespace fairlead {
 struct NodeOptions {
   std::string state_dir;
   CoreOptions core;
-  std::string policy = "mqfq-setup";
+  std::string policy;  // one of policy_names()
   PolicyOptions policy_options;
   std::vector<TenantEntry> tenants;  // with PolicyOptions::by_tenant
   EventQueueOptions events;
@@ -60,6 +60,13 @@ struct NodeOptions {
   std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
 };
 
+// What an operator may change while the node runs. D only where it is fixed.
+struct NodeTuning {
+  std::size_t queue_limit;
+  std::size_t slots_per_gpu, slots_per_slice;
+  std::vector<TenantEntry> tenants;  // where it is fair between tenants
+};
+
 class Node final : public NodeService {
  public:
   // Opens the store, forks the spawner, registers what the store holds. Construct before any other thread exists.
@@ -68,6 +75,9 @@ class Node final : public NodeService {
 
   // The devices, and from then on their utilisation and health. REQUIRES: called once, before the first invocation.
   void use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuSharing> sharing);
+
+  // kInvalidArgument: D is more than the node has instances for; nothing was changed then. REQUIRES: use_gpus() was called.
+  Status retune(const NodeTuning& tuning);
 
   // Graceful end: refuses new work, runs what was accepted, then calls `drained`. Events that wait stay on disk.
   void drain(std::function<void()> drained);
@@ -127,7 +137,7 @@ class Node final : public NodeService {
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
 
   boost::asio::io_context& io_;
-  const NodeOptions options_;
+  NodeOptions options_;  // as retuned
   const Instant started_;
   Tenants tenants_;
   Functions functions_;

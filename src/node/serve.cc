@@ -20,6 +20,9 @@
 #include "node/gpu_sharing.h"
 #include "node/node.h"
 #include "queueing/window.h"
+#include "node/reload.h"
+#include "node/serve_settings.h"
+#include "runtime/device_server/command_line.h"
 #include "sharing/measured_lanes.h"
 #include "store/state_lock.h"
 
@@ -29,8 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<GpuLibrary> gpu_library(const ServeOptions& options) {
-  if (options.software_gpu) return software_gpu_library(options.gpu_library_dir);
-  return system_gpu_library(options.gpu_library_dir);
+  if (options.software_gpu) return software_gpu_library(options.driver_dir);
+  return system_gpu_library(options.driver_dir);
 }
 
 std::optional<ShimHostOptions> shim_options(const ServeOptions& options) {
@@ -42,8 +45,8 @@ std::optional<ShimHostOptions> shim_options(const ServeOptions& options) {
   }
   ShimHostOptions shims;
   shims.library = options.shim_library;
-  shims.backend = kMemoryBackends.at(options.memory_backend);
-  shims.uvm = kUvmModes.at(options.uvm_mode);
+  shims.backend = options.memory_backend;
+  shims.uvm = options.uvm_mode;
   shims.host_memory = Bytes(static_cast<std::int64_t>(options.host_memory_bytes));
   if (shims.backend == wire::MemoryBackend::kCheckpoint) shims.host_memory = Bytes(0);  // the driver keeps the contents
   return shims;
@@ -69,28 +72,27 @@ std::string cublas_choice(const ServeOptions& options) {
   return options.software_gpu && options.cublas == "auto" ? "off" : options.cublas;
 }
 
-DeviceServersOptions device_server_options(const ServeOptions& options) {
+DeviceServersOptions device_servers_options(const ServeOptions& options) {
+  const auto bytes = [](std::uint64_t count) { return Bytes(static_cast<std::int64_t>(count)); };
   DeviceServersOptions servers;
-  servers.arguments = {"--memory",      std::to_string(options.task_memory_bytes),
-                       "--host-memory", std::to_string(options.task_host_bytes),
-                       "--eviction",    options.task_eviction,
-                       "--isolation",   options.task_isolation,
-                       "--cublas",      cublas_choice(options)};
-  servers.one_for_all = options.task_isolation == "fence";
-  const double trial =
-      options.task_trial_seconds.value_or(servers.one_for_all ? to_seconds(servers.trial_patience) : 0);
-  if (trial > 0) servers.arguments.emplace_back("--trials");
+  servers.one_for_all = options.task_isolation == TaskIsolation::kFence;
+  const double trial = options.task_trial_seconds.value_or(servers.one_for_all ? kFenceTrialSeconds : 0);
   if (trial > 0) servers.trial_patience = from_seconds(trial);
-  if (!options.gpu_library_dir.empty()) {
-    servers.arguments.insert(servers.arguments.end(), {"--gpu-library", options.gpu_library_dir});
-  }
+  DeviceServerOptions server{.library_dir = options.driver_dir,
+                             .cache = {.device = bytes(options.task_memory_bytes),
+                                       .host = bytes(options.task_host_bytes),
+                                       .eviction = options.task_eviction}};
+  if (servers.one_for_all) server.spaces = AddressSpaces::kPerTenant;
+  server.cublas = cublas_choice(options);
+  server.trials = trial > 0;
+  servers.arguments = device_server_arguments(server);
   return servers;
 }
 
 // Where somebody says how much runs at once, that is what runs.
 void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
   core.task_loads_per_gpu = 1;
-  const bool is_measured = options.task_lanes ? *options.task_lanes == 0 : !options.gives_slots;
+  const bool is_measured = options.task_lanes ? *options.task_lanes == 0 : !options.slots.is_given;
   if (is_measured) {
     core.most_task_lanes = std::min(std::max(MeasuredLanes::kMost, core.slots_per_gpu), core.instances_per_gpu);
   } else {
@@ -98,7 +100,6 @@ void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
   }
 }
 
-// REQUIRES: check_names().
 NodeOptions node_options(const ServeOptions& options, const std::string& state_dir, const GpuLibrary& gpu) {
   NodeOptions node;
   node.state_dir = state_dir;
@@ -107,10 +108,10 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.policy_options.ttl_factor = options.ttl_factor;
   node.policy_options.by_tenant = !options.tenants.empty();
   node.tenants = options.tenants;
-  node.core.slots_per_gpu = static_cast<std::size_t>(options.slots_per_gpu);
+  node.core.slots_per_gpu = static_cast<std::size_t>(options.slots.most);
   node.core.instances_per_gpu = static_cast<std::size_t>(options.instances_per_gpu);
-  node.core.memory_policy = *memory_policy_named(options.memory_policy);
-  node.core.eviction = *eviction_named(options.eviction);
+  node.core.memory_policy = options.memory_policy;
+  node.core.eviction = options.eviction;
   node.core.starts_per_gpu = static_cast<std::size_t>(options.starts_per_gpu);
   node.core.no_cold_duplicates = !options.cold_duplicates;
   set_task_lanes(options, node.core);
@@ -119,33 +120,21 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.host.log_dir = state_dir + "/logs";
   node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
-  node.device_servers = device_server_options(options);
+  node.device_servers = device_servers_options(options);
   node.shims = shim_options(options);
   node.history_bytes = options.history_bytes;
   node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};
   return node;
 }
 
-// What the command line lets through has one of these names; other callers hear which field is wrong.
-Status check_names(const ServeOptions& options) {
-  const auto wrong = [](const char* field, const std::string& value) {
-    return fail(Errc::kInvalidArgument, "{} is '{}', which is none of its values", field, value);
-  };
-  if (!memory_policy_named(options.memory_policy)) return wrong("memory_policy", options.memory_policy);
-  if (!eviction_named(options.eviction)) return wrong("eviction", options.eviction);
-  if (!kMemoryBackends.contains(options.memory_backend)) return wrong("memory_backend", options.memory_backend);
-  if (!kUvmModes.contains(options.uvm_mode)) return wrong("uvm_mode", options.uvm_mode);
-  return {};
-}
-
-SharingOptions sharing_options(const ServeOptions& options, SharingMode mode) {
+SharingOptions sharing_options(const ServeOptions& options) {
   SharingOptions sharing;
-  sharing.mode = mode;
+  sharing.mode = options.sharing;
   sharing.state_dir = options.state_dir;
-  sharing.library_dir = options.gpu_library_dir;
-  sharing.dynamic_slots = options.dynamic_slots;
-  sharing.slots_per_gpu = static_cast<std::size_t>(options.slots_per_gpu);
-  sharing.slots_per_slice = static_cast<std::size_t>(options.slots_per_slice);
+  sharing.library_dir = options.driver_dir;
+  sharing.dynamic_slots = options.slots.is_dynamic;
+  sharing.slots_per_gpu = static_cast<std::size_t>(options.slots.most);
+  sharing.slots_per_slice = static_cast<std::size_t>(options.slots.per_slice());
   return sharing;
 }
 
@@ -184,26 +173,30 @@ Status make_state_dir(const std::string& dir) {
   return {};
 }
 
-// Before anything is started: a mistyped address is the command line's fault.
-Status check_addresses(const std::vector<std::string>& addresses) {
-  for (const std::string& address : addresses) {
-    if (const auto parsed = net::parse_socket_address(address); !parsed) {
-      return fail(parsed.error().code, "--listen: {}", parsed.error().message);
-    }
-  }
-  return {};
+spdlog::level::level_enum log_level(const ServeOptions& options) {
+  return spdlog::level::from_str(options.log_level);
+}
+
+void log_from(spdlog::level::level_enum level) {
+  spdlog::default_logger_raw()->set_level(level);
+}
+
+NodeTuning tuning(const ServeOptions& options) {
+  return {.queue_limit = static_cast<std::size_t>(options.queue_limit),
+          .slots_per_gpu = static_cast<std::size_t>(options.slots.most),
+          .slots_per_slice = static_cast<std::size_t>(options.slots.per_slice()),
+          .tenants = options.tenants};
 }
 
 // A running node and what stops it. The first SIGTERM or SIGINT drains, a second one or the drain deadline ends at once.
 class Server {
  public:
-  explicit Server(const ServeOptions& options)
-      : options_(options), signals_(io_, SIGTERM, SIGINT, SIGHUP), drain_deadline_(io_) {}
+  Server(const ServeOptions& options, const RereadSettings& reread)
+      : options_(options), reread_(reread), signals_(io_, SIGTERM, SIGINT, SIGHUP), drain_deadline_(io_) {}
 
   Status start() {
     const std::string& dir = options_.state_dir;
-    if (Status valid = check_addresses(options_.listen); !valid) return valid;
-    if (Status valid = check_names(options_); !valid) return valid;
+    if (Status valid = check_together(options_); !valid) return valid;
     if (Status made = make_state_dir(dir); !made) return made;
     std::error_code ignored;
     fs::create_directories(dir + "/instances", ignored);
@@ -212,17 +205,15 @@ class Server {
     instances_lock_.emplace(*std::move(folder));
     const auto library = gpu_library(options_);
     if (!library) return fail(library.error());
-    const auto mode = sharing_mode_from(options_.sharing);
-    if (!mode) return fail(mode.error());
     NodeOptions settings = node_options(options_, dir, *library);
-    if (*mode == SharingMode::kMps) {
+    if (options_.sharing == SharingMode::kMps) {
       if (Status limited = limit_to_mps_clients(*library, settings.core); !limited) return limited;
     }
     if (Status loaded = load_checkpoints(*library, settings); !loaded) return loaded;
     auto node = Node::create(io_, std::move(settings));
     if (!node) return fail(node.error());
     node_ = *std::move(node);
-    if (Status used = use_gpus(*library, *mode); !used) return used;
+    if (Status used = use_gpus(*library); !used) return used;
     spdlog::info("state in {}, policy {}", dir, options_.policy);
     return listen();
   }
@@ -242,8 +233,8 @@ class Server {
     return {};
   }
 
-  Status use_gpus(const GpuLibrary& library, SharingMode mode) {
-    auto gpus = GpuMonitor::open(library.dir, mode == SharingMode::kMig);
+  Status use_gpus(const GpuLibrary& library) {
+    auto gpus = GpuMonitor::open(library.dir, options_.sharing == SharingMode::kMig);
     if (!gpus) return fail(gpus.error());
     for (const GpuSample& gpu : (*gpus)->samples()) {
       spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.device.id.value(), gpu.device.name, gpu.device.memory.mib());
@@ -251,7 +242,7 @@ class Server {
     if (checkpoints_) {
       if (Status started = checkpoints_->start((*gpus)->samples()); !started) return started;
     }
-    auto sharing = GpuSharing::create(io_, sharing_options(options_, mode), (*gpus)->samples());
+    auto sharing = GpuSharing::create(io_, sharing_options(options_), (*gpus)->samples());
     if (!sharing) return fail(sharing.error());
     node_->use_gpus(*std::move(gpus), *std::move(sharing));
     return {};
@@ -273,7 +264,7 @@ class Server {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
       if (error) return;
       if (signal == SIGHUP) {
-        spdlog::info("SIGHUP: the node runs on; SIGTERM stops it, a restart reads other options");
+        reload();
         return await_signal();
       }
       if (stopping_) return io_.stop();
@@ -284,6 +275,27 @@ class Server {
       await_signal();
     });
   }
+
+  // All or nothing: what is wrong in one place leaves every setting as it is.
+  void reload() {
+    if (!reread_) {
+      return spdlog::info(
+          "SIGHUP: the node runs on; it was started without --config, so there is nothing to read again");
+    }
+    const Result<ServeOptions> wanted = reread_();
+    if (!wanted) return refuse(wanted.error());
+    const Reload plan = plan_reload(options_, *wanted);
+    if (Status together = check_together(plan.options); !together) return refuse(together.error());
+    if (Status taken = node_->retune(tuning(plan.options)); !taken) return refuse(taken.error());
+    log_from(std::min(log_level(options_), log_level(plan.options)));  // so that the change is seen in any case
+    options_ = plan.options;
+    for (const std::string& change : plan.changed) spdlog::info("SIGHUP: {}", change);
+    for (const std::string& change : plan.unchanged) spdlog::warn("SIGHUP: {}", change);
+    if (plan.changed.empty() && plan.unchanged.empty()) spdlog::info("SIGHUP: no setting has changed");
+    log_from(log_level(options_));
+  }
+
+  static void refuse(const Error& error) { spdlog::error("SIGHUP: {}; nothing was changed", error.message); }
 
   void stop_gracefully() {
     http_->stop_listening();
@@ -296,7 +308,8 @@ class Server {
     node_->drain([this] { io_.stop(); });
   }
 
-  const ServeOptions& options_;
+  ServeOptions options_;  // what the node runs with
+  const RereadSettings reread_;
   // Held before anything of the folder is touched: what a start clears away, sockets above all, may be a running node's.
   std::optional<store::StateLock> instances_lock_;
   boost::asio::io_context io_{1};  // one thread runs it
@@ -311,10 +324,10 @@ class Server {
 
 }  // namespace
 
-Status serve(const ServeOptions& options) {
+Status serve(const ServeOptions& options, const RereadSettings& reread) {
   init_log(options.log_level);
   raise_descriptor_limit();
-  Server server(options);
+  Server server(options, reread);
   if (Status started = server.start(); !started) {
     spdlog::error("{}", started.error().message);
     return started;

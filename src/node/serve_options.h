@@ -1,90 +1,115 @@
-// What `fairlead serve` can be told. Plain values with the defaults that an operator gets; checked by the command line.
+// What `fairlead serve` can be told, as plain values with the defaults that an operator gets. This is the only place of those
+// defaults: the table of settings (serve_settings.h) reads and writes these fields, and the simulator's preset `node` takes its
+// values from here. What a value may be stands in the table.
 #pragma once
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/core.h"
 #include "queueing/tenant_entry.h"
+#include "residency/object_cache.h"
+#include "residency/residency.h"
+#include "sharing/sharing_mode.h"
 #include "wire/shim_frames.h"
 
 namespace fairlead {
 
-// How device memory can move (wire::MemoryBackend), as an operator writes it.
-inline const std::map<std::string, wire::MemoryBackend> kMemoryBackends{
-    {"none", wire::MemoryBackend::kNone},
-    {"vmm", wire::MemoryBackend::kVmm},
-    {"uvm", wire::MemoryBackend::kUvm},
-    {"checkpoint", wire::MemoryBackend::kCheckpoint}};
-inline const std::map<std::string, wire::UvmMode> kUvmModes{{"plain", wire::UvmMode::kPlain},
-                                                            {"advise", wire::UvmMode::kAdvise},
-                                                            {"prefetch", wire::UvmMode::kPrefetch},
-                                                            {"prefetch-swap", wire::UvmMode::kPrefetchSwap}};
+// A share of the machine's memory, at most so much.
+inline std::uint64_t share_of_memory(std::uint64_t divisor, std::uint64_t most) {
+  const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  return std::min(pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / divisor, most);
+}
 
 // An eighth of the machine's memory, at most 16 GiB.
 inline std::uint64_t default_object_memory_bytes() {
-  constexpr std::uint64_t kMost = std::uint64_t{16} << 30;
-  const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
-  return std::min(pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 8, kMost);
+  return share_of_memory(8, std::uint64_t{16} << 30);
 }
 
 // A quarter of the machine's memory, at most 64 GiB, in whole staging granules.
 inline std::uint64_t default_host_memory_bytes() {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 30;
-  const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
-  const std::uint64_t quarter = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 4;
-  return std::min(quarter, kMost) / wire::kStagingGranule * wire::kStagingGranule;
+  return share_of_memory(4, std::uint64_t{64} << 30) / wire::kStagingGranule * wire::kStagingGranule;
 }
 
-// More than four at a time bought nothing in simulation (docs/ablation.md), and each keeps about one core busy.
+// More than four at a time bought nothing in simulation (docs/ablation.md), and each keeps about one core busy. A simulated
+// node has as many as the largest real one.
+inline constexpr int kMostDefaultStarts = 4;
 inline int default_starts_per_gpu() {
-  return static_cast<int>(std::clamp(::sysconf(_SC_NPROCESSORS_ONLN), 1L, 4L));
+  return static_cast<int>(std::clamp(::sysconf(_SC_NPROCESSORS_ONLN), 1L, long{kMostDefaultStarts}));
 }
+
+// D: invocations that run on one GPU at the same time.
+struct SlotChoice {
+  int most = 2;
+  bool is_dynamic = false;  // from 1 to `most`, as utilisation and memory allow
+  bool is_given = false;    // somebody said so
+
+  int per_slice() const { return is_given && !is_dynamic ? most : 1; }  // of a GPU that is cut (MIG)
+  bool operator==(const SlotChoice&) const = default;
+};
+
+// What keeps kernel tasks of different tenants apart.
+enum class TaskIsolation {
+  kProcess,  // a device server for each
+  kFence,    // one for all, in which modules reach their tenant's memory only
+};
 
 struct ServeOptions {
-  std::string state_dir;                              // REQUIRES: not empty
-  std::vector<std::string> listen{"127.0.0.1:9001"};  // HOST:PORT or unix:/PATH
+  std::string state_dir;                                  // "": the program's own choice; serve() REQUIRES one
+  std::vector<std::string> listen{"127.0.0.1:9001"};      // HOST:PORT or unix:/PATH
+  double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
+  std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
+  std::string log_level = "info";
+
   std::string policy = "mqfq-setup";
-  double over_run_seconds = 8;                    // T
+  double over_run_seconds = 8;                    // T. The paper's is 10: the same mean, a third more of the worst gap
   double ttl_factor = 2;                          // alpha
   std::vector<TenantEntry> tenants;               // fair between tenants first, where there are any
-  std::string sharing = "none";                   // how kernels share a GPU
   bool cold_duplicates = false;                   // start another instance even where a busy one is free sooner
   int starts_per_gpu = default_starts_per_gpu();  // instances that start at a time without a slot; 0: they hold one
-  int slots_per_gpu = 2;                          // D; the most it may become when it is dynamic
-  int slots_per_slice = 1;                        // D of a MIG slice
-  bool dynamic_slots = false;                     // D follows utilisation and memory
-  bool gives_slots = false;                       // somebody said what they are
-  std::optional<int> task_lanes;  // calls of kernel tasks at once; 0: as measured; empty: that, or D if gives_slots
-  int instances_per_gpu = 32;     // warm pool
-  int queue_limit = 10'000;       // queued invocations on the node
-  std::string memory_policy = "prefetch-swap";  // memory_policy_named()
-  std::string eviction = "cost";                // eviction_named()
-  double drain_seconds = 30;                    // how long a graceful stop waits for running invocations
-  std::string gpu_library_dir;                  // where libcuda.so.1 and libnvidia-ml.so.1 are; "": the system's
-  bool software_gpu = false;                    // what gpu_library_dir holds is the software GPU
-  std::string shim_library;                     // libfairlead-shim.so; "": not found, programs run without it
-  std::string memory_backend = "vmm";           // a key of kMemoryBackends
-  std::string uvm_mode = "prefetch-swap";       // a key of kUvmModes
+  SlotChoice slots;
+  int instances_per_gpu = 32;  // warm pool
+  int queue_limit = 10'000;    // queued invocations on the node
+
+  MemoryPolicy memory_policy = MemoryPolicy::kPrefetchSwap;
+  EvictionKind eviction = EvictionKind::kCost;
+
+  SharingMode sharing = SharingMode::kNone;  // how kernels share a GPU
+  bool software_gpu = false;                 // the one that comes with the program
+  std::string gpu_library_dir;               // where libcuda.so.1 and libnvidia-ml.so.1 are; "": the system's
+
+  wire::MemoryBackend memory_backend = wire::MemoryBackend::kVmm;
+  wire::UvmMode uvm_mode = wire::UvmMode::kPrefetchSwap;
   std::uint64_t host_memory_bytes = default_host_memory_bytes();  // where swapped device memory goes; 0: none
-  std::uint64_t history_bytes = std::uint64_t{64} << 20;          // of invocations that are over; 0: none is kept
+
   std::uint64_t object_memory_bytes = default_object_memory_bytes();
   std::string object_memory_dir;  // "": of its own in /dev/shm
   std::string object_spill_dir;   // "": in state_dir
   std::uint64_t object_spill_bytes = std::uint64_t{64} << 30;
-  std::uint64_t object_quota_bytes = std::uint64_t{64} << 30;     // of one tenant
+  std::uint64_t object_quota_bytes = std::uint64_t{64} << 30;  // of one tenant
+
+  std::optional<int> task_lanes;  // calls of kernel tasks at once; 0: as measured; empty: that, or D if that is given
   std::uint64_t task_memory_bytes = 0;                            // of a device server; 0: what is free when it starts
   std::uint64_t task_host_bytes = default_object_memory_bytes();  // its host tier
-  std::string task_eviction = "cost";                             // cache_eviction_named()
-  std::string task_isolation = "process";                         // or "fence"
-  std::string cublas = "auto";                                    // "off", or a file
-  std::optional<double> task_trial_seconds;  // 0: none; by default 30 with "fence", none with "process"
-  std::string log_level = "info";
+  CacheEviction task_eviction = CacheEviction::kCost;
+  TaskIsolation task_isolation = TaskIsolation::kProcess;
+  std::string cublas = "auto";               // "off", or a file
+  std::optional<double> task_trial_seconds;  // 0: none; empty: kFenceTrialSeconds with kFence, none with kProcess
+
+  // No settings: what this installation has.
+  std::string driver_dir;    // the software GPU's or gpu_library_dir; "": the system's
+  std::string shim_library;  // libfairlead-shim.so; "": not found, programs run without it
 };
+
+inline constexpr double kFenceTrialSeconds = 30;
+
+// All settings once more, as they stand now. Empty: there is no file that could say others.
+using RereadSettings = std::function<Result<ServeOptions>()>;
 
 }  // namespace fairlead

@@ -1,8 +1,14 @@
 #include "node/tenants.h"
 
 namespace fairlead {
+
 Tenants::Tenants(const std::vector<TenantEntry>& entries) {
   by_name_["default"] = {};
+  set_shares(entries);
+}
+
+void Tenants::set_shares(const std::vector<TenantEntry>& entries) {
+  for (auto& [name, known] : by_name_) known.share = {};
   for (const TenantEntry& entry : entries) {
     id_of(entry.name);
     by_name_.at(entry.name).share = entry.share;

@@ -55,6 +55,13 @@ std::optional<CacheEviction> cache_eviction_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view cache_eviction_name(CacheEviction eviction) {
+  for (const auto& [known, meaning] : kEvictionNames) {
+    if (meaning == eviction) return known;
+  }
+  return "unknown";
+}
+
 struct ObjectCache::State {
   using Entries = std::unordered_map<ObjectId, Entry>;  // victims are sorted by a total order wherever it is iterated
   using Victim = std::pair<const ObjectId, Entry>;

@@ -65,6 +65,7 @@ enum class CacheEviction {
   kCost,  // by reload time, size and frequency; a scan of large objects does not sweep the rest out
 };
 std::optional<CacheEviction> cache_eviction_named(std::string_view name);  // "single-use", "lru", "cost"
+std::string_view cache_eviction_name(CacheEviction eviction);
 
 struct ObjectCacheOptions {
   Bytes device{0};  // for objects and temporaries

@@ -193,7 +193,7 @@ class Scenario {
       default:
         const std::size_t slots = 1 + rng_.below(options_.instances_per_gpu);
         most_slots_[gpu] = std::max(most_slots_[gpu], slots);
-        core.set_slots(node_.now(), gpu, slots, out);
+        core.retune(node_.now(), {.slots = {{gpu, slots}}}, out);
     }
   }
 

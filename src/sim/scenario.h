@@ -58,7 +58,7 @@ struct Scenario {
 
   CoreOptions core;
   bool dynamic_slots = false;  // D follows the load, up to core.slots_per_gpu (sharing/dynamic_slots.h)
-  std::string policy = "mqfq-sticky";
+  std::string policy = std::string(policy_names().front());
   PolicyOptions policy_options;
 
   Duration duration = std::chrono::seconds(1800);  // arrivals end here; what was accepted is served to the end

@@ -19,7 +19,8 @@ def serve(state, *options):
                           capture_output=True, text=True, env={**os.environ, "SOFTGPU_HOME": str(state) + "-gpu"})
 
 
-def test_sighup_is_logged_and_changes_nothing(start_node):
+def test_sighup_without_a_file_is_logged_and_changes_nothing(start_node):
+    """What it changes with a file: test_settings.py."""
     node = start_node()
     node.process.send_signal(signal.SIGHUP)
     eventually(lambda: "SIGHUP: the node runs on" in node.log_path.read_text())

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runtime/device_server/command_line.h"
 
 namespace fairlead {
 
@@ -75,7 +76,7 @@ void ModuleTrials::begin(std::uint64_t id, Trial& trial) {
     }
   }
   std::vector<std::string> arguments = options_.arguments;
-  arguments.emplace_back("--try-modules");
+  arguments.emplace_back(kTryModules);
   auto process = ServerProcess::start(
       io_, {.program = options_.program, .arguments = std::move(arguments), .environment = trial.request.environment},
       {.frame = [this, id](wire::FrameToNode frame) { on_frame(id, frame); },

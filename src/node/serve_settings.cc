@@ -1,0 +1,344 @@
+#include "node/serve_settings.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "net/http_listener.h"
+#include "queueing/policy.h"
+
+namespace fairlead {
+namespace {
+
+constexpr int kMostSlots = 64;
+constexpr int kDefaultDynamicSlots = 8;
+constexpr int kMostTaskLanes = 64;
+constexpr int kMostStarts = 64;
+constexpr int kMostInstances = 1024;
+constexpr int kMostQueued = 1'000'000;
+constexpr double kDaySeconds = 86400, kHourSeconds = 3600;
+constexpr double kMostTtlFactor = 1000;
+constexpr std::uint64_t kLeastHistoryBytes = std::uint64_t{8} << 20;  // less would not hold a batch in each file
+constexpr std::uint64_t kMostHistoryBytes = std::uint64_t{1} << 40;
+
+constexpr const char* kEighthOfMemory = "an eighth of the machine's memory, at most 16GiB";
+constexpr const char* kQuarterOfMemory = "a quarter of the machine's memory, at most 64GiB";
+
+// ---- types of this table alone
+
+SettingType<std::string> socket_address() {
+  SettingType<std::string> type = any_text("ADDRESS", "HOST:PORT or unix:/PATH");
+  type.read = [](const std::string& text) -> Result<std::string> {
+    if (const auto parsed = net::parse_socket_address(text); !parsed) return fail(parsed.error());
+    return text;
+  };
+  return type;
+}
+
+SettingType<std::string> policy_name() {
+  std::vector<std::string> names;
+  for (const std::string_view name : policy_names()) names.emplace_back(name);
+  return one_of(names);
+}
+
+SettingType<SharingMode> sharing_mode() {
+  std::vector<std::pair<std::string, SharingMode>> words;
+  for (const std::string& name : sharing_mode_names()) words.emplace_back(name, *sharing_mode_from(name));
+  return one_of(words);
+}
+
+template <typename T, typename Name>
+SettingType<T> named(std::initializer_list<T> values, Name name_of) {
+  std::vector<std::pair<std::string, T>> words;
+  for (const T value : values) words.emplace_back(name_of(value), value);
+  return one_of(words);
+}
+
+// "N", "auto" or "auto:MAX".
+SettingType<SlotChoice> slot_choice() {
+  constexpr std::string_view kAuto = "auto";
+  const std::string bound = fmt::format("a number from 1 to {0}, or auto, or auto:MAX with such a number", kMostSlots);
+  return {.form = "N|auto[:MAX]",
+          .bound = bound,
+          .read = [=](const std::string& text) -> Result<SlotChoice> {
+            std::string_view number = text;
+            const bool is_dynamic = number.starts_with(kAuto);
+            if (number == kAuto) return SlotChoice{kDefaultDynamicSlots, true, true};
+            if (is_dynamic) number.remove_prefix(kAuto.size());
+            if (is_dynamic && !number.starts_with(':')) return out_of_bound(bound);
+            if (is_dynamic) number.remove_prefix(1);
+            const auto most = bounded_number(number, 1, kMostSlots);
+            if (!most) return out_of_bound(bound);
+            return SlotChoice{*most, is_dynamic, true};
+          },
+          .write = [](const SlotChoice& slots) -> std::string {
+            if (!slots.is_given) return "";
+            return slots.is_dynamic ? fmt::format("auto:{}", slots.most) : fmt::format("{}", slots.most);
+          }};
+}
+
+// "N", or "auto" for 0.
+SettingType<int> task_lane_choice() {
+  const std::string bound = fmt::format("auto, or a whole number from 1 to {}", kMostTaskLanes);
+  return {.form = "N|auto",
+          .bound = bound,
+          .read = [=](const std::string& text) -> Result<int> {
+            if (text == "auto") return 0;
+            const auto lanes = bounded_number(std::string_view(text), 1, kMostTaskLanes);
+            if (!lanes) return out_of_bound(bound);
+            return *lanes;
+          },
+          .write = [](const int& lanes) { return lanes == 0 ? "auto" : fmt::format("{}", lanes); }};
+}
+
+SettingType<TenantEntry> tenant_entry() {
+  return {.form = "NAME:WEIGHT[:MAX]",
+          .bound = "NAME:WEIGHT or NAME:WEIGHT:MAX",
+          .read = tenant_from,
+          .write = [](const TenantEntry& tenant) {
+            const std::string entry = fmt::format("{}:{}", tenant.name, tenant.share.weight);
+            const auto& most = tenant.share.max_concurrency;
+            return most ? fmt::format("{}:{}", entry, *most) : entry;
+          }};
+}
+
+Status add_address(std::vector<std::string>& addresses, std::string address) {
+  addresses.push_back(std::move(address));
+  return {};
+}
+
+Status add_tenant(std::vector<TenantEntry>& tenants, TenantEntry tenant) {
+  for (const TenantEntry& other : tenants) {
+    if (other.name == tenant.name) return fail(Errc::kInvalidArgument, "tenant '{}' is given twice", tenant.name);
+  }
+  tenants.push_back(std::move(tenant));
+  return {};
+}
+
+// Lanes that are measured begin at D; which of the two they are is fixed at the start.
+bool slots_can_live(const ServeOptions& from, const ServeOptions& to) {
+  if (from.slots.is_dynamic || to.slots.is_dynamic) return false;
+  return from.slots.is_given == to.slots.is_given || from.task_lanes.has_value();
+}
+
+// Whether it is fair between tenants is fixed at the start.
+bool tenants_can_live(const ServeOptions& from, const ServeOptions& to) {
+  return !from.tenants.empty() && !to.tenants.empty();
+}
+
+// ---- the table, a group at a time
+
+using Options = ServeOptions;
+
+ServeSettings node_settings() {
+  return {
+      ServeSetting("state", &Options::state_dir, any_text("FOLDER", "a folder"),
+                   "Folder that holds functions, queued events and logs")
+          .by_default("$XDG_STATE_HOME/fairlead, else ~/.local/state/fairlead, else /var/lib/fairlead"),
+      ServeSetting::list<std::string>("listen", &Options::listen, socket_address(),
+                                      "Address to answer at: HOST:PORT or unix:/PATH; may be repeated", add_address),
+      ServeSetting("drain", &Options::drain_seconds, seconds_number(0, kHourSeconds),
+                   "Seconds a graceful stop waits for running invocations")
+          .live(),
+      ServeSetting(
+          "history", &Options::history_bytes, size_in({kLeastHistoryBytes, kMostHistoryBytes, true}),
+          "Disk for what `sim record` makes traces of, a line for each invocation, the oldest go first; 0: none"),
+      ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
+                   "What is logged to stderr")
+          .live(),
+  };
+}
+
+ServeSettings scheduling_settings() {
+  return {
+      ServeSetting("policy", &Options::policy, policy_name(), "Which invocation is next"),
+      ServeSetting("over-run", &Options::over_run_seconds, seconds_number(0, kDaySeconds),
+                   "T: seconds of GPU service a function may be ahead of the slowest one before it waits"),
+      ServeSetting("ttl-factor", &Options::ttl_factor, factor_number(0, kMostTtlFactor),
+                   "alpha: an idle function counts as active for alpha times its mean time between invocations"),
+      ServeSetting("cold-duplicates", &Options::cold_duplicates, yes_or_no(),
+                   "Start another instance of a function even where a busy one is expected to be free sooner"),
+      ServeSetting::list<TenantEntry>(
+          "tenant", &Options::tenants, tenant_entry(),
+          "Fair between tenants first, then between the functions of each: a tenant's share against the others, and "
+          "how "
+          "many of its invocations may run at the same time. May be repeated; functions name theirs with the tag "
+          "gpu:tenant, tenants not listed have weight 1, functions that name none are default's",
+          add_tenant)
+          .by_default("no tenants: fair between functions")
+          .live_when(tenants_can_live, "from some tenants to others"),
+      ServeSetting("starts", &Options::starts_per_gpu, whole_number(0, kMostStarts),
+                   "Instances that may start at the same time on one GPU while invocations hold its slots; 0: a cold "
+                   "start holds the slot of its invocation, as in the MQFQ-Sticky paper")
+          .by_default(fmt::format("the machine's cores, at most {}", kMostDefaultStarts)),
+      ServeSetting(
+          "slots", &Options::slots, slot_choice(),
+          fmt::format("D: invocations that run on one GPU at the same time; auto or auto:MAX: as utilisation and "
+                      "memory allow, up to MAX [{}]. A MIG slice has 1 unless a number is given",
+                      kDefaultDynamicSlots))
+          .also("tokens")  // its old name, for one release
+          .by_default(fmt::format("{}", SlotChoice().most))
+          .live_when(slots_can_live, "from one number to another"),
+      ServeSetting("pool", &Options::instances_per_gpu, whole_number(1, kMostInstances),
+                   "Instances kept on one GPU, warm ones included"),
+      ServeSetting("queue-limit", &Options::queue_limit, whole_number(1, kMostQueued),
+                   "Invocations that may wait on this node; more are refused as throttled")
+          .live(),
+  };
+}
+
+ServeSettings memory_settings() {
+  return {
+      ServeSetting(
+          "memory-policy", &Options::memory_policy,
+          named({MemoryPolicy::kNone, MemoryPolicy::kPrefetch, MemoryPolicy::kPrefetchSwap}, memory_policy_name),
+          "Device memory of idle instances: none leaves it and stops instances when it is short; prefetch moves "
+          "it to the host when a chosen invocation needs the room, and back ahead of use; prefetch-swap also "
+          "moves out what throttled and inactive functions hold for what is about to run"),
+      ServeSetting(
+          "eviction", &Options::eviction,
+          named({EvictionKind::kLru, EvictionKind::kInactiveFirst, EvictionKind::kCost}, eviction_name),
+          "Which idle memory, or instance, goes first: lru the least recently used, inactive-first the same but "
+          "instances of throttled and inactive functions before others, cost the one that is least likely to be "
+          "needed soon and cheapest to restart"),
+  };
+}
+
+ServeSettings sharing_settings() {
+  return {
+      ServeSetting(
+          "sharing", &Options::sharing, sharing_mode(),
+          "How kernels share a GPU: none (processes take turns), mps (side by side, in shares of the SMs), mig "
+          "(its slices only)"),
+      ServeSetting("softgpu", &Options::software_gpu, yes_or_no(), "Use the software GPU that comes with fairlead"),
+      ServeSetting("gpu-library-dir", &Options::gpu_library_dir, existing_folder(),
+                   "Folder with libcuda.so.1 and libnvidia-ml.so.1")
+          .by_default("the system's"),
+  };
+}
+
+ServeSettings device_memory_settings() {
+  using wire::MemoryBackend, wire::UvmMode;
+  return {
+      ServeSetting("memory-backend", &Options::memory_backend,
+                   one_of<MemoryBackend>({{"vmm", MemoryBackend::kVmm},
+                                          {"uvm", MemoryBackend::kUvm},
+                                          {"checkpoint", MemoryBackend::kCheckpoint},
+                                          {"none", MemoryBackend::kNone}}),
+                   "How device memory leaves and comes back: unmapped under its address (vmm), managed (uvm), with the "
+                   "whole process by the driver (checkpoint: needs NVIDIA's driver 570), never (none)"),
+      ServeSetting("uvm-mode", &Options::uvm_mode,
+                   one_of<UvmMode>({{"plain", UvmMode::kPlain},
+                                    {"advise", UvmMode::kAdvise},
+                                    {"prefetch", UvmMode::kPrefetch},
+                                    {"prefetch-swap", UvmMode::kPrefetchSwap}}),
+                   "With --memory-backend uvm: what is done beside managing it"),
+      ServeSetting(
+          "host-memory", &Options::host_memory_bytes, size_in({}),
+          "Memory of this machine for device memory that has left its GPU; 0: it goes to memory of the functions")
+          .by_default(kQuarterOfMemory),
+  };
+}
+
+ServeSettings object_settings() {
+  return {
+      ServeSetting("object-memory", &Options::object_memory_bytes, size_in({}),
+                   "Shared memory for objects; more of them go to disk, the least recently used first")
+          .by_default(kEighthOfMemory),
+      ServeSetting("object-spill", &Options::object_spill_bytes, size_in({}),
+                   "Disk for objects that memory has no room for"),
+      ServeSetting("object-memory-dir", &Options::object_memory_dir, any_text("FOLDER", "a folder"),
+                   "Folder in shared memory for objects")
+          .by_default("one of its own in /dev/shm"),
+      ServeSetting("object-spill-dir", &Options::object_spill_dir, any_text("FOLDER", "a folder"),
+                   "Folder on disk for objects")
+          .by_default("in the state folder"),
+      ServeSetting("object-quota", &Options::object_quota_bytes, size_in({}),
+                   "Memory and disk for the objects of one tenant"),
+  };
+}
+
+ServeSettings kernel_task_settings() {
+  return {
+      ServeSetting(
+          "task-lanes", &Options::task_lanes, optional(task_lane_choice()),
+          "Calls of kernel tasks that run on one GPU at the same time while no program does; auto: from D up to "
+          "8, by what they take longer beside each other")
+          .by_default("auto, or D where --slots is given"),
+      ServeSetting("task-memory", &Options::task_memory_bytes, size_in({}),
+                   "Device memory that the kernel tasks of one tenant may take on a GPU, or of all tenants with "
+                   "--task-isolation fence; 0: what is free when the first of them starts"),
+      ServeSetting("task-host-memory", &Options::task_host_bytes, size_in({}),
+                   "Host tier of their objects, for each device server")
+          .by_default(kEighthOfMemory),
+      ServeSetting(
+          "task-eviction", &Options::task_eviction,
+          named({CacheEviction::kSingleUse, CacheEviction::kLru, CacheEviction::kCost}, cache_eviction_name),
+          "Which object leaves the device first: single-use those used once, lru the least recently used, cost "
+          "the one that is cheapest to bring back for what it is used"),
+      ServeSetting("task-isolation", &Options::task_isolation,
+                   one_of<TaskIsolation>({{"process", TaskIsolation::kProcess}, {"fence", TaskIsolation::kFence}}),
+                   "What keeps kernel tasks of different tenants apart: process a device server for each tenant, fence "
+                   "one for all, with each module rewritten so that it reaches its tenant's memory only"),
+      ServeSetting(
+          "cublas", &Options::cublas, any_text("auto|off|PATH", "auto, off or a file"),
+          "What multiplies matrices for the built-in library of kernel tasks: auto cuBLAS where the system has "
+          "it and the GPU is none of software, off the library's own kernels, or a file, for example "
+          "/usr/local/cuda/lib64/libcublas.so.12"),
+      ServeSetting("task-trial", &Options::task_trial_seconds, optional(seconds_number(0, kHourSeconds)),
+                   "Load each new module of a kernel task in a process of its own first, which has so many seconds for "
+                   "it; 0: do not")
+          .by_default(fmt::format("{} with --task-isolation fence, else 0", kFenceTrialSeconds)),
+  };
+}
+
+void append(ServeSettings& table, const char* group, ServeSettings settings) {
+  for (ServeSetting& setting : settings) table.push_back(std::move(setting).in(group));
+}
+
+}  // namespace
+
+const ServeSettings& serve_settings() {
+  static const ServeSettings all = [] {
+    ServeSettings table;
+    append(table, "Node", node_settings());
+    append(table, "Scheduling", scheduling_settings());
+    append(table, "Memory", memory_settings());
+    append(table, "GPU", sharing_settings());
+    append(table, "Device memory", device_memory_settings());
+    append(table, "Objects", object_settings());
+    append(table, "Kernel tasks", kernel_task_settings());
+    return table;
+  }();
+  return all;
+}
+
+std::string serve_variable(std::string_view name) {
+  std::string variable(kServeVariablePrefix);
+  for (const char c : name) {
+    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return variable;
+}
+
+Status check_together(const ServeOptions& options) {
+  if (options.listen.empty()) {
+    return fail(Errc::kInvalidArgument, "--listen is an empty list: give an address, or leave it out");
+  }
+  if (options.software_gpu && !options.gpu_library_dir.empty()) {
+    return fail(Errc::kInvalidArgument, "--softgpu excludes --gpu-library-dir, which is '{}': leave one of them out",
+                options.gpu_library_dir);
+  }
+  if (options.slots.most > options.instances_per_gpu) {
+    return fail(Errc::kInvalidArgument,
+                "--slots is {}, it must be at most --pool, which is {}: lower it or raise --pool", options.slots.most,
+                options.instances_per_gpu);
+  }
+  if (options.task_lanes.value_or(0) > options.instances_per_gpu) {
+    return fail(Errc::kInvalidArgument,
+                "--task-lanes is {}, it must be at most --pool, which is {}: lower it or raise --pool",
+                *options.task_lanes, options.instances_per_gpu);
+  }
+  return {};
+}
+
+}  // namespace fairlead
