@@ -295,13 +295,14 @@ json status_json(const NodeStatus& status) {
           {"instances", std::move(instances)}};
 }
 
-void add_admin_routes(Router& router, NodeService& node) {
-  router.add("GET", "/healthz", [&node](RouteCall call) { health(node, std::move(call)); });
-  router.add("GET", "/fairlead/v1/status",
+void add_admin_routes(Routes& routes, NodeService& node) {
+  routes.add("GET", "/healthz", [&node](RouteCall call) { health(node, std::move(call)); });
+  routes.add("GET", "/fairlead/v1/status",
              [&node](RouteCall call) { respond_json(std::move(call.exchange), 200, status_json(node.status())); });
-  router.add("GET", "/fairlead/v1/functions/{}/log", [&node](RouteCall call) { function_log(node, std::move(call)); });
-  router.add("GET", "/fairlead/v1/history", [&node](RouteCall call) { history(node, std::move(call)); });
-  router.add("GET", "/fairlead/v1/dead-letters", [&node](RouteCall call) { dead_letters(node, std::move(call)); });
+  routes.add("GET", "/fairlead/v1/functions/{function}/log",
+             [&node](RouteCall call) { function_log(node, std::move(call)); });
+  routes.add("GET", "/fairlead/v1/history", [&node](RouteCall call) { history(node, std::move(call)); });
+  routes.add("GET", "/fairlead/v1/dead-letters", [&node](RouteCall call) { dead_letters(node, std::move(call)); });
 }
 
 }  // namespace fairlead

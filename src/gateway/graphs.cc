@@ -113,7 +113,7 @@ void show(GraphService& graphs, RouteCall call) {
   const auto ended = query_number<std::size_t>(call.target, "ended", 0, 0, kMaxGraphNodes);
   if (!ended) return respond_error(std::move(call.exchange), ended.error());
   const auto seen = has_query(call.target, "ended") ? std::optional(*ended) : std::nullopt;
-  const std::string run = call.parameter;
+  const std::string run = call.parameter("run");
   graphs.wait(*tenant, run, seen, from_seconds(*wait), answer_with_run(std::move(call.exchange), false));
 }
 
@@ -128,18 +128,18 @@ void list(GraphService& graphs, RouteCall call) {
 void cancel(GraphService& graphs, RouteCall call) {
   const auto tenant = tenant_from(call);
   if (!tenant) return respond_error(std::move(call.exchange), tenant.error());
-  const auto run = graphs.cancel(*tenant, call.parameter);
+  const auto run = graphs.cancel(*tenant, call.parameter("run"));
   if (!run) return respond_error(std::move(call.exchange), run.error());
   respond_json(std::move(call.exchange), 200, run_json(*run));
 }
 
 }  // namespace
 
-void add_graph_routes(Router& router, GraphService& graphs) {
-  router.add("POST", "/v1/graphs", [&graphs](RouteCall call) { submit(graphs, std::move(call)); });
-  router.add("GET", "/v1/graphs", [&graphs](RouteCall call) { list(graphs, std::move(call)); });
-  router.add("GET", "/v1/graphs/{}", [&graphs](RouteCall call) { show(graphs, std::move(call)); });
-  router.add("DELETE", "/v1/graphs/{}", [&graphs](RouteCall call) { cancel(graphs, std::move(call)); });
+void add_graph_routes(Routes& routes, GraphService& graphs) {
+  routes.add("POST", "/v1/graphs", [&graphs](RouteCall call) { submit(graphs, std::move(call)); });
+  routes.add("GET", "/v1/graphs", [&graphs](RouteCall call) { list(graphs, std::move(call)); });
+  routes.add("GET", "/v1/graphs/{run}", [&graphs](RouteCall call) { show(graphs, std::move(call)); });
+  routes.add("DELETE", "/v1/graphs/{run}", [&graphs](RouteCall call) { cancel(graphs, std::move(call)); });
 }
 
 }  // namespace fairlead

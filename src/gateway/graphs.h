@@ -9,11 +9,11 @@
 // Whose: the header X-Fairlead-Tenant, "default" without it.
 #pragma once
 
+#include "gateway/edge.h"
 #include "gateway/graph_service.h"
-#include "gateway/router.h"
 
 namespace fairlead {
 
-void add_graph_routes(Router& router, GraphService& graphs);
+void add_graph_routes(Routes& routes, GraphService& graphs);
 
 }  // namespace fairlead

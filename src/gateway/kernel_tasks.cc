@@ -68,8 +68,8 @@ void run(NodeService& node, RouteCall call) {
 
 }  // namespace
 
-void add_kernel_task_routes(Router& router, NodeService& node) {
-  router.add("POST", "/v1/ktasks", [&node](RouteCall call) { run(node, std::move(call)); });
+void add_kernel_task_routes(Routes& routes, NodeService& node) {
+  routes.add("POST", "/v1/ktasks", [&node](RouteCall call) { run(node, std::move(call)); });
 }
 
 }  // namespace fairlead

@@ -71,4 +71,9 @@ void respond_unknown_operation(net::HttpExchange exchange, std::string allowed_m
   exchange.respond(std::move(response));
 }
 
+EdgeErrors document_errors() {
+  return {.error = [](net::HttpExchange exchange, const Error& error) { respond_error(std::move(exchange), error); },
+          .unknown = respond_unknown_operation};
+}
+
 }  // namespace fairlead

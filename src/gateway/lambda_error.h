@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "gateway/edge.h"
 #include "net/http_server.h"
 
 namespace fairlead {
@@ -27,5 +28,8 @@ void respond_error(net::HttpExchange exchange, const Error& error);
 
 // 404, or 405 when the path exists for other methods.
 void respond_unknown_operation(net::HttpExchange exchange, std::string allowed_methods);
+
+// Both of the above.
+EdgeErrors document_errors();
 
 }  // namespace fairlead

@@ -240,28 +240,28 @@ void account_settings(NodeService& node, RouteCall call) {
 
 }  // namespace
 
-void add_function_routes(Router& router, NodeService& node, GatewayOptions options) {
+void add_function_routes(Routes& routes, NodeService& node, GatewayOptions options) {
   const auto add = [&](std::string_view method, std::string_view pattern, void (*handle)(NodeService&, RouteCall)) {
-    router.add(method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); });
+    routes.add(method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); });
   };
   const auto add_getter = [&](std::string_view pattern, json (*to_json)(const FunctionRecord&)) {
-    router.add("GET", pattern, [&node, to_json](RouteCall call) { get_function(node, std::move(call), to_json); });
+    routes.add("GET", pattern, [&node, to_json](RouteCall call) { get_function(node, std::move(call), to_json); });
   };
-  router.add("POST", "/2015-03-31/functions",
+  routes.add("POST", "/2015-03-31/functions",
              [&node, options](RouteCall call) { create_function(node, options, std::move(call)); });
   add("GET", "/2015-03-31/functions", list_functions);
-  add_getter("/2015-03-31/functions/{}", function_json);
-  add("DELETE", "/2015-03-31/functions/{}", delete_function);
-  router.add("PUT", "/2015-03-31/functions/{}/code",
+  add_getter("/2015-03-31/functions/{function}", function_json);
+  add("DELETE", "/2015-03-31/functions/{function}", delete_function);
+  routes.add("PUT", "/2015-03-31/functions/{function}/code",
              [&node, options](RouteCall call) { update_code(node, options, std::move(call)); });
-  add_getter("/2015-03-31/functions/{}/configuration", configuration_json);
-  add("PUT", "/2015-03-31/functions/{}/configuration", update_configuration);
-  add_getter("/2017-03-31/tags/{}", tags_json);
-  add("POST", "/2017-03-31/tags/{}", tag_function);
-  add("DELETE", "/2017-03-31/tags/{}", untag_function);
-  add_getter("/2019-09-30/functions/{}/concurrency", concurrency_json);
-  add("PUT", "/2017-10-31/functions/{}/concurrency", put_concurrency);
-  add("DELETE", "/2017-10-31/functions/{}/concurrency", delete_concurrency);
+  add_getter("/2015-03-31/functions/{function}/configuration", configuration_json);
+  add("PUT", "/2015-03-31/functions/{function}/configuration", update_configuration);
+  add_getter("/2017-03-31/tags/{function}", tags_json);
+  add("POST", "/2017-03-31/tags/{function}", tag_function);
+  add("DELETE", "/2017-03-31/tags/{function}", untag_function);
+  add_getter("/2019-09-30/functions/{function}/concurrency", concurrency_json);
+  add("PUT", "/2017-10-31/functions/{function}/concurrency", put_concurrency);
+  add("DELETE", "/2017-10-31/functions/{function}/concurrency", delete_concurrency);
   add("GET", "/2016-08-19/account-settings", account_settings);
 }
 

@@ -118,8 +118,8 @@ void invoke(NodeService& node, RouteCall call) {
 
 }  // namespace
 
-void add_invoke_routes(Router& router, NodeService& node) {
-  router.add("POST", "/2015-03-31/functions/{}/invocations",
+void add_invoke_routes(Routes& routes, NodeService& node) {
+  routes.add("POST", "/2015-03-31/functions/{function}/invocations",
              [&node](RouteCall call) { invoke(node, std::move(call)); });
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "gateway/router.h"
+#include "gateway/edge.h"
 
 namespace fairlead {
 

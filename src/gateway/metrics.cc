@@ -390,8 +390,8 @@ std::string render_metrics(const NodeStatus& status) {
   return out.take();
 }
 
-void add_metrics_routes(Router& router, NodeService& node) {
-  router.add("GET", "/metrics", [&node](RouteCall call) {
+void add_metrics_routes(Routes& routes, NodeService& node) {
+  routes.add("GET", "/metrics", [&node](RouteCall call) {
     call.exchange.respond({.status = 200,
                            .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
                            .body = render_metrics(node.status())});

@@ -3,13 +3,13 @@
 
 #include <string>
 
+#include "gateway/edge.h"
 #include "gateway/node_service.h"
-#include "gateway/router.h"
 
 namespace fairlead {
 
 // GET /metrics
-void add_metrics_routes(Router& router, NodeService& node);
+void add_metrics_routes(Routes& routes, NodeService& node);
 
 std::string render_metrics(const NodeStatus& status);
 

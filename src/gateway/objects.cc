@@ -131,7 +131,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
     const std::string after(call.target.query_value("after"));
     const bool is_local = call.exchange.request().peer_is_local();
     json listed = json::array();
-    for (const ObjectInfo& info : objects_.list(name_of(call).tenant, prefix, after, *limit)) {
+    for (const ObjectInfo& info : objects_.list(tenant_of(call), prefix, after, *limit)) {
       listed.push_back(json_of(info, is_local));
     }
     json body{{"objects", std::move(listed)}};
@@ -159,9 +159,9 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
     exchange.respond(std::move(response));
   }
 
-  ObjectName name_of(RouteCall& call) const {
-    return {access_.tenant ? *access_.tenant : tenant_named_by(call), call.parameter};
-  }
+  ObjectName name_of(RouteCall& call) const { return {tenant_of(call), call.parameter("key")}; }
+
+  std::string tenant_of(RouteCall& call) const { return access_.tenant ? *access_.tenant : tenant_named_by(call); }
 
   void describe(RouteCall call, bool is_head) const {
     const auto info = objects_.info(name_of(call));
@@ -218,13 +218,19 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
 
 }  // namespace
 
-void add_object_routes(Router& router, ObjectStore& objects, const ObjectAccess& access) {
-  const auto routes = std::make_shared<ObjectRoutes>(objects, access);  // shared by the handlers
-  router.add("GET", "/v1/objects", [routes](RouteCall call) { routes->list(std::move(call)); });
-  router.add("PUT", "/v1/objects/{*}", [routes](RouteCall call) { routes->put(std::move(call)); });
-  router.add("GET", "/v1/objects/{*}", [routes](RouteCall call) { routes->get(std::move(call)); });
-  router.add("POST", "/v1/objects/{*}", [routes](RouteCall call) { routes->post(std::move(call)); });
-  router.add("DELETE", "/v1/objects/{*}", [routes](RouteCall call) { routes->remove(std::move(call)); });
+void add_object_routes(Routes& routes, ObjectStore& objects, const ObjectAccess& access) {
+  const auto handlers = std::make_shared<ObjectRoutes>(objects, access);  // shared by the handlers
+  routes.add("GET", "/v1/objects", [handlers](RouteCall call) { handlers->list(std::move(call)); });
+  routes.add("PUT", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->put(std::move(call)); });
+  routes.add("GET", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->get(std::move(call)); });
+  routes.add("POST", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->post(std::move(call)); });
+  routes.add("DELETE", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->remove(std::move(call)); });
+}
+
+Edge object_edge(ObjectStore& objects, const ObjectAccess& access) {
+  Edge edge{.name = "objects", .prefixes = {"/v1/objects"}, .errors = document_errors()};
+  add_object_routes(edge.routes, objects, access);
+  return edge;
 }
 
 }  // namespace fairlead

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "gateway/router.h"
+#include "gateway/edge.h"
 #include "store/object_store.h"
 
 namespace fairlead {
@@ -26,6 +26,8 @@ struct ObjectAccess {
   std::string content_dir;            // where the client sees sealed objects of its tenant; empty: where the node does
 };
 
-void add_object_routes(Router& router, ObjectStore& objects, const ObjectAccess& access);
+void add_object_routes(Routes& routes, ObjectStore& objects, const ObjectAccess& access);
+// The same as an edge of its own.
+Edge object_edge(ObjectStore& objects, const ObjectAccess& access);
 
 }  // namespace fairlead

@@ -1,6 +1,8 @@
 #include "gateway/objects.h"
 
 #include "gateway/gateway_fixture.h"
+#include "gateway/lambda_error.h"
+#include "gateway/router.h"
 
 namespace fairlead {
 namespace {
@@ -75,8 +77,8 @@ TEST_F(ObjectRoutesTest, NumbersOfTheQueryAreChecked) {
 TEST_F(ObjectRoutesTest, TheHeaderSaysWhoseUnlessTheDoorDoes) {
   ask("PUT", "/v1/objects/a", "acme's", {{"X-Fairlead-Tenant", "acme"}});
   EXPECT_EQ(404u, ask("GET", "/v1/objects/a").response->status);
-  Router door;
-  add_object_routes(door, *node_.object_store, {.tenant = "acme", .content_dir = "/run/objects/content"});
+  Router door{document_errors()};
+  ASSERT_TRUE(door.add(object_edge(*node_.object_store, {.tenant = "acme", .content_dir = "/run/objects/content"})));
   auto exchange = std::make_shared<FakeExchange>();
   exchange->method_text = "GET";
   exchange->target_text = "/v1/objects/a?info";

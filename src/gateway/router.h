@@ -1,48 +1,55 @@
-// Finds the handler of a request by method and path. A pattern is a path with at most one parameter:
-// "/2015-03-31/functions/{}/invocations". Segments are compared after percent-decoding, so an ARN fits into one. "{*}" as
-// the last segment takes all that follow, at least one: the parameter is their text with "/" between.
+// Finds the handler of a request by method and path, among the routes of all edges.
+//
+// Of several routes that match, the narrowest is taken, whatever the order in which they were added: /a/b before /a/{x} before
+// /{y*}. Two routes of one method of which neither is narrower, although a path matches both, are refused when they are added
+// (/a/{x} and /{y}/b): nobody could say which of them /a/b means.
 //
 // Threads: const after the last add(); handlers run in the caller.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "net/http_server.h"
+#include "gateway/edge.h"
 
 namespace fairlead {
 
-// A request that has found its handler.
-struct RouteCall {
-  net::HttpExchange exchange;
-  net::Target target;
-  std::string parameter;  // decoded, what is in the place of "{}" or "{*}"
-};
-
 class Router {
  public:
-  using Handler = std::function<void(RouteCall)>;
+  // `fallback` answers for paths that are no edge's.
+  explicit Router(EdgeErrors fallback) : fallback_(std::move(fallback)) {}
 
-  // GET also serves HEAD. Routes are tried in the order of addition.
-  void add(std::string_view method, std::string_view pattern, Handler handler);
+  // kInvalidArgument: a pattern that is none, or lies outside of the edge's prefixes. kConflict: a route or a prefix that another
+  // one is in the way of. Nothing is added then.
+  Status add(Edge edge);
 
-  // Unknown path: 404 UnknownOperationException. Known path, other method: 405 with Allow. A third-party exception that
-  // escapes a handler: 500, when the exchange is still unanswered.
+  // Unknown path, or known with another method: the edge that owns the path says so. A third-party exception that escapes a
+  // handler: 500, when the exchange is still unanswered.
   void dispatch(net::HttpExchange exchange) const;
 
  private:
-  struct Route {
+  struct Entry {
     std::string method;
-    std::vector<std::string> segments;
-    Handler handler;
+    RoutePattern pattern;
+    RouteHandler handler;
+    std::size_t number;  // in the order of addition
+  };
+  struct Owner {
+    std::vector<std::string> prefix;
+    std::size_t edge;  // in errors_
   };
 
-  const Route* find(std::string_view method, const std::vector<std::string>& segments) const;
+  Status add_owners(const Edge& edge);
+  Status add_route(Route route, const std::vector<std::string>& prefixes);
+  const Entry* find(std::string_view method, const std::vector<std::string>& segments) const;
+  const EdgeErrors& errors_of(const std::vector<std::string>& segments) const;
   std::string allowed_methods(const std::vector<std::string>& segments) const;
 
-  std::vector<Route> routes_;
+  EdgeErrors fallback_;
+  std::vector<EdgeErrors> errors_;  // of each edge
+  std::vector<Owner> owners_;       // the longest prefix first
+  std::vector<Entry> entries_;      // none is wider than one behind it
 };
 
 }  // namespace fairlead

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "gateway/router.h"
+#include "gateway/edge.h"
 #include "model/tenant.h"
 
 namespace fairlead {

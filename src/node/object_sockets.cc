@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "gateway/gateway.h"
+#include "gateway/lambda_error.h"
 #include "gateway/objects.h"
 #include "gateway/router.h"
 #include "runtime/unix_listener.h"
@@ -18,7 +19,7 @@ constexpr int kBacklog = 128;
 struct ObjectSockets::Door {
   std::string socket_path;
   std::string content_dir;
-  Router router;
+  Router router{document_errors()};
   std::unique_ptr<net::HttpServer> server;
 };
 
@@ -49,7 +50,10 @@ Result<ObjectSockets::Door*> ObjectSockets::door_of(const std::string& tenant) {
   door->socket_path = fmt::format("{}/objects-{}.sock", dir_, tenant);
   auto listener = listen_on_unix(door->socket_path, SOCK_STREAM, kBacklog);
   if (!listener) return fail(listener.error());
-  add_object_routes(door->router, objects_, {.tenant = tenant, .content_dir = std::string(kSandboxDir) + "/content"});
+  const std::string seen_at = std::string(kSandboxDir) + "/content";
+  if (Status added = door->router.add(object_edge(objects_, {.tenant = tenant, .content_dir = seen_at})); !added) {
+    return fail(added.error());
+  }
   door->server = std::make_unique<net::HttpServer>(
       io_, Gateway::http_limits(),
       [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); });
