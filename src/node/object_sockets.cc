@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "gateway/gateway.h"
-#include "gateway/lambda_error.h"
-#include "gateway/objects.h"
-#include "gateway/router.h"
+#include "edge/edge.h"
+#include "edge/error_document.h"
+#include "edge/native/objects.h"
+#include "edge/router.h"
 #include "runtime/unix_listener.h"
 
 namespace fairlead {
@@ -55,7 +55,7 @@ Result<ObjectSockets::Door*> ObjectSockets::door_of(const std::string& tenant) {
     return fail(added.error());
   }
   door->server = std::make_unique<net::HttpServer>(
-      io_, Gateway::http_limits(),
+      io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
       [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); });
   if (Status adopted = door->server->adopt_listener(listener->release()); !adopted) return fail(adopted.error());
   known = std::move(door);
