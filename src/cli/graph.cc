@@ -10,7 +10,7 @@
 #include "cli/format.h"
 #include "cli/payload.h"
 #include "cli/table.h"
-#include "gateway/graph_service.h"
+#include "edge/graph_service.h"
 
 namespace fairlead::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/format.h"
 #include "cli/payload.h"
 #include "cli/table.h"
-#include "gateway/objects.h"
+#include "edge/native/objects.h"
 
 namespace fairlead::cli {
 namespace {

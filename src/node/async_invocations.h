@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/event_queue.h"
 #include "node/failure_words.h"
 #include "node/functions.h"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/request_id.h"

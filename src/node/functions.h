@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/core.h"
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "model/function.h"
 #include "node/kernel_tasks.h"
 #include "node/tenants.h"

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/graph_service.h"
-#include "gateway/node_service.h"
+#include "edge/graph_service.h"
+#include "edge/node_service.h"
 #include "graph/graph_run.h"
 #include "node/request_id.h"
 #include "store/object_store.h"

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "gateway/fake_node.h"
+#include "edge/testing/fake_node.h"
 
 namespace fairlead {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/invocation_record.h"
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/worker.h"
 #include "store/segmented_log.h"
 

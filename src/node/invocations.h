@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/charges.h"
 #include "node/core_driver.h"
 #include "node/functions.h"

@@ -14,7 +14,7 @@
 #include <functional>
 #include <optional>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/instances.h"

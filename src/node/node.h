@@ -1,8 +1,8 @@
 // The node: a router between the core, which decides, and those who carry its decisions out with real processes, sockets and a
 // real disk.
 //
-//   gateway ──invoke──> Invocations ──arrive──> Core ──Deliver──> Node ──> Runner ──> function
-//   gateway <──reply─── Invocations <─Complete─ Core <─answered── Node <── Runner <── function
+//   edge    ──invoke──> Invocations ──arrive──> Core ──Deliver──> Node ──> Runner ──> function
+//   edge    <──reply─── Invocations <─Complete─ Core <─answered── Node <── Runner <── function
 //
 // Who does what: invocations.h and async_invocations.h (who waits for what), function_control.h (what can be called),
 // task_requests.h (what was not deployed), program_runner.h and kernel_task_runner.h (how instances run), memory_desk.h and
@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/async_invocations.h"
 #include "node/charges.h"
 #include "node/core_driver.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/functions.h"
 #include "node/gpu_monitor.h"
 #include "node/tenants.h"

@@ -2,9 +2,10 @@
 
 #include <filesystem>
 
-#include "gateway/gateway.h"
-#include "gateway/objects.h"
-#include "gateway/router.h"
+#include "edge/edge.h"
+#include "edge/error_document.h"
+#include "edge/native/objects.h"
+#include "edge/router.h"
 #include "runtime/unix_listener.h"
 
 namespace fairlead {
@@ -18,7 +19,7 @@ constexpr int kBacklog = 128;
 struct ObjectSockets::Door {
   std::string socket_path;
   std::string content_dir;
-  Router router;
+  Router router{document_errors()};
   std::unique_ptr<net::HttpServer> server;
 };
 
@@ -49,9 +50,12 @@ Result<ObjectSockets::Door*> ObjectSockets::door_of(const std::string& tenant) {
   door->socket_path = fmt::format("{}/objects-{}.sock", dir_, tenant);
   auto listener = listen_on_unix(door->socket_path, SOCK_STREAM, kBacklog);
   if (!listener) return fail(listener.error());
-  add_object_routes(door->router, objects_, {.tenant = tenant, .content_dir = std::string(kSandboxDir) + "/content"});
+  const std::string seen_at = std::string(kSandboxDir) + "/content";
+  if (Status added = door->router.add(object_edge(objects_, {.tenant = tenant, .content_dir = seen_at})); !added) {
+    return fail(added.error());
+  }
   door->server = std::make_unique<net::HttpServer>(
-      io_, Gateway::http_limits(),
+      io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
       [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); });
   if (Status adopted = door->server->adopt_listener(listener->release()); !adopted) return fail(adopted.error());
   known = std::move(door);

@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "base/units.h"
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 
 namespace fairlead {
 

@@ -11,8 +11,12 @@
 
 #include "base/log.h"
 #include "cuda/nvml.h"
-#include "gateway/gateway.h"
-#include "gateway/lambda_outcome.h"
+#include "edge/error_document.h"
+#include "edge/lambda/lambda_edge.h"
+#include "edge/lambda/lambda_outcome.h"
+#include "edge/metrics/metrics.h"
+#include "edge/native/native_edge.h"
+#include "edge/router.h"
 #include "net/http_listener.h"
 #include "net/http_server.h"
 #include "node/checkpoint_backend.h"
@@ -248,10 +252,20 @@ class Server {
     return {};
   }
 
+  // An edge more is a line more.
+  Status add_edges() {
+    Edge edges[] = {lambda_edge(*node_), native_edge(*node_, lambda_response), metrics_edge(*node_)};
+    for (Edge& edge : edges) {
+      if (Status added = router_.add(std::move(edge)); !added) return added;
+    }
+    return {};
+  }
+
   Status listen() {
-    gateway_ = std::make_unique<Gateway>(*node_);
+    if (Status added = add_edges(); !added) return added;
     http_ = std::make_unique<net::HttpServer>(
-        io_, Gateway::http_limits(), [this](net::HttpExchange exchange) { gateway_->handle(std::move(exchange)); });
+        io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
+        [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); });
     for (const std::string& address : options_.listen) {
       const auto bound = http_->listen(address);
       if (!bound) return fail(bound.error());
@@ -318,7 +332,7 @@ class Server {
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
   std::unique_ptr<Node> node_;
-  std::unique_ptr<Gateway> gateway_;
+  Router router_{document_errors()};
   std::unique_ptr<net::HttpServer> http_;
 };
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/node_service.h"
+#include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/invocations.h"

@@ -138,6 +138,15 @@ class IncludeDirection(Lint):
         self.write("src/novel/a.cc", "")
         self.assert_one(include_direction.check, "novel")
 
+    def test_an_edge_sees_no_other(self):
+        self.write("src/edge/native/a.cc", '#include "edge/edge.h"\n#include "edge/native/a.h"\n#include "edge/lambda/b.h"\n')
+        self.assert_one(include_direction.check, "src/edge/native/a.cc:3", "edge/lambda/b.h")
+
+    def test_the_node_sees_edges_only_where_it_is_wired(self):
+        self.write("src/node/serve.cc", '#include "edge/lambda/b.h"\n#include "edge/node_service.h"\n')
+        self.write("src/node/node.cc", '#include "edge/lambda/b.h"\n#include "edge/node_service.h"\n')
+        self.assert_one(include_direction.check, "src/node/node.cc:1", "edge/lambda/b.h")
+
     def test_downward_includes_pass(self):
         self.write("src/core/a.cc", '#include "core/a.h"\n#include "queueing/policy.h"\n#include <vector>\n')
         self.assert_clean(include_direction.check)

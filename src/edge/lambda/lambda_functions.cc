@@ -1,0 +1,268 @@
+#include "edge/lambda/lambda_functions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "edge/error_document.h"
+#include "edge/function_in_path.h"
+#include "edge/lambda/lambda_json.h"
+
+namespace fairlead {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kDefaultPage = 50;
+constexpr int kMaxPage = 10'000;
+
+// An answer to be given once the node is done: the record as `to_json` renders it, or the error.
+NodeService::Callback<FunctionRecord> answer_with(net::HttpExchange exchange, unsigned status,
+                                                  json (*to_json)(const FunctionRecord&)) {
+  auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
+  return [answer, status, to_json](Result<FunctionRecord> record) {
+    if (!record) return respond_error(std::move(*answer), record.error());
+    if (status == 204) return answer->respond({.status = 204});
+    respond_json(std::move(*answer), status, to_json(*record));
+  };
+}
+
+json concurrency_json(const FunctionRecord& record) {
+  if (!record.reserved_concurrency) return json::object();
+  return {{"ReservedConcurrentExecutions", *record.reserved_concurrency}};
+}
+
+// The function that the path names, as the node knows it.
+Result<FunctionRecord> find_function(NodeService& node, const RouteCall& call) {
+  const auto name = function_from(call);
+  if (!name) return fail(name.error());
+  return node.get_function(*name);
+}
+
+Status check_revision(const json& body, const FunctionRecord& record) {
+  Status status;
+  const auto revision = JsonFields(body, status).string("RevisionId");
+  if (!status || !revision || *revision == record.revision_id) return status;
+  return fail(Errc::kConflict, "RevisionId is '{}', the function's is '{}'; read it again and repeat the change",
+              *revision, record.revision_id);
+}
+
+// ---- functions
+
+struct NewFunction {
+  std::string name;
+  FunctionConfig config;
+  CodeSource code;
+};
+
+Result<NewFunction> read_new_function(const json& body, bool may_name_paths) {
+  NewFunction function;
+  Status status;
+  JsonFields fields(body, status);
+  const auto name = fields.string("FunctionName");
+  if (status && !name) status = fail(Errc::kInvalidArgument, "FunctionName is missing");
+  if (!status) return fail(status.error());
+  auto bare_name = function_name_from(std::string(*name));
+  if (!bare_name) return fail(bare_name.error());
+  function.name = std::move(*bare_name);
+  if (auto tags = fields.strings("Tags")) function.config.tags = std::move(*tags);
+  if (!status) return fail(status.error());
+  const auto package_type = read_package_type(body);
+  if (!package_type) return fail(package_type.error());
+  function.config.package_type = *package_type;
+  status = apply_configuration(body, function.config);
+  if (!status) return fail(status.error());
+  const auto code_object = body.find("Code");
+  if (code_object == body.end() || !code_object->is_object()) {
+    return fail(Errc::kInvalidArgument,
+                "Code is missing: send the package as Code.ZipFile, a zip file in base64, or an image's reference as "
+                "Code.ImageUri");
+  }
+  auto code = read_code(*code_object, "Code.", *package_type, may_name_paths);
+  if (!code) return fail(code.error());
+  function.code = std::move(*code);
+  return function;
+}
+
+bool may_name_paths(net::HttpExchange& exchange, const LambdaOptions& options) {
+  return options.allow_code_folder && exchange.request().peer_is_local();
+}
+
+void create_function(NodeService& node, const LambdaOptions& options, RouteCall call) {
+  const auto body = parse_object(call.exchange.request().body());
+  if (!body) return respond_error(std::move(call.exchange), body.error());
+  auto function = read_new_function(*body, may_name_paths(call.exchange, options));
+  if (!function) return respond_error(std::move(call.exchange), function.error());
+  node.create_function(std::move(function->name), std::move(function->config), std::move(function->code),
+                       answer_with(std::move(call.exchange), 201, configuration_json));
+}
+
+void get_function(NodeService& node, RouteCall call, json (*to_json)(const FunctionRecord&)) {
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  respond_json(std::move(call.exchange), 200, to_json(*record));
+}
+
+Result<int> page_size(std::string_view text) {
+  if (text.empty()) return kDefaultPage;
+  int size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error == std::errc() && end == text.data() + text.size() && size >= 1 && size <= kMaxPage) return size;
+  return fail(Errc::kInvalidArgument, "MaxItems is '{}'; it must be between 1 and {}", text, kMaxPage);
+}
+
+// Marker is the name of the last function of the page before: pages stay right when functions come and go.
+void list_functions(NodeService& node, RouteCall call) {
+  const auto size = page_size(call.target.query_value("MaxItems"));
+  if (!size) return respond_error(std::move(call.exchange), size.error());
+  const std::vector<FunctionRecord> records = node.list_functions();
+  const std::string_view marker = call.target.query_value("Marker");
+  auto it = std::upper_bound(records.begin(), records.end(), marker,
+                             [](std::string_view name, const FunctionRecord& record) { return name < record.name; });
+  json functions = json::array();
+  for (int i = 0; i < *size && it != records.end(); ++i, ++it) functions.push_back(configuration_json(*it));
+  json result{{"Functions", std::move(functions)}};
+  if (it != records.end()) result["NextMarker"] = std::prev(it)->name;
+  respond_json(std::move(call.exchange), 200, result);
+}
+
+void update_code(NodeService& node, const LambdaOptions& options, RouteCall call) {
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  const auto body = parse_object(call.exchange.request().body());
+  if (!body) return respond_error(std::move(call.exchange), body.error());
+  if (Status status = check_revision(*body, *record); !status) {
+    return respond_error(std::move(call.exchange), status.error());
+  }
+  if (Status status = check_supported(*body); !status) {
+    return respond_error(std::move(call.exchange), status.error());
+  }
+  auto code = read_code(*body, "", record->config.package_type, may_name_paths(call.exchange, options));
+  if (!code) return respond_error(std::move(call.exchange), code.error());
+  Status ignored;
+  if (JsonFields(*body, ignored).is_set("DryRun")) {
+    return respond_json(std::move(call.exchange), 200, configuration_json(*record));
+  }
+  node.update_code(record->name, std::move(*code), answer_with(std::move(call.exchange), 200, configuration_json));
+}
+
+void update_configuration(NodeService& node, RouteCall call) {
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  const auto body = parse_object(call.exchange.request().body());
+  if (!body) return respond_error(std::move(call.exchange), body.error());
+  FunctionConfig config = record->config;
+  Status status = check_revision(*body, *record);
+  if (status) status = apply_configuration(*body, config);
+  if (!status) return respond_error(std::move(call.exchange), status.error());
+  node.update_config(record->name, std::move(config), answer_with(std::move(call.exchange), 200, configuration_json));
+}
+
+void delete_function(NodeService& node, RouteCall call) {
+  const auto name = function_from(call);
+  if (!name) return respond_error(std::move(call.exchange), name.error());
+  auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
+  node.delete_function(*name, [answer](Status deleted) {
+    if (!deleted) return respond_error(std::move(*answer), deleted.error());
+    answer->respond({.status = 204});
+  });
+}
+
+// ---- tags
+
+json tags_json(const FunctionRecord& record) {
+  return {{"Tags", record.config.tags}};
+}
+
+void tag_function(NodeService& node, RouteCall call) {
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  const auto body = parse_object(call.exchange.request().body());
+  if (!body) return respond_error(std::move(call.exchange), body.error());
+  Status status;
+  const auto tags = JsonFields(*body, status).strings("Tags");
+  if (status && !tags) status = fail(Errc::kInvalidArgument, "Tags is missing");
+  if (!status) return respond_error(std::move(call.exchange), status.error());
+  FunctionConfig config = record->config;
+  for (const auto& [key, value] : *tags) config.tags[key] = value;
+  node.update_config(record->name, std::move(config), answer_with(std::move(call.exchange), 204, tags_json));
+}
+
+void untag_function(NodeService& node, RouteCall call) {
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  FunctionConfig config = record->config;
+  for (const auto& [name, value] : call.target.query) {
+    if (name == "tagKeys") config.tags.erase(value);
+  }
+  node.update_config(record->name, std::move(config), answer_with(std::move(call.exchange), 204, tags_json));
+}
+
+// ---- concurrency
+
+void put_concurrency(NodeService& node, RouteCall call) {
+  const auto name = function_from(call);
+  if (!name) return respond_error(std::move(call.exchange), name.error());
+  const auto body = parse_object(call.exchange.request().body());
+  if (!body) return respond_error(std::move(call.exchange), body.error());
+  Status status;
+  const auto limit = JsonFields(*body, status).integer("ReservedConcurrentExecutions");
+  if (status && (!limit || *limit < 0)) {
+    status = fail(Errc::kInvalidArgument, "ReservedConcurrentExecutions must be a number, 0 or more");
+  }
+  if (!status) return respond_error(std::move(call.exchange), status.error());
+  node.set_reserved_concurrency(*name, *limit, answer_with(std::move(call.exchange), 200, concurrency_json));
+}
+
+void delete_concurrency(NodeService& node, RouteCall call) {
+  const auto name = function_from(call);
+  if (!name) return respond_error(std::move(call.exchange), name.error());
+  node.set_reserved_concurrency(*name, std::nullopt, answer_with(std::move(call.exchange), 204, concurrency_json));
+}
+
+// ---- account
+
+void account_settings(NodeService& node, RouteCall call) {
+  const std::vector<FunctionRecord> records = node.list_functions();
+  std::int64_t bytes = 0;
+  for (const FunctionRecord& record : records) bytes += record.code_bytes;
+  const std::size_t queue_limit = CoreOptions().queue_limit;
+  respond_json(std::move(call.exchange), 200,
+               {{"AccountLimit",
+                 {{"CodeSizeUnzipped", kMaxUnzippedCodeBytes},
+                  {"CodeSizeZipped", kMaxZippedCodeBytes},
+                  {"ConcurrentExecutions", queue_limit},
+                  {"UnreservedConcurrentExecutions", queue_limit}}},
+                {"AccountUsage", {{"TotalCodeSize", bytes}, {"FunctionCount", records.size()}}}});
+}
+
+}  // namespace
+
+void add_function_routes(Routes& routes, NodeService& node, LambdaOptions options) {
+  const auto add = [&](std::string_view method, std::string_view pattern, void (*handle)(NodeService&, RouteCall)) {
+    routes.add(method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); });
+  };
+  const auto add_getter = [&](std::string_view pattern, json (*to_json)(const FunctionRecord&)) {
+    routes.add("GET", pattern, [&node, to_json](RouteCall call) { get_function(node, std::move(call), to_json); });
+  };
+  routes.add("POST", "/2015-03-31/functions",
+             [&node, options](RouteCall call) { create_function(node, options, std::move(call)); });
+  add("GET", "/2015-03-31/functions", list_functions);
+  add_getter("/2015-03-31/functions/{function}", function_json);
+  add("DELETE", "/2015-03-31/functions/{function}", delete_function);
+  routes.add("PUT", "/2015-03-31/functions/{function}/code",
+             [&node, options](RouteCall call) { update_code(node, options, std::move(call)); });
+  add_getter("/2015-03-31/functions/{function}/configuration", configuration_json);
+  add("PUT", "/2015-03-31/functions/{function}/configuration", update_configuration);
+  add_getter("/2017-03-31/tags/{function}", tags_json);
+  add("POST", "/2017-03-31/tags/{function}", tag_function);
+  add("DELETE", "/2017-03-31/tags/{function}", untag_function);
+  add_getter("/2019-09-30/functions/{function}/concurrency", concurrency_json);
+  add("PUT", "/2017-10-31/functions/{function}/concurrency", put_concurrency);
+  add("DELETE", "/2017-10-31/functions/{function}/concurrency", delete_concurrency);
+  add("GET", "/2016-08-19/account-settings", account_settings);
+}
+
+}  // namespace fairlead

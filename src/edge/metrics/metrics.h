@@ -1,0 +1,16 @@
+// Prometheus' text format (version 0.0.4) of a node's status.
+#pragma once
+
+#include <string>
+
+#include "edge/edge.h"
+#include "edge/node_service.h"
+
+namespace fairlead {
+
+// GET /metrics. `node` must outlive the handler.
+Edge metrics_edge(NodeService& node);
+
+std::string render_metrics(const NodeStatus& status);
+
+}  // namespace fairlead

@@ -1,0 +1,19 @@
+// Fairlead's own API: objects, graphs, one-off kernel tasks, and what operators ask a node (docs/api.md).
+//
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <functional>
+
+#include "edge/edge.h"
+#include "edge/node_service.h"
+
+namespace fairlead {
+
+// How an outcome is answered: one-off kernel tasks are answered as calls of deployed ones are, by another edge.
+using OutcomeResponse = std::function<net::HttpResponse(Outcome)>;
+
+// `node` must outlive the handlers.
+Edge native_edge(NodeService& node, OutcomeResponse outcome_response);
+
+}  // namespace fairlead

@@ -1,0 +1,103 @@
+#include "edge/native/objects.h"
+
+#include "edge/error_document.h"
+#include "edge/router.h"
+#include "edge/testing/edge_fixture.h"
+
+namespace fairlead {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ObjectRoutesTest : public EdgeTest {
+ protected:
+  ObjectRoutesTest() { serve(object_edge(*node_.object_store, {})); }
+
+  // One request and what the store has to do for it.
+  FakeExchange ask(std::string method, std::string target, std::string body = "", Headers headers = {},
+                   bool is_local = true) {
+    const auto exchange = begin(std::move(method), std::move(target), std::move(body), std::move(headers), is_local);
+    wait_for(*exchange);
+    return *exchange;
+  }
+  void wait_for(const FakeExchange& exchange) {
+    while (!exchange.response) {
+      node_.io.restart();
+      ASSERT_GT(node_.io.run_one_for(std::chrono::minutes(2)), 0u);
+    }
+  }
+};
+
+TEST_F(ObjectRoutesTest, WhatWasPutIsRead) {
+  const FakeExchange put = ask("PUT", "/v1/objects/a/b", "bytes");
+  EXPECT_EQ(201u, put.response->status);
+  EXPECT_EQ("sealed", put.json()["state"]);
+  EXPECT_EQ("bytes", ask("GET", "/v1/objects/a/b").response->body);
+  EXPECT_EQ("5", ask("HEAD", "/v1/objects/a/b").response_header("X-Fairlead-Object-Bytes"));
+  EXPECT_EQ(204u, ask("DELETE", "/v1/objects/a/b").response->status);
+  expect_error(ask("GET", "/v1/objects/a/b"), 404, "ResourceNotFoundException", "there is no object 'a/b'");
+}
+
+TEST_F(ObjectRoutesTest, APartIsReadByItsRange) {
+  ask("PUT", "/v1/objects/a", "0123456789");
+  const FakeExchange part = ask("GET", "/v1/objects/a", "", {{"Range", "bytes=2-4"}});
+  EXPECT_EQ(206u, part.response->status);
+  EXPECT_EQ("234", part.response->body);
+  EXPECT_EQ("bytes 2-4/10", part.response_header("Content-Range"));
+  EXPECT_EQ("bytes", part.response_header("Accept-Ranges"));
+  EXPECT_EQ("0123456789", ask("GET", "/v1/objects/a", "", {{"Range", "bytes=0-1,3-4"}}).response->body);
+  expect_error(ask("GET", "/v1/objects/a", "", {{"Range", "bytes=10-"}}), 416, "InvalidParameterValueException",
+               "there are 10 bytes");
+}
+
+TEST_F(ObjectRoutesTest, PathsAreToldToLocalClientsOnly) {
+  ask("PUT", "/v1/objects/a", "bytes");
+  EXPECT_TRUE(ask("GET", "/v1/objects/a?info").json().contains("path"));
+  EXPECT_FALSE(ask("GET", "/v1/objects/a?info", "", {}, /*is_local=*/false).json().contains("path"));
+  expect_error(ask("POST", "/v1/objects/b?create=5", "", {}, /*is_local=*/false), 400, "InvalidParameterValueException",
+               "use PUT");
+}
+
+TEST_F(ObjectRoutesTest, AReaderWaitsUntilItIsSealed) {
+  ASSERT_EQ(201u, ask("POST", "/v1/objects/a?create=0").response->status);
+  expect_error(ask("GET", "/v1/objects/a"), 504, "ServiceException", "is still pending");
+  const auto reader = begin("GET", "/v1/objects/a?wait=100");
+  EXPECT_EQ(200u, ask("POST", "/v1/objects/a?seal").response->status);
+  wait_for(*reader);
+  EXPECT_EQ(200u, reader->response->status);
+}
+
+TEST_F(ObjectRoutesTest, NumbersOfTheQueryAreChecked) {
+  for (const char* target : {"/v1/objects/a?wait=x", "/v1/objects/a?wait=901", "/v1/objects?limit=0"}) {
+    EXPECT_EQ(400u, ask("GET", target).response->status) << target;
+  }
+  expect_error(ask("POST", "/v1/objects/a?create=-1"), 400, "InvalidParameterValueException", "create is '-1'");
+  expect_error(ask("POST", "/v1/objects/a"), 400, "InvalidParameterValueException", "?create=BYTES or ?seal");
+  expect_error(ask("PUT", "/v1/objects/a?lifetime=1e99", "x"), 400, "InvalidParameterValueException", "lifetime");
+}
+
+TEST_F(ObjectRoutesTest, TheHeaderSaysWhoseUnlessTheDoorDoes) {
+  ask("PUT", "/v1/objects/a", "acme's", {{"X-Fairlead-Tenant", "acme"}});
+  EXPECT_EQ(404u, ask("GET", "/v1/objects/a").response->status);
+  Router door{document_errors()};
+  ASSERT_TRUE(door.add(object_edge(*node_.object_store, {.tenant = "acme", .content_dir = "/run/objects/content"})));
+  auto exchange = std::make_shared<FakeExchange>();
+  exchange->method_text = "GET";
+  exchange->target_text = "/v1/objects/a?info";
+  exchange->headers = {{"X-Fairlead-Tenant", "other"}};
+  door.dispatch(net::HttpExchange(exchange));
+  EXPECT_EQ("acme", exchange->json()["tenant"]);
+  EXPECT_THAT(exchange->json()["path"].get<std::string>(), HasSubstr("/run/objects/content/"));
+}
+
+TEST_F(ObjectRoutesTest, ListsInPages) {
+  for (const char* key : {"a", "b", "c"}) ask("PUT", std::string("/v1/objects/") + key, key);
+  const FakeExchange first = ask("GET", "/v1/objects?limit=2");
+  EXPECT_EQ("b", first.json()["next_after"]);
+  const FakeExchange second = ask("GET", "/v1/objects?limit=2&after=b");
+  EXPECT_EQ("c", second.json()["objects"][0]["key"]);
+  EXPECT_FALSE(second.json().contains("next_after"));
+}
+
+}  // namespace
+}  // namespace fairlead

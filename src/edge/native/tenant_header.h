@@ -1,0 +1,17 @@
+// Whose objects and runs a request is about.
+#pragma once
+
+#include <string>
+
+#include "edge/edge.h"
+#include "model/tenant.h"
+
+namespace fairlead {
+
+// As the client says it, not validated; kDefaultTenant where it says nothing.
+inline std::string tenant_named_by(RouteCall& call) {
+  std::string tenant(call.exchange.request().header("X-Fairlead-Tenant"));
+  return tenant.empty() ? std::string(kDefaultTenant) : tenant;
+}
+
+}  // namespace fairlead

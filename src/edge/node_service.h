@@ -1,0 +1,189 @@
+// What edges ask of the node. Implemented by src/node, faked in their tests. HTTP stays on this side, scheduling on the other.
+//
+// Threads: calls and callbacks on the io_context's thread. A callback may run inside the call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/core.h"
+#include "edge/graph_service.h"
+#include "model/device.h"
+#include "model/function.h"
+#include "model/invocation.h"
+#include "model/kernel_task.h"
+#include "model/kernel_task_request.h"
+#include "store/object_store.h"
+#include "store/store.h"
+
+namespace fairlead {
+
+struct InvokeRequest {
+  Invocation invocation;
+  std::string sdk_invocation_id;  // amz-sdk-invocation-id; a repeat attaches to the running invocation
+  bool want_log_tail = false;
+};
+
+// A one-off request of a kernel task.
+struct TaskRun {
+  std::string tenant;
+  KernelTaskRequest request;
+  std::string sdk_invocation_id;  // as above
+  std::string trace_id;
+};
+
+struct FunctionStats {
+  std::uint64_t invocations = 0, errors = 0, timeouts = 0, crashes = 0;
+  std::uint64_t device_warm_starts = 0, host_warm_starts = 0, cold_starts = 0;  // one of them per invocation
+  Duration service{0};                                                          // GPU time charged
+  std::uint64_t launches = 0, gate_waits = 0;                // of kernels; those that found the shim's gate closed
+  Duration gpu_time_not_reported{0};                         // charged because the device said more than its instances
+  std::uint64_t passed_through = 0, unhooked_functions = 0;  // what the shim left to the driver, being in doubt
+  Duration queue_time{0};                                    // summed
+  std::vector<std::uint64_t> duration_histogram;             // counts per kDurationBucketsSeconds, the last one +Inf
+};
+inline constexpr double kDurationBucketsSeconds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                                     0.5,    1,     2.5,    5,     10,   30,    60,   300};
+
+struct FunctionStatus {
+  std::string name;
+  FlowView flow;
+  FunctionStats stats;
+  std::size_t instances_idle = 0, instances_busy = 0, instances_starting = 0;
+  MemoryUse memory;          // device memory, summed over its instances that report
+  Bytes memory_expected{0};  // of one instance; 0: not known
+  GpuSettings settings;
+};
+
+struct TenantStatus {
+  std::string name;
+  TenantShare share;
+  std::size_t functions = 0, queued = 0, in_flight = 0;
+  Duration service{0};  // GPU time charged to its functions
+};
+
+struct GpuStatus {
+  GpuView view;
+  Device device;
+  Bytes memory_used{0};
+  double utilisation = 0;  // 0-1, last monitor period
+  std::string state;       // "serving", "draining", "repairing"
+  std::string reason;      // why it does not serve
+  unsigned mps_restarts = 0;
+};
+
+// How fast device memory moved so far; bytes are in CoreCounters.
+struct MoveTimes {
+  Duration in{0}, out{0};
+};
+
+// One-off requests of kernel tasks.
+struct TaskRequestsStatus {
+  std::size_t kept = 0;  // different tasks
+  std::size_t queued = 0, in_flight = 0;
+  FunctionStats stats;  // of all since the node started
+};
+
+// What the node was told to do, for those who want to do the same elsewhere (a simulator).
+struct NodeSettings {
+  CoreOptions core;
+  PolicyOptions policy;
+  Duration over_run = std::chrono::seconds(10);  // T of the policy
+};
+
+// The process that runs a tenant's kernel tasks on one GPU.
+struct DeviceServerStatus {
+  GpuId gpu;
+  std::string tenant;
+  std::int64_t pid = 0;
+  std::size_t sessions = 0;
+  std::uint64_t restarts = 0, calls = 0;
+  TaskPhases phases;  // of all calls
+  // Of the present process: objects that calls needed, found on the device, in its host memory, or in neither.
+  std::uint64_t hits = 0, host_hits = 0, misses = 0, evictions = 0;
+  Bytes device_used{0}, host_used{0};
+  std::uint64_t modules = 0;  // loaded
+};
+
+struct NodeStatus {
+  std::string version;
+  std::string policy;
+  std::string sharing;  // "none", "mps", "mig"
+  std::string memory_policy;
+  Duration uptime{0};
+  Duration global_virtual_time{0};
+  bool draining = false;
+  std::size_t queued = 0;
+  CoreCounters counters;
+  std::vector<FunctionStatus> functions;  // by name
+  std::vector<TenantStatus> tenants;      // by name; empty where the policy has no tenants
+  std::vector<GpuStatus> gpus;
+  std::vector<InstanceView> instances;
+  Bytes resident{0};
+  MoveTimes moves;
+  NodeSettings settings;
+  ObjectStore::Usage objects;
+  TaskRequestsStatus task_requests;
+  GraphCounters graphs;
+  std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
+};
+
+// Lines of core/invocation_record.h, one for each invocation that is over.
+struct HistoryPage {
+  std::string lines;       // empty: there is nothing more
+  std::uint64_t next = 0;  // where the next page begins
+};
+
+struct CodeSource {    // one of the three
+  std::string zip;     // raw bytes of a zip file
+  std::string folder;  // absolute path on the node's machine; admin clients on loopback or the unix socket only
+  std::string image;   // reference of an OCI image; a layout on the node's machine only for the same clients
+};
+
+class NodeService {
+ public:
+  template <typename T>
+  using Callback = std::function<void(Result<T>)>;
+
+  virtual ~NodeService() = default;
+
+  // Invocation. The returned handle cancels what is still queued (the client went away).
+  using CancelHandle = std::function<void()>;
+  virtual CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) = 0;
+  // Runs `job` on another thread, tenants in turns, and what it returns on this one: reading what is large must not keep
+  // others waiting. `bytes` are what the job holds. kResourceExhausted: too much is being read already.
+  using Job = std::function<std::function<void()>()>;
+  virtual Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) = 0;
+  // The same of a task that was not deployed. kInvalidArgument: what deploying or calling it would refuse; nothing has run.
+  virtual CancelHandle run_task(TaskRun run, Callback<Outcome> done) = 0;
+  virtual void invoke_event(InvokeRequest request, Callback<std::string> accepted) = 0;  // request id, once durable
+  virtual Status check_invoke(const std::string& function) = 0;                          // DryRun
+
+  // Functions.
+  virtual void create_function(std::string name, FunctionConfig config, CodeSource code,
+                               Callback<FunctionRecord> done) = 0;
+  virtual Result<FunctionRecord> get_function(const std::string& name) = 0;
+  virtual std::vector<FunctionRecord> list_functions() = 0;  // by name
+  virtual void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) = 0;
+  virtual void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) = 0;
+  virtual void delete_function(std::string name, std::function<void(Status)> done) = 0;
+  virtual void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) = 0;
+
+  virtual ObjectStore& objects() = 0;
+  virtual GraphService& graphs() = 0;
+
+  // Operations.
+  virtual NodeStatus status() = 0;
+  virtual Result<std::string> log(const std::string& function, std::size_t tail_bytes) = 0;
+  virtual void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) = 0;
+  // From 0, or where the page before said. kNotFound when the node keeps no history.
+  virtual void history(std::uint64_t from, Callback<HistoryPage> done) = 0;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,55 @@
+// Finds the handler of a request by method and path, among the routes of all edges.
+//
+// Of several routes that match, the narrowest is taken, whatever the order in which they were added: /a/b before /a/{x} before
+// /{y*}. Two routes of one method of which neither is narrower, although a path matches both, are refused when they are added
+// (/a/{x} and /{y}/b): nobody could say which of them /a/b means.
+//
+// Threads: const after the last add(); handlers run in the caller.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edge/edge.h"
+
+namespace fairlead {
+
+class Router {
+ public:
+  // `fallback` answers for paths that are no edge's.
+  explicit Router(EdgeErrors fallback) : fallback_(std::move(fallback)) {}
+
+  // kInvalidArgument: a pattern that is none, or lies outside of the edge's prefixes. kConflict: a route or a prefix that another
+  // one is in the way of. Nothing is added then.
+  Status add(Edge edge);
+
+  // Unknown path, or known with another method: the edge that owns the path says so. A third-party exception that escapes a
+  // handler: 500, when the exchange is still unanswered.
+  void dispatch(net::HttpExchange exchange) const;
+
+ private:
+  struct Entry {
+    std::string method;
+    RoutePattern pattern;
+    RouteHandler handler;
+    std::size_t number;  // in the order of addition
+  };
+  struct Owner {
+    std::vector<std::string> prefix;
+    std::size_t edge;  // in errors_
+  };
+
+  Status add_owners(const Edge& edge);
+  Status add_route(Route route, const std::vector<std::string>& prefixes);
+  const Entry* find(std::string_view method, const std::vector<std::string>& segments) const;
+  const EdgeErrors& errors_of(const std::vector<std::string>& segments) const;
+  std::string allowed_methods(const std::vector<std::string>& segments) const;
+
+  EdgeErrors fallback_;
+  std::vector<EdgeErrors> errors_;  // of each edge
+  std::vector<Owner> owners_;       // the longest prefix first
+  std::vector<Entry> entries_;      // none is wider than one behind it
+};
+
+}  // namespace fairlead

@@ -1,0 +1,175 @@
+// For tests: a NodeService that keeps functions in a map and answers invocations as it is told.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "edge/node_service.h"
+#include "store/test_folder.h"
+
+namespace fairlead {
+
+// Says what it was asked, answers as it is told.
+class FakeGraphs : public GraphService {
+ public:
+  Result<std::string> submitted = std::string("run-1");
+  Result<GraphRunStatus> run = GraphRunStatus{.run = "run-1", .tenant = "default", .name = ""};
+  std::string last_tenant, last_run;
+  Graph last_graph;
+  std::optional<std::size_t> last_ended;
+  Duration last_patience{0};
+
+  Result<GraphCheck> check(const std::string& tenant, Graph graph) override {
+    last_tenant = tenant;
+    last_graph = std::move(graph);
+    return GraphCheck{.nodes = last_graph.nodes.size(), .inputs = {"in"}};
+  }
+  Result<std::string> submit(const std::string& tenant, Graph graph) override {
+    last_tenant = tenant;
+    last_graph = std::move(graph);
+    return submitted;
+  }
+  void wait(const std::string& tenant, const std::string& id, std::optional<std::size_t> ended, Duration patience,
+            Callback<GraphRunStatus> done) override {
+    last_tenant = tenant;
+    last_run = id;
+    last_ended = ended;
+    last_patience = patience;
+    done(run);
+  }
+  std::vector<GraphRunStatus> list(const std::string& tenant) override {
+    last_tenant = tenant;
+    return {*run};
+  }
+  Result<GraphRunStatus> cancel(const std::string& tenant, const std::string& id) override {
+    last_tenant = tenant;
+    last_run = id;
+    return run;
+  }
+  GraphCounters counters() const override { return {}; }
+};
+
+class FakeNode : public NodeService {
+ public:
+  // What the next invocations get; a pending one is kept until answer().
+  Result<Outcome> reply = Outcome{};
+  bool hold = false;
+  Result<std::string> event_id = std::string("event-1");
+  TaskRun last_run;
+  NodeStatus node_status;
+  boost::asio::io_context io;  // of the object store
+  store::TestFolder object_folder;
+  std::unique_ptr<ObjectStore> object_store =
+      ObjectStore::open(io, {.memory_dir = object_folder / "memory", .spill_dir = object_folder / "spill"}).value();
+  FakeGraphs fake_graphs;
+  std::string log_text;
+  std::vector<DeadLetter> letters;
+  std::map<std::uint64_t, HistoryPage> pages;  // by where they begin
+
+  // What was asked.
+  std::vector<InvokeRequest> invoked;
+  std::vector<InvokeRequest> events;
+  CodeSource last_code;
+  std::string last_letters_function;
+  std::size_t last_limit = 0;
+  int cancelled = 0;
+  std::vector<Callback<Outcome>> held;
+  std::map<std::string, FunctionRecord> functions;
+
+  void add(const std::string& name, FunctionConfig config = {}) {
+    FunctionRecord record{.name = name, .config = std::move(config), .code_sha256 = "c2hh", .code_bytes = 7};
+    record.revision_id = "revision-1";
+    record.last_modified_ms = 1'700'000'000'123;
+    functions[name] = record;
+  }
+
+  CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override {
+    const bool known = functions.contains(request.invocation.function);
+    invoked.push_back(std::move(request));
+    if (!known)
+      return done(fail(Errc::kNotFound, "Function not found: {}", invoked.back().invocation.function)), CancelHandle();
+    if (!hold) return done(reply), CancelHandle();
+    held.push_back(std::move(done));
+    return [this] { ++cancelled; };
+  }
+  Status run_elsewhere(const std::string&, Bytes, Job job) override {
+    ++jobs;
+    job()();
+    return {};
+  }
+  int jobs = 0;
+  CancelHandle run_task(TaskRun run, Callback<Outcome> done) override {
+    last_run = std::move(run);
+    if (!hold) return done(reply), CancelHandle();
+    held.push_back(std::move(done));
+    return [this] { ++cancelled; };
+  }
+  void invoke_event(InvokeRequest request, Callback<std::string> accepted) override {
+    events.push_back(std::move(request));
+    accepted(event_id);
+  }
+  Status check_invoke(const std::string& name) override {
+    if (const auto record = get_function(name); !record) return fail(record.error());
+    return {};
+  }
+
+  void create_function(std::string name, FunctionConfig config, CodeSource code,
+                       Callback<FunctionRecord> done) override {
+    last_code = std::move(code);
+    if (functions.contains(name)) return done(fail(Errc::kAlreadyExists, "Function already exist: {}", name));
+    if (Status valid = validate_config(config); !valid) return done(fail(valid.error()));
+    add(name, std::move(config));
+    done(functions[name]);
+  }
+  Result<FunctionRecord> get_function(const std::string& name) override {
+    const auto it = functions.find(name);
+    if (it == functions.end()) return fail(Errc::kNotFound, "Function not found: {}", name);
+    return it->second;
+  }
+  std::vector<FunctionRecord> list_functions() override {
+    std::vector<FunctionRecord> records;
+    for (const auto& [name, record] : functions) records.push_back(record);
+    return records;
+  }
+  void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) override {
+    last_code = std::move(code);
+    done(functions.at(name));
+  }
+  void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) override {
+    if (Status valid = validate_config(config); !valid) return done(fail(valid.error()));
+    functions.at(name).config = std::move(config);
+    done(functions.at(name));
+  }
+  void delete_function(std::string name, std::function<void(Status)> done) override {
+    if (functions.erase(name) == 0) return done(fail(Errc::kNotFound, "Function not found: {}", name));
+    done({});
+  }
+  void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) override {
+    if (!functions.contains(name)) return done(fail(Errc::kNotFound, "Function not found: {}", name));
+    functions[name].reserved_concurrency = limit;
+    done(functions[name]);
+  }
+
+  ObjectStore& objects() override { return *object_store; }
+  GraphService& graphs() override { return fake_graphs; }
+  NodeStatus status() override { return node_status; }
+  Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
+    last_limit = tail_bytes;
+    if (!functions.contains(function)) return fail(Errc::kNotFound, "Function not found: {}", function);
+    return log_text;
+  }
+  void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override {
+    last_letters_function = std::move(function);
+    last_limit = limit;
+    done(letters);
+  }
+  void history(std::uint64_t from, Callback<HistoryPage> done) override {
+    if (pages.empty()) return done(fail(Errc::kNotFound, "no history"));
+    const auto page = pages.find(from);
+    done(page == pages.end() ? HistoryPage{{}, from} : page->second);
+  }
+};
+
+}  // namespace fairlead
