@@ -9,7 +9,7 @@ namespace fairlead {
 void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
   if (tuning.queue_limit) state_->options.queue_limit = *tuning.queue_limit;
   for (const auto& [gpu, slots] : tuning.slots) {
-    if (state_->pool.gpu(gpu).slots == slots) continue;
+    if (!state_->devices.all.contains(gpu) || state_->pool.gpu(gpu).capacity.slots == slots) continue;
     state_->pool.set_slots(gpu, slots);
     if (state_->measured_lanes.erase(gpu) == 0) continue;
     // Lanes go from D upwards, so they are measured anew.

@@ -127,8 +127,8 @@ Status Node::retune(const NodeTuning& tuning) {
   for (const auto& [name, known] : tenants_.all()) change.tenants.emplace_back(known.id, known.share);
   sharing_->set_slots(tuning.slots_per_gpu, tuning.slots_per_slice);
   for (const GpuSample& gpu : gpus_->samples()) {
-    const GpuSpec spec = sharing_->spec_of(gpu);
-    if (!spec.is_dynamic) change.slots.emplace_back(gpu.gpu, spec.slots);
+    const GpuSpec spec = sharing_->spec_of(gpu.device);
+    if (!spec.is_dynamic) change.slots.emplace_back(spec.gpu, spec.slots);
   }
   options_.core = core;
   driver_.tell([&](Core& told, Instant now, Actions& out) { told.retune(now, change, out); });

@@ -6,6 +6,7 @@
 
 #include "node/gpu_sharing.h"
 #include "queueing/policy.h"
+#include "queueing/window.h"
 #include "runtime/device_server/device_server.h"
 #include "runtime/device_servers/device_servers.h"
 #include "store/object_store.h"
@@ -78,7 +79,7 @@ TEST(ServeSettings, DefaultsAgreeWithThoseOfTheParts) {
 // These four are the MQFQ-Sticky paper's in the libraries, as their heads say, and another in the product.
 TEST(ServeSettings, WhereTheProductDiffersFromThePaper) {
   using namespace std::chrono_literals;
-  EXPECT_EQ(PolicyOptions().over_run, 10s);
+  EXPECT_EQ(PolicyOptions().get(kOverRun), 10s);
   EXPECT_EQ(ServeOptions().over_run_seconds, 8);
   EXPECT_EQ(CoreOptions().starts_per_gpu, 0u);
   EXPECT_GE(ServeOptions().starts_per_gpu, 1);

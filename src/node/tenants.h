@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "queueing/flow_queue.h"
 #include "queueing/tenant_entry.h"
 
 namespace fairlead {
