@@ -14,15 +14,15 @@ namespace {
 constexpr int kMostCaptures = 64;  // at once; more are not followed, and counted as passed through
 
 constinit Lock lock;
-constinit CUstream streams[kMostCaptures];  // guarded by lock, the first `count`
-constinit std::atomic<int> count{0};        // changed under lock
+constinit CUstream streams[kMostCaptures] FL_GUARDED_BY(lock);  // the first `count`
+constinit std::atomic<int> count{0};                            // changed under lock
 
 bool still_captures(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return FAIRLEAD_REAL(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-void remove_at(int index) {
+void remove_at(int index) FL_REQUIRES(lock) {
   const int last = count.load() - 1;
   streams[index] = streams[last];
   count.store(last);

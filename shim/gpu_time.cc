@@ -17,16 +17,16 @@ namespace {
 constexpr int kMostContexts = 32;  // that are measured; work of further ones is not
 
 constinit Lock lock;
-constinit BusyPeriod periods[kMostContexts];  // guarded by lock
-constinit Lock context_lock;                  // taken before `lock`: whoever looks from outside, or ends a context
+constinit BusyPeriod periods[kMostContexts] FL_GUARDED_BY(lock);
+constinit Lock context_lock FL_ACQUIRED_BEFORE(lock);  // whoever looks from outside, or ends a context
 
-BusyPeriod* find(CUcontext context) {
+BusyPeriod* find(CUcontext context) FL_REQUIRES(lock) {
   for (BusyPeriod& period : periods) {
     if (period.context == context) return &period;
   }
   return nullptr;
 }
-BusyPeriod* find_busy(CUcontext context) {
+BusyPeriod* find_busy(CUcontext context) FL_REQUIRES(lock) {
   BusyPeriod* const period = context != nullptr ? find(context) : nullptr;
   return period != nullptr && period->busy() ? period : nullptr;
 }
@@ -50,18 +50,18 @@ bool stands_alone(CUstream handle) {
   return handle != nullptr && handle != CU_STREAM_LEGACY;
 }
 
-bool is_done(BusyPeriod& period, int index, const ThreadSlot* thread) {
+bool is_done(BusyPeriod& period, int index, const ThreadSlot* thread) FL_REQUIRES(lock) {
   const StreamWork& work = period.work(index);
   if (work.marked) return FAIRLEAD_REAL(cuEventQuery)(work.mark) != CUDA_ERROR_NOT_READY;
   return FAIRLEAD_REAL(cuStreamQuery)(BusyPeriod::handle(work, thread)) != CUDA_ERROR_NOT_READY;
 }
 
-void end_work(BusyPeriod& period, int index) {
+void end_work(BusyPeriod& period, int index) FL_REQUIRES(lock) {
   period.end_of(index);
   period.remove(index);
 }
 
-void end_what_is_done(BusyPeriod& period) {
+void end_what_is_done(BusyPeriod& period) FL_REQUIRES(lock) {
   for (int i = period.count() - 1; i >= 0; --i) {
     if (is_done(period, i, this_slot())) end_work(period, i);
   }
@@ -71,7 +71,7 @@ void end_what_is_done(BusyPeriod& period) {
 // ---- the watch's look
 
 // Work that seemed to be done is, unless a thread that had not seen the new epoch has put more behind it.
-void end_unless_joined(BusyPeriod& period, const bool (&done)[BusyPeriod::kMostStreams]) {
+void end_unless_joined(BusyPeriod& period, const bool (&done)[BusyPeriod::kMostStreams]) FL_REQUIRES(lock) {
   order_all_threads();
   if (others_inside()) return;  // one of them may be about to; next time
   for (int i = period.count() - 1; i >= 0; --i) {
@@ -85,7 +85,7 @@ void end_unless_joined(BusyPeriod& period, const bool (&done)[BusyPeriod::kMostS
   if (period.count() == 0 && !period.overflowed()) period.become_idle();
 }
 
-void look_at(BusyPeriod& period) {
+void look_at(BusyPeriod& period) FL_REQUIRES(lock) {
   const bool all_quiet = period.all_quiet();
   bool done[BusyPeriod::kMostStreams] = {};
   bool any_done = false;

@@ -3,27 +3,29 @@
 
 #include <pthread.h>
 
+#include "base/thread_annotations.h"
+
 namespace fairlead::shim {
 
-class Lock {
+class FL_CAPABILITY("mutex") Lock {
  public:
   constexpr Lock() = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
-  void lock() { ::pthread_mutex_lock(&mutex_); }
-  void unlock() { ::pthread_mutex_unlock(&mutex_); }
-  // In the child of a fork, where whoever held it is not there.
-  void reset() { mutex_ = PTHREAD_MUTEX_INITIALIZER; }
+  void lock() FL_ACQUIRE() { ::pthread_mutex_lock(&mutex_); }
+  void unlock() FL_RELEASE() { ::pthread_mutex_unlock(&mutex_); }
+  // In the child of a fork, where whoever held it is not there; nor is anybody else, so what it guards may be set anew.
+  void reset() FL_ASSERT_CAPABILITY() { mutex_ = PTHREAD_MUTEX_INITIALIZER; }
   pthread_mutex_t* native() { return &mutex_; }
 
  private:
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
-class Guard {
+class [[nodiscard]] FL_SCOPED_CAPABILITY Guard {
  public:
-  explicit Guard(Lock& lock) : lock_(lock) { lock_.lock(); }
-  ~Guard() { lock_.unlock(); }
+  explicit Guard(Lock& lock) FL_ACQUIRE(lock) : lock_(lock) { lock.lock(); }
+  ~Guard() FL_RELEASE() { lock_.unlock(); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 

@@ -26,12 +26,11 @@ struct Order {
 
 constinit Lock lock;
 constinit pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-// Guarded by lock.
-constinit Order orders[kMostOrders] = {};
-constinit int first_order = 0;
-constinit int order_count = 0;
-constinit bool returning = false;
-constinit bool has_thread = false;
+constinit Order orders[kMostOrders] FL_GUARDED_BY(lock) = {};
+constinit int first_order FL_GUARDED_BY(lock) = 0;
+constinit int order_count FL_GUARDED_BY(lock) = 0;
+constinit bool returning FL_GUARDED_BY(lock) = false;
+constinit bool has_thread FL_GUARDED_BY(lock) = false;
 
 constinit std::atomic<bool> moves{false};
 
@@ -59,13 +58,13 @@ bool all_returned() {
   return result == wire::MoveResult::kDone || result == wire::MoveResult::kNothing;
 }
 
-void wait_for_change(std::uint64_t limit_ns) {
+void wait_for_change(std::uint64_t limit_ns) FL_REQUIRES(lock) {
   const std::uint64_t until = now_ns() + limit_ns;
   const timespec when = {static_cast<time_t>(until / 1000000000), static_cast<long>(until % 1000000000)};
   ::pthread_cond_clockwait(&changed, lock.native(), CLOCK_MONOTONIC, &when);
 }
 
-void carry_out_next() {  // REQUIRES: lock is held, and an order waits
+void carry_out_next() FL_REQUIRES(lock) {  // REQUIRES: an order waits
   const Order order = orders[first_order];
   first_order = (first_order + 1) % kMostOrders;
   --order_count;
@@ -77,7 +76,7 @@ void carry_out_next() {  // REQUIRES: lock is held, and an order waits
   lock.lock();
 }
 
-void bring_back() {  // REQUIRES: lock is held
+void bring_back() FL_REQUIRES(lock) {
   moves.store(true);
   lock.unlock();
   const bool done = all_returned();
@@ -104,7 +103,7 @@ void* move_for_ever(void*) {
   }
 }
 
-bool wake_thread() {  // REQUIRES: lock is held
+bool wake_thread() FL_REQUIRES(lock) {
   if (!has_thread) has_thread = start_thread("fl-memory", move_for_ever);
   ::pthread_cond_broadcast(&changed);
   return has_thread;

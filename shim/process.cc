@@ -21,7 +21,7 @@ namespace {
 
 constinit Lock lock;
 constinit std::atomic<bool> started{false};
-constinit bool watches_forks = false;  // guarded by lock
+constinit bool watches_forks FL_GUARDED_BY(lock) = false;
 
 const char* environment(const char* name) {
   return std::getenv(name);
@@ -42,7 +42,7 @@ void start_child() {
   started.store(false);
 }
 
-void start() {
+void start() FL_REQUIRES(lock) {
   if (!watches_forks) watches_forks = ::pthread_atfork(nullptr, nullptr, start_child) == 0;
   prepare_barrier();
   begin_page();

@@ -35,13 +35,12 @@ class Requests {
     wire::Frame answer;
   };
 
-  Question* find(std::uint64_t request);  // REQUIRES: lock_ is held
+  Question* find(std::uint64_t request) FL_REQUIRES(lock_);
 
   Lock lock_;
   pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
-  // Guarded by lock_.
-  std::uint64_t last_ = 0;
-  Question questions_[kMost] = {};
+  std::uint64_t last_ FL_GUARDED_BY(lock_) = 0;
+  Question questions_[kMost] FL_GUARDED_BY(lock_) = {};
 };
 
 }  // namespace fairlead::shim

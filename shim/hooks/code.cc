@@ -8,7 +8,7 @@ namespace fairlead::shim {
 namespace {
 
 constinit Lock lock;
-constinit Table<const void*> owners;  // guarded by lock: address -> module or library
+constinit Table<const void*> owners FL_GUARDED_BY(lock);  // address -> module or library
 
 void count_variable(const void* owner, CUdeviceptr address, std::size_t bytes) {
   const Guard guard(lock);

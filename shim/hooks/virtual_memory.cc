@@ -21,11 +21,10 @@ struct Mapping {
 constexpr std::size_t kGranule = std::size_t{2} << 20;
 
 constinit Lock lock;
-// Guarded by lock.
-constinit Table<Memory> memories;          // by a number that is never used again, as handles are
-constinit Table<std::uint64_t> by_handle;  // open handles; the key in `memories`
-constinit Table<Mapping> mappings;         // by address
-constinit std::uint64_t last_memory = 0;
+constinit Table<Memory> memories FL_GUARDED_BY(lock);          // by a number that is never used again, as handles are
+constinit Table<std::uint64_t> by_handle FL_GUARDED_BY(lock);  // open handles; the key in `memories`
+constinit Table<Mapping> mappings FL_GUARDED_BY(lock);         // by address
+constinit std::uint64_t last_memory FL_GUARDED_BY(lock) = 0;
 
 std::uint64_t new_memory(CUmemGenericAllocationHandle handle) {
   const Guard guard(lock);
@@ -41,7 +40,7 @@ void add_reference(CUmemGenericAllocationHandle handle) {
   if (memory != nullptr) ++memory->references;
 }
 
-void drop_reference(std::uint64_t number) {  // REQUIRES: lock is held
+void drop_reference(std::uint64_t number) FL_REQUIRES(lock) {
   Memory* const memory = memories.find(number);
   if (memory == nullptr || --memory->references > 0) return;
   const std::uint64_t handle = memory->handle;

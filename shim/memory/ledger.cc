@@ -28,6 +28,7 @@ std::size_t Ledger::place_of(const Shard& shard, std::uint64_t key) {
 
 bool Ledger::grow(Shard& shard) {
   Shard larger;
+  const Guard unshared(larger.mutex);  // nobody else knows it
   larger.capacity = shard.capacity == 0 ? kFirstCapacity : 2 * shard.capacity;
   larger.places = static_cast<Entry*>(map_pages(larger.capacity * sizeof(Entry)));
   if (larger.places == nullptr) return false;

@@ -45,15 +45,15 @@ class Ledger {
   static constexpr unsigned kShardBits = 4;
   struct alignas(64) Shard {
     Lock mutex;
-    Entry* places = nullptr;
-    std::size_t capacity = 0;  // a power of two
-    std::size_t count = 0;
+    Entry* places FL_GUARDED_BY(mutex) FL_PT_GUARDED_BY(mutex) = nullptr;
+    std::size_t capacity FL_GUARDED_BY(mutex) = 0;  // a power of two
+    std::size_t count FL_GUARDED_BY(mutex) = 0;
   };
   static std::uint64_t hash(std::uint64_t key);
   Shard& shard_of(std::uint64_t key);
-  static std::size_t place_of(const Shard& shard, std::uint64_t key);
-  static bool grow(Shard& shard);
-  static void erase(Shard& shard, std::size_t place);
+  static std::size_t place_of(const Shard& shard, std::uint64_t key) FL_REQUIRES(shard.mutex);
+  static bool grow(Shard& shard) FL_REQUIRES(shard.mutex);
+  static void erase(Shard& shard, std::size_t place) FL_REQUIRES(shard.mutex);
 
   Shard shards_[1 << kShardBits];
 };

@@ -18,10 +18,10 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t multiple) {
 }
 
 // Lets go of a lock for a call that may take long.
-class [[nodiscard]] Unlock {
+class [[nodiscard]] FL_SCOPED_CAPABILITY Unlock {
  public:
-  explicit Unlock(Lock& lock) : lock_(lock) { lock_.unlock(); }
-  ~Unlock() { lock_.lock(); }
+  explicit Unlock(Lock& lock) FL_RELEASE(lock) : lock_(lock) { lock.unlock(); }
+  ~Unlock() FL_RELEASE() { lock_.lock(); }
   Unlock(const Unlock&) = delete;
   Unlock& operator=(const Unlock&) = delete;
 

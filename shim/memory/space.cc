@@ -34,7 +34,7 @@ CUresult settle(CUcontext context) {
 
 // ---- Allocating ----
 
-// Bytes of all regions of a device, wherever they are. REQUIRES: the lock.
+// Bytes of all regions of a device, wherever they are.
 std::size_t Space::footprint(CUdevice device) {
   std::size_t bytes = 0;
   for (Heap& heap : heaps_) {
@@ -102,7 +102,7 @@ CUresult Space::map(Region& region) {
   return result;
 }
 
-// Into the heap and the index. REQUIRES: the lock, which is let go of and taken again where access was granted meanwhile.
+// Into the heap and the index. The lock is let go of and taken again where access was granted meanwhile.
 CUresult Space::publish(Heap& heap, Region* region) {
   while (region->state.mapped && region->access_version != heap.access_version) {
     region->access_version = heap.access_version;
@@ -174,7 +174,7 @@ CUresult Space::allocate(Heap& heap, std::size_t bytes, CUdeviceptr* address) {
 
 // ---- Freeing ----
 
-// Marks what starts at the address as going, so that nobody else frees it. REQUIRES: the lock.
+// Marks what starts at the address as going, so that nobody else frees it.
 Freed Space::begin_free(CUdeviceptr address, Going* going) {
   Region* region = index_.find(address);
   if (region == nullptr) return Freed::kNotOurs;
@@ -193,7 +193,6 @@ Freed Space::begin_free(CUdeviceptr address, Going* going) {
   return Freed::kDone;
 }
 
-// REQUIRES: the lock.
 void Space::end_free(const Going& going, bool settled, Region** goes) {
   Heap& heap = *going.region->heap;
   if (settled) {
@@ -235,7 +234,7 @@ Freed Space::free(CUdeviceptr address, std::size_t* freed, CUresult* result) {
   return Freed::kDone;
 }
 
-// What was freed while a capture was in progress. REQUIRES: the lock, as for all that follow.
+// What was freed while a capture was in progress.
 void Space::give_waiting(Heap& heap, Region** goes) {
   while (Block* block = heap.waiting_blocks) {
     heap.waiting_blocks = block->next;

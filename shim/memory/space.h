@@ -46,11 +46,14 @@ class Space {
   std::size_t drop_cached();
 
   // ---- For the moves (swap.cc), under lock() where a list or state is read or changed ----
-  Lock& lock() { return lock_; }
+  Lock& lock() FL_RETURN_CAPABILITY(lock_) { return lock_; }
   Heap* heaps() { return heaps_; }
   // While anything is away, new allocations are made away too: they hold no contents and need no device memory yet.
-  void set_away(bool away) { away_ = away; }
-  bool is_away() const { return away_; }
+  void set_away(bool away) FL_REQUIRES(lock_) { away_ = away; }
+  bool is_away() {
+    const Guard guard(lock_);
+    return away_;
+  }
   // The driver's part, with the counting. Not under the lock.
   CUresult map(Region& region);
   CUresult unmap(Region& region);
@@ -62,26 +65,26 @@ class Space {
   void prepare(Heap& heap, CUcontext context);
   CUresult make_region(Heap& heap, std::size_t bytes, Region** made);
   CUresult map_making_room(Region& region);
-  CUresult publish(Heap& heap, Region* region);
+  CUresult publish(Heap& heap, Region* region) FL_REQUIRES(lock_);
   CUresult allocate_small(Heap& heap, std::size_t bytes, CUdeviceptr* address);
   CUresult allocate_large(Heap& heap, std::size_t bytes, CUdeviceptr* address);
-  std::size_t footprint(CUdevice device);
+  std::size_t footprint(CUdevice device) FL_REQUIRES(lock_);
   Region* new_region(Heap& heap, std::size_t bytes);
-  Region* take_cached(Heap& heap, std::size_t bytes);
+  Region* take_cached(Heap& heap, std::size_t bytes) FL_REQUIRES(lock_);
   struct Going {
     Region* region = nullptr;
     Block* block = nullptr;  // nullptr: the region is one allocation
     std::size_t bytes = 0;
   };
-  Freed begin_free(CUdeviceptr address, Going* going);
-  void end_free(const Going& going, bool settled, Region** goes);
-  void give_block(Heap& heap, Block* block, Region** goes);
-  void give_region(Heap& heap, Region* region, Region** goes);
-  void give_waiting(Heap& heap, Region** goes);
-  void retire(Heap& heap, Region* region, Region** goes);
-  bool cache(Heap& heap, Region* region, Region** goes);
-  void uncache(Heap& heap, Region* region);
-  void retire_slab(Heap& heap, Slab* slab, Region** goes);
+  Freed begin_free(CUdeviceptr address, Going* going) FL_REQUIRES(lock_);
+  void end_free(const Going& going, bool settled, Region** goes) FL_REQUIRES(lock_);
+  void give_block(Heap& heap, Block* block, Region** goes) FL_REQUIRES(lock_);
+  void give_region(Heap& heap, Region* region, Region** goes) FL_REQUIRES(lock_);
+  void give_waiting(Heap& heap, Region** goes) FL_REQUIRES(lock_);
+  void retire(Heap& heap, Region* region, Region** goes) FL_REQUIRES(lock_);
+  bool cache(Heap& heap, Region* region, Region** goes) FL_REQUIRES(lock_);
+  void uncache(Heap& heap, Region* region) FL_REQUIRES(lock_);
+  void retire_slab(Heap& heap, Slab* slab, Region** goes) FL_REQUIRES(lock_);
   void dispose_all(Region* regions);
   void set_mapped(Region& region, bool mapped);
   static void count_away(Region& region, bool away);
@@ -94,8 +97,10 @@ class Space {
   RegionIndex index_;  // read without the lock
 
   Lock lock_;
-  bool away_ = false;
-  Pool<Region> pool_;
+  bool away_ FL_GUARDED_BY(lock_) = false;
+  Pool<Region> pool_ FL_GUARDED_BY(lock_);
+  // Not said to be guarded: known() looks for a context without the lock, and a region that a move works on leads to its
+  // heap. What of a heap the lock guards stands in region.h.
   Heap heaps_[kMostContexts];
 };
 

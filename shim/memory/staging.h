@@ -66,7 +66,7 @@ class Staging {
  private:
   static constexpr std::size_t kSharedGranules = 64;
   static constexpr unsigned kMostArenas = 4;
-  Staged cut(std::size_t granules);
+  Staged cut(std::size_t granules) FL_REQUIRES(lock_);
   Extent* obtain(std::size_t bytes);
   static bool obtain_from_node(Extent* extent, std::size_t bytes);
   static bool obtain_from_process(Extent* extent, std::size_t bytes);
@@ -75,10 +75,10 @@ class Staging {
   void drop_old_arenas();
 
   Lock lock_;
-  Arena arenas_[kMostArenas];  // unmapped ones are free places
-  Arena* arena_ = nullptr;     // the node's that is there now
-  Extent* extents_ = nullptr;
-  Pool<Extent> pool_;
+  Arena arenas_[kMostArenas] FL_GUARDED_BY(lock_);  // unmapped ones are free places
+  Arena* arena_ FL_GUARDED_BY(lock_) = nullptr;     // the node's that is there now
+  Extent* extents_ FL_GUARDED_BY(lock_) = nullptr;
+  Pool<Extent> pool_ FL_GUARDED_BY(lock_);
 };
 
 }  // namespace fairlead::shim::memory

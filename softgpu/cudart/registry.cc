@@ -1,9 +1,9 @@
 #include "softgpu/cudart/registry.h"
 
 #include <cstring>
-#include <mutex>
 
 #include "softgpu/driver/code/fatbin_wrapper.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::cudart {
 namespace {
@@ -25,24 +25,24 @@ Registry& Registry::get() {
 
 FatBinary* Registry::add_binary(const void* wrapper) {
   auto binary = std::make_unique<FatBinary>(FatBinary{unwrapped(wrapper), nullptr});
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   FatBinary* const key = binary.get();
   binaries_.emplace(key, std::move(binary));
   return key;
 }
 
 void Registry::add_kernel(FatBinary* binary, const void* host, const char* name) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   kernels_[host] = {binary, name, nullptr};
 }
 
 void Registry::add_variable(FatBinary* binary, const void* host, const char* name, std::size_t bytes) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   variables_[host] = {binary, name, bytes, nullptr};
 }
 
 void Registry::add_managed(FatBinary* binary, void** host, const char* name, std::size_t bytes) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   variables_[host] = {binary, name, bytes, host};
 }
 
@@ -69,7 +69,7 @@ cudaError_t Registry::place_managed(const Driver& driver, FatBinary& binary) {
 }
 
 cudaError_t Registry::load_managed(const Driver& driver, FatBinary* binary) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   for (const auto& [host, variable] : variables_) {
     if (variable.binary == binary && variable.managed != nullptr) return load(driver, *binary);
   }
@@ -79,7 +79,7 @@ cudaError_t Registry::load_managed(const Driver& driver, FatBinary* binary) {
 void Registry::remove(FatBinary* binary) {
   CUlibrary library = nullptr;
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     const auto found = binaries_.find(binary);
     if (found == binaries_.end()) return;
     library = binary->library;
@@ -92,13 +92,13 @@ void Registry::remove(FatBinary* binary) {
 
 cudaError_t Registry::kernel(const Driver& driver, const void* host, CUkernel& kernel) {
   {
-    const std::shared_lock guard(mutex_);
+    const ReadGuard guard(mutex_);
     const auto found = kernels_.find(host);
     if (found == kernels_.end()) return cudaErrorInvalidDeviceFunction;
     kernel = found->second.handle;
   }
   if (kernel != nullptr) return cudaSuccess;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = kernels_.find(host);
   if (found == kernels_.end()) return cudaErrorInvalidDeviceFunction;
   Kernel& entry = found->second;
@@ -109,7 +109,7 @@ cudaError_t Registry::kernel(const Driver& driver, const void* host, CUkernel& k
 }
 
 cudaError_t Registry::variable(const Driver& driver, const void* host, CUdeviceptr& address, std::size_t& bytes) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = variables_.find(host);
   if (found == variables_.end()) return cudaErrorInvalidSymbol;
   Variable& entry = found->second;

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 
 #include "softgpu/cudart/runtime.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::cudart {
 
@@ -52,13 +52,13 @@ class Registry {
     void** managed = nullptr;
   };
 
-  cudaError_t load(const Driver& driver, FatBinary& binary);
-  cudaError_t place_managed(const Driver& driver, FatBinary& binary);
+  cudaError_t load(const Driver& driver, FatBinary& binary) SOFTGPU_REQUIRES(mutex_);
+  cudaError_t place_managed(const Driver& driver, FatBinary& binary) SOFTGPU_REQUIRES(mutex_);
 
-  std::shared_mutex mutex_;  // guards everything below
-  std::map<FatBinary*, std::unique_ptr<FatBinary>> binaries_;
-  std::unordered_map<const void*, Kernel> kernels_;
-  std::unordered_map<const void*, Variable> variables_;
+  SharedMutex mutex_;
+  std::map<FatBinary*, std::unique_ptr<FatBinary>> binaries_ SOFTGPU_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, Kernel> kernels_ SOFTGPU_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, Variable> variables_ SOFTGPU_GUARDED_BY(mutex_);
 };
 
 // The function of a host function in the thread's context.

@@ -2,7 +2,8 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu::cudart {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr int kMaxDevices = 64;
 
 struct Primary {
-  std::mutex mutex;                          // held while the context is retained
+  Mutex mutex;                               // held while the context is retained
   std::atomic<CUcontext> context = nullptr;  // null until retained and after a reset
 };
 
@@ -66,7 +67,7 @@ int current_device() {
 cudaError_t primary_context(const Driver& driver, int device, CUcontext& context) {
   if (const cudaError_t error = check_device(driver, device); error != cudaSuccess) return error;
   Primary& primary = primary_of(device);
-  const std::lock_guard guard(primary.mutex);
+  const LockGuard guard(primary.mutex);
   context = primary.context;
   if (context != nullptr) return cudaSuccess;
   const CUresult result = driver.cuDevicePrimaryCtxRetain(&context, device);

@@ -13,6 +13,7 @@
 #include "softgpu/device/files.h"
 #include "softgpu/device/mapping_guard.h"
 #include "softgpu/device/time/trace.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -179,7 +180,7 @@ Device::Refusal Device::admission() const {
 }
 
 Device::Refusal Device::attach() {
-  const std::lock_guard guard(attach_mutex_);
+  const LockGuard guard(attach_mutex_);
   if (attached_ == 0) {
     const FolderLock lock(machine_.home);
     if (const Refusal refusal = admission(); refusal != Refusal::kNone) return refusal;
@@ -190,7 +191,7 @@ Device::Refusal Device::attach() {
 }
 
 void Device::detach() {
-  const std::lock_guard guard(attach_mutex_);
+  const LockGuard guard(attach_mutex_);
   if (--attached_ == 0) view_->users().remove(self_);
 }
 

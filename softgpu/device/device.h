@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "softgpu/device/time/time_model.h"
 #include "softgpu/device/time/turn.h"
 #include "softgpu/device/users.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -175,8 +175,8 @@ class Device {
   Turn turn_;
   std::unique_ptr<Window> window_;
 
-  std::mutex attach_mutex_;
-  unsigned attached_ = 0;  // guarded by attach_mutex_
+  Mutex attach_mutex_;
+  unsigned attached_ SOFTGPU_GUARDED_BY(attach_mutex_) = 0;
 };
 
 }  // namespace softgpu

@@ -12,17 +12,19 @@
 
 #include "softgpu/device/clients.h"
 #include "softgpu/device/owner.h"
+#include "softgpu/mutex.h"
+#include "softgpu/thread_annotations.h"
 
 namespace softgpu {
 
-class DeviceLock {
+class SOFTGPU_CAPABILITY("mutex") DeviceLock {
  public:
   DeviceLock(std::atomic<std::uint32_t>& word, const Clients& clients, Owner self)
       : word_(word), clients_(clients), self_(self) {}
 
-  // BasicLockable: use with std::lock_guard. Thread-safe, not recursive.
-  void lock();
-  void unlock();
+  // For LockGuard. Thread-safe, not recursive.
+  void lock() SOFTGPU_ACQUIRE();
+  void unlock() SOFTGPU_RELEASE();
 
  private:
   static constexpr std::uint32_t kContended = 1U << 31;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "softgpu/device/futex.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -120,7 +121,7 @@ Result<std::vector<Holder::Memory>> Holder::memories(Owner owner) {
   if (!parts) return failure(parts.error());
   std::sort(parts->begin(), parts->end(), [](const Part& a, const Part& b) { return a.memory_files < b.memory_files; });
   std::vector<Memory> found;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   for (const Part& part : *parts) {
     if (!found.empty() && found.back().view->part().memory_files == part.memory_files) continue;
     auto& view = views_[part.uuid_text()];

@@ -14,11 +14,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "softgpu/device/device.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -93,8 +93,8 @@ class Holder {
   const Machine& machine_;
   const Clients& clients_;
   const Owner self_;
-  std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<DeviceView>> views_;  // by UUID; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<DeviceView>> views_ SOFTGPU_GUARDED_BY(mutex_);  // by UUID
 };
 
 }  // namespace softgpu

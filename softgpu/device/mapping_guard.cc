@@ -7,7 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <mutex>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -69,8 +70,8 @@ void install() {
 }  // namespace
 
 void guard_mapping(void* begin, std::size_t bytes) {
-  static std::mutex mutex;
-  const std::lock_guard guard(mutex);
+  static Mutex mutex;
+  const LockGuard guard(mutex);
   const std::size_t count = g_range_count.load();
   if (count == 0) install();
   if (count == kMaxRanges) return;

@@ -1,12 +1,12 @@
 // Every symbol of the table exists: those that no other file defines are these weak functions, which count the call and
 // return CUDA_ERROR_NOT_SUPPORTED. They ignore their arguments, whatever they are.
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "softgpu/driver/log.h"
 #include "softgpu/driver/unsupported.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -16,9 +16,9 @@ constexpr int kNotSupported = 801;
 std::atomic<unsigned long> g_calls = 0;
 
 bool first_call(const char* symbol) {
-  static auto* mutex = new std::mutex;
-  static auto* seen = new std::set<std::string>;  // guarded by mutex
-  const std::lock_guard guard(*mutex);
+  static auto* mutex = new Mutex;
+  static auto* seen SOFTGPU_GUARDED_BY(mutex) = new std::set<std::string>;
+  const LockGuard guard(*mutex);
   return seen->insert(symbol).second;
 }
 

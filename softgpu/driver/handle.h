@@ -4,8 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -17,7 +18,7 @@ class HandlePool {
     Shell* shell = nullptr;
     {
       HandlePool& pool = instance();
-      const std::lock_guard guard(pool.mutex_);
+      const LockGuard guard(pool.mutex_);
       if (pool.free_.empty()) {
         shell = new Shell;
         pool.all_.push_back(shell);
@@ -38,7 +39,7 @@ class HandlePool {
   template <typename Wanted>
   static Shell* find(Wanted wanted) {
     HandlePool& pool = instance();
-    const std::lock_guard guard(pool.mutex_);
+    const LockGuard guard(pool.mutex_);
     for (Shell* shell : pool.all_) {
       if (valid(shell) && wanted(*shell)) return shell;
     }
@@ -50,7 +51,7 @@ class HandlePool {
     std::uint32_t expected = Shell::kMagic;
     if (!shell->magic.compare_exchange_strong(expected, 0)) return false;
     HandlePool& pool = instance();
-    const std::lock_guard guard(pool.mutex_);
+    const LockGuard guard(pool.mutex_);
     pool.free_.push_back(shell);
     return true;
   }
@@ -61,9 +62,9 @@ class HandlePool {
     return *pool;
   }
 
-  std::mutex mutex_;
-  std::vector<Shell*> free_;  // guarded by mutex_
-  std::vector<Shell*> all_;   // guarded by mutex_; keeps every shell reachable
+  Mutex mutex_;
+  std::vector<Shell*> free_ SOFTGPU_GUARDED_BY(mutex_);
+  std::vector<Shell*> all_ SOFTGPU_GUARDED_BY(mutex_);  // keeps every shell reachable
 };
 
 }  // namespace softgpu

@@ -2,10 +2,10 @@
 // since the processes that change a GPU do not know who watches it.
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "softgpu/mutex.h"
 #include "softgpu/nvml/nvml_state.h"
 
 namespace {
@@ -34,16 +34,16 @@ std::vector<softgpu::Uuid> mig_uuids(nvmlDevice_t gpu) {
 }  // namespace
 
 struct nvmlEventSet_st {
-  std::mutex mutex;
-  bool live = true;            // guarded by mutex
-  std::vector<Watch> watches;  // guarded by mutex
+  softgpu::Mutex mutex;
+  bool live SOFTGPU_GUARDED_BY(mutex) = true;
+  std::vector<Watch> watches SOFTGPU_GUARDED_BY(mutex);
 };
 
 namespace {
 
 struct Sets {
-  std::mutex mutex;
-  std::vector<nvmlEventSet_t> all;  // guarded by mutex; never freed, so that a stale handle is an error
+  softgpu::Mutex mutex;
+  std::vector<nvmlEventSet_t> all SOFTGPU_GUARDED_BY(mutex);  // never freed, so that a stale handle is an error
 };
 
 Sets& sets() {
@@ -54,16 +54,16 @@ Sets& sets() {
 nvmlReturn_t check_set(nvmlEventSet_t set) {
   if (softgpu::NvmlState::get() == nullptr) return NVML_ERROR_UNINITIALIZED;
   Sets& known = sets();
-  const std::lock_guard guard(known.mutex);
+  const softgpu::LockGuard guard(known.mutex);
   const bool found = std::find(known.all.begin(), known.all.end(), set) != known.all.end();
   if (!found) return NVML_ERROR_INVALID_ARGUMENT;
-  const std::lock_guard own(set->mutex);
+  const softgpu::LockGuard own(set->mutex);
   return set->live ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 // The first thing that happened since the last look. Of several Xids in one period the last is seen, as a monitor that
-// is slow sees it. REQUIRES: set.mutex.
-bool look(nvmlEventSet_st& set, nvmlEventData_t& event) {
+// is slow sees it.
+bool look(nvmlEventSet_st& set, nvmlEventData_t& event) SOFTGPU_REQUIRES(set.mutex) {
   for (Watch& watch : set.watches) {
     const softgpu::Faults faults = watch.gpu->view->faults();
     const std::uint32_t xid_count = faults.xid_count();
@@ -88,14 +88,14 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set) {
   if (softgpu::NvmlState::get() == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (set == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   *set = new nvmlEventSet_st;
-  const std::lock_guard guard(sets().mutex);
+  const softgpu::LockGuard guard(sets().mutex);
   sets().all.push_back(*set);
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
   SOFTGPU_NVML_TRY(check_set(set));
-  const std::lock_guard guard(set->mutex);
+  const softgpu::LockGuard guard(set->mutex);
   set->live = false;
   set->watches.clear();
   return NVML_SUCCESS;
@@ -111,7 +111,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
   SOFTGPU_NVML_TRY(softgpu::check_gpu(device));
   SOFTGPU_NVML_TRY(check_set(set));
   if ((types & ~kSupported) != 0) return NVML_ERROR_NOT_SUPPORTED;
-  const std::lock_guard guard(set->mutex);
+  const softgpu::LockGuard guard(set->mutex);
   set->watches.push_back({device, types, mig_uuids(device), device->view->faults().xid_count()});
   return NVML_SUCCESS;
 }
@@ -122,7 +122,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* event, uns
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   while (true) {
     {
-      const std::lock_guard guard(set->mutex);
+      const softgpu::LockGuard guard(set->mutex);
       if (look(*set, *event)) return NVML_SUCCESS;
     }
     const auto left = end - std::chrono::steady_clock::now();

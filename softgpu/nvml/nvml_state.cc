@@ -5,18 +5,18 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 
 #include "softgpu/device/shared_events.h"
 #include "softgpu/device/state_folder.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
 
 struct Shared {
-  std::mutex mutex;
-  unsigned references = 0;     // guarded by mutex
-  NvmlState* state = nullptr;  // guarded by mutex; never deleted, so that the slots file stays open
+  Mutex mutex;
+  unsigned references SOFTGPU_GUARDED_BY(mutex) = 0;
+  NvmlState* state SOFTGPU_GUARDED_BY(mutex) = nullptr;  // never deleted, so that the slots file stays open
   std::atomic<NvmlState*> initialised = nullptr;
 };
 
@@ -92,7 +92,7 @@ Result<NvmlState*> NvmlState::open_once() {
 
 nvmlReturn_t NvmlState::retain() {
   Shared& all = shared();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   if (all.state == nullptr) {
     const auto opened = open();
     if (!opened) {
@@ -108,7 +108,7 @@ nvmlReturn_t NvmlState::retain() {
 
 nvmlReturn_t NvmlState::release() {
   Shared& all = shared();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   if (all.references == 0) return NVML_ERROR_UNINITIALIZED;
   if (--all.references == 0) all.initialised.store(nullptr);
   return NVML_SUCCESS;
@@ -119,7 +119,7 @@ NvmlState* NvmlState::get() {
 }
 
 nvmlDevice_t NvmlState::mig_device(nvmlDevice_t gpu, const Part& part) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   for (nvmlDevice_st& known : mig_devices_) {
     if (known.part().uuid == part.uuid) return &known;
   }
@@ -132,7 +132,7 @@ nvmlDevice_t NvmlState::mig_device(nvmlDevice_t gpu, const Part& part) {
 }
 
 nvmlGpuInstance_t NvmlState::gpu_instance(nvmlDevice_t gpu, unsigned id) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   for (nvmlGpuInstance_st& known : gpu_instances_) {
     if (known.gpu == gpu && known.id == id) return &known;
   }
@@ -140,7 +140,7 @@ nvmlGpuInstance_t NvmlState::gpu_instance(nvmlDevice_t gpu, unsigned id) {
 }
 
 nvmlComputeInstance_t NvmlState::compute_instance(nvmlGpuInstance_t gpu_instance, unsigned id) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   for (nvmlComputeInstance_st& known : compute_instances_) {
     if (known.gpu_instance == gpu_instance && known.id == id) return &known;
   }
@@ -151,17 +151,17 @@ bool NvmlState::knows(nvmlDevice_t device) const {
   for (const auto& gpu : gpus_) {
     if (gpu.get() == device) return true;
   }
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return contains(mig_devices_, device);
 }
 
 bool NvmlState::knows(nvmlGpuInstance_t instance) const {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return contains(gpu_instances_, instance);
 }
 
 bool NvmlState::knows(nvmlComputeInstance_t instance) const {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return contains(compute_instances_, instance);
 }
 

@@ -6,12 +6,12 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "softgpu/device/device.h"
 #include "softgpu/device/mig/partition.h"
+#include "softgpu/mutex.h"
 
 #pragma GCC visibility push(default)
 #include "abi/nvml.h"
@@ -32,8 +32,8 @@ struct UseSnapshot {
   std::map<std::uint32_t, std::uint64_t> busy_ns;  // by Owner::pack
 };
 struct UseHistory {
-  std::mutex mutex;
-  std::deque<UseSnapshot> snapshots;  // the last few, oldest first; guarded by mutex
+  Mutex mutex;
+  std::deque<UseSnapshot> snapshots SOFTGPU_GUARDED_BY(mutex);  // the last few, oldest first
 };
 
 }  // namespace softgpu
@@ -98,10 +98,10 @@ class NvmlState {
   Clients clients_;
   std::vector<std::unique_ptr<nvmlDevice_st>> gpus_;
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::deque<nvmlDevice_st> mig_devices_;
-  std::deque<nvmlGpuInstance_st> gpu_instances_;
-  std::deque<nvmlComputeInstance_st> compute_instances_;
+  mutable Mutex mutex_;
+  std::deque<nvmlDevice_st> mig_devices_ SOFTGPU_GUARDED_BY(mutex_);
+  std::deque<nvmlGpuInstance_st> gpu_instances_ SOFTGPU_GUARDED_BY(mutex_);
+  std::deque<nvmlComputeInstance_st> compute_instances_ SOFTGPU_GUARDED_BY(mutex_);
 };
 
 // UNINITIALIZED; INVALID_ARGUMENT when the handle names no device, or a MIG device that was destroyed; GPU_IS_LOST.

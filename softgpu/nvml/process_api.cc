@@ -1,11 +1,11 @@
 // The processes with contexts on a device.
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "softgpu/device/process_account.h"
+#include "softgpu/mutex.h"
 #include "softgpu/nvml/nvml_state.h"
 
 using softgpu::check_device;
@@ -67,7 +67,7 @@ class UseSince {
       now_.busy_ns[process.owner.pack()] = softgpu::computed_ns(device->view->control(), process.owner, now_ns);
     }
     softgpu::UseHistory& history = *device->history;
-    const std::lock_guard guard(history.mutex);
+    const softgpu::LockGuard guard(history.mutex);
     for (const softgpu::UseSnapshot& snapshot : history.snapshots) {
       const unsigned long long apart =
           std::max(snapshot.timestamp_us, since_us) - std::min(snapshot.timestamp_us, since_us);

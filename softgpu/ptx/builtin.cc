@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/budget.h"
 #include "softgpu/ptx/memory.h"
 
@@ -242,7 +243,7 @@ bool run_builtin(Builtin builtin, Warp& warp, const Instruction* at, const CallS
 }
 
 void Printer::append(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   pending_ += text;
   const std::size_t newline = pending_.rfind('\n');
   const std::size_t end = pending_.size() > kLongestLine ? pending_.size()
@@ -254,7 +255,7 @@ void Printer::append(std::string_view text) {
 }
 
 void Printer::flush() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (!pending_.empty() && sink_) sink_(pending_);
   pending_.clear();
 }

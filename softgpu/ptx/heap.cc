@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "softgpu/mutex.h"
+
 namespace softgpu::ptx {
 namespace {
 
@@ -17,7 +19,7 @@ DeviceHeap::DeviceHeap(std::uint64_t begin, std::size_t bytes) {
 std::uint64_t DeviceHeap::allocate(std::uint64_t bytes) {
   if (bytes == 0 || bytes > ~std::uint64_t{0} - kBlockAlignment) return 0;
   const std::uint64_t needed = (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
     const auto [address, room] = *hole;
     if (room < needed) continue;
@@ -32,7 +34,7 @@ std::uint64_t DeviceHeap::allocate(std::uint64_t bytes) {
 
 bool DeviceHeap::release(std::uint64_t address) {
   if (address == 0) return true;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const auto block = taken_.find(address);
   if (block == taken_.end()) return false;
   std::uint64_t begin = address, bytes = block->second;
@@ -57,7 +59,7 @@ bool DeviceHeap::release(std::uint64_t address) {
 }
 
 std::size_t DeviceHeap::used_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return used_;
 }
 

@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu::ptx {
 
@@ -25,10 +26,10 @@ class DeviceHeap {
   std::size_t used_bytes() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> free_;   // guarded by mutex_: address -> bytes
-  std::map<std::uint64_t, std::uint64_t> taken_;  // guarded by mutex_: address -> bytes
-  std::size_t used_ = 0;                          // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> free_ SOFTGPU_GUARDED_BY(mutex_);   // address -> bytes
+  std::map<std::uint64_t, std::uint64_t> taken_ SOFTGPU_GUARDED_BY(mutex_);  // address -> bytes
+  std::size_t used_ SOFTGPU_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace softgpu::ptx

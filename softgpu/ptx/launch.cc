@@ -4,12 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/block.h"
 #include "softgpu/thread_owned.h"
 
@@ -77,8 +77,8 @@ class Grid {
   std::vector<std::byte> workspace_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;
-  Outcome outcome_;  // guarded by mutex_
+  Mutex mutex_;
+  Outcome outcome_ SOFTGPU_GUARDED_BY(mutex_);
   std::vector<std::thread> helpers_;
 };
 
@@ -177,7 +177,7 @@ void Grid::work(bool may_call_helpers) {
     if (may_call_helpers && helpers_.empty()) call_helpers();
   }
   for (auto& runner : resident) retire(std::move(runner), counts, own);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   outcome_.warp_instructions += counts.warp_instructions;
   outcome_.lane_instructions += counts.lane_instructions;
   outcome_.global_bytes += counts.global_bytes;
@@ -206,7 +206,7 @@ bool Grid::must_stop() {
 
 void Grid::report(FaultKind kind, const BlockRunner* runner, const char* why) {
   stop_.store(true, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (outcome_.fault != FaultKind::kNone) return;
   outcome_.fault = kind;
   outcome_.fault_detail = "kernel " + state_.entry->name + why;
@@ -236,6 +236,7 @@ Outcome Grid::run() {
   work(launch_.workers > 1);
   for (std::thread& helper : helpers_) helper.join();
   state_.program->printer.flush();
+  const LockGuard lock(mutex_);
   return std::move(outcome_);
 }
 

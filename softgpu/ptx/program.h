@@ -9,11 +9,11 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/machine.h"
 #include "softgpu/ptx/types.h"
 
@@ -96,8 +96,8 @@ class Printer {
   void flush();  // also an unfinished last line
 
  private:
-  std::mutex mutex_;
-  std::string pending_;  // guarded by mutex_
+  Mutex mutex_;
+  std::string pending_ SOFTGPU_GUARDED_BY(mutex_);
   std::function<void(std::string_view)> sink_;
 };
 

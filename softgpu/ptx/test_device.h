@@ -5,10 +5,10 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/machine.h"
 
 namespace softgpu::ptx::testing {
@@ -16,19 +16,19 @@ namespace softgpu::ptx::testing {
 class TestDevice final : public AddressSpace, public ModuleMemory {
  public:
   Extent find(std::uint64_t address) const override {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     auto next = allocations_.upper_bound(address);
     if (next == allocations_.begin()) return {};
     const auto& [begin, bytes] = *--next;
     return address < begin + bytes.size ? Extent{begin, begin + bytes.size} : Extent{};
   }
   std::uint64_t epoch() const override {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return epoch_;
   }
   // At least 512 bytes lie between two allocations.
   std::uint64_t allocate(std::size_t bytes) override {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (bytes > room_) return 0;
     Allocation allocation{std::make_unique<std::byte[]>(bytes + 1024), bytes};
     const std::uint64_t begin = (reinterpret_cast<std::uint64_t>(allocation.memory.get()) + 511) / 256 * 256;
@@ -37,7 +37,7 @@ class TestDevice final : public AddressSpace, public ModuleMemory {
     return begin;
   }
   void release(std::uint64_t address) override {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     allocations_.erase(address);
     ++epoch_;
   }
@@ -73,7 +73,7 @@ class TestDevice final : public AddressSpace, public ModuleMemory {
     std::unique_ptr<std::byte[]> memory;
     std::size_t size = 0;
   };
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::uint64_t, Allocation> allocations_;
   std::uint64_t epoch_ = 1;
   std::size_t room_ = SIZE_MAX;

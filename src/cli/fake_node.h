@@ -5,12 +5,12 @@
 #include <boost/asio/post.hpp>
 #include <future>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "net/http_server.h"
 
 namespace fairlead::cli {
@@ -41,13 +41,13 @@ class FakeNode {
 
   // Everything else is answered 404. Answers to one request are used in turn, the last one for ever.
   void answer(const std::string& method, const std::string& target, net::HttpResponse response) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     answers_[method + " " + target].push_back(std::move(response));
   }
 
   std::string endpoint() const { return "http://" + address_; }
   std::vector<Request> requests() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return requests_;
   }
 
@@ -60,7 +60,7 @@ class FakeNode {
     }
     net::HttpResponse response{404, {}, R"({"Type":"User","Message":"Function not found: nobody"})"};
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       std::vector<net::HttpResponse>& canned = answers_[seen.method + " " + seen.target];
       if (!canned.empty()) response = canned.front();
       if (canned.size() > 1) canned.erase(canned.begin());
@@ -73,9 +73,9 @@ class FakeNode {
   net::HttpServer server_;
   std::string address_;
   std::thread thread_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::vector<net::HttpResponse>> answers_;  // guarded by mutex_
-  std::vector<Request> requests_;                                  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::vector<net::HttpResponse>> answers_ FL_GUARDED_BY(mutex_);
+  std::vector<Request> requests_ FL_GUARDED_BY(mutex_);
 };
 
 }  // namespace fairlead::cli

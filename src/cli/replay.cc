@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <ostream>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "cli/commands.h"
 #include "cli/run_table.h"
 #include "sim/scenario.h"
@@ -95,6 +95,7 @@ class Player {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < options_.clients; ++i) threads.emplace_back([this] { send_until_done(); });
     for (std::thread& thread : threads) thread.join();
+    const MutexLock lock(mutex_);
     result_.seconds = to_seconds(monotonic_now() - begin_);
     return std::move(result_);
   }
@@ -102,7 +103,7 @@ class Player {
 
  private:
   std::optional<sim::Arrival> take() {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     auto arrival = arrivals_->next();
     if (arrival && arrival->at >= Instant(scenario_.duration)) arrival.reset();
     return arrival;
@@ -122,7 +123,7 @@ class Player {
   }
 
   void record(std::size_t function, const Result<NodeClient::InvokeAnswer>& answer, Duration latency) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     sim::FunctionResult& result = result_.functions[function];
     ++result.arrived;
     if (!answer) {
@@ -144,9 +145,9 @@ class Player {
   std::vector<std::string> payloads_;  // by function
   Instant begin_;
   std::atomic<std::uint64_t> sent_late_ = 0;
-  std::mutex mutex_;
-  const std::unique_ptr<sim::ArrivalSource> arrivals_;
-  sim::RunResult result_;
+  Mutex mutex_;
+  const std::unique_ptr<sim::ArrivalSource> arrivals_ FL_PT_GUARDED_BY(mutex_);
+  sim::RunResult result_ FL_GUARDED_BY(mutex_);
 };
 
 int run_replay(Cli& cli, const ReplayOptions& options) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 
 #include "abi/nvml.h"
 #include "abi/nvml_event.h"
 #include "abi/nvml_mig.h"
+#include "base/mutex.h"
 #include "cuda/shared_library.h"
 
 namespace fairlead {
@@ -102,10 +102,10 @@ struct Nvml::Library {
   } mig;
 
   // Handles are kept: finding a slice again takes seconds under load.
-  std::mutex mutex;
-  std::map<std::string, nvmlDevice_t> handles;  // guarded by mutex; by UUID
-  std::map<nvmlDevice_t, std::string> watched;  // guarded by mutex; GPUs whose events are in `events`
-  nvmlEventSet_t events = nullptr;              // guarded by mutex
+  Mutex mutex;
+  std::map<std::string, nvmlDevice_t> handles FL_GUARDED_BY(mutex);  // by UUID
+  std::map<nvmlDevice_t, std::string> watched FL_GUARDED_BY(mutex);  // GPUs whose events are in `events`
+  nvmlEventSet_t events FL_GUARDED_BY(mutex) = nullptr;
 };
 
 Result<nvmlDevice_t> Nvml::Library::handle(unsigned index) const {
@@ -176,7 +176,7 @@ Slice Nvml::Library::slice_of(nvmlDevice_t gpu, nvmlDevice_t slice, const std::s
 
 // A GPU that reports no events is still used: what it loses is the early warning.
 void Nvml::Library::watch(nvmlDevice_t gpu, const std::string& gpu_uuid) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   if (event_set_create == nullptr || event_register == nullptr || watched.contains(gpu)) return;
   if (events == nullptr && event_set_create(&events) != NVML_SUCCESS) return;
   if (event_register(gpu, nvmlEventTypeXidCriticalError, events) == NVML_SUCCESS) watched[gpu] = gpu_uuid;
@@ -230,7 +230,7 @@ Result<std::vector<Nvml::Device>> Nvml::compute_devices() const {
       if (!device) return fail(device.error());
       device->gpu_uuid = gpu.uuid;
       if (mig) device->slice = library_->slice_of(*handle, slice, device->name);
-      const std::lock_guard guard(library_->mutex);
+      const MutexLock guard(library_->mutex);
       library_->handles[device->uuid] = slice;
       found.push_back(std::move(*device));
     }
@@ -239,7 +239,7 @@ Result<std::vector<Nvml::Device>> Nvml::compute_devices() const {
 }
 
 Result<nvmlDevice_t> Nvml::handle_of(const std::string& uuid) const {
-  const std::lock_guard guard(library_->mutex);
+  const MutexLock guard(library_->mutex);
   const auto found = library_->handles.find(uuid);
   if (found == library_->handles.end()) return fail(Errc::kUnavailable, "NVML: {} was not enumerated", uuid);
   return found->second;
@@ -284,7 +284,7 @@ Result<Nvml::Use> Nvml::use(const std::string& uuid) const {
 
 std::vector<Nvml::Xid> Nvml::take_xids() const {
   std::vector<Xid> xids;
-  const std::lock_guard guard(library_->mutex);
+  const MutexLock guard(library_->mutex);
   if (library_->events == nullptr || library_->event_wait == nullptr) return xids;
   nvmlEventData_t event{};
   while (library_->event_wait(library_->events, &event, 0) == NVML_SUCCESS) {

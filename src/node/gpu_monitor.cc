@@ -42,7 +42,7 @@ Result<std::unique_ptr<GpuMonitor>> GpuMonitor::open(const std::string& library_
 GpuMonitor::~GpuMonitor() {
   *alive_ = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -101,12 +101,19 @@ void GpuMonitor::start(boost::asio::io_context& io, std::function<void(const Gpu
   thread_ = std::thread([this, &io, samples = samples_]() mutable { watch(io, std::move(samples)); });
 }
 
+// Blocks until it begins; false: it shall not, the monitor ends.
+bool GpuMonitor::next_period() {
+  const auto begin = std::chrono::steady_clock::now() + kPeriod;
+  const MutexLock lock(mutex_);
+  while (!stopping_ && wake_.wait_until(mutex_, begin)) {
+  }
+  return !stopping_;
+}
+
 void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> samples) {
   ProcessMeter process_meter;
   int periods = 0;
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kPeriod, [this] { return stopping_; })) {
-    lock.unlock();
+  while (next_period()) {
     if (++periods % kPeriodsPerLook == 0) (void)look_for_devices(samples).has_value();
     GpuObservation observation;
     for (GpuSample& sample : samples) {
@@ -123,7 +130,6 @@ void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> sampl
       keep(observation);
       observed_(observation);
     });
-    lock.lock();
   }
 }
 

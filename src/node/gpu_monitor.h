@@ -4,15 +4,14 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "cuda/nvml.h"
@@ -56,6 +55,7 @@ class GpuMonitor {
  private:
   GpuMonitor(std::unique_ptr<Nvml> nvml, bool slices_only) : nvml_(std::move(nvml)), slices_only_(slices_only) {}
   Status look_for_devices(std::vector<GpuSample>& samples);
+  bool next_period();
   void watch(boost::asio::io_context& io, std::vector<GpuSample> samples);
   void keep(const GpuObservation& observation);
 
@@ -65,9 +65,9 @@ class GpuMonitor {
   std::vector<GpuSample> samples_;
   std::function<void(const GpuObservation&)> observed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with messages that may arrive after our end
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  ConditionVariable wake_;
+  bool stopping_ FL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <thread>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "sim/settings.h"
 #include "sim/simulation.h"
 
@@ -45,8 +45,9 @@ std::vector<Outcomes> run_all(const std::vector<Variant>& variants, unsigned thr
     for (std::size_t s = 0; s < scenario.seeds.size(); ++s) work.emplace_back(v, s);
   }
 
-  std::atomic<std::size_t> next = 0, done = 0;
-  std::mutex mutex;
+  std::atomic<std::size_t> next = 0;
+  Mutex mutex;  // of `done` and the callback
+  std::size_t done = 0;
   const auto run_some = [&] {
     for (std::size_t i = next++; i < work.size(); i = next++) {
       Outcomes& outcome = outcomes[work[i].first];
@@ -55,7 +56,7 @@ std::vector<Outcomes> run_all(const std::vector<Variant>& variants, unsigned thr
           fmt::format("scenario {}, policy {}, seed {}", outcome.scenario.name, outcome.label, seed);
       const CheckNote if_it_fails(note.c_str());
       outcome.runs[work[i].second] = Simulation(outcome.scenario, seed, make_arrivals(outcome.scenario, seed)).run();
-      const std::scoped_lock lock(mutex);
+      const MutexLock lock(mutex);
       ++done;
       if (progress) progress(static_cast<double>(done) / static_cast<double>(work.size()));
     }

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <future>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace fairlead::store {
@@ -13,7 +14,7 @@ GroupCommit::GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> 
 
 GroupCommit::~GroupCommit() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -22,13 +23,8 @@ GroupCommit::~GroupCommit() {
 
 void GroupCommit::submit(Apply apply, std::size_t bytes, Admission admission, Done done) {
   if (admission == Admission::kRefusable) {
-    std::unique_lock lock(mutex_);
-    if (pending_operations_ >= limits_.pending_operations || pending_bytes_ + bytes > limits_.pending_bytes) {
-      Error error{Errc::kResourceExhausted,
-                  fmt::format("{} writes with {} bytes wait for the disk, the limits are {} and {}: retry later",
-                              pending_operations_, pending_bytes_, limits_.pending_operations, limits_.pending_bytes)};
-      lock.unlock();
-      boost::asio::post(io_, [done = std::move(done), error = std::move(error)] {
+    if (Status room = has_room_for(bytes); !room) {
+      boost::asio::post(io_, [done = std::move(done), error = std::move(room.error())] {
         if (done) done(fail(error));
       });
       return;
@@ -48,13 +44,21 @@ Status GroupCommit::run_and_wait(Apply apply) {
 }
 
 std::size_t GroupCommit::pending() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return pending_operations_;
+}
+
+Status GroupCommit::has_room_for(std::size_t bytes) const {
+  const MutexLock lock(mutex_);
+  if (pending_operations_ < limits_.pending_operations && pending_bytes_ + bytes <= limits_.pending_bytes) return {};
+  return fail(Errc::kResourceExhausted,
+              "{} writes with {} bytes wait for the disk, the limits are {} and {}: retry later", pending_operations_,
+              pending_bytes_, limits_.pending_operations, limits_.pending_bytes);
 }
 
 void GroupCommit::enqueue(Operation operation) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++pending_operations_;
     pending_bytes_ += operation.bytes;
     queue_.push_back(std::move(operation));
@@ -71,8 +75,8 @@ void GroupCommit::run() {
 }
 
 std::vector<GroupCommit::Operation> GroupCommit::next_batch() {
-  std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  const MutexLock lock(mutex_);
+  while (!stopping_ && queue_.empty()) wake_.wait(mutex_);
   std::vector<Operation> batch;
   batch.reserve(std::min(queue_.size(), limits_.batch_operations));
   while (!queue_.empty() && batch.size() < limits_.batch_operations) {
@@ -101,7 +105,10 @@ Status GroupCommit::transact(std::vector<Operation>& batch, std::size_t first, s
 
 void GroupCommit::finish(Operation& operation, const Status& status) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
+    // Below zero the limits would refuse every write from then on.
+    FL_CHECK(pending_operations_ > 0 && pending_bytes_ >= operation.bytes, "{} operations, {} bytes, of this one {}",
+             pending_operations_, pending_bytes_, operation.bytes);
     --pending_operations_;
     pending_bytes_ -= operation.bytes;
   }

@@ -10,15 +10,14 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "store/sqlite.h"
 
@@ -61,6 +60,7 @@ class GroupCommit {
     std::optional<WorkGuard> guard;  // while `done` is owed
   };
 
+  Status has_room_for(std::size_t bytes) const;
   void enqueue(Operation operation);
   void run();
   std::vector<Operation> next_batch();  // blocks; empty: stopping and nothing left
@@ -72,12 +72,12 @@ class GroupCommit {
   const std::unique_ptr<Database> database_;  // the writer's thread only
   const GroupCommitLimits limits_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Operation> queue_;         // guarded by mutex_
-  std::size_t pending_operations_ = 0;  // guarded by mutex_
-  std::size_t pending_bytes_ = 0;       // guarded by mutex_
-  bool stopping_ = false;               // guarded by mutex_
+  mutable Mutex mutex_;
+  ConditionVariable wake_;
+  std::deque<Operation> queue_ FL_GUARDED_BY(mutex_);
+  std::size_t pending_operations_ FL_GUARDED_BY(mutex_) = 0;
+  std::size_t pending_bytes_ FL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ FL_GUARDED_BY(mutex_) = false;
   std::thread writer_;
 };
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Each check of this folder against small trees: a bad one must fail for its reason, a good one must pass."""
+import json
 import os
 import pathlib
 import runpy
@@ -19,6 +20,7 @@ import include_direction
 import portable
 import self_contained_headers
 import size_ratchet
+import thread_safety
 import tidy
 import tree
 import vocabulary
@@ -82,6 +84,13 @@ class ClassSizes(Lint):
         self.assert_clean(class_sizes.check)
         self.write_class(34, 15)
         self.assert_one(class_sizes.check, "34 methods", "may have 33")
+
+    def test_what_a_field_says_of_its_lock_is_no_method(self):
+        fields = "\n".join(f"  int g{i}_ FL_GUARDED_BY(mutex_) = 0;" for i in range(14))
+        methods = "\n".join(f"  void f{i}() SOFTGPU_REQUIRES(mutex_);" for i in range(30))
+        self.write("src/node/a.h", f"class FL_CAPABILITY(\"mutex\") A {{\n{methods}\n{fields}\n  Mutex mutex_;\n}};\n")
+        self.assert_clean(class_sizes.check)
+        self.assertEqual(class_sizes.measure(self.root), {"src/node/a.h:A": [30, 15]})
 
     def test_values_and_overrides_do_not_count(self):
         self.write_class(0, 40, "struct")
@@ -314,6 +323,50 @@ class Compilers(Lint):
             self.assert_clean(tidy.check)
             self.write("src/base/a.h", "inline int one() { return 3; }\n")
             self.assertEqual(tidy.check(self.root), ["read again"])
+
+
+class ThreadSafety(Lint):
+    """A counter with a lock; the header of the real locks stands beside it."""
+    TAKEN = "  const fairlead::MutexLock lock(mutex_);\n"
+
+    def write_counter(self, body):
+        for header in ("mutex.h", "thread_annotations.h"):
+            self.write(f"src/base/{header}", (tree.ROOT / "src/base" / header).read_text())
+        self.write("src/node/a.h", '#include "base/mutex.h"\nclass A {\n void add();\n fairlead::Mutex mutex_;\n'
+                                   " int count_ FL_GUARDED_BY(mutex_) = 0;\n};\n")
+        self.write("src/node/a.cc", '#include "node/a.h"\nvoid A::add() {\n' + body + "}\n")
+        self.write("src/node/b.cc", '#include "node/a.h"\nthis is not read: it touches nothing\n')
+        commands = [{"directory": str(self.root), "file": str(self.root / name),
+                     "command": f"g++ -std=c++20 -I{self.root}/src -o a.o -c {self.root / name}"}
+                    for name in ("src/node/a.cc", "src/node/b.cc")]
+        self.write("build/compile_commands.json", json.dumps(commands))
+
+    def test_access_without_the_lock_fails(self):
+        self.write_counter("  ++count_;\n")
+        self.assert_one(thread_safety.check, "src/node/a.cc:3", "count_", "requires holding mutex 'mutex_'")
+
+    def test_access_behind_the_lock_fails(self):
+        self.write_counter("  {\n" + self.TAKEN + "  }\n  ++count_;\n")
+        self.assert_one(thread_safety.check, "src/node/a.cc:6", "count_")
+
+    def test_access_under_the_lock_passes_and_is_read_once(self):
+        self.write_counter(self.TAKEN + "  ++count_;\n")
+        self.assert_clean(thread_safety.check)
+        with unittest.mock.patch.object(thread_safety, "read", return_value=["read again"]):
+            self.assert_clean(thread_safety.check)
+            self.write("src/base/thread_annotations.h", (self.root / "src/base/thread_annotations.h").read_text() + "\n")
+            self.assertEqual(thread_safety.check(self.root), ["read again"])
+
+    def test_header_with_an_access_is_read_through_some_source(self):
+        self.write_counter("  // nothing\n")
+        header = (self.root / "src/node/a.h").read_text()
+        self.write("src/node/a.h", header.replace("void add();", "void add();\n int get() { return count_; }"))
+        self.assert_one(thread_safety.check, "src/node/a.h:4", "count_")
+
+    def test_lock_that_says_nothing_fails(self):
+        self.write_counter(self.TAKEN)
+        self.write("softgpu/device/a.h", "// a std::mutex\nstd::shared_mutex mutex_;\n")
+        self.assert_one(thread_safety.check, "softgpu/device/a.h:2", "std::shared_mutex", "softgpu/mutex.h")
 
 
 class Pages(Lint):

@@ -45,11 +45,11 @@ int FakeDriver::calls(Symbol symbol) const {
 }
 
 void FakeDriver::start_work(CUcontext context) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   working_.insert(context);
 }
 void FakeDriver::end_work(CUcontext context) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   working_.erase(context);
 }
 
@@ -164,7 +164,7 @@ unsigned char* FakeDriver::data_at(CUdeviceptr address, std::size_t bytes) {
 }
 
 void FakeDriver::poke(CUdeviceptr address, std::size_t bytes, unsigned seed) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   unsigned char* data = data_at(address, bytes);
   if (data == nullptr) return violate("a program writes where nothing is");
   for (std::size_t at = 0; at < bytes; at += 509) data[at] = pattern(seed, at);
@@ -172,7 +172,7 @@ void FakeDriver::poke(CUdeviceptr address, std::size_t bytes, unsigned seed) {
 }
 
 bool FakeDriver::holds(CUdeviceptr address, std::size_t bytes, unsigned seed) {
-  const std::lock_guard guard(mutex);
+  const MutexLock guard(mutex);
   const unsigned char* data = data_at(address, bytes);
   if (data == nullptr) return false;
   for (std::size_t at = 0; at < bytes; at += 509) {
@@ -274,9 +274,9 @@ CUresult FakeDriver::destroy_event(CUevent event) {
 
 namespace {
 
-#define FAKE(name)                         \
-  FakeDriver& fake = FakeDriver::get();    \
-  const std::lock_guard guard(fake.mutex); \
+#define FAKE(name)                      \
+  FakeDriver& fake = FakeDriver::get(); \
+  const MutexLock guard(fake.mutex);    \
   if (const CUresult planned = fake.enter(Symbol::name); planned != CUDA_SUCCESS) return planned
 
 CUresult mem_address_reserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long) {

@@ -9,11 +9,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "shim/driver.h"
 
 namespace fairlead::shim::testing {
@@ -73,7 +73,7 @@ class FakeDriver {
   std::uint64_t next_handle() { return ++last_handle_; }
 
   std::function<void()> on_call;  // at the begin of every call
-  std::mutex mutex;
+  Mutex mutex;
   std::size_t managed_on_device = 0;
   bool has_v2_prefetch = true;
 

@@ -3,6 +3,8 @@
 #include <bit>
 #include <numeric>
 
+#include "softgpu/mutex.h"
+
 namespace softgpu {
 namespace {
 
@@ -63,14 +65,14 @@ Heap::Heap(Window& window, PagePool& pool, DeviceLock& lock, Faults faults, cons
       limit_pages_(limit_pages) {}
 
 void Heap::open() {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   closed_ = false;
   if (!keeps_pages_ && spare_ == nullptr) spare_ = open_slab(0);
 }
 
 void Heap::close() {
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     closed_ = true;
     close_slabs();
     for (const auto& [address, large] : large_) {
@@ -82,7 +84,7 @@ void Heap::close() {
   trim(0);
 }
 
-// Takes all slabs off their pages, whatever they hold, and lets other heaps have them. REQUIRES: mutex_.
+// Takes all slabs off their pages, whatever they hold, and lets other heaps have them.
 void Heap::close_slabs() {
   IdleSlabs& idle = idle_slabs();
   for (HeapSlab* slab : slabs_) {
@@ -94,7 +96,7 @@ void Heap::close_slabs() {
     slab->base.store(0);
     slab->heap.store(nullptr);
     slab->free_all();
-    const std::lock_guard guard(idle.mutex);
+    const LockGuard guard(idle.mutex);
     idle.slabs[slab->size_class].push_back(slab);
   }
   slabs_.clear();
@@ -104,14 +106,14 @@ void Heap::close_slabs() {
 }
 
 std::uint64_t Heap::unused_page_count() {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return cache_.page_count() + (spare_ != nullptr ? 1 : 0);
 }
 
 void Heap::trim(std::uint64_t keep) {
   const std::uint64_t used = page_count() - unused_page_count();
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     if (spare_ != nullptr && page_count() > keep) {
       Span span = {spare_->base, 1, spare_->runs};
       close_slab(spare_);
@@ -125,28 +127,31 @@ void Heap::trim(std::uint64_t keep) {
 std::uint64_t Heap::allocate(std::uint64_t bytes) {
   // A pool tries a request several times, and asks once itself.
   if (!keeps_pages_ && faults_.take_allocation_failure()) return 0;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (closed_) return 0;
   return bytes <= kSlabLimit ? allocate_small(bytes) : allocate_large(bytes);
 }
 
 bool Heap::release(std::uint64_t address) {
-  std::unique_lock guard(mutex_);
-  if (auto* slab = static_cast<HeapSlab*>(window_.slab_at(address)); slab != nullptr) {
-    const std::uint64_t offset = address - slab->base;
-    const std::uint64_t block = offset / slab->block_bytes;
-    if (slab->heap != this || offset % slab->block_bytes != 0 || block >= slab->sizes.size() ||
-        slab->sizes[block].load() == 0) {
-      return false;
+  Large large;
+  {
+    const LockGuard guard(mutex_);
+    if (auto* slab = static_cast<HeapSlab*>(window_.slab_at(address)); slab != nullptr) {
+      const std::uint64_t offset = address - slab->base;
+      const std::uint64_t block = offset / slab->block_bytes;
+      if (slab->heap != this || offset % slab->block_bytes != 0 || block >= slab->sizes.size() ||
+          slab->sizes[block].load() == 0) {
+        return false;
+      }
+      release_small(slab, address);
+      return true;
     }
-    release_small(slab, address);
-    return true;
+    const auto found = large_.find(address);
+    if (found == large_.end()) return false;
+    large = std::move(found->second);
+    large_.erase(found);
   }
-  const auto found = large_.find(address);
-  if (found == large_.end()) return false;
-  const Large large = std::move(found->second);
-  large_.erase(found);
-  guard.unlock();  // what follows calls the system and touches nothing that mutex_ guards
+  // Without the lock: this calls the system and touches nothing that mutex_ guards.
   window_.remove_extent(address, large.bytes);
   return_pages(address - address % kPageBytes, large.page_count, large.runs);
   return true;
@@ -161,7 +166,7 @@ std::uint64_t Heap::adopt(const std::vector<PageRun>& runs, std::uint64_t offset
     return 0;
   }
   const std::uint64_t address = first + offset;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (closed_) {
     return_pages(first, count, {});
     return 0;
@@ -174,12 +179,12 @@ std::uint64_t Heap::adopt(const std::vector<PageRun>& runs, std::uint64_t offset
 bool Heap::owns(std::uint64_t address) {
   const auto* slab = static_cast<HeapSlab*>(window_.slab_at(address));
   if (slab != nullptr) return slab->heap == this && window_.find(address).begin == address;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return large_.contains(address);
 }
 
 bool Heap::adopted(std::uint64_t address) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = large_.find(address);
   return found != large_.end() && found->second.adopted;
 }
@@ -264,7 +269,7 @@ Heap::HeapSlab* Heap::take_slab(std::size_t size_class) {
   if (slab != nullptr) return slab;
   {
     IdleSlabs& idle = idle_slabs();
-    const std::lock_guard guard(idle.mutex);
+    const LockGuard guard(idle.mutex);
     take_from(idle.slabs[size_class]);
   }
   if (slab == nullptr) slab = new HeapSlab(size_class);

@@ -11,13 +11,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "softgpu/device/faults.h"
 #include "softgpu/device/memory/page_cache.h"
 #include "softgpu/device/memory/window.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -79,18 +79,18 @@ class Heap {
   };
   static constexpr std::size_t kClasses = 24;
   struct IdleSlabs {
-    std::mutex mutex;
-    std::array<std::vector<HeapSlab*>, kClasses> slabs;  // guarded by mutex
+    Mutex mutex;
+    std::array<std::vector<HeapSlab*>, kClasses> slabs SOFTGPU_GUARDED_BY(mutex);
   };
   static IdleSlabs& idle_slabs();
 
-  std::uint64_t allocate_large(std::uint64_t bytes);
-  std::uint64_t allocate_small(std::uint64_t bytes);
-  HeapSlab* open_slab(std::size_t size_class);
-  HeapSlab* take_slab(std::size_t size_class);
-  void close_slab(HeapSlab* slab);
-  void close_slabs();
-  void release_small(HeapSlab* slab, std::uint64_t address);
+  std::uint64_t allocate_large(std::uint64_t bytes) SOFTGPU_REQUIRES(mutex_);
+  std::uint64_t allocate_small(std::uint64_t bytes) SOFTGPU_REQUIRES(mutex_);
+  HeapSlab* open_slab(std::size_t size_class) SOFTGPU_REQUIRES(mutex_);
+  HeapSlab* take_slab(std::size_t size_class) SOFTGPU_REQUIRES(mutex_);
+  void close_slab(HeapSlab* slab) SOFTGPU_REQUIRES(mutex_);
+  void close_slabs() SOFTGPU_REQUIRES(mutex_);
+  void release_small(HeapSlab* slab, std::uint64_t address) SOFTGPU_REQUIRES(mutex_);
   std::uint64_t claim_pages(std::uint64_t count, std::vector<PageRun>& runs);
   void return_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs);
   void unmap_pages(std::uint64_t address, std::uint64_t count, const std::vector<PageRun>& runs);
@@ -106,13 +106,13 @@ class Heap {
   PageCache cache_;
   std::atomic<std::uint64_t> pages_{0};
 
-  std::mutex mutex_;  // guards everything below
-  bool closed_ = false;
-  std::unordered_map<std::uint64_t, Large> large_;
-  std::array<std::vector<HeapSlab*>, kClasses> open_;    // slabs in use with a free block
-  std::array<std::vector<HeapSlab*>, kClasses> unused_;  // objects without a page
-  std::vector<HeapSlab*> slabs_;                         // all objects
-  HeapSlab* spare_ = nullptr;                            // the one empty slab that is kept, also in open_
+  Mutex mutex_;
+  bool closed_ SOFTGPU_GUARDED_BY(mutex_) = false;
+  std::unordered_map<std::uint64_t, Large> large_ SOFTGPU_GUARDED_BY(mutex_);
+  std::array<std::vector<HeapSlab*>, kClasses> open_ SOFTGPU_GUARDED_BY(mutex_);    // slabs in use with a free block
+  std::array<std::vector<HeapSlab*>, kClasses> unused_ SOFTGPU_GUARDED_BY(mutex_);  // objects without a page
+  std::vector<HeapSlab*> slabs_ SOFTGPU_GUARDED_BY(mutex_);                         // all objects
+  HeapSlab* spare_ SOFTGPU_GUARDED_BY(mutex_) = nullptr;  // the one empty slab that is kept, also in open_
 };
 
 }  // namespace softgpu

@@ -4,9 +4,10 @@
 
 #include <deque>
 #include <future>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -17,11 +18,11 @@ struct Retired {
 };
 
 struct Ledger {
-  std::mutex mutex;  // guards everything below
-  std::uint64_t next_number = 1;
-  MemoryUse* oldest = nullptr;  // the uses that run, a list in the order of their numbers
-  MemoryUse* newest = nullptr;
-  std::deque<Retired> retired;  // in the order of first_later
+  Mutex mutex;  // also of the links in the uses
+  std::uint64_t next_number SOFTGPU_GUARDED_BY(mutex) = 1;
+  MemoryUse* oldest SOFTGPU_GUARDED_BY(mutex) = nullptr;  // the uses that run, a list in the order of their numbers
+  MemoryUse* newest SOFTGPU_GUARDED_BY(mutex) = nullptr;
+  std::deque<Retired> retired SOFTGPU_GUARDED_BY(mutex);  // in the order of first_later
 };
 
 Ledger& ledger() {
@@ -33,7 +34,7 @@ Ledger& ledger() {
 
 MemoryUse::MemoryUse() {
   Ledger& all = ledger();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   number_ = all.next_number++;
   before_ = all.newest;
   (before_ != nullptr ? before_->behind_ : all.oldest) = this;
@@ -44,7 +45,7 @@ MemoryUse::~MemoryUse() {
   std::vector<Retired> due;
   {
     Ledger& all = ledger();
-    const std::lock_guard guard(all.mutex);
+    const LockGuard guard(all.mutex);
     (before_ != nullptr ? before_->behind_ : all.oldest) = behind_;
     (behind_ != nullptr ? behind_->before_ : all.newest) = before_;
     while (!all.retired.empty() && (all.oldest == nullptr || all.retired.front().first_later <= all.oldest->number_)) {
@@ -57,14 +58,14 @@ MemoryUse::~MemoryUse() {
 
 bool MemoryUse::none() {
   Ledger& all = ledger();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   return all.oldest == nullptr;
 }
 
 void MemoryUse::retire(std::function<void()> action) {
   {
     Ledger& all = ledger();
-    const std::lock_guard guard(all.mutex);
+    const LockGuard guard(all.mutex);
     if (all.oldest != nullptr) {
       all.retired.push_back({all.next_number, std::move(action)});
       return;

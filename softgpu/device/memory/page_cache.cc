@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "softgpu/check.h"
+
+#include "softgpu/mutex.h"
+
 namespace softgpu {
 namespace {
 
@@ -29,7 +33,7 @@ void append(Span& span, const Span& next) {
 }  // namespace
 
 Span PageCache::take(std::uint64_t count) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   auto best = spans_.end();
   for (auto span = spans_.begin(); span != spans_.end(); ++span) {
     if (span->second.count < count) continue;
@@ -45,15 +49,18 @@ Span PageCache::take(std::uint64_t count) {
 }
 
 void PageCache::give(Span span) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   count_ += span.count;
   auto next = spans_.lower_bound(span.address);
+  // Given twice, a page would be taken twice.
+  SOFTGPU_CHECK(next == spans_.end() || span.address + span.count * kPageBytes <= next->first);
   if (next != spans_.end() && span.address + span.count * kPageBytes == next->first) {
     append(span, next->second);
     next = spans_.erase(next);
   }
   if (next != spans_.begin()) {
     Span& previous = std::prev(next)->second;
+    SOFTGPU_CHECK(previous.address + previous.count * kPageBytes <= span.address);
     if (previous.address + previous.count * kPageBytes == span.address) {
       append(previous, span);
       return;
@@ -63,7 +70,7 @@ void PageCache::give(Span span) {
 }
 
 std::vector<Span> PageCache::trim(std::uint64_t keep) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   std::vector<Span> taken;
   while (count_ > keep) {
     const auto last = std::prev(spans_.end());
@@ -79,7 +86,7 @@ std::vector<Span> PageCache::trim(std::uint64_t keep) {
 }
 
 std::uint64_t PageCache::page_count() const {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return count_;
 }
 

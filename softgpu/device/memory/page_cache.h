@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "softgpu/device/memory/page_pool.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -28,9 +28,9 @@ class PageCache {
   std::uint64_t page_count() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, Span> spans_;  // by address; guarded by mutex_
-  std::uint64_t count_ = 0;              // pages in all; guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::uint64_t, Span> spans_ SOFTGPU_GUARDED_BY(mutex_);  // by address
+  std::uint64_t count_ SOFTGPU_GUARDED_BY(mutex_) = 0;              // pages in all
 };
 
 }  // namespace softgpu

@@ -26,6 +26,13 @@ TEST(PageCache, NeighboursBecomeOneSpan) {
   EXPECT_EQ(cache.page_count(), 0U);
 }
 
+TEST(PageCache, WhatIsGivenTwiceEndsTheProcess) {
+  PageCache cache;
+  cache.give({at(4), 2, {{10, 2}}});
+  EXPECT_DEATH(cache.give({at(4), 2, {{10, 2}}}), "does not hold");
+  EXPECT_DEATH(cache.give({at(5), 1, {{11, 1}}}), "does not hold");
+}
+
 TEST(PageCache, TheSmallestSpanThatFitsIsCut) {
   PageCache cache;
   cache.give({at(0), 8, {{10, 3}, {50, 5}}});

@@ -3,8 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <mutex>
 #include <span>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -63,7 +64,7 @@ std::vector<PageRun> PagePool::claim(DeviceLock& lock, PageEntry first, std::uin
   const Owner owner = charged_to(first);
   while (true) {
     clients_.wait_while_checkpointed(owner);
-    const std::lock_guard guard(lock);
+    const LockGuard guard(lock);
     if (clients_.held(owner) != HoldState::kCheckpointed) return claim_locked(first, count);
   }
 }
@@ -88,7 +89,7 @@ std::vector<PageRun> PagePool::claim_locked(PageEntry first, std::uint64_t count
 }
 
 void PagePool::collect(DeviceLock& lock) {
-  const std::lock_guard guard(lock);
+  const LockGuard guard(lock);
   reap();
 }
 

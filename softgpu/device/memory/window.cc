@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "softgpu/check.h"
 #include "softgpu/device/mapping_guard.h"
 #include "softgpu/device/memory/memory_use.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -63,7 +65,7 @@ bool Window::covers(std::uint64_t address, std::uint64_t bytes) const {
 }
 
 std::uint64_t Window::take_addresses(std::uint64_t count) {
-  const std::lock_guard guard(addresses_mutex_);
+  const LockGuard guard(addresses_mutex_);
   const auto fits = [&](const auto& range) { return range.second >= count; };
   const auto found = std::find_if(free_.begin(), free_.end(), fits);
   if (found == free_.end()) return 0;
@@ -74,14 +76,18 @@ std::uint64_t Window::take_addresses(std::uint64_t count) {
 }
 
 void Window::return_addresses(std::uint64_t address, std::uint64_t count) {
-  const std::lock_guard guard(addresses_mutex_);
+  const LockGuard guard(addresses_mutex_);
   auto [range, inserted] = free_.emplace(window_page(address), count);
+  // Returned twice, addresses would be taken twice, and one allocation mapped over another.
+  SOFTGPU_CHECK(inserted && (std::next(range) == free_.end() || range->first + count <= std::next(range)->first));
   if (const auto next = std::next(range); next != free_.end() && range->first + range->second == next->first) {
     range->second += next->second;
     free_.erase(next);
   }
   if (range == free_.begin()) return;
-  if (const auto previous = std::prev(range); previous->first + previous->second == range->first) {
+  const auto previous = std::prev(range);
+  SOFTGPU_CHECK(previous->first + previous->second <= range->first);
+  if (previous->first + previous->second == range->first) {
     previous->second += range->second;
     free_.erase(range);
   }
@@ -127,13 +133,13 @@ Slab* Window::slab_at(std::uint64_t address) const {
 }
 
 void Window::add_host(std::uint64_t address, std::uint64_t bytes) {
-  const std::unique_lock guard(host_mutex_);
+  const LockGuard guard(host_mutex_);
   host_[address] = address + bytes;
   host_count_.store(host_.size());
 }
 
 void Window::remove_host(std::uint64_t address) {
-  const std::unique_lock guard(host_mutex_);
+  const LockGuard guard(host_mutex_);
   host_.erase(address);
   host_count_.store(host_.size());
   invalidate();
@@ -141,7 +147,7 @@ void Window::remove_host(std::uint64_t address) {
 
 Extent Window::find_host(std::uint64_t address) const {
   if (host_count_.load() == 0) return {};
-  const std::shared_lock guard(host_mutex_);
+  const ReadGuard guard(host_mutex_);
   auto next = host_.upper_bound(address);
   if (next == host_.begin()) return {};
   --next;

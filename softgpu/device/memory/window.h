@@ -11,13 +11,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <vector>
 
 #include "softgpu/device/control.h"
 #include "softgpu/device/memory/page_pool.h"
 #include "softgpu/device/result.h"
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/machine.h"
 
 namespace softgpu {
@@ -90,11 +89,11 @@ class Window final : public ptx::AddressSpace {
   const int memory_file_;
   std::atomic<std::uint64_t> epoch_{1};
 
-  std::mutex addresses_mutex_;
-  std::map<std::uint64_t, std::uint64_t> free_;  // first page -> count; guarded by addresses_mutex_
+  Mutex addresses_mutex_;
+  std::map<std::uint64_t, std::uint64_t> free_ SOFTGPU_GUARDED_BY(addresses_mutex_);  // first page -> count
 
-  mutable std::shared_mutex host_mutex_;
-  std::map<std::uint64_t, std::uint64_t> host_;  // begin -> end; guarded by host_mutex_
+  mutable SharedMutex host_mutex_;
+  std::map<std::uint64_t, std::uint64_t> host_ SOFTGPU_GUARDED_BY(host_mutex_);  // begin -> end
   std::atomic<std::size_t> host_count_{0};
 };
 

@@ -1,9 +1,9 @@
 #include "softgpu/device/time/activity.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "softgpu/device/time/fair_share.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -44,7 +44,7 @@ bool Activity::living(const ClientActivity& client) const {
 
 // The meter runs while any MPS client computes: the first to begin starts it, the last to end stops it.
 void Activity::begin_kernel(std::uint64_t sms) {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   const std::uint64_t now = monotonic_ns();
   if (!mps_kernels_run(control_, clients_)) meter_.begin(now);
   if (mine().kernels.load() == 0) users_.begin(self_, now);
@@ -53,7 +53,7 @@ void Activity::begin_kernel(std::uint64_t sms) {
 }
 
 void Activity::end_kernel(std::uint64_t sms) {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   mine().kernels.fetch_sub(1);
   mine().sms_wanted.fetch_sub(static_cast<std::uint32_t>(sms));
   const std::uint64_t now = monotonic_ns();
@@ -90,7 +90,7 @@ std::uint64_t Activity::copies(Direction direction) const {
 
 // A client was hit if it connected before the last fault, whether or not it has a context now: it must exit.
 Activity::ContextRefusal Activity::add_context(const ClientShare& share) {
-  const std::lock_guard guard(lock_);
+  const LockGuard guard(lock_);
   const auto faults = static_cast<std::uint32_t>(control_.mps_fault.load() >> 32);
   std::uint64_t contexts = 0;
   for (const ClientActivity& client : used_slots(control_)) {

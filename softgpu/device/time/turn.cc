@@ -3,19 +3,20 @@
 #include <chrono>
 
 #include "softgpu/device/futex.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
 bool Turn::enter(const StopCheck& stop) {
-  std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   // Who comes while others wait may not prolong this hold of the turn, but joins the next.
   const std::uint64_t seen = hold_count_;
   while (state_ != State::kHeld || (others_wait() && hold_count_ == seen)) {
     if (stop()) return false;
     if (state_ == State::kAway) {
-      if (!become_holder(guard, stop)) return false;
+      if (!become_holder(stop)) return false;
     } else {
-      wait_for_change(guard);
+      wait_for_change();
     }
   }
   ++running_;
@@ -23,7 +24,7 @@ bool Turn::enter(const StopCheck& stop) {
 }
 
 void Turn::leave() {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (--running_ != 0) return;
   away_since_ns_ = 0;
   if (state_ == State::kHeld) give_up();
@@ -32,24 +33,24 @@ void Turn::leave() {
 void Turn::pause(const StopCheck& stop) {
   const std::uint64_t slice_end = slice_end_ns_.load();
   if (slice_end != 0 && (!others_wait() || monotonic_ns() < slice_end)) return;
-  std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   if (state_ == State::kHeld && others_wait() && monotonic_ns() >= slice_end_ns_.load()) give_up();
   while (state_ != State::kHeld) {
     if (stop()) return;
     if (state_ == State::kAcquiring) {
-      wait_for_change(guard);
+      wait_for_change();
       continue;
     }
-    if (!become_holder(guard, stop)) return;
+    if (!become_holder(stop)) return;
   }
 }
 
-// Goes from kAway to kHeld, or back to kAway and false. REQUIRES: guard is locked, state_ is kAway.
-bool Turn::become_holder(std::unique_lock<std::mutex>& guard, const StopCheck& stop) {
+// Goes from kAway to kHeld, or back to kAway and false; mutex_ is let go of meanwhile. REQUIRES: state_ is kAway.
+bool Turn::become_holder(const StopCheck& stop) {
   state_ = State::kAcquiring;
-  guard.unlock();
+  mutex_.unlock();
   const bool acquired = acquire(stop);
-  guard.lock();
+  mutex_.lock();
   state_ = acquired ? State::kHeld : State::kAway;
   if (acquired) {
     ++hold_count_;
@@ -64,11 +65,11 @@ bool Turn::become_holder(std::unique_lock<std::mutex>& guard, const StopCheck& s
   return acquired;
 }
 
-void Turn::wait_for_change(std::unique_lock<std::mutex>& guard) {
-  changed_.wait_for(guard, std::chrono::milliseconds(kPatienceMs));
+void Turn::wait_for_change() {
+  changed_.wait_for(mutex_, std::chrono::milliseconds(kPatienceMs));
 }
 
-// REQUIRES: mutex_, state_ is kHeld.
+// REQUIRES: state_ is kHeld.
 void Turn::give_up() {
   if (observe_) observe_(false);
   const std::uint64_t now = monotonic_ns();
@@ -77,7 +78,7 @@ void Turn::give_up() {
   meter_.end(now);
   slice_end_ns_.store(0);
   {
-    const std::lock_guard device(lock_);
+    const LockGuard device(lock_);
     hand_over();
   }
   if (control_.turn_holder.load() != 0) futex_wake_all(control_.turn_holder);
@@ -88,7 +89,7 @@ void Turn::give_up() {
 bool Turn::acquire(const StopCheck& stop) {
   const std::uint32_t me = self_.pack();
   {
-    const std::lock_guard device(lock_);
+    const LockGuard device(lock_);
     if (control_.turn_holder.load() == 0 && control_.turn_waiters.load() == 0) {
       control_.turn_holder.store(me);
       meter_.begin(monotonic_ns());
@@ -106,7 +107,7 @@ bool Turn::acquire(const StopCheck& stop) {
     }
     // Nobody may hold the turn although tickets wait: its last holder died in the middle of a hand-over.
     if (holder == 0 || !clients_.alive(Owner::unpack(holder))) {
-      const std::lock_guard device(lock_);
+      const LockGuard device(lock_);
       if (control_.turn_holder.load() == holder) hand_over();
       futex_wake_all(control_.turn_holder);
     } else {
@@ -122,7 +123,7 @@ bool Turn::acquire(const StopCheck& stop) {
 // Takes the ticket back; the turn may have come in the meantime.
 void Turn::withdraw() {
   {
-    const std::lock_guard device(lock_);
+    const LockGuard device(lock_);
     if (control_.tickets[self_.slot].exchange(0) != 0) control_.turn_waiters.fetch_sub(1);
     if (control_.turn_holder.load() == self_.pack()) hand_over();
   }
@@ -130,7 +131,7 @@ void Turn::withdraw() {
 }
 
 // Makes the living process with the oldest ticket the holder, or nobody. Killed at any instant it leaves turn_waiters
-// too high at worst, and every living waiter a ticket or the turn. REQUIRES: the device lock.
+// too high at worst, and every living waiter a ticket or the turn.
 void Turn::hand_over() {
   while (control_.turn_waiters.load() != 0) {
     std::uint32_t waiting = 0;

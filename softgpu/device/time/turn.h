@@ -12,10 +12,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 
 #include "softgpu/device/clients.h"
 #include "softgpu/device/control.h"
@@ -23,6 +21,7 @@
 #include "softgpu/device/stop_check.h"
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/device/users.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -55,12 +54,12 @@ class Turn {
   enum class State { kAway, kAcquiring, kHeld };
   static constexpr int kPatienceMs = 20;
 
-  bool become_holder(std::unique_lock<std::mutex>& guard, const StopCheck& stop);
-  void wait_for_change(std::unique_lock<std::mutex>& guard);
-  void give_up();
-  bool acquire(const StopCheck& stop);
+  bool become_holder(const StopCheck& stop) SOFTGPU_REQUIRES(mutex_);
+  void wait_for_change() SOFTGPU_REQUIRES(mutex_);
+  void give_up() SOFTGPU_REQUIRES(mutex_);
+  bool acquire(const StopCheck& stop) SOFTGPU_EXCLUDES(mutex_);
   void withdraw();
-  void hand_over();
+  void hand_over() SOFTGPU_REQUIRES(lock_);
   bool others_wait() const { return control_.turn_waiters.load(std::memory_order_relaxed) != 0; }
 
   Control& control_;
@@ -74,13 +73,13 @@ class Turn {
   std::atomic<std::uint64_t> slice_end_ns_{0};  // 0: this process does not hold the turn
   std::atomic<std::uint64_t> away_ns_{0};
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_ = State::kAway;  // guarded by mutex_
-  unsigned running_ = 0;        // kernels between enter() and leave(); guarded by mutex_
-  std::uint64_t away_since_ns_ =
-      0;                          // when the turn was given away with kernels running, 0: it was not; guarded by mutex_
-  std::uint64_t hold_count_ = 0;  // how often the turn came; guarded by mutex_
+  Mutex mutex_;
+  ConditionVariable changed_;
+  State state_ SOFTGPU_GUARDED_BY(mutex_) = State::kAway;
+  unsigned running_ SOFTGPU_GUARDED_BY(mutex_) = 0;  // kernels between enter() and leave()
+  // When the turn was given away with kernels running, 0: it was not.
+  std::uint64_t away_since_ns_ SOFTGPU_GUARDED_BY(mutex_) = 0;
+  std::uint64_t hold_count_ SOFTGPU_GUARDED_BY(mutex_) = 0;  // how often the turn came
 };
 
 }  // namespace softgpu

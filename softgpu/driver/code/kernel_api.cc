@@ -1,5 +1,6 @@
 // Kernels of libraries: what can be asked and set without a context.
 #include "softgpu/driver/code/library.h"
+#include "softgpu/mutex.h"
 
 using softgpu::Kernels;
 
@@ -34,12 +35,12 @@ CUresult on_device(CUkernel kernel, CUdevice ordinal, const Use& use) {
 }
 
 // Functions of the kernel that exist on the device already.
-std::vector<CUfunction> functions_on(CUkernel kernel, CUdevice ordinal) {
+std::vector<CUfunction> functions_on(CUkernel kernel, CUdevice ordinal) SOFTGPU_REQUIRES(kernel->library->mutex) {
   std::vector<CUfunction> functions;
   for (const auto& [context_id, module] : kernel->library->modules) {
     if (!softgpu::Modules::valid(module) || module->context->id() != context_id) continue;
     if (module->context->owner().ordinal != ordinal) continue;
-    const std::lock_guard guard(module->mutex);
+    const softgpu::LockGuard guard(module->mutex);
     if (const auto found = module->functions.find(kernel->info.name); found != module->functions.end()) {
       functions.push_back(found->second);
     }
@@ -87,7 +88,7 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
   SOFTGPU_TRY(
       on_device(kernel, device, [&](CUfunction function) { return cuFuncSetAttribute(function, attribute, value); }));
-  const std::lock_guard guard(kernel->library->mutex);
+  const softgpu::LockGuard guard(kernel->library->mutex);
   kernel->settings[{device, attribute}] = value;
   for (const CUfunction function : functions_on(kernel, device)) cuFuncSetAttribute(function, attribute, value);
   return CUDA_SUCCESS;

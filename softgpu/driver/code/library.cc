@@ -4,6 +4,7 @@
 
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/log.h"
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/text/header.h"
 
 namespace softgpu {
@@ -38,12 +39,12 @@ CUresult function_of(CUkernel kernel, CUfunction& function) {
   SOFTGPU_TRY(healthy_context(context));
   SOFTGPU_TRY(kernel->library->module_in(context, {}, module));
   const bool is_new = [&] {
-    const std::lock_guard guard(module->mutex);
+    const LockGuard guard(module->mutex);
     return !module->functions.contains(kernel->info.name);
   }();
   function = module->function(kernel->info.name);
   if (!is_new) return CUDA_SUCCESS;
-  const std::lock_guard guard(kernel->library->mutex);
+  const LockGuard guard(kernel->library->mutex);
   for (const auto& [setting, value] : kernel->settings) {
     if (setting.first == context->owner().ordinal) cuFuncSetAttribute(function, setting.second, value);
   }
@@ -59,8 +60,9 @@ void CUlib_st::add_kernels(const Module& code) {
     CUkern_st* kernel = softgpu::Kernels::take();
     kernel->library = this;
     kernel->info = code.kernel(name)->info();
-    kernel->settings.clear();
     kernels.emplace(name, kernel);
+    const softgpu::LockGuard guard(kernel->library->mutex);
+    kernel->settings.clear();
   }
 }
 
@@ -101,7 +103,7 @@ CUresult CUlib_st::load_nowhere(const softgpu::JitOptions& jit) {
 }
 
 CUresult CUlib_st::module_in(CUcontext context, const softgpu::JitOptions& jit, CUmodule& module) {
-  const std::lock_guard guard(mutex);
+  const softgpu::LockGuard guard(mutex);
   if (const auto found = modules.find(context->id()); found != modules.end()) {
     module = found->second;
     return CUDA_SUCCESS;
@@ -117,7 +119,7 @@ void CUlib_st::unload() {
   std::map<std::uint64_t, CUmod_st*> loaded;
   softgpu::ManagedVariables variables;  // go behind the modules, and without the mutex
   {
-    const std::lock_guard guard(mutex);
+    const softgpu::LockGuard guard(mutex);
     loaded.swap(modules);
     variables.swap(managed_memory);
   }

@@ -2,21 +2,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "softgpu/driver/code/module.h"
-
-// A kernel of a library, in any context. May be passed wherever a CUfunction is taken.
-struct CUkern_st {
-  static constexpr std::uint32_t kMagic = 0x6B65726E;  // "kern"
-  std::atomic<std::uint32_t> magic{0};                 // first, as in CUfunc_st
-  CUlib_st* library = nullptr;
-  softgpu::ptx::KernelInfo info;
-  // What cuKernelSetAttribute set for a device; functions made there later take it. Guarded by the library's mutex.
-  std::map<std::pair<CUdevice, CUfunction_attribute>, int> settings;
-};
+#include "softgpu/mutex.h"
 
 struct CUlib_st {
   static constexpr std::uint32_t kMagic = 0x6C696272;  // "libr"
@@ -24,9 +14,9 @@ struct CUlib_st {
   softgpu::CodeImage image;
   std::map<std::string, CUkern_st*, std::less<>> kernels;  // constant once loaded
   std::vector<std::string> managed;                        // names of managed variables; constant once loaded
-  std::mutex mutex;
-  std::map<std::uint64_t, CUmod_st*> modules;  // by context id; guarded by mutex
-  softgpu::ManagedVariables managed_memory;    // of all modules; guarded by mutex
+  softgpu::Mutex mutex;
+  std::map<std::uint64_t, CUmod_st*> modules SOFTGPU_GUARDED_BY(mutex);  // by context id
+  softgpu::ManagedVariables managed_memory SOFTGPU_GUARDED_BY(mutex);    // of all modules
 
   // Loads the image to learn its kernels: into the current context when there is a usable one, else nowhere.
   CUresult load(const softgpu::JitOptions& jit);
@@ -38,6 +28,16 @@ struct CUlib_st {
  private:
   void add_kernels(const softgpu::ptx::Module& code);
   CUresult load_nowhere(const softgpu::JitOptions& jit);
+};
+
+// A kernel of a library, in any context. May be passed wherever a CUfunction is taken.
+struct CUkern_st {
+  static constexpr std::uint32_t kMagic = 0x6B65726E;  // "kern"
+  std::atomic<std::uint32_t> magic{0};                 // first, as in CUfunc_st
+  CUlib_st* library = nullptr;
+  softgpu::ptx::KernelInfo info;
+  // What cuKernelSetAttribute set for a device; functions made there later take it.
+  std::map<std::pair<CUdevice, CUfunction_attribute>, int> settings SOFTGPU_GUARDED_BY(library->mutex);
 };
 
 namespace softgpu {

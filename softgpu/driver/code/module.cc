@@ -6,6 +6,7 @@
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/code/library.h"
 #include "softgpu/driver/log.h"
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/text/header.h"
 
 namespace softgpu {
@@ -109,7 +110,7 @@ unsigned CUfunc_st::registers() const {
 }
 
 CUfunc_st* CUmod_st::function(std::string_view name) {
-  const std::lock_guard guard(mutex);
+  const softgpu::LockGuard guard(mutex);
   if (const auto found = functions.find(name); found != functions.end()) return found->second;
   const softgpu::ptx::Kernel* kernel = code->code().kernel(name);
   if (kernel == nullptr) return nullptr;
@@ -131,7 +132,7 @@ CUfunc_st* CUmod_st::function(std::string_view name) {
 
 void CUmod_st::unload() {
   {
-    const std::lock_guard guard(mutex);
+    const softgpu::LockGuard guard(mutex);
     for (const auto& [name, function] : functions) {
       function->code.reset();
       softgpu::Functions::give_back(function);

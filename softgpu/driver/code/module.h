@@ -4,7 +4,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "softgpu/driver/code/image.h"
@@ -12,6 +11,7 @@
 #include "softgpu/driver/code/managed_variable.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/handle.h"
+#include "softgpu/mutex.h"
 #include "softgpu/ptx/machine.h"
 
 struct CUlib_st;
@@ -93,8 +93,8 @@ struct CUmod_st {
   CUcontext context = nullptr;
   CUlib_st* library = nullptr;  // whose module this is in its context, or null
   std::shared_ptr<const softgpu::LoadedModule> code;
-  std::mutex mutex;
-  std::map<std::string, CUfunc_st*, std::less<>> functions;  // guarded by mutex
+  softgpu::Mutex mutex;
+  std::map<std::string, CUfunc_st*, std::less<>> functions SOFTGPU_GUARDED_BY(mutex);
 
   // The function, or null when the module has no kernel of that name.
   CUfunc_st* function(std::string_view name);

@@ -10,6 +10,7 @@
 #include "softgpu/driver/log.h"
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/pool.h"
+#include "softgpu/mutex.h"
 #include "softgpu/thread_owned.h"
 
 namespace softgpu {
@@ -17,9 +18,9 @@ namespace {
 
 // Handles ever given out. A registry instead of a magic word: a wild pointer is never read.
 struct Registry {
-  std::mutex mutex;
-  std::set<CUcontext> contexts;  // guarded by mutex
-  std::uint64_t next_id = 1;     // guarded by mutex
+  Mutex mutex;
+  std::set<CUcontext> contexts SOFTGPU_GUARDED_BY(mutex);
+  std::uint64_t next_id SOFTGPU_GUARDED_BY(mutex) = 1;
 };
 
 Registry& registry() {
@@ -30,7 +31,7 @@ Registry& registry() {
 // Registers the context and names its activation.
 std::uint64_t enrol(CUcontext context) {
   Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   all.contexts.insert(context);
   return all.next_id++;
 }
@@ -50,7 +51,7 @@ CUresult code_of(Activity::ContextRefusal refusal) {
 }  // namespace
 
 void PrintBuffer::append(std::string_view text) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   texts_.emplace_back(text);
   bytes_ += text.size();
   for (const std::size_t capacity = capacity_.load(); bytes_ > capacity && texts_.size() > 1; texts_.pop_front()) {
@@ -62,17 +63,17 @@ void PrintBuffer::append(std::string_view text) {
 void PrintBuffer::flush() {
   if (!filled_.load(std::memory_order_acquire)) return;
   // Keeps texts in order. Writing may take as long as the reader likes, and kernels that print take mutex_.
-  static auto* writing = new std::mutex;
-  const std::lock_guard in_order(*writing);
+  static auto* writing = new Mutex;
+  const LockGuard in_order(*writing);
   std::deque<std::string> texts;
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     texts.swap(texts_);
     bytes_ = 0;
   }
   for (const std::string& text : texts) std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
-  const std::lock_guard guard(mutex_);  // only now, so that other threads wait for what is being written
+  const LockGuard guard(mutex_);  // only now, so that other threads wait for what is being written
   filled_.store(!texts_.empty(), std::memory_order_release);
 }
 
@@ -97,14 +98,14 @@ CUresult healthy_context(CUcontext& context) {
 CUresult check_context(CUcontext context) {
   if (Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   if (!all.contexts.contains(context)) return CUDA_ERROR_INVALID_CONTEXT;
   return context->active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUcontext find_context(const std::function<bool(CUctx_st&)>& wanted) {
   Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   for (const CUcontext context : all.contexts) {
     if (context->active() && wanted(*context)) return context;
   }
@@ -126,7 +127,7 @@ CUresult result_of_xid(unsigned xid) {
 
 void cancel_all_contexts() {
   Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   const auto end = std::chrono::steady_clock::now() + kExitPatience;
   for (const CUcontext context : all.contexts) {
     if (!context->active()) continue;
@@ -188,7 +189,7 @@ void CUctx_st::shut_down() {
   std::vector<std::shared_ptr<Stream>> streams;
   std::set<CUmod_st*> modules;
   {
-    const std::lock_guard guard(mutex_);
+    const softgpu::LockGuard guard(mutex_);
     streams.swap(streams_);
     modules.swap(modules_);
     join_.reset();
@@ -199,7 +200,7 @@ void CUctx_st::shut_down() {
   space_.disable_all_peers();
   softgpu::ManagedMemory::instance().release_all(this);
   {
-    const std::lock_guard guard(mutex_);
+    const softgpu::LockGuard guard(mutex_);
     kernel_heap_.reset();
   }
   heap_->close();
@@ -210,7 +211,7 @@ void CUctx_st::shut_down() {
 }
 
 softgpu::ptx::DeviceHeap* CUctx_st::kernel_heap() {
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   if (kernel_heap_ != nullptr) return kernel_heap_.get();
   const std::size_t bytes = limits[CU_LIMIT_MALLOC_HEAP_SIZE];
   const std::uint64_t begin = heap_->allocate(std::max<std::size_t>(bytes, 1));
@@ -219,7 +220,7 @@ softgpu::ptx::DeviceHeap* CUctx_st::kernel_heap() {
 }
 
 bool CUctx_st::has_kernel_heap() {
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   return kernel_heap_ != nullptr;
 }
 
@@ -252,7 +253,7 @@ void CUctx_st::take_device_fault() {
 }
 
 std::shared_ptr<Stream> CUctx_st::make_stream(Stream::Kind kind, int priority) {
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   std::erase_if(closed_streams_, [](const auto& closed) { return closed->idle(); });
   auto stream = std::make_shared<Stream>(kind, priority, next_stream_++, pending_);
   streams_.push_back(stream);
@@ -261,7 +262,7 @@ std::shared_ptr<Stream> CUctx_st::make_stream(Stream::Kind kind, int priority) {
 
 void CUctx_st::close_stream(const std::shared_ptr<Stream>& stream) {
   stream->close();
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   if (std::erase(streams_, stream) != 0 && !stream->idle()) closed_streams_.push_back(stream);
 }
 
@@ -284,7 +285,7 @@ std::shared_ptr<Stream> CUctx_st::per_thread_stream() {
   return own.back()->stream;
 }
 
-// What the legacy stream's rule adds: it waits for all blocking streams, and they for it. REQUIRES: mutex_.
+// What the legacy stream's rule adds: it waits for all blocking streams, and they for it.
 std::vector<Point> CUctx_st::legacy_order(const Stream& stream) {
   std::vector<Point> after;
   if (stream.kind == Stream::Kind::kLegacy) {
@@ -301,7 +302,7 @@ std::vector<Point> CUctx_st::legacy_order(const Stream& stream) {
 
 Point CUctx_st::submit(Stream& stream, std::function<void()> run, std::vector<Point> after) {
   const softgpu::CallPass pass;  // before mutex_, which operations that are under way may need
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   std::vector<Point> order = idle() ? std::vector<Point>() : legacy_order(stream);
   order.insert(order.end(), std::make_move_iterator(after.begin()), std::make_move_iterator(after.end()));
   const std::uint64_t sequence = stream.submit({std::move(run), std::move(order)});
@@ -322,14 +323,14 @@ void CUctx_st::run_now(Stream& stream, const std::function<void()>& run) {
 bool CUctx_st::stream_idle(const Stream& stream) {
   if (!stream.idle()) return false;
   if (stream.kind != Stream::Kind::kLegacy) return true;
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   return legacy_order(stream).empty();
 }
 
 CUresult CUctx_st::synchronise() {
   std::vector<Point> points;
   if (!idle()) {
-    const std::lock_guard guard(mutex_);
+    const softgpu::LockGuard guard(mutex_);
     points.push_back(legacy_->last());
     for (const auto& stream : streams_) points.push_back(stream->last());
     for (const auto& stream : closed_streams_) points.push_back(stream->last());
@@ -342,7 +343,7 @@ CUresult CUctx_st::synchronise() {
 
 Point CUctx_st::submit_after_all(std::function<void()> run) {
   const softgpu::CallPass pass;
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   std::vector<Point> all = {legacy_->last()};
   for (const auto* streams : {&streams_, &closed_streams_}) {
     for (const auto& stream : *streams) all.push_back(stream->last());
@@ -356,18 +357,18 @@ Point CUctx_st::submit_after_all(std::function<void()> run) {
 
 void CUctx_st::hold_all(const Point& point) {
   const softgpu::CallPass pass;
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   if (point.reached()) return;
   legacy_->submit({[] {}, {point}});
   for (const auto& stream : streams_) stream->submit({[] {}, {point}});
 }
 
 void CUctx_st::add_module(CUmod_st* module) {
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   modules_.insert(module);
 }
 
 void CUctx_st::remove_module(CUmod_st* module) {
-  const std::lock_guard guard(mutex_);
+  const softgpu::LockGuard guard(mutex_);
   modules_.erase(module);
 }

@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "softgpu/driver/memory/address_space.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/stream/stream.h"
+#include "softgpu/mutex.h"
 
 struct CUmod_st;
 
@@ -34,9 +34,9 @@ class PrintBuffer {
  private:
   std::atomic<std::size_t> capacity_{1 << 20};
   std::atomic<bool> filled_{false};
-  std::mutex mutex_;
-  std::deque<std::string> texts_;  // lines; guarded by mutex_
-  std::size_t bytes_ = 0;          // of texts_; guarded by mutex_
+  Mutex mutex_;
+  std::deque<std::string> texts_ SOFTGPU_GUARDED_BY(mutex_);  // lines
+  std::size_t bytes_ SOFTGPU_GUARDED_BY(mutex_) = 0;          // of texts_
 };
 
 }  // namespace softgpu
@@ -110,7 +110,7 @@ struct CUctx_st {
 
  private:
   void take_device_fault();
-  std::vector<softgpu::Point> legacy_order(const softgpu::Stream& stream);
+  std::vector<softgpu::Point> legacy_order(const softgpu::Stream& stream) SOFTGPU_REQUIRES(mutex_);
 
   softgpu::DriverDevice& owner_;
   std::atomic<std::uint64_t> id_{0};  // differs for every activation
@@ -127,13 +127,15 @@ struct CUctx_st {
   std::vector<softgpu::PageRun> own_pages_;
   const std::shared_ptr<softgpu::Stream> legacy_;  // the same
 
-  std::mutex mutex_;  // guards everything below and the order of submissions
-  std::vector<std::shared_ptr<softgpu::Stream>> streams_;
-  std::vector<std::shared_ptr<softgpu::Stream>> closed_streams_;  // destroyed by the program with work left
-  std::set<CUmod_st*> modules_;
-  std::unique_ptr<softgpu::ptx::DeviceHeap> kernel_heap_;  // in memory of heap_
-  std::uint64_t next_stream_ = 1;
-  std::shared_ptr<softgpu::Stream> join_;  // executes submit_after_all(); made when first needed
+  softgpu::Mutex mutex_;  // also of the order of submissions
+  std::vector<std::shared_ptr<softgpu::Stream>> streams_ SOFTGPU_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<softgpu::Stream>> closed_streams_
+      SOFTGPU_GUARDED_BY(mutex_);  // destroyed by the program with work left
+  std::set<CUmod_st*> modules_ SOFTGPU_GUARDED_BY(mutex_);
+  std::unique_ptr<softgpu::ptx::DeviceHeap> kernel_heap_ SOFTGPU_GUARDED_BY(mutex_);  // in memory of heap_
+  std::uint64_t next_stream_ SOFTGPU_GUARDED_BY(mutex_) = 1;
+  std::shared_ptr<softgpu::Stream> join_
+      SOFTGPU_GUARDED_BY(mutex_);  // executes submit_after_all(); made when first needed
 };
 
 namespace softgpu {

@@ -1,9 +1,9 @@
 // Contexts: primary, created, current.
 #include <algorithm>
-#include <mutex>
 
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/graph/capture.h"
+#include "softgpu/mutex.h"
 
 using softgpu::check_context;
 using softgpu::context_stack;
@@ -13,8 +13,8 @@ using softgpu::get_device;
 
 namespace {
 
-std::mutex& primary_mutex() {
-  static auto* mutex = new std::mutex;
+softgpu::Mutex& primary_mutex() {
+  static auto* mutex = new softgpu::Mutex;
   return *mutex;
 }
 
@@ -24,7 +24,7 @@ bool known_flags(unsigned flags) {
 }
 
 CUresult retain_primary(DriverDevice& device, CUcontext& context) {
-  const std::lock_guard guard(primary_mutex());
+  const softgpu::LockGuard guard(primary_mutex());
   if (device.primary == nullptr) device.primary = new CUctx_st(device, 0);
   if (!device.primary->active()) SOFTGPU_TRY(device.primary->activate());
   ++device.primary->primary_references;
@@ -55,7 +55,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
   DriverDevice* device = nullptr;
   SOFTGPU_TRY(get_device(ordinal, device));
-  const std::lock_guard guard(primary_mutex());
+  const softgpu::LockGuard guard(primary_mutex());
   if (device->primary == nullptr || device->primary->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--device->primary->primary_references == 0 && device->primary->active()) device->primary->shut_down();
   return CUDA_SUCCESS;
@@ -64,7 +64,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   DriverDevice* device = nullptr;
   SOFTGPU_TRY(get_device(ordinal, device));
-  const std::lock_guard guard(primary_mutex());
+  const softgpu::LockGuard guard(primary_mutex());
   if (device->primary != nullptr && device->primary->active()) device->primary->shut_down();
   return CUDA_SUCCESS;
 }
@@ -73,7 +73,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags) {
   DriverDevice* device = nullptr;
   if (!known_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(get_device(ordinal, device));
-  const std::lock_guard guard(primary_mutex());
+  const softgpu::LockGuard guard(primary_mutex());
   if (device->primary == nullptr) device->primary = new CUctx_st(*device, 0);
   device->primary->flags = flags;
   return CUDA_SUCCESS;
@@ -93,7 +93,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* acti
   DriverDevice* device = nullptr;
   if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(get_device(ordinal, device));
-  const std::lock_guard guard(primary_mutex());
+  const softgpu::LockGuard guard(primary_mutex());
   *flags = device->primary != nullptr ? device->primary->flags.load() : 0;
   *active = device->primary != nullptr && device->primary->active() ? 1 : 0;
   return CUDA_SUCCESS;

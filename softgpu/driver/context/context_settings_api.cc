@@ -3,6 +3,7 @@
 
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/mutex.h"
 
 using softgpu::check_context;
 using softgpu::current_context;
@@ -122,7 +123,7 @@ CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
   record->point = context->submit_after_all([weak = std::weak_ptr<CUevent_st::Record>(record)] {
     if (const auto held = weak.lock()) held->time_ns = softgpu::monotonic_ns();
   });
-  const std::lock_guard guard(event->mutex);
+  const softgpu::LockGuard guard(event->mutex);
   event->record = record;
   event->captured.reset();
   return CUDA_SUCCESS;

@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/graph/captures.h"
 #include "softgpu/driver/graph/parameters.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::graph {
 namespace {
@@ -17,15 +18,15 @@ CUresult invalid(Capture& capture, CUresult error) {
   return error;
 }
 
-// Ends a capture that nobody can end any more. REQUIRES: the lock of captures.
-void discard(Captures& captures, Capture& capture) {
+// Ends a capture that nobody can end any more.
+void discard(Captures& captures, Capture& capture) SOFTGPU_REQUIRES(captures.mutex) {
   capture.state.invalidate();
   captures.end(capture);
   if (capture.owns_graph) destroy_graph(capture.graph);
 }
 
 std::shared_ptr<CapturedRecord> captured_record(CUevent event) {
-  const std::lock_guard guard(event->mutex);
+  const LockGuard guard(event->mutex);
   return event->captured;
 }
 
@@ -40,7 +41,7 @@ CUresult append(Capture& capture, const Stream& stream, Payload payload) {
 template <typename Act>
 CUresult with_capture(const StreamUse& use, Act act) {
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   const auto capture = captures.of(*use.stream);
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   return capture->state.valid() ? act(*capture) : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -103,7 +104,7 @@ void Captures::end(const Capture& capture) {
 CUresult find_capture(StreamUse& use) {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   if (const auto capture = captures.of(*use.stream)) {
     use.capturing = true;
     return capture->state.valid() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -115,7 +116,7 @@ CUresult find_capture(StreamUse& use) {
 CUresult refuse_capturing(const StreamUse& use) {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   if (const auto capture = captures.of(*use.stream)) return invalid(*capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const auto beside = captures.beside_legacy(use);
   return beside == nullptr ? CUDA_SUCCESS : invalid(*beside, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -124,7 +125,7 @@ CUresult refuse_capturing(const StreamUse& use) {
 CUresult refuse_unsafe_call() {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : captures.all) {
     if (!capture->state.prohibits(this_thread(), static_cast<CaptureMode>(thread_mode()))) continue;
@@ -136,7 +137,7 @@ CUresult refuse_unsafe_call() {
 CUresult refuse_synchronising(CUcontext context) {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : captures.all) {
     if (capture->context != context || capture->context_id != context->id()) continue;
@@ -148,7 +149,7 @@ CUresult refuse_synchronising(CUcontext context) {
 CUresult refuse_captured(CUevent event) {
   const auto record = captured_record(event);
   if (record == nullptr) return CUDA_SUCCESS;
-  const std::lock_guard guard(Captures::get().mutex);
+  const LockGuard guard(Captures::get().mutex);
   return invalid(*record->capture, CUDA_ERROR_CAPTURED_EVENT);
 }
 
@@ -186,9 +187,9 @@ CUresult capture_free(const StreamUse& use, CUdeviceptr address) {
 CUresult capture_record(const StreamUse& use, CUevent event) {
   return with_capture(use, [&](Capture& capture) {
     auto record = std::make_shared<CapturedRecord>();
-    record->capture = Captures::get().of(*use.stream);
+    record->capture = capture.shared_from_this();
     record->links = capture.state.next(use.stream.get());
-    const std::lock_guard guard(event->mutex);
+    const LockGuard guard(event->mutex);
     event->captured = std::move(record);
     event->record.reset();
     return CUDA_SUCCESS;
@@ -200,7 +201,7 @@ CUresult capture_wait(const StreamUse& use, CUevent event, bool& captured) {
   captured = record != nullptr || use.capturing;
   if (!captured) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   const auto own = captures.of(*use.stream);
   if (record == nullptr) return invalid(*own, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   Capture& other = *record->capture;
@@ -221,7 +222,7 @@ CUresult capture_wait(const StreamUse& use, CUevent event, bool& captured) {
 void abandon_stream(const Stream& stream) {
   if (!any_capture()) return;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   const auto capture = captures.of(stream);
   if (capture == nullptr) return;
   capture->state.forget(&stream);
@@ -233,7 +234,7 @@ void abandon_stream(const Stream& stream) {
 void abandon_context(const CUctx_st& context) {
   if (!any_capture()) return;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const LockGuard guard(captures.mutex);
   const auto all = captures.all;
   for (const auto& capture : all) {
     if (capture->context == &context) discard(captures, *capture);

@@ -1,5 +1,6 @@
 // Stream capture: beginning, ending and asking about it.
 #include "softgpu/driver/graph/captures.h"
+#include "softgpu/mutex.h"
 
 using softgpu::StreamUse;
 using softgpu::graph::Capture;
@@ -23,7 +24,7 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, CUgraph graph, Links f
   SOFTGPU_TRY(use.context->fault());
   if (use.stream->kind == softgpu::Stream::Kind::kLegacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const softgpu::LockGuard guard(captures.mutex);
   if (captures.of(*use.stream) != nullptr || (graph != nullptr && graph->capturing)) return CUDA_ERROR_ILLEGAL_STATE;
   CaptureState state(static_cast<CaptureMode>(mode), use.stream.get(), softgpu::graph::this_thread(), std::move(first));
   const auto capture = std::make_shared<Capture>(std::move(state), captures.next_id++);
@@ -47,8 +48,9 @@ CUresult result_of(CaptureState::End end) {
   return CUDA_ERROR_UNKNOWN;
 }
 
-// The stream's capture, or null; IMPLICIT for the legacy stream beside one. REQUIRES: the lock.
-CUresult look_up(const Captures& captures, const StreamUse& use, std::shared_ptr<Capture>& capture) {
+// The stream's capture, or null; IMPLICIT for the legacy stream beside one.
+CUresult look_up(const Captures& captures, const StreamUse& use, std::shared_ptr<Capture>& capture)
+    SOFTGPU_REQUIRES(captures.mutex) {
   capture = captures.of(*use.stream);
   return captures.beside_legacy(use) == nullptr ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
@@ -91,7 +93,7 @@ CUresult get_info(CUstream handle, const InfoRequest& request) {
   }
   SOFTGPU_TRY(softgpu::resolve_stream(handle, use));
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const softgpu::LockGuard guard(captures.mutex);
   SOFTGPU_TRY(look_up(captures, use, capture));
   *request.status = status_of(capture.get());
   if (*request.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
@@ -124,7 +126,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   SOFTGPU_TRY(softgpu::resolve_stream(handle, use));
   *graph = nullptr;
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const softgpu::LockGuard guard(captures.mutex);
   const auto capture = captures.of(*use.stream);
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   const CaptureState::End end =
@@ -164,7 +166,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* depe
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::resolve_stream(handle, use));
   Captures& captures = Captures::get();
-  const std::lock_guard guard(captures.mutex);
+  const softgpu::LockGuard guard(captures.mutex);
   const auto capture = captures.of(*use.stream);
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (!capture->state.valid()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -3,10 +3,11 @@
 
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/graph/graph.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::graph {
 
-struct Capture {
+struct Capture : std::enable_shared_from_this<Capture> {
   Capture(CaptureState initial, std::uint64_t its_id) : state(std::move(initial)), id(its_id) {}
   CaptureState state;
   const std::uint64_t id;
@@ -25,18 +26,17 @@ struct CapturedRecord {
 };
 
 struct Captures {
-  std::mutex mutex;  // guards everything below, the captures and their graphs
-  std::vector<std::shared_ptr<Capture>> all;
-  std::uint64_t next_id = 1;
+  Mutex mutex;  // also of the captures themselves and their graphs
+  std::vector<std::shared_ptr<Capture>> all SOFTGPU_GUARDED_BY(mutex);
+  std::uint64_t next_id SOFTGPU_GUARDED_BY(mutex) = 1;
 
   static Captures& get();
-  // REQUIRES for all: mutex is held.
-  std::shared_ptr<Capture> of(const Stream& stream) const;
-  bool ongoing(const Capture& capture) const;
+  std::shared_ptr<Capture> of(const Stream& stream) const SOFTGPU_REQUIRES(mutex);
+  bool ongoing(const Capture& capture) const SOFTGPU_REQUIRES(mutex);
   // A capture with a blocking stream of the context, which the legacy stream would have to wait for; or null.
-  std::shared_ptr<Capture> beside_legacy(const StreamUse& use) const;
-  void begin(const std::shared_ptr<Capture>& capture);
-  void end(const Capture& capture);
+  std::shared_ptr<Capture> beside_legacy(const StreamUse& use) const SOFTGPU_REQUIRES(mutex);
+  void begin(const std::shared_ptr<Capture>& capture) SOFTGPU_REQUIRES(mutex);
+  void end(const Capture& capture) SOFTGPU_REQUIRES(mutex);
 };
 
 // Whether any capture is going on: if not, no lock need be taken.

@@ -5,6 +5,7 @@
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/graph/memory.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::graph {
 namespace {
@@ -51,6 +52,7 @@ CUresult Executable::make(CUgraph graph, std::uint64_t flags, std::unique_ptr<Ex
   program->references = graph->references;
   made.reset(new Executable(flags, graph->executables));
   made->count_->fetch_add(1);
+  const LockGuard unshared(made->mutex_);  // nobody else knows it
   for (std::size_t i = 0; i < program->steps.size(); ++i) {
     if (program->steps[i].key != 0) made->step_of_[program->steps[i].key] = i;
   }
@@ -175,7 +177,7 @@ Point Executable::submit_segment(const StreamUse& use, std::size_t index, std::v
       std::move(after));
   for (const auto& [event, record] : records) {
     record->point = end;
-    const std::lock_guard guard(event->mutex);
+    const LockGuard guard(event->mutex);
     event->record = record;
     event->captured.reset();
   }
@@ -183,7 +185,7 @@ Point Executable::submit_segment(const StreamUse& use, std::size_t index, std::v
 }
 
 CUresult Executable::launch(const StreamUse& use) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   SOFTGPU_TRY(check_contexts());
   SOFTGPU_TRY(check_memory());
   change_memory();
@@ -247,7 +249,7 @@ CUresult Executable::update(CUgraph graph, CUgraphExecUpdateResultInfo& info) {
   std::vector<Step> steps;
   info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
   if (!flatten(graph, steps, info.errorNode)) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   if (steps.size() != program_->steps.size()) {
     info = {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr, nullptr};
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
@@ -257,7 +259,7 @@ CUresult Executable::update(CUgraph graph, CUgraphExecUpdateResultInfo& info) {
 
 CUresult Executable::set_payload(CUgraphNode node, Payload payload) {
   std::function<void()> run;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const Step* step = find(node);
   if (step == nullptr || compare_payloads(step->payload, payload) != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -275,7 +277,7 @@ CUresult Executable::set_child(CUgraphNode node, CUgraph child) {
   CUgraphExecUpdateResultInfo info = {};
   CUgraphNode in_cycle = nullptr;
   if (!flatten(child, steps, in_cycle)) return CUDA_ERROR_INVALID_VALUE;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const Step* entry = find(node);
   if (entry == nullptr || entry->type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_INVALID_VALUE;
   const auto first = static_cast<std::size_t>(entry - program_->steps.data()) + 1;
@@ -293,7 +295,7 @@ CUresult Executable::set_child(CUgraphNode node, CUgraph child) {
 }
 
 CUresult Executable::set_enabled(CUgraphNode node, bool enabled) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const Step* step = find(node);
   if (step == nullptr || !can_be_disabled(step->type)) return CUDA_ERROR_INVALID_VALUE;
   const auto index = static_cast<std::size_t>(step - program_->steps.data());
@@ -302,7 +304,7 @@ CUresult Executable::set_enabled(CUgraphNode node, bool enabled) {
 }
 
 CUresult Executable::get_enabled(CUgraphNode node, bool& enabled) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const Step* step = find(node);
   if (step == nullptr || !can_be_disabled(step->type)) return CUDA_ERROR_INVALID_VALUE;
   enabled = step->enabled;
@@ -310,7 +312,7 @@ CUresult Executable::get_enabled(CUgraphNode node, bool& enabled) {
 }
 
 CUresult Executable::get_payload(CUgraphNode node, Payload& payload) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const Step* step = find(node);
   if (step == nullptr) return CUDA_ERROR_INVALID_VALUE;
   payload = step->payload;
@@ -318,7 +320,7 @@ CUresult Executable::get_payload(CUgraphNode node, Payload& payload) {
 }
 
 CUgraph Executable::as_graph() {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return graph_of(program_->steps);
 }
 

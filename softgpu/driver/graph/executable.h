@@ -12,6 +12,7 @@
 #include "softgpu/driver/graph/plan.h"
 #include "softgpu/driver/graph/update.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::graph {
 
@@ -62,30 +63,32 @@ class Executable {
   using Records = std::vector<std::pair<CUevent, std::shared_ptr<CUevent_st::Record>>>;
 
   Executable(std::uint64_t flags, std::shared_ptr<std::atomic<int>> count) : flags_(flags), count_(std::move(count)) {}
-  Program& writable();
-  Step* find(CUgraphNode node);
-  CUresult replace(std::size_t first, std::vector<Step> steps, CUgraphExecUpdateResultInfo& info);
-  void note_contexts();
+  Program& writable() SOFTGPU_REQUIRES(mutex_);
+  Step* find(CUgraphNode node) SOFTGPU_REQUIRES(mutex_);
+  CUresult replace(std::size_t first, std::vector<Step> steps, CUgraphExecUpdateResultInfo& info)
+      SOFTGPU_REQUIRES(mutex_);
+  void note_contexts() SOFTGPU_REQUIRES(mutex_);
   CUresult check_contexts() const;
-  CUresult check_memory() const;
-  void change_memory() const;
-  void prepare_lanes(CUctx_st& context);
-  void close_lanes();
-  std::vector<Point> points_before(const Segment& segment, const std::vector<Point>& ends) const;
-  Records make_records(const Segment& segment) const;
-  Point submit_segment(const StreamUse& use, std::size_t index, std::vector<Point> after);
+  CUresult check_memory() const SOFTGPU_REQUIRES(mutex_);
+  void change_memory() const SOFTGPU_REQUIRES(mutex_);
+  void prepare_lanes(CUctx_st& context) SOFTGPU_REQUIRES(mutex_);
+  void close_lanes() SOFTGPU_REQUIRES(mutex_);
+  std::vector<Point> points_before(const Segment& segment, const std::vector<Point>& ends) const
+      SOFTGPU_REQUIRES(mutex_);
+  Records make_records(const Segment& segment) const SOFTGPU_REQUIRES(mutex_);
+  Point submit_segment(const StreamUse& use, std::size_t index, std::vector<Point> after) SOFTGPU_REQUIRES(mutex_);
   static void run_segment(Program& program, std::size_t index, CUctx_st& context);
 
   const std::uint64_t flags_;
   const std::shared_ptr<std::atomic<int>> count_;  // of the graph's executables
   std::vector<UsedContext> contexts_;
 
-  std::mutex mutex_;  // guards everything below
-  std::shared_ptr<Program> program_;
-  std::map<std::uint64_t, std::size_t> step_of_;  // by key of the node
-  Point last_end_;                                // of the last launch
-  UsedContext lanes_of_;                          // the context that made lanes_
-  std::vector<std::shared_ptr<Stream>> lanes_;    // lane 1 and on
+  Mutex mutex_;
+  std::shared_ptr<Program> program_ SOFTGPU_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::size_t> step_of_ SOFTGPU_GUARDED_BY(mutex_);  // by key of the node
+  Point last_end_ SOFTGPU_GUARDED_BY(mutex_);                                // of the last launch
+  UsedContext lanes_of_ SOFTGPU_GUARDED_BY(mutex_);                          // the context that made lanes_
+  std::vector<std::shared_ptr<Stream>> lanes_ SOFTGPU_GUARDED_BY(mutex_);    // lane 1 and on
 };
 
 }  // namespace softgpu::graph

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "softgpu/driver/memory/memory.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::graph {
 
@@ -19,9 +19,9 @@ struct MemoryUse {
 };
 
 struct GraphMemoryRegistry {
-  std::mutex mutex;
-  std::map<std::uint64_t, std::weak_ptr<GraphMemory>> by_address;  // guarded by mutex
-  std::map<const DriverDevice*, MemoryUse> use;                    // guarded by mutex
+  Mutex mutex;
+  std::map<std::uint64_t, std::weak_ptr<GraphMemory>> by_address SOFTGPU_GUARDED_BY(mutex);
+  std::map<const DriverDevice*, MemoryUse> use SOFTGPU_GUARDED_BY(mutex);
 
   static GraphMemoryRegistry& get() {
     static auto* instance = new GraphMemoryRegistry;
@@ -39,7 +39,7 @@ std::shared_ptr<GraphMemory> GraphMemory::allocate(CUcontext context, std::uint6
   if (address == 0) return nullptr;
   std::shared_ptr<GraphMemory> memory(new GraphMemory(context, address, bytes));
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   all.by_address[address] = memory;
   MemoryUse& use = all.use[&context->owner()];
   use.reserved += bytes;
@@ -50,7 +50,7 @@ std::shared_ptr<GraphMemory> GraphMemory::allocate(CUcontext context, std::uint6
 GraphMemory::~GraphMemory() {
   {
     GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-    const std::lock_guard guard(all.mutex);
+    const LockGuard guard(all.mutex);
     // Another may have been given the address since, if the context that owned this one has ended.
     if (const auto found = all.by_address.find(address_); found != all.by_address.end() && found->second.expired()) {
       all.by_address.erase(found);
@@ -65,20 +65,20 @@ GraphMemory::~GraphMemory() {
 
 std::shared_ptr<GraphMemory> GraphMemory::find(std::uint64_t address) {
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   const auto found = all.by_address.find(address);
   return found != all.by_address.end() ? found->second.lock() : nullptr;
 }
 
 bool GraphMemory::live() const {
-  const std::lock_guard guard(GraphMemoryRegistry::get().mutex);
+  const LockGuard guard(GraphMemoryRegistry::get().mutex);
   return self_ != nullptr;
 }
 
 void GraphMemory::begin_life() {
   std::shared_ptr<GraphMemory> self = find(address_);
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   self_ = std::move(self);
   if (std::exchange(mapped_, true)) return;
   MemoryUse& use = all.use[&context_->owner()];
@@ -89,7 +89,7 @@ void GraphMemory::begin_life() {
 bool GraphMemory::end_life() {
   std::shared_ptr<GraphMemory> self;  // declared before the lock: the last reference must go without it
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-  const std::lock_guard guard(all.mutex);
+  const LockGuard guard(all.mutex);
   if (self_ == nullptr) return false;
   self.swap(self_);
   return true;
@@ -97,7 +97,7 @@ bool GraphMemory::end_life() {
 
 void GraphMemoryRegistry::trim(const DriverDevice& device) {
   std::vector<std::shared_ptr<GraphMemory>> held;  // declared before the lock: the last reference must go without it
-  const std::lock_guard guard(mutex);
+  const LockGuard guard(mutex);
   for (const auto& [address, weak] : by_address) {
     auto memory = weak.lock();
     if (memory == nullptr) continue;
@@ -131,7 +131,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::get_device(ordinal, device));
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   const MemoryUse& use = all.use[device];
   auto* const bytes = static_cast<cuuint64_t*>(value);
   switch (attribute) {
@@ -149,7 +149,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::get_device(ordinal, device));
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   MemoryUse& use = all.use[device];
   switch (attribute) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: use.used_high = use.used; return CUDA_SUCCESS;

@@ -47,8 +47,9 @@ class GraphMemory {
   const std::uint64_t context_id_;
   const std::uint64_t address_;
   const std::uint64_t bytes_;
-  std::shared_ptr<GraphMemory> self_;  // while live: the program may have destroyed the graph; guarded by the registry
-  bool mapped_ = false;                // guarded by the registry
+  std::shared_ptr<GraphMemory>
+      self_;             // while live: the program may have destroyed the graph; under the registry's lock
+  bool mapped_ = false;  // the same
   friend struct GraphMemoryRegistry;
 };
 

@@ -1,10 +1,10 @@
 // Launches as CUDA 3 had them: shape and parameters are set on the function, one call each, and stay there.
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "softgpu/driver/code/module.h"
+#include "softgpu/mutex.h"
 
 using softgpu::Functions;
 
@@ -18,8 +18,8 @@ struct Settings {
 
 // By function: nobody else needs them.
 struct AllSettings {
-  std::mutex mutex;
-  std::map<CUfunction, Settings> settings;  // guarded by mutex
+  softgpu::Mutex mutex;
+  std::map<CUfunction, Settings> settings SOFTGPU_GUARDED_BY(mutex);
 };
 
 AllSettings& all_settings() {
@@ -32,7 +32,7 @@ CUresult change(CUfunction function, Change make) {
   if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (!Functions::valid(function)) return CUDA_ERROR_INVALID_HANDLE;
   AllSettings& all = all_settings();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   return make(all.settings[function]);
 }
 

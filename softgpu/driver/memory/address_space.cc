@@ -1,12 +1,12 @@
 #include "softgpu/driver/memory/address_space.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/pool.h"
 #include "softgpu/driver/memory/virtual_memory.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -39,26 +39,26 @@ std::uint64_t ContextSpace::epoch() const {
 }
 
 bool ContextSpace::enable_peer(CUcontext peer) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   if (std::find(peers_.begin(), peers_.end(), peer) != peers_.end()) return false;
   peers_.push_back(peer);
   return true;
 }
 
 bool ContextSpace::disable_peer(CUcontext peer) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   changes_.fetch_add(1);
   return std::erase(peers_, peer) != 0;
 }
 
 void ContextSpace::disable_all_peers() {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   peers_.clear();
   changes_.fetch_add(1);
 }
 
 bool ContextSpace::is_peer(const DriverDevice& device) const {
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   return std::any_of(peers_.begin(), peers_.end(),
                      [&](CUcontext peer) { return peer->active() && &peer->owner() == &device; });
 }

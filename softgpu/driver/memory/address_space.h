@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
 #include "softgpu/driver/process.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -30,8 +30,8 @@ class ContextSpace {
   bool is_peer(const DriverDevice& device) const;
 
   DriverDevice& own_;
-  mutable std::shared_mutex mutex_;
-  std::vector<CUcontext> peers_;  // guarded by mutex_
+  mutable SharedMutex mutex_;
+  std::vector<CUcontext> peers_ SOFTGPU_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> changes_{0};
 };
 

@@ -2,12 +2,12 @@
 #include <sys/mman.h>
 
 #include <map>
-#include <mutex>
 
 #include "softgpu/device/memory/memory_use.h"
 #include "softgpu/driver/memory/is_mapped.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/mutex.h"
 
 using softgpu::healthy_context;
 
@@ -21,8 +21,8 @@ struct HostBlock {
 
 // The table, and with it what devices may access (Process::add_host): both change under one lock.
 struct HostBlocks {
-  std::mutex mutex;
-  std::map<std::uint64_t, HostBlock> blocks;  // by address; guarded by mutex
+  softgpu::Mutex mutex;
+  std::map<std::uint64_t, HostBlock> blocks SOFTGPU_GUARDED_BY(mutex);  // by address
 };
 
 HostBlocks& host_blocks() {
@@ -41,7 +41,7 @@ std::uint64_t number(const void* address) {
 // Enters memory that the driver has just allocated: nothing that lives can lie there.
 void remember(std::uint64_t address, const HostBlock& block) {
   HostBlocks& all = host_blocks();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   all.blocks[address] = block;
   softgpu::Process::get()->add_host(address, block.bytes);
 }
@@ -49,7 +49,7 @@ void remember(std::uint64_t address, const HostBlock& block) {
 // Enters the program's memory; false when a part of it is known already.
 bool remember_new(std::uint64_t address, const HostBlock& block) {
   HostBlocks& all = host_blocks();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   const auto next = all.blocks.lower_bound(address + block.bytes);
   if (next != all.blocks.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) return false;
   all.blocks[address] = block;
@@ -60,7 +60,7 @@ bool remember_new(std::uint64_t address, const HostBlock& block) {
 // Takes the block out of the table; false when `address` begins none of that sort.
 bool forget(std::uint64_t address, bool registered, HostBlock& block) {
   HostBlocks& all = host_blocks();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   const auto found = all.blocks.find(address);
   if (found == all.blocks.end() || found->second.registered != registered) return false;
   block = found->second;
@@ -136,7 +136,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* address) {
   SOFTGPU_TRY(healthy_context(context));
   const softgpu::Extent extent = softgpu::Process::get()->find_host(number(address));
   HostBlocks& all = host_blocks();
-  const std::lock_guard guard(all.mutex);
+  const softgpu::LockGuard guard(all.mutex);
   const auto found = all.blocks.find(extent.begin);
   if (extent.end == 0 || found == all.blocks.end()) return CUDA_ERROR_INVALID_VALUE;
   *flags = found->second.flags;

@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "softgpu/device/device.h"
 #include "softgpu/device/memory/memory_use.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -61,14 +61,14 @@ std::uint64_t ManagedMemory::allocate(CUcontext context, std::uint64_t bytes, un
   range->context = context;
   range->advice.resize(pages);
   range->resident = std::vector<std::atomic<std::uint64_t>>(pages * Process::get()->devices().size());
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   ranges_[address] = std::move(range);
   count_.store(ranges_.size());
   return address;
 }
 
 bool ManagedMemory::release(std::uint64_t address) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = ranges_.find(address);
   if (found == ranges_.end()) return false;
   const auto range = std::move(found->second);
@@ -79,7 +79,7 @@ bool ManagedMemory::release(std::uint64_t address) {
 }
 
 void ManagedMemory::release_all(CUcontext context) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   std::erase_if(ranges_, [&](const auto& entry) {
     if (entry.second->context != context) return false;
     drop(entry.first, *entry.second);
@@ -98,13 +98,13 @@ void ManagedMemory::drop(std::uint64_t address, Range& range) {
 
 ManagedMemory::Allocation ManagedMemory::at(std::uint64_t address) const {
   if (count_.load(std::memory_order_acquire) == 0) return {};
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   const Pages pages = find(address, 1);
   if (pages.range == nullptr) return {};
   return {{pages.begin, pages.begin + pages.range->bytes}, pages.range->context};
 }
 
-// The pages of [address, address + bytes), if one allocation contains it. REQUIRES: mutex_.
+// The pages of [address, address + bytes), if one allocation contains it.
 ManagedMemory::Pages ManagedMemory::find(std::uint64_t address, std::uint64_t bytes) const {
   auto next = ranges_.upper_bound(address);
   if (next == ranges_.begin()) return {};
@@ -128,7 +128,7 @@ bool ManagedMemory::holds(const Range& range, std::uint64_t page, const DriverDe
 Extent ManagedMemory::touch(DriverDevice& device, std::uint64_t address, std::atomic<std::uint64_t>& migrated) {
   if (count_.load(std::memory_order_acquire) == 0) return {};
   {
-    const std::shared_lock guard(mutex_);
+    const ReadGuard guard(mutex_);
     const Pages pages = find(address, 1);
     if (pages.range == nullptr) return {};
     const Range& range = *pages.range;
@@ -142,7 +142,7 @@ Extent ManagedMemory::touch(DriverDevice& device, std::uint64_t address, std::at
       return {pages.begin + first * kPageBytes, pages.begin + std::min((last + 1) * kPageBytes, range.bytes)};
     }
   }
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const Pages pages = find(address, 1);
   if (pages.range == nullptr) return {};
   const Advice& advice = pages.range->advice[pages.first];
@@ -180,7 +180,7 @@ void ManagedMemory::leave(Range& range, std::uint64_t page, const DriverDevice* 
 }
 
 std::uint64_t ManagedMemory::prefetch(std::uint64_t address, std::uint64_t bytes, int location) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const Pages pages = find(address, bytes);
   if (pages.range == nullptr) return 0;
   DriverDevice* device = Process::get()->device(location);
@@ -202,14 +202,14 @@ std::uint64_t ManagedMemory::prefetch(std::uint64_t address, std::uint64_t bytes
 }
 
 void ManagedMemory::discard(std::uint64_t address, std::uint64_t bytes) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const Pages pages = find(address, bytes);
   if (pages.range == nullptr) return;
   for (std::uint64_t page = pages.first; page <= pages.last; ++page) leave(*pages.range, page, nullptr);
 }
 
 void ManagedMemory::advise(std::uint64_t address, std::uint64_t bytes, CUmem_advise advice, int location) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const Pages pages = find(address, bytes);
   if (pages.range == nullptr) return;
   const std::uint32_t bit = location == kHost ? kHostBit : 1U << location;
@@ -227,7 +227,7 @@ void ManagedMemory::advise(std::uint64_t address, std::uint64_t bytes, CUmem_adv
 }
 
 std::vector<ManagedMemory::Advice> ManagedMemory::advice(std::uint64_t address, std::uint64_t bytes) const {
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   const Pages pages = find(address, bytes);
   if (pages.range == nullptr) return {};
   const auto first = pages.range->advice.begin() + static_cast<std::ptrdiff_t>(pages.first);

@@ -17,10 +17,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
 #include "softgpu/driver/process.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -83,15 +83,15 @@ class ManagedMemory {
     std::uint64_t first = 0;  // pages
     std::uint64_t last = 0;
   };
-  Pages find(std::uint64_t address, std::uint64_t bytes) const;
+  Pages find(std::uint64_t address, std::uint64_t bytes) const SOFTGPU_REQUIRES_SHARED(mutex_);
   bool holds(const Range& range, std::uint64_t page, const DriverDevice& device) const;
   bool migrate(Range& range, std::uint64_t page, DriverDevice& device);
   void leave(Range& range, std::uint64_t page, const DriverDevice* except);
   void drop(std::uint64_t address, Range& range);
   std::atomic<std::uint64_t>& residence(const Range& range, std::uint64_t page, int ordinal) const;
 
-  mutable std::shared_mutex mutex_;
-  std::map<std::uint64_t, std::unique_ptr<Range>> ranges_;  // by address; guarded by mutex_
+  mutable SharedMutex mutex_;
+  std::map<std::uint64_t, std::unique_ptr<Range>> ranges_ SOFTGPU_GUARDED_BY(mutex_);  // by address
   std::atomic<std::size_t> count_{0};
   std::atomic<std::uint64_t> epoch_{0};
 };

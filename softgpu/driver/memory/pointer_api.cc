@@ -1,12 +1,12 @@
 // Pointer attributes.
 #include <cstring>
-#include <mutex>
 #include <set>
 
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/memory/pool.h"
 #include "softgpu/driver/memory/virtual_memory.h"
+#include "softgpu/mutex.h"
 
 using softgpu::healthy_context;
 using softgpu::Known;
@@ -21,8 +21,8 @@ CUresult store(void* value, T content) {
 
 // Allocations for which SYNC_MEMOPS was set. Nothing follows from it: synchronous calls here always wait.
 struct SyncMarks {
-  std::mutex mutex;
-  std::set<std::uint64_t> begins;  // guarded by mutex
+  softgpu::Mutex mutex;
+  std::set<std::uint64_t> begins SOFTGPU_GUARDED_BY(mutex);
 };
 
 SyncMarks& sync_marks() {
@@ -31,7 +31,7 @@ SyncMarks& sync_marks() {
 }
 
 bool sync_marked(std::uint64_t begin) {
-  const std::lock_guard guard(sync_marks().mutex);
+  const softgpu::LockGuard guard(sync_marks().mutex);
   return sync_marks().begins.contains(begin);
 }
 
@@ -142,7 +142,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   if (known.device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   unsigned flag = 0;
   std::memcpy(&flag, value, sizeof flag);
-  const std::lock_guard guard(sync_marks().mutex);
+  const softgpu::LockGuard guard(sync_marks().mutex);
   if (flag != 0) {
     sync_marks().begins.insert(known.extent.begin);
   } else {

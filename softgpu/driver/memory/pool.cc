@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "softgpu/mutex.h"
+
 namespace softgpu {
 namespace {
 
@@ -42,20 +44,20 @@ std::uint64_t Pool::allocate(std::uint64_t bytes) {
 
 void Pool::count_used(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t counted = (bytes + kGrain - 1) / kGrain * kGrain;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   sizes_[address] = counted;
   raise(used_high_, used_.fetch_add(counted) + counted);
   raise(reserved_high_, reserved_bytes());
 }
 
 bool Pool::begin_free(std::uint64_t address) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return sizes_.contains(address) && freeing_.insert(address).second;
 }
 
 void Pool::end_free(std::uint64_t address) {
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     freeing_.erase(address);
     const auto found = sizes_.find(address);
     used_.fetch_sub(found->second);
@@ -79,7 +81,7 @@ Pools& Pools::instance() {
 
 CUmemoryPool Pools::add(std::shared_ptr<Pool> pool) {
   CUmemoryPool handle = PoolHandles::take();
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   handles_[pool.get()] = handle;
   pools_.push_back(pool);
   handle->pool = std::move(pool);
@@ -89,7 +91,7 @@ CUmemoryPool Pools::add(std::shared_ptr<Pool> pool) {
 
 CUmemoryPool Pools::default_of(DriverDevice& device) {
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     if (const OfDevice& own = devices_[device.ordinal]; own.first != nullptr) return own.first;
   }
   CUmemPoolProps properties = {};
@@ -97,7 +99,7 @@ CUmemoryPool Pools::default_of(DriverDevice& device) {
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
   CUmemoryPool made = add(std::make_shared<Pool>(device, properties, Share(), false));
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     OfDevice& own = devices_[device.ordinal];
     if (own.first == nullptr) {
       own = {made, made};
@@ -105,26 +107,26 @@ CUmemoryPool Pools::default_of(DriverDevice& device) {
     }
   }
   destroy(made);  // another thread was first
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   return devices_[device.ordinal].first;
 }
 
 CUmemoryPool Pools::current_of(DriverDevice& device) {
   CUmemoryPool first = default_of(device);
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   CUmemoryPool current = devices_[device.ordinal].current;
   return PoolHandles::valid(current) ? current : first;
 }
 
 void Pools::set_current(DriverDevice& device, CUmemoryPool pool) {
   default_of(device);
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   devices_[device.ordinal].current = pool;
 }
 
 bool Pools::destroy(CUmemoryPool handle) {
   std::shared_ptr<Pool> last;  // destroyed without the lock
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const int ordinal = handle->pool->owner.ordinal;
   OfDevice& own = devices_[ordinal];
   if (own.first == handle) return false;
@@ -142,13 +144,13 @@ bool Pools::destroy(CUmemoryPool handle) {
 
 std::shared_ptr<Pool> Pools::find(std::uint64_t address) {
   if (count_.load() == 0) return nullptr;
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = std::find_if(pools_.begin(), pools_.end(), [&](const auto& pool) { return pool->owns(address); });
   return found != pools_.end() ? *found : nullptr;
 }
 
 CUmemoryPool Pools::handle_of(const Pool& pool) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = handles_.find(&pool);
   return found != handles_.end() ? found->second : nullptr;
 }
@@ -157,13 +159,13 @@ void Pools::after_synchronise() {
   if (count_.load() == 0) return;
   std::vector<std::shared_ptr<Pool>> above;  // the last of a pool unmaps its memory: without the lock
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     const auto excess = [](const auto& pool) { return pool->over() || pool->above_threshold(); };
     std::copy_if(pools_.begin(), pools_.end(), std::back_inserter(above), excess);
   }
   if (above.empty()) return;
   for (const auto& pool : above) pool->trim(pool->release_threshold.load());
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   std::erase_if(pools_, [&](const auto& pool) {
     return pool->over() && std::find(above.begin(), above.end(), pool) != above.end();
   });

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "softgpu/driver/handle.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -69,9 +69,9 @@ class Pool {
   void count_used(std::uint64_t address, std::uint64_t bytes);
 
   const std::unique_ptr<Heap> heap_;
-  std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> sizes_;  // live allocations; guarded by mutex_
-  std::unordered_set<std::uint64_t> freeing_;               // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> sizes_ SOFTGPU_GUARDED_BY(mutex_);  // live allocations
+  std::unordered_set<std::uint64_t> freeing_ SOFTGPU_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> used_high_{0};
   std::atomic<std::uint64_t> reserved_high_{0};
@@ -115,10 +115,10 @@ class Pools {
     CUmemoryPool current = nullptr;
   };
 
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Pool>> pools_;               // also destroyed ones with memory in use; guarded by mutex_
-  std::unordered_map<const Pool*, CUmemoryPool> handles_;  // guarded by mutex_
-  std::unordered_map<int, OfDevice> devices_;              // by ordinal; guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Pool>> pools_ SOFTGPU_GUARDED_BY(mutex_);  // also destroyed ones with memory in use
+  std::unordered_map<const Pool*, CUmemoryPool> handles_ SOFTGPU_GUARDED_BY(mutex_);
+  std::unordered_map<int, OfDevice> devices_ SOFTGPU_GUARDED_BY(mutex_);  // by ordinal
   std::atomic<std::size_t> count_{0};
 };
 

@@ -1,12 +1,11 @@
 // Texture and surface objects.
 #include <algorithm>
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 
 #include "softgpu/driver/memory/array.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/memory/texture.h"
+#include "softgpu/mutex.h"
 
 using softgpu::channel_bytes;
 using softgpu::healthy_context;
@@ -28,17 +27,17 @@ struct Object {
 class Table final : public softgpu::ptx::TextureTable {
  public:
   std::uint64_t add(bool is_surface, const Object& object) {
-    const std::unique_lock guard(mutex_);
+    const softgpu::LockGuard guard(mutex_);
     const std::uint64_t handle = next_++;
     (is_surface ? surfaces_ : textures_)[handle] = object;
     return handle;
   }
   bool remove(bool is_surface, std::uint64_t handle) {
-    const std::unique_lock guard(mutex_);
+    const softgpu::LockGuard guard(mutex_);
     return (is_surface ? surfaces_ : textures_).erase(handle) != 0;
   }
   bool find(bool is_surface, std::uint64_t handle, Object& object) const {
-    const std::shared_lock guard(mutex_);
+    const softgpu::ReadGuard guard(mutex_);
     const auto& objects = is_surface ? surfaces_ : textures_;
     const auto found = objects.find(handle);
     if (found == objects.end()) return false;
@@ -46,26 +45,27 @@ class Table final : public softgpu::ptx::TextureTable {
     return true;
   }
   bool find_texture(std::uint64_t handle, TextureDescription& out) const override {
+    const softgpu::ReadGuard guard(mutex_);
     return find_description(textures_, handle, out);
   }
   bool find_surface(std::uint64_t handle, TextureDescription& out) const override {
+    const softgpu::ReadGuard guard(mutex_);
     return find_description(surfaces_, handle, out);
   }
 
  private:
   using Objects = std::map<std::uint64_t, Object>;
-  bool find_description(const Objects& objects, std::uint64_t handle, TextureDescription& out) const {
-    const std::shared_lock guard(mutex_);
+  static bool find_description(const Objects& objects, std::uint64_t handle, TextureDescription& out) {
     const auto found = objects.find(handle);
     if (found == objects.end()) return false;
     out = found->second.description;
     return true;
   }
 
-  mutable std::shared_mutex mutex_;
-  Objects textures_;        // guarded by mutex_
-  Objects surfaces_;        // guarded by mutex_
-  std::uint64_t next_ = 1;  // guarded by mutex_
+  mutable softgpu::SharedMutex mutex_;
+  Objects textures_ SOFTGPU_GUARDED_BY(mutex_);
+  Objects surfaces_ SOFTGPU_GUARDED_BY(mutex_);
+  std::uint64_t next_ SOFTGPU_GUARDED_BY(mutex_) = 1;
 };
 
 Table& table() {

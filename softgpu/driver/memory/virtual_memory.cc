@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 
 #include "softgpu/device/memory/memory_use.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -88,7 +88,7 @@ VirtualMemory::Reservations::const_iterator VirtualMemory::containing(std::uint6
 }
 
 VirtualMemory::Reservations::iterator VirtualMemory::containing(std::uint64_t address, std::uint64_t bytes) {
-  const auto found = std::as_const(*this).containing(address, bytes);
+  const auto found = static_cast<const VirtualMemory*>(this)->containing(address, bytes);
   return reservations_.erase(found, found);  // erases nothing: a const_iterator's iterator
 }
 
@@ -96,7 +96,7 @@ CUresult VirtualMemory::reserve(std::uint64_t& address, std::uint64_t bytes, std
                                 std::uint64_t hint) {
   const std::uint64_t reserved = reserve_addresses(bytes, std::max(alignment, kPageBytes), hint);
   if (reserved == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   reservations_[reserved] = {bytes, {}, std::vector<std::uint32_t>(bytes / kPageBytes)};
   count_.store(reservations_.size());
   address = reserved;
@@ -104,7 +104,7 @@ CUresult VirtualMemory::reserve(std::uint64_t& address, std::uint64_t bytes, std
 }
 
 CUresult VirtualMemory::free(std::uint64_t address, std::uint64_t bytes) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = reservations_.find(address);
   if (found == reservations_.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   if (!found->second.mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +116,7 @@ CUresult VirtualMemory::free(std::uint64_t address, std::uint64_t bytes) {
 
 CUresult VirtualMemory::map(std::uint64_t address, std::uint64_t bytes, const std::shared_ptr<PhysicalMemory>& memory) {
   if (bytes > memory->bytes) return CUDA_ERROR_INVALID_VALUE;
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = containing(address, bytes);
   if (found == reservations_.end()) return CUDA_ERROR_INVALID_VALUE;
   auto& mappings = found->second.mappings;
@@ -134,7 +134,7 @@ CUresult VirtualMemory::map(std::uint64_t address, std::uint64_t bytes, const st
 
 CUresult VirtualMemory::unmap(std::uint64_t address, std::uint64_t bytes) {
   std::vector<Mapping> removed;  // destroyed last: what they held is given back without the locks
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = containing(address, bytes);
   if (found == reservations_.end()) return CUDA_ERROR_INVALID_VALUE;
   auto& [begin, reservation] = *found;
@@ -158,7 +158,7 @@ CUresult VirtualMemory::unmap(std::uint64_t address, std::uint64_t bytes) {
 }
 
 CUresult VirtualMemory::set_access(std::uint64_t address, std::uint64_t bytes, std::uint32_t mask, bool allowed) {
-  const std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = containing(address, bytes);
   if (found == reservations_.end()) return CUDA_ERROR_INVALID_VALUE;
   auto& [begin, reservation] = *found;
@@ -181,7 +181,7 @@ CUresult VirtualMemory::set_access(std::uint64_t address, std::uint64_t bytes, s
 
 Extent VirtualMemory::find(int ordinal, std::uint64_t address) const {
   if (count_.load(std::memory_order_acquire) == 0) return {};
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   const auto found = containing(address, 1);
   if (found == reservations_.end()) return {};
   const auto& [begin, reservation] = *found;
@@ -199,7 +199,7 @@ Extent VirtualMemory::find(int ordinal, std::uint64_t address) const {
 }
 
 bool VirtualMemory::accessible(std::uint64_t address, std::uint64_t bytes) const {
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   const auto found = containing(address, bytes);
   if (found == reservations_.end() || bytes == 0) return false;
   const std::uint64_t last = (address + bytes - 1 - found->first) / kPageBytes;
@@ -211,13 +211,13 @@ bool VirtualMemory::accessible(std::uint64_t address, std::uint64_t bytes) const
 
 bool VirtualMemory::contains(std::uint64_t address) const {
   if (count_.load(std::memory_order_acquire) == 0) return false;
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   return containing(address, 1) != reservations_.end();
 }
 
 VirtualMemory::Mapping VirtualMemory::mapping_at(std::uint64_t address) const {
   if (count_.load(std::memory_order_acquire) == 0) return {};
-  const std::shared_lock guard(mutex_);
+  const ReadGuard guard(mutex_);
   const auto found = containing(address, 1);
   if (found == reservations_.end()) return {};
   auto next = found->second.mappings.upper_bound(address);
@@ -233,14 +233,14 @@ MemoryHandles& MemoryHandles::instance() {
 }
 
 CUmemGenericAllocationHandle MemoryHandles::add(std::shared_ptr<PhysicalMemory> memory) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   entries_[next_] = {std::move(memory), 1};
   return next_++;
 }
 
 CUmemGenericAllocationHandle MemoryHandles::retain(const std::shared_ptr<PhysicalMemory>& memory) {
   {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     for (auto& [handle, entry] : entries_) {
       if (entry.memory != memory) continue;
       ++entry.references;
@@ -251,14 +251,14 @@ CUmemGenericAllocationHandle MemoryHandles::retain(const std::shared_ptr<Physica
 }
 
 std::shared_ptr<PhysicalMemory> MemoryHandles::find(CUmemGenericAllocationHandle handle) {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = entries_.find(handle);
   return found != entries_.end() ? found->second.memory : nullptr;
 }
 
 bool MemoryHandles::release(CUmemGenericAllocationHandle handle) {
   std::shared_ptr<PhysicalMemory> last;  // destroyed without the lock
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = entries_.find(handle);
   if (found == entries_.end()) return false;
   if (--found->second.references > 0) return true;

@@ -16,11 +16,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "softgpu/driver/process.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -76,12 +76,13 @@ class VirtualMemory {
   };
   using Reservations = std::map<std::uint64_t, Reservation>;
 
-  // The reservation that contains all of the range, or end(). REQUIRES: mutex_.
-  Reservations::const_iterator containing(std::uint64_t address, std::uint64_t bytes) const;
-  Reservations::iterator containing(std::uint64_t address, std::uint64_t bytes);
+  // The reservation that contains all of the range, or end().
+  Reservations::const_iterator containing(std::uint64_t address, std::uint64_t bytes) const
+      SOFTGPU_REQUIRES_SHARED(mutex_);
+  Reservations::iterator containing(std::uint64_t address, std::uint64_t bytes) SOFTGPU_REQUIRES(mutex_);
 
-  mutable std::shared_mutex mutex_;
-  Reservations reservations_;  // by address; guarded by mutex_
+  mutable SharedMutex mutex_;
+  Reservations reservations_ SOFTGPU_GUARDED_BY(mutex_);  // by address
   std::atomic<std::size_t> count_{0};
   std::atomic<std::uint64_t> epoch_{0};
 };
@@ -101,9 +102,9 @@ class MemoryHandles {
     std::shared_ptr<PhysicalMemory> memory;
     unsigned references = 1;
   };
-  std::mutex mutex_;
-  std::unordered_map<CUmemGenericAllocationHandle, Entry> entries_;  // guarded by mutex_
-  CUmemGenericAllocationHandle next_ = 1;                            // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<CUmemGenericAllocationHandle, Entry> entries_ SOFTGPU_GUARDED_BY(mutex_);
+  CUmemGenericAllocationHandle next_ SOFTGPU_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace softgpu

@@ -3,6 +3,7 @@
 #include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/stream/shared_event.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/mutex.h"
 
 using softgpu::Events;
 using softgpu::healthy_context;
@@ -46,7 +47,7 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
 CUresult cuEventDestroy_v2(CUevent event) {
   SOFTGPU_TRY(check_event(event));
   {
-    const std::lock_guard guard(event->mutex);
+    const softgpu::LockGuard guard(event->mutex);
     event->record.reset();
     event->captured.reset();
   }
@@ -82,7 +83,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
       if (const auto held = weak.lock()) held->time_ns = monotonic_ns();
     });
   }
-  const std::lock_guard guard(event->mutex);
+  const softgpu::LockGuard guard(event->mutex);
   event->record = record;
   event->captured.reset();
   return CUDA_SUCCESS;

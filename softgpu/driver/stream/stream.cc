@@ -5,6 +5,7 @@
 
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/process.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 namespace {
@@ -39,7 +40,7 @@ void Point::wait() const {
 std::uint64_t Stream::submit(Operation operation) {
   pending_.fetch_add(1);
   note_begin();
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   queue_.push_back(std::move(operation));
   const std::uint64_t sequence = submitted_.fetch_add(1, std::memory_order_release) + 1;
   if (!started_) {
@@ -53,54 +54,54 @@ std::uint64_t Stream::submit(Operation operation) {
 
 void Stream::wait(std::uint64_t sequence) {
   if (completed() >= sequence) return;
-  std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   ++waiters_;
-  done_.wait(guard, [&] { return completed() >= sequence; });
+  while (completed() < sequence) done_.wait(mutex_);
   --waiters_;
 }
 
 void Stream::wait_helping(std::uint64_t sequence) {
   if (completed() >= sequence) return;
-  std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   ++waiters_;
   while (completed() < sequence) {
     if (!draining_ && !queue_.empty()) {
-      drain(guard, sequence);
+      drain(sequence);
     } else {
-      done_.wait(guard);
+      done_.wait(mutex_);
     }
   }
   --waiters_;
 }
 
 void Stream::close() {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   closed_ = true;
   work_.notify_one();
 }
 
 void Stream::reopen() {
-  const std::lock_guard guard(mutex_);
+  const LockGuard guard(mutex_);
   closed_ = false;
 }
 
 void Stream::work() {
-  std::unique_lock guard(mutex_);
+  const LockGuard guard(mutex_);
   while (true) {
-    if (!queue_.empty() && !draining_) drain(guard, UINT64_MAX);
-    if (closed_ && queue_.empty()) {
+    if (has_work()) drain(UINT64_MAX);
+    if (is_over()) {
       started_ = false;
       return;
     }
     // While a synchronising thread runs the operations there is nothing to look for: it wakes this one if it leaves any.
     if (!draining_) {
-      guard.unlock();
+      mutex_.unlock();
       const bool more = spin_for_work();
-      guard.lock();
+      mutex_.lock();
       if (more && !draining_) continue;
     }
     sleeping_ = true;
-    work_.wait(guard, [&] { return (!queue_.empty() && !draining_) || (closed_ && queue_.empty()); });
+    while (!has_work() && !is_over()) work_.wait(mutex_);
     sleeping_ = false;
   }
 }
@@ -114,20 +115,20 @@ bool Stream::spin_for_work() const {
   return true;
 }
 
-// Runs operations in order, up to and including `until`. REQUIRES: guard is locked, nobody drains.
-void Stream::drain(std::unique_lock<std::mutex>& guard, std::uint64_t until) {
+// Runs operations in order, up to and including `until`. mutex_ is let go of while one runs. REQUIRES: nobody drains.
+void Stream::drain(std::uint64_t until) {
   draining_ = true;
   while (!queue_.empty() && completed_.load(std::memory_order_relaxed) < until) {
     Operation operation = std::move(queue_.front());
     queue_.pop_front();
-    guard.unlock();
+    mutex_.unlock();
     for (const Point& point : operation.after) point.wait();
     const bool nested = std::exchange(t_runs_operation, true);
     operation.run();
     operation = {};  // what it held may be released before anyone sees it completed
     t_runs_operation = nested;
     note_end();
-    guard.lock();
+    mutex_.lock();
     pending_.fetch_sub(1);  // first: who sees the operation completed may rely on an idle context
     completed_.fetch_add(1, std::memory_order_release);
     if (waiters_ != 0) done_.notify_all();

@@ -10,14 +10,14 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
+
+#include "softgpu/mutex.h"
 
 namespace softgpu {
 
@@ -50,8 +50,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Attributes that a program gave the stream, by number; hints, opaque here.
   struct Hints {
-    std::mutex mutex;
-    std::map<int, std::array<char, 64>> values;  // guarded by mutex
+    Mutex mutex;
+    std::map<int, std::array<char, 64>> values SOFTGPU_GUARDED_BY(mutex);
   } hints;
 
   // Appends an operation; returns its sequence number. Thread-safe, never blocks on work.
@@ -75,22 +75,24 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   void work();
-  void drain(std::unique_lock<std::mutex>& guard, std::uint64_t until);
+  void drain(std::uint64_t until) SOFTGPU_REQUIRES(mutex_);
+  bool has_work() const SOFTGPU_REQUIRES(mutex_) { return !queue_.empty() && !draining_; }
+  bool is_over() const SOFTGPU_REQUIRES(mutex_) { return closed_ && queue_.empty(); }
   bool spin_for_work() const;
 
   std::atomic<std::uint64_t>& pending_;
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> completed_{0};
 
-  std::mutex mutex_;  // guards everything below
-  std::condition_variable work_;
-  std::condition_variable done_;
-  std::deque<Operation> queue_;
-  unsigned waiters_ = 0;
-  bool started_ = false;   // there is a thread
-  bool sleeping_ = false;  // the thread waits for work_
-  bool draining_ = false;  // some thread runs the operations
-  bool closed_ = false;
+  Mutex mutex_;
+  ConditionVariable work_;
+  ConditionVariable done_;
+  std::deque<Operation> queue_ SOFTGPU_GUARDED_BY(mutex_);
+  unsigned waiters_ SOFTGPU_GUARDED_BY(mutex_) = 0;
+  bool started_ SOFTGPU_GUARDED_BY(mutex_) = false;   // there is a thread
+  bool sleeping_ SOFTGPU_GUARDED_BY(mutex_) = false;  // the thread waits for work_
+  bool draining_ SOFTGPU_GUARDED_BY(mutex_) = false;  // some thread runs the operations
+  bool closed_ SOFTGPU_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace softgpu

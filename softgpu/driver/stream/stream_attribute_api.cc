@@ -3,6 +3,7 @@
 
 #include "softgpu/driver/launch/launch.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/mutex.h"
 
 using softgpu::Stream;
 using softgpu::StreamUse;
@@ -16,6 +17,11 @@ bool is_of_streams(CUlaunchAttributeID id) {
          id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP || id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
 }
 
+auto values_of(Stream::Hints& hints) {
+  const softgpu::LockGuard guard(hints.mutex);
+  return hints.values;
+}
+
 }  // namespace
 
 CUresult cuStreamSetAttribute(CUstream handle, CUlaunchAttributeID attribute, const CUlaunchAttributeValue* value) {
@@ -24,7 +30,7 @@ CUresult cuStreamSetAttribute(CUstream handle, CUlaunchAttributeID attribute, co
   SOFTGPU_TRY(softgpu::check_attribute(attribute, *value));
   SOFTGPU_TRY(softgpu::resolve_stream(handle, use));
   Stream::Hints& hints = use.stream->hints;
-  const std::lock_guard guard(hints.mutex);
+  const softgpu::LockGuard guard(hints.mutex);
   std::memcpy(hints.values[attribute].data(), value, sizeof *value);
   return CUDA_SUCCESS;
 }
@@ -37,7 +43,7 @@ CUresult cuStreamGetAttribute(CUstream handle, CUlaunchAttributeID attribute, CU
   SOFTGPU_TRY(softgpu::default_attribute(attribute, *value));
   if (priority) value->priority = use.stream->priority;
   Stream::Hints& hints = use.stream->hints;
-  const std::lock_guard guard(hints.mutex);
+  const softgpu::LockGuard guard(hints.mutex);
   const auto found = hints.values.find(attribute);
   if (found != hints.values.end()) std::memcpy(value, found->second.data(), sizeof *value);
   return CUDA_SUCCESS;
@@ -48,8 +54,9 @@ CUresult cuStreamCopyAttributes(CUstream target, CUstream source) {
   StreamUse from;
   SOFTGPU_TRY(softgpu::resolve_stream(target, to));
   SOFTGPU_TRY(softgpu::resolve_stream(source, from));
-  if (to.stream == from.stream) return CUDA_SUCCESS;
-  const std::scoped_lock guard(to.stream->hints.mutex, from.stream->hints.mutex);
-  to.stream->hints.values = from.stream->hints.values;
+  auto values = values_of(from.stream->hints);
+  Stream::Hints& hints = to.stream->hints;
+  const softgpu::LockGuard guard(hints.mutex);
+  hints.values = std::move(values);
   return CUDA_SUCCESS;
 }

@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "softgpu/device/shared_events.h"
 #include "softgpu/driver/context/context.h"
 #include "softgpu/driver/handle.h"
+#include "softgpu/mutex.h"
 
 namespace softgpu::graph {
 struct CapturedRecord;
@@ -33,12 +33,13 @@ struct CUevent_st {
   unsigned flags = 0;
   CUcontext context = nullptr;
   std::optional<softgpu::SharedEvents::Name> shared;  // of an event that other processes may open; fixed when made
-  std::mutex mutex;
-  std::shared_ptr<Record> record;                            // null until recorded; guarded by mutex
-  std::shared_ptr<softgpu::graph::CapturedRecord> captured;  // set when last recorded in a capture; guarded by mutex
+  softgpu::Mutex mutex;
+  std::shared_ptr<Record> record SOFTGPU_GUARDED_BY(mutex);  // null until recorded
+  std::shared_ptr<softgpu::graph::CapturedRecord> captured
+      SOFTGPU_GUARDED_BY(mutex);  // set when last recorded in a capture
 
   std::shared_ptr<Record> last_record() {
-    const std::lock_guard guard(mutex);
+    const softgpu::LockGuard guard(mutex);
     return record;
   }
 };

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/check.h"
+
 namespace fairlead {
 namespace {
 
@@ -76,6 +78,9 @@ void DeviceChannel::send_in_parts(std::string_view frame, std::span<const int> d
 }
 
 void DeviceChannel::post(std::string bytes, std::span<const int> descriptors) {
+  // The receiver would cut a longer one off, and take what is left for the whole frame.
+  FL_CHECK(bytes.size() <= kMaxMessageBytes && descriptors.size() <= kMaxMessageFds, "{} bytes, {} descriptors",
+           bytes.size(), descriptors.size());
   const std::vector<int> sent(descriptors.begin(), descriptors.end());
   if (unsent_.empty() && send_message(socket_.get(), bytes, sent, MSG_DONTWAIT) != EAGAIN) return;
   Packet& packet = unsent_.emplace_back(std::move(bytes));

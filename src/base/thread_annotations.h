@@ -1,0 +1,36 @@
+// What clang's -Wthread-safety reads (tools/lint/thread_safety.py): which lock guards a field, which a function needs.
+// Empty for every other compiler, so the build knows nothing of them.
+#pragma once
+
+#if defined(__clang__)
+#define FL_THREAD_ANNOTATION(...) __attribute__((__VA_ARGS__))
+#else
+#define FL_THREAD_ANNOTATION(...)
+#endif
+
+// Of a type: a lock; a guard that holds one for a scope.
+#define FL_CAPABILITY(name) FL_THREAD_ANNOTATION(capability(name))
+#define FL_SCOPED_CAPABILITY FL_THREAD_ANNOTATION(scoped_lockable)
+
+// Of a lock: the order in which it is taken.
+#define FL_ACQUIRED_BEFORE(...) FL_THREAD_ANNOTATION(acquired_before(__VA_ARGS__))
+
+// Of a field: read and written, or what it points to is, only while the lock is held.
+#define FL_GUARDED_BY(lock) FL_THREAD_ANNOTATION(guarded_by(lock))
+#define FL_PT_GUARDED_BY(lock) FL_THREAD_ANNOTATION(pt_guarded_by(lock))
+
+// Of a function: the caller holds the locks (and still does afterwards), or does not.
+#define FL_REQUIRES(...) FL_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+#define FL_REQUIRES_SHARED(...) FL_THREAD_ANNOTATION(requires_shared_capability(__VA_ARGS__))
+#define FL_EXCLUDES(...) FL_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
+
+// Of a function: it takes them, or lets go of them. Without a name: the lock, or what the guard holds, is the object itself.
+#define FL_ACQUIRE(...) FL_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define FL_RELEASE(...) FL_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
+// Of a function: whoever calls it is as safe from others as if the lock were held.
+#define FL_ASSERT_CAPABILITY(...) FL_THREAD_ANNOTATION(assert_capability(__VA_ARGS__))
+// Of a function: the lock that it hands out is this one.
+#define FL_RETURN_CAPABILITY(lock) FL_THREAD_ANNOTATION(lock_returned(lock))
+
+// Of a function that the analysis cannot follow. Each use has a comment that says why.
+#define FL_NO_THREAD_SAFETY_ANALYSIS FL_THREAD_ANNOTATION(no_thread_safety_analysis)
