@@ -261,8 +261,9 @@ struct GpuView {
 
 // What may change while the core runs. Empty: it stays.
 struct Tuning {
-  std::optional<std::size_t> queue_limit = std::nullopt;   // CoreOptions
-  std::vector<std::pair<GpuId, std::size_t>> slots = {};  // D, of those that are there. REQUIRES: 1 <= D <= instances_per_gpu
+  std::optional<std::size_t> queue_limit = std::nullopt;  // CoreOptions
+  std::vector<std::pair<GpuId, std::size_t>> slots =
+      {};  // D, of those that are there. REQUIRES: 1 <= D <= instances_per_gpu
   std::vector<std::pair<TenantId, TenantShare>> tenants = {};  // those not named keep what they have
 };
 

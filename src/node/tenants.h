@@ -19,7 +19,7 @@ class Tenants {
   explicit Tenants(const std::vector<TenantEntry>& entries);
 
   TenantId id_of(const std::string& name);                   // made if it is new, with weight 1 and no limit
-  void tell(FlowQueue& policy) const;                      // what each is entitled to
+  void tell(FlowQueue& policy) const;                        // what each is entitled to
   void set_shares(const std::vector<TenantEntry>& entries);  // those not named have weight 1 and no limit from now on
 
   struct Known {

@@ -67,9 +67,9 @@ class FlowGroups {
   const PolicyOptions options_;
   std::vector<std::unique_ptr<FlowGroup>> groups_;  // by row of their tenant
   std::optional<TenantLevel> tenants_;
-  IdMap<FlowId, Row> tenant_of_;       // with tenants
+  IdMap<FlowId, Row> tenant_of_;        // with tenants
   std::optional<Instant> next_chance_;  // of the tenants that were asked last, for a choice or a start
-  std::vector<Row> asked_;             // scratch of choose() and next_start()
+  std::vector<Row> asked_;              // scratch of choose() and next_start()
 };
 
 }  // namespace fairlead

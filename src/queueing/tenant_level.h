@@ -79,10 +79,10 @@ class TenantLevel {
   static Duration cost(const Tenant& tenant, Duration service);
 
   std::vector<Tenant> tenants_;
-  std::unordered_map<TenantId, Row> rows_;  // tenant 0 too
-  IdMap<InvocationId, Duration> charged_;     // of what is in flight
-  IndexedHeap<ByVirtualTime> least_served_;   // tenants with something queued, below their limit
-  IndexedHeap<ByStart> by_start_;             // the same, whoever was given a start longest ago first
+  std::unordered_map<TenantId, Row> rows_;   // tenant 0 too
+  IdMap<InvocationId, Duration> charged_;    // of what is in flight
+  IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
+  IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
   IndexedHeap<ByVirtualTime> contending_;  // of these, those whose flows do not all wait for starts: they hold global_
   Duration global_{0};
 };
