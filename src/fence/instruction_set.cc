@@ -64,6 +64,22 @@ Knowledge refused(std::string_view reason) {
   return {Family::kRefused, reason};
 }
 
+// The parser takes any words behind an opcode. Which of two spaces the driver would go by is not known, so neither is taken.
+bool names_two_spaces(const Instruction& instruction) {
+  return std::ranges::count_if(instruction.modifiers, [](auto m) { return space_named(m).has_value(); }) > 1;
+}
+
+// A family whose accesses are fenced by the space that is named.
+Knowledge of_one_space(const Instruction& instruction, Family family) {
+  return names_two_spaces(instruction) ? refused("it names two spaces") : Knowledge{family, {}};
+}
+
+Knowledge shared_knowledge(const Instruction& instruction) {
+  const Space space = space_of(instruction);
+  if (space != Space::kGeneric && space != Space::kShared) return refused("it exists in shared memory only");
+  return of_one_space(instruction, Family::kSharedOnly);
+}
+
 // cp.async copies 4, 8 or 16 bytes between two addresses. All other kinds of cp take a length from a register, or a tensor map.
 Knowledge copy_knowledge(const Instruction& instruction) {
   const std::string_view kind = instruction.modifiers.size() > 1 ? instruction.modifiers[1] : "";
@@ -71,14 +87,9 @@ Knowledge copy_knowledge(const Instruction& instruction) {
     return refused("copies in bulk take their length and addresses from registers and tensor maps");
   }
   if (kind == ".commit_group" || kind == ".wait_group" || kind == ".wait_all") return {Family::kPlain, {}};
-  if (kind == ".mbarrier") return {Family::kSharedOnly, {}};
+  if (kind == ".mbarrier") return shared_knowledge(instruction);
   if (kind == ".ca" || kind == ".cg") return {Family::kAsyncCopy, {}};
   return refused("copies in bulk take their length and addresses from registers and tensor maps");
-}
-
-// The parser takes any words behind an opcode. Which of two spaces the driver would go by is not known, so neither is taken.
-bool names_two_spaces(const Instruction& instruction) {
-  return std::ranges::count_if(instruction.modifiers, [](auto m) { return space_named(m).has_value(); }) > 1;
 }
 
 Knowledge access_knowledge(const Instruction& instruction) {
@@ -143,14 +154,14 @@ Knowledge knowledge_of(const Instruction& instruction) {
   if (opcode == "cp") return copy_knowledge(instruction);
   if (opcode == "wmma") return matrix_knowledge(instruction);
   if (opcode == "mbarrier" && has_modifier(instruction, ".pending_count")) return {Family::kPlain, {}};
-  if (opcode == "mbarrier" || opcode == "ldmatrix" || opcode == "stmatrix") return {Family::kSharedOnly, {}};
+  if (opcode == "mbarrier" || opcode == "ldmatrix" || opcode == "stmatrix") return shared_knowledge(instruction);
   if (opcode == "ld" || opcode == "ldu" || opcode == "st" || opcode == "atom" || opcode == "red") {
     return access_knowledge(instruction);
   }
-  if (opcode == "discard" || opcode == "applypriority") return {Family::kAccess, {}};
+  if (opcode == "discard" || opcode == "applypriority") return of_one_space(instruction, Family::kAccess);
   if (opcode == "prefetch" || opcode == "prefetchu") {
     return has_modifier(instruction, ".tensormap") ? refused("tensor maps hold addresses that no fence sees")
-                                                   : Knowledge{Family::kHint, {}};
+                                                   : of_one_space(instruction, Family::kHint);
   }
   if (opcode == "createpolicy") {
     return has_modifier(instruction, ".range") ? refused("it names a range of addresses; use .fractional")

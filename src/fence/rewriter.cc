@@ -121,6 +121,7 @@ bool FunctionRewriter::item(const Item& item) {
       return true;
     case Item::Kind::kVariable: return variable(function_.variables[static_cast<std::size_t>(item.index)]);
     case Item::Kind::kBranchTargets: {
+      if (!targets_are_labels(tables_.at(item.name))) return false;  // also of one that nothing branches by
       std::string targets;
       for (const std::string_view target : item.targets) targets += (targets.empty() ? "" : ", ") + std::string(target);
       text_ += fmt::format("{}: .branchtargets {};\n", item.name, targets);

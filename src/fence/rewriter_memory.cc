@@ -59,10 +59,13 @@ Fragment fragment_of(const Instruction& instruction) {
     if (modifier == ".a") columns = 'k';
     if (modifier == ".b") rows = 'k';
   }
+  // The type comes last, its bits are its first number: .f16, .tf32, .s8; of .u4 two share a byte.
   const std::string_view type = instruction.modifiers.back();
-  if (!is_digit(type.back())) return {};
-  const unsigned bytes = type == ".f64" ? 8 : type.ends_with("32") ? 4 : type.ends_with("16") ? 2 : 1;
-  return {extent_of(shape, has_modifier(instruction, ".col") ? columns : rows), bytes};
+  unsigned bits = 0;
+  const auto digits = std::ranges::find_if(type, is_digit);
+  if (digits != type.end()) std::from_chars(&*digits, type.data() + type.size(), bits);
+  if (bits == 0 || bits > 64) return {};
+  return {extent_of(shape, has_modifier(instruction, ".col") ? columns : rows), std::max(1u, bits / 8)};
 }
 
 }  // namespace

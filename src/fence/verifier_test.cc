@@ -177,7 +177,7 @@ constexpr Fault kFaults[] = {
      "selp.b64 %__fence_t1, %__fence_t1, %__fence_t0"},
     {"ChoiceUnderAPredicate", R"(\n(selp\.b64 %__fence_t1, .*;))", "\n@%p1 $1"},
     {"OffsetOfAGenericAddress", R"((\nselp\.b64 %__fence_t1, .*;\nld\..*\[%__fence_t1)\])", "$1+8]"},
-    {"LocalMaskDropped", R"(\nand\.b64 (%__fence_t0), %__fence_t0, 0x7f;)", ""},
+    {"LocalMaskDropped", R"(\nand\.b64 (%__fence_t0), %__fence_t0, 0x[0-9a-f]+;)", ""},
     {"LocalMaskLarger", R"((and\.b64 %\w+, %\w+, 0x)(7f|3f);)", "$01ff;"},
     {"LocalBaseDropped", R"(\nadd\.s64 %__fence_t0, %__fence_t0, %__fence_(generic_)?arena;)", ""},
     {"LocalByTheGenericArena", R"(\nadd\.s64 %__fence_t0, %__fence_t0, %__fence_arena;)",
@@ -206,6 +206,7 @@ constexpr Fault kFaults[] = {
     {"CallOfNobody", R"((call \(\w+\), )(leaf|middle),)", "$1malloc,"},
     {"CallOfAKernel", R"((call \(\w+\), )(leaf|middle),)", "$1everything,"},
     {"CallWithTooLittle", R"((call \(\w+\), (?:leaf|middle), \(\w+), __fence_arena_out)", "$1"},
+    {"CallWithWhatAnotherUsedUp", R"(\n(call \(\w+\), (?:leaf|middle), .*;))", "\n$1\n$1"},
     {"CallByAPrototype", R"((call .*\));)", "$1, P;"},
     {"AddressOfAFunction", R"(mov\.b64 %rd2, 0x10;)", "mov.b64 %rd2, middle;"},
     {"ClampDropped", R"(\nmin\.u32 %__fence_w0, %r1, 2;)", ""},
@@ -223,6 +224,7 @@ constexpr Fault kFaults[] = {
     {"StrideComparedWithMore", R"((setp\.ge\.u64 %__fence_p0, %__fence_t0, 0x)700100000000)", "$01700200000000"},
     {"StrideNotChosen", R"(\nselp\.b32 %__fence_w0, .*;)", ""},
     {"StrideChangedBehind", R"(\n(selp\.b32 %__fence_w0, .*;))", "\n$1\nadd.u32 %__fence_w0, %__fence_w0, 1;"},
+    {"StrideChangedBeforeTheChoice", R"(\n(setp\.ge\.u64 %__fence_p0, .*;))", "\n$1\nmov.u32 %__fence_w0, %r1;"},
     {"StrideOfAnotherAddress", R"(\n(selp\.b32 %__fence_w0, .*;))", "\n$1\nmov.b64 %__fence_t1, 0x7000fffffff0;"},
     {"ParameterReadBehindItsEnd", R"((ld\.param\.\w+ .*, \[(?:out|n))\])", "$1+8]"},
     {"ConstantReadBehindItsEnd", R"(\[weights\+8\])", "[weights+16]"},
@@ -385,9 +387,11 @@ class VerifierFaults : public ::testing::TestWithParam<Fault> {};
 // The places are spread over each sample, so that many kinds of surroundings are tried.
 TEST_P(VerifierFaults, AreSeenWhereverTheyAre) {
   constexpr std::size_t kMostOfASample = 4;
+  constexpr std::size_t kLargestBroken = 64 << 10;  // beyond that a file has the same kernel for many types
   const std::regex pattern(GetParam().pattern);
   std::size_t places = 0;
   for (const Sample& sample : samples()) {
+    if (sample.text.size() > kLargestBroken) continue;
     std::vector<std::smatch> matches(std::sregex_iterator(sample.text.begin(), sample.text.end(), pattern), {});
     const std::size_t step = matches.size() / kMostOfASample + 1;
     places += matches.size();
