@@ -151,7 +151,7 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
 
 // ---- events
 
-Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out) {
+Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out, Instant deadline) {
   Status admitted = state_->admit(flow);
   if (!admitted) {
     ++state_->counters.rejected;
@@ -160,6 +160,8 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
   State::Invocation accepted;
   accepted.flow = flow;
   accepted.arrived = now;
+  accepted.deadline = deadline;
+  state_->request_deadlines.add(invocation, deadline);
   FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice",
            invocation.value());
   ++state_->counters.arrived;
@@ -272,6 +274,7 @@ std::optional<Instant> Core::next_wakeup() const {
     next = std::min(next, state_->policy->next_chance().value_or(Instant::max()));
   }
   if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
+  next = std::min(next, state_->request_deadlines.next());
   next = std::min(next, state_->residency.next_deadline().value_or(Instant::max()));
   return next == Instant::max() ? std::nullopt : std::optional(next);
 }

@@ -305,8 +305,10 @@ class Core {
   // the core has forgotten (it stopped the instance, the invocation timed out) is ignored.
   //
   // arrive: kResourceExhausted when a queue is full or the function's reserved concurrency is 0; kNotFound; kUnavailable
-  // once draining. Nothing is appended then. REQUIRES: the id was never used before.
-  Status arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out);
+  // once draining. Nothing is appended then. `deadline`: of its caller, for waiting and running together. What was not delivered
+  // by then completes as kExpired at once and never is; what runs is ended as by its function's timeout, whichever is sooner.
+  // REQUIRES: the id was never used before.
+  Status arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out, Instant deadline = Instant::max());
   void cancel(Instant now, InvocationId invocation, Actions& out);      // queued: kCancelled; dispatched: no effect
   void instance_ready(Instant now, InstanceId instance, Actions& out);  // its first `next`
   void instance_gone(Instant now, InstanceId instance, Actions& out);   // it exited, or could not be started

@@ -94,7 +94,7 @@ void Core::State::forget_devices(Actions& out) {
   if (devices.going.empty()) return;
   std::erase_if(devices.going, [&](GpuId gpu) {
     if (!pool.gpu(gpu).instances.empty() || !residency.remove_gpu(gpu)) return false;
-    if (claim_place && claim_place->gpu == gpu) claim_place.reset();  // the next dispatch finds another
+    if (claim.place && claim.place->gpu == gpu) claim.place.reset();  // the next dispatch finds another
     pool.remove_gpu(gpu);
     measured_lanes.erase(gpu);
     devices.all.erase(gpu);

@@ -20,6 +20,7 @@ Duration bounded_use(std::optional<Duration> reported, Duration held) {
 void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
   answers = {};
+  expire_requests(now, out);
   keep_programs_in_turn();
   offer_slots(now, out);
   keep_claim();
@@ -72,7 +73,8 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.state = InstanceState::kBusy;
   instance.answered = false;
   instance.last_used = now;
-  const Instant deadline = now + functions.at(instance.flow).spec.timeout;
+  const Instant deadline = std::min(now + functions.at(instance.flow).spec.timeout, invocation.deadline);
+  request_deadlines.forget(instance.bound, invocation.deadline);
   deadlines.set(instance.id, deadline);
   if (!instance.loading) begin_computing(now, instance);
   if (invocation.start == StartKind::kCold) invocation.instance_start = instance.start_took;
@@ -82,7 +84,9 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
 }
 
 void Core::State::complete(Instant now, InvocationId id, OutcomeKind outcome, Duration service, Actions& out) {
-  append_completion(now, id, outcome, service, out);
+  const Invocation& invocation = invocations.at(id);
+  if (!invocation.expired) append_completion(now, id, outcome, service, out);
+  request_deadlines.forget(id, invocation.deadline);
   invocations.erase(id);
 }
 
@@ -155,7 +159,7 @@ Obstacle Core::State::obstacle_to_run(FlowId flow) const {
   return wants_start ? Obstacle::kMemory : placer.obstacle(pool, flow, residency.expected(flow));
 }
 
-void Core::State::note_answer(std::optional<Obstacle>& first, Obstacle obstacle) {
+void note_answer(std::optional<Obstacle>& first, Obstacle obstacle) {
   if (!first || first == Obstacle::kItself) first = obstacle;
 }
 

@@ -13,7 +13,7 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   learn_cold_start(instance->flow, instance->start_took);
   residency.ready(id);
   if (instance->bound) {
-    deliver(now, *instance, out);
+    serve(now, *instance, out);
     return;
   }
   deadlines.clear(id);
@@ -93,7 +93,7 @@ void Core::State::idle(Instant now, InstanceId id, Actions& out) {
   if (instance != nullptr && works_on(*instance)) instance->asked = true;  // it is idle when its work has ended
   if (instance == nullptr || !instance->returning()) return;
   if (instance->bound) {
-    deliver(now, *instance, out);
+    serve(now, *instance, out);
     return;
   }
   deadlines.clear(id);
@@ -130,6 +130,11 @@ void Core::State::end_bound(Instant now, const Instance& instance, OutcomeKind i
 
 void Core::State::requeue(Instant now, InvocationId id, Actions& out) {
   Invocation& invocation = invocations.at(id);
+  if (invocation.expired) {  // its flow pays for the slot that it held, as for a start that failed
+    policy->on_failed_start(now, invocation.flow, id, now - invocation.dispatched);
+    invocations.erase(id);
+    return;
+  }
   policy->on_requeue(now, invocation.flow, id);
   note_call(invocation.flow);
   invocation.instance = InstanceId();

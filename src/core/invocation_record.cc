@@ -16,7 +16,7 @@ constexpr std::int64_t kMostUs = std::numeric_limits<std::int64_t>::max() / 1000
 constexpr StartKind kStarts[] = {StartKind::kDeviceWarm, StartKind::kHostWarm, StartKind::kCold};
 constexpr OutcomeKind kOutcomes[] = {OutcomeKind::kSuccess, OutcomeKind::kFunctionError, OutcomeKind::kTimeout,
                                      OutcomeKind::kCrashed, OutcomeKind::kStartFailed,   OutcomeKind::kCancelled,
-                                     OutcomeKind::kRemoved, OutcomeKind::kShutdown};
+                                     OutcomeKind::kRemoved, OutcomeKind::kShutdown,      OutcomeKind::kExpired};
 
 std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();

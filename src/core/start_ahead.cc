@@ -76,16 +76,18 @@ void Core::State::start_ahead(Instant now, Actions& out) {
 }
 
 // What the policy's claimant needs is kept for it. While an instance of it starts, the start itself has reserved that.
-void Core::State::keep_claim(FlowId claims) {
-  const bool begins = claims != claimant;
-  claimant = claims;
+void Core::State::keep_claim() {
+  const FlowId claims = policy->claimant();
+  if (!claims && !claim.flow) return;
+  const bool begins = claims != claim.flow;
+  claim.flow = claims;
   if (!claims || pool.gpus().empty()) return pool.set_claim(FlowId(), GpuId(), Bytes(0));
   const std::vector<Instance*>& instances = pool.of_flow(claims);
   const bool starts =
       std::any_of(instances.begin(), instances.end(), [](const Instance* i) { return i->starts_ahead(); });
-  if (begins || !claim_place || !instances.empty())
-    claim_place = placer.place_claim(pool, claims, residency.expected(claims));
-  pool.set_claim(claims, claim_place->gpu, starts ? Bytes(0) : claim_place->memory);
+  if (begins || !claim.place || !instances.empty())
+    claim.place = placer.place_claim(pool, claims, residency.expected(claims));
+  pool.set_claim(claims, claim.place->gpu, starts ? Bytes(0) : claim.place->memory);
 }
 
 bool Core::State::may_start_ahead() const {

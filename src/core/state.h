@@ -4,6 +4,7 @@
 //   devices.cc    what their monitor and daemons say: health, dynamic D
 //   task_lanes.cc  lanes of kernel tasks: measured, and given up while a program has its turn
 //   dispatch.cc   invocations: chosen, delivered, completed
+//   request_deadlines.cc  invocations whose callers wait no longer
 //   start_ahead.cc  which instance starts without a slot, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
 //   idle_slots.cc  why slots idle beside queued work, for how long, and which starts pay for it
@@ -18,6 +19,7 @@
 #include "core/core.h"
 #include "core/deadlines.h"
 #include "core/idle_slots.h"
+#include "core/request_deadlines.h"
 #include "placement/eviction.h"
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
@@ -31,6 +33,9 @@ namespace fairlead {
 // What is charged for a slot that was held for `held`: the report, at least a tenth of that and at most all of it; all of
 // it where nothing was reported.
 Duration bounded_use(std::optional<Duration> reported, Duration held);
+
+// What was asked first and waits for more than itself is what is noted.
+void note_answer(std::optional<Obstacle>& first, Obstacle obstacle);
 
 struct Core::State final : private Placeable,
                            private ResidencyContext,
@@ -55,6 +60,10 @@ struct Core::State final : private Placeable,
         start;  // of the first flow that it asked about and that waits for more than itself, if any
     bool one_could_run = false;
   };
+  struct HeldClaim {
+    FlowId flow;  // QueuePolicy::claimant, as asked last
+    std::optional<Placement> place;
+  };
   struct Device {
     GpuHealth health;
     std::optional<DynamicSlots> slots;  // none: D is fixed
@@ -73,11 +82,13 @@ struct Core::State final : private Placeable,
     Instant delivered;
     InstanceId instance;
     StartKind start = StartKind::kCold;
-    bool running = false;        // delivered
-    bool answered = false;       // completed, while its work on the device goes on
-    Duration stated{0};          // GPU time that its Complete stated, once it has answered
-    Duration owed{0};            // that it was charged beyond its own use
-    Duration instance_start{0};  // of a cold one, once it is delivered
+    bool running = false;                        // delivered
+    bool answered = false;                       // completed, while its work on the device goes on
+    bool expired = false;                        // completed, while what it was dispatched to is not ready for it yet
+    Instant deadline = RequestDeadlines::kNone;  // its caller's
+    Duration stated{0};                          // GPU time that its Complete stated, once it has answered
+    Duration owed{0};                            // that it was charged beyond its own use
+    Duration instance_start{0};                  // of a cold one, once it is delivered
 
     Instant since() const { return running ? delivered : dispatched; }
   };
@@ -101,6 +112,11 @@ struct Core::State final : private Placeable,
   // Completes what is queued, of one flow or (FlowId()) of all, in order of id.
   void complete_queued(Instant now, FlowId flow, OutcomeKind outcome, Actions& out);
 
+  // ---- request_deadlines.cc
+  void expire_requests(Instant now, Actions& out);
+  // The instance can take what is bound to it: delivers that, or lets it go where its caller waits no longer.
+  void serve(Instant now, Instance& instance, Actions& out);
+
   // ---- start_ahead.cc
   bool starts_ahead() const {
     return options.starts_per_gpu > 0 && policy->policy().keeps_instances && !policy->policy().one_function_per_gpu;
@@ -112,11 +128,7 @@ struct Core::State final : private Placeable,
   std::optional<Placement> place_start(FlowId flow) const;
   Obstacle obstacle_to_start(FlowId flow) const;
   void note_supply(FlowId flow);
-  void keep_claim() {  // of whoever has one now
-    const FlowId claims = policy->claimant();
-    if (claims || claimant) keep_claim(claims);
-  }
-  void keep_claim(FlowId claims);
+  void keep_claim();
   bool worth_a_duplicate(FlowId flow) const;
   std::vector<GpuId> held_back_on(FlowId flow) const;
   bool may_go(const Gpu& gpu) const override;
@@ -188,7 +200,6 @@ struct Core::State final : private Placeable,
   bool can_run(FlowId flow) const override;
   Obstacle obstacle(FlowId flow) const override;
   Obstacle obstacle_to_run(FlowId flow) const;
-  static void note_answer(std::optional<Obstacle>& first, Obstacle obstacle);
   std::vector<Place> places(FlowId flow) const override;
   std::optional<Place> place(FlowId flow, GpuId gpu) const override;
   std::vector<GpuId> free_gpus() const override;
@@ -206,6 +217,7 @@ struct Core::State final : private Placeable,
   IdMap<InvocationId, Invocation> invocations;
 
   Deadlines deadlines;  // idle instances have none
+  RequestDeadlines request_deadlines;
 
   Instant latest{};  // of the event that is being handled
 
@@ -215,8 +227,7 @@ struct Core::State final : private Placeable,
   void charge_starts_for_idling(Duration idled);
   IdleSlots idle_slots;
   mutable Answers answers;  // of the dispatch that is under way
-  FlowId claimant;          // FlowQueue::claimant, as asked last
-  std::optional<Placement> claim_place;
+  HeldClaim claim;
 
   CoreCounters counters;  // but those of memory
   bool draining = false;

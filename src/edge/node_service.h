@@ -36,6 +36,7 @@ struct TaskRun {
   KernelTaskRequest request;
   std::string sdk_invocation_id;  // as above
   std::string trace_id;
+  std::optional<std::int64_t> deadline_ms = std::nullopt;  // as Invocation has it
 };
 
 struct FunctionStats {

@@ -21,6 +21,7 @@ std::string_view outcome_name(OutcomeKind outcome) {
     case OutcomeKind::kCancelled: return "cancelled";
     case OutcomeKind::kRemoved: return "removed";
     case OutcomeKind::kShutdown: return "shutdown";
+    case OutcomeKind::kExpired: return "expired";
   }
   return "unknown";
 }

@@ -10,20 +10,37 @@
 // Plain values. They own their bytes; moved, not copied, on the way of a synchronous call.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/units.h"
 
 namespace fairlead {
 
+// How a caller asked over HTTP, for functions that are told: an edge whose functions are web applications fills it.
+struct HttpPart {
+  std::string method;
+  std::string path;                                          // as sent, with the query
+  std::vector<std::pair<std::string, std::string>> headers;  // in their order
+
+  bool operator==(const HttpPart&) const = default;
+};
+
 struct Invocation {
   std::string request_id;      // UUID, given by the node when it accepts the call
   std::string function;        // bare name
+  std::string tenant;          // whose function it is; given by the node
   std::string payload;         // as the caller sent it
   std::string client_context;  // decoded; empty: none
   std::string trace_id;        // as the caller's edge has it; empty: none
+  std::optional<std::int64_t>
+      deadline_ms;               // since 1970: it begins before, and is ended where it still runs. None: no bound
+  std::optional<HttpPart> http;  // none: the edge has no such thing
 };
 
 // What an invocation found when it was dispatched.
@@ -43,6 +60,7 @@ enum class OutcomeKind {
   kCancelled,
   kRemoved,   // its function was deleted
   kShutdown,  // the node stopped before it ran
+  kExpired,   // its caller's deadline passed before it was delivered
 };
 std::string_view outcome_name(OutcomeKind outcome);  // "success", "function_error", "timeout", ...
 
@@ -54,7 +72,7 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
-// Of an invocation that ran, or tried to: kSuccess to kStartFailed.
+// Of an invocation that ran, or tried to: kSuccess to kStartFailed, and kExpired.
 struct Outcome {
   std::string request_id;
   OutcomeKind kind = OutcomeKind::kSuccess;

@@ -14,8 +14,9 @@ using boost::beast::string_view;
 
 namespace {
 
-// Bodies that declare their length get one allocation up to here; larger ones grow with what really arrives, so that a
-// header alone cannot make the server allocate.
+// Bodies that declare their length get one allocation up to here, so that a header alone cannot make the server allocate. One that
+// is larger gets all of its length once so much has really arrived: pages that nothing was written to cost nothing, while growing
+// by halves would copy tens of megabytes at once on the thread that serves everybody.
 constexpr std::size_t kMaxReserve = 1 << 20;
 
 // Beast's state machine, writing into a ParsedRequest.
@@ -58,7 +59,8 @@ class BeastParser : public http::basic_parser<true> {
       error = http::error::body_limit;
       return;
     }
-    request_.body.reserve(std::min<std::size_t>(*length, kMaxReserve));
+    declared_ = *length;
+    request_.body.reserve(std::min<std::size_t>(declared_, kMaxReserve));
   }
 
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
@@ -78,12 +80,14 @@ class BeastParser : public http::basic_parser<true> {
       error = http::error::body_limit;
       return 0;
     }
+    if (request_.body.size() + data.size() > request_.body.capacity()) request_.body.reserve(declared_);
     request_.body.append(data.data(), data.size());
     return data.size();
   }
 
   ParsedRequest& request_;
   const HttpLimits& limits_;
+  std::size_t declared_ = 0;  // of the body; 0: not, its chunks say so
 };
 
 unsigned status_of(error_code error) {

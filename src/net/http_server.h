@@ -1,4 +1,4 @@
-// An HTTP/1.1 server on one io_context thread: the only server in the product. The gateway and every instance's Runtime
+// An HTTP/1.1 server on one io_context thread: the only server in the product. Edges and every instance's Runtime
 // API are handlers behind it. Built on Asio and Beast; no other header of the project includes Beast.
 //
 // Contract: handlers run on the io_context's thread and never block. A request is answered now or later, on that

@@ -53,6 +53,10 @@ void AsyncInvocations::submit() {
   while (!draining_ && refusals < kMaxRefusals) {
     auto event = queue_.next(wall_clock_ms());
     if (!event) break;
+    if (EventQueue::is_expired(*event, wall_clock_ms())) {
+      expire(*event);
+      continue;
+    }
     const RegisteredFunction* const function = functions_.find(event->invocation.function);
     if (function == nullptr) {  // deleted while the event waited on disk
       queue_.finished();
@@ -78,6 +82,9 @@ void AsyncInvocations::over(QueuedEvent event, const Complete& complete, const O
   if (!outcome->failed()) {
     queue_.finished();
     store_.finish_event(event.invocation.request_id, written);
+  } else if (outcome->kind == OutcomeKind::kExpired) {  // it has not run: that is no attempt
+    queue_.finished();
+    bury(event, *outcome);
   } else if (queue_.failed(event, wall_clock_ms()) == EventQueue::Verdict::kRetry) {
     store_.put_event(std::move(event), written);
   } else {
@@ -86,9 +93,17 @@ void AsyncInvocations::over(QueuedEvent event, const Complete& complete, const O
   boost::asio::post(io_, [this] { submit(); });
 }
 
+// Its deadline passed before the core had room for it.
+void AsyncInvocations::expire(const QueuedEvent& event) {
+  queue_.finished();
+  Outcome outcome{.request_id = event.invocation.request_id, .kind = OutcomeKind::kExpired};
+  outcome.failure.text = "was not started: its deadline passed while it waited";
+  bury(event, std::move(outcome));
+}
+
 void AsyncInvocations::bury(const QueuedEvent& event, Outcome outcome) {
-  spdlog::warn("asynchronous invocation {} of {} failed {} times: dead letter", event.invocation.request_id,
-               event.invocation.function, event.attempts);
+  spdlog::warn("asynchronous invocation {} of {} is a dead letter after {} attempts: {}", event.invocation.request_id,
+               event.invocation.function, event.attempts, outcome_name(outcome.kind));
   DeadLetter letter{.request_id = event.invocation.request_id,
                     .function = event.invocation.function,
                     .payload = event.invocation.payload};

@@ -41,6 +41,7 @@ class AsyncInvocations {
  private:
   void over(QueuedEvent event, const Complete& complete, const Outcome* outcome);
   void finish_unrun(QueuedEvent event, const Complete& complete);
+  void expire(const QueuedEvent& event);
   void bury(const QueuedEvent& event, Outcome outcome);
   void arm_timer();
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/clock.h"
 #include "node/testing/fake_store.h"
 #include "node/testing/node_without_processes.h"
 
@@ -14,8 +15,9 @@ class AsyncInvocationsTest : public NodeWithoutProcesses {
  protected:
   AsyncInvocationsTest() { add_function("f"); }
 
-  Result<std::string> accept(const std::string& function) {
+  Result<std::string> accept(const std::string& function, std::optional<std::int64_t> deadline_ms = {}) {
     InvokeRequest request;
+    request.invocation.deadline_ms = deadline_ms;
     request.invocation.function = function;
     request.invocation.payload = "[1]";
     request.invocation.trace_id = "Root=1";
@@ -27,14 +29,15 @@ class AsyncInvocationsTest : public NodeWithoutProcesses {
 
   FakeStore store;
   int written = 0;
-  AsyncInvocations events{io,
-                          {.max_attempts = 2, .first_retry = Duration(0)},
-                          store,
-                          functions,
-                          request_ids,
-                          invocations,
-                          {.document = [](Outcome outcome) { return "document of " + outcome.payload; }, .text = {}},
-                          [this] { ++written; }};
+  AsyncInvocations events{
+      io,
+      {.max_attempts = 2, .first_retry = Duration(0)},
+      store,
+      functions,
+      request_ids,
+      invocations,
+      {.document = [](Outcome outcome) { return "document of " + outcome.payload + outcome.failure.text; }, .text = {}},
+      [this] { ++written; }};
 };
 
 TEST_F(AsyncInvocationsTest, IsAcceptedOnceItIsOnDiskAndRunsThen) {
@@ -122,6 +125,27 @@ TEST_F(AsyncInvocationsTest, WithItsFunctionWhatWaitsIsDeleted) {
 TEST_F(AsyncInvocationsTest, OfAnUnknownFunctionNothingIsWritten) {
   EXPECT_EQ(accept("unknown").error().code, Errc::kNotFound);
   EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(AsyncInvocationsTest, WhoseDeadlineHasPassedIsBuriedAndNeverStarted) {
+  const auto id = accept("f", wall_clock_ms() - 1);
+  EXPECT_TRUE(runner.started.empty());
+  EXPECT_TRUE(store.events.empty());
+  ASSERT_EQ(store.letters.size(), 1U);
+  EXPECT_EQ(store.letters[0].request_id, *id);
+  EXPECT_EQ(store.letters[0].error_type, "expired");
+  EXPECT_EQ(store.letters[0].error_message, "document of was not started: its deadline passed while it waited");
+  EXPECT_EQ(store.letters[0].attempts, 0);
+}
+
+TEST_F(AsyncInvocationsTest, WhoseDeadlinePassesInTheCoresQueueIsBuriedAndNotTriedAgain) {
+  const std::int64_t deadline = wall_clock_ms() + 30'000;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(accept("f", deadline));
+  driver.tell([&](Core& core, Instant now, Actions& out) { core.wake(now + std::chrono::seconds(31), out); });
+  io.poll();
+  EXPECT_EQ(store.letters.size(), 3U) << "two held a slot that they waited to use, one was queued";
+  EXPECT_TRUE(store.events.empty());
+  EXPECT_TRUE(runner.delivered.empty());
 }
 
 }  // namespace

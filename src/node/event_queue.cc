@@ -52,6 +52,7 @@ EventQueue::Verdict EventQueue::failed(QueuedEvent& event, std::int64_t now_ms) 
   if (event.attempts >= options_.max_attempts) return Verdict::kBury;
   const auto delay = options_.first_retry * (1 << (event.attempts - 1));
   event.not_before_ms = now_ms + in_ms(delay);
+  if (is_expired(event, event.not_before_ms)) return Verdict::kBury;
   waiting_.emplace(event.not_before_ms, event);
   return Verdict::kRetry;
 }

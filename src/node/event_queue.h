@@ -3,7 +3,7 @@
 //
 //   accepted ──> ready ──> running ──ok──> forgotten
 //                  ^          │ error, attempts < 3: waiting until not_before
-//                  └──────────┴ error, attempts = 3: buried
+//                  └──────────┴ error, attempts = 3 or no time for another: buried
 //
 // Example: an event fails at 0 s, is tried again at 1 s and at 3 s, and is buried when the third attempt fails.
 // Threads: not thread-safe; owned by the core thread.
@@ -50,11 +50,17 @@ class EventQueue {
   // An attempt ended. The verdict says what to write.
   void finished() { --running_; }
   enum class Verdict { kRetry, kBury };
+  // kBury also where its deadline comes before the next attempt.
   Verdict failed(QueuedEvent& event, std::int64_t now_ms);  // kRetry: `event` carries the new attempts and not_before
 
   // When next() may have something again without a completion: now for a ready event, else when the first wait ends.
   std::optional<std::int64_t> next_due_ms(std::int64_t now_ms) const;
   std::size_t size() const { return reserved_ + ready_.size() + waiting_.size() + running_; }
+
+  // Its caller's deadline has passed: it is not to be started any more.
+  static bool is_expired(const QueuedEvent& event, std::int64_t now_ms) {
+    return event.invocation.deadline_ms && *event.invocation.deadline_ms <= now_ms;
+  }
 
   // The function was deleted: its waiting events, removed.
   std::vector<QueuedEvent> remove_function(const std::string& function);

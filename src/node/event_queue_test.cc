@@ -80,5 +80,17 @@ TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
+TEST(EventQueue, NoAttemptIsMadeThatItsDeadlineLeavesNoTimeFor) {
+  EventQueue queue = queue_with({"a"});
+  QueuedEvent attempt = *queue.next(0);
+  attempt.invocation.deadline_ms = 1500;
+  EXPECT_EQ(queue.failed(attempt, 0), EventQueue::Verdict::kRetry);
+  attempt = *queue.next(1000);
+  EXPECT_FALSE(EventQueue::is_expired(attempt, 1499));
+  EXPECT_TRUE(EventQueue::is_expired(attempt, 1500));
+  EXPECT_EQ(queue.failed(attempt, 1000), EventQueue::Verdict::kBury) << "the next would begin at 3000";
+  EXPECT_EQ(queue.size(), 0u);
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "model/tenant.h"
 
 namespace fairlead {
 namespace {
@@ -24,6 +26,16 @@ std::optional<Error> api_error(OutcomeKind outcome) {
     case OutcomeKind::kCancelled: return Error{Errc::kUnavailable, "the invocation was cancelled"};
     default: return std::nullopt;
   }
+}
+
+std::string expiry_text(Duration waited) {
+  return fmt::format("was not started: its deadline passed after {:.2f} seconds in the queue", to_seconds(waited));
+}
+
+// By the clock that the core goes by.
+Instant deadline_of(const Invocation& invocation, Instant now) {
+  if (!invocation.deadline_ms) return Instant::max();
+  return now + std::chrono::milliseconds(*invocation.deadline_ms - wall_clock_ms());
 }
 
 }  // namespace
@@ -75,10 +87,13 @@ Result<InvocationId> Invocations::admit(Live live) {
   const InvocationId invocation(++last_invocation_);
   const FlowId flow = live.flow;
   live.arrived = monotonic_now();
+  const RegisteredFunction* const function = functions_.find(flow);
+  if (function != nullptr) live.invocation.tenant = tenant_of(function->record.config.tags);
+  const Instant deadline = deadline_of(live.invocation, live.arrived);
   if (!live.repeat_key.empty()) live_by_repeat_key_[live.repeat_key] = invocation;
   const auto it = live_.emplace(invocation, std::move(live)).first;
   Actions actions;
-  if (Status arrived = driver_.core().arrive(it->second.arrived, invocation, flow, actions); !arrived) {
+  if (Status arrived = driver_.core().arrive(it->second.arrived, invocation, flow, actions, deadline); !arrived) {
     if (arrived.error().code == Errc::kResourceExhausted) notes_.refused(it->second.arrived, flow);
     live_by_repeat_key_.erase(it->second.repeat_key);
     live_.erase(it);
@@ -160,7 +175,8 @@ void Invocations::act(const Complete& complete) {
   }
   functions_.count(complete);
   Outcome outcome = outcome_of(live, complete);
-  if (!live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, outcome);
+  const bool has_run = complete.outcome != OutcomeKind::kExpired;  // who asks again after that may be luckier
+  if (has_run && !live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, outcome);
   if (live.over) live.over(complete, &outcome);
   if (live.waiters.empty()) return;
   const Waiter last = std::move(live.waiters.back());  // spared a copy of the payload; mostly the only one
@@ -190,6 +206,8 @@ Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
   outcome.gpu = live.gpu;
   if (complete.outcome == OutcomeKind::kTimeout) {
     outcome.failure.text = fmt::format("timed out after {:.2f} seconds", to_seconds(live.timeout));
+  } else if (complete.outcome == OutcomeKind::kExpired) {
+    outcome.failure.text = expiry_text(outcome.queue_time);
   } else if (complete.outcome == OutcomeKind::kCrashed) {
     outcome.failure.text = live.failure;
   } else if (complete.outcome == OutcomeKind::kStartFailed && !live.answer) {

@@ -1,5 +1,7 @@
 #include "node/invocations.h"
 
+#include "base/clock.h"
+#include "model/tenant.h"
 #include "node/testing/node_without_processes.h"
 
 namespace fairlead {
@@ -146,6 +148,38 @@ TEST_F(InvocationsTest, SubmittedOnesLeaveTheQueueAndOthersStay) {
   driver.tell([&](Core&, Instant now, Actions& out) { invocations.cancel_submitted(now, out); });
   EXPECT_TRUE(is_over);
   EXPECT_EQ(invocations.live(), 2U);
+}
+
+TEST_F(InvocationsTest, TheTenantAndTheCallersDeadlineTravelWithIt) {
+  RegisteredFunction& function = functions.add({.name = "g"}, nullptr);
+  function.record.config.tags[kTenantTag] = "acme";
+  driver.core().add_function(flow_spec(function, tenants));
+  InvokeRequest request;
+  request.invocation.deadline_ms = wall_clock_ms() + 5'000;
+  request.invocation.http = {.method = "POST", .path = "/a?b", .headers = {{"H", "v"}}};
+  invoke("g", request);
+  ready(kFirst);
+  const DeliverRequest& delivered = runner.delivered.at(0).second;
+  EXPECT_EQ(delivered.invocation.tenant, "acme");
+  EXPECT_EQ(delivered.invocation.http, request.invocation.http);
+  EXPECT_NEAR(static_cast<double>(delivered.deadline_epoch_ms), static_cast<double>(*request.invocation.deadline_ms),
+              50)
+      << "not the function's timeout, which is a minute away";
+}
+
+TEST_F(InvocationsTest, WhatItsCallerWaitsForNoLongerIsToldSoAndNotKept) {
+  InvokeRequest request;
+  request.sdk_invocation_id = "once";
+  request.invocation.deadline_ms = wall_clock_ms() - 1;
+  const Reply reply = invoke("f", request);
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->value().kind, OutcomeKind::kExpired);
+  EXPECT_EQ((*reply)->value().failure.text, "was not started: its deadline passed after 0.00 seconds in the queue");
+  EXPECT_TRUE(runner.started.empty());
+  EXPECT_EQ(functions.find("f")->stats.errors, 1U);
+  request.invocation.deadline_ms.reset();
+  invoke("f", request);
+  EXPECT_EQ(runner.started.size(), 1U) << "a repeat is an invocation of its own";
 }
 
 }  // namespace

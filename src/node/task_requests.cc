@@ -45,6 +45,7 @@ TaskRequests::CancelHandle TaskRequests::run(TaskRun run, NodeService::Callback<
   request.invocation.payload = std::move(run.request.call);
   request.sdk_invocation_id = std::move(run.sdk_invocation_id);
   request.invocation.trace_id = std::move(run.trace_id);
+  request.invocation.deadline_ms = run.deadline_ms;
   auto waiter = std::make_shared<Waiter>(std::move(request), std::move(done));
   CancelHandle cancel = [waiter] {
     waiter->gone = true;

@@ -48,7 +48,7 @@ struct Measured {
 
 bool is_played(const InvocationRecord& record) {
   return !record.outcome || (*record.outcome != OutcomeKind::kCancelled && *record.outcome != OutcomeKind::kRemoved &&
-                             *record.outcome != OutcomeKind::kShutdown);
+                             *record.outcome != OutcomeKind::kShutdown && *record.outcome != OutcomeKind::kExpired);
 }
 
 // The functions by name, in order of their first arrival; those that `node` does not know begin empty.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "store/http_part.h"
 #include "store/image_json.h"
 
 namespace fairlead::store {
@@ -142,12 +143,13 @@ Status put_event(Database& database, const QueuedEvent& event) {
   const Invocation& invocation = event.invocation;
   // An upsert keeps the row's place: rowid is the order of acceptance among equal times.
   return database.run(
-      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
+      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
       "function = excluded.function, payload = excluded.payload, client_context = excluded.client_context, "
       "attempts = excluded.attempts, accepted_ms = excluded.accepted_ms, not_before_ms = excluded.not_before_ms, "
-      "trace_id = excluded.trace_id",
+      "trace_id = excluded.trace_id, deadline_ms = excluded.deadline_ms, http = excluded.http",
       invocation.request_id, invocation.function, Blob{invocation.payload}, invocation.client_context,
-      std::int64_t{event.attempts}, event.accepted_ms, event.not_before_ms, invocation.trace_id);
+      std::int64_t{event.attempts}, event.accepted_ms, event.not_before_ms, invocation.trace_id, invocation.deadline_ms,
+      Blob{http_text(invocation.http)});
 }
 
 Status delete_event(Database& database, const std::string& request_id) {
@@ -161,7 +163,9 @@ Status load_events(Database& database, std::vector<QueuedEvent>& out) {
                                   .function = row.text(1),
                                   .payload = row.text(2),
                                   .client_context = row.text(3),
-                                  .trace_id = row.text(7)},
+                                  .trace_id = row.text(7),
+                                  .deadline_ms = row.optional_integer(8),
+                                  .http = http_part(row.text(9))},
                    .attempts = static_cast<int>(row.integer(4)),
                    .accepted_ms = row.integer(5),
                    .not_before_ms = row.integer(6)});

@@ -32,6 +32,9 @@ constexpr std::string_view kMigrations[kSchemaVersion][3] = {
     },
     // Asynchronous invocations keep the trace id of their caller.
     {"ALTER TABLE events ADD COLUMN trace_id TEXT NOT NULL DEFAULT ''"},
+    // And their caller's deadline, NULL for none, and how it asked (http_part.h).
+    {"ALTER TABLE events ADD COLUMN deadline_ms INTEGER",
+     "ALTER TABLE events ADD COLUMN http BLOB NOT NULL DEFAULT x''"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

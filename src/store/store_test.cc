@@ -131,14 +131,15 @@ TEST_F(StoreTest, ADamagedImageIsAnErrorThatNamesTheFunction) {
 }
 
 // A database of the first version, as a released node left it.
-TEST_F(StoreTest, ADatabaseFromBeforeImagesAndTraceIdsIsMigrated) {
+TEST_F(StoreTest, ADatabaseFromBeforeImagesTraceIdsAndDeadlinesIsMigrated) {
   {
     auto database = store::open_state_database(folder.path()).value();
     for (const char* sql :
          {"ALTER TABLE functions DROP COLUMN image", "ALTER TABLE functions DROP COLUMN image_config",
           "INSERT INTO functions VALUES ('old','d','r','h','provided',256,9,512,'{\"A\":\"1\"}','{}','c2hh',3,"
           "'code/abc','r1',7,2)",
-          "ALTER TABLE events DROP COLUMN trace_id", "INSERT INTO events VALUES ('e','old',x'7b7d','c',1,5,6)",
+          "ALTER TABLE events DROP COLUMN trace_id", "ALTER TABLE events DROP COLUMN deadline_ms",
+          "ALTER TABLE events DROP COLUMN http", "INSERT INTO events VALUES ('e','old',x'7b7d','c',1,5,6)",
           "PRAGMA user_version = 1"}) {
       ASSERT_TRUE(database->run(sql)) << sql;
     }
@@ -156,6 +157,8 @@ TEST_F(StoreTest, ADatabaseFromBeforeImagesAndTraceIdsIsMigrated) {
   EXPECT_EQ(event.invocation.request_id, "e");
   EXPECT_EQ(event.invocation.client_context, "c");
   EXPECT_EQ(event.invocation.trace_id, "");
+  EXPECT_EQ(event.invocation.deadline_ms, std::nullopt);
+  EXPECT_EQ(event.invocation.http, std::nullopt);
   EXPECT_EQ(event.attempts, 1);
   event.invocation.trace_id = "Root=1";
   ASSERT_TRUE(put(io, *store, event));
@@ -194,6 +197,8 @@ TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
     QueuedEvent second = event("b", 2);
     second.invocation.payload = binary;
     second.not_before_ms = 77;
+    second.invocation.deadline_ms = 99;
+    second.invocation.http = {.method = "PUT", .path = "/a?b=c", .headers = {{"A", "x: y"}, {"B", ""}, {"A", "\xff"}}};
     ASSERT_TRUE(put(io, *store, second));
     ASSERT_TRUE(put(io, *store, event("a", 1)));
     ASSERT_TRUE(put(io, *store, event("c", 3)));
@@ -208,6 +213,10 @@ TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
   EXPECT_EQ(events[1].invocation.trace_id, "Root=b");
   EXPECT_EQ(events[1].attempts, 2);
   EXPECT_EQ(events[1].not_before_ms, 77);
+  EXPECT_EQ(events[1].invocation.deadline_ms, std::optional<std::int64_t>(99));
+  const HttpPart asked{.method = "PUT", .path = "/a?b=c", .headers = {{"A", "x: y"}, {"B", ""}, {"A", "\xff"}}};
+  EXPECT_EQ(events[1].invocation.http, asked);
+  EXPECT_EQ(events[0].invocation.http, std::nullopt);
 }
 
 TEST_F(StoreTest, BuriedEventMovesToTheDeadLetters) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/lambda/lambda_json.h"
+#include "model/tenant.h"
 
 namespace fairlead {
 
@@ -17,6 +19,28 @@ namespace {
 
 constexpr int kDefaultPage = 50;
 constexpr int kMaxPage = 10'000;
+
+// What is larger is read on another thread: a package of 64 MiB, base64 in JSON, takes most of a second.
+constexpr std::size_t kReadAtOnceBytes = 256 << 10;
+
+// Gives the body to `read` and what that makes of it to `then`, with the exchange. `read` may run on another thread.
+template <typename Read, typename Then>
+void read_body(NodeService& node, net::HttpExchange exchange, Read read, Then then) {
+  if (exchange.request().body().size() <= kReadAtOnceBytes) {
+    auto value = read(exchange.request().body());
+    return then(std::move(exchange), std::move(value));
+  }
+  // Shared by the job and what follows it: std::function wants copies.
+  const auto body = std::make_shared<std::string>(exchange.request().take_body());
+  const auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
+  const Bytes held(std::ssize(*body));
+  const Status accepted = node.run_elsewhere(std::string(kDefaultTenant), held, [answer, body, read, then] {
+    const std::string text = std::move(*body);  // so that it is freed on this thread, too
+    auto value = std::make_shared<decltype(read(text))>(read(text));
+    return [answer, value, then] { then(std::move(*answer), std::move(*value)); };
+  });
+  if (!accepted) respond_error(std::move(*answer), accepted.error());
+}
 
 // An answer to be given once the node is done: the record as `to_json` renders it, or the error.
 NodeService::Callback<FunctionRecord> answer_with(net::HttpExchange exchange, unsigned status,
@@ -41,12 +65,17 @@ Result<FunctionRecord> find_function(NodeService& node, const RouteCall& call) {
   return node.get_function(*name);
 }
 
+Status check_revision(const std::optional<std::string>& revision, const FunctionRecord& record) {
+  if (!revision || *revision == record.revision_id) return {};
+  return fail(Errc::kConflict, "RevisionId is '{}', the function's is '{}'; read it again and repeat the change",
+              *revision, record.revision_id);
+}
+
 Status check_revision(const json& body, const FunctionRecord& record) {
   Status status;
   const auto revision = JsonFields(body, status).string("RevisionId");
-  if (!status || !revision || *revision == record.revision_id) return status;
-  return fail(Errc::kConflict, "RevisionId is '{}', the function's is '{}'; read it again and repeat the change",
-              *revision, record.revision_id);
+  if (!status) return status;
+  return check_revision(revision ? std::optional<std::string>(*revision) : std::nullopt, record);
 }
 
 // ---- functions
@@ -57,7 +86,10 @@ struct NewFunction {
   CodeSource code;
 };
 
-Result<NewFunction> read_new_function(const json& body, bool may_name_paths) {
+Result<NewFunction> read_new_function(std::string_view text, bool may_name_paths) {
+  const auto parsed = parse_object(text);
+  if (!parsed) return fail(parsed.error());
+  const json& body = *parsed;
   NewFunction function;
   Status status;
   JsonFields fields(body, status);
@@ -91,12 +123,14 @@ bool may_name_paths(net::HttpExchange& exchange, const LambdaOptions& options) {
 }
 
 void create_function(NodeService& node, const LambdaOptions& options, RouteCall call) {
-  const auto body = parse_object(call.exchange.request().body());
-  if (!body) return respond_error(std::move(call.exchange), body.error());
-  auto function = read_new_function(*body, may_name_paths(call.exchange, options));
-  if (!function) return respond_error(std::move(call.exchange), function.error());
-  node.create_function(std::move(function->name), std::move(function->config), std::move(function->code),
-                       answer_with(std::move(call.exchange), 201, configuration_json));
+  const bool with_paths = may_name_paths(call.exchange, options);
+  const auto read = [with_paths](std::string_view text) { return read_new_function(text, with_paths); };
+  const auto then = [&node](net::HttpExchange exchange, Result<NewFunction> function) {
+    if (!function) return respond_error(std::move(exchange), function.error());
+    node.create_function(std::move(function->name), std::move(function->config), std::move(function->code),
+                         answer_with(std::move(exchange), 201, configuration_json));
+  };
+  read_body(node, std::move(call.exchange), read, then);
 }
 
 void get_function(NodeService& node, RouteCall call, json (*to_json)(const FunctionRecord&)) {
@@ -128,24 +162,50 @@ void list_functions(NodeService& node, RouteCall call) {
   respond_json(std::move(call.exchange), 200, result);
 }
 
+struct NewCode {
+  CodeSource code;
+  std::optional<std::string> revision;  // that it is for
+  bool is_dry_run = false;
+};
+
+// Of the function as it is now; what may change while this reads is its revision.
+Result<NewCode> read_new_code(std::string_view text, const FunctionRecord& record, bool may_name_paths) {
+  const auto body = parse_object(text);
+  if (!body) return fail(body.error());
+  if (Status status = check_revision(*body, record); !status) return fail(status.error());
+  if (Status status = check_supported(*body); !status) return fail(status.error());
+  auto code = read_code(*body, "", record.config.package_type, may_name_paths);
+  if (!code) return fail(code.error());
+  NewCode result{.code = *std::move(code)};
+  Status ignored;
+  JsonFields fields(*body, ignored);
+  if (const auto revision = fields.string("RevisionId")) result.revision = *revision;
+  result.is_dry_run = fields.is_set("DryRun");
+  return result;
+}
+
+void update_read(NodeService& node, const std::string& name, net::HttpExchange exchange, Result<NewCode> read) {
+  if (!read) return respond_error(std::move(exchange), read.error());
+  const auto record = node.get_function(name);
+  if (!record) return respond_error(std::move(exchange), record.error());
+  if (Status status = check_revision(read->revision, *record); !status) {
+    return respond_error(std::move(exchange), status.error());
+  }
+  if (read->is_dry_run) return respond_json(std::move(exchange), 200, configuration_json(*record));
+  node.update_code(name, std::move(read->code), answer_with(std::move(exchange), 200, configuration_json));
+}
+
 void update_code(NodeService& node, const LambdaOptions& options, RouteCall call) {
   const auto record = find_function(node, call);
   if (!record) return respond_error(std::move(call.exchange), record.error());
-  const auto body = parse_object(call.exchange.request().body());
-  if (!body) return respond_error(std::move(call.exchange), body.error());
-  if (Status status = check_revision(*body, *record); !status) {
-    return respond_error(std::move(call.exchange), status.error());
-  }
-  if (Status status = check_supported(*body); !status) {
-    return respond_error(std::move(call.exchange), status.error());
-  }
-  auto code = read_code(*body, "", record->config.package_type, may_name_paths(call.exchange, options));
-  if (!code) return respond_error(std::move(call.exchange), code.error());
-  Status ignored;
-  if (JsonFields(*body, ignored).is_set("DryRun")) {
-    return respond_json(std::move(call.exchange), 200, configuration_json(*record));
-  }
-  node.update_code(record->name, std::move(*code), answer_with(std::move(call.exchange), 200, configuration_json));
+  const bool with_paths = may_name_paths(call.exchange, options);
+  const auto read = [record = *record, with_paths](std::string_view text) {
+    return read_new_code(text, record, with_paths);
+  };
+  const auto then = [&node, name = record->name](net::HttpExchange exchange, Result<NewCode> code) {
+    update_read(node, name, std::move(exchange), std::move(code));
+  };
+  read_body(node, std::move(call.exchange), read, then);
 }
 
 void update_configuration(NodeService& node, RouteCall call) {

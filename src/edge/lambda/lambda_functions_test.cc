@@ -121,6 +121,33 @@ TEST_F(LambdaFunctions, OnlyLocalClientsDeployFolders) {
   EXPECT_EQ(400u, exchange->response->status);
 }
 
+TEST_F(LambdaFunctions, APackageThatIsLargeIsReadOnAnotherThread) {
+  const std::string zip(300 << 10, 'z');
+  json body = new_function();
+  EXPECT_EQ(201u, create(body).response->status);
+  EXPECT_EQ(0, node_.jobs);
+  body["FunctionName"] = "g";
+  body["Code"]["ZipFile"] = base64_encode(zip);
+  EXPECT_EQ(201u, create(body).response->status);
+  EXPECT_EQ(1, node_.jobs);
+  EXPECT_EQ(zip, node_.last_code.zip);
+  body["Code"]["ZipFile"] = base64_encode(zip) + "!";
+  expect_error(create(body), 400, kBad, "Code.ZipFile");
+  const json code{{"ZipFile", base64_encode(zip + "2")}};
+  EXPECT_EQ(200u, call("PUT", kFunctions + "/g/code", code.dump()).response->status);
+  EXPECT_EQ(3, node_.jobs);
+  EXPECT_EQ(zip + "2", node_.last_code.zip);
+}
+
+TEST_F(LambdaFunctions, ARevisionThatIsReplacedWhileTheCodeIsReadIsAConflict) {
+  node_.add("f");
+  const json code{{"ZipFile", base64_encode(std::string(300 << 10, 'z'))}, {"RevisionId", "revision-1"}};
+  node_.meanwhile = [this] { node_.functions["f"].revision_id = "revision-2"; };
+  expect_error(call("PUT", kFunctions + "/f/code", code.dump()), 409, "ResourceConflictException",
+               "RevisionId is 'revision-1', the function's is 'revision-2'");
+  EXPECT_EQ("", node_.last_code.zip);
+}
+
 TEST(ReadCode, AZipThatIsTooLargeIsRefused) {
   const std::string text(kMaxZippedCodeBytes / 3 * 4 + 4, 'A');
   EXPECT_LT(text.size(), kMaxRequestBytes);

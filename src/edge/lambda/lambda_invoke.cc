@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "edge/deadline_header.h"
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/lambda/lambda_outcome.h"
@@ -56,7 +57,10 @@ Result<InvokeRequest> read_request(RouteCall& call, InvocationType type) {
   if (!log_tail) return fail(log_tail.error());
   auto context = client_context(http.header("X-Amz-Client-Context"));
   if (!context) return fail(context.error());
+  const auto deadline = deadline_of(http);
+  if (!deadline) return fail(deadline.error());
   InvokeRequest request;
+  request.invocation.deadline_ms = *deadline;
   request.invocation.function = std::move(*function);
   request.invocation.client_context = std::move(*context);
   request.sdk_invocation_id = http.header("amz-sdk-invocation-id");

@@ -1,5 +1,6 @@
 #include "edge/lambda/lambda_invoke.h"
 
+#include "base/clock.h"
 #include "edge/lambda/lambda_edge.h"
 #include "edge/testing/edge_fixture.h"
 
@@ -109,6 +110,28 @@ TEST_F(LambdaInvoke, RefusesBadInput) {
   expect_error(call("POST", kInvoke, "", {{"X-Amz-Client-Context", std::string(3584, 'A')}}), 400, bad, "3583");
   expect_error(call("POST", "/2015-03-31/functions/bad%20name/invocations"), 400, bad, "'bad name'");
   expect_error(call("POST", "/2015-03-31/functions/%zz/invocations"), 400, bad, "%zz");
+  EXPECT_TRUE(node_.invoked.empty());
+}
+
+TEST_F(LambdaInvoke, ACallersDeadlineIsATimeThatIsTheSameForAll) {
+  const std::int64_t before = wall_clock_ms();
+  call("POST", kInvoke, "", {{"X-Fairlead-Deadline-Ms", "1500"}});
+  call("POST", kInvoke, "", {{"X-Fairlead-Deadline-Ms", "86400000"}, {"X-Amz-Invocation-Type", "Event"}});
+  call("POST", kInvoke);
+  const std::int64_t after = wall_clock_ms();
+  const auto deadline = node_.invoked.at(0).invocation.deadline_ms;
+  ASSERT_TRUE(deadline);
+  EXPECT_GE(*deadline, before + 1500);
+  EXPECT_LE(*deadline, after + 1500);
+  EXPECT_GE(node_.events.at(0).invocation.deadline_ms, before + 86'400'000);
+  EXPECT_EQ(std::nullopt, node_.invoked.at(1).invocation.deadline_ms);
+}
+
+TEST_F(LambdaInvoke, ADeadlineThatIsNoneIsRefusedWithItsBounds) {
+  for (const char* text : {"0", "-1", "86400001", "1.5", "1s", " 1", "99999999999999999999"}) {
+    expect_error(call("POST", kInvoke, "", {{"X-Fairlead-Deadline-Ms", text}}), 400, "InvalidParameterValueException",
+                 fmt::format("X-Fairlead-Deadline-Ms is '{}'; it must be between 1 and 86400000", text));
+  }
   EXPECT_TRUE(node_.invoked.empty());
 }
 

@@ -22,6 +22,7 @@ std::string error_document(std::string_view type, std::string_view message) {
 std::pair<std::string_view, std::string_view> words_for(OutcomeKind kind) {
   switch (kind) {
     case OutcomeKind::kTimeout: return {"Sandbox.Timedout", "Task "};
+    case OutcomeKind::kExpired: return {"Sandbox.DeadlineExceeded", "Task "};
     case OutcomeKind::kCrashed: return {"Runtime.ExitError", "Runtime exited: "};
     default: return {"Runtime.InitError", "The function did not start: "};
   }

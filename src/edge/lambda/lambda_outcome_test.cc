@@ -52,5 +52,12 @@ TEST(LambdaOutcome, TextThatIsNoUtf8IsReplacedAndNothingThrows) {
   EXPECT_NE(lambda_payload(failed(OutcomeKind::kCrashed, "\xff")).find("\xef\xbf\xbd"), std::string::npos);
 }
 
+TEST(LambdaOutcome, AnExpiredDeadlineHasANameOfItsOwn) {
+  EXPECT_EQ(lambda_payload(failed(OutcomeKind::kExpired, "was not started: its deadline passed")),
+            R"({"errorMessage":"RequestId: r-1 Error: Task was not started: its deadline passed",)"
+            R"("errorType":"Sandbox.DeadlineExceeded"})");
+  EXPECT_EQ(lambda_response(failed(OutcomeKind::kExpired, "")).status, 200u) << "SDKs would send what is 5xx again";
+}
+
 }  // namespace
 }  // namespace fairlead

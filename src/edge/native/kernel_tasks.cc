@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "edge/deadline_header.h"
 #include "edge/error_document.h"
 #include "edge/native/tenant_header.h"
 #include "model/function.h"
@@ -54,6 +55,9 @@ void run(NodeService& node, const OutcomeResponse& answer, RouteCall call) {
   net::HttpRequest& http = call.exchange.request();
   TaskRun run{.tenant = tenant_named_by(call)};
   if (Status valid = validate_tenant(run.tenant); !valid) return respond_error(std::move(call.exchange), valid.error());
+  const auto deadline = deadline_of(http);
+  if (!deadline) return respond_error(std::move(call.exchange), deadline.error());
+  run.deadline_ms = *deadline;
   run.sdk_invocation_id = http.header("amz-sdk-invocation-id");
   run.trace_id = http.header("X-Amzn-Trace-Id");
   if (http.body().size() <= kReadAtOnceBytes) {

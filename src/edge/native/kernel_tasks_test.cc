@@ -22,7 +22,8 @@ constexpr const char* kBody = R"({"task": {"kernels": []}, "files": {"k.ptx": "Y
 TEST_F(KernelTaskRoutes, ARequestIsReadAndItsOutcomeAnsweredInTheWordsItWasGiven) {
   node_.reply = Outcome{.request_id = "r-1", .payload = R"({"outputs":{}})", .content_type = "application/json"};
   const FakeExchange answer =
-      call("POST", "/v1/ktasks", kBody, {{"X-Fairlead-Tenant", "acme"}, {"amz-sdk-invocation-id", "i-1"}});
+      call("POST", "/v1/ktasks", kBody,
+           {{"X-Fairlead-Tenant", "acme"}, {"amz-sdk-invocation-id", "i-1"}, {"X-Fairlead-Deadline-Ms", "100"}});
   EXPECT_EQ(200U, answer.response->status);
   EXPECT_EQ(R"({"outputs":{}})", answer.response->body);
   EXPECT_EQ("r-1", answer.response_header("Id"));
@@ -32,6 +33,7 @@ TEST_F(KernelTaskRoutes, ARequestIsReadAndItsOutcomeAnsweredInTheWordsItWasGiven
   EXPECT_EQ(expected, node_.last_run.request);
   EXPECT_EQ("acme", node_.last_run.tenant);
   EXPECT_EQ("i-1", node_.last_run.sdk_invocation_id);
+  EXPECT_TRUE(node_.last_run.deadline_ms);
 }
 
 TEST_F(KernelTaskRoutes, TheBinaryFormIsKnownByItsBeginning) {
@@ -53,6 +55,8 @@ TEST_F(KernelTaskRoutes, RefusalsNameWhatIsWrong) {
   expect_error(call("POST", "/v1/ktasks", "{}"), 400, "InvalidParameterValueException", "no 'task'");
   expect_error(call("POST", "/v1/ktasks", kBody, {{"X-Fairlead-Tenant", "../a"}}), 400,
                "InvalidParameterValueException", "tenant");
+  expect_error(call("POST", "/v1/ktasks", kBody, {{"X-Fairlead-Deadline-Ms", "soon"}}), 400,
+               "InvalidParameterValueException", "X-Fairlead-Deadline-Ms is 'soon'");
   expect_error(call("POST", "/v1/ktasks", std::string(60 << 20, ' ')), 413, "RequestTooLargeException",
                "62914560 bytes; at most");
   expect_error(call("GET", "/v1/ktasks"), 405, "UnknownOperationException", "POST");

@@ -96,10 +96,13 @@ class FakeNode : public NodeService {
   }
   Status run_elsewhere(const std::string&, Bytes, Job job) override {
     ++jobs;
-    job()();
+    const std::function<void()> then = job();
+    if (meanwhile) meanwhile();
+    then();
     return {};
   }
   int jobs = 0;
+  std::function<void()> meanwhile;  // between a job on another thread and what follows it
   CancelHandle run_task(TaskRun run, Callback<Outcome> done) override {
     last_run = std::move(run);
     if (!hold) return done(reply), CancelHandle();
