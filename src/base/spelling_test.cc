@@ -6,7 +6,7 @@ namespace fairlead {
 namespace {
 
 TEST(Spelling, TheNearestIsAtMostTwoLettersAway) {
-  EXPECT_EQ(nearest_word("tokkens", {"listen", "slots"}), "slots");
+  EXPECT_EQ(nearest_word("slotts", {"listen", "slots"}), "slots");
   EXPECT_EQ(nearest_word("stauts", {"list", "status"}), "status");
   EXPECT_EQ(nearest_word("", {"list", "a"}), "a");
   EXPECT_EQ(nearest_word("frobnicate", {"list", "status"}), "");

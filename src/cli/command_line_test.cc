@@ -247,7 +247,7 @@ TEST_F(ServeVariables, OldNamesOfSlotsWorkForARelease) {
   ASSERT_EQ(serve({"--tokens", "6"}).status, 42);
   EXPECT_EQ(options.slots.most, 6);
   ASSERT_EQ(::unsetenv("FAIRLEAD_SERVE_TOKENS"), 0);
-  ConfigFile file("[serve]\ntokens = 7\n");
+  TemporaryConfig file("[serve]\ntokens = 7\n");
   ASSERT_EQ(serve({"--config", file.path()}).status, 42);
   EXPECT_EQ(options.slots.most, 7);
 }
@@ -308,10 +308,10 @@ TEST_F(ServeCommand, AScalarIsGivenOnce) {
 }
 
 TEST_F(ServeCommand, ConfigFileMistakesAreRefused) {
-  TemporaryConfig unknown("[serve]\ntokkens = 3\n");
+  TemporaryConfig unknown("[serve]\nslotts = 3\n");
   Outcome outcome = serve({"--config", unknown.path()});
   EXPECT_EQ(outcome.status, kUsage);
-  EXPECT_THAT(outcome.err, HasSubstr("tokkens"));
+  EXPECT_THAT(outcome.err, HasSubstr("slotts"));
   TemporaryConfig out_of_range("[serve]\nslots = 300\n");
   EXPECT_EQ(serve({"--config", out_of_range.path()}).status, kUsage);
   EXPECT_EQ(serve({"--config", "/nonexistent.toml"}).status, kUsage);

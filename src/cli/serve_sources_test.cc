@@ -85,8 +85,8 @@ TEST(ServeSources, WhatIsWrongInAFileIsNamedWithItsLine) {
   EXPECT_THAT(file_error("[serve]\nlisten = [\"127.0.0.1:1\",\n \"nonsense\"]\n"),
               StartsWith("--listen is 'nonsense' (fairlead-sources.toml:3): address:"));
   EXPECT_THAT(file_error("[serve]\nlisten = []\n"), HasSubstr("--listen is an empty list"));
-  EXPECT_EQ(file_error("[serve]\n\ntokkens = 3\n"),
-            "fairlead-sources.toml:3: 'tokkens' is no setting of [serve]; did you mean 'slots'?");
+  EXPECT_EQ(file_error("[serve]\n\nslotts = 3\n"),
+            "fairlead-sources.toml:3: 'slotts' is no setting of [serve]; did you mean 'slots'?");
   EXPECT_EQ(file_error("[serve]\nover_run = 3\n"),
             "fairlead-sources.toml:2: 'over_run' is no setting of [serve]; did you mean 'over-run'?");
   EXPECT_EQ(file_error("[serve]\nxyzzy = 3\n"), "fairlead-sources.toml:2: 'xyzzy' is no setting of [serve]");

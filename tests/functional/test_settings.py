@@ -47,7 +47,7 @@ def test_a_bad_value_is_refused_with_its_place_wherever_it_stands(tmp_path):
     for text, options, environment, words in (
             ("[serve]\n\npool = 0\n", (), {}, ("--pool is '0'", "fairlead.toml:3", "from 1 to 1024", "default, 32")),
             ("[serve]\npool = 0\n", ("--pool", "5"), {}, ("--pool is '0'", "fairlead.toml:2")),
-            ("[serve]\ntokkens = 3\n", (), {}, ("fairlead.toml:2", "'tokkens'", "did you mean 'slots'?")),
+            ("[serve]\nslotts = 3\n", (), {}, ("fairlead.toml:2", "'slotts'", "did you mean 'slots'?")),
             ("", (), {"FAIRLEAD_SERVE_DRAIN": "soon"}, ("--drain is 'soon' (FAIRLEAD_SERVE_DRAIN)", "from 0 to 3600")),
             ("", ("--eviction", "fifo"), {}, ("--eviction is 'fifo' (command line)", "lru, inactive-first, cost")),
             ("", ("--slots", "40"), {}, ("--slots is 40", "--pool, which is 32"))):
