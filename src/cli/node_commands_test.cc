@@ -336,7 +336,7 @@ TEST_F(NodeCommands, SimRecordRefusesAnEarlierNodeAndABrokenHistory) {
   node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"version":"0.0.1"})"});
   EXPECT_THAT(run({"sim", "record", "--out", "/tmp/x"}).err, HasSubstr("earlier version, 0.0.1"));
   FakeNode broken;
-  broken.answer("GET", "/fairlead/v1/status", {200, {}, R"({"settings":{}})"});
+  broken.answer("GET", "/fairlead/v1/status", {200, {}, R"({"settings":{"eviction":"lru"},"memory_policy":"none"})"});
   broken.answer("GET", "/fairlead/v1/history?from=0", {200, {{"X-Fairlead-Next", "9"}}, "1,f,lost\n"});
   EXPECT_THAT(run_cli({"--endpoint", broken.endpoint(), "sim", "record", "--out", "/tmp/x"}).err,
               HasSubstr("has not the 10 fields"));

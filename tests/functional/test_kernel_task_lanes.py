@@ -66,4 +66,4 @@ def test_more_calls_of_kernel_tasks_run_at_once_than_programs_may(start_node, sp
 def test_a_bad_number_of_lanes_is_refused_with_its_bounds(value):
     done = subprocess.run([BUILD / "bin/fairlead", "serve", "--task-lanes", value], capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
-    assert f"'{value}' is neither auto nor a number between 1 and 64" in done.stderr
+    assert f"--task-lanes is '{value}' (command line): it must be auto, or a whole number from 1 to 64" in done.stderr
