@@ -317,8 +317,8 @@ Status StoredObjects::expect(const ObjectKey& name, Bytes bytes) {
   return store_.expect({name.tenant, name.key}, bytes);
 }
 
-Status StoredObjects::promise(const ObjectKey& name, Bytes bytes, Fetch fetch) {
-  return store_.promise({name.tenant, name.key}, bytes, std::move(fetch));
+Status StoredObjects::promise(const ObjectKey& name, Bytes bytes, Fetch fetch, std::function<void()> gone) {
+  return store_.promise({name.tenant, name.key}, bytes, std::move(fetch), std::move(gone));
 }
 
 void StoredObjects::abandon(const ObjectKey& name, Error why) {

@@ -53,7 +53,7 @@ class StoredObjects final : public ObjectSource {
   std::optional<Known> look_up(const ObjectKey& name) override;
   void open(const ObjectKey& name, Duration patience, std::function<void(Result<Opened>)> done) override;
   Status expect(const ObjectKey& name, Bytes bytes) override;
-  Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch) override;
+  Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch, std::function<void()> gone) override;
   void abandon(const ObjectKey& name, Error why) override;
 
  private:

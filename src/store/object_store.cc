@@ -62,7 +62,7 @@ class FileObjectStore final : public ObjectStore {
   void abandon(const ObjectName& name, Error why) override;
   void put(const ObjectName& name, std::string bytes, std::optional<Duration> lifetime,
            Callback<ObjectInfo> done) override;
-  Status promise(const ObjectName& name, Bytes bytes, Fetch fetch) override;
+  Status promise(const ObjectName& name, Bytes bytes, Fetch fetch, std::function<void()> gone) override;
   Status expect(const ObjectName& name, Bytes bytes) override;
   Status reserve(const ObjectName& name) override;
   void release(const ObjectName& name, Error why) override;
@@ -104,6 +104,7 @@ class FileObjectStore final : public ObjectStore {
     ObjectContents::Id bytes = 0;  // has_bytes()
     store::QuotaClaim claim;       // for bytes that are not here yet
     Fetch fetch;
+    std::function<void()> gone;  // of who promised it
     Error failure;
     std::vector<Waiter> waiters;
     std::optional<std::int64_t> ends_ms;  // in expiries_
@@ -140,6 +141,7 @@ class FileObjectStore final : public ObjectStore {
   void on_fetch_memory(const Handle& handle, Result<UniqueFd> memory);
   void on_fetched(const Handle& handle, const Status& status);
   void put_off_fetch(Entry& entry, const Error& why);
+  void tell_gone(Entry& entry);
 
   void wait(Entry& entry, Duration patience, Callback<OpenObject> done);
   void on_patience_over(const ObjectName& name, std::uint64_t ticket);
@@ -361,7 +363,7 @@ Status FileObjectStore::expect(const ObjectName& name, Bytes bytes) {
   return {};
 }
 
-Status FileObjectStore::promise(const ObjectName& name, Bytes bytes, Fetch fetch) {
+Status FileObjectStore::promise(const ObjectName& name, Bytes bytes, Fetch fetch, std::function<void()> gone) {
   const auto claimed = claim(name);
   if (!claimed) return fail(claimed.error());
   Entry& entry = **claimed;
@@ -374,6 +376,7 @@ Status FileObjectStore::promise(const ObjectName& name, Bytes bytes, Fetch fetch
   entry.phase = Phase::kPromised;
   entry.info.bytes = bytes;
   entry.fetch = std::move(fetch);
+  entry.gone = std::move(gone);
   entry.reserved = false;
   for (Waiter& waiter : entry.waiters) waiter.patience.reset();
   tell_watchers(name, {});
@@ -396,6 +399,11 @@ void FileObjectStore::start_fetch(Entry& entry) {
 }
 
 // The object itself is well: it stays on its device, and the next reader may have more luck.
+void FileObjectStore::tell_gone(Entry& entry) {
+  if (!entry.gone) return;
+  answer<void>([gone = std::exchange(entry.gone, nullptr)](const Status&) { gone(); }, {});
+}
+
 void FileObjectStore::put_off_fetch(Entry& entry, const Error& why) {
   entry.phase = Phase::kPromised;
   if (auto room = contents_.claim(entry.info.name.tenant, entry.info.bytes)) entry.claim = *std::move(room);
@@ -503,6 +511,7 @@ void FileObjectStore::set_failed(Entry& entry, Error why) {
   entry.serial = ++last_serial_;  // what was begun for it concerns nobody any more
   entry.phase = Phase::kFailed;
   entry.fetch = nullptr;
+  tell_gone(entry);
   entry.claim = {};
   entry.failure = why;
   entry.reserved = false;
@@ -620,6 +629,7 @@ Status FileObjectStore::remove(const ObjectName& name) {
   if (has_bytes(entry.phase)) contents_.cancel(entry.bytes);
   if (entry.phase == Phase::kKept) contents_.release(content_of(entry));
   set_expiry(entry, std::nullopt);
+  tell_gone(entry);
   answer_waiters(entry, fail(Errc::kNotFound, "{} was deleted", text_of(name)));
   entries_.erase(it);
   return {};

@@ -94,10 +94,11 @@ class ObjectStore {
                    Callback<ObjectInfo> done) = 0;
 
   // An output that is on a device: `fetch` is called at most once at a time, when somebody wants the bytes; it writes them
-  // to the descriptor and says so, on this thread. kTooLarge, kResourceExhausted: the object could not be kept; not where as
+  // to the descriptor and says so, on this thread. `gone` is called once when the object is removed or has failed, also after
+  // it was sealed: who made it need not keep it. kTooLarge, kResourceExhausted: the object could not be kept; not where as
   // many bytes were expected. REQUIRES: the object is expected, or there is none of that name.
   using Fetch = std::function<void(UniqueFd destination, std::function<void(Status)> done)>;
-  virtual Status promise(const ObjectName& name, Bytes bytes, Fetch fetch) = 0;
+  virtual Status promise(const ObjectName& name, Bytes bytes, Fetch fetch, std::function<void()> gone = {}) = 0;
   // A reference to an object that somebody is about to make; `promise`, `create` or `abandon` follow. Its bytes count
   // against the tenant's quota from here on, as those of a promised object do: kAlreadyExists, kTooLarge,
   // kResourceExhausted. 0: nobody knows how many.

@@ -389,6 +389,33 @@ TEST_F(ObjectStoreTest, AnOutputOnADeviceIsFetchedOnceWhenItIsWanted) {
   EXPECT_EQ("device", read("out"));
 }
 
+TEST_F(ObjectStoreTest, WhoPromisedAnObjectHearsOnceThatItIsGone) {
+  std::map<std::string, int> gone;
+  const auto promise = [&](const std::string& key, ObjectStore::Fetch fetch) {
+    ASSERT_TRUE(store->promise({tenant, key}, Bytes(6), std::move(fetch), [&gone, key] { ++gone[key]; }));
+  };
+  const auto writes = [](UniqueFd memory, const std::function<void(Status)>& done) {
+    FL_CHECK(::pwrite(memory.get(), "device", 6, 0) == 6);
+    memory.reset();
+    done({});
+  };
+  for (const char* key : {"deleted", "abandoned", "sealed", "stays"}) promise(key, writes);
+  promise("lost", [](UniqueFd, const std::function<void(Status)>& done) { done(fail(Errc::kUnavailable, "ended")); });
+  EXPECT_EQ("device", read("sealed"));
+  EXPECT_EQ("device", read("stays"));
+  ASSERT_TRUE(store->remove({tenant, "deleted"}));
+  store->abandon({tenant, "abandoned"}, {Errc::kUnavailable, "its device server ended"});
+  EXPECT_FALSE(open("lost"));
+  ASSERT_TRUE(store->remove({tenant, "lost"}));  // nobody's any more
+  EXPECT_TRUE(put("deleted", "another"));
+  ASSERT_TRUE(store->remove({tenant, "deleted"}));
+  ASSERT_TRUE(store->remove({tenant, "sealed"}));
+  io.restart();
+  io.poll();
+  EXPECT_THAT(gone, ElementsAre(testing::Pair("abandoned", 1), testing::Pair("deleted", 1), testing::Pair("lost", 1),
+                                testing::Pair("sealed", 1)));
+}
+
 TEST_F(ObjectStoreTest, AFetchThatFailsFailsTheObject) {
   ASSERT_TRUE(store->promise({tenant, "out"}, Bytes(6), [](UniqueFd, const std::function<void(Status)>& done) {
     done(fail(Errc::kUnavailable, "the device server ended"));

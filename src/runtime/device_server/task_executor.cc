@@ -192,44 +192,11 @@ bool TaskExecutor::find_needs(Call& call) {
   return false;
 }
 
-// Temporaries, then whatever travels inside the call.
-void TaskExecutor::lay_out_scratch(Call& call) {
-  const KernelSession& kernels = *call.session->kernels;
-  const std::vector<BufferSpec>& buffers = kernels.task().buffers;
-  auto end = static_cast<std::uint64_t>(kernels.temporary_bytes().count());
-  const auto append = [&end](std::uint64_t bytes) {
-    const std::uint64_t at = end;
-    end += RangeAllocator::round_up(bytes);
-    return at;
-  };
-  call.inline_outputs.clear();
-  call.addresses.assign(buffers.size(), 0);  // offsets in scratch until its address is known
-  for (const auto& output : call.order.outputs) {
-    if (output.object != 0) continue;
-    const std::uint64_t bytes = size_of(buffers[output.buffer]);
-    call.addresses[output.buffer] = append(bytes);
-    call.inline_outputs.push_back({output.buffer, call.addresses[output.buffer], bytes});
-  }
-  for (const auto& input : call.order.inputs) {
-    const BufferSpec& buffer = buffers[input.buffer];
-    if (input.object == 0 && buffer.role == BufferRole::kInput) call.addresses[input.buffer] = append(size_of(buffer));
-  }
-  call.scratch.range = call.session->range;
-  call.scratch.bytes = Bytes(static_cast<std::int64_t>(end));
-}
-
 TaskExecutor::Started TaskExecutor::refuse(Call& call, const Error& why) {
   if (context_is_lost()) return Started::kYes;  // none of it ran: it is no suspect
   call.error = why.message;
   answer(outcome(call));
   return Started::kEnded;
-}
-
-std::uint64_t TaskExecutor::staging_bytes(const Call& call) {
-  std::uint64_t bytes = 0;
-  for (const auto& input : call.order.inputs) bytes += RangeAllocator::round_up(input.bytes.size());
-  for (const auto& output : call.inline_outputs) bytes += RangeAllocator::round_up(output.bytes);
-  return bytes;
 }
 
 Status TaskExecutor::make_lane() {
@@ -259,7 +226,11 @@ void TaskExecutor::tell_loaded(Call& call) {
 
 TaskExecutor::Started TaskExecutor::start(Call& call) {
   if (!find_needs(call)) return Started::kEnded;
-  lay_out_scratch(call);
+  const KernelSession& kernels = *call.session->kernels;
+  call.layout = lay_out_call(kernels.task().buffers, {kernels.temporary_offsets(), kernels.temporary_bytes()},
+                             call.session->constants, call.order);
+  call.scratch.range = call.session->range;
+  call.scratch.bytes = call.layout.scratch;
   call.loads = std::any_of(call.needs.begin(), call.needs.end(), [this](const ObjectNeed& need) {
     return need.kind == ObjectKind::kConstant && !objects_->cache().on_device(need.object);
   });
@@ -274,7 +245,7 @@ TaskExecutor::Started TaskExecutor::start(Call& call) {
     if (taken.error().code == Errc::kResourceExhausted && !running_.empty()) return Started::kNoRoom;
     return refuse(call, taken.error());
   }
-  const auto staging = pinned_.take(staging_bytes(call));
+  const auto staging = pinned_.take(static_cast<std::uint64_t>(call.layout.staging.count()));
   if (!staging) {
     objects_->release(call.request, false, call.scratch);
     free_times_.push_back(call.times);
@@ -311,89 +282,77 @@ Result<TaskExecutor::Times> TaskExecutor::take_times() {
   return times;
 }
 
+// REQUIRES: the call's objects and scratch memory are there.
+std::vector<CUdeviceptr> TaskExecutor::addresses_of(const Call& call) const {
+  const CUdeviceptr scratch = objects_->address(call.scratch);
+  std::vector<CUdeviceptr> addresses;
+  addresses.reserve(call.layout.places.size());
+  for (const CallLayout::Place& place : call.layout.places) {
+    addresses.push_back(place.object != 0 ? objects_->address(ObjectId(place.object)) : scratch + place.scratch_offset);
+  }
+  return addresses;
+}
+
 CUresult TaskExecutor::queue(Call& call, LaunchLane& lane) {
-  const KernelSession& kernels = *call.session->kernels;
-  const std::vector<BufferSpec>& buffers = kernels.task().buffers;
   const CUstream stream = lane.main();
   CUresult code = CUDA_SUCCESS;
   const auto check = [&code](CUresult result) {
     if (code == CUDA_SUCCESS) code = result;
   };
   check(objects_->wait(stream, call.needs, call.scratch, call.times.load));
-  for (std::uint32_t b = 0; b < buffers.size(); ++b) {
-    if (buffers[b].role == BufferRole::kTemporary) call.addresses[b] = kernels.temporary_offsets()[b];
-    call.addresses[b] += objects_->address(call.scratch);
-  }
-  for (const auto& bound : call.session->constants)
-    call.addresses[bound.buffer] = objects_->address(ObjectId(bound.object));
-  for (const auto& bound : call.order.inputs) {
-    if (bound.object != 0) call.addresses[bound.buffer] = objects_->address(ObjectId(bound.object));
-  }
+  const std::vector<CUdeviceptr> addresses = addresses_of(call);
   check(cuda_.record(call.times.begin, stream));
   if (call.loads) {
     check(cuda_.call_host(stream, wake_loop, reinterpret_cast<void*>(static_cast<std::intptr_t>(wake_.get()))));
   }
-  check(queue_inputs(call, stream));
+  check(queue_inputs(call, addresses, stream));
   check(cuda_.record(call.times.run_begin, stream));
-  if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda_, lane, call.addresses));
+  if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda_, lane, addresses));
   check(cuda_.record(call.times.run_end, stream));
-  check(queue_outputs(call, stream));
+  check(queue_outputs(call, addresses, stream));
   check(cuda_.record(call.times.done, stream));
   return code;
 }
 
-// Inline inputs, in-outs and zeros, on the call's own stream.
-CUresult TaskExecutor::queue_inputs(Call& call, CUstream stream) {
+// In-outs, inline inputs and zeros, on the call's own stream.
+CUresult TaskExecutor::queue_inputs(const Call& call, std::span<const CUdeviceptr> addresses, CUstream stream) {
   const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
   CUresult code = CUDA_SUCCESS;
-  for (const auto& bound : call.order.outputs) {
-    const CUdeviceptr source = call.addresses[bound.buffer];  // of an in-out: its input, if that is an object
-    CUdeviceptr& target = call.addresses[bound.buffer];
-    if (bound.object != 0) target = objects_->address(ObjectId(bound.object));
-    const auto inlined = std::find_if(call.inline_outputs.begin(), call.inline_outputs.end(),
-                                      [&](const InlineOutput& output) { return output.buffer == bound.buffer; });
-    if (inlined != call.inline_outputs.end()) target = in_scratch(call, inlined->offset);
-    const BufferSpec& buffer = buffers[bound.buffer];
-    if (buffer.role == BufferRole::kInOut && source != target && code == CUDA_SUCCESS) {
-      const bool given = std::any_of(call.order.inputs.begin(), call.order.inputs.end(), [&](const auto& input) {
-        return input.buffer == bound.buffer && input.object != 0;
-      });
-      if (given) code = cuda_.copy_within(target, source, size_of(buffer), stream);
-    }
+  for (const CallLayout::Copy& copy : call.layout.copies) {
+    if (code != CUDA_SUCCESS) return code;
+    const CUdeviceptr source = objects_->address(ObjectId(copy.object));
+    code = cuda_.copy_within(addresses[copy.buffer], source, size_of(buffers[copy.buffer]), stream);
   }
-  std::uint64_t staged = 0;
-  for (const auto& input : call.order.inputs) {
-    if (input.object != 0 || code != CUDA_SUCCESS) continue;
-    std::memcpy(call.staging.data + staged, input.bytes.data(), input.bytes.size());
-    code = cuda_.copy_in(call.addresses[input.buffer], call.staging.data + staged, input.bytes.size(), stream);
-    staged += RangeAllocator::round_up(input.bytes.size());
+  auto staged = call.layout.inputs.begin();  // the inline ones of the call, in its order
+  for (const wire::BoundObject& input : call.order.inputs) {
+    if (input.object != 0) continue;
+    if (code != CUDA_SUCCESS) return code;
+    char* const staging = call.staging.data + staged->staging_offset;
+    std::memcpy(staging, input.bytes.data(), input.bytes.size());
+    code = cuda_.copy_in(addresses[input.buffer], staging, input.bytes.size(), stream);
+    ++staged;
   }
   for (std::size_t b = 0; b < buffers.size() && code == CUDA_SUCCESS; ++b) {
-    if (buffers[b].zeroed) code = cuda_.fill_zero(call.addresses[b], size_of(buffers[b]), stream);
+    if (buffers[b].zeroed) code = cuda_.fill_zero(addresses[b], size_of(buffers[b]), stream);
   }
   return code;
 }
 
-CUresult TaskExecutor::queue_outputs(Call& call, CUstream stream) {
-  std::uint64_t staged = 0;
-  for (const auto& input : call.order.inputs) staged += RangeAllocator::round_up(input.bytes.size());
-  CUresult code = CUDA_SUCCESS;
-  for (InlineOutput& output : call.inline_outputs) {
-    if (code == CUDA_SUCCESS) {
-      code = cuda_.copy_out(call.staging.data + staged, in_scratch(call, output.offset), output.bytes, stream);
-    }
-    output.offset = staged;
-    staged += RangeAllocator::round_up(output.bytes);
+CUresult TaskExecutor::queue_outputs(const Call& call, std::span<const CUdeviceptr> addresses, CUstream stream) {
+  for (const CallLayout::Staged& output : call.layout.outputs) {
+    char* const staging = call.staging.data + output.staging_offset;
+    const CUresult code = cuda_.copy_out(staging, addresses[output.buffer], output.bytes, stream);
+    if (code != CUDA_SUCCESS) return code;
   }
-  return code;
+  return CUDA_SUCCESS;
 }
 
 void TaskExecutor::finish(Call& call) {
   wire::CallDone done = outcome(call);
   if (call.error.empty()) {
-    for (const InlineOutput& output : call.inline_outputs) {
+    for (const CallLayout::Staged& output : call.layout.outputs) {
       done.outputs.push_back(
-          {.buffer = output.buffer, .object = 0, .bytes = {call.staging.data + output.offset, output.bytes}});
+          {.buffer = output.buffer, .object = 0, .bytes = {call.staging.data + output.staging_offset, output.bytes}});
     }
     const Duration run = cuda_.elapsed(call.times.run_begin, call.times.run_end);
     Duration copy = cuda_.elapsed(call.times.begin, call.times.run_begin);

@@ -25,6 +25,7 @@
 
 #include "base/unique_fd.h"
 #include "residency/session_residency.h"
+#include "runtime/device_server/call_layout.h"
 #include "runtime/device_server/device_objects.h"
 #include "runtime/device_server/fenced_modules.h"
 #include "runtime/device_server/kernel_cache.h"
@@ -80,20 +81,14 @@ class TaskExecutor {
     CopyStreams::Batch load;                                                          // on the copy streams
     CUevent begin = nullptr, run_begin = nullptr, run_end = nullptr, done = nullptr;  // on the lane
   };
-  struct InlineOutput {
-    std::uint32_t buffer = 0;
-    std::uint64_t offset = 0;  // in scratch, and in the call's pinned memory
-    std::uint64_t bytes = 0;
-  };
   struct Call {
     wire::RunCall order;
     Instant received;
     RequestId request;
     Session* session = nullptr;
     std::vector<ObjectNeed> needs;
+    CallLayout layout;
     DeviceObjects::Scratch scratch;
-    std::vector<CUdeviceptr> addresses;  // of each buffer
-    std::vector<InlineOutput> inline_outputs;
     PinnedPool::Block staging;
     Times times;
     Duration malloc_time{0};
@@ -144,14 +139,10 @@ class TaskExecutor {
   void tell_loaded(Call& call);
   Started refuse(Call& call, const Error& why);
   bool find_needs(Call& call);
-  static std::uint64_t staging_bytes(const Call& call);
-  void lay_out_scratch(Call& call);
   CUresult queue(Call& call, LaunchLane& lane);
-  CUresult queue_inputs(Call& call, CUstream stream);
-  CUresult queue_outputs(Call& call, CUstream stream);
-  CUdeviceptr in_scratch(const Call& call, std::uint64_t offset) const {
-    return objects_->address(call.scratch) + offset;
-  }
+  CUresult queue_inputs(const Call& call, std::span<const CUdeviceptr> addresses, CUstream stream);
+  CUresult queue_outputs(const Call& call, std::span<const CUdeviceptr> addresses, CUstream stream);
+  std::vector<CUdeviceptr> addresses_of(const Call& call) const;
   Result<Times> take_times();
   void finish(Call& call);
   void answer(wire::CallDone done);

@@ -11,8 +11,6 @@
 namespace fairlead {
 namespace {
 
-constexpr int kMaxReopened = 8;  // a call whose objects leave again and again before it runs has no room
-
 const CallBinding* binding_of(const std::vector<CallBinding>& bindings, std::uint32_t buffer) {
   for (const CallBinding& binding : bindings) {
     if (binding.buffer == buffer) return &binding;
@@ -40,17 +38,17 @@ void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
   if (call) reserved = reserve_outputs(*call);
   session.call = invocation;
   if (!call || !reserved) {
-    calls_.emplace(invocation, Call{.invocation = invocation, .instance = instance, .server = session.server});
+    calls_.emplace(invocation, Call{.invocation = invocation, .instance = instance});
     const std::string what = (call ? reserved.error() : call.error()).message;
     return post([this, invocation, what] { fail_call(invocation, "KernelTask.InvalidCall", what); });
   }
-  session.server->unsent.push_back(invocation);
-  open_inputs(calls_.emplace(invocation, *std::move(call)).first->second, {});
+  calls_.emplace(invocation, *std::move(call));
+  happens(*session.server, &ServerLife::add_call, invocation, instance);
 }
 
 Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, const DeliverRequest& request) {
   const KernelTask& task = session.spec.task->task;
-  Call call{.invocation = request.id, .instance = session.instance, .server = session.server};
+  Call call{.invocation = request.id, .instance = session.instance};
   call.tenant = session.spec.tenant;
   call.request_id = request.invocation.request_id;
   call.begun = monotonic_now();
@@ -94,14 +92,17 @@ void DeviceServers::abandon_outputs(const Call& call, const std::string& why) {
   }
 }
 
-void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constants) {
+// Anew: what was begun before, with the server's last process or before something was missing, counts no more.
+void DeviceServers::open_inputs(Call& call) {
   const std::uint64_t opening = ++call.openings;
   call.opening = 1;
   const InvocationId invocation = call.invocation;
   const auto one_less = [this, invocation, opening](const BoundPtr& bound, const Status& status) {
     const auto found = calls_.find(invocation);
-    if (found == calls_.end() || found->second.openings != opening || found->second.given_up) return;
+    if (found == calls_.end() || found->second.openings != opening) return;
     Call& current = found->second;
+    const auto session = sessions_.find(current.instance);
+    if (session == sessions_.end()) return;  // nobody waits
     if (!status) {
       const BufferSpec& buffer = current.spec->task.buffers[bound->buffer];
       return fail_call(invocation, "KernelTask.ObjectNotFound",
@@ -109,10 +110,10 @@ void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constan
     }
     if (--current.opening > 0) return;
     current.data_layer = monotonic_now() - current.begun;
-    send_calls(*current.server);
+    happens(*session->second.server, &ServerLife::inputs_opened, invocation);
   };
-  Server& server = *call.server;
-  std::vector<BoundPtr> all = constants;
+  Server& server = *sessions_.at(call.instance).server;
+  std::vector<BoundPtr> all = std::exchange(call.lost_constants, {});
   for (const BoundPtr& input : call.inputs) {
     input->object = 0;
     if (!input->name.key.empty()) all.push_back(input);
@@ -123,28 +124,6 @@ void DeviceServers::open_inputs(Call& call, const std::vector<BoundPtr>& constan
     open_bound(server, bound, call.deadline, [one_less, bound](const Status& status) { one_less(bound, status); });
   }
   one_less(nullptr, {});
-}
-
-// In their order, those whose objects and sessions are there. A suspect of a server's end runs alone. Nothing overtakes a
-// call that waits to be alone: with many callers it would wait for ever.
-void DeviceServers::send_calls(Server& server) {
-  if (!server.ready) return;
-  const auto is_alone = [this](InvocationId id) { return calls_.at(id).suspected > 0; };
-  for (std::size_t i = 0; i < server.unsent.size();) {
-    const InvocationId id = server.unsent[i];
-    Call& call = calls_.at(id);
-    const auto session = sessions_.find(call.instance);
-    const bool can = call.opening == 0 && session != sessions_.end() && session->second.state == SessionState::kReady;
-    const bool must_wait =
-        !server.sent.empty() && (is_alone(id) || std::any_of(server.sent.begin(), server.sent.end(), is_alone));
-    if (can && is_alone(id) && must_wait) return;
-    if (!can || must_wait) {
-      ++i;
-      continue;
-    }
-    server.unsent.erase(server.unsent.begin() + static_cast<std::ptrdiff_t>(i));
-    send(server, call);
-  }
 }
 
 void DeviceServers::send(Server& server, Call& call) {
@@ -167,50 +146,37 @@ void DeviceServers::send(Server& server, Call& call) {
     output->object = output->name.key.empty() ? 0 : ++last_object_;
     frame.outputs.push_back({.buffer = output->buffer, .object = output->object, .bytes = {}});
   }
-  server.sent.insert(call.invocation);
   server.process->send(frame, descriptors);
 }
 
 void DeviceServers::on(Server& server, wire::CallDone& frame) {
   const InvocationId invocation(frame.call);
-  server.sent.erase(invocation);
   server.view.counters = frame.counters;
-  const auto found = calls_.find(invocation);
-  if (found == calls_.end()) return;
-  if (found->second.given_up) {
-    for (const BoundPtr& output : found->second.outputs) {
+  if (!server.life.calls().on_device(invocation)) return;
+  Call& call = calls_.at(invocation);
+  if (server.life.calls().find(invocation)->state == CallState::kUnwanted) {
+    for (const BoundPtr& output : call.outputs) {
       if (output->object != 0) server.process->send(wire::DropObject{output->object});
     }
-    calls_.erase(found);
-    retire_if_idle(server);
+    happens(server, &ServerLife::end_call, invocation);
+    calls_.erase(invocation);
   } else {
     switch (frame.outcome) {
       case wire::CallDone::Outcome::kDone: answer_done(server, invocation, frame); break;
       case wire::CallDone::Outcome::kFailed: fail_call(invocation, "KernelTask.Failed", frame.error); break;
-      case wire::CallDone::Outcome::kMissing: reopen_missing(server, found->second, frame.missing); break;
+      case wire::CallDone::Outcome::kMissing: reopen_missing(server, call, frame.missing); break;
     }
   }
-  if (server.process) drop_stale_outputs(server);
-  send_calls(server);
 }
 
 void DeviceServers::reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing) {
-  for (const std::uint64_t object : missing) server.held.erase(object);
-  if (++call.reopened > kMaxReopened) {
-    return fail_call(call.invocation, "KernelTask.Failed",
-                     fmt::format("its objects did not stay in the device server for {} attempts: the host tier is too "
-                                 "small for what runs at once",
-                                 kMaxReopened));
-  }
   const std::set<std::uint64_t> lost(missing.begin(), missing.end());
-  std::erase_if(server.outputs, [&](const auto& output) { return lost.contains(output.second.object); });
-  server.unsent.push_front(call.invocation);
+  server.objects.lose(lost);
   // A constant keeps its number: the session knows it by that.
-  std::vector<BoundPtr> constants;
   for (const BoundPtr& constant : sessions_.at(call.instance).constants) {
-    if (lost.contains(constant->object)) constants.push_back(constant);
+    if (lost.contains(constant->object)) call.lost_constants.push_back(constant);
   }
-  open_inputs(call, constants);
+  happens(server, &ServerLife::objects_missing, call.invocation);
 }
 
 Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& call, wire::CallDone& done) {
@@ -223,32 +189,36 @@ Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& ca
   for (const BoundPtr& output : call.outputs) {
     const ObjectKey& name = output->name;
     if (name.key.empty()) continue;
-    Status promised =
-        objects_.promise(name, output->size,
-                         [this, place = server.place, object = output->object, alive = std::weak_ptr<int>(alive_)](
-                             UniqueFd destination, std::function<void(Status)> fetched) {
-                           if (alive.expired()) return fetched(fail(Errc::kUnavailable, "the node is shutting down"));
-                           fetch(place, object, std::move(destination), std::move(fetched));
-                         });
+    const std::uint64_t object = output->object;
+    const Handle handle(*this, server);
+    Status promised = objects_.promise(
+        name, output->size,
+        [this, object, handle](UniqueFd destination, std::function<void(Status)> fetched) {
+          if (handle.outlives_all()) return fetched(fail(Errc::kUnavailable, "the node is shutting down"));
+          fetch(handle.find(), object, std::move(destination), std::move(fetched));
+        },
+        [name, object, handle] {
+          Server* const has_it = handle.find();
+          if (has_it == nullptr || !has_it->objects.remove_output(name, object)) return;
+          has_it->process->send(wire::DropObject{object});
+        });
     if (!promised) return fail(promised.error());
     const auto known = objects_.look_up(name);
-    server.outputs[name] = {output->object, known ? known->created_ms : 0};
+    server.objects.add_output(name, {output->object, known ? known->created_ms : 0});
     answer.outputs.push_back({.buffer = output->buffer, .key = name.key, .bytes = {}});
   }
   return answer;
 }
 
-void DeviceServers::fetch(const Place& place, std::uint64_t object, UniqueFd destination,
+void DeviceServers::fetch(Server* server, std::uint64_t object, UniqueFd destination,
                           std::function<void(Status)> done) {
-  const auto found = servers_.find(place);
-  if (found == servers_.end() || !found->second.ready) {
+  if (server == nullptr) {
     return post([done = std::move(done)] { done(fail(Errc::kUnavailable, "its device server has ended")); });
   }
-  Server& server = found->second;
   const std::uint64_t id = ++last_fetch_;
-  server.fetches[id] = std::move(done);
+  server->fetches[id] = std::move(done);
   const int descriptors[] = {destination.get()};
-  server.process->send(wire::FetchObject{id, object}, descriptors);
+  server->process->send(wire::FetchObject{id, object}, descriptors);
 }
 
 void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::CallDone& done) {
@@ -265,18 +235,19 @@ void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::C
   Answer reply{.invocation = invocation, .is_error = false, .content_type = {}, .payload = {}, .failure = {}};
   reply.content_type = call.binary ? wire::kKernelTaskContentType : "application/json";
   reply.payload = call.binary ? wire::encode(*content) : wire::kernel_task_answer_to_json(call.spec->task, *content);
-  if (server.place.domain == kAllTenants) return keep_outputs(call, std::move(reply));
+  if (server.place.domain == kAllTenants) return keep_outputs(server, call, std::move(reply));
   answer(invocation, std::move(reply));
 }
 
 // What is answered is kept: a neighbour may end the server at any time. So its bytes go to the data layer first.
-void DeviceServers::keep_outputs(Call& call, Answer reply) {
+void DeviceServers::keep_outputs(Server& server, Call& call, Answer reply) {
   const InvocationId invocation = call.invocation;
   std::vector<ObjectKey> names;
   for (const BoundPtr& output : call.outputs) {
     if (!output->name.key.empty()) names.push_back(output->name);
   }
   if (names.empty()) return answer(invocation, std::move(reply));
+  happens(server, &ServerLife::keep_outputs, invocation);
   call.keeping = names.size();
   const std::uint64_t opening = ++call.openings;
   const auto kept = std::make_shared<Answer>(std::move(reply));  // shared by the outputs of the call
@@ -297,21 +268,17 @@ void DeviceServers::keep_outputs(Call& call, Answer reply) {
 void DeviceServers::rerun_lost(Call& call, const Error& why) {
   const InvocationId invocation = call.invocation;
   abandon_outputs(call, why.message);
-  const bool again = why.code == Errc::kUnavailable && ++call.reopened <= kMaxReopened;
-  const Status reserved = again ? reserve_outputs(call) : Status(fail(why));
+  const Status reserved = why.code == Errc::kUnavailable ? reserve_outputs(call) : Status(fail(why));
   if (!reserved) {
     return fail_call(invocation, "KernelTask.Failed", "its outputs could not be kept: " + reserved.error().message);
   }
-  call.server->unsent.push_back(invocation);
-  open_inputs(call, {});
+  happens(*sessions_.at(call.instance).server, &ServerLife::outputs_lost, invocation);
 }
 
 void DeviceServers::fail_call(InvocationId invocation, std::string_view type, const std::string& message) {
   const auto found = calls_.find(invocation);
   if (found == calls_.end()) return;
-  Call& call = found->second;
-  std::erase(call.server->unsent, invocation);
-  abandon_outputs(call, "its task failed: " + message);
+  abandon_outputs(found->second, "its task failed: " + message);
   answer(invocation, {.invocation = invocation,
                       .is_error = true,
                       .content_type = {},
@@ -325,23 +292,23 @@ void DeviceServers::answer(InvocationId invocation, Answer reply) {
   const auto session = sessions_.find(instance);
   if (session == sessions_.end()) return;
   session->second.call.reset();
+  happens(*session->second.server, &ServerLife::end_call, invocation);
   events_.answered(instance, std::move(reply));
   if (sessions_.contains(instance)) events_.next(instance);
 }
 
 // Nobody waits for it any more; what it occupies is taken back when its time is over.
-void DeviceServers::arm_deadline(Call& call) {
-  auto timer = std::make_shared<boost::asio::steady_timer>(io_);
+void DeviceServers::arm_deadline(const Server& server, const Call& call) {
+  auto timer = std::make_shared<boost::asio::steady_timer>(io_);  // shared with its handler, which is all that keeps it
   timer->expires_after(std::max(Duration(0), call.deadline - monotonic_now()));
-  timer->async_wait([this, timer, place = call.server->place, tenant = call.tenant, invocation = call.invocation,
-                     alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
-    const auto found = servers_.find(place);
-    if (found == servers_.end() || !found->second.sent.contains(invocation)) return;
+  timer->async_wait([this, timer, handle = Handle(*this, server), tenant = call.tenant,
+                     invocation = call.invocation](boost::system::error_code error) {
+    Server* const runs_it = error ? nullptr : handle.find();
+    if (runs_it == nullptr || !runs_it->life.calls().on_device(invocation)) return;
     spdlog::warn("a kernel of tenant {} on GPU {} runs past its deadline: its device server is ended", tenant,
-                 place.gpu.value());
-    found->second.fault = {.error = "a kernel ran past its deadline", .calls = {invocation.value()}};
-    if (found->second.process) found->second.process->kill();
+                 runs_it->place.gpu.value());
+    runs_it->fault = "a kernel ran past its deadline";
+    happens(*runs_it, &ServerLife::overdue, invocation);
   });
 }
 

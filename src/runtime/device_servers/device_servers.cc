@@ -30,43 +30,112 @@ void DeviceServers::post(std::function<void()> call) {
   });
 }
 
+DeviceServers::Server* DeviceServers::Handle::find() const {
+  if (alive_.expired()) return nullptr;
+  const auto found = servers_->servers_.find(place_);
+  return found != servers_->servers_.end() && found->second.generation == generation_ ? &found->second : nullptr;
+}
+
+// ---- what a server's life decides
+
+// What an action leads to may be the next event of the same server; the last one may be the last of the server, too.
+void DeviceServers::carry_out(Server& server, const ServerLife::Actions& actions) {
+  for (const ServerLife::Action& action : actions) {
+    if (!act_on_process(server, action) && !act_on_session(server, action)) act_on_call(server, action);
+  }
+}
+
+bool DeviceServers::act_on_process(Server& server, const ServerLife::Action& action) {
+  if (std::holds_alternative<ServerLife::StartProcess>(action)) {
+    start_process(server);
+  } else if (std::holds_alternative<ServerLife::EndProcess>(action)) {
+    if (server.process) server.process->kill();
+  } else if (const auto* next = std::get_if<ServerLife::RestartAfter>(&action)) {
+    restart_after(server, next->wait);
+  } else if (std::holds_alternative<ServerLife::WatchIdle>(action)) {
+    watch_idle(server);
+  } else if (std::holds_alternative<ServerLife::Retire>(action)) {
+    // Who heard that its session ended may have started another one.
+    if (server.life.phase() == ServerPhase::kOver) servers_.erase(Place(server.place));
+  } else if (const auto* alone = std::get_if<ServerLife::Quarantine>(&action)) {
+    move_to_own_server(alone->tenant, server);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool DeviceServers::act_on_session(Server& server, const ServerLife::Action& action) {
+  if (const auto* open = std::get_if<ServerLife::OpenConstants>(&action)) {
+    open_constants(sessions_.at(open->session));
+  } else if (const auto* opened = std::get_if<ServerLife::Register>(&action)) {
+    register_session(sessions_.at(opened->session));
+  } else if (const auto* ready = std::get_if<ServerLife::Announce>(&action)) {
+    announce(sessions_.at(ready->session));
+  } else if (const auto* dropped = std::get_if<ServerLife::DropSession>(&action)) {
+    if (server.process) server.process->send(wire::DropSession{dropped->session.value()});
+  } else if (const auto* ended = std::get_if<ServerLife::EndSession>(&action)) {
+    const bool caused = ended->why == ServerLife::SessionEnd::kCausedEnd;
+    const std::string why = (caused ? "the device server ended twice while its modules were loaded: "
+                                    : "the device server does not start: ") +
+                            server.ended;
+    end_session(ended->session, why, caused ? Failure{"KernelTask.Fault", why} : Failure{});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void DeviceServers::act_on_call(Server& server, const ServerLife::Action& action) {
+  if (const auto* open = std::get_if<ServerLife::OpenInputs>(&action)) {
+    open_inputs(calls_.at(open->call));
+  } else if (const auto* run = std::get_if<ServerLife::Run>(&action)) {
+    send(server, calls_.at(run->call));
+  } else if (const auto* forgotten = std::get_if<ServerLife::Forget>(&action)) {
+    calls_.erase(forgotten->call);
+  } else {
+    const auto& failed = std::get<ServerLife::Fail>(action);
+    switch (failed.why) {
+      case ServerLife::Failure::kCausedEnd:
+        return fail_call(failed.call, "KernelTask.Fault",
+                         "the device server ended while this call ran: " + server.ended);
+      case ServerLife::Failure::kNoRoom:
+        return fail_call(failed.call, "KernelTask.Failed",
+                         fmt::format("its objects did not stay in the device server for {} attempts: the host tier is "
+                                     "too small for what runs at once",
+                                     ServerCalls::kMaxReopened));
+      case ServerLife::Failure::kOutputsLost:
+        return fail_call(failed.call, "KernelTask.Failed",
+                         fmt::format("its outputs could not be kept: the device server ended before that, {} times",
+                                     ServerCalls::kMaxReopened + 1));
+    }
+  }
+}
+
 // ---- servers
 
 DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
   const bool is_shared = options_.one_for_all && !quarantine_.has(spec.tenant, monotonic_now());
   const Place place{spec.gpu, is_shared ? kAllTenants : spec.tenant};
-  const auto [found, added] = servers_.try_emplace(place);
-  Server& server = found->second;
-  if (added) {
-    server.place = place;
-    server.number = ++last_server_;
-    server.environment = spec.environment;
-    server.view = {.gpu = place.gpu, .tenant = place.domain};
-    server.idle = std::make_unique<boost::asio::steady_timer>(io_);
-    server.recovery = ServerRecovery(options_.recovery);
-  }
-  if (!server.process && !server.restart) start_process(server);
-  return server;
+  const auto [found, added] = servers_.try_emplace(place, io_, place, spec.environment, options_.recovery);
+  if (added) found->second.number = ++last_server_;
+  return found->second;
 }
 
 void DeviceServers::start_process(Server& server) {
-  const std::uint64_t generation = server.generation = ++last_generation_;
-  server.recovery.on_start(monotonic_now());
-  const Place place = server.place;
-  const auto current = [this, place, generation]() -> Server* {
-    const auto found = servers_.find(place);
-    return found != servers_.end() && found->second.generation == generation ? &found->second : nullptr;
-  };
+  server.objects.clear();  // what was opened while no process was there
+  server.generation = ++last_generation_;
+  const Handle handle(*this, server);
   ServerProcess::Events events{
       .frame =
-          [this, current](wire::FrameToNode frame) {
-            if (Server* it = current()) on_frame(*it, std::move(frame));
+          [this, handle](wire::FrameToNode frame) {
+            if (Server* it = handle.find()) on_frame(*it, std::move(frame));
           },
       .gone =
-          [this, current](std::string reason) {
+          [this, handle](std::string reason) {
             // Posted: the process object must not go inside its own callback.
-            post([this, current, reason = std::move(reason)] {
-              if (Server* it = current()) on_gone(*it, reason);
+            post([this, handle, reason = std::move(reason)] {
+              if (Server* it = handle.find()) on_gone(*it, reason);
             });
           },
   };
@@ -77,8 +146,8 @@ void DeviceServers::start_process(Server& server) {
     server.process = *std::move(process);
     server.view.pid = server.process->pid();
   } else {
-    post([this, current, reason = process.error().message] {
-      if (Server* it = current()) on_gone(*it, reason);
+    post([this, handle, reason = process.error().message] {
+      if (Server* it = handle.find()) on_gone(*it, reason);
     });
   }
 }
@@ -88,36 +157,20 @@ void DeviceServers::on_frame(Server& server, wire::FrameToNode frame) {
 }
 
 void DeviceServers::on(Server& server, wire::ServerReady& frame) {
-  server.ready = true;
-  server.recovery.on_ready();
   server.view.device = frame.device;
   server.memory = Bytes(static_cast<std::int64_t>(frame.memory));
   spdlog::info("device server {} of tenant {} on GPU {}: {}, {:.0f} MiB for objects", server.process->pid(),
                server.place.domain, server.place.gpu.value(), frame.device,
                Bytes(static_cast<std::int64_t>(frame.memory)).mib());
-  for (const InstanceId instance : server.sessions) {
-    Session& session = sessions_.at(instance);
-    if (session.state == SessionState::kOpened) register_session(session);
-  }
-}
-
-// By the server's own numbers of objects, so that equal constants count once.
-void DeviceServers::tell_memory(const Session& session) {
-  if (!events_.session_memory) return;
-  const KernelTask& task = session.spec.task->task;
-  SessionMemory memory{.server = session.server->number, .device = session.server->memory};
-  for (const BufferSpec& buffer : task.buffers) {
-    if (buffer.role != BufferRole::kConstant) memory.call += buffer.bytes;
-  }
-  for (const BoundPtr& bound : session.constants) {
-    memory.constants.emplace_back(bound->object, task.buffers[bound->buffer].bytes);
-  }
-  events_.session_memory(session.instance, memory);
+  happens(server, &ServerLife::process_ready);
 }
 
 void DeviceServers::on(Server& server, wire::ServerFault& frame) {
   spdlog::warn("device server {} of tenant {}: {}", server.process->pid(), server.place.domain, frame.error);
-  server.fault = std::move(frame);
+  server.fault = std::move(frame.error);
+  std::set<InvocationId> named;
+  for (const std::uint64_t call : frame.calls) named.insert(InvocationId(call));
+  server.life.process_faulted(std::move(named));
 }
 
 void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
@@ -140,21 +193,18 @@ void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
   const InstanceId instance(frame.session);
   const auto session = sessions_.find(instance);
   if (session == sessions_.end()) return;
-  session->second.on_trial = true;
-  trials_.start(
-      {.instance = instance,
-       .gpu = server.place.gpu,
-       .tenant = session->second.spec.tenant,
-       .environment = server.environment,
-       .trial = std::move(frame)},
-      [this, instance, place = server.place, generation = server.generation](const wire::FrameToServer& said) {
-        const auto found = servers_.find(place);
-        if (found == servers_.end() || found->second.generation != generation) return;
-        const auto waiting = sessions_.find(instance);
-        const bool is_over = std::holds_alternative<wire::TrialEnded>(said);
-        if (waiting != sessions_.end()) waiting->second.on_trial = !is_over;
-        if (found->second.process) found->second.process->send(said);
-      });
+  server.life.session_on_trial(instance, true);
+  trials_.start({.instance = instance,
+                 .gpu = server.place.gpu,
+                 .tenant = session->second.spec.tenant,
+                 .environment = server.environment,
+                 .trial = std::move(frame)},
+                [instance, handle = Handle(*this, server)](const wire::FrameToServer& said) {
+                  Server* const waits = handle.find();
+                  if (waits == nullptr) return;
+                  if (std::holds_alternative<wire::TrialEnded>(said)) waits->life.session_on_trial(instance, false);
+                  if (waits->process) waits->process->send(said);
+                });
 }
 
 void DeviceServers::on(Server&, wire::VariablesPlaced& frame) {
@@ -176,166 +226,75 @@ void DeviceServers::on(Server& server, wire::ObjectFetched& frame) {
 }
 
 void DeviceServers::on_gone(Server& server, const std::string& reason) {
-  const bool was_ready = server.ready;
-  const bool stopped = server.sessions.empty() && server.sent.empty();
-  const std::string why = server.fault ? server.fault->error : reason;
-  forget_process(server, why);
-  const Place place = server.place;
-  if (stopped) {
-    servers_.erase(place);
-    return;
-  }
-  ++server.view.restarts;
-  for (const InstanceId instance : server.sessions) trials_.forget(instance);
-  const ServerRecovery::End end = describe_end(server, was_ready);
-  server.fault.reset();
-  recover(server, end, why);
-}
-
-ServerRecovery::End DeviceServers::describe_end(const Server& server, bool was_ready) const {
-  ServerRecovery::End end{.now = monotonic_now(), .was_ready = was_ready};
-  end.is_shared = server.place.domain == kAllTenants;
-  end.names_calls = server.fault.has_value();
-  if (server.fault) {
-    for (const std::uint64_t call : server.fault->calls) end.named.insert(InvocationId(call));
-  }
-  for (const InvocationId id : server.sent) {
-    const auto found = calls_.find(id);
-    if (found == calls_.end()) continue;
-    const Call& call = found->second;
-    end.calls.push_back({id, call.tenant, call.suspected, call.given_up});
-  }
-  for (const InstanceId instance : server.sessions) {
-    const Session& session = sessions_.at(instance);
-    if (session.state != SessionState::kRegistering || session.on_trial) continue;
-    end.registering.push_back({instance, session.spec.tenant, session.suspected});
-  }
-  return end;
-}
-
-// Carries out what ServerRecovery decided. Last comes Restart or GiveUp.
-void DeviceServers::recover(Server& server, const ServerRecovery::End& end, const std::string& reason) {
-  server.sent.clear();
-  std::deque<InvocationId> again;
-  std::set<std::string> quarantined;
-  for (const ServerRecovery::Action& action : server.recovery.on_end(end)) {
-    if (const auto* send = std::get_if<ServerRecovery::Send>(&action)) {
-      calls_.at(send->call).suspected += send->is_suspect ? 1 : 0;
-      again.push_back(send->call);
-    } else if (const auto* caused = std::get_if<ServerRecovery::Fail>(&action)) {
-      fail_call(caused->call, "KernelTask.Fault", "the device server ended while this call ran: " + reason);
-    } else if (const auto* forgotten = std::get_if<ServerRecovery::Forget>(&action)) {
-      calls_.erase(forgotten->call);
-    } else if (const auto* suspect = std::get_if<ServerRecovery::Suspect>(&action)) {
-      ++sessions_.at(suspect->session).suspected;
-    } else if (const auto* ended = std::get_if<ServerRecovery::EndSession>(&action)) {
-      const std::string why = "the device server ended twice while its modules were loaded: " + reason;
-      end_session(ended->session, why, {"KernelTask.Fault", why});
-    } else if (const auto* alone = std::get_if<ServerRecovery::Quarantine>(&action)) {
-      quarantined.insert(alone->tenant);
-    } else if (const auto* next = std::get_if<ServerRecovery::Restart>(&action)) {
-      server.unsent.insert(server.unsent.begin(), again.begin(), again.end());
-      for (const std::string& tenant : quarantined) move_to_own_server(tenant, server);
-      restart_after(server, next->after);
-    } else {
-      const std::set<InstanceId> sessions = server.sessions;
-      for (const InstanceId instance : sessions)
-        end_session(instance, "the device server does not start: " + reason, {});
-      servers_.erase(Place(server.place));
-    }
-  }
+  const std::string fault = std::exchange(server.fault, "");
+  server.ended = fault.empty() ? reason : fault;
+  const Status lost = fail(Errc::kUnavailable, "the device server has ended: {}", server.ended);
+  const auto fetches = std::exchange(server.fetches, {});
+  forget_process(server);
+  for (const InstanceId instance : server.life.sessions()) trials_.forget(instance);
+  happens(server, &ServerLife::process_gone, monotonic_now());
+  for (const auto& [id, done] : fetches) done(lost);  // who runs again for it does so in the next process
 }
 
 void DeviceServers::move_to_own_server(const std::string& tenant, Server& from) {
   quarantine_.add(tenant, monotonic_now());
   spdlog::warn("tenant {} ended the device server of all tenants on GPU {}: for {:.0f} s it has one of its own", tenant,
                from.place.gpu.value(), to_seconds(options_.quarantine));
-  const std::set<InstanceId> sessions = from.sessions;
-  for (const InstanceId instance : sessions) {
+  Server* own = nullptr;
+  for (const InstanceId instance : from.life.sessions()) {
     Session& session = sessions_.at(instance);
-    if (session.spec.tenant != tenant) continue;
-    Server& own = server_for(session.spec);
-    from.sessions.erase(instance);
-    own.sessions.insert(instance);
-    own.idle->cancel();
-    session.server = &own;
-    if (session.call) {
-      Call& call = calls_.at(*session.call);
-      call.server = &own;
-      if (std::erase(from.unsent, call.invocation) > 0) own.unsent.push_back(call.invocation);
-    }
-    open_constants(session);
+    if (session.spec.tenant == tenant) session.server = own = &server_for(session.spec);
   }
-  const auto own = servers_.find({from.place.gpu, tenant});
-  if (own == servers_.end()) return;
-  for (const InvocationId id : own->second.unsent) open_inputs(calls_.at(id), {});
+  if (own == nullptr) return;
+  ServerLife::Actions actions;
+  from.life.move_tenant(monotonic_now(), tenant, own->life, actions);
+  carry_out(*own, actions);
 }
 
 void DeviceServers::restart_after(Server& server, Duration wait) {
+  ++server.view.restarts;
   spdlog::warn("the device server of tenant {} on GPU {} starts again{}", server.place.domain, server.place.gpu.value(),
                wait == Duration(0) ? "" : fmt::format(" in {:.3g} s", to_seconds(wait)));
-  if (wait == Duration(0)) return restart(server);
-  server.restart = std::make_unique<boost::asio::steady_timer>(io_);
-  server.restart->expires_after(wait);
-  server.restart->async_wait(
-      [this, place = server.place, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-        if (error || alive.expired()) return;
-        const auto found = servers_.find(place);
-        if (found != servers_.end()) restart(found->second);
-      });
-}
-
-void DeviceServers::restart(Server& server) {
-  server.restart.reset();
-  if (server.sessions.empty()) {
-    servers_.erase(Place(server.place));
-    return;
-  }
-  server.by_content.clear();
-  server.held.clear();
-  start_process(server);
-  for (const InstanceId instance : server.sessions) open_constants(sessions_.at(instance));
-  for (const InvocationId id : server.unsent) open_inputs(calls_.at(id), {});  // objects have new numbers
+  if (wait == Duration(0)) return happens(server, &ServerLife::restart, monotonic_now());
+  server.restart.expires_after(wait);
+  server.restart.async_wait([this, handle = Handle(*this, server)](boost::system::error_code error) {
+    Server* const waits = error ? nullptr : handle.find();
+    if (waits != nullptr) happens(*waits, &ServerLife::restart, monotonic_now());
+  });
 }
 
 // What it held is lost; outputs that nobody had fetched, for good.
-void DeviceServers::forget_process(Server& server, const std::string& reason) {
+void DeviceServers::forget_process(Server& server) {
   server.process.reset();
-  server.ready = false;
-  server.by_content.clear();
-  server.held.clear();
-  for (const auto& [name, output] : std::exchange(server.outputs, {})) {
+  server.generation = ++last_generation_;
+  for (const auto& [name, output] : server.objects.outputs()) {
     const auto known = objects_.look_up(name);
     if (!known || !known->on_device || known->created_ms != output.created_ms) continue;
-    objects_.abandon(name, {Errc::kUnavailable, "object " + name.key + " was lost with its device server (" + reason +
-                                                    "): run the task that makes it again"});
+    objects_.abandon(name, {Errc::kUnavailable, "object " + name.key + " was lost with its device server (" +
+                                                    server.ended + "): run the task that makes it again"});
   }
-  for (auto& [id, done] : std::exchange(server.fetches, {})) {
-    done(fail(Errc::kUnavailable, "the device server has ended: {}", reason));
-  }
+  server.objects.clear();
 }
 
-void DeviceServers::retire_if_idle(Server& server) {
-  if (!server.sessions.empty() || !server.sent.empty()) return;
-  server.idle->expires_after(options_.idle_limit);
-  server.idle->async_wait(
-      [this, place = server.place, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-        if (error || alive.expired()) return;
-        const auto found = servers_.find(place);
-        if (found == servers_.end() || !found->second.sessions.empty()) return;
-        for (const auto& [name, output] : found->second.outputs) {
-          const auto known = objects_.look_up(name);
-          if (known && known->on_device) return retire_if_idle(found->second);
-        }
-        if (found->second.process) found->second.process->kill();
-      });
+// One that holds the only copy of an output stays.
+void DeviceServers::watch_idle(Server& server) {
+  server.idle.expires_after(options_.idle_limit);
+  server.idle.async_wait([this, handle = Handle(*this, server)](boost::system::error_code error) {
+    Server* const idles = error ? nullptr : handle.find();
+    if (idles == nullptr || !idles->life.is_idle()) return;
+    for (const auto& [name, output] : idles->objects.outputs()) {
+      const auto known = objects_.look_up(name);
+      if (known && known->on_device) return watch_idle(*idles);
+    }
+    happens(*idles, &ServerLife::idle_over);
+  });
 }
 
 std::vector<DeviceServers::View> DeviceServers::views() const {
   std::vector<View> views;
   for (const auto& [place, server] : servers_) {
     views.push_back(server.view);
-    views.back().sessions = server.sessions.size();
+    views.back().sessions = server.life.sessions().size();
   }
   return views;
 }
@@ -349,15 +308,11 @@ void DeviceServers::start(SessionSpec spec) {
   session.instance = instance;
   session.spec = std::move(spec);
   session.server = &server;
-  server.sessions.insert(instance);
-  server.idle->cancel();
-  open_constants(session);
+  happens(server, &ServerLife::add_session, monotonic_now(), instance, session.spec.tenant);
 }
 
 void DeviceServers::open_constants(Session& session) {
   const KernelTask& task = session.spec.task->task;
-  session.state = SessionState::kOpening;
-  session.on_trial = false;
   session.constants.clear();
   for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
     const BufferSpec& buffer = task.buffers[b];
@@ -368,18 +323,16 @@ void DeviceServers::open_constants(Session& session) {
   session.opening = session.constants.size() + 1;
   const Instant deadline = monotonic_now() + options_.patience;
   const InstanceId instance = session.instance;
-  const std::uint64_t generation = session.server->generation;
-  const auto one_less = [this, instance, generation](const std::string& name, const Status& status) {
+  const auto one_less = [this, instance, handle = Handle(*this, *session.server)](const std::string& name,
+                                                                                  const Status& status) {
     const auto found = sessions_.find(instance);
-    if (found == sessions_.end() || found->second.server->generation != generation) return;
+    if (found == sessions_.end() || found->second.server != handle.find()) return;  // or it is opened once more
     Session& current = found->second;
     if (!status) {
       const std::string why = fmt::format("constant {}: {}", name, status.error().message);
       return end_session(instance, why, {"KernelTask.ObjectNotFound", why});
     }
-    if (--current.opening > 0) return;
-    current.state = SessionState::kOpened;
-    if (current.server->ready) register_session(current);
+    if (--current.opening == 0) happens(*current.server, &ServerLife::constants_opened, instance);
   };
   for (std::size_t i = 0; i < session.constants.size(); ++i) {
     const std::string name = task.buffers[session.constants[i]->buffer].name;
@@ -392,7 +345,6 @@ void DeviceServers::open_constants(Session& session) {
 void DeviceServers::register_session(Session& session) {
   Server& server = *session.server;
   const KernelTaskSpec& spec = *session.spec.task;
-  session.state = SessionState::kRegistering;
   wire::RegisterSession frame{
       .session = session.instance.value(), .tenant = session.spec.tenant, .task = wire::encode(spec.task)};
   std::vector<int> descriptors;
@@ -431,10 +383,23 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   }
   server.view.phases.kernel_init += Duration(frame.init_ns);
   session.kernel_init += Duration(frame.init_ns);
-  session.state = SessionState::kReady;
-  session.suspected = 0;
-  tell_memory(session);
-  send_calls(server);  // of a server that was replaced
+  happens(server, &ServerLife::session_ready, session.instance);
+}
+
+// What its calls need of the device, by the server's own numbers of objects, so that equal constants count once; then that
+// it may have calls, once.
+void DeviceServers::announce(Session& session) {
+  if (events_.session_memory) {
+    const KernelTask& task = session.spec.task->task;
+    SessionMemory memory{.server = session.server->number, .device = session.server->memory};
+    for (const BufferSpec& buffer : task.buffers) {
+      if (buffer.role != BufferRole::kConstant) memory.call += buffer.bytes;
+    }
+    for (const BoundPtr& bound : session.constants) {
+      memory.constants.emplace_back(bound->object, task.buffers[bound->buffer].bytes);
+    }
+    events_.session_memory(session.instance, memory);
+  }
   if (!std::exchange(session.announced, true)) events_.next(session.instance);
 }
 
@@ -442,22 +407,11 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
   const auto node = sessions_.extract(instance);
   if (node.empty()) return;
   trials_.forget(instance);
-  Session& session = node.mapped();
-  Server& server = *session.server;
-  server.sessions.erase(instance);
-  if (session.call) {
-    Call& call = calls_.at(*session.call);
-    call.given_up = true;
-    abandon_outputs(call, "its task was ended: " + reason);
-    if (!server.sent.contains(*session.call)) {
-      std::erase(server.unsent, *session.call);
-      calls_.erase(*session.call);
-    }
-  }
-  if (server.ready && server.process && session.state >= SessionState::kRegistering) {
-    server.process->send(wire::DropSession{instance.value()});
-  }
-  retire_if_idle(server);
+  const Session& session = node.mapped();
+  if (session.call) abandon_outputs(calls_.at(*session.call), "its task was ended: " + reason);
+  happens(*session.server, &ServerLife::remove_session, instance);
+  // One that was refused is no call of the server's.
+  if (session.call && !session.server->life.calls().on_device(*session.call)) calls_.erase(*session.call);
   events_.gone(
       instance,
       ExitInfo{.exit_status = 1, .signal = {}, .reason = reason, .init_error_payload = {}, .init_failure = failure});
@@ -466,9 +420,11 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
 void DeviceServers::kill(InstanceId instance) {
   const auto found = sessions_.find(instance);
   if (found == sessions_.end()) return;
-  Session& session = found->second;
+  const Session& session = found->second;
   // What runs past its deadline may never end; what was only given up is watched until then.
-  if (session.call && session.server->sent.contains(*session.call)) arm_deadline(calls_.at(*session.call));
+  if (session.call && session.server->life.calls().on_device(*session.call)) {
+    arm_deadline(*session.server, calls_.at(*session.call));
+  }
   post([this, instance] { end_session(instance, "stopped", {}); });
 }
 
@@ -481,63 +437,28 @@ DeviceServers::Use DeviceServers::use(InstanceId instance) const {
 
 // Whether the server has its bytes, as far as we know: then `bound` has its number.
 bool DeviceServers::known(Server& server, Bound& bound) {
-  const auto object = objects_.look_up(bound.name);
-  const auto output = server.outputs.find(bound.name);
-  if (output != server.outputs.end()) {
-    if (object && object->created_ms == output->second.created_ms) {
-      bound.object = output->second.object;
-      return true;
-    }
-    if (server.ready)
-      server.process->send(wire::DropObject{output->second.object});  // deleted, or another of that name
-    server.outputs.erase(output);
-  }
-  if (!object || object->content.empty()) return false;
-  const auto same = server.by_content.find({bound.name.tenant, object->content});
-  if (same == server.by_content.end() || !server.held.contains(same->second) || object->bytes != bound.size)
-    return false;
-  bound.object = same->second;
-  return true;
-}
-
-void DeviceServers::opened(Server& server, Bound& bound, ObjectSource::Opened object) {
-  std::uint64_t& number = server.by_content[{bound.name.tenant, object.content}];
-  if (number == 0) number = ++last_object_;
-  bound.object = number;
-  bound.memory = std::move(object.memory);
-  server.held.insert(number);
+  const auto number = server.objects.find(bound.name, objects_.look_up(bound.name), bound.size);
+  if (number) bound.object = *number;
+  return number.has_value();
 }
 
 void DeviceServers::open_bound(Server& server, BoundPtr bound, Instant deadline, std::function<void(Status)> done) {
   if (known(server, *bound)) return post([done = std::move(done)] { done({}); });
-  objects_.open(bound->name, deadline - monotonic_now(),
-                [this, place = server.place, generation = server.generation, bound, done = std::move(done),
-                 alive = std::weak_ptr<int>(alive_)](Result<ObjectSource::Opened> object) {
-                  if (alive.expired()) return;
-                  const auto found = servers_.find(place);
-                  if (found == servers_.end() || found->second.generation != generation) return;  // opened once more
-                  if (!object) return done(fail(object.error()));
-                  if (object->bytes != bound->size) {
-                    return done(fail(Errc::kInvalidArgument, "object {} has {} bytes, the buffer {}", bound->name.key,
-                                     object->bytes.count(), bound->size.count()));
-                  }
-                  opened(found->second, *bound, *std::move(object));
-                  done({});
-                });
-}
-
-// Objects that their owners deleted: nothing tells, so it is looked at now and then.
-void DeviceServers::drop_stale_outputs(Server& server) {
-  constexpr Duration kPeriod = std::chrono::seconds(1);
-  const Instant now = monotonic_now();
-  if (now - server.swept < kPeriod) return;
-  server.swept = now;
-  std::erase_if(server.outputs, [&](const auto& entry) {
-    const auto known = objects_.look_up(entry.first);
-    if (known && known->created_ms == entry.second.created_ms) return false;
-    server.process->send(wire::DropObject{entry.second.object});
-    return true;
-  });
+  objects_.open(
+      bound->name, deadline - monotonic_now(),
+      [this, handle = Handle(*this, server), bound, done = std::move(done)](Result<ObjectSource::Opened> object) {
+        Server* const current = handle.find();
+        if (current == nullptr) return;  // opened once more
+        if (!object) return done(fail(object.error()));
+        if (object->bytes != bound->size) {
+          return done(fail(Errc::kInvalidArgument, "object {} has {} bytes, the buffer {}", bound->name.key,
+                           object->bytes.count(), bound->size.count()));
+        }
+        bound->object = current->objects.give(bound->name.tenant, object->content, last_object_ + 1);
+        bound->memory = std::move(object->memory);
+        last_object_ = std::max(last_object_, bound->object);
+        done({});
+      });
 }
 
 }  // namespace fairlead

@@ -3,11 +3,12 @@
 // Starts a server with its first session, replaces it when it ends, hands calls over with the objects they need, and tells
 // the data layer of outputs that stay on the device. No decisions of scheduling here.
 //
-// When a server ends, its sessions are registered with the next one and calls that had shown no output run again, once
-// each and one at a time: so a call that ends servers is found out and fails alone, and the others never notice. A call
-// that runs past its deadline is killed with its server, in the same way. What follows an end is decided by
-// server_recovery.h. Who ended a server for all tenants has one of its own for a while; and what such a server answers is
-// in the data layer before its caller hears of it, so that no neighbour can end what was answered.
+// What is next is decided by server_life.h: this class tells it what happened and carries out what follows. When a server
+// ends, its sessions are registered with the next one and calls that had shown no output run again, once each and one at a
+// time: so a call that ends servers is found out and fails alone, and the others never notice. A call that runs past its
+// deadline is killed with its server, in the same way. Who ended a server for all tenants has one of its own for a while;
+// and what such a server answers is in the data layer before its caller hears of it, so that no neighbour can end what was
+// answered.
 //
 //   start ─> constants opened, server there ─> RegisterSession (─> ModuleTrial ─> TrialEnded) ─> SessionReady ─> next
 //   deliver ─> call checked, keys reserved, inputs opened ─> RunCall ─> CallDone ─> outputs promised ─> answered, next
@@ -16,11 +17,9 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,8 +28,9 @@
 #include "runtime/device_servers/module_trials.h"
 #include "runtime/device_servers/object_source.h"
 #include "runtime/device_servers/quarantine.h"
+#include "runtime/device_servers/server_life.h"
+#include "runtime/device_servers/server_objects.h"
 #include "runtime/device_servers/server_process.h"
-#include "runtime/device_servers/server_recovery.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {
@@ -96,32 +96,44 @@ class DeviceServers {
     std::string domain;  // a tenant, or kAllTenants
     auto operator<=>(const Place&) const = default;
   };
-  struct OutputOnDevice {
-    std::uint64_t object = 0;
-    std::int64_t created_ms = 0;
-  };
   struct Server {
-    Place place;
-    std::map<std::string, std::string> environment;
+    Server(boost::asio::io_context& io, const Place& at, std::map<std::string, std::string> variables,
+           const ServerRecovery::Options& recovery)
+        : place(at),
+          environment(std::move(variables)),
+          life(recovery, at.domain == kAllTenants),
+          restart(io),
+          idle(io),
+          view{.gpu = at.gpu, .tenant = at.domain} {}
+
+    const Place place;
+    const std::map<std::string, std::string> environment;
+    ServerLife life;
+    boost::asio::steady_timer restart;  // until the next process is started
+    boost::asio::steady_timer idle;
     std::unique_ptr<ServerProcess> process;
-    bool ready = false;
-    ServerRecovery recovery;
-    std::uint64_t generation = 0;                        // of its process; no two processes have one number
-    std::unique_ptr<boost::asio::steady_timer> restart;  // there while the next process waits to be started
-    std::uint64_t number = 0;                            // of the server, for SessionMemory; never reused
-    Bytes memory{0};                                     // of the process, for objects
+    std::uint64_t generation = 0;  // of its process, or of the wait for one; no two have one number
+    std::uint64_t number = 0;      // of the server, for SessionMemory; never reused
+    Bytes memory{0};               // of the process, for objects
     View view;
-    std::set<InstanceId> sessions;
-    // By tenant and content, key, digest: equal bytes of two tenants are two.
-    std::map<ObjectKey, std::uint64_t> by_content;
-    std::map<ObjectKey, OutputOnDevice> outputs;
-    std::set<std::uint64_t> held;  // objects whose bytes the process has, as far as we know
-    std::deque<InvocationId> unsent;
-    std::set<InvocationId> sent;
-    std::optional<wire::ServerFault> fault;
+    ServerObjects objects;
+    std::string fault;  // why its process is about to end; "": nobody has said
+    std::string ended;  // why the last one ended
     std::map<std::uint64_t, std::function<void(Status)>> fetches;
-    std::unique_ptr<boost::asio::steady_timer> idle;
-    Instant swept;  // stale outputs
+  };
+  // A server's process, as callbacks know it that may come when that, its server or all servers are gone.
+  class Handle {
+   public:
+    Handle(DeviceServers& servers, const Server& server)
+        : servers_(&servers), alive_(servers.alive_), place_(server.place), generation_(server.generation) {}
+    bool outlives_all() const { return alive_.expired(); }
+    Server* find() const;  // null: it is not there any more
+
+   private:
+    DeviceServers* servers_;
+    std::weak_ptr<int> alive_;
+    Place place_;
+    std::uint64_t generation_;
   };
   struct Bound {  // an object of a session or a call
     std::uint32_t buffer = 0;
@@ -132,15 +144,11 @@ class DeviceServers {
     UniqueFd memory;  // when the server does not have it
   };
   using BoundPtr = std::shared_ptr<Bound>;  // shared with the opening of it, which may outlive the call
-  enum class SessionState { kOpening, kOpened, kRegistering, kReady };
   struct Session {
     InstanceId instance;
     SessionSpec spec;
     Server* server = nullptr;
-    SessionState state = SessionState::kOpening;
     bool announced = false;   // `next` was called
-    bool on_trial = false;    // the server waits for the node, so it does nothing for the session
-    int suspected = 0;        // so many servers ended while it was registered
     Duration kernel_init{0};  // of the last registration; the next answer's
     std::vector<BoundPtr> constants;
     std::size_t opening = 0;
@@ -150,24 +158,35 @@ class DeviceServers {
   struct Call {
     InvocationId invocation;
     InstanceId instance;
-    Server* server = nullptr;
     std::string tenant;
     std::string request_id;
     bool binary = false;
     std::shared_ptr<const KernelTaskSpec> spec;
     std::vector<BoundPtr> inputs;
     std::vector<BoundPtr> outputs;
+    std::vector<BoundPtr> lost_constants;  // to be opened with its inputs
     std::size_t opening = 0;
     std::uint64_t openings = 0;  // of its inputs, begun so far
     Instant begun;
     Duration data_layer{0};
     Instant deadline;
-    int suspected = 0;        // so many servers ended while it ran
-    int reopened = 0;         // inputs or constants were missing, or outputs were lost before they were kept
     std::size_t keeping = 0;  // outputs whose bytes are on their way to the data layer
-    bool given_up = false;    // nobody waits for its answer
   };
 
+  // ---- what a server's life decides
+  // Tells it what happened, and carries out what follows.
+  template <typename... Parameters, typename... Arguments>
+  void happens(Server& server, void (ServerLife::*event)(Parameters...), Arguments&&... arguments) {
+    ServerLife::Actions actions;
+    (server.life.*event)(std::forward<Arguments>(arguments)..., actions);
+    carry_out(server, actions);
+  }
+  void carry_out(Server& server, const ServerLife::Actions& actions);
+  bool act_on_process(Server& server, const ServerLife::Action& action);
+  bool act_on_session(Server& server, const ServerLife::Action& action);
+  void act_on_call(Server& server, const ServerLife::Action& action);
+
+  // ---- servers
   Server& server_for(const SessionSpec& spec);
   void start_process(Server& server);
   void on_frame(Server& server, wire::FrameToNode frame);
@@ -178,43 +197,39 @@ class DeviceServers {
   void on(Server& server, wire::ServerFault& frame);
   void on(Server& server, wire::ConstantsMissing& frame);
   void on(Server& server, wire::CallLoaded& frame);
-  void tell_memory(const Session& session);
   void on(Server& server, wire::ModuleTrial& frame);
   void on(Server& server, wire::VariablesPlaced& frame);
   template <typename TrialFrame>
   void on(Server& server, TrialFrame& frame);
   void on_gone(Server& server, const std::string& reason);
-  void forget_process(Server& server, const std::string& reason);
-  ServerRecovery::End describe_end(const Server& server, bool was_ready) const;
-  void recover(Server& server, const ServerRecovery::End& end, const std::string& reason);
+  void forget_process(Server& server);
   void move_to_own_server(const std::string& tenant, Server& from);
   void restart_after(Server& server, Duration wait);
-  void restart(Server& server);
-  void retire_if_idle(Server& server);
-  void drop_stale_outputs(Server& server);
+  void watch_idle(Server& server);
 
+  // ---- sessions
   void open_constants(Session& session);
   void register_session(Session& session);
+  void announce(Session& session);
   void end_session(InstanceId instance, const std::string& reason, const Failure& failure);
 
+  // ---- calls
   Result<Call> read_call(const Session& session, const DeliverRequest& request);
   Status reserve_outputs(Call& call);
   void abandon_outputs(const Call& call, const std::string& why);
-  void open_inputs(Call& call, const std::vector<BoundPtr>& constants);
+  void open_inputs(Call& call);
   void open_bound(Server& server, BoundPtr bound, Instant deadline, std::function<void(Status)> done);
   bool known(Server& server, Bound& bound);
-  void opened(Server& server, Bound& bound, ObjectSource::Opened object);
-  void send_calls(Server& server);
   void send(Server& server, Call& call);
   void reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing);
   Result<KernelTaskAnswer> promise_outputs(Server& server, Call& call, wire::CallDone& done);
-  void fetch(const Place& place, std::uint64_t object, UniqueFd destination, std::function<void(Status)> done);
+  void fetch(Server* server, std::uint64_t object, UniqueFd destination, std::function<void(Status)> done);
   void fail_call(InvocationId invocation, std::string_view type, const std::string& message);
   void answer(InvocationId invocation, Answer answer);
-  void keep_outputs(Call& call, Answer reply);
+  void keep_outputs(Server& server, Call& call, Answer reply);
   void rerun_lost(Call& call, const Error& why);
   void answer_done(Server& server, InvocationId invocation, wire::CallDone& done);
-  void arm_deadline(Call& call);
+  void arm_deadline(const Server& server, const Call& call);
   void post(std::function<void()> call);
 
   boost::asio::io_context& io_;

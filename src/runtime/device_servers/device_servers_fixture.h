@@ -47,7 +47,10 @@ class MapOfObjects final : public ObjectSource {
     Stored& stored = objects_[key];
     stored = {.known = {bytes, Bytes(static_cast<std::int64_t>(bytes.size())), ++clock_, false}, .bytes = bytes};
   }
-  void erase(const std::string& key) { objects_.erase(key); }
+  void erase(const std::string& key) {
+    const auto erased = objects_.extract(key);
+    if (!erased.empty() && erased.mapped().gone) boost::asio::post(io_, erased.mapped().gone);
+  }
   bool is_on_device(const std::string& key) { return objects_.at(key).known.on_device; }
   int opened = 0;
   std::function<void()> before_fetch;  // of an output, from its device
@@ -85,15 +88,16 @@ class MapOfObjects final : public ObjectSource {
     objects_[name.key].known.created_ms = ++clock_;
     return {};
   }
-  Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch) override {
+  Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch, std::function<void()> gone) override {
     Stored& stored = objects_.at(name.key);
     stored.known.bytes = bytes;
     stored.known.on_device = true;
     stored.fetch = std::move(fetch);
+    stored.gone = std::move(gone);
     return {};
   }
   void abandon(const ObjectKey& name, Error why) override {
-    objects_.erase(name.key);
+    erase(name.key);
     abandoned[name.key] = why.message;
   }
   std::map<std::string, std::string> abandoned;
@@ -103,6 +107,7 @@ class MapOfObjects final : public ObjectSource {
     Known known;
     std::string bytes;
     Fetch fetch;
+    std::function<void()> gone;
   };
   Result<Opened> to_file(const Stored& stored) {
     UniqueFd file(::memfd_create("object", MFD_CLOEXEC));
@@ -179,7 +184,7 @@ class DeviceServersTest : public testing::Test {
   void use_servers(std::int64_t device, std::int64_t host, const std::string& eviction, bool one_for_all = false,
                    bool plain = false, int modules = 0) {
     DeviceServersOptions options;
-    options.program = DEVICE_SERVER;
+    options.program = program_;
     options.arguments = {SOFTGPU_FOLDER, std::to_string(device), std::to_string(host), eviction};
     if (one_for_all) options.arguments.emplace_back("fence");
     if (plain) options.arguments.emplace_back("plain");
@@ -198,7 +203,11 @@ class DeviceServersTest : public testing::Test {
                   if (busy_.contains(instance)) send(instance, with_x(floats(1)));
                 },
             .answered = [this](InstanceId, Answer answer) { answers_[answer.invocation] = std::move(answer); },
-            .gone = [this](InstanceId instance, const ExitInfo& exit) { gone_[instance] = exit; },
+            .gone =
+                [this](InstanceId instance, const ExitInfo& exit) {
+                  gone_[instance] = exit;
+                  if (after_gone_) std::exchange(after_gone_, nullptr)();
+                },
             .residence =
                 [this](InstanceId instance, const SessionResidence& residence) {
                   reloads_[instance] = residence.reload;
@@ -278,6 +287,7 @@ class DeviceServersTest : public testing::Test {
   DeviceServers::View view() { return servers_->views().at(0); }
 
   std::string home_;
+  std::string program_ = DEVICE_SERVER;
   Duration idle_limit_ = 60s;
   std::vector<std::string> words_;  // more arguments of servers
   Duration trial_patience_ = 120s;
@@ -287,6 +297,7 @@ class DeviceServersTest : public testing::Test {
   std::set<InstanceId> busy_;  // they send a call as soon as they may
   std::map<InvocationId, Answer> answers_;
   std::map<InstanceId, ExitInfo> gone_;
+  std::function<void()> after_gone_;  // the next time that one is
   std::map<InstanceId, Duration> reloads_;
   Bytes resident_{0};  // as told last
   std::map<InstanceId, SessionMemory> memory_;

@@ -283,6 +283,36 @@ TEST_F(DeviceServersTest, AServerWithoutSessionsEndsUnlessItHoldsOutputs) {
   run_until([&] { return servers_->views().empty(); });
 }
 
+TEST_F(DeviceServersTest, AnOutputThatIsDeletedLeavesTheDeviceBeforeTheNextCall) {
+  objects_.put("w", floats(0, 0));
+  const InstanceId instance = ready(affine(1));
+  KernelTaskCall call = with_x(floats(1));
+  call.outputs = {{2, "kept", ""}};
+  ASSERT_FALSE(run(instance, call).is_error);
+  call.outputs = {{2, "deleted", ""}};
+  ASSERT_FALSE(run(instance, call).is_error);
+  const std::uint64_t used = view().counters.device_used;
+  objects_.erase("deleted");
+  run(instance, with_x(floats(1)));
+  EXPECT_EQ(view().counters.device_used, used - static_cast<std::uint64_t>(kVector.count()));
+  EXPECT_EQ(fetched("kept"), floats(1));
+}
+
+// Who hears that a session has ended may start the next one at once, for the server that is just given up.
+TEST_F(DeviceServersTest, AServerThatCannotBeStartedIsTriedAnewForTheNextSession) {
+  program_ = home_ + "/no-such-program";
+  use_servers(64 << 20, 64 << 20, "cost");
+  objects_.put("w", floats(0));
+  InstanceId next;
+  after_gone_ = [&] { next = begin(affine(1)); };
+  const InstanceId first = begin(affine(1));
+  run_until([&] { return gone_.contains(first); });
+  EXPECT_THAT(gone_[first].reason, HasSubstr("does not start"));
+  run_until([&] { return gone_.contains(next); });
+  EXPECT_THAT(gone_[next].reason, HasSubstr("does not start"));
+  EXPECT_TRUE(servers_->views().empty());
+}
+
 // ---- tasks of many kernels, which are graphs of the driver
 
 // t = x / 2, m += t, t = m / 2, m += t, ... : t is a temporary that begins with zeros, m goes in and out.

@@ -40,7 +40,8 @@ class ObjectSource {
   // A new object of so many bytes will come: kAlreadyExists; kTooLarge, kResourceExhausted where it could not be kept. Then
   // one of the two below.
   virtual Status expect(const ObjectKey& name, Bytes bytes) = 0;
-  virtual Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch) = 0;
+  // `gone`: it was deleted or abandoned; at most once, and perhaps never.
+  virtual Status promise(const ObjectKey& name, Bytes bytes, Fetch fetch, std::function<void()> gone) = 0;
   virtual void abandon(const ObjectKey& name, Error why) = 0;
 };
 
