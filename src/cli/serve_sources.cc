@@ -5,24 +5,9 @@
 #include <string_view>
 
 #include "cli/config_file.h"
+#include "cli/split.h"
 
 namespace fairlead::cli {
-namespace {
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-}  // namespace
-
 std::map<std::string, std::string> serve_variables() {
   std::map<std::string, std::string> variables;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {

@@ -11,6 +11,7 @@
 #include "cli/sim_ktask.h"
 #include "cli/sim_record.h"
 #include "cli/sim_scenario.h"
+#include "cli/split.h"
 #include "cli/table.h"
 #include "queueing/policy.h"
 #include "sim/experiment.h"
@@ -30,18 +31,6 @@ struct SimOptions {
   unsigned threads = 0;
   bool settings = false, samples = false, by_seed = false;
 };
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 Result<sim::Scenario> scenario_of(Cli& cli, const SimOptions& options) {
   Result<sim::Scenario> scenario = named_scenario(cli, options.scenario);

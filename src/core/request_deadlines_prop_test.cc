@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 class Clients {
  public:
   Clients(const CoreOptions& options, std::string_view policy) : core_(options, testing::policy_named(policy)) {
-    for (std::uint64_t i = 1; i <= 2; ++i) core_.add_gpu({.gpu = GpuId(i)});
+    for (; last_gpu_ < 2;) core_.add_gpu({.gpu = GpuId(++last_gpu_)});
     for (std::uint64_t i = 1; i <= 3; ++i) core_.add_function({.flow = FlowId(i), .timeout = 20s});
   }
 
@@ -55,6 +55,13 @@ class Clients {
       case State::kIdle: return;
     }
   }
+  // The n-th device goes, and another comes.
+  void swap_device(std::size_t n) {
+    const std::vector<GpuView> there = core_.gpus();
+    const GpuId goes = there[n % there.size()].gpu;
+    tell([&](Actions& out) { core_.device(now_, DeviceWent{goes}, out); });
+    tell([&](Actions& out) { core_.device(now_, DeviceAppeared{{.gpu = GpuId(++last_gpu_)}}, out); });
+  }
   bool over() const { return core_.drained(); }
   void check_all_completed() const { RC_ASSERT(completed_.size() == deadlines_.size()); }
 
@@ -92,7 +99,7 @@ class Clients {
   Core core_;
   Instant now_{};
   bool is_late_ = false;  // the core should have been woken already
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ = 0, last_gpu_ = 0;
   std::map<InvocationId, Instant> deadlines_;
   std::set<InvocationId> completed_;
   std::map<InstanceId, Is> instances_;
@@ -105,12 +112,13 @@ RC_GTEST_PROP(RequestDeadlinesProp, EveryCallCompletesOnceAndNoneIsDeliveredAfte
   Clients clients(options, policy);
   for (int i = 0, steps = *rc::gen::inRange(1, 150); i < steps; ++i) {
     const auto time = std::chrono::milliseconds(*rc::gen::inRange(0, 4000));
-    switch (*rc::gen::inRange(0, 8)) {
+    switch (*rc::gen::inRange(0, 9)) {
       case 0:
       case 1: clients.arrive(FlowId(*rc::gen::inRange<std::uint64_t>(1, 4)), time); break;
       case 2: clients.arrive(FlowId(*rc::gen::inRange<std::uint64_t>(1, 4)), std::nullopt); break;
       case 3: clients.let_pass(time); break;
       case 4: clients.let_pass_unnoticed(time); break;
+      case 5: clients.swap_device(*rc::gen::inRange<std::size_t>(0, 4)); break;
       default: clients.step(*rc::gen::inRange<std::size_t>(0, 4), *rc::gen::inRange(0, 20) == 0);
     }
   }
