@@ -61,7 +61,7 @@ struct Core::State final : private Placeable,
     bool one_could_run = false;
   };
   struct HeldClaim {
-    FlowId flow;  // QueuePolicy::claimant, as asked last
+    FlowId flow;  // FlowQueue::claimant, as asked last
     std::optional<Placement> place;
   };
   struct Device {

@@ -20,7 +20,7 @@ namespace {
 constexpr int kDefaultPage = 50;
 constexpr int kMaxPage = 10'000;
 
-// What is larger is read on another thread: a package of 64 MiB, base64 in JSON, takes most of a second.
+// What is larger is read on another thread: a package may have 64 MiB of base64 in JSON.
 constexpr std::size_t kReadAtOnceBytes = 256 << 10;
 
 // Gives the body to `read` and what that makes of it to `then`, with the exchange. `read` may run on another thread.
