@@ -135,7 +135,6 @@ Result<std::unique_ptr<Device>> Device::open(const Machine& machine, const Clien
 Device::Device(const Machine& machine, const Clients& clients, Owner self, const ClientShare& share,
                std::unique_ptr<DeviceView> view, std::unique_ptr<Window> window, int memory_file)
     : machine_(machine),
-      clients_(clients),
       self_(self),
       share_(share),
       view_(std::move(view)),

@@ -164,7 +164,6 @@ class Device {
   Refusal admission() const;
 
   const Machine& machine_;
-  const Clients& clients_;
   const Owner self_;
   const ClientShare share_;
   std::unique_ptr<DeviceView> view_;
