@@ -139,8 +139,7 @@ bool Core::State::can_run(FlowId flow, GpuId only) const {
 
 bool Core::State::can_run(FlowId flow) const {
   const bool can = can_run(flow, GpuId());
-  answers.one_could_run |= can;
-  if (!can) note_answer(answers.run, obstacle_to_run(flow));
+  answers.note_run(flow, can ? Obstacle::kNothing : obstacle_to_run(flow));
   return can;
 }
 
@@ -154,15 +153,13 @@ Obstacle Core::State::obstacle_to_run(FlowId flow) const {
   return wants_start ? Obstacle::kMemory : placer.obstacle(pool, flow, residency.expected(flow));
 }
 
-void Core::State::note_answer(std::optional<Obstacle>& first, Obstacle obstacle) {
-  if (!first || first == Obstacle::kItself) first = obstacle;
-}
-
 std::vector<Placeable::Place> Core::State::places(FlowId flow) const {
   std::vector<Place> places;
   for (const Gpu* gpu : pool.gpus()) {
     if (gpu->serves) places.push_back(*place(flow, gpu->id));
   }
+  const bool can = std::any_of(places.begin(), places.end(), [](const Place& place) { return place.free; });
+  answers.note_run(flow, can ? Obstacle::kNothing : obstacle_to_run(flow));
   return places;
 }
 

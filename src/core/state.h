@@ -52,8 +52,23 @@ struct Core::State final : private Placeable,
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
     std::optional<Obstacle> run,
-        start;  // of the first flow that it asked about and that waits for more than itself, if any
+        start;     // of the first flow that it asked about and that waits for more than itself, if any
+    FlowId waits;  // whose answer `run` is
     bool one_could_run = false;
+    bool one_is_kept = false;  // it could, and the policy has its reasons
+
+    void note_run(FlowId flow, Obstacle obstacle) {
+      one_could_run |= obstacle == Obstacle::kNothing;
+      if (obstacle != Obstacle::kNothing && note(run, obstacle)) waits = flow;
+    }
+    void note_start(Obstacle obstacle) { note(start, obstacle); }
+
+   private:
+    static bool note(std::optional<Obstacle>& first, Obstacle obstacle) {
+      const bool is_first = !first || first == Obstacle::kItself;
+      if (is_first) first = obstacle;
+      return is_first;
+    }
   };
   struct Device {
     GpuHealth health;
@@ -183,7 +198,7 @@ struct Core::State final : private Placeable,
   bool can_run(FlowId flow) const override;
   Obstacle obstacle(FlowId flow) const override;
   Obstacle obstacle_to_run(FlowId flow) const;
-  static void note_answer(std::optional<Obstacle>& first, Obstacle obstacle);
+  void is_kept(FlowId) const override { answers.one_is_kept = true; }
   std::vector<Place> places(FlowId flow) const override;
   std::optional<Place> place(FlowId flow, GpuId gpu) const override;
   std::vector<GpuId> free_gpus() const override;
@@ -207,7 +222,6 @@ struct Core::State final : private Placeable,
   // ---- idle_tokens.cc
   void note_idle_tokens(Instant now);
   IdleReason why_tokens_idle() const;
-  void charge_starts_for_idling(Duration idled);
   IdleTokens idle_tokens;
   mutable Answers answers;  // of the dispatch that is under way
   FlowId claimant;          // QueuePolicy::claimant, as asked last

@@ -38,7 +38,7 @@ void MqfqSetup::on_ineligible(Slot slot) {
 std::optional<MqfqSetup::Pick> MqfqSetup::pick_place(Instant now, const Placeable& placeable) {
   const auto elsewhere = MqfqSticky::pick_place(now, placeable);
   const auto by_residency = residency_.pick(now, flows_, placeable);
-  if (!elsewhere && !by_residency) look_at_indexed(placeable);
+  if (!elsewhere && !by_residency) return pick_start(placeable);
   if (!by_residency) return elsewhere;
   const Slot slot = by_residency->slot;
   const Preference here = preference(flows_[slot], by_residency->setup);
@@ -47,12 +47,19 @@ std::optional<MqfqSetup::Pick> MqfqSetup::pick_place(Instant now, const Placeabl
   return Pick{slot, by_residency->gpu};
 }
 
-void MqfqSetup::look_at_indexed(const Placeable& placeable) {
+// Of those in the index, who could run on a new instance alone: where starts hold a token, choosing is starting.
+std::optional<MqfqSetup::Pick> MqfqSetup::pick_start(const Placeable& placeable) {
+  using Unpicked = ResidencyIndex::Unpicked;
   data_waits_for_memory_ = false;
-  residency_.find_first([&](Slot slot) {
-    data_waits_for_memory_ |= look_at_unpicked(placeable, slot) == Obstacle::kMemory;
-    return false;
+  const auto slot = residency_.find_first([&](Slot candidate) {
+    const Obstacle obstacle = look_at_unpicked(placeable, candidate);
+    data_waits_for_memory_ |= obstacle == Obstacle::kMemory;
+    if (obstacle != Obstacle::kNothing) return false;
+    const Unpicked why = residency_.why_unpicked(now(), flows_[candidate], candidate, placeable);
+    if (why == Unpicked::kKept) placeable.is_kept(flows_[candidate].id);
+    return why == Unpicked::kNoPlaceIsFree;
   });
+  return slot ? std::optional(Pick{*slot}) : std::nullopt;
 }
 
 // One that could run and was not picked waits for a token of the GPU that has its data, or until loading it is worth it.
@@ -68,7 +75,7 @@ std::optional<GpuId> MqfqSetup::place_beyond_window(Slot slot, const Placeable& 
   if (!residency_.has_places(slot)) return MqfqSticky::place_beyond_window(slot, placeable);
   if (data_waits_for_memory_) return std::nullopt;
   const auto gpu = residency_.place_of_one(now(), flows_[slot], slot, placeable);
-  if (!gpu) look_at_unpicked(placeable, slot);
+  if (!gpu && look_at_unpicked(placeable, slot) == Obstacle::kNothing) placeable.is_kept(flows_[slot].id);
   return gpu;
 }
 
