@@ -107,12 +107,13 @@ def requests(running, client):
 
 
 def deploy_with_constant(running, folder, number):
-    """Deploys the example with a constant of 1 MiB, different from all others, in y's place, and waits until its session is there."""
+    """Deploys the example with a constant of 1 MiB in y's place, both its module and that different from all others, and waits
+    until its session is there."""
     task = json.loads((EXAMPLE / "task.json").read_text())
     task["buffers"]["y"] = {"role": "constant", "type": "f32", "shape": [1 << 18], "file": "y.bin"}
     folder.mkdir()
     (folder / "task.json").write_text(json.dumps(task))
-    (folder / "kernels.ptx").write_text((EXAMPLE / "kernels.ptx").read_text())
+    (folder / "kernels.ptx").write_text((EXAMPLE / "kernels.ptx").read_text() + f"// {number}\n")
     (folder / "y.bin").write_bytes(struct.pack("<f", number) * (1 << 18))
     running.deploy(folder.name, folder)
     is_idle = re.compile(rf'^fairlead_instances\{{(?=[^}}]*"{folder.name}")(?=[^}}]*"idle")[^}}]*\}} 1$', re.M)
