@@ -72,7 +72,8 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.answered = false;
   instance.last_used = now;
   const Instant deadline = now + functions.at(instance.flow).spec.timeout;
-  deadlines.set(instance.id, deadline);
+  invocation.deadline = deadline;
+  deadlines.set(instance.id, instance.loading ? std::min(deadline, load_deadline(now, instance)) : deadline);
   if (!instance.loading) begin_computing(now, instance);
   if (invocation.start == StartKind::kCold) invocation.instance_start = instance.start_took;
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;

@@ -25,7 +25,7 @@ enum class IdleReason {
   kConcurrency,  // it is at its reserved concurrency, or its tenant at its limit; at most its timeout
   kPatience,     // its policy keeps it for the GPU that has its data, or is its own; as the policy says
   kLanes,        // its instance is free on a GPU whose lanes, or tokens, are taken; at most the longest timeout
-  kLoad,         // its data, or another's before it, is on its way to the GPU; at most the timeout of who loads
+  kLoad,         // its data, or another's before it, comes to the GPU; at most four times what that should take, or 2 s
   kUnnamed,      // none of these: a fault
 };
 constexpr std::size_t kIdleReasons = 10;

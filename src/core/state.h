@@ -32,6 +32,9 @@ namespace fairlead {
 // it where nothing was reported.
 Duration bounded_use(std::optional<Duration> reported, Duration held);
 
+// Until when others' loads wait for that of the instance, which begins.
+Instant load_deadline(Instant now, const Instance& instance);
+
 struct Core::State final : private Placeable,
                            private ResidencyContext,
                            private RestartCosts,
@@ -80,6 +83,7 @@ struct Core::State final : private Placeable,
     Instant arrived;
     Instant dispatched;
     Instant delivered;
+    Instant deadline;  // of its run, once it is delivered
     InstanceId instance;
     StartKind start = StartKind::kCold;
     bool running = false;        // delivered
@@ -181,6 +185,7 @@ struct Core::State final : private Placeable,
   void end_computing(Instant now, InvocationId id, bool says_something);
   void forget_task(FlowId flow);
   void loaded(Instant now, InvocationId id, Actions& out);
+  bool outlasts_load(Instant now, Instance& instance);
 
   // ---- memory.cc
   void settle_memory(Instant now, Actions& out);
