@@ -49,7 +49,7 @@ class MqfqSetup final : public MqfqSticky {
  private:
   static Preference preference(const Flow& flow, Duration setup);
   void note_end(Instant now, FlowId flow);
-  void look_at_indexed(const Placeable& placeable);
+  std::optional<Pick> pick_start(const Placeable& placeable);
   Obstacle look_at_unpicked(const Placeable& placeable, Row row);
 
   ResidencyIndex residency_;            // eligible flows that have data on GPUs; preferred_ has the others
