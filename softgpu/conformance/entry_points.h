@@ -18,6 +18,7 @@
   X(cuLibraryGetKernel) X(cuLibraryGetKernelCount) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule) \
   X(cuLibraryGetGlobal) X(cuKernelGetFunction) X(cuKernelGetName) X(cuKernelGetAttribute) X(cuKernelGetParamInfo) \
   X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuFuncGetModule) X(cuFuncGetName) X(cuFuncGetParamInfo) \
+  X(cuFuncIsLoaded) X(cuFuncLoad) \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxPotentialBlockSize) \
   X(cuOccupancyAvailableDynamicSMemPerBlock)
 

@@ -129,6 +129,11 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual const KernelInfo& info() const = 0;
 
+  // Translates the kernel to native code, once; run() does it otherwise. Of a large module most kernels never run, so
+  // loading the module does not. Thread-safe.
+  virtual void make_ready() const = 0;
+  virtual bool is_ready() const = 0;
+
   // Executes the launch to its end or first fault. REQUIRES: block size within KernelInfo::max_threads, parameters
   // complete (the driver has checked both).
   virtual Outcome run(const AddressSpace& memory, const Launch& launch) const = 0;

@@ -1,5 +1,6 @@
 // Loading: parse, place variables, decode. See machine.h for the contract.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -27,12 +28,17 @@ class LoadedKernel final : public Kernel {
   LoadedKernel(KernelInfo info, const Program& program, Code& code)
       : info_(std::move(info)), program_(program), code_(code) {}
   const KernelInfo& info() const override { return info_; }
-  // Compiled when it is first launched: of a large module most kernels never are.
-  Outcome run(const AddressSpace& memory, const Launch& launch) const override {
+  void make_ready() const override {
+    if (is_ready()) return;
     std::call_once(compiled_, [this] {
       Code* const functions[] = {&code_};
       native_ = native::compile(program_, functions, isa_);
+      ready_.store(true, std::memory_order_release);
     });
+  }
+  bool is_ready() const override { return ready_.load(std::memory_order_acquire); }
+  Outcome run(const AddressSpace& memory, const Launch& launch) const override {
+    make_ready();
     return run_grid(program_, code_, info_, memory, launch);
   }
 
@@ -42,6 +48,7 @@ class LoadedKernel final : public Kernel {
   Code& code_;  // changed by compiling it, once
   const InstructionSet& isa_ = instruction_set();
   mutable std::once_flag compiled_;
+  mutable std::atomic<bool> ready_{false};
   mutable std::shared_ptr<const void> native_;
 };
 

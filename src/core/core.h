@@ -276,6 +276,8 @@ struct CoreCounters {
   std::uint64_t cold_starts = 0;                               // instances started
   std::uint64_t device_warm_starts = 0, host_warm_starts = 0;  // deliveries to an instance that was there
   std::uint64_t evictions = 0;
+  std::uint64_t loads_given_up =
+      0;  // of kernel tasks' calls: they lasted so long that others did not wait for them any more
   MemoryCounters memory;
   IdleSeconds idle_slots{};  // slot time beside queued work, up to the last event, by reason
 };

@@ -75,7 +75,8 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   instance.last_used = now;
   const Instant deadline = std::min(now + functions.at(instance.flow).spec.timeout, invocation.deadline);
   request_deadlines.forget(instance.bound, invocation.deadline);
-  deadlines.set(instance.id, deadline);
+  invocation.run_deadline = deadline;
+  deadlines.set(instance.id, instance.loading ? std::min(deadline, load_deadline(now, instance)) : deadline);
   if (!instance.loading) begin_computing(now, instance);
   if (invocation.start == StartKind::kCold) invocation.instance_start = instance.start_took;
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
@@ -144,8 +145,7 @@ bool Core::State::can_run(FlowId flow, GpuId only) const {
 
 bool Core::State::can_run(FlowId flow) const {
   const bool can = can_run(flow, GpuId());
-  answers.one_could_run |= can;
-  if (!can) note_answer(answers.run, obstacle_to_run(flow));
+  answers.note_run(flow, can ? Obstacle::kNothing : obstacle_to_run(flow));
   return can;
 }
 
@@ -159,15 +159,13 @@ Obstacle Core::State::obstacle_to_run(FlowId flow) const {
   return wants_start ? Obstacle::kMemory : placer.obstacle(pool, flow, residency.expected(flow));
 }
 
-void note_answer(std::optional<Obstacle>& first, Obstacle obstacle) {
-  if (!first || first == Obstacle::kItself) first = obstacle;
-}
-
 std::vector<Placeable::Place> Core::State::places(FlowId flow) const {
   std::vector<Place> places;
   for (const Gpu* gpu : pool.gpus()) {
     if (gpu->serves) places.push_back(*place(flow, gpu->id));
   }
+  const bool can = std::any_of(places.begin(), places.end(), [](const Place& place) { return place.free; });
+  answers.note_run(flow, can ? Obstacle::kNothing : obstacle_to_run(flow));
   return places;
 }
 

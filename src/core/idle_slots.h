@@ -24,9 +24,11 @@ enum class IdleReason {
   kStartMemory,  // instances that start have the memory, or the place, that it needs; at most start_deadline
   kConcurrency,  // it is at its reserved concurrency, or its tenant at its limit; at most its timeout
   kPatience,     // its policy keeps it for the GPU that has its data, or is its own; as the policy says
+  kLanes,        // its instance is free on a GPU whose lanes, or slots, are taken; at most the longest timeout
+  kLoad,         // its data, or another's before it, comes to the GPU; at most four times what that should take, or 2 s
   kUnnamed,      // none of these: a fault
 };
-constexpr std::size_t kIdleReasons = 8;
+constexpr std::size_t kIdleReasons = 10;
 std::string_view idle_reason_name(IdleReason reason);  // "own-instance", "start", ...
 
 // Slot seconds by reason: two slots that idle for 3 s are 6.

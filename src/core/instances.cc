@@ -103,7 +103,8 @@ void Core::State::idle(Instant now, InstanceId id, Actions& out) {
 
 void Core::State::expire_deadlines(Instant now, Actions& out) {
   while (!deadlines.empty() && deadlines.next() <= now) {
-    const Instance& instance = *pool.find(deadlines.first());
+    Instance& instance = *pool.find(deadlines.first());
+    if (outlasts_load(now, instance)) continue;
     const bool starting = instance.state == InstanceState::kStarting;
     out.push_back(StopInstance{instance.id, starting ? StopReason::kStartFailed : StopReason::kTimeout});
     residency.stopping(now, instance.id);

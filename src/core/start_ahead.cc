@@ -56,7 +56,7 @@ void Core::State::start_ahead(Instant now, Actions& out) {
     bool can_run(FlowId flow) const override { return obstacle(flow) == Obstacle::kNothing; }
     Obstacle obstacle(FlowId flow) const override {
       const Obstacle found = state.obstacle_to_start(flow);
-      if (found != Obstacle::kNothing) note_answer(state.answers.start, found);
+      if (found != Obstacle::kNothing) state.answers.note_start(found);
       return found;
     }
     bool may_start() const override { return state.may_start_ahead(); }

@@ -34,8 +34,8 @@ namespace fairlead {
 // it where nothing was reported.
 Duration bounded_use(std::optional<Duration> reported, Duration held);
 
-// What was asked first and waits for more than itself is what is noted.
-void note_answer(std::optional<Obstacle>& first, Obstacle obstacle);
+// Until when others' loads wait for that of the instance, which begins.
+Instant load_deadline(Instant now, const Instance& instance);
 
 struct Core::State final : private Placeable,
                            private ResidencyContext,
@@ -57,8 +57,23 @@ struct Core::State final : private Placeable,
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
     std::optional<Obstacle> run,
-        start;  // of the first flow that it asked about and that waits for more than itself, if any
+        start;     // of the first flow that it asked about and that waits for more than itself, if any
+    FlowId waits;  // whose answer `run` is
     bool one_could_run = false;
+    bool one_is_kept = false;  // it could, and the policy has its reasons
+
+    void note_run(FlowId flow, Obstacle obstacle) {
+      one_could_run |= obstacle == Obstacle::kNothing;
+      if (obstacle != Obstacle::kNothing && note(run, obstacle)) waits = flow;
+    }
+    void note_start(Obstacle obstacle) { note(start, obstacle); }
+
+   private:
+    static bool note(std::optional<Obstacle>& first, Obstacle obstacle) {
+      const bool is_first = !first || first == Obstacle::kItself;
+      if (is_first) first = obstacle;
+      return is_first;
+    }
   };
   struct HeldClaim {
     FlowId flow;  // FlowQueue::claimant, as asked last
@@ -80,6 +95,7 @@ struct Core::State final : private Placeable,
     Instant arrived;
     Instant dispatched;
     Instant delivered;
+    Instant run_deadline;  // once it is delivered
     InstanceId instance;
     StartKind start = StartKind::kCold;
     bool running = false;                        // delivered
@@ -183,6 +199,7 @@ struct Core::State final : private Placeable,
   void end_computing(Instant now, InvocationId id, bool says_something);
   void forget_task(FlowId flow);
   void loaded(Instant now, InvocationId id, Actions& out);
+  bool outlasts_load(Instant now, Instance& instance);
 
   // ---- memory.cc
   void settle_memory(Instant now, Actions& out);
@@ -200,6 +217,7 @@ struct Core::State final : private Placeable,
   bool can_run(FlowId flow) const override;
   Obstacle obstacle(FlowId flow) const override;
   Obstacle obstacle_to_run(FlowId flow) const;
+  void is_kept(FlowId) const override { answers.one_is_kept = true; }
   std::vector<Place> places(FlowId flow) const override;
   std::optional<Place> place(FlowId flow, GpuId gpu) const override;
   std::vector<GpuId> free_gpus() const override;
@@ -224,7 +242,6 @@ struct Core::State final : private Placeable,
   // ---- idle_slots.cc
   void note_idle_slots(Instant now);
   IdleReason why_slots_idle() const;
-  void charge_starts_for_idling(Duration idled);
   IdleSlots idle_slots;
   mutable Answers answers;  // of the dispatch that is under way
   HeldClaim claim;

@@ -4,6 +4,14 @@
 #include "core/state.h"
 
 namespace fairlead {
+namespace {
+
+// A load that lasts so many times as long as it should, and at least kLeastPatience, may wait for what never comes: an input that
+// nobody writes, a server that starts again and again. Others' loads wait for it no longer.
+constexpr int kLoadsOfPatience = 4;
+constexpr Duration kLeastPatience = std::chrono::seconds(2);
+
+}  // namespace
 
 void Core::State::add_lanes(const GpuSpec& gpu) {
   if (!starts_ahead()) return;  // a start that holds a slot must find an instance that can go
@@ -56,8 +64,25 @@ void Core::State::loaded(Instant now, InvocationId id, Actions& out) {
   // Of one that is bound and not delivered yet somebody says too much: it computes from its delivery on at the earliest.
   if (instance == nullptr || instance->bound != id || !invocation->running || !instance->loading) return;
   pool.end_loading(*instance);
+  deadlines.set(instance->id, invocation->run_deadline);
   begin_computing(now, *instance);
   dispatch(now, out);
+}
+
+Instant load_deadline(Instant now, const Instance& instance) {
+  return now + std::max(kLoadsOfPatience * instance.reload, kLeastPatience);
+}
+
+// Whether its load has taken too long, and its time is not over: then it goes on in a lane, as if its data were there, but says
+// nothing of what running together costs.
+bool Core::State::outlasts_load(Instant now, Instance& instance) {
+  if (!instance.loading) return false;
+  const Instant deadline = invocations.at(instance.bound).run_deadline;
+  if (deadline <= now) return false;
+  pool.end_loading(instance);
+  deadlines.set(instance.id, deadline);
+  ++counters.loads_given_up;
+  return true;
 }
 
 }  // namespace fairlead

@@ -150,6 +150,27 @@ TEST_F(TaskLanesOfAGpu, OneLoadsAtATime) {
   EXPECT_THAT(loaded(77), IsEmpty()) << "of no invocation";
 }
 
+// Its data may wait for what never comes. The call has its time all the same.
+TEST_F(TaskLanesOfAGpu, ALoadThatDoesNotEndHoldsUpNoOtherForLong) {
+  use({.task_loads_per_gpu = 1});
+  for (const std::uint64_t n : {1, 2}) session(n, 100ms);
+  session(3, 2s);
+  EXPECT_THAT(arrive(1, FlowId(1), 0s), ElementsAre(delivered(1)));
+  EXPECT_THAT(arrive(3, FlowId(3), 0s), IsEmpty());
+  EXPECT_THAT(wake(2s - 1ns), IsEmpty());
+  EXPECT_THAT(wake(2s), ElementsAre(delivered(3))) << "twenty times as long as it should take";
+  EXPECT_EQ(gpu().task_loads, 1u);
+  EXPECT_THAT(arrive(2, FlowId(2), 2s), IsEmpty()) << "now that one loads";
+  EXPECT_THAT(wake(10s - 1ns), IsEmpty());
+  EXPECT_THAT(wake(10s), ElementsAre(delivered(2))) << "four times as long";
+  EXPECT_THAT(loaded(1, 20s), IsEmpty()) << "late";
+  EXPECT_THAT(answered(1, 30s), ElementsAre(completed(1)));
+  idle(1);
+  EXPECT_THAT(wake(62s - 1ns), IsEmpty());
+  EXPECT_EQ(core_->counters().loads_given_up, 3u);
+  EXPECT_THAT(wake(62s), ElementsAre("stop instance=3 timeout", "complete invocation=3 timeout"));
+}
+
 TEST_F(TaskLanesOfAGpu, WhoLoadsHoldsOneWhereLoadsHaveNoLane) {
   use({});
   session(1, 100ms);

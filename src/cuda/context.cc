@@ -1,6 +1,7 @@
 #include "cuda/context.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +13,7 @@ namespace {
 constexpr const char* kAdvice =
     "install the NVIDIA driver (Debian: nvidia-driver and libcuda1), or use the software GPU (--softgpu)";
 constexpr std::size_t kJitLogBytes = 8192;
+constexpr int kFuncLoadSince = 12040;  // CUDA's version that brought cuFuncLoad
 
 std::size_t size_of(Bytes bytes) {
   return static_cast<std::size_t>(bytes.count());
@@ -22,6 +24,7 @@ std::size_t size_of(Bytes bytes) {
 struct CudaContext::Library {
   explicit Library(SharedLibrary file) : shared(std::move(file)) {}
   Status bind();
+  void find_newer();
 
   CUmemAllocationProp allocation() const {
     CUmemAllocationProp properties{};
@@ -31,8 +34,7 @@ struct CudaContext::Library {
   }
 
   SharedLibrary shared;
-  GraphCalls graphs;
-  bool has_graphs = false;
+  std::optional<GraphCalls> graphs;  // none: the driver lacks some of them
   CUdevice device = 0;
   std::string name;
   DeviceLimits limits;
@@ -71,6 +73,9 @@ struct CudaContext::Library {
   decltype(cuEventCreate)* event_create = nullptr;
   decltype(cuEventDestroy_v2)* event_destroy = nullptr;
   decltype(cuEventElapsedTime)* event_elapsed = nullptr;
+
+  // Null: the driver lacks it.
+  decltype(cuFuncLoad)* load_function = nullptr;
 };
 
 Status CudaContext::Library::bind() {
@@ -108,8 +113,18 @@ Status CudaContext::Library::bind() {
                                shared.bind(event_elapsed, "cuEventElapsedTime")}) {
     if (!status) return status;
   }
-  has_graphs = static_cast<bool>(graphs.bind(shared));
+  if (!graphs.emplace().bind(shared)) graphs.reset();
+  find_newer();
   return {};
+}
+
+// As the driver's own resolver has it: a symbol of the library may be there and mean nothing.
+void CudaContext::Library::find_newer() {
+  decltype(cuGetProcAddress_v2)* resolve = nullptr;
+  void* address = nullptr;
+  if (!shared.bind(resolve, "cuGetProcAddress_v2")) return;
+  if (resolve("cuFuncLoad", &address, kFuncLoadSince, 0, nullptr) != CUDA_SUCCESS) return;
+  load_function = reinterpret_cast<decltype(cuFuncLoad)*>(address);
 }
 
 Status CudaContext::bind_hot() {
@@ -322,13 +337,17 @@ Result<CUfunction> CudaContext::find_kernel(CUmodule module, const std::string& 
     code = library_->set_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                             static_cast<int>(dynamic_shared));
   }
-  if (code == CUDA_SUCCESS) return function;
+  if (code == CUDA_SUCCESS) {
+    // Drivers without it load a kernel when they are asked for it above. If it fails, the launch says why.
+    if (library_->load_function != nullptr) library_->load_function(function);
+    return function;
+  }
   return fail(Errc::kInvalidArgument, "kernel {} with {} bytes of dynamic shared memory: {}", name, dynamic_shared,
               describe(code));
 }
 
 const GraphCalls* CudaContext::graphs() const {
-  return library_->has_graphs ? &library_->graphs : nullptr;
+  return library_->graphs ? &*library_->graphs : nullptr;
 }
 
 Result<CUstream> CudaContext::make_stream() {

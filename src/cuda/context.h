@@ -49,7 +49,8 @@ class CudaContext {
   // kInvalidArgument with the compiler's own words; kResourceExhausted.
   Result<CUmodule> load_module(const std::string& image);
   void unload_module(CUmodule module);
-  // With `dynamic_shared` bytes of shared memory allowed at its launch.
+  // With `dynamic_shared` bytes of shared memory allowed at its launch, and its code on the device: where the driver loads
+  // lazily the first launch would wait for that, and the device with it.
   Result<CUfunction> find_kernel(CUmodule module, const std::string& name, std::uint32_t dynamic_shared);
 
   const GraphCalls* graphs() const;  // null: the driver lacks some of them

@@ -48,7 +48,7 @@ class MqfqSetup final : public MqfqSticky, public DataPlaces {
 
  private:
   static Preference preference(const Flow& flow, Duration setup);
-  void look_at_indexed(const Placeable& placeable);
+  std::optional<Pick> pick_start(const Placeable& placeable);
   Obstacle look_at_unpicked(const Placeable& placeable, Row row);
 
   ResidencyIndex residency_;            // eligible flows that have data on GPUs; preferred_ has the others
@@ -88,7 +88,7 @@ void MqfqSetup::on_ineligible(Row row) {
 std::optional<Order::Pick> MqfqSetup::pick_place(Instant now, const Placeable& placeable) {
   const auto elsewhere = MqfqSticky::pick_place(now, placeable);
   const auto by_residency = residency_.pick(now, flows_, placeable);
-  if (!elsewhere && !by_residency) look_at_indexed(placeable);
+  if (!elsewhere && !by_residency) return pick_start(placeable);
   if (!by_residency) return elsewhere;
   const Row row = by_residency->row;
   const Preference here = preference(flows_[row], by_residency->setup);
@@ -97,12 +97,19 @@ std::optional<Order::Pick> MqfqSetup::pick_place(Instant now, const Placeable& p
   return Pick{row, by_residency->gpu};
 }
 
-void MqfqSetup::look_at_indexed(const Placeable& placeable) {
+// Of those in the index, who could run on a new instance alone: where starts hold a slot, choosing is starting.
+std::optional<Order::Pick> MqfqSetup::pick_start(const Placeable& placeable) {
+  using Unpicked = ResidencyIndex::Unpicked;
   data_waits_for_memory_ = false;
-  residency_.find_first([&](Row row) {
-    data_waits_for_memory_ |= look_at_unpicked(placeable, row) == Obstacle::kMemory;
-    return false;
+  const auto row = residency_.find_first([&](Row candidate) {
+    const Obstacle obstacle = look_at_unpicked(placeable, candidate);
+    data_waits_for_memory_ |= obstacle == Obstacle::kMemory;
+    if (obstacle != Obstacle::kNothing) return false;
+    const Unpicked why = residency_.why_unpicked(now(), flows_[candidate], candidate, placeable);
+    if (why == Unpicked::kKept) placeable.is_kept(flows_[candidate].id);
+    return why == Unpicked::kNoPlaceIsFree;
   });
+  return row ? std::optional(Pick{*row}) : std::nullopt;
 }
 
 // One that could run and was not picked waits for a slot of the GPU that has its data, or until loading it is worth it.
@@ -118,7 +125,7 @@ std::optional<GpuId> MqfqSetup::place_beyond_window(Row row, const Placeable& pl
   if (!residency_.has_places(row)) return MqfqSticky::place_beyond_window(row, placeable);
   if (data_waits_for_memory_) return std::nullopt;
   const auto gpu = residency_.place_of_one(now(), flows_[row], row, placeable);
-  if (!gpu) look_at_unpicked(placeable, row);
+  if (!gpu && look_at_unpicked(placeable, row) == Obstacle::kNothing) placeable.is_kept(flows_[row].id);
   return gpu;
 }
 

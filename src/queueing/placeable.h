@@ -19,6 +19,9 @@ class Placeable {
   virtual ~Placeable() = default;
   virtual bool can_run(FlowId flow) const = 0;
   virtual Obstacle obstacle(FlowId flow) const { return can_run(flow) ? Obstacle::kNothing : Obstacle::kItself; }
+  // Told by choose() where it finds nothing: the flow could run, and is kept for the GPU that has its data, or until loading it
+  // is worth what it pushes out.
+  virtual void is_kept(FlowId) const {}
 
   // Of next_start() alone. May any instance start now; and is there a slot that choose() left free?
   virtual bool may_start() const { return true; }

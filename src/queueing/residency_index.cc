@@ -229,6 +229,20 @@ std::optional<GpuId> ResidencyIndex::place_of_one(Instant now, const Flow& flow,
   return place ? std::optional(place->gpu) : std::nullopt;
 }
 
+ResidencyIndex::Unpicked ResidencyIndex::why_unpicked(Instant now, const Flow& flow, Row row,
+                                                      const Placeable& placeable) {
+  if (!cheapest(flow.id, row, placeable, [](const Placeable::Place&) { return true; })) {
+    return Unpicked::kNoPlaceIsFree;
+  }
+  if (may_evict_.contains(row)) return Unpicked::kNothing;
+  const bool is_homeless = homeless_.contains(row);
+  const Key key{flow.virtual_time + (is_homeless ? flow.cost(paid(copies_of(row).quickest)) : Duration(0)), flow.id};
+  const bool would_do = cheapest(flow.id, row, placeable, [&](const Placeable::Place& at) {
+                          return at.setup == Duration(0) || (is_homeless && worth_evicting(now, flow, key, at));
+                        }).has_value();
+  return would_do ? Unpicked::kNothing : Unpicked::kKept;
+}
+
 std::optional<ResidencyIndex::Pick> ResidencyIndex::free_copy(const FlowTable& flows, const Placeable& placeable) {
   std::optional<Pick> found;
   int looks = 0;

@@ -75,6 +75,14 @@ class ResidencyIndex {
   // REQUIRES: has_places; something is queued.
   std::optional<GpuId> place_of_one(Instant now, const Flow& flow, Row row, const Placeable& placeable);
 
+  // Why a flow that waits and could run was not picked. REQUIRES: entered.
+  enum class Unpicked {
+    kNoPlaceIsFree,  // it could run by a cold start alone
+    kKept,           // for the GPU that has its data, or until loading it is worth what it pushes out
+    kNothing,        // it should have been
+  };
+  Unpicked why_unpicked(Instant now, const Flow& flow, Row row, const Placeable& placeable);
+
   // When a settled flow loses patience next.
   std::optional<Instant> next_chance() const;
 

@@ -279,6 +279,7 @@ class Scenario {
     RC_ASSERT(core.policy().queued() <= options_.queue_limit + requeued);
     RC_ASSERT(core.policy().global_virtual_time() >= last_global_);
     last_global_ = core.policy().global_virtual_time();
+    RC_ASSERT(core.counters().idle_slots[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     if (!has_tasks_) check_work_conservation(core);  // who has its data elsewhere waits, though it could run
   }
 
@@ -308,7 +309,6 @@ class Scenario {
   // No slot idles beside work that could run, or whose first instance could start, unless one that comes before it waits
   // for memory. Where starts hold the slot: nor beside eligible work that needs no device memory.
   void check_work_conservation(const Core& core) const {
-    RC_ASSERT(core.counters().idle_slots[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
     bool free_slot = false;
     for (const GpuView& gpu : core.gpus()) free_slot |= gpu.serves && gpu.slots_in_use - gpu.task_loads < gpu.slots;
     if (!free_slot || core.policy().queued() == 0) return;

@@ -1,14 +1,17 @@
-"""How many calls of kernel tasks run on a GPU at the same time: what the node was told, and where programs wait."""
+"""How many calls of kernel tasks run, and load their constants, on a GPU at the same time: what the node was told, where
+programs wait, and that nobody's load keeps others from theirs."""
 
 import contextlib
 import http.client
 import json
 import subprocess
 import threading
+import time
 
 import pytest
 
 from conftest import BUILD, ROOT, eventually
+from test_kernel_tasks import N, RAMP, affine, bundle, buffer, call, floats, launch, metric, values, vector  # noqa: F401 bundle is a fixture
 
 KERNELS = (ROOT / "src/runtime/device_server/testing/kernels.ptx").read_text()
 SPIN = {"buffers": {"y": {"role": "output", "type": "f32", "shape": [256]}},
@@ -67,3 +70,46 @@ def test_a_bad_number_of_lanes_is_refused_with_its_bounds(value):
     done = subprocess.run([BUILD / "bin/fairlead", "serve", "--task-lanes", value], capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
     assert f"--task-lanes is '{value}' (command line): it must be auto, or a whole number from 1 to 64" in done.stderr
+
+
+def given_up(node):
+    text = node.call("GET", "/metrics")[2].decode()
+    return [line for line in text.splitlines() if line.startswith("fairlead_task_loads_given_up_total")][0].endswith(" 1")
+
+
+def test_a_call_whose_constants_have_come_loads_no_more(start_node, bundle):
+    node = start_node("--task-memory", "3KiB")  # for constants of one of the two
+    endless = {"buffers": {"w": vector("constant", file="w.bin"), "y": vector("output")},
+               "kernels": [launch("accumulate", buffer("w"), buffer("y")), launch("spin", buffer("y"), block=1)]}
+    node.deploy("endless", bundle("endless", endless, w_bin=floats([1] * N)), Timeout=60)
+    node.deploy("other", bundle("other", affine(1, {"file": "w.bin"}), w_bin=floats([2] * N)))
+    assert values(node.invoke("other", call(RAMP))) == [x + 2 for x in RAMP]
+    assert metric(node, "fairlead_object_evictions_total") == 1, "what endless needs had been there"
+    call_in_background(node, "endless")
+    eventually(lambda: gpu(node)["slots_in_use"] == 1 and gpu(node)["task_loads"] == 0)
+    assert not given_up(node), "its device server said so"
+    node.kill()
+
+
+def test_a_load_that_waits_for_what_never_comes_does_not_hold_up_other_tenants(start_node, bundle):
+    """The attacker's call has to load constants, and its input is an output of a call that never ends. While it loads nobody
+    else on the GPU may, and it would for as long as its timeout."""
+    node = start_node("--task-memory", "4KiB")
+    for tenant in ("attacker", "victim"):
+        for k in (1, 2, 3):
+            node.deploy(f"{tenant}-{k}", bundle(f"{tenant}-{k}", affine(1, {"file": "w.bin"}), w_bin=floats([k] * N)), Timeout=100,
+                        Tags={"gpu:tenant": tenant})
+        for k in (1, 2, 3):
+            assert values(node.invoke(f"{tenant}-{k}", call(RAMP))) == [x + k for x in RAMP]
+    endless = bundle("endless", {"buffers": {"y": vector("output")}, "kernels": [launch("spin", buffer("y"), block=1)]})
+    node.deploy("endless", endless, Timeout=100, Tags={"gpu:tenant": "attacker"})
+    call_in_background(node, "endless", json.dumps({"outputs": {"y": {"key": "never"}}}))
+    eventually(lambda: gpu(node)["slots_in_use"] == 1)
+    call_in_background(node, "attacker-1", json.dumps({"inputs": {"x": {"key": "never"}}}))
+    eventually(lambda: gpu(node)["slots_in_use"] == 2)
+    began = time.monotonic()
+    assert values(node.invoke("victim-1", call(RAMP))) == [x + 1 for x in RAMP]
+    print(f"the victim's call took {time.monotonic() - began:.2f} s")
+    assert gpu(node)["slots_in_use"] == 2, "the attacker's calls go on"
+    assert given_up(node)
+    node.kill()

@@ -120,6 +120,13 @@ def test_a_task_written_in_cpp_runs(start_node, tmp_path):
     assert json.loads(run.stdout)["outputs"]["y"]["values"] == [2, 4, 6, 8, 10, 12, 14, 16]
 
 
+def test_a_deployed_task_has_its_memory_before_its_first_call(start_node):
+    node = start_node(gpu_environment={"SOFTGPU_PROFILE": "v100-16", "SOFTGPU_MEMORY_SCALE": "16"})  # a context has 22 MiB
+    node.deploy("add", EXAMPLE)
+    eventually(lambda: metric(node, "fairlead_gpu_memory_used_bytes") >= 64 << 20)  # which device servers take at a time
+    assert metric(node, "fairlead_kernel_task_calls_total") == 0
+
+
 def test_constants_come_with_the_code_or_by_key(start_node, bundle):
     node = start_node()
     node.deploy("file", bundle("file", affine(2, {"file": "w.bin"}), w_bin=floats([1] * N)))

@@ -209,6 +209,25 @@ void enumeration(Test& test) {
   driver().cuModuleUnload(module);
 }
 
+// Whatever a driver does when it is told to load lazily, what cuFuncLoad was called for is loaded.
+void loading(Test& test) {
+  int version = 0;
+  driver().cuDriverGetVersion(&version);
+  if (version < 12040) return test.skip("cuFuncLoad came with CUDA 12.4");
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_UNLOADED;
+  if (!test.check(driver().cuModuleLoadData(&module, kAddFive.c_str()), "cuModuleLoadData")) return;
+  test.expect_code("cuModuleEnumerateFunctions", driver().cuModuleEnumerateFunctions(&function, 1, module),
+                   CUDA_SUCCESS);
+  test.expect_code("cuFuncLoad", driver().cuFuncLoad(function), CUDA_SUCCESS);
+  test.expect_code("cuFuncIsLoaded", driver().cuFuncIsLoaded(&state, function), CUDA_SUCCESS);
+  test.expect_value("loaded", state, CU_FUNCTION_LOADING_STATE_LOADED);
+  test.expect_code("again", driver().cuFuncLoad(function), CUDA_SUCCESS);
+  test.expect_value("launched", run_on_word(test, function), 42);
+  driver().cuModuleUnload(module);
+}
+
 constexpr Case kCases[] = {
     {"plain_fat_binary", nullptr, plain_fat_binary},
     {"lz4_fat_binary", nullptr, lz4_fat_binary},
@@ -219,6 +238,7 @@ constexpr Case kCases[] = {
     {"linking_errors", nullptr, linking_errors},
     {"libraries", nullptr, libraries},
     {"enumeration", nullptr, enumeration},
+    {"loading", nullptr, loading},
 };
 
 }  // namespace

@@ -108,7 +108,7 @@ CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, siz
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle) {
   if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!Functions::valid(handle)) return CUDA_ERROR_INVALID_HANDLE;
-  *state = handle->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+  *state = handle->kernel->is_ready() ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
   return CUDA_SUCCESS;
 }
 

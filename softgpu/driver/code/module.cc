@@ -97,8 +97,7 @@ CUresult resolve_function(CUfunction handle, CUfunction& function) {
     if (!Kernels::valid(kernel)) return CUDA_ERROR_INVALID_HANDLE;
     SOFTGPU_TRY(function_of(kernel, function));
   }
-  // Read first: threads that launch one function share its cache line.
-  if (!function->loaded.load(std::memory_order_relaxed)) function->loaded.store(true, std::memory_order_relaxed);
+  function->kernel->make_ready();
   return CUDA_SUCCESS;
 }
 
@@ -118,7 +117,7 @@ CUfunc_st* CUmod_st::function(std::string_view name) {
   made->module = this;
   made->code = code;
   made->kernel = kernel;
-  made->loaded = softgpu::eager_loading();
+  if (softgpu::eager_loading()) kernel->make_ready();
   made->max_dynamic_shared =
       std::max(0, softgpu::kDefaultDynamicShared - static_cast<int>(kernel->info().static_shared_bytes));
   made->carveout = -1;

@@ -61,7 +61,7 @@ CUresult result_of(ptx::LoadError::Kind kind);
 CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions& jit, CUmodule& module,
                      const ManagedVariables& shared = {});
 
-// Whether functions that a program has not asked for by name count as loaded: CUDA_MODULE_LOADING=EAGER.
+// Whether functions are loaded that a program has not asked for by name: CUDA_MODULE_LOADING=EAGER.
 bool eager_loading();
 
 // 75 for a device of compute capability 7.5.
@@ -76,7 +76,6 @@ struct CUfunc_st {
   CUmod_st* module = nullptr;
   std::shared_ptr<const softgpu::LoadedModule> code;
   const softgpu::ptx::Kernel* kernel = nullptr;
-  std::atomic<bool> loaded{false};
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
   std::atomic<int> cluster_width{0}, cluster_height{0}, cluster_depth{0};
@@ -107,7 +106,8 @@ namespace softgpu {
 using Functions = HandlePool<CUfunc_st>;
 using Modules = HandlePool<CUmod_st>;
 
-// A function, or a kernel of a library taken for the current context (CUDA allows the cast). Counts as its first use.
+// A function, or a kernel of a library taken for the current context (CUDA allows the cast). Its first use
+// loads it.
 CUresult resolve_function(CUfunction handle, CUfunction& function);
 
 }  // namespace softgpu

@@ -91,7 +91,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   SOFTGPU_TRY(check_lookup(module, name));
   CUfunc_st* found = module->function(name);
   if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
-  found->loaded.store(true, std::memory_order_relaxed);
+  found->kernel->make_ready();
   *function = found;
   return CUDA_SUCCESS;
 }

@@ -347,6 +347,10 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
   out.sample("", status.queued);
   out.begin("fairlead_evictions_total", "counter", "Warm instances ended to make room.");
   out.sample("", status.counters.evictions);
+  out.begin(
+      "fairlead_task_loads_given_up_total", "counter",
+      "Calls of kernel tasks whose constants took so long to load that others' loads did not wait for them any more.");
+  out.sample("", status.counters.loads_given_up);
   out.begin("fairlead_rejected_total", "counter", "Invocations refused because a queue was full.");
   out.sample("", status.counters.rejected);
   write_idle_slots(

@@ -151,7 +151,7 @@ class TaskExecutor {
   bool context_is_lost(const Call* starting = nullptr);
   void erase_if_dropped(std::uint64_t session);
   void note_constants(const wire::RegisterSession& frame, const KernelTask& task);
-  void preload(const wire::RegisterSession& frame, const KernelTask& task, std::uint32_t range);
+  void preload(const wire::RegisterSession& frame, const KernelSession& kernels, std::uint32_t range);
   void tell_missing_constants();
 
   CudaContext& cuda_;

@@ -21,6 +21,10 @@
 namespace fairlead {
 namespace {
 
+// What is made ready for a session's first call at most: of device memory, and pinned.
+constexpr Bytes kMostPreparedRoom{64 << 20};
+constexpr Bytes kMostPreparedStaging{1 << 20};
+
 Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
   std::string image(bytes, '\0');
   std::uint64_t done = 0;
@@ -30,6 +34,28 @@ Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
     done += static_cast<std::uint64_t>(got);
   }
   return image;
+}
+
+Bytes rounded(const BufferSpec& buffer) {
+  return Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(static_cast<std::uint64_t>(buffer.bytes.count()))));
+}
+
+// What a call brings and takes, if all of it travels inside the call.
+Bytes bytes_of_calls(const KernelTask& task) {
+  Bytes bytes{0};
+  for (const BufferSpec& buffer : task.buffers) {
+    if (buffer.role != BufferRole::kConstant && buffer.role != BufferRole::kTemporary) bytes += rounded(buffer);
+  }
+  return bytes;
+}
+
+// Where pages are made when they are first written, as on the software GPU, a call finds its first ones made. Waited for, since
+// the memory is anybody's next. REQUIRES: nothing runs.
+void touch(CudaContext& cuda, DeviceObjects& objects, const DeviceObjects::Scratch& scratch, CUstream stream) {
+  CUresult code = objects.wait(stream, {}, scratch, {});
+  const auto bytes = static_cast<std::size_t>(std::min(scratch.bytes, kMostPreparedStaging).count());
+  if (code == CUDA_SUCCESS) code = cuda.fill_zero(objects.address(scratch), bytes, stream);
+  if (code == CUDA_SUCCESS) (void)cuda.synchronize(stream);
 }
 
 std::string sha256(const std::string& bytes) {
@@ -244,7 +270,7 @@ void TaskExecutor::finish(Registration registration, Status so_far) {
   leave_rooms(registration);
   if (session) {
     note_constants(registration.frame, session->kernels->task());
-    preload(registration.frame, session->kernels->task(), session->range);
+    preload(registration.frame, *session->kernels, session->range);
     session->constants = std::move(registration.frame.constants);
     sessions_[ready.session] = *std::move(session);
   } else {
@@ -309,8 +335,10 @@ void TaskExecutor::note_constants(const wire::RegisterSession& frame, const Kern
 }
 
 // Constants come with the session where memory is free, so that its first call does not wait for them. Nothing is evicted for
-// it. If it cannot be done, the first call brings them, and says what is wrong.
-void TaskExecutor::preload(const wire::RegisterSession& frame, const KernelTask& task, std::uint32_t range) {
+// it. If it cannot be done, the first call brings them, and says what is wrong. With them comes what the driver has to be asked
+// for: memory that a call works in, and pinned memory for what it brings and takes. Both are anybody's afterwards.
+void TaskExecutor::preload(const wire::RegisterSession& frame, const KernelSession& kernels, std::uint32_t range) {
+  const KernelTask& task = kernels.task();
   std::vector<ObjectNeed> needs;
   Bytes bytes{0};
   for (const wire::BoundObject& bound : frame.constants) {
@@ -320,17 +348,27 @@ void TaskExecutor::preload(const wire::RegisterSession& frame, const KernelTask&
     if (named_before || objects_->cache().on_device(object)) continue;
     if (!objects_->available(object)) return;
     needs.push_back({object, task.buffers[bound.buffer].bytes, ObjectKind::kConstant});
-    const auto size = static_cast<std::uint64_t>(task.buffers[bound.buffer].bytes.count());
-    bytes += Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(size)));
+    bytes += rounded(task.buffers[bound.buffer]);
   }
-  if (needs.empty() || bytes > objects_->cache().device_free()) return;
+  const Bytes free = objects_->cache().device_free();
+  if (bytes > free) return;
+  const Bytes inlined = bytes_of_calls(task);
+  DeviceObjects::Scratch scratch{.range = range, .bytes = kernels.temporary_bytes() + inlined};
+  // While others run, making room in one piece may wait for them.
+  const bool has_room = running_.empty() && scratch.bytes <= std::min(kMostPreparedRoom, free - bytes);
+  if (!has_room) scratch.bytes = Bytes(0);
+  if (needs.empty() && scratch.bytes == Bytes(0)) return;
   const auto times = take_times();
   if (!times) return;
   Times copies = *times;
-  DeviceObjects::Scratch none{.range = range};
   const RequestId request(++last_request_);
-  if (objects_->acquire(monotonic_now(), request, needs, none, copies.load)) objects_->release(request, true, none);
+  if (objects_->acquire(monotonic_now(), request, needs, scratch, copies.load)) {
+    if (scratch.bytes > Bytes(0)) touch(cuda_, *objects_, scratch, lanes_.front()->main());
+    objects_->release(request, true, scratch);
+  }
   free_times_.push_back(copies);
+  if (inlined > kMostPreparedStaging) return;
+  if (const auto staging = pinned_.take(static_cast<std::uint64_t>(inlined.count()))) pinned_.give_back(*staging);
 }
 
 void TaskExecutor::tell_missing_constants() {
