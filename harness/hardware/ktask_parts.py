@@ -128,10 +128,10 @@ def fence(setting, rows):
                 for node, calls in times.items():
                     seconds, phases = timed(node, name)
                     calls.append((seconds, phases["kernel_run"]))
-            ratio = [statistics.median(call[i] for call in times[fenced]) / statistics.median(call[i] for call in times[apart])
-                     for i in range(2)]
-            rows.expect_between(f"{kernels} kernels: warm call with fence / with process", ratio[0], None, 1.5)
-            rows.record(f"{kernels} kernels: time on the GPU with fence / with process", round(ratio[1], 3))
+            # The least of each: what else the machine does lengthens single calls, and medians of few.
+            calls, on_gpu = (min(call[i] for call in times[fenced]) / min(call[i] for call in times[apart]) for i in range(2))
+            rows.expect_between(f"{kernels} kernels: warm call with fence / with process", calls, None, 1.5)
+            rows.record(f"{kernels} kernels: time on the GPU with fence / with process", round(on_gpu, 3))
 
 
 def kernel_tasks(setting, rows):
