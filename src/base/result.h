@@ -22,8 +22,8 @@ enum class Errc {
   kDeadlineExceeded,
   kUnauthenticated,  // no credential, or none that is valid
   kForbidden,        // the caller is known, and may not do this
-  kUnavailable,  // a part of the system is not there (no GPU, node shutting down)
-  kCorrupt,      // stored data is not what was written
+  kUnavailable,      // a part of the system is not there (no GPU, node shutting down)
+  kCorrupt,          // stored data is not what was written
   kIo,
   kInternal,
 };

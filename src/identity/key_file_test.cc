@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
-#include "store/test_folder.h"
+#include <filesystem>
+#include <fstream>
 
 namespace fairlead::identity {
 namespace {
@@ -12,6 +14,31 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kNow = 1'790'000'000'000;
+
+class Folder {
+ public:
+  Folder() : path_((std::filesystem::temp_directory_path() / "fairlead-keys-XXXXXX").string()) {
+    EXPECT_NE(::mkdtemp(path_.data()), nullptr);
+  }
+  Folder(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(*this / name, std::ios::binary) << text;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(*this / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  std::string path_;
+};
 
 class KeyFileTest : public ::testing::Test {
  protected:
@@ -25,7 +52,7 @@ class KeyFileTest : public ::testing::Test {
     return info.st_mode & 0777;
   }
 
-  store::TestFolder folder;
+  Folder folder;
   KeyFile file{folder.path()};
 };
 
