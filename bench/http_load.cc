@@ -28,7 +28,7 @@ class Load {
  public:
   explicit Load(const LoadOptions& options) : options_(options) {
     for (const std::string& path : options.paths) {
-      requests_.push_back(fmt::format("POST {} HTTP/1.1\r\nHost: bench\r\nContent-Length: {}\r\n\r\n{}", path,
+      requests_.push_back(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", path,
                                       options.body.size(), options.body));
     }
     result_.latencies.reserve(options.requests);

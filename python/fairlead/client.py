@@ -17,6 +17,7 @@ import uuid
 import zipfile
 
 from fairlead.arrays import as_array, checked, to_array
+from fairlead.credentials import token_for
 from fairlead.errors import FunctionError, RequestError
 from fairlead.ktask import wire
 from fairlead.ktask.graph import buffer_bytes, write_json
@@ -32,15 +33,19 @@ TEMPORARY_LIFETIME_S = 600    # of objects that a call made, should the client d
 
 
 class Client:
-    """url: "http://host:port". tenant: whose objects and quotas these are."""
+    """url: "http://host:port". tenant: whose objects and quotas these are; a key of one tenant needs none. token: an API key,
+    "ID.SECRET"; None: FAIRLEAD_TOKEN, or the key of who started the node on this machine."""
 
-    def __init__(self, url="http://127.0.0.1:9001", tenant=None, timeout=900):
+    def __init__(self, url="http://127.0.0.1:9001", tenant=None, timeout=900, token=None):
         parts = urllib.parse.urlsplit(url if "//" in url else f"http://{url}")
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"the URL is {url}, one like http://127.0.0.1:9001 is wanted")
         self.is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
         self.objects = Objects(self)
         self._headers = {"X-Fairlead-Tenant": tenant} if tenant else {}
+        token = token or token_for(self.is_local)
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout)
         self._tasks = {}  # descriptions of what this client deployed
 

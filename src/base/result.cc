@@ -14,6 +14,8 @@ std::string_view errc_name(Errc code) {
     case Errc::kTooLarge: return "too large";
     case Errc::kResourceExhausted: return "resource exhausted";
     case Errc::kDeadlineExceeded: return "deadline exceeded";
+    case Errc::kUnauthenticated: return "unauthenticated";
+    case Errc::kForbidden: return "forbidden";
     case Errc::kUnavailable: return "unavailable";
     case Errc::kCorrupt: return "corrupt";
     case Errc::kIo: return "io error";

@@ -20,8 +20,10 @@ enum class Errc {
   kTooLarge,           // a size limit
   kResourceExhausted,  // a queue, pool or quota is full; retrying later may succeed
   kDeadlineExceeded,
-  kUnavailable,  // a part of the system is not there (no GPU, node shutting down)
-  kCorrupt,      // stored data is not what was written
+  kUnauthenticated,  // no credential, or none that is valid
+  kForbidden,        // the caller is known, and may not do this
+  kUnavailable,      // a part of the system is not there (no GPU, node shutting down)
+  kCorrupt,          // stored data is not what was written
   kIo,
   kInternal,
 };

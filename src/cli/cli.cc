@@ -104,8 +104,15 @@ std::string Cli::config_path() const {
   return option->count() == 0 ? "" : option->results().back();
 }
 
+const std::string& Cli::endpoint() {
+  if (app_.get_option("--endpoint")->count() == 0 && !is_endpoint_settled_) endpoint_ = nearest_endpoint(endpoint_);
+  is_endpoint_settled_ = true;
+  return endpoint_;
+}
+
 NodeClient& Cli::node() {
-  if (!node_) node_ = std::make_unique<NodeClient>(endpoint_);
+  endpoint();
+  if (!node_) node_ = std::make_unique<NodeClient>(endpoint_, token_for(endpoint_));
   return *node_;
 }
 

@@ -42,7 +42,8 @@ class Cli {
   bool out_is_terminal() const { return out_is_terminal_; }
   void set_out_is_terminal(bool value) { out_is_terminal_ = value; }
   NodeClient& node();
-  const std::string& endpoint() const { return endpoint_; }
+  // As it was given; else nearest_endpoint().
+  const std::string& endpoint();
   std::string config_path() const;  // as it was given; "": none
   int report(const Error& error);   // to stderr; gives the exit status
 
@@ -57,6 +58,7 @@ class Cli {
   CLI::App app_;
   std::map<const CLI::App*, std::function<int()>> commands_;
   std::string endpoint_ = "http://127.0.0.1:9001";
+  bool is_endpoint_settled_ = false;
   bool json_ = false;
   bool out_is_terminal_ = false;
   std::unique_ptr<NodeClient> node_;

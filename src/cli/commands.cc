@@ -17,6 +17,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_dead_letters(cli);
   add_object(cli);
   add_graph(cli);
+  add_tenant(cli);
   add_ktask(cli);
   add_sim(cli);
   add_replay(cli);

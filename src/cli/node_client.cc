@@ -1,6 +1,14 @@
 #include "cli/node_client.h"
 
+#include <sys/socket.h>
+
+#include <cstdlib>
+
 #include "base/base64.h"
+#include "base/unique_fd.h"
+#include "cli/places.h"
+#include "identity/key_file.h"
+#include "net/http_listener.h"
 
 namespace fairlead::cli {
 namespace {
@@ -8,6 +16,8 @@ namespace {
 Errc errc_of(unsigned status) {
   switch (status) {
     case 400: return Errc::kInvalidArgument;
+    case 401: return Errc::kUnauthenticated;
+    case 403: return Errc::kForbidden;
     case 404: return Errc::kNotFound;
     case 409: return Errc::kConflict;
     case 413: return Errc::kTooLarge;
@@ -38,6 +48,7 @@ Error error_of(const net::ClientResponse& response) {
 }
 
 Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
+  if (!token_.empty()) request.headers.push_back({"Authorization", "Bearer " + token_});
   Result<net::ClientResponse> response = http_.send(request);
   if (!response && response.error().code == Errc::kUnavailable) {
     return fail(Errc::kUnavailable,
@@ -50,8 +61,43 @@ Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
   return response;
 }
 
-bool NodeClient::is_local() const {
-  std::string_view host = endpoint_;
+namespace {
+
+std::string state_folder() {
+  const char* state = std::getenv("FAIRLEAD_SERVE_STATE");
+  return state != nullptr && *state != '\0' ? state : default_state_dir();
+}
+
+bool is_served(const std::string& socket) {
+  const auto address = net::parse_socket_address(socket);
+  if (!address) return false;
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(address->storage), address->size) == 0;
+}
+
+}  // namespace
+
+std::string nearest_endpoint(const std::string& otherwise) {
+  const std::string socket = "unix:" + state_folder() + "/operator.sock";
+  return token_of_environment().empty() && is_served(socket) ? socket : otherwise;
+}
+
+std::string token_of_environment() {
+  const char* token = std::getenv("FAIRLEAD_TOKEN");
+  return token == nullptr ? "" : token;
+}
+
+bool NodeClient::may_name_folders() const {
+  return is_local_endpoint(endpoint_) && token_of_environment().empty();
+}
+
+std::string token_for(const std::string& endpoint) {
+  if (std::string token = token_of_environment(); !token.empty()) return token;
+  if (!is_local_endpoint(endpoint)) return "";
+  return identity::read_token(identity::KeyFile(state_folder()).operator_key_path()).value_or("");
+}
+
+bool is_local_endpoint(std::string_view host) {
   if (host.starts_with("http://")) host.remove_prefix(7);
   for (std::string_view local : {"unix:", "127.", "localhost:", "[::1]"}) {
     if (host.starts_with(local)) return true;

@@ -17,13 +17,16 @@ using Json = nlohmann::json;
 
 class NodeClient {
  public:
-  explicit NodeClient(const std::string& endpoint) : endpoint_(endpoint), http_(endpoint) {}
+  // `token` is sent with each request, unless it is empty.
+  explicit NodeClient(const std::string& endpoint, std::string token = "")
+      : endpoint_(endpoint), token_(std::move(token)), http_(endpoint) {}
 
   // `path` is percent-encoded by the caller. No body and an empty answer are JSON null.
   Result<Json> call(const std::string& method, const std::string& path, const Json& body = nullptr);
 
-  // Whether the endpoint is a Unix socket or a loopback address: the node then sees this machine's folders.
-  bool is_local() const;
+  // Whether the node sees this machine's folders and reads them for this client: it is on this machine, and whoever calls it
+  // does so as its operator and not with a key that was given to somebody.
+  bool may_name_folders() const;
 
   // Any request; an answer above 399 is an error.
   Result<net::ClientResponse> send(net::ClientRequest request);
@@ -50,8 +53,21 @@ class NodeClient {
 
  private:
   std::string endpoint_;
+  std::string token_;
   net::HttpClient http_;
 };
+
+// Whether the endpoint is a Unix socket or a loopback address.
+bool is_local_endpoint(std::string_view endpoint);
+
+// Where nobody named an endpoint: the operator's socket in the state folder (FAIRLEAD_SERVE_STATE, or default_state_dir()) if a
+// node serves it, and nobody gave a key; who listens there is this user or root. Else `otherwise`.
+std::string nearest_endpoint(const std::string& otherwise);
+
+std::string token_of_environment();  // FAIRLEAD_TOKEN; "": none
+
+// The API key for a node: FAIRLEAD_TOKEN; else, for one on this machine, the operator's key in the state folder if it is this user's to read; else none.
+std::string token_for(const std::string& endpoint);
 
 // "/2015-03-31/functions/NAME" + suffix.
 std::string function_path(const std::string& name, const std::string& suffix = "");

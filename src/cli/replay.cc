@@ -110,7 +110,7 @@ class Player {
   }
 
   void send_until_done() {
-    NodeClient node(endpoint_);
+    NodeClient node(endpoint_, token_for(endpoint_));
     while (const auto arrival = take()) {
       const auto offset =
           Duration(static_cast<Duration::rep>(to_seconds(arrival->at - Instant{}) / options_.speed * 1e9));

@@ -100,7 +100,7 @@ Result<std::string> zip_folder(const std::string& folder) {
 }
 
 Result<Json> folder_as_code(NodeClient& node, const std::string& folder, bool upload) {
-  if (node.is_local() && !upload) {
+  if (node.may_name_folders() && !upload) {
     std::error_code ignored;
     return Json{{"Folder", fs::canonical(folder, ignored).string()}};
   }

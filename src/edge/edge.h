@@ -15,8 +15,10 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "edge/permission.h"
 #include "edge/route_pattern.h"
 #include "model/function.h"
+#include "model/principal.h"
 #include "net/http_server.h"
 
 namespace fairlead {
@@ -26,6 +28,7 @@ struct RouteCall {
   net::HttpExchange exchange;
   net::Target target;
   PathParameters parameters;
+  Principal principal = {.name = "anyone", .role = Role::kOperator};  // where no guard stands before the router
 
   // What is in the place of {name} or {name*}. REQUIRES: the route's pattern has it.
   const std::string& parameter(std::string_view name) const {
@@ -43,12 +46,15 @@ struct Route {
   std::string method;  // GET also serves HEAD
   std::string pattern;
   RouteHandler handler;
+  Permission permission;
 };
 
 class Routes {
  public:
-  void add(std::string_view method, std::string_view pattern, RouteHandler handler) {
-    routes_.push_back({std::string(method), std::string(pattern), std::move(handler)});
+  // Who forgets the permission keeps everybody but the operator out.
+  void add(std::string_view method, std::string_view pattern, RouteHandler handler,
+           Permission permission = Permission::kOperate) {
+    routes_.push_back({std::string(method), std::string(pattern), std::move(handler), permission});
   }
   std::vector<Route> take() { return std::move(routes_); }
 

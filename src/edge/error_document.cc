@@ -19,6 +19,8 @@ std::string_view type_of(Errc code) {
     case Errc::kConflict: return "ResourceConflictException";
     case Errc::kTooLarge: return "RequestTooLargeException";
     case Errc::kResourceExhausted: return "TooManyRequestsException";
+    case Errc::kUnauthenticated: return "UnrecognizedClientException";
+    case Errc::kForbidden: return "AccessDeniedException";
     default: return "ServiceException";
   }
 }
@@ -30,6 +32,8 @@ unsigned status_of(Errc code) {
     case Errc::kAlreadyExists:
     case Errc::kConflict: return 409;
     case Errc::kTooLarge: return 413;
+    case Errc::kUnauthenticated: return 401;
+    case Errc::kForbidden: return 403;
     case Errc::kResourceExhausted: return 429;
     case Errc::kUnavailable: return 503;
     case Errc::kDeadlineExceeded: return 504;
@@ -51,6 +55,7 @@ void respond_error(net::HttpExchange exchange, const ErrorDocument& error) {
   net::HttpResponse response{.status = error.status, .body = to_text(body)};
   response.headers = {{"Content-Type", "application/json"}, {"x-amzn-ErrorType", std::string(error.type)}};
   if (error.status == 429 || error.status == 503) response.headers.push_back({"Retry-After", kRetryAfterSeconds});
+  if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   exchange.respond(std::move(response));
 }
 

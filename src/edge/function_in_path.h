@@ -5,11 +5,18 @@
 
 #include "base/result.h"
 #include "edge/edge.h"
+#include "edge/node_service.h"
 
 namespace fairlead {
 
 // The bare function name from the path (a name, a partial or a full ARN) and ?Qualifier=. A qualifier other than $LATEST
 // is kNotFound: there are no versions.
 Result<std::string> function_from(const RouteCall& call);
+
+// What the node says of a function that is not there; edges say it of another tenant's too.
+Error no_such_function(const std::string& name);
+
+// The same name, if the caller's to use: a key of one tenant is told that another tenant's functions are not there.
+Status check_seen(NodeService& node, const Principal& who, const std::string& function);
 
 }  // namespace fairlead

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "edge/guard.h"
 
 namespace fairlead {
 namespace {
@@ -71,7 +72,8 @@ Status Router::add_route(Route route, const std::vector<std::string>& prefixes) 
     }
     if (order == PatternOrder::kNarrower && place == entries_.end()) place = it;
   }
-  entries_.insert(place, {std::move(route.method), *std::move(pattern), std::move(route.handler), entries_.size()});
+  entries_.insert(place, {std::move(route.method), *std::move(pattern), std::move(route.handler), route.permission,
+                          entries_.size()});
   return {};
 }
 
@@ -112,17 +114,27 @@ void Router::dispatch(net::HttpExchange exchange) const {
     const EdgeErrors& errors = errors_of(raw_segments(exchange.request().target()));
     return errors.error(std::move(exchange), target.error());
   }
+  const EdgeErrors& errors = errors_of(target->segments);
   const Entry* entry = find(method, target->segments);
   if (entry == nullptr) {
-    const EdgeErrors& errors = errors_of(target->segments);
     return errors.unknown(std::move(exchange), allowed_methods(target->segments));
   }
-  RouteCall call{std::move(exchange), std::move(*target), {}};
-  call.parameters = entry->pattern.parameters(std::move(call.target.segments));
+  PathParameters parameters = entry->pattern.parameters(std::move(target->segments));
+  if (guard_ == nullptr) return handle(*entry, {std::move(exchange), std::move(*target), std::move(parameters)});
+  guard_->admit(
+      std::move(exchange), entry->permission,
+      [entry, target = *std::move(target), parameters = std::move(parameters)](net::HttpExchange admitted,
+                                                                               Principal who) {
+        handle(*entry, {std::move(admitted), target, parameters, std::move(who)});
+      },
+      errors.error);
+}
+
+void Router::handle(const Entry& entry, RouteCall call) {
   try {
-    entry->handler(std::move(call));
+    entry.handler(std::move(call));
   } catch (const std::exception& error) {  // the exchange went with the call: dropped unanswered, it is a 500
-    spdlog::error("edge: {} {}: {}", entry->method, entry->pattern.text(), error.what());
+    spdlog::error("edge: {} {}: {}", entry.method, entry.pattern.text(), error.what());
   }
 }
 

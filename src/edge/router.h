@@ -15,10 +15,15 @@
 
 namespace fairlead {
 
+class Guard;
+
 class Router {
  public:
   // `fallback` answers for paths that are no edge's.
   explicit Router(EdgeErrors fallback) : fallback_(std::move(fallback)) {}
+
+  // Asked before each handler from now on. Without one everybody is the operator.
+  void set_guard(Guard* guard) { guard_ = guard; }
 
   // kInvalidArgument: a pattern that is none, or lies outside of the edge's prefixes. kConflict: a route or a prefix that another
   // one is in the way of. Nothing is added then.
@@ -33,6 +38,7 @@ class Router {
     std::string method;
     RoutePattern pattern;
     RouteHandler handler;
+    Permission permission;
     std::size_t number;  // in the order of addition
   };
   struct Owner {
@@ -46,7 +52,10 @@ class Router {
   const EdgeErrors& errors_of(const std::vector<std::string>& segments) const;
   std::string allowed_methods(const std::vector<std::string>& segments) const;
 
+  static void handle(const Entry& entry, RouteCall call);
+
   EdgeErrors fallback_;
+  Guard* guard_ = nullptr;
   std::vector<EdgeErrors> errors_;  // of each edge
   std::vector<Owner> owners_;       // the longest prefix first
   std::vector<Entry> entries_;      // none is wider than one behind it

@@ -37,7 +37,8 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::string_view header(std::string_view name) const override { return parsed.header(name); }
   std::string_view body() const override { return parsed.body; }
   std::string take_body() override { return std::move(parsed.body); }
-  bool peer_is_local() const override { return connection_.peer_is_local_; }
+  bool peer_is_local() const override { return connection_.peer_.is_local; }
+  std::optional<std::uint32_t> peer_uid() const override { return connection_.peer_.uid; }
 
   HttpRequest& request() override { return *this; }
   void respond(HttpResponse response) override { connection_.respond(*this, std::move(response)); }
@@ -98,10 +99,10 @@ void Connection::InputBuffer::reallocate(std::size_t capacity) {
 
 // ---- life
 
-Connection::Connection(std::shared_ptr<ServerState> server, Socket socket, bool peer_is_local)
+Connection::Connection(std::shared_ptr<ServerState> server, Socket socket, const Peer& peer)
     : server_(std::move(server)),
       socket_(std::move(socket)),
-      peer_is_local_(peer_is_local),
+      peer_(peer),
       parser_(server_->limits),
       slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
 

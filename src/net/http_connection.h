@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/intrusive/list.hpp>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "net/http_request.h"
@@ -29,12 +30,18 @@ enum class Waiting { kNothing, kRequest, kTransfer };
 
 struct ServerState;
 
+// Who connected, as the kernel says.
+struct Peer {
+  bool is_local = false;             // a Unix socket, or a loopback address
+  std::optional<std::uint32_t> uid;  // of a Unix socket
+};
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket =
       boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, boost::asio::io_context::executor_type>;
 
-  Connection(std::shared_ptr<ServerState> server, Socket socket, bool peer_is_local);
+  Connection(std::shared_ptr<ServerState> server, Socket socket, const Peer& peer);
   ~Connection();
 
   void start();
@@ -96,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   const std::shared_ptr<ServerState> server_;
   Socket socket_;
-  const bool peer_is_local_;
+  const Peer peer_;
 
   InputBuffer input_;
   RequestParser parser_;

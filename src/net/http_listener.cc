@@ -117,6 +117,18 @@ Status remove_stale_socket(const SocketAddress& address, const std::string& path
 
 }  // namespace
 
+bool SocketAddress::is_local() const {
+  if (family == AF_UNIX) return true;
+  if (family == AF_INET) {
+    sockaddr_in four{};
+    std::memcpy(&four, storage, sizeof four);
+    return (ntohl(four.sin_addr.s_addr) >> 24) == 127;
+  }
+  sockaddr_in6 six{};
+  std::memcpy(&six, storage, sizeof six);
+  return family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six.sin6_addr);
+}
+
 Result<SocketAddress> parse_socket_address(std::string_view address) {
   if (address.substr(0, kUnixPrefix.size()) == kUnixPrefix) return parse_unix(address.substr(kUnixPrefix.size()));
   return parse_tcp(address);

@@ -23,6 +23,8 @@ struct SocketAddress {
   alignas(8) char storage[128] = {};
   unsigned size = 0;
   int family = 0;
+
+  bool is_local() const;  // a Unix socket, or a loopback address
 };
 Result<SocketAddress> parse_socket_address(std::string_view address);
 

@@ -55,6 +55,14 @@ constexpr auto kSlowRequest = std::chrono::seconds(2);
 // Out of descriptors: connections wait in the backlog until some are free.
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
+std::optional<std::uint32_t> uid_behind(int fd, const sockaddr_storage& peer) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (peer.ss_family != AF_UNIX) return std::nullopt;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return credentials.uid;
+}
+
 bool is_local_peer(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_UNIX) return true;
   if (peer.ss_family == AF_INET) {
@@ -160,7 +168,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       return;
     }
     if (state_->connections == 0) start_ticking();
-    std::make_shared<Connection>(state_, std::move(socket), is_local_peer(peer))->start();
+    const Peer who{.is_local = is_local_peer(peer), .uid = uid_behind(fd, peer)};
+    std::make_shared<Connection>(state_, std::move(socket), who)->start();
   }
 
   // Closes a connection that does nothing for the node, the longest idle one first: who opens many and leaves them idle,

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,8 @@ class HttpRequest {
   virtual std::string_view body() const = 0;
   virtual std::string take_body() = 0;     // moves the body out
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
+  // Whose process connected, over a Unix socket, as the kernel says (SO_PEERCRED); empty: over another address.
+  virtual std::optional<std::uint32_t> peer_uid() const = 0;
 };
 
 struct HttpResponse {

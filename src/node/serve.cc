@@ -9,16 +9,21 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cuda/nvml.h"
 #include "edge/error_document.h"
+#include "edge/guard.h"
 #include "edge/lambda/lambda_edge.h"
 #include "edge/lambda/lambda_outcome.h"
 #include "edge/metrics/metrics.h"
+#include "edge/native/keys.h"
 #include "edge/native/native_edge.h"
 #include "edge/router.h"
+#include "identity/key_desk.h"
 #include "net/http_listener.h"
 #include "net/http_server.h"
+#include "node/audit_log.h"
 #include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
@@ -219,6 +224,7 @@ class Server {
     node_ = *std::move(node);
     if (Status used = use_gpus(*library); !used) return used;
     spdlog::info("state in {}, policy {}", dir, options_.policy);
+    if (Status known = know_callers(dir); !known) return known;
     return listen();
   }
 
@@ -252,9 +258,37 @@ class Server {
     return {};
   }
 
+  // Keys, the guard that asks for them, and the log of what was changed with them.
+  Status know_callers(const std::string& dir) {
+    const identity::KeyFile file(dir);
+    auto keyring = file.load();
+    if (!keyring) return fail(keyring.error());
+    if (Status made = file.ensure_operator_key(*keyring, wall_clock_ms()); !made) return made;
+    auto audit = AuditLog::open(dir + "/audit.log");
+    if (!audit) return fail(audit.error());
+    audit_.emplace(*std::move(audit));
+    keys_.emplace(file, *std::move(keyring), wall_clock_ms);
+    guard_.emplace(keys_->keyring(), GuardOptions{.is_open = options_.open, .operator_uid = ::geteuid()},
+                   GuardPorts{.wall_clock_ms = wall_clock_ms,
+                              .elsewhere =
+                                  [this](const std::string& tenant, Bytes bytes, NodeService::Job job) {
+                                    return node_->run_elsewhere(tenant, bytes, std::move(job));
+                                  },
+                              .audit = [this](const AuditEntry& entry) { audit_->write(entry, wall_clock_ms()); }});
+    router_.set_guard(&*guard_);
+    say_how_to_get_in(file.operator_key_path());
+    return {};
+  }
+
+  void say_how_to_get_in(const std::string& key) const {
+    if (options_.open) return spdlog::warn("--open: whoever is on this machine may do everything, without a key");
+    spdlog::info("for AWS SDKs: export AWS_ACCESS_KEY_ID=$(sed -n 1p {})", key);
+    spdlog::info("for AWS SDKs: export AWS_SECRET_ACCESS_KEY=$(sed -n 2p {})", key);
+  }
+
   // An edge more is a line more.
   Status add_edges() {
-    Edge edges[] = {lambda_edge(*node_), native_edge(*node_, lambda_response), metrics_edge(*node_)};
+    Edge edges[] = {lambda_edge(*node_), native_edge(*node_, lambda_response), metrics_edge(*node_), key_edge(*keys_)};
     for (Edge& edge : edges) {
       if (Status added = router_.add(std::move(edge)); !added) return added;
     }
@@ -266,6 +300,10 @@ class Server {
     http_ = std::make_unique<net::HttpServer>(
         io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
         [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); });
+    // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
+    if (const auto bound = http_->listen("unix:" + options_.state_dir + "/operator.sock"); !bound) {
+      spdlog::warn("there is no operator's socket: {}", bound.error().message);
+    }
     for (const std::string& address : options_.listen) {
       const auto bound = http_->listen(address);
       if (!bound) return fail(bound.error());
@@ -332,6 +370,9 @@ class Server {
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
   std::unique_ptr<Node> node_;
+  std::optional<AuditLog> audit_;
+  std::optional<identity::KeyDesk> keys_;
+  std::optional<Guard> guard_;
   Router router_{document_errors()};
   std::unique_ptr<net::HttpServer> http_;
 };

@@ -136,6 +136,12 @@ ServeSettings node_settings() {
           .by_default("$XDG_STATE_HOME/fairlead, else ~/.local/state/fairlead, else /var/lib/fairlead"),
       ServeSetting::list<std::string>("listen", &Options::listen, socket_address(),
                                       "Address to answer at: HOST:PORT or unix:/PATH; may be repeated", add_address),
+      ServeSetting("open", &Options::open, yes_or_no(),
+                   "Ask nobody for an API key who comes over loopback: every user and program of this machine is the "
+                   "operator then; web pages stay out"),
+      ServeSetting("no-tls", &Options::no_tls, yes_or_no(),
+                   "Listen beyond loopback although keys, code and payloads travel in the clear: for a network that is "
+                   "trusted, or behind a proxy that ends TLS"),
       ServeSetting("drain", &Options::drain_seconds, seconds_number(0, kHourSeconds),
                    "Seconds a graceful stop waits for running invocations")
           .live(),
@@ -291,6 +297,29 @@ ServeSettings kernel_task_settings() {
   };
 }
 
+// What comes from other machines needs a key, and should not be read on the way.
+Status check_listeners(const ServeOptions& options) {
+  for (const std::string& text : options.listen) {
+    const auto address = net::parse_socket_address(text);
+    if (!address || address->is_local()) continue;
+    if (options.open) {
+      return fail(
+          Errc::kInvalidArgument,
+          "--listen is '{}', which other machines reach, and --open asks nobody for a key: leave --open out and give "
+          "keys with 'fairlead tenant add NAME', or listen on 127.0.0.1",
+          text);
+    }
+    if (!options.no_tls) {
+      return fail(
+          Errc::kInvalidArgument,
+          "--listen is '{}', which other machines reach, and keys, code and payloads would travel in the clear: listen "
+          "on 127.0.0.1 behind a proxy that ends TLS, or add --no-tls where the network is trusted",
+          text);
+    }
+  }
+  return {};
+}
+
 void append(ServeSettings& table, const char* group, ServeSettings settings) {
   for (ServeSetting& setting : settings) table.push_back(std::move(setting).in(group));
 }
@@ -324,6 +353,7 @@ Status check_together(const ServeOptions& options) {
   if (options.listen.empty()) {
     return fail(Errc::kInvalidArgument, "--listen is an empty list: give an address, or leave it out");
   }
+  if (Status closed = check_listeners(options); !closed) return closed;
   if (options.software_gpu && !options.gpu_library_dir.empty()) {
     return fail(Errc::kInvalidArgument, "--softgpu excludes --gpu-library-dir, which is '{}': leave one of them out",
                 options.gpu_library_dir);

@@ -54,7 +54,7 @@ class Raw:
         self.socket = socket.create_connection((node.host, node.port), timeout=PATIENCE_S)
 
     def ask(self, method, path, body=b""):
-        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         self.socket.sendall(head.encode() + body)
         answer = http.client.HTTPResponse(self.socket)
         answer.begin()
@@ -97,7 +97,7 @@ def test_out_of_descriptors_it_waits_says_so_and_goes_on(start_node, tmp_path):
     assert node.process.poll() is None
     resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, limit)
     for one in waiting:
-        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         one.settimeout(PATIENCE_S)
         assert one.recv(4096).startswith(b"HTTP/1.1 200")
     assert node.invoke("cold")[0] == 200

@@ -58,11 +58,26 @@ json concurrency_json(const FunctionRecord& record) {
   return {{"ReservedConcurrentExecutions", *record.reserved_concurrency}};
 }
 
-// The function that the path names, as the node knows it.
+// The function that the path names, as the node knows it, if it is the caller's to see.
 Result<FunctionRecord> find_function(NodeService& node, const RouteCall& call) {
   const auto name = function_from(call);
   if (!name) return fail(name.error());
-  return node.get_function(*name);
+  auto record = node.get_function(*name);
+  if (record && !call.principal.sees(tenant_of(record->config.tags))) return fail(no_such_function(*name));
+  return record;
+}
+
+bool is_seen(const RouteCall& call, const FunctionRecord& record) {
+  return call.principal.sees(tenant_of(record.config.tags));
+}
+
+// A tenant's key makes that tenant's functions.
+Status give_to_tenant(const Principal& who, FunctionConfig& config) {
+  if (!who.tenant) return {};
+  const auto named = config.tags.try_emplace(kTenantTag, *who.tenant).first;
+  if (named->second == *who.tenant) return {};
+  return fail(Errc::kForbidden, "Tags: {} is '{}'; {} is a key of tenant '{}'", kTenantTag, named->second, who.name,
+              *who.tenant);
 }
 
 Status check_revision(const std::optional<std::string>& revision, const FunctionRecord& record) {
@@ -118,15 +133,19 @@ Result<NewFunction> read_new_function(std::string_view text, bool may_name_paths
   return function;
 }
 
-bool may_name_paths(net::HttpExchange& exchange, const LambdaOptions& options) {
-  return options.allow_code_folder && exchange.request().peer_is_local();
+// Folders of the node's machine are read with the node's rights.
+bool may_name_paths(RouteCall& call, const LambdaOptions& options) {
+  return options.allow_code_folder && call.exchange.request().peer_is_local() && call.principal.may(Role::kOperator);
 }
 
 void create_function(NodeService& node, const LambdaOptions& options, RouteCall call) {
-  const bool with_paths = may_name_paths(call.exchange, options);
+  const bool with_paths = may_name_paths(call, options);
   const auto read = [with_paths](std::string_view text) { return read_new_function(text, with_paths); };
-  const auto then = [&node](net::HttpExchange exchange, Result<NewFunction> function) {
+  const auto then = [&node, who = call.principal](net::HttpExchange exchange, Result<NewFunction> function) {
     if (!function) return respond_error(std::move(exchange), function.error());
+    if (Status given = give_to_tenant(who, function->config); !given) {
+      return respond_error(std::move(exchange), given.error());
+    }
     node.create_function(std::move(function->name), std::move(function->config), std::move(function->code),
                          answer_with(std::move(exchange), 201, configuration_json));
   };
@@ -151,7 +170,8 @@ Result<int> page_size(std::string_view text) {
 void list_functions(NodeService& node, RouteCall call) {
   const auto size = page_size(call.target.query_value("MaxItems"));
   if (!size) return respond_error(std::move(call.exchange), size.error());
-  const std::vector<FunctionRecord> records = node.list_functions();
+  std::vector<FunctionRecord> records = node.list_functions();
+  std::erase_if(records, [&](const FunctionRecord& record) { return !is_seen(call, record); });
   const std::string_view marker = call.target.query_value("Marker");
   auto it = std::upper_bound(records.begin(), records.end(), marker,
                              [](std::string_view name, const FunctionRecord& record) { return name < record.name; });
@@ -198,7 +218,7 @@ void update_read(NodeService& node, const std::string& name, net::HttpExchange e
 void update_code(NodeService& node, const LambdaOptions& options, RouteCall call) {
   const auto record = find_function(node, call);
   if (!record) return respond_error(std::move(call.exchange), record.error());
-  const bool with_paths = may_name_paths(call.exchange, options);
+  const bool with_paths = may_name_paths(call, options);
   const auto read = [record = *record, with_paths](std::string_view text) {
     return read_new_code(text, record, with_paths);
   };
@@ -221,10 +241,10 @@ void update_configuration(NodeService& node, RouteCall call) {
 }
 
 void delete_function(NodeService& node, RouteCall call) {
-  const auto name = function_from(call);
-  if (!name) return respond_error(std::move(call.exchange), name.error());
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  node.delete_function(*name, [answer](Status deleted) {
+  node.delete_function(record->name, [answer](Status deleted) {
     if (!deleted) return respond_error(std::move(*answer), deleted.error());
     answer->respond({.status = 204});
   });
@@ -263,8 +283,8 @@ void untag_function(NodeService& node, RouteCall call) {
 // ---- concurrency
 
 void put_concurrency(NodeService& node, RouteCall call) {
-  const auto name = function_from(call);
-  if (!name) return respond_error(std::move(call.exchange), name.error());
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
   const auto body = parse_object(call.exchange.request().body());
   if (!body) return respond_error(std::move(call.exchange), body.error());
   Status status;
@@ -273,19 +293,21 @@ void put_concurrency(NodeService& node, RouteCall call) {
     status = fail(Errc::kInvalidArgument, "ReservedConcurrentExecutions must be a number, 0 or more");
   }
   if (!status) return respond_error(std::move(call.exchange), status.error());
-  node.set_reserved_concurrency(*name, *limit, answer_with(std::move(call.exchange), 200, concurrency_json));
+  node.set_reserved_concurrency(record->name, *limit, answer_with(std::move(call.exchange), 200, concurrency_json));
 }
 
 void delete_concurrency(NodeService& node, RouteCall call) {
-  const auto name = function_from(call);
-  if (!name) return respond_error(std::move(call.exchange), name.error());
-  node.set_reserved_concurrency(*name, std::nullopt, answer_with(std::move(call.exchange), 204, concurrency_json));
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  node.set_reserved_concurrency(record->name, std::nullopt,
+                                answer_with(std::move(call.exchange), 204, concurrency_json));
 }
 
 // ---- account
 
 void account_settings(NodeService& node, RouteCall call) {
-  const std::vector<FunctionRecord> records = node.list_functions();
+  std::vector<FunctionRecord> records = node.list_functions();
+  std::erase_if(records, [&](const FunctionRecord& record) { return !is_seen(call, record); });
   std::int64_t bytes = 0;
   for (const FunctionRecord& record : records) bytes += record.code_bytes;
   const std::size_t queue_limit = CoreOptions().queue_limit;
@@ -301,28 +323,36 @@ void account_settings(NodeService& node, RouteCall call) {
 }  // namespace
 
 void add_function_routes(Routes& routes, NodeService& node, LambdaOptions options) {
-  const auto add = [&](std::string_view method, std::string_view pattern, void (*handle)(NodeService&, RouteCall)) {
-    routes.add(method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); });
+  using Handle = void (*)(NodeService&, RouteCall);
+  const auto add = [&](Permission permission, std::string_view method, std::string_view pattern, Handle handle) {
+    routes.add(
+        method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); }, permission);
   };
   const auto add_getter = [&](std::string_view pattern, json (*to_json)(const FunctionRecord&)) {
-    routes.add("GET", pattern, [&node, to_json](RouteCall call) { get_function(node, std::move(call), to_json); });
+    routes.add(
+        "GET", pattern, [&node, to_json](RouteCall call) { get_function(node, std::move(call), to_json); },
+        Permission::kRead);
   };
-  routes.add("POST", "/2015-03-31/functions",
-             [&node, options](RouteCall call) { create_function(node, options, std::move(call)); });
-  add("GET", "/2015-03-31/functions", list_functions);
+  const auto add_with_code = [&](std::string_view method, std::string_view pattern,
+                                 void (*handle)(NodeService&, const LambdaOptions&, RouteCall)) {
+    routes.add(
+        method, pattern, [&node, options, handle](RouteCall call) { handle(node, options, std::move(call)); },
+        Permission::kDeploy);
+  };
+  add_with_code("POST", "/2015-03-31/functions", create_function);
+  add(Permission::kRead, "GET", "/2015-03-31/functions", list_functions);
   add_getter("/2015-03-31/functions/{function}", function_json);
-  add("DELETE", "/2015-03-31/functions/{function}", delete_function);
-  routes.add("PUT", "/2015-03-31/functions/{function}/code",
-             [&node, options](RouteCall call) { update_code(node, options, std::move(call)); });
+  add(Permission::kDeploy, "DELETE", "/2015-03-31/functions/{function}", delete_function);
+  add_with_code("PUT", "/2015-03-31/functions/{function}/code", update_code);
   add_getter("/2015-03-31/functions/{function}/configuration", configuration_json);
-  add("PUT", "/2015-03-31/functions/{function}/configuration", update_configuration);
+  add(Permission::kDeploy, "PUT", "/2015-03-31/functions/{function}/configuration", update_configuration);
   add_getter("/2017-03-31/tags/{function}", tags_json);
-  add("POST", "/2017-03-31/tags/{function}", tag_function);
-  add("DELETE", "/2017-03-31/tags/{function}", untag_function);
+  add(Permission::kDeploy, "POST", "/2017-03-31/tags/{function}", tag_function);
+  add(Permission::kDeploy, "DELETE", "/2017-03-31/tags/{function}", untag_function);
   add_getter("/2019-09-30/functions/{function}/concurrency", concurrency_json);
-  add("PUT", "/2017-10-31/functions/{function}/concurrency", put_concurrency);
-  add("DELETE", "/2017-10-31/functions/{function}/concurrency", delete_concurrency);
-  add("GET", "/2016-08-19/account-settings", account_settings);
+  add(Permission::kDeploy, "PUT", "/2017-10-31/functions/{function}/concurrency", put_concurrency);
+  add(Permission::kDeploy, "DELETE", "/2017-10-31/functions/{function}/concurrency", delete_concurrency);
+  add(Permission::kRead, "GET", "/2016-08-19/account-settings", account_settings);
 }
 
 }  // namespace fairlead

@@ -109,6 +109,9 @@ void invoke(NodeService& node, RouteCall call) {
   if (!type) return respond_error(std::move(call.exchange), type.error());
   auto request = read_request(call, *type);
   if (!request) return respond_error(std::move(call.exchange), request.error());
+  if (Status seen = check_seen(node, call.principal, request->invocation.function); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
   switch (*type) {
     case InvocationType::kRequestResponse: return invoke_and_wait(node, std::move(call.exchange), std::move(*request));
     case InvocationType::kEvent: return invoke_event(node, std::move(call.exchange), std::move(*request));
@@ -123,8 +126,9 @@ void invoke(NodeService& node, RouteCall call) {
 }  // namespace
 
 void add_invoke_routes(Routes& routes, NodeService& node) {
-  routes.add("POST", "/2015-03-31/functions/{function}/invocations",
-             [&node](RouteCall call) { invoke(node, std::move(call)); });
+  routes.add(
+      "POST", "/2015-03-31/functions/{function}/invocations",
+      [&node](RouteCall call) { invoke(node, std::move(call)); }, Permission::kInvoke);
 }
 
 }  // namespace fairlead

@@ -408,11 +408,14 @@ std::string render_metrics(const NodeStatus& status) {
 
 Edge metrics_edge(NodeService& node) {
   Edge edge{.name = "metrics", .prefixes = {"/metrics"}, .errors = document_errors()};
-  edge.routes.add("GET", "/metrics", [&node](RouteCall call) {
-    call.exchange.respond({.status = 200,
-                           .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
-                           .body = render_metrics(node.status())});
-  });
+  edge.routes.add(
+      "GET", "/metrics",
+      [&node](RouteCall call) {
+        call.exchange.respond({.status = 200,
+                               .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
+                               .body = render_metrics(node.status())});
+      },
+      Permission::kReadNode);
   return edge;
 }
 

@@ -213,6 +213,9 @@ void health(NodeService& node, RouteCall call) {
 void function_log(NodeService& node, RouteCall call) {
   const auto name = function_from(call);
   if (!name) return respond_error(std::move(call.exchange), name.error());
+  if (Status seen = check_seen(node, call.principal, *name); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
   const auto tail = count_parameter(call, "tail", kDefaultTailBytes, kMaxTailBytes);
   if (!tail) return respond_error(std::move(call.exchange), tail.error());
   auto log = node.log(*name, *tail);
@@ -225,6 +228,14 @@ void dead_letters(NodeService& node, RouteCall call) {
   const auto limit = count_parameter(call, "limit", kDefaultDeadLetters, kMaxDeadLetters);
   if (!limit) return respond_error(std::move(call.exchange), limit.error());
   std::string function(call.target.query_value("function"));
+  if (call.principal.tenant && function.empty()) {
+    return respond_error(
+        std::move(call.exchange),
+        Error{Errc::kForbidden, "a tenant's key sees the dead letters of one function: add ?function=NAME"});
+  }
+  if (Status seen = check_seen(node, call.principal, function); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
   node.dead_letters(std::move(function), *limit, [answer](Result<std::vector<DeadLetter>> letters) {
     if (!letters) return respond_error(std::move(*answer), letters.error());
@@ -306,14 +317,25 @@ json status_json(const NodeStatus& status) {
           {"instances", std::move(instances)}};
 }
 
+namespace {
+
+void show_status(NodeService& node, RouteCall call) {
+  respond_json(std::move(call.exchange), 200, status_json(node.status()));
+}
+
+}  // namespace
+
 void add_admin_routes(Routes& routes, NodeService& node) {
-  routes.add("GET", "/healthz", [&node](RouteCall call) { health(node, std::move(call)); });
-  routes.add("GET", "/fairlead/v1/status",
-             [&node](RouteCall call) { respond_json(std::move(call.exchange), 200, status_json(node.status())); });
-  routes.add("GET", "/fairlead/v1/functions/{function}/log",
-             [&node](RouteCall call) { function_log(node, std::move(call)); });
-  routes.add("GET", "/fairlead/v1/history", [&node](RouteCall call) { history(node, std::move(call)); });
-  routes.add("GET", "/fairlead/v1/dead-letters", [&node](RouteCall call) { dead_letters(node, std::move(call)); });
+  using Handle = void (*)(NodeService&, RouteCall);
+  const auto add = [&](Permission permission, std::string_view pattern, Handle handle) {
+    routes.add(
+        "GET", pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); }, permission);
+  };
+  add(Permission::kAnyone, "/healthz", health);
+  add(Permission::kReadNode, "/fairlead/v1/status", show_status);
+  add(Permission::kRead, "/fairlead/v1/functions/{function}/log", function_log);
+  add(Permission::kReadNode, "/fairlead/v1/history", history);
+  add(Permission::kRead, "/fairlead/v1/dead-letters", dead_letters);
 }
 
 }  // namespace fairlead

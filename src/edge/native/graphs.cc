@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/json_bounds.h"
 #include "edge/error_document.h"
+#include "edge/function_in_path.h"
 #include "edge/json_body.h"
 #include "edge/native/tenant_header.h"
 #include "edge/query.h"
@@ -92,13 +93,27 @@ void check(GraphService& graphs, RouteCall call, const std::string& tenant, Grap
   respond_json(std::move(call.exchange), 200, {{"nodes", checked->nodes}, {"inputs", checked->inputs}});
 }
 
-void submit(GraphService& graphs, RouteCall call) {
+Status check_all_seen(NodeService& node, const Principal& who, const Graph& graph) {
+  if (!who.tenant) return {};
+  for (const GraphNode& part : graph.nodes) {
+    if (Status seen = check_seen(node, who, part.function); !seen) {
+      return fail(seen.error().code, "nodes.{}.function: {}", part.name, seen.error().message);
+    }
+  }
+  return {};
+}
+
+void submit(NodeService& node, RouteCall call) {
+  GraphService& graphs = node.graphs();
   const auto tenant = tenant_from(call);
   if (!tenant) return respond_error(std::move(call.exchange), tenant.error());
   const auto wait = query_number<double>(call.target, "wait", 0, 0, kMaxWaitSeconds);
   if (!wait) return respond_error(std::move(call.exchange), wait.error());
   auto graph = graph_from(call);
   if (!graph) return respond_error(std::move(call.exchange), graph.error());
+  if (Status seen = check_all_seen(node, call.principal, *graph); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
   if (has_query(call.target, "check")) return check(graphs, std::move(call), *tenant, *std::move(graph));
   const auto run = graphs.submit(*tenant, *std::move(graph));
   if (!run) return respond_error(std::move(call.exchange), run.error());
@@ -135,11 +150,18 @@ void cancel(GraphService& graphs, RouteCall call) {
 
 }  // namespace
 
-void add_graph_routes(Routes& routes, GraphService& graphs) {
-  routes.add("POST", "/v1/graphs", [&graphs](RouteCall call) { submit(graphs, std::move(call)); });
-  routes.add("GET", "/v1/graphs", [&graphs](RouteCall call) { list(graphs, std::move(call)); });
-  routes.add("GET", "/v1/graphs/{run}", [&graphs](RouteCall call) { show(graphs, std::move(call)); });
-  routes.add("DELETE", "/v1/graphs/{run}", [&graphs](RouteCall call) { cancel(graphs, std::move(call)); });
+void add_graph_routes(Routes& routes, NodeService& node) {
+  using Handle = void (*)(GraphService&, RouteCall);
+  GraphService& graphs = node.graphs();
+  const auto add = [&](Permission permission, std::string_view method, std::string_view pattern, Handle handle) {
+    routes.add(
+        method, pattern, [&graphs, handle](RouteCall call) { handle(graphs, std::move(call)); }, permission);
+  };
+  routes.add(
+      "POST", "/v1/graphs", [&node](RouteCall call) { submit(node, std::move(call)); }, Permission::kInvoke);
+  add(Permission::kRead, "GET", "/v1/graphs", list);
+  add(Permission::kRead, "GET", "/v1/graphs/{run}", show);
+  add(Permission::kInvoke, "DELETE", "/v1/graphs/{run}", cancel);
 }
 
 }  // namespace fairlead

@@ -10,10 +10,10 @@
 #pragma once
 
 #include "edge/edge.h"
-#include "edge/graph_service.h"
+#include "edge/node_service.h"
 
 namespace fairlead {
 
-void add_graph_routes(Routes& routes, GraphService& graphs);
+void add_graph_routes(Routes& routes, NodeService& node);
 
 }  // namespace fairlead

@@ -78,8 +78,9 @@ void run(NodeService& node, const OutcomeResponse& answer, RouteCall call) {
 }  // namespace
 
 void add_kernel_task_routes(Routes& routes, NodeService& node, OutcomeResponse answer) {
-  routes.add("POST", "/v1/ktasks",
-             [&node, answer = std::move(answer)](RouteCall call) { run(node, answer, std::move(call)); });
+  routes.add(
+      "POST", "/v1/ktasks", [&node, answer = std::move(answer)](RouteCall call) { run(node, answer, std::move(call)); },
+      Permission::kInvoke);
 }
 
 }  // namespace fairlead

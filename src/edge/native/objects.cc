@@ -220,11 +220,16 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
 
 void add_object_routes(Routes& routes, ObjectStore& objects, const ObjectAccess& access) {
   const auto handlers = std::make_shared<ObjectRoutes>(objects, access);  // shared by the handlers
-  routes.add("GET", "/v1/objects", [handlers](RouteCall call) { handlers->list(std::move(call)); });
-  routes.add("PUT", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->put(std::move(call)); });
-  routes.add("GET", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->get(std::move(call)); });
-  routes.add("POST", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->post(std::move(call)); });
-  routes.add("DELETE", "/v1/objects/{key*}", [handlers](RouteCall call) { handlers->remove(std::move(call)); });
+  using Handle = void (ObjectRoutes::*)(RouteCall) const;
+  const auto add = [&](Permission permission, std::string_view method, std::string_view pattern, Handle handle) {
+    routes.add(
+        method, pattern, [handlers, handle](RouteCall call) { (*handlers.*handle)(std::move(call)); }, permission);
+  };
+  add(Permission::kRead, "GET", "/v1/objects", &ObjectRoutes::list);
+  add(Permission::kInvoke, "PUT", "/v1/objects/{key*}", &ObjectRoutes::put);
+  add(Permission::kRead, "GET", "/v1/objects/{key*}", &ObjectRoutes::get);
+  add(Permission::kInvoke, "POST", "/v1/objects/{key*}", &ObjectRoutes::post);
+  add(Permission::kInvoke, "DELETE", "/v1/objects/{key*}", &ObjectRoutes::remove);
 }
 
 Edge object_edge(ObjectStore& objects, const ObjectAccess& access) {

@@ -8,8 +8,9 @@
 
 namespace fairlead {
 
-// As the client says it, not validated; kDefaultTenant where it says nothing.
+// The key's own; else, with a key for all, as the client says it, not validated; kDefaultTenant where it says nothing.
 inline std::string tenant_named_by(RouteCall& call) {
+  if (call.principal.tenant) return *call.principal.tenant;
   std::string tenant(call.exchange.request().header("X-Fairlead-Tenant"));
   return tenant.empty() ? std::string(kDefaultTenant) : tenant;
 }

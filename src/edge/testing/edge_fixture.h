@@ -23,6 +23,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   std::string method_text, target_text, body_text;
   std::map<std::string, std::string> headers;
   bool is_local = true;
+  std::optional<std::uint32_t> uid;
   std::optional<net::HttpResponse> response;
   std::function<void()> disconnected;
   bool abandoned = false;
@@ -36,6 +37,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   std::string_view body() const override { return body_text; }
   std::string take_body() override { return std::move(body_text); }
   bool peer_is_local() const override { return is_local; }
+  std::optional<std::uint32_t> peer_uid() const override { return uid; }
 
   net::HttpRequest& request() override { return *this; }
   void respond(net::HttpResponse answer) override { response = std::move(answer); }

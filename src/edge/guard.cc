@@ -1,0 +1,184 @@
+#include "edge/guard.h"
+
+#include <array>
+#include <utility>
+
+#include "identity/sha256.h"
+#include "model/tenant.h"
+
+namespace fairlead {
+namespace {
+
+// What is larger is hashed on another thread: a package of 64 MiB takes tenths of a second.
+constexpr std::size_t kHashAtOnceBytes = 256 << 10;
+constexpr std::size_t kMostAuditedPath = 512;
+constexpr const char* kTenantHeader = "X-Fairlead-Tenant";
+
+bool has_signature(net::HttpRequest& request) {
+  return request.header("Authorization").starts_with(identity::kSigv4Scheme);
+}
+
+// "localhost:9001" -> "localhost", "[::1]:9001" -> "[::1]"
+std::string_view host_name(std::string_view host) {
+  const std::size_t bracket = host.rfind(']'), colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
+  return has_port ? host.substr(0, colon) : host;
+}
+
+bool is_loopback_name(std::string_view host) {
+  constexpr std::array<std::string_view, 3> kNames = {"localhost", "127.0.0.1", "[::1]"};
+  return std::find(kNames.begin(), kNames.end(), host_name(host)) != kNames.end();
+}
+
+// A request whose body is held here, and whose answer is written down where it changes something.
+class AdmittedExchange final : public net::HttpExchange::Impl, public net::HttpRequest {
+ public:
+  explicit AdmittedExchange(net::HttpExchange inner) : inner_(std::move(inner)) {}
+
+  void hold(std::shared_ptr<std::string> body) { body_ = std::move(body); }
+  void write_down(AuditEntry entry, std::function<void(const AuditEntry&)> audit) {
+    entry_ = std::move(entry);
+    audit_ = std::move(audit);
+  }
+
+  std::string_view method() const override { return request_.method(); }
+  std::string_view target() const override { return request_.target(); }
+  std::string_view header(std::string_view name) const override { return request_.header(name); }
+  std::string_view body() const override { return body_ ? std::string_view(*body_) : request_.body(); }
+  std::string take_body() override { return body_ ? std::move(*body_) : request_.take_body(); }
+  bool peer_is_local() const override { return request_.peer_is_local(); }
+  std::optional<std::uint32_t> peer_uid() const override { return request_.peer_uid(); }
+
+  net::HttpRequest& request() override { return *this; }
+  void respond(net::HttpResponse response) override {
+    note(response.status);
+    inner_.respond(std::move(response));
+  }
+  void on_disconnect(std::function<void()> callback) override { inner_.on_disconnect(std::move(callback)); }
+  void abandon() override {
+    note(500);
+    inner_ = {};
+  }
+
+ private:
+  void note(unsigned status) {
+    if (!audit_) return;
+    entry_.status = status;
+    audit_(entry_);
+  }
+
+  net::HttpExchange inner_;
+  net::HttpRequest& request_ = inner_.request();
+  std::shared_ptr<std::string> body_;
+  AuditEntry entry_;
+  std::function<void(const AuditEntry&)> audit_;
+};
+
+AuditEntry audit_entry(net::HttpRequest& request, const Principal& who) {
+  const std::string_view target = request.target();
+  return {.who = who.name,
+          .tenant = who.tenant,
+          .method = std::string(request.method()),
+          .path = std::string(target.substr(0, std::min(target.find('?'), kMostAuditedPath)))};
+}
+
+// A key of one tenant need not name it, and may name no other.
+Status check_tenant_header(net::HttpRequest& request, const Principal& who) {
+  const std::string_view named = request.header(kTenantHeader);
+  if (named.empty() || who.sees(named)) return {};
+  return fail(Errc::kForbidden, "{} is '{}'; {} is a key of tenant '{}'", kTenantHeader,
+              named.substr(0, kMaxTenantLength), who.name, *who.tenant);
+}
+
+}  // namespace
+
+// A request on its way through.
+struct Guard::Asking {
+  net::HttpExchange exchange;
+  Permission wanted;
+  Next next;
+  Refuse refuse;
+  std::shared_ptr<std::string> body;  // empty: still the request's own
+};
+
+void Guard::admit(net::HttpExchange exchange, Permission wanted, Next next, Refuse refuse) {
+  if (wanted == Permission::kAnyone) return next(std::move(exchange), {.name = "anyone"});
+  net::HttpRequest& request = exchange.request();
+  const auto asking =
+      std::make_shared<Asking>(Asking{std::move(exchange), wanted, std::move(next), std::move(refuse), nullptr});
+  if (!has_signature(request) || request.body().size() <= kHashAtOnceBytes) {
+    return decide(asking, identify(request, [&request] {
+                    return identity::to_hex(identity::as_text(identity::sha256(request.body())));
+                  }));
+  }
+  asking->body = std::make_shared<std::string>(request.take_body());
+  // Whose budget of bytes: that of the key that the request names, before anybody knows whether it is theirs.
+  const auto parts = identity::parse_sigv4(request.header("Authorization"));
+  const identity::ApiKey* key = parts ? keyring_.find(parts->key_id) : nullptr;
+  if (key == nullptr) return decide(asking, identify(request, [] { return std::string(); }));
+  const Status accepted =
+      ports_.elsewhere(key->tenant.value_or(kDefaultTenant), Bytes(std::ssize(*asking->body)),
+                       [this, asking]() -> std::function<void()> {
+                         std::string digest = identity::to_hex(identity::as_text(identity::sha256(*asking->body)));
+                         return [this, asking, digest = std::move(digest)] {
+                           decide(asking, identify(asking->exchange.request(), [&digest] { return digest; }));
+                         };
+                       });
+  if (!accepted) asking->refuse(std::move(asking->exchange), accepted.error());
+}
+
+void Guard::decide(const std::shared_ptr<Asking>& asking, Result<Principal> who) {
+  if (!who) return asking->refuse(std::move(asking->exchange), who.error());
+  net::HttpRequest& request = asking->exchange.request();
+  const bool is_written_down = ports_.audit && is_change(asking->wanted, request.method());
+  AuditEntry entry = is_written_down ? audit_entry(request, *who) : AuditEntry{};
+  Status allowed = permit(*who, asking->wanted);
+  if (allowed) allowed = check_tenant_header(request, *who);
+  if (!allowed) {
+    entry.status = 403;
+    if (is_written_down) ports_.audit(entry);
+    return asking->refuse(std::move(asking->exchange), allowed.error());
+  }
+  if (!is_written_down && !asking->body) return asking->next(std::move(asking->exchange), *std::move(who));
+  auto admitted = std::make_shared<AdmittedExchange>(std::move(asking->exchange));
+  if (asking->body) admitted->hold(std::move(asking->body));
+  if (is_written_down) admitted->write_down(std::move(entry), ports_.audit);
+  asking->next(net::HttpExchange(std::move(admitted)), *std::move(who));
+}
+
+Result<Principal> Guard::identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256) {
+  const std::string_view authorization = request.header("Authorization");
+  if (authorization.empty()) return without_credential(request);
+  const identity::SignedRequest signed_request{
+      .method = request.method(),
+      .target = request.target(),
+      .header = [&request](std::string_view name) { return request.header(name); },
+      .payload_sha256 = payload_sha256};
+  auto who = keyring_.authenticate(authorization, signed_request, ports_.wall_clock_ms());
+  // AWS clients cannot leave out their credentials: an open node has no use for those that are none of its own.
+  if (!who && options_.is_open) return without_credential(request);
+  return who;
+}
+
+Result<Principal> Guard::without_credential(net::HttpRequest& request) const {
+  if (const auto uid = request.peer_uid(); uid && (*uid == 0 || *uid == options_.operator_uid)) {
+    return Principal{.name = fmt::format("uid {}", *uid), .role = Role::kOperator};
+  }
+  if (!options_.is_open || !request.peer_is_local()) {
+    return fail(
+        Errc::kUnauthenticated,
+        "this needs a credential: an API key as 'Authorization: Bearer ID.SECRET', or as AWS access key and secret. "
+        "'fairlead tenant add NAME' on the node's machine makes one");
+  }
+  if (const std::string_view origin = request.header("Origin"); !origin.empty()) {
+    return fail(Errc::kForbidden, "Origin is '{}': web pages may not use a node that is open; give them an API key",
+                origin.substr(0, 128));
+  }
+  if (const std::string_view host = request.header("Host"); !is_loopback_name(host) && !request.peer_uid()) {
+    return fail(Errc::kForbidden, "Host is '{}': a node that is open answers to localhost, 127.0.0.1 and [::1] alone",
+                host.substr(0, 128));
+  }
+  return Principal{.name = "anyone on this machine", .role = Role::kOperator};
+}
+
+}  // namespace fairlead

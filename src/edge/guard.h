@@ -1,0 +1,71 @@
+// Stands between the router and the handlers: who asks, and may they?
+//
+// A request is known by its Authorization (an API key, as a bearer token or by SigV4). Without one it is the operator's if it
+// comes over a Unix socket from the node's own user or root; and, on a node that is open, if it comes over loopback and from no
+// web page: a page that a browser on this machine shows can send requests to loopback, also under another name (DNS rebinding),
+// but not without an Origin, or not with a Host that is loopback's.
+//
+// Threads: the io_context's. Bodies that are large are hashed elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "edge/node_service.h"
+#include "edge/permission.h"
+#include "identity/keyring.h"
+#include "model/principal.h"
+#include "net/http_server.h"
+
+namespace fairlead {
+
+// One change that somebody asked for, and how it ended.
+struct AuditEntry {
+  std::string who;  // Principal::name
+  std::optional<std::string> tenant;
+  std::string method, path;
+  unsigned status = 0;
+};
+
+struct GuardOptions {
+  bool is_open = false;            // loopback is the operator
+  std::uint32_t operator_uid = 0;  // who may use the operator's socket, beside root
+};
+
+// What the guard needs of its surroundings.
+struct GuardPorts {
+  std::function<std::int64_t()> wall_clock_ms;
+  // NodeService::run_elsewhere
+  std::function<Status(const std::string& tenant, Bytes bytes, NodeService::Job job)> elsewhere;
+  std::function<void(const AuditEntry&)> audit;
+};
+
+class Guard {
+ public:
+  using Next = std::function<void(net::HttpExchange, Principal)>;
+  using Refuse = std::function<void(net::HttpExchange, const Error&)>;
+
+  // `keyring` outlives the guard and may change meanwhile.
+  Guard(identity::Keyring& keyring, GuardOptions options, GuardPorts ports)
+      : keyring_(keyring), options_(options), ports_(std::move(ports)) {}
+
+  // Calls one of the two, now or later.
+  void admit(net::HttpExchange exchange, Permission wanted, Next next, Refuse refuse);
+
+ private:
+  struct Asking;
+
+  Result<Principal> identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256);
+  Result<Principal> without_credential(net::HttpRequest& request) const;
+  void decide(const std::shared_ptr<Asking>& asking, Result<Principal> who);
+
+  identity::Keyring& keyring_;
+  const GuardOptions options_;
+  const GuardPorts ports_;
+};
+
+}  // namespace fairlead

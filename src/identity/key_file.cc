@@ -1,0 +1,158 @@
+#include "identity/key_file.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/read_file.h"
+#include "base/unique_fd.h"
+
+namespace fairlead::identity {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMasterBytes = 32;
+constexpr std::string_view kIdPrefix = "FLK";
+constexpr std::size_t kIdLetters = 20;
+constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+Status write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(errno_error(errno, "write " + path));
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Status sync_folder(const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return fail(errno_error(errno, "sync " + folder));
+  return {};
+}
+
+// A reader sees the old text or the new one, after a power cut too.
+Status replace_file(const std::string& folder, const std::string& name, std::string_view text) {
+  const std::string path = folder + "/" + name, fresh = path + ".new";
+  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) return fail(errno_error(errno, "unlink " + fresh));
+  {
+    const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return fail(errno_error(errno, "create " + fresh));
+    if (Status written = write_all(fd.get(), text, fresh); !written) return written;
+    if (::fsync(fd.get()) != 0) return fail(errno_error(errno, "sync " + fresh));
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail(errno_error(errno, "rename " + fresh));
+  return sync_folder(folder);
+}
+
+json to_json(const ApiKey& key) {
+  json entry{{"id", key.id},
+             {"role", role_name(key.role)},
+             {"created_ms", key.created_ms},
+             {"note", key.note},
+             {"secret_sha256", key.secret_sha256}};
+  if (key.tenant) entry["tenant"] = *key.tenant;
+  if (key.expires_ms) entry["expires_ms"] = *key.expires_ms;
+  return entry;
+}
+
+ApiKey from_json(const json& entry) {
+  ApiKey key;
+  key.id = entry.at("id").get<std::string>();
+  const auto role = role_named(entry.at("role").get<std::string>());
+  if (!role) throw std::invalid_argument("role is none of reader, invoker, deployer, operator");
+  key.role = *role;
+  key.created_ms = entry.at("created_ms").get<std::int64_t>();
+  key.note = entry.at("note").get<std::string>();
+  key.secret_sha256 = entry.at("secret_sha256").get<std::string>();
+  if (entry.contains("tenant")) key.tenant = entry.at("tenant").get<std::string>();
+  if (entry.contains("expires_ms")) key.expires_ms = entry.at("expires_ms").get<std::int64_t>();
+  return key;
+}
+
+// The library's reader throws; what it throws stays here.
+Result<std::vector<ApiKey>> parse_keys(const std::string& text, const std::string& path) {
+  try {
+    std::vector<ApiKey> keys;
+    const json document = json::parse(text);
+    for (const json& entry : document.at("keys")) keys.push_back(from_json(entry));
+    return keys;
+  } catch (const std::exception& error) {
+    return fail(Errc::kCorrupt, "{}: {}; bring back the file that was there, or move it away to begin with no keys",
+                path, error.what());
+  }
+}
+
+std::string random_bytes(std::size_t count) {
+  std::string bytes(count, '\0');
+  randombytes_buf(bytes.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::string fresh_key_id() {
+  std::string id(kIdPrefix);
+  for (const char byte : random_bytes(kIdLetters)) id += kAlphabet[static_cast<unsigned char>(byte) % kAlphabet.size()];
+  return id;
+}
+
+Result<Keyring> KeyFile::load() const {
+  const std::string master_path = folder_ + "/master-key", keys_path = folder_ + "/keys.json";
+  Result<std::string> master = read_whole_file(master_path);
+  const Result<std::string> kept = read_whole_file(keys_path);
+  if (!kept && kept.error().code != Errc::kNotFound) return fail(kept.error());
+  if (!master && (master.error().code != Errc::kNotFound || kept)) {
+    return fail(Errc::kCorrupt, "{}, with which the keys of {} were made: bring the file back, or move that one away",
+                master.error().message, keys_path);
+  }
+  if (!master) {
+    master = random_bytes(kMasterBytes);
+    if (Status written = replace_file(folder_, "master-key", *master); !written) return fail(written.error());
+  }
+  if (master->size() != kMasterBytes) {
+    return fail(Errc::kCorrupt, "{} has {} bytes instead of {}", master_path, master->size(), kMasterBytes);
+  }
+  Keyring keyring(*std::move(master));
+  if (!kept) return keyring;
+  auto keys = parse_keys(*kept, keys_path);
+  if (!keys) return fail(keys.error());
+  if (Status restored = keyring.restore(*std::move(keys)); !restored) {
+    return fail(restored.error().code, "{}: {}", keys_path, restored.error().message);
+  }
+  return keyring;
+}
+
+Status KeyFile::save(const Keyring& keyring) const {
+  json keys = json::array();
+  for (const ApiKey& key : keyring.keys()) keys.push_back(to_json(key));
+  const json document{{"version", 1}, {"keys", std::move(keys)}};
+  return replace_file(folder_, "keys.json", document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+Status KeyFile::ensure_operator_key(Keyring& keyring, std::int64_t now_ms) const {
+  if (const auto token = read_token(operator_key_path())) {
+    if (keyring.find(token->substr(0, token->find('.'))) != nullptr) return {};
+  }
+  const auto issued =
+      keyring.issue(fresh_key_id(), {.role = Role::kOperator, .note = "made by the first start"}, now_ms);
+  if (!issued) return fail(issued.error());
+  if (Status saved = save(keyring); !saved) return saved;
+  return replace_file(folder_, "operator-key", issued->key.id + "\n" + issued->secret + "\n");
+}
+
+Result<std::string> read_token(const std::string& path) {
+  const auto text = read_whole_file(path);
+  if (!text) return fail(Errc::kNotFound, "{}", text.error().message);
+  const std::size_t end = text->find('\n');
+  if (end == std::string::npos || end + 1 == text->size() || text->back() != '\n')
+    return fail(Errc::kCorrupt, "{} is not a key's two lines", path);
+  return text->substr(0, end) + "." + text->substr(end + 1, text->size() - end - 2);
+}
+
+}  // namespace fairlead::identity

@@ -1,0 +1,175 @@
+#include "identity/keyring.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <sodium.h>
+
+#include "model/tenant.h"
+
+namespace fairlead::identity {
+namespace {
+
+constexpr std::size_t kMostSigningKeys = 1024;
+constexpr std::size_t kLeastIdLength = 8, kMostIdLength = 64;
+constexpr std::string_view kBearer = "Bearer ";
+
+bool is_id(std::string_view id) {
+  const auto fits = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  return id.size() >= kLeastIdLength && id.size() <= kMostIdLength && std::all_of(id.begin(), id.end(), fits);
+}
+
+bool has_expired(const ApiKey& key, std::int64_t now_ms) {
+  return key.expires_ms && *key.expires_ms <= now_ms;
+}
+
+Status check(const KeyRequest& request, std::int64_t now_ms) {
+  if (request.tenant) {
+    if (Status valid = validate_tenant(*request.tenant); !valid) return valid;
+    if (request.role == Role::kOperator) {
+      return fail(Errc::kInvalidArgument, "role is operator and tenant '{}'; an operator's key is for all tenants",
+                  *request.tenant);
+    }
+  }
+  if (request.expires_ms && *request.expires_ms <= now_ms) {
+    return fail(Errc::kInvalidArgument, "expires_ms is {}, which is over; now is {}", *request.expires_ms, now_ms);
+  }
+  if (request.note.size() > kMostNoteBytes) {
+    return fail(Errc::kInvalidArgument, "note has {} bytes; it may have at most {}", request.note.size(),
+                kMostNoteBytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Keyring::secret_of(std::string_view id) const {
+  const Digest digest = hmac_sha256(master_, fmt::format("fairlead key 1\n{}", id));
+  constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+  std::string text(sodium_base64_ENCODED_LEN(sizeof digest, kVariant), '\0');
+  sodium_bin2base64(text.data(), text.size(), digest.data(), digest.size(), kVariant);
+  text.pop_back();  // the terminating NUL
+  return text;
+}
+
+Status Keyring::restore(std::vector<ApiKey> keys) {
+  std::map<std::string, ApiKey, std::less<>> restored;
+  for (ApiKey& key : keys) {
+    if (!are_equal(key.secret_sha256, to_hex(as_text(sha256(secret_of(key.id)))))) {
+      return fail(
+          Errc::kCorrupt,
+          "key {}: the master key is not the one that the key was made with: bring back the file that was there, or "
+          "remove both files to begin with no keys",
+          key.id);
+    }
+    const std::string id = key.id;
+    if (!restored.emplace(id, std::move(key)).second) {
+      return fail(Errc::kInvalidArgument, "key {} is there twice", id);
+    }
+  }
+  keys_ = std::move(restored);
+  return {};
+}
+
+Result<IssuedKey> Keyring::issue(const std::string& id, const KeyRequest& request, std::int64_t now_ms) {
+  if (Status valid = check(request, now_ms); !valid) return fail(valid.error());
+  if (!is_id(id)) {
+    return fail(Errc::kInvalidArgument, "the key's id is '{}'; it must be {} to {} capital letters and digits",
+                id.substr(0, kMostIdLength), kLeastIdLength, kMostIdLength);
+  }
+  if (keys_.size() >= kMostKeys) {
+    return fail(Errc::kResourceExhausted, "there are {} keys, and no more are possible: revoke some", keys_.size());
+  }
+  if (keys_.contains(id)) return fail(Errc::kConflict, "there is a key {} already", id);
+  std::string secret = secret_of(id);
+  ApiKey key{.id = id,
+             .role = request.role,
+             .tenant = request.tenant,
+             .created_ms = now_ms,
+             .expires_ms = request.expires_ms,
+             .note = request.note,
+             .secret_sha256 = to_hex(as_text(sha256(secret)))};
+  keys_.emplace(id, key);
+  return IssuedKey{std::move(key), std::move(secret)};
+}
+
+Result<IssuedKey> Keyring::rotate(const std::string& id, const std::string& new_id, std::int64_t grace_ms,
+                                  std::int64_t now_ms) {
+  const auto valid = valid_key(id, now_ms);
+  if (!valid) return fail(Errc::kNotFound, "{}", valid.error().message);
+  const ApiKey old = **valid;
+  if (grace_ms < 0) return fail(Errc::kInvalidArgument, "grace_ms is {}; it must be 0 or more", grace_ms);
+  auto issued =
+      issue(new_id, {.role = old.role, .tenant = old.tenant, .expires_ms = old.expires_ms, .note = old.note}, now_ms);
+  if (!issued) return issued;
+  const std::int64_t until = now_ms + grace_ms;
+  keys_.find(id)->second.expires_ms = old.expires_ms ? std::min(*old.expires_ms, until) : until;
+  return issued;
+}
+
+Status Keyring::revoke(const std::string& id) {
+  if (keys_.erase(id) == 0) return fail(Errc::kNotFound, "there is no key {}", id.substr(0, kMostIdLength));
+  std::erase_if(signing_keys_, [&](const auto& entry) { return entry.first.first == id; });
+  return {};
+}
+
+std::vector<ApiKey> Keyring::keys() const {
+  std::vector<ApiKey> all;
+  for (const auto& [id, key] : keys_) all.push_back(key);
+  return all;
+}
+
+const ApiKey* Keyring::find(std::string_view id) const {
+  const auto it = keys_.find(id);
+  return it == keys_.end() ? nullptr : &it->second;
+}
+
+Result<const ApiKey*> Keyring::valid_key(std::string_view id, std::int64_t now_ms) const {
+  const ApiKey* key = find(id);
+  if (key == nullptr) {
+    return fail(Errc::kUnauthenticated, "there is no key '{}' on this node: it was revoked, or is another node's",
+                id.substr(0, kMostIdLength));
+  }
+  if (has_expired(*key, now_ms)) {
+    return fail(Errc::kUnauthenticated, "key {} has expired: ask the node's operator for another one", key->id);
+  }
+  return key;
+}
+
+Result<Principal> Keyring::authenticate(std::string_view authorization, const SignedRequest& request,
+                                        std::int64_t now_ms) {
+  if (authorization.starts_with(kBearer)) return by_token(authorization.substr(kBearer.size()), now_ms);
+  if (authorization.starts_with(kSigv4Scheme)) return by_signature(authorization, request, now_ms);
+  return fail(Errc::kUnauthenticated, "Authorization is neither 'Bearer ID.SECRET' nor {}", kSigv4Scheme);
+}
+
+Result<Principal> Keyring::by_token(std::string_view token, std::int64_t now_ms) const {
+  const std::size_t dot = std::min(token.find('.'), token.size());
+  const auto key = valid_key(token.substr(0, dot), now_ms);
+  if (!key) return fail(key.error());
+  if (dot == token.size() || !are_equal(secret_of((*key)->id), token.substr(dot + 1))) {
+    return fail(Errc::kUnauthenticated, "Authorization: the secret is not that of key {}", (*key)->id);
+  }
+  return Principal{(*key)->id, (*key)->role, (*key)->tenant};
+}
+
+Result<Principal> Keyring::by_signature(std::string_view authorization, const SignedRequest& request,
+                                        std::int64_t now_ms) {
+  const auto parts = parse_sigv4(authorization);
+  if (!parts) return fail(Errc::kUnauthenticated, "{}", parts.error().message);
+  const auto key = valid_key(parts->key_id, now_ms);
+  if (!key) return fail(key.error());
+  if (Status genuine = verify(*parts, signing_key_of(*parts), request, now_ms); !genuine) return fail(genuine.error());
+  return Principal{(*key)->id, (*key)->role, (*key)->tenant};
+}
+
+// Scopes are the client's choice: when too many are there, all are made anew.
+const Digest& Keyring::signing_key_of(const Sigv4& parts) {
+  SigningScope scope(std::string(parts.key_id), parts.scope());
+  const auto it = signing_keys_.find(scope);
+  if (it != signing_keys_.end()) return it->second;
+  if (signing_keys_.size() >= kMostSigningKeys) signing_keys_.clear();
+  return signing_keys_.emplace(std::move(scope), signing_key(secret_of(parts.key_id), parts)).first->second;
+}
+
+}  // namespace fairlead::identity

@@ -1,0 +1,91 @@
+// The keys that a node has given out, and who holds them.
+//
+// Idea. A key is an id and a secret. Its secret is HMAC(the node's master key, the key's id): the node need not keep it, and can
+// still check a signature made with it (SigV4), which a hash alone does not allow. What is kept per key is the hash of the secret,
+// so a keyring that is read with another master key says so instead of refusing every call. Who takes the kept keys has no secret;
+// who takes the master key has all.
+//
+// Example: id FLKQ3ZMX2V7T4ABC; as a bearer token "Authorization: Bearer FLKQ3ZMX2V7T4ABC.ie0k..."; for boto3 the id is
+// aws_access_key_id and the secret aws_secret_access_key.
+//
+// Pure: time and fresh ids are given. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "identity/sigv4.h"
+#include "model/principal.h"
+
+namespace fairlead::identity {
+
+inline constexpr std::size_t kMostKeys = 10'000;
+inline constexpr std::size_t kMostNoteBytes = 256;
+
+struct ApiKey {
+  std::string id;
+  Role role = Role::kReader;
+  std::optional<std::string> tenant;  // empty: all
+  std::int64_t created_ms = 0;        // since the epoch
+  std::optional<std::int64_t> expires_ms;
+  std::string note;           // for people
+  std::string secret_sha256;  // hexadecimal
+
+  bool operator==(const ApiKey&) const = default;
+};
+
+// What a key is to be.
+struct KeyRequest {
+  Role role = Role::kDeployer;
+  std::optional<std::string> tenant;
+  std::optional<std::int64_t> expires_ms = std::nullopt;
+  std::string note = {};
+};
+
+struct IssuedKey {
+  ApiKey key;
+  std::string secret;  // not kept anywhere: shown once
+
+  std::string token() const { return key.id + "." + secret; }
+};
+
+class Keyring {
+ public:
+  explicit Keyring(std::string master) : master_(std::move(master)) {}
+
+  // Keys that were kept. kCorrupt: the master key is not the one that they were made with; kInvalidArgument: two with one id.
+  Status restore(std::vector<ApiKey> keys);
+
+  // kInvalidArgument names the field; kResourceExhausted: kMostKeys are there; kConflict: the id is taken.
+  Result<IssuedKey> issue(const std::string& id, const KeyRequest& request, std::int64_t now_ms);
+  // A new key like the old one, which goes on for `grace_ms`, or until it would have expired.
+  Result<IssuedKey> rotate(const std::string& id, const std::string& new_id, std::int64_t grace_ms,
+                           std::int64_t now_ms);
+  Status revoke(const std::string& id);
+
+  std::vector<ApiKey> keys() const;  // by id
+  const ApiKey* find(std::string_view id) const;
+
+  // Who sent the request, by its Authorization: "Bearer ID.SECRET" or SigV4. kUnauthenticated says why nobody.
+  Result<Principal> authenticate(std::string_view authorization, const SignedRequest& request, std::int64_t now_ms);
+
+ private:
+  using SigningScope = std::pair<std::string, std::string>;  // key id, Sigv4::scope()
+
+  std::string secret_of(std::string_view id) const;
+  Result<const ApiKey*> valid_key(std::string_view id, std::int64_t now_ms) const;
+  Result<Principal> by_token(std::string_view token, std::int64_t now_ms) const;
+  Result<Principal> by_signature(std::string_view authorization, const SignedRequest& request, std::int64_t now_ms);
+  const Digest& signing_key_of(const Sigv4& parts);
+
+  std::string master_;
+  std::map<std::string, ApiKey, std::less<>> keys_;
+  std::map<SigningScope, Digest> signing_keys_;  // four HMACs each; at most kMostSigningKeys
+};
+
+}  // namespace fairlead::identity
