@@ -55,7 +55,8 @@ class FakeNode {
   void handle(net::HttpExchange exchange) {
     net::HttpRequest& request = exchange.request();
     Request seen{std::string(request.method()), std::string(request.target()), std::string(request.body()), {}};
-    for (const char* name : {"X-Amz-Invocation-Type", "X-Amz-Log-Type", "X-Amz-Client-Context", "Content-Type"}) {
+    for (const char* name :
+         {"X-Amz-Invocation-Type", "X-Amz-Log-Type", "X-Amz-Client-Context", "Content-Type", "Authorization"}) {
       seen.headers[name] = std::string(request.header(name));
     }
     net::HttpResponse response{404, {}, R"({"Type":"User","Message":"Function not found: nobody"})"};
