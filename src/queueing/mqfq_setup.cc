@@ -48,7 +48,7 @@ class MqfqSetup final : public MqfqSticky, public DataPlaces {
 
  private:
   static Preference preference(const Flow& flow, Duration setup);
-  std::optional<Pick> pick_start(const Placeable& placeable);
+  std::optional<Pick> pick_on_new_instance(const Placeable& placeable);
   Obstacle look_at_unpicked(const Placeable& placeable, Row row);
 
   ResidencyIndex residency_;            // eligible flows that have data on GPUs; preferred_ has the others
@@ -88,7 +88,7 @@ void MqfqSetup::on_ineligible(Row row) {
 std::optional<Order::Pick> MqfqSetup::pick_place(Instant now, const Placeable& placeable) {
   const auto elsewhere = MqfqSticky::pick_place(now, placeable);
   const auto by_residency = residency_.pick(now, flows_, placeable);
-  if (!elsewhere && !by_residency) return pick_start(placeable);
+  if (!elsewhere && !by_residency) return pick_on_new_instance(placeable);
   if (!by_residency) return elsewhere;
   const Row row = by_residency->row;
   const Preference here = preference(flows_[row], by_residency->setup);
@@ -98,7 +98,7 @@ std::optional<Order::Pick> MqfqSetup::pick_place(Instant now, const Placeable& p
 }
 
 // Of those in the index, who could run on a new instance alone: where starts hold a slot, choosing is starting.
-std::optional<Order::Pick> MqfqSetup::pick_start(const Placeable& placeable) {
+std::optional<Order::Pick> MqfqSetup::pick_on_new_instance(const Placeable& placeable) {
   using Unpicked = ResidencyIndex::Unpicked;
   data_waits_for_memory_ = false;
   const auto row = residency_.find_first([&](Row candidate) {
