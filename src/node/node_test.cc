@@ -128,7 +128,7 @@ TEST_F(NodeTest, ADrainedNodeHasWrittenEverythingAndTakesNothingMore) {
   });
   node->delete_function("g", [](const Status&) {});  // an event of the core after the write, as its monitor's are
   wait_for(drained);
-  EXPECT_TRUE(is_written);
+  ASSERT_TRUE(is_written);
   EXPECT_TRUE(node->status().draining);
   EXPECT_EQ(send_event("f").error().code, Errc::kUnavailable);
   const auto reply = later<Result<Outcome>>();
