@@ -61,6 +61,23 @@ TEST_F(AsyncInvocationsTest, WhatCannotBeWrittenIsNotAcceptedAndTakesNoPlace) {
   EXPECT_EQ(runner.started.size(), 1U);
 }
 
+TEST_F(AsyncInvocationsTest, WhatCannotBeWrittenLeavesItsPlaceToAnother) {
+  AsyncInvocations one(io, {.limit = 1}, store, functions, request_ids, invocations, {}, [] {});
+  const auto accept_one = [&] {
+    InvokeRequest request;
+    request.invocation.function = "f";
+    Result<std::string> accepted = fail(Errc::kUnavailable, "not yet");
+    one.accept(std::move(request), [&](Result<std::string> id) { accepted = std::move(id); });
+    store.tell_all();
+    return accepted;
+  };
+  store.status = fail(Errc::kResourceExhausted, "disk full");
+  EXPECT_EQ(accept_one().error().message, "disk full");
+  store.status = {};
+  EXPECT_TRUE(accept_one());
+  EXPECT_EQ(accept_one().error().code, Errc::kResourceExhausted) << "now there is one";
+}
+
 TEST_F(AsyncInvocationsTest, IsForgottenAfterItsAnswer) {
   const auto id = accept("f");
   ready(kFirst);

@@ -71,6 +71,16 @@ TEST(EventQueue, SubmitsNoMoreThanTheRunningLimit) {
   EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
 }
 
+TEST(EventQueue, APostponedEventLeavesItsPlaceToAnother) {
+  EventQueue queue = queue_with({"a", "b"}, {.running_limit = 1});
+  queue.postpone(*queue.next(0), 0);
+  const auto other = queue.next(0);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(other->invocation.request_id, "b");
+  queue.finished();
+  EXPECT_EQ(queue.next(1000)->invocation.request_id, "a");
+}
+
 TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
   EventQueue queue = queue_with({"a"});
   queue.restore(event("g1", "g"));

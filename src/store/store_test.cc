@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -268,6 +269,15 @@ TEST_F(StoreTest, DestructionCommitsWhatIsPending) {
   for (int i = 0; i < 100; ++i) store->put_event(event(std::to_string(i)), {});
   store.reset();
   EXPECT_EQ(event_ids(*open_store(io, folder.path())).size(), 100u);
+}
+
+TEST_F(StoreTest, AFolderThatItMakesIsClosedToOthers) {
+  const mode_t before = ::umask(0);
+  open_store(io, folder / "state");
+  ::umask(before);
+  struct stat info {};
+  ASSERT_EQ(::stat((folder / "state").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700u) << "payloads are private";
 }
 
 TEST_F(StoreTest, SecondNodeOnOneFolderIsRefusedByName) {

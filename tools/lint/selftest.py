@@ -17,9 +17,11 @@ import exported_symbols
 import file_sizes
 import format  # the check beside this file
 import include_direction
+import mutants
 import portable
 import self_contained_headers
 import size_ratchet
+import tested_sources
 import thread_safety
 import tidy
 import tree
@@ -254,6 +256,128 @@ class Sizes(Lint):
     def test_large_file_fails(self):
         self.write("docs/video.bin", "x" * (600 * 1024))
         self.assert_one(file_sizes.check, "video.bin")
+
+
+class TestedSources(Lint):
+    LONG = '#include "node/a.h"\n' + "int a;\n" * 200
+
+    def write_table(self, elsewhere=(), untested=()):
+        self.write(tested_sources.TABLE, json.dumps({"elsewhere": dict(elsewhere), "untested": list(untested)}))
+
+    def test_a_long_source_without_a_test_fails(self):
+        self.write("src/node/a.cc", self.LONG)
+        self.write("src/node/short.cc", "int a;\n" * 200)
+        self.write("src/node/testing/fake.cc", self.LONG)
+        self.assert_one(tested_sources.check, "src/node/a.cc: more than 200 lines", "write a_test.cc")
+
+    def test_one_with_a_test_of_its_name_passes(self):
+        self.write("src/node/a.cc", self.LONG)
+        for name in ("a_test.cc", "a_prop_test.cc"):
+            self.write(f"src/node/{name}", "")
+            self.assert_clean(tested_sources.check)
+            (self.root / "src/node" / name).unlink()
+
+    def test_one_whose_test_has_another_name_passes_where_it_includes_the_header(self):
+        self.write("src/node/a.cc", self.LONG)
+        self.write_table(elsewhere={"src/node/a.cc": ["src/node/b_test.cc", "node/a.h"]})
+        self.assert_one(tested_sources.check, "src/node/b_test.cc is no test")
+        self.write("src/node/b_test.cc", '#include "node/b_fixture.h"\n')
+        self.assert_one(tested_sources.check, "src/node/b_test.cc does not include node/a.h")
+        self.write("src/node/b_fixture.h", '#include "node/a.h"\n')
+        self.assert_clean(tested_sources.check)
+        self.write_table(elsewhere={"src/node/a.cc": ["src/node/b_test.cc", "base/a.h"]})
+        self.assert_one(tested_sources.check, "base/a.h is of another folder")
+
+    def test_the_list_of_those_without_may_only_shrink(self):
+        self.write("src/node/a.cc", self.LONG)
+        self.write_table(untested=["src/node/a.cc", "src/node/gone.cc"])
+        self.assert_one(tested_sources.check, "src/node/gone.cc needs no place in it any more")
+        self.write("src/node/b.cc", self.LONG)
+        tested_sources.update(self.root)
+        self.assertEqual(tested_sources.read_table(self.root), {"elsewhere": {}, "untested": ["src/node/a.cc"]})
+        self.assert_one(tested_sources.check, "src/node/b.cc: more than 200 lines and no test")
+
+
+class Mutants(Lint):
+    TOOL = runpy.run_path(str(tree.ROOT / "tools/mutants"))
+
+    def write_list(self, **changes):
+        self.write("src/node/a.cc", "int limit() { return 3; }\nint other() { return 4; }\n")
+        fields = {"name": "one-more", "file": "src/node/a.cc", "text": "return 3;", "replacement": "return 4;",
+                  "tests": ["node_tests A.*"], **changes}
+        lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
+        self.write(mutants.LIST, "[[mutant]]\n" + "\n".join(lines) + "\n")
+
+    def test_a_list_that_fits_is_clean_and_none_is_too(self):
+        self.assert_clean(mutants.check)
+        self.write_list()
+        self.assert_clean(mutants.check)
+
+    def test_a_text_that_is_not_there_once_fails(self):
+        self.write_list(text="return 5;")
+        self.assert_one(mutants.check, "one-more: its text stands 0 times in src/node/a.cc", "write the mutant anew")
+        self.write_list(text="return")
+        self.assert_one(mutants.check, "stands 2 times")
+
+    def test_what_is_no_mutant_fails(self):
+        self.write_list(replacement="return 3;")
+        self.assert_one(mutants.check, "the replacement is the text itself")
+        self.write_list(file="src/node/b.cc")
+        self.assert_one(mutants.check, "there is no src/node/b.cc")
+        self.write_list(file="src/queueing/a.cc")
+        self.assert_one(mutants.check, "src/queueing/a.cc is no source of src/node/")
+        self.write_list(tests=[])
+        self.assert_one(mutants.check, "no test is to see it")
+        self.write_list(replacement=None)
+        self.assert_one(mutants.check, "one-more: has to have name, file, text, replacement, tests")
+
+    def test_the_copy_is_the_tree_and_keeps_its_build(self):
+        self.write("tree/a.cc", "new")
+        self.write("tree/sub/b.cc", "b")
+        self.write("copy/a.cc", "old")
+        self.write("copy/sub/gone.cc", "gone")
+        self.write("copy/build/a.o", "built")
+        self.TOOL["copy_tree"](self.root / "tree", self.root / "copy")
+        files = {str(path.relative_to(self.root / "copy")): path.read_text() for path in (self.root / "copy").rglob("*.*")}
+        self.assertEqual(files, {"a.cc": "new", "sub/b.cc": "b", "build/a.o": "built"})
+
+    def test_a_mutant_is_in_the_file_while_its_tests_run_and_not_afterwards(self):
+        self.write_list()
+        mutant = mutants.read(self.root)[0]
+        seen = []
+
+        def with_tests(build, test):
+            with unittest.mock.patch.dict(self.TOOL["verdict"].__globals__, build=build, run_test=test):
+                return self.TOOL["verdict"](self.root, mutant, {"node_tests A.*": 1.0})
+
+        def failing(copy, test, limit_s):
+            seen.append((copy / "src/node/a.cc").read_text().splitlines()[0])
+            return "A.B"
+
+        self.assertEqual(with_tests(lambda *_: None, failing), ("killed", "A.B"))
+        self.assertEqual(seen, ["int limit() { return 4; }"])
+        self.assertEqual(with_tests(lambda *_: None, lambda *_: None), ("survived", ""))
+        self.assertEqual(with_tests(lambda *_: "error", failing), ("broken", "error"))
+        self.assertIn("return 3;", (self.root / "src/node/a.cc").read_text())
+
+    def test_a_test_that_fails_crashes_or_hangs_says_so(self):
+        script = '#!/bin/sh\ncase "$*" in *Good*) exit 0;; *Bad*) echo "[  FAILED  ] A.Bad (1 ms)"; exit 1;;\n' \
+                 "*Crash*) kill -6 $$;; *) exec sleep 600;; esac\n"
+        self.write("build/bin/t", script)
+        (self.root / "build/bin/t").chmod(0o755)
+        run = self.TOOL["run_test"]
+        self.assertIsNone(run(self.root, "t A.Good", 60))
+        self.assertEqual(run(self.root, "t A.Bad", 60), "A.Bad")
+        self.assertEqual(run(self.root, "t A.Crash", 60), "t ends with status -6")
+        self.assertEqual(run(self.root, "t", 0.1), "t does not end within 0 s")
+
+    def test_too_few_killed_or_one_that_does_not_compile_is_a_failure(self):
+        summary = self.TOOL["summary"]
+        self.assertEqual(summary(["killed"] * 36 + ["survived"] * 4, 36), ("36 of 40 mutants killed, at least 36 must be", 0))
+        self.assertEqual(summary(["killed"] * 35 + ["survived"] * 5, 36)[1], 1)
+        line, status = summary(["killed"] * 39 + ["broken"], 36)
+        self.assertEqual(status, 1)
+        self.assertIn("1 do not compile", line)
 
 
 class Binaries(Lint):

@@ -13,8 +13,8 @@ namespace fairlead {
 
 class FakeStore final : public Store {
  public:
-  Result<std::vector<FunctionRecord>> load_functions() override { return std::vector<FunctionRecord>(); }
-  Result<std::vector<QueuedEvent>> load_events() override { return std::vector<QueuedEvent>(); }
+  Result<std::vector<FunctionRecord>> load_functions() override { return values_of(functions); }
+  Result<std::vector<QueuedEvent>> load_events() override { return values_of(events); }
   void put_function(FunctionRecord record, Done done) override {
     if (status) functions[record.name] = std::move(record);
     tell(std::move(done));
@@ -56,6 +56,13 @@ class FakeStore final : public Store {
   std::vector<DeadLetter> letters;
 
  private:
+  template <typename T>
+  Result<std::vector<T>> values_of(const std::map<std::string, T>& values) const {
+    if (!status) return fail(status.error());
+    std::vector<T> all;
+    for (const auto& [key, value] : values) all.push_back(value);
+    return all;
+  }
   void tell(Done done) { untold_.emplace_back(std::move(done), status); }
 
   std::deque<std::pair<Done, Status>> untold_;

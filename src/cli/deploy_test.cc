@@ -1,0 +1,182 @@
+// `fairlead deploy`, against canned answers.
+#include <gmock/gmock.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/base64.h"
+#include "cli/fake_node.h"
+#include "cli/test_cli.h"
+#include "model/function.h"
+
+namespace fairlead::cli {
+namespace {
+
+using testing::HasSubstr;
+
+struct Deploy : testing::Test {
+  Deploy() : folder(testing::TempDir() + "fairlead-deploy") {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/bootstrap") << "#!/bin/sh\n";
+    chmod((folder + "/bootstrap").c_str(), 0755);
+  }
+  ~Deploy() override { std::filesystem::remove_all(folder); }
+  Outcome run(std::vector<std::string> args) {
+    args.insert(args.begin(), {"--endpoint", node.endpoint()});
+    return run_cli(std::move(args));
+  }
+  Json body(std::size_t index) { return Json::parse(node.requests()[index].body); }
+  FakeNode node;
+  std::string folder;
+};
+
+const std::string kFunctions = "/2015-03-31/functions";
+const std::string kConcurrency = "/2017-10-31/functions/f/concurrency";
+
+TEST_F(Deploy, CreatesWithWhatWasGivenAndSaysWhatIsNext) {
+  node.answer("POST", "/2015-03-31/functions", {201, {}, R"({"CodeSize":10,"CodeSha256":"abc"})"});
+  node.answer("PUT", "/2017-10-31/functions/f/concurrency", {200, {}, "{}"});
+  Outcome outcome =
+      run({"deploy", "f", folder, "--env", "A=1", "--env", "B=x=y", "--tag", "team=vision", "--gpu-memory", "2048",
+           "--weight", "2.5", "--timeout", "30", "--memory", "1024", "--reserved", "0"});
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("created f"));
+  EXPECT_THAT(outcome.err, HasSubstr("fairlead invoke f"));
+  Json created = body(0);
+  EXPECT_EQ(created["FunctionName"], "f");
+  EXPECT_EQ(created["Code"]["Folder"], folder);  // the fake node is on this machine
+  EXPECT_EQ(created["Environment"]["Variables"], (Json{{"A", "1"}, {"B", "x=y"}}));
+  EXPECT_EQ(created["Tags"], (Json{{"gpu:memory-mib", "2048"}, {"gpu:weight", "2.5"}, {"team", "vision"}}));
+  EXPECT_EQ(created["Timeout"], 30);
+  EXPECT_EQ(created["MemorySize"], 1024);
+  EXPECT_EQ(body(1)["ReservedConcurrentExecutions"], 0);
+}
+
+TEST_F(Deploy, UpdatesAnExistingFunctionWithoutTouchingWhatWasNotGiven) {
+  node.answer("POST", "/2015-03-31/functions", {409, {}, R"({"Message":"Function already exist: f"})"});
+  node.answer("PUT", "/2015-03-31/functions/f/configuration", {200, {}, "{}"});
+  node.answer("PUT", "/2015-03-31/functions/f/code", {200, {}, R"({"CodeSize":10})"});
+  Outcome outcome = run({"deploy", "f", folder, "--timeout", "30"});
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("updated f"));
+  ASSERT_EQ(node.requests().size(), 3u);
+  EXPECT_EQ(body(1), (Json{{"Timeout", 30}}));
+  EXPECT_EQ(body(2), (Json{{"Folder", folder}}));
+}
+
+TEST_F(Deploy, UploadSendsAnArchive) {
+  node.answer("POST", "/2015-03-31/functions", {201, {}, "{}"});
+  ASSERT_EQ(run({"deploy", "f", folder, "--upload"}).status, kOk);
+  std::string zip = base64_decode("ZipFile", body(0)["Code"]["ZipFile"].get<std::string>()).value();
+  EXPECT_TRUE(zip.starts_with("PK"));
+  EXPECT_THAT(zip, HasSubstr("bootstrap"));
+}
+
+TEST_F(Deploy, MistakesAreExplainedBeforeAnythingIsSent) {
+  EXPECT_THAT(run({"deploy", "f", folder, "--env", "novalue"}).err, HasSubstr("--env: 'novalue'"));
+  EXPECT_EQ(run({"deploy", "f", folder, "--timeout", "0"}).status, kUsage);
+  EXPECT_EQ(run({"deploy", "bad name", folder}).status, kUsage);
+  EXPECT_EQ(run({"deploy", "f", "/nonexistent"}).status, kNotFound);
+  chmod((folder + "/bootstrap").c_str(), 0644);
+  if (geteuid() != 0 || access((folder + "/bootstrap").c_str(), X_OK) != 0) {
+    EXPECT_THAT(run({"deploy", "f", folder}).err, HasSubstr("chmod +x"));
+  }
+  std::filesystem::remove(folder + "/bootstrap");
+  EXPECT_THAT(run({"deploy", "f", folder}).err, HasSubstr("has no file 'bootstrap'"));
+  EXPECT_TRUE(node.requests().empty());
+}
+
+TEST_F(Deploy, AReservationThatIsRefusedIsAFailure) {
+  node.answer("POST", kFunctions, {201, {}, "{}"});
+  node.answer("PUT", kConcurrency, {429, {}, R"({"Message":"try later"})"});
+  const Outcome outcome = run({"deploy", "f", folder, "--reserved", "3"});
+  EXPECT_EQ(outcome.status, kThrottled);
+  EXPECT_THAT(outcome.err, HasSubstr("try later"));
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(Deploy, AConfigurationThatIsRefusedLeavesTheCodeAsItIs) {
+  node.answer("POST", kFunctions, {409, {}, "{}"});
+  node.answer("PUT", kFunctions + "/f/configuration", {400, {}, R"({"Message":"Timeout is wrong"})"});
+  const Outcome outcome = run({"deploy", "f", folder, "--timeout", "30", "--tag", "a=b"});
+  EXPECT_EQ(outcome.status, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("Timeout is wrong"));
+  EXPECT_EQ(node.requests().size(), 2u);
+}
+
+TEST_F(Deploy, TagsOfAnExistingFunctionAreAddedToIt) {
+  node.answer("POST", kFunctions, {409, {}, "{}"});
+  const std::string tags = "/2017-03-31/tags/" + net::percent_encode(function_arn("f"));
+  node.answer("POST", tags, {204, {}, ""});
+  node.answer("PUT", kFunctions + "/f/code", {200, {}, "{}"});
+  ASSERT_EQ(run({"deploy", "f", folder, "--weight", "3"}).status, kOk);
+  ASSERT_EQ(node.requests().size(), 3u) << "no configuration was given";
+  EXPECT_EQ(node.requests()[1].target, tags);
+  EXPECT_EQ(body(1), (Json{{"Tags", {{"gpu:weight", "3"}}}}));
+}
+
+TEST_F(Deploy, AnotherErrorThanItsBeingThereIsNoReasonToUpdate) {
+  node.answer("POST", kFunctions, {503, {}, R"({"Message":"shutting down"})"});
+  EXPECT_EQ(run({"deploy", "f", folder}).status, kUnreachable);
+  EXPECT_EQ(node.requests().size(), 1u);
+}
+
+TEST_F(Deploy, AnImageIsNamedSoThatTheNodeFindsIt) {
+  node.answer("POST", kFunctions, {201, {}, "{}"});
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  const Outcome outcome = run({"deploy", "f", "--image", "oci:./layout:v1", "--entrypoint", "/run", "--entrypoint",
+                               "-x", "--command", "serve", "--workdir", "/w", "--contract", "http"});
+  std::filesystem::current_path(before);
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("created f (image"));
+  EXPECT_EQ(body(0)["PackageType"], "Image");
+  EXPECT_EQ(body(0)["Code"], (Json{{"ImageUri", "oci:" + folder + "/layout:v1"}}));
+  EXPECT_EQ(body(0)["ImageConfig"],
+            (Json{{"EntryPoint", {"/run", "-x"}}, {"Command", {"serve"}}, {"WorkingDirectory", "/w"}}));
+  EXPECT_EQ(body(0)["Tags"], (Json{{"image:contract", "http"}}));
+  EXPECT_FALSE(body(0).contains("Runtime"));
+  EXPECT_EQ(run({"deploy", "f", "--image", "quay.io/app:v1"}).status, kOk);
+  EXPECT_EQ(body(1)["Code"], (Json{{"ImageUri", "quay.io/app:v1"}}));
+}
+
+TEST_F(Deploy, AFolderOrAnImageAndOneOfThem) {
+  EXPECT_THAT(run({"deploy", "f"}).err, HasSubstr("FOLDER or --image is missing"));
+  EXPECT_EQ(run({"deploy", "f", folder, "--image", "quay.io/app"}).status, kUsage);
+  EXPECT_EQ(run({"deploy", "f", folder, "--workdir", "/w"}).status, kUsage) << "means nothing without an image";
+  EXPECT_EQ(run({"deploy", "f", "--image", "oci:"}).status, kUsage);
+  EXPECT_TRUE(node.requests().empty());
+}
+
+TEST_F(Deploy, AKernelTaskNeedsNoProgram) {
+  std::filesystem::remove(folder + "/bootstrap");
+  std::ofstream(folder + "/task.json") << "{}";
+  node.answer("POST", kFunctions, {201, {}, "{}"});
+  EXPECT_EQ(run({"deploy", "f", folder}).status, kOk);
+}
+
+TEST_F(Deploy, AsJsonItIsWhatTheNodeSaid) {
+  node.answer("POST", kFunctions, {201, {}, R"({"CodeSize":10})"});
+  const Outcome outcome = run({"--json", "deploy", "f", folder});
+  EXPECT_EQ(Json::parse(outcome.out), (Json{{"CodeSize", 10}}));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Deploy, AnArchiveThatWasSentIsNotLeftBehind) {
+  node.answer("POST", kFunctions, {201, {}, "{}"});
+  const std::string temporary = folder + "-tmp";
+  std::filesystem::create_directories(temporary);
+  const char* const before = getenv("TMPDIR");
+  const std::string was = before == nullptr ? "" : before;
+  setenv("TMPDIR", temporary.c_str(), 1);
+  EXPECT_EQ(run({"deploy", "f", folder, "--upload"}).status, kOk);
+  was.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", was.c_str(), 1);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+  std::filesystem::remove_all(temporary);
+}
+
+}  // namespace
+}  // namespace fairlead::cli

@@ -1,0 +1,265 @@
+#include "node/function_control.h"
+
+#include <gmock/gmock.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <filesystem>
+
+#include "node/testing/fake_store.h"
+#include "node/testing/node_without_processes.h"
+#include "store/test_folder.h"
+
+namespace fairlead {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr InstanceId kFirst{1};
+
+class FunctionControlTest : public NodeWithoutProcesses {
+ protected:
+  FunctionControlTest() {
+    folder.write("one/bootstrap", "#!/bin/sh\n");
+    folder.write("two/bootstrap", "#!/bin/sh\nexit 2\n");
+  }
+
+  using Made = std::shared_ptr<std::optional<Result<FunctionRecord>>>;
+  static FunctionControl::Callback<FunctionRecord> into(const Made& made) {
+    return [made](Result<FunctionRecord> record) { *made = std::move(record); };
+  }
+  static Made nothing_yet() { return std::make_shared<std::optional<Result<FunctionRecord>>>(); }
+
+  Made begin_create(const std::string& name, const std::string& code = "one", FunctionConfig config = {}) {
+    const Made made = nothing_yet();
+    config.handler = "handler";
+    control->create(name, std::move(config), {.folder = folder / code}, into(made));
+    return made;
+  }
+  // Until the code is unpacked and asked to be written, or it was refused.
+  void unpack(const Made& made) {
+    while (!*made && store.pending_writes() == 0) io.run_one_for(std::chrono::minutes(2));
+  }
+  Result<FunctionRecord> finish(const Made& made) {
+    unpack(made);
+    store.tell_all();
+    return made->value();
+  }
+  Result<FunctionRecord> create(const std::string& name, const std::string& code = "one", FunctionConfig config = {}) {
+    return finish(begin_create(name, code, std::move(config)));
+  }
+  Result<FunctionRecord> update_code(const std::string& name, const std::string& code) {
+    const Made made = nothing_yet();
+    control->update_code(name, {.folder = folder / code}, into(made));
+    return finish(made);
+  }
+  Result<FunctionRecord> update_config(const std::string& name, FunctionConfig config) {
+    const Made made = nothing_yet();
+    control->update_config(name, std::move(config), into(made));
+    return finish(made);
+  }
+  Result<FunctionRecord> reserve(const std::string& name, std::optional<int> limit) {
+    const Made made = nothing_yet();
+    control->set_reserved_concurrency(name, limit, into(made));
+    return finish(made);
+  }
+  Status remove(const std::string& name) {
+    std::optional<Status> done;
+    control->remove(name, [&](Status status) { done = std::move(status); });
+    store.tell_all();
+    return done.value();
+  }
+  // An instance that has answered once and is idle.
+  void warm_up(const std::string& name) {
+    invoke(name);
+    ready(kFirst);
+    answer("[1]");
+    idle(kFirst);
+    actions.clear();
+  }
+
+  store::TestFolder folder;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
+  Worker worker{io};
+  FakeStore store;
+  std::vector<std::string> removed;
+  std::unique_ptr<FunctionControl> control = make_control();
+
+  std::unique_ptr<FunctionControl> make_control() {
+    return std::make_unique<FunctionControl>(
+        io, folder / "state", worker, store, functions, tenants, request_ids, driver,
+        [this](const RegisteredFunction& function) { removed.push_back(function.record.name); });
+  }
+};
+
+TEST_F(FunctionControlTest, IsSeenOnceItIsOnDisk) {
+  const Made made = begin_create("f");
+  unpack(made);
+  EXPECT_TRUE(store.functions.contains("f"));
+  EXPECT_FALSE(*made);
+  EXPECT_EQ(functions.find("f"), nullptr);
+  store.tell_all();
+  ASSERT_TRUE(made->value()) << made->value().error().message;
+  const FunctionRecord record = made->value().value();
+  EXPECT_EQ(record.code_bytes, 10);
+  EXPECT_FALSE(record.revision_id.empty());
+  EXPECT_GT(record.last_modified_ms, 0);
+  EXPECT_TRUE(fs::exists(record.code_path + "/bootstrap"));
+  EXPECT_EQ(functions.find("f")->record.revision_id, record.revision_id);
+  invoke("f");
+  EXPECT_THAT(runner.started, testing::SizeIs(1));
+}
+
+TEST_F(FunctionControlTest, ANameIsTakenOnceAndWhileItIsBeingMade) {
+  const Made first = begin_create("f");
+  const Made second = begin_create("f");
+  EXPECT_EQ(finish(second).error().code, Errc::kConflict);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(create("f").error().code, Errc::kAlreadyExists);
+}
+
+TEST_F(FunctionControlTest, WhatIsNotValidIsRefusedBeforeAnythingIsUnpacked) {
+  EXPECT_EQ(create("no/name").error().code, Errc::kInvalidArgument);
+  FunctionConfig config;
+  config.timeout_seconds = 0;
+  EXPECT_EQ(create("f", "one", config).error().code, Errc::kInvalidArgument);
+  config = {.tags = {{"gpu:weight", "heavy"}}};
+  EXPECT_EQ(create("f", "one", config).error().code, Errc::kInvalidArgument);
+  EXPECT_FALSE(fs::exists(folder / "state/code"));
+}
+
+TEST_F(FunctionControlTest, CodeThatCannotBeUsedLeavesTheNameFree) {
+  folder.write("empty/readme", "no program");
+  EXPECT_THAT(create("f", "empty").error().message, HasSubstr("bootstrap"));
+  EXPECT_TRUE(store.functions.empty());
+  EXPECT_TRUE(create("f"));
+  EXPECT_FALSE(update_code("f", "empty"));
+  EXPECT_TRUE(update_code("f", "two"));
+}
+
+TEST_F(FunctionControlTest, WhatCannotBeWrittenChangesNothingAndCanBeTriedAgain) {
+  store.status = fail(Errc::kResourceExhausted, "disk full");
+  EXPECT_EQ(create("f").error().message, "disk full");
+  EXPECT_EQ(functions.find("f"), nullptr);
+  store.status = {};
+  ASSERT_TRUE(create("f"));
+  const std::string path = functions.find("f")->record.code_path;
+
+  store.status = fail(Errc::kResourceExhausted, "disk full");
+  EXPECT_FALSE(update_code("f", "two"));
+  EXPECT_FALSE(reserve("f", 0));
+  EXPECT_EQ(functions.find("f")->record.code_path, path);
+  EXPECT_EQ(functions.find("f")->record.reserved_concurrency, std::nullopt);
+  const Status kept = remove("f");
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().message, "disk full");
+  ASSERT_NE(functions.find("f"), nullptr);
+  EXPECT_TRUE(removed.empty());
+  store.status = {};
+  EXPECT_TRUE(update_code("f", "two"));
+}
+
+TEST_F(FunctionControlTest, OtherCodeEndsInstancesOfTheOldOne) {
+  ASSERT_TRUE(create("f"));
+  const std::string revision = functions.find("f")->record.revision_id;
+  warm_up("f");
+  ASSERT_TRUE(update_code("f", "two"));
+  EXPECT_THAT(runner.killed, testing::ElementsAre(kFirst));
+  EXPECT_NE(functions.find("f")->record.revision_id, revision);
+}
+
+TEST_F(FunctionControlTest, TheSameCodeOrAnotherLimitLeavesInstancesAlone) {
+  ASSERT_TRUE(create("f"));
+  warm_up("f");
+  ASSERT_TRUE(update_code("f", "one"));
+  ASSERT_TRUE(reserve("f", 5));
+  EXPECT_TRUE(runner.killed.empty());
+  EXPECT_EQ(store.functions.at("f").reserved_concurrency, 5);
+  ASSERT_TRUE(reserve("f", std::nullopt));
+  EXPECT_EQ(store.functions.at("f").reserved_concurrency, std::nullopt);
+}
+
+TEST_F(FunctionControlTest, AReservationReachesTheCore) {
+  ASSERT_TRUE(create("f"));
+  EXPECT_EQ(reserve("f", -1).error().code, Errc::kInvalidArgument);
+  ASSERT_TRUE(reserve("f", 0));
+  const Reply reply = invoke("f");
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->error().code, Errc::kResourceExhausted);
+}
+
+TEST_F(FunctionControlTest, AnotherConfigurationKeepsTheCodeAndTheTenant) {
+  ASSERT_TRUE(create("f"));
+  const FunctionRecord before = functions.find("f")->record;
+  FunctionConfig config = before.config;
+  config.timeout_seconds = 7;
+  ASSERT_TRUE(update_config("f", config));
+  EXPECT_EQ(store.functions.at("f").config.timeout_seconds, 7);
+  EXPECT_EQ(functions.find("f")->record.code_path, before.code_path);
+
+  config.timeout_seconds = 0;
+  EXPECT_EQ(update_config("f", config).error().code, Errc::kInvalidArgument);
+  config.timeout_seconds = 7;
+  config.tags["gpu:tenant"] = "acme";
+  EXPECT_THAT(update_config("f", config).error().message, HasSubstr("'acme', but the function is of tenant 'default'"));
+  EXPECT_TRUE(update_code("f", "two")) << "a refusal leaves nothing behind";
+}
+
+TEST_F(FunctionControlTest, OfAFunctionThatIsNotThereNothingIsChanged) {
+  EXPECT_EQ(update_code("f", "one").error().code, Errc::kNotFound);
+  EXPECT_EQ(update_config("f", {}).error().code, Errc::kNotFound);
+  EXPECT_EQ(reserve("f", 1).error().code, Errc::kNotFound);
+  EXPECT_EQ(remove("f").error().code, Errc::kNotFound);
+}
+
+TEST_F(FunctionControlTest, ADeletedFunctionAnswersWhoWaitsAndIsForgotten) {
+  ASSERT_TRUE(create("f"));
+  ASSERT_TRUE(reserve("f", 1));
+  const Reply running = invoke("f"), waiting = invoke("f");
+  ready(kFirst);
+  ASSERT_TRUE(remove("f"));
+  EXPECT_THAT(removed, testing::ElementsAre("f"));
+  EXPECT_TRUE(store.functions.empty());
+  EXPECT_EQ(functions.find("f"), nullptr);
+  ASSERT_TRUE(waiting->has_value());
+  EXPECT_EQ((*waiting)->error().code, Errc::kNotFound);
+  EXPECT_TRUE(create("f")) << "the name is free";
+}
+
+TEST_F(FunctionControlTest, OneThatIsDeletedWhileItIsBeingChangedIsConflict) {
+  ASSERT_TRUE(create("f"));
+  const Made made = nothing_yet();
+  control->update_code("f", {.folder = folder / "two"}, into(made));
+  EXPECT_EQ(remove("f").error().code, Errc::kConflict);
+  EXPECT_TRUE(finish(made));
+  EXPECT_TRUE(remove("f"));
+}
+
+TEST_F(FunctionControlTest, WhatTheStoreHoldsIsThereAfterAStart) {
+  ASSERT_TRUE(create("f"));
+  ASSERT_TRUE(create("g", "two"));
+  const std::string of_f = functions.find("f")->record.code_path, of_g = functions.find("g")->record.code_path;
+  for (const char* name : {"f", "g"}) {
+    driver.tell(
+        [&](Core& core, Instant now, Actions& out) { core.remove_function(now, functions.find(name)->flow, out); });
+    functions.remove(name);
+  }
+  store.functions.erase("g");  // as if its removal had been the last write
+  control = make_control();
+  ASSERT_TRUE(control->recover());
+  EXPECT_TRUE(fs::exists(of_f));
+  EXPECT_FALSE(fs::exists(of_g)) << "no function has this code any more";
+  invoke("f");
+  EXPECT_THAT(actions, Contains(StartsWith("start instance=")));
+}
+
+TEST_F(FunctionControlTest, AStoreThatCannotBeReadIsNoEmptyOne) {
+  store.status = fail(Errc::kCorrupt, "damaged");
+  EXPECT_EQ(control->recover().error().message, "damaged");
+}
+
+}  // namespace
+}  // namespace fairlead
