@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "net/http_response.h"
+#include "net/http_stream.h"
 
 namespace fairlead::net {
 
@@ -28,7 +29,7 @@ constexpr std::size_t kMaxDiscardBytes = 64 << 20;
 // A request, the right to answer it, and its answer until that is sent.
 class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
  public:
-  enum class State { kArriving, kHandling, kReady };
+  enum class State { kArriving, kHandling, kReady, kStreaming };
 
   explicit Slot(Connection& connection) : connection_(connection) {}
 
@@ -48,6 +49,16 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     HttpResponse response{.status = 500};
     connection_.respond(*this, std::move(response));
   }
+
+  BodyFraming framing() const {
+    if (!answer.stream) return BodyFraming::kLength;
+    return parsed.is_http10 ? BodyFraming::kUntilClosed : BodyFraming::kChunked;
+  }
+  void drop_body() {
+    answer.body.clear();
+    answer.stream.reset();
+  }
+  bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
   void reset() {
     state = State::kArriving;
@@ -116,9 +127,13 @@ void Connection::start() {
 
 void Connection::close() {
   if (std::exchange(closed_, true)) return;
+  const auto self = shared_from_this();  // a stream that closes lets go of this
   --server_->connections;
   open_hook.unlink();
   wait_for(Waiting::kNothing);
+  for (const auto& slot : slots_) {
+    if (slot && slot->answer.stream) slot->answer.stream->close();
+  }
   boost::system::error_code ignored;
   socket_.close(ignored);
 }
@@ -175,7 +190,8 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t cou
   if (closed_) return;
   if (error) return on_input_end(error);
   if (discarding_ || refused_) {
-    discard(count);
+    discarded_ += count;
+    if (discarded_ > kMaxDiscardBytes) close();
   } else {
     input_.commit(count);
     if (!paused_) parse();
@@ -184,15 +200,13 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t cou
   read();
 }
 
-void Connection::discard(std::size_t count) {
-  discarded_ += count;
-  if (discarded_ > kMaxDiscardBytes) close();
-}
-
 void Connection::on_input_end(const boost::system::error_code& error) {
   input_ended_ = true;
-  // A client may end its sending side and still wait for the answers, so those that are coming are sent.
-  const bool is_half_closed = error == boost::asio::error::eof && !discarding_;
+  // A client may end its sending side and still wait for the answers, so those that are coming are sent. One that has no end yet
+  // is not: whether its client is still there would show in a failed send at best.
+  const bool has_no_end =
+      std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot && slot->has_open_stream(); });
+  const bool is_half_closed = error == boost::asio::error::eof && !discarding_ && !has_no_end;
   if (arriving_ != nullptr) {  // cut off in the middle of a request
     arriving_ = nullptr;
     --used_;
@@ -207,6 +221,8 @@ void Connection::disconnect_slots() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i]) continue;
     if (auto callback = std::exchange(slots_[i]->disconnected, nullptr)) callback();
+    if (!closed_) continue;
+    if (const auto stream = std::exchange(slots_[i]->answer.stream, nullptr)) stream->tell_writer();
   }
 }
 
@@ -299,6 +315,9 @@ void Connection::respond(Slot& slot, HttpResponse response) {
   if (closed_ || slot.state != Slot::State::kHandling) return;
   slot.answer = std::move(response);
   slot.state = Slot::State::kReady;
+  if (slot.answer.stream) slot.answer.body.clear();
+  if (input_ended_ && slot.has_open_stream()) return fail_later();
+  if (slot.framing() == BodyFraming::kUntilClosed) slot.is_last = refused_ = true;
   if (!sending_ && &slot == &oldest()) send_ready();
 }
 
@@ -307,13 +326,21 @@ void Connection::send_ready() {
     Slot& slot = oldest();
     head_.clear();
     sent_ = 0;
-    append_response_head(slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10}, head_);
-    if (slot.method() == "HEAD" || !status_has_body(slot.answer.status)) slot.answer.body.clear();
+    append_response_head(
+        slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10, .framing = slot.framing()},
+        head_);
+    if (slot.method() == "HEAD" || !status_has_body(slot.answer.status)) slot.drop_body();
+    if (slot.answer.stream) {
+      slot.state = Slot::State::kStreaming;
+      slot.answer.stream->connect([self = shared_from_this()] {
+        boost::asio::post(self->socket_.get_executor(), [self] { self->on_output(); });
+      });
+    }
     flush();
   }
 }
 
-// Sends what the socket takes of the current answer.
+// Sends what the socket takes of the current answer, or of the current part of one.
 void Connection::flush() {
   std::string& body = oldest().answer.body;
   const std::size_t total = head_.size() + body.size();
@@ -329,24 +356,47 @@ void Connection::flush() {
     if (count >= 0) {
       sent_ += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN) {
-      return wait_writable();
+      sending_ = true;
+      wait_for(Waiting::kTransfer);  // anew after each part that went out: only a client that takes nothing times out
+      return socket_.async_wait(Socket::wait_write,
+                                [self = shared_from_this()](const boost::system::error_code& error) {
+                                  if (!error) self->on_output();
+                                });
     } else if (errno != EINTR) {
       return fail_later();
     }
   }
-  finish_answer();
+  oldest().answer.stream ? next_part() : finish_answer();
 }
 
-void Connection::wait_writable() {
-  sending_ = true;
-  wait_for(Waiting::kTransfer);  // anew after each part that went out: only a client that takes nothing times out
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code& error) {
-    if (self->closed_ || error) return;
-    self->sending_ = false;
-    self->flush();
-    self->send_ready();
-    self->update_waiting();
-  });
+// The socket takes more, or there is more to send.
+void Connection::on_output() {
+  if (closed_) return;
+  sending_ = false;
+  flush();
+  send_ready();
+  update_waiting();
+}
+
+// All that was taken from the stream is out. Its next part goes from the event loop, and so do those behind it.
+void Connection::next_part() {
+  Slot& slot = oldest();
+  head_.clear();
+  sent_ = 0;
+  const bool is_chunked = slot.framing() == BodyFraming::kChunked;
+  const BodyStream::Next next = slot.answer.stream->take(slot.answer.body);
+  if (closed_ || next == BodyStream::Next::kNothing) return;
+  if (next == BodyStream::Next::kCut) return fail_later();
+  if (next == BodyStream::Next::kEnd) {
+    if (is_chunked) head_ = kLastChunk;
+    std::exchange(slot.answer.stream, nullptr)->close();
+    return flush();
+  }
+  if (is_chunked) {
+    append_chunk_head(slot.answer.body.size(), head_);
+    slot.answer.body.append(kChunkEnd);
+  }
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->on_output(); });
 }
 
 void Connection::finish_answer() {

@@ -2,7 +2,8 @@
 // API are handlers behind it. Built on Asio and Beast; no other header of the project includes Beast.
 //
 // Contract: handlers run on the io_context's thread and never block. A request is answered now or later, on that
-// thread, exactly once; answers of pipelined requests leave in request order. A connection that sends more than
+// thread, exactly once; answers of pipelined requests leave in request order. The body of an answer may be written later and on
+// any thread (net/http_stream.h). A connection that sends more than
 // `limits` allow is answered 413, 431 or 400 and closed. All buffers are bounded. Threads: everything on the
 // io_context's thread, except where said.
 #pragma once
@@ -47,10 +48,13 @@ class HttpRequest {
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
 };
 
+class BodyStream;
+
 struct HttpResponse {
   unsigned status = 200;
-  std::vector<Header> headers = {};  // Content-Length and Connection are the server's
+  std::vector<Header> headers = {};  // Content-Length, Transfer-Encoding and Connection are the server's
   std::string body = {};
+  std::shared_ptr<BodyStream> stream = {};  // instead of `body`: one that is made while it is sent (net/http_stream.h)
 };
 
 // One request and the right to answer it. Move-only. Destroyed unanswered: the server answers 500.
