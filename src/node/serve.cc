@@ -254,7 +254,7 @@ class Server {
 
   // An edge more is a line more.
   Status add_edges() {
-    Edge edges[] = {lambda_edge(*node_), native_edge(*node_, lambda_response), metrics_edge(*node_)};
+    Edge edges[] = {lambda_edge(*node_), native_edge(io_, *node_, lambda_response), metrics_edge(*node_)};
     for (Edge& edge : edges) {
       if (Status added = router_.add(std::move(edge)); !added) return added;
     }
