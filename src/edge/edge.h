@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,16 +40,26 @@ struct RouteCall {
 
 using RouteHandler = std::function<void(RouteCall)>;
 
+// A request whose body is about to arrive.
+struct RouteHead {
+  net::HttpRequest& request;
+  const net::Target& target;
+  const PathParameters& parameters;
+};
+// Where the body goes; null: it is collected. What is wrong with the request is for the handler to say.
+using RouteSink = std::function<std::shared_ptr<net::BodySink>(const RouteHead&)>;
+
 struct Route {
   std::string method;  // GET also serves HEAD
   std::string pattern;
   RouteHandler handler;
+  RouteSink sink = {};  // none: bodies are collected
 };
 
 class Routes {
  public:
-  void add(std::string_view method, std::string_view pattern, RouteHandler handler) {
-    routes_.push_back({std::string(method), std::string(pattern), std::move(handler)});
+  void add(std::string_view method, std::string_view pattern, RouteHandler handler, RouteSink sink = {}) {
+    routes_.push_back({std::string(method), std::string(pattern), std::move(handler), std::move(sink)});
   }
   std::vector<Route> take() { return std::move(routes_); }
 

@@ -71,7 +71,8 @@ Status Router::add_route(Route route, const std::vector<std::string>& prefixes) 
     }
     if (order == PatternOrder::kNarrower && place == entries_.end()) place = it;
   }
-  entries_.insert(place, {std::move(route.method), *std::move(pattern), std::move(route.handler), entries_.size()});
+  entries_.insert(place, {std::move(route.method), *std::move(pattern), std::move(route.handler), std::move(route.sink),
+                          entries_.size()});
   return {};
 }
 
@@ -103,6 +104,13 @@ std::string Router::allowed_methods(const std::vector<std::string>& segments) co
   std::string text;
   for (const std::string_view method : methods) (text += text.empty() ? "" : ", ") += method;
   return text;
+}
+
+std::shared_ptr<net::BodySink> Router::sink_for(net::HttpRequest& head) const {
+  const auto target = net::parse_target(head.target());
+  const Entry* entry = target ? find(head.method(), target->segments) : nullptr;
+  if (entry == nullptr || !entry->sink) return nullptr;
+  return entry->sink({head, *target, entry->pattern.parameters(target->segments)});
 }
 
 void Router::dispatch(net::HttpExchange exchange) const {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/body_sink.h"
 #include "net/http_response.h"
 #include "net/http_stream.h"
 
@@ -38,6 +39,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::string_view header(std::string_view name) const override { return parsed.header(name); }
   std::string_view body() const override { return parsed.body; }
   std::string take_body() override { return std::move(parsed.body); }
+  std::shared_ptr<BodySink> take_sink() override { return std::exchange(parsed.sink, nullptr); }
   bool peer_is_local() const override { return connection_.peer_is_local_; }
 
   HttpRequest& request() override { return *this; }
@@ -58,6 +60,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     answer.body.clear();
     answer.stream.reset();
   }
+  bool has_full_sink() const { return parsed.sink && parsed.sink->is_full(); }
   bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
   void reset() {
@@ -113,7 +116,7 @@ Connection::Connection(std::shared_ptr<ServerState> server, Socket socket, bool 
     : server_(std::move(server)),
       socket_(std::move(socket)),
       peer_is_local_(peer_is_local),
-      parser_(server_->limits),
+      parser_(server_->limits, [this] { return sink_for_arriving(); }),
       slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
 
 Connection::~Connection() = default;
@@ -131,6 +134,7 @@ void Connection::close() {
   --server_->connections;
   open_hook.unlink();
   wait_for(Waiting::kNothing);
+  if (arriving_ != nullptr) arriving_->parsed.sink.reset();
   for (const auto& slot : slots_) {
     if (slot && slot->answer.stream) slot->answer.stream->close();
   }
@@ -208,7 +212,7 @@ void Connection::on_input_end(const boost::system::error_code& error) {
       std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot && slot->has_open_stream(); });
   const bool is_half_closed = error == boost::asio::error::eof && !discarding_ && !has_no_end;
   if (arriving_ != nullptr) {  // cut off in the middle of a request
-    arriving_ = nullptr;
+    std::exchange(arriving_, nullptr)->reset();
     --used_;
   }
   if (!is_half_closed || used_ == 0) close();
@@ -233,6 +237,10 @@ void Connection::parse() {
       arriving_ = new_slot();
       if (arriving_ == nullptr) break;
       parser_.begin(arriving_->parsed);
+    }
+    if (arriving_->has_full_sink()) {
+      paused_ = true;
+      break;
     }
     const RequestParser::Step step = parser_.feed(input_.unread());
     input_.consume(step.consumed);
@@ -259,10 +267,21 @@ void Connection::take_step(const RequestParser::Step& step) {
   }
 }
 
+std::shared_ptr<BodySink> Connection::sink_for_arriving() {
+  if (!server_->sinks || !server_->open) return nullptr;
+  auto sink = server_->sinks(*arriving_);
+  if (!sink) return nullptr;
+  sink->on_room([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->resume_parsing();
+  });
+  return sink;
+}
+
 // Answers the arriving request with an error, as the last answer of this connection.
 void Connection::refuse(unsigned status, std::string reason) {
   Slot& slot = *std::exchange(arriving_, nullptr);
   refused_ = true;
+  slot.parsed.sink.reset();
   slot.state = Slot::State::kHandling;
   slot.is_last = true;
   respond(slot, {.status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(reason)});
@@ -286,7 +305,7 @@ void Connection::dispatch(Slot& slot) {
   server_->handler(HttpExchange(std::shared_ptr<HttpExchange::Impl>(shared_from_this(), &slot)));
 }
 
-// Called from an answer, and therefore from the handler's own stack: parsing goes on from the event loop.
+// Called from an answer, and therefore from the handler's own stack, or by a sink: parsing goes on from the event loop.
 void Connection::resume_parsing() {
   paused_ = false;
   boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {

@@ -95,6 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void fail_later();
   void disconnect_slots();
   void update_waiting();
+  std::shared_ptr<BodySink> sink_for_arriving();
   void wait_for(Waiting what);
 
   const std::shared_ptr<ServerState> server_;
@@ -135,6 +136,7 @@ struct ServerState {
 
   HttpLimits limits;
   HttpHandler handler;
+  BodySinks sinks;
   bool open = true;
   std::size_t connections = 0;
   Instant now{};  // as of the last tick: timeouts are coarse on purpose

@@ -36,6 +36,8 @@ struct Header {
   std::string value;
 };
 
+class BodySink;
+
 // Valid until the exchange is answered or dropped.
 class HttpRequest {
  public:
@@ -44,7 +46,9 @@ class HttpRequest {
   virtual std::string_view target() const = 0;                       // as sent, percent-encoded, with the query
   virtual std::string_view header(std::string_view name) const = 0;  // case-insensitive; empty when absent
   virtual std::string_view body() const = 0;
-  virtual std::string take_body() = 0;     // moves the body out
+  virtual std::string take_body() = 0;  // moves the body out
+  // What the body went to (BodySinks), then body() is empty; null: it was collected. Moves it out.
+  virtual std::shared_ptr<BodySink> take_sink() { return nullptr; }
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
 };
 
@@ -90,10 +94,14 @@ class HttpExchange {
 
 using HttpHandler = std::function<void(HttpExchange)>;
 
+// Asked when the head of a request with a body is there: where its body goes (net/body_sink.h). Null: it is collected. The limits
+// on a body are the same.
+using BodySinks = std::function<std::shared_ptr<BodySink>(HttpRequest& head)>;
+
 // REQUIRES: the io_context outlives the server and every exchange.
 class HttpServer {
  public:
-  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler);
+  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks = {});
   ~HttpServer();  // closes everything
 
   // "127.0.0.1:9001", "[::1]:0", "unix:/path". Returns the bound address (port 0 replaced).

@@ -81,6 +81,7 @@ class TestClient {
     return std::exchange(received_, {});
   }
 
+  int fd() const { return fd_; }
   void end_sending() { ::shutdown(fd_, SHUT_WR); }
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));

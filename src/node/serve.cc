@@ -265,7 +265,8 @@ class Server {
     if (Status added = add_edges(); !added) return added;
     http_ = std::make_unique<net::HttpServer>(
         io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
-        [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); });
+        [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
+        [this](net::HttpRequest& head) { return router_.sink_for(head); });
     for (const std::string& address : options_.listen) {
       const auto bound = http_->listen(address);
       if (!bound) return fail(bound.error());

@@ -9,9 +9,12 @@
 namespace fairlead {
 
 // As the client says it, not validated; kDefaultTenant where it says nothing.
-inline std::string tenant_named_by(RouteCall& call) {
-  std::string tenant(call.exchange.request().header("X-Fairlead-Tenant"));
+inline std::string tenant_named_by(const net::HttpRequest& request) {
+  std::string tenant(request.header("X-Fairlead-Tenant"));
   return tenant.empty() ? std::string(kDefaultTenant) : tenant;
+}
+inline std::string tenant_named_by(RouteCall& call) {
+  return tenant_named_by(call.exchange.request());
 }
 
 }  // namespace fairlead

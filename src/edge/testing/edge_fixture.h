@@ -23,6 +23,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   std::string method_text, target_text, body_text;
   std::map<std::string, std::string> headers;
   bool is_local = true;
+  std::shared_ptr<net::BodySink> sink;
   std::optional<net::HttpResponse> response;
   std::function<void()> disconnected;
   bool abandoned = false;
@@ -35,6 +36,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   }
   std::string_view body() const override { return body_text; }
   std::string take_body() override { return std::move(body_text); }
+  std::shared_ptr<net::BodySink> take_sink() override { return std::exchange(sink, nullptr); }
   bool peer_is_local() const override { return is_local; }
 
   net::HttpRequest& request() override { return *this; }
