@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,19 +43,30 @@ struct RouteCall {
 
 using RouteHandler = std::function<void(RouteCall)>;
 
+// A request whose body is about to arrive.
+struct RouteHead {
+  net::HttpRequest& request;
+  const net::Target& target;
+  const PathParameters& parameters;
+  const Principal& principal;
+};
+// Where the body goes; null: it is collected. What is wrong with the request is for the handler to say.
+using RouteSink = std::function<std::shared_ptr<net::BodySink>(const RouteHead&)>;
+
 struct Route {
   std::string method;  // GET also serves HEAD
   std::string pattern;
   RouteHandler handler;
   Permission permission;
+  RouteSink sink = {};  // none: bodies are collected
 };
 
 class Routes {
  public:
   // Who forgets the permission keeps everybody but the operator out.
   void add(std::string_view method, std::string_view pattern, RouteHandler handler,
-           Permission permission = Permission::kOperate) {
-    routes_.push_back({std::string(method), std::string(pattern), std::move(handler), permission});
+           Permission permission = Permission::kOperate, RouteSink sink = {}) {
+    routes_.push_back({std::string(method), std::string(pattern), std::move(handler), permission, std::move(sink)});
   }
   std::vector<Route> take() { return std::move(routes_); }
 

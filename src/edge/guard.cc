@@ -46,6 +46,7 @@ class AdmittedExchange final : public net::HttpExchange::Impl, public net::HttpR
   std::string_view header(std::string_view name) const override { return request_.header(name); }
   std::string_view body() const override { return body_ ? std::string_view(*body_) : request_.body(); }
   std::string take_body() override { return body_ ? std::move(*body_) : request_.take_body(); }
+  std::shared_ptr<net::BodySink> take_sink() override { return request_.take_sink(); }
   bool peer_is_local() const override { return request_.peer_is_local(); }
   std::optional<std::uint32_t> peer_uid() const override { return request_.peer_uid(); }
 
@@ -100,6 +101,13 @@ struct Guard::Asking {
   Refuse refuse;
   std::shared_ptr<std::string> body;  // empty: still the request's own
 };
+
+std::optional<Principal> Guard::admit_head(net::HttpRequest& head, Permission wanted) {
+  if (has_signature(head)) return std::nullopt;
+  auto who = identify(head, [] { return std::string(); });
+  if (!who || !permit(*who, wanted) || !check_tenant_header(head, *who)) return std::nullopt;
+  return *std::move(who);
+}
 
 void Guard::admit(net::HttpExchange exchange, Permission wanted, Next next, Refuse refuse) {
   if (wanted == Permission::kAnyone) return next(std::move(exchange), {.name = "anyone"});
@@ -174,7 +182,9 @@ Result<Principal> Guard::without_credential(net::HttpRequest& request) const {
     return fail(Errc::kForbidden, "Origin is '{}': web pages may not use a node that is open; give them an API key",
                 origin.substr(0, 128));
   }
-  if (const std::string_view host = request.header("Host"); !is_loopback_name(host) && !request.peer_uid()) {
+  // A browser always names the host; a client that does not is none.
+  const std::string_view host = request.header("Host");
+  if (!host.empty() && !is_loopback_name(host) && !request.peer_uid()) {
     return fail(Errc::kForbidden, "Host is '{}': a node that is open answers to localhost, 127.0.0.1 and [::1] alone",
                 host.substr(0, 128));
   }

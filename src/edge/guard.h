@@ -56,6 +56,10 @@ class Guard {
   // Calls one of the two, now or later.
   void admit(net::HttpExchange exchange, Permission wanted, Next next, Refuse refuse);
 
+  // Of a request whose body has yet to arrive: who sends it, if it may do that and what it shows says so without the body (a
+  // signature covers the body). Else nothing, and admit() says why.
+  std::optional<Principal> admit_head(net::HttpRequest& head, Permission wanted);
+
  private:
   struct Asking;
 

@@ -5,6 +5,7 @@
 
 #include "edge/testing/edge_fixture.h"
 #include "identity/sha256.h"
+#include "net/body_sink.h"
 
 namespace fairlead {
 namespace {
@@ -170,10 +171,11 @@ TEST_F(GuardTest, AnOpenNodeTakesLoopbackForTheOperatorButNoWebPage) {
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}}), 200u);
   EXPECT_EQ(status("/operate", {{"Host", "localhost"}}), 200u);
   EXPECT_EQ(status("/operate", {{"Host", "[::1]:9001"}}), 200u);
+  EXPECT_EQ(status("/operate", {}), 200u) << "no browser";
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}}, false), 401u) << "another machine";
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}, {"Origin", "https://evil.example"}}), 403u);
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}, {"Origin", "null"}}), 403u);
-  for (const char* host : {"evil.example:9001", "127.0.0.1.evil.example", "", "localhost.", "[::1].x:1"}) {
+  for (const char* host : {"evil.example:9001", "127.0.0.1.evil.example", "localhost.", "[::1].x:1"}) {
     EXPECT_EQ(status("/operate", {{"Host", host}}), 403u) << host << ": DNS rebinding";
   }
   EXPECT_EQ(status("/health", {{"Host", "evil.example"}, {"Origin", "https://evil.example"}}), 200u);
@@ -226,6 +228,38 @@ TEST_F(GuardTest, WhereTooMuchIsHashedAlreadyTheCallerTriesAgain) {
   const std::string body((256 << 10) + 1, 'x');
   elsewhere_ = fail(Errc::kResourceExhausted, "16 bodies are being read");
   EXPECT_EQ(call("POST", "/deploy", body, signed_by(issued, "POST", "/deploy", body)).response->status, 429u);
+}
+
+// What a body goes to before it has arrived takes room, so who sends it is known first.
+TEST_F(GuardTest, BodiesGoToASinkForThoseWhoAreKnownByTheirHead) {
+  class Sink : public net::BodySink {
+    void append(std::string_view) override {}
+  };
+  Edge edge{.name = "sinks", .prefixes = {"/sinks"}, .errors = document_errors()};
+  std::vector<std::string> tenants;
+  edge.routes.add(
+      "PUT", "/sinks/x", [](RouteCall) {}, Permission::kInvoke,
+      [&](const RouteHead& head) {
+        tenants.push_back(head.principal.tenant.value_or("*"));
+        return std::make_shared<Sink>();
+      });
+  serve(std::move(edge));
+  const auto has_sink = [&](const Headers& headers) {
+    FakeExchange head;
+    head.method_text = "PUT";
+    head.target_text = "/sinks/x";
+    head.headers = headers;
+    return router_.sink_for(head) != nullptr;
+  };
+  const auto invoker = key("FLKAAAAA", Role::kInvoker), reader = key("FLKBBBBB", Role::kReader);
+  EXPECT_FALSE(has_sink({}));
+  EXPECT_FALSE(has_sink(bearer(reader)));
+  EXPECT_FALSE(has_sink(signed_by(invoker, "PUT", "/sinks/x", ""))) << "the signature covers the body";
+  Headers another = bearer(invoker);
+  another["X-Fairlead-Tenant"] = "b";
+  EXPECT_FALSE(has_sink(another));
+  EXPECT_TRUE(has_sink(bearer(invoker)));
+  EXPECT_THAT(tenants, ElementsAre("a"));
 }
 
 TEST_F(GuardTest, ChangesAreWrittenDownWithTheirOutcome) {

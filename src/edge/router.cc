@@ -23,6 +23,9 @@ std::vector<std::string> raw_segments(std::string_view target) {
   return segments;
 }
 
+// Where no guard stands before the router.
+const Principal kUnguarded = {.name = "anyone", .role = Role::kOperator};
+
 bool begins_with(const std::vector<std::string>& segments, const std::vector<std::string>& prefix) {
   return segments.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), segments.begin());
 }
@@ -73,7 +76,7 @@ Status Router::add_route(Route route, const std::vector<std::string>& prefixes) 
     if (order == PatternOrder::kNarrower && place == entries_.end()) place = it;
   }
   entries_.insert(place, {std::move(route.method), *std::move(pattern), std::move(route.handler), route.permission,
-                          entries_.size()});
+                          std::move(route.sink), entries_.size()});
   return {};
 }
 
@@ -105,6 +108,15 @@ std::string Router::allowed_methods(const std::vector<std::string>& segments) co
   std::string text;
   for (const std::string_view method : methods) (text += text.empty() ? "" : ", ") += method;
   return text;
+}
+
+std::shared_ptr<net::BodySink> Router::sink_for(net::HttpRequest& head) const {
+  const auto target = net::parse_target(head.target());
+  const Entry* entry = target ? find(head.method(), target->segments) : nullptr;
+  if (entry == nullptr || !entry->sink) return nullptr;
+  const std::optional<Principal> who = guard_ == nullptr ? kUnguarded : guard_->admit_head(head, entry->permission);
+  if (!who) return nullptr;  // collected, and refused, or its signature checked, when it is there
+  return entry->sink({head, *target, entry->pattern.parameters(target->segments), *who});
 }
 
 void Router::dispatch(net::HttpExchange exchange) const {

@@ -7,6 +7,7 @@
 // Threads: const after the last add(); handlers run in the caller.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +34,16 @@ class Router {
   // handler: 500, when the exchange is still unanswered.
   void dispatch(net::HttpExchange exchange) const;
 
+  // Where the body of the request goes that dispatch() will be given once it is there.
+  std::shared_ptr<net::BodySink> sink_for(net::HttpRequest& head) const;
+
  private:
   struct Entry {
     std::string method;
     RoutePattern pattern;
     RouteHandler handler;
     Permission permission;
+    RouteSink sink;
     std::size_t number;  // in the order of addition
   };
   struct Owner {

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/body_sink.h"
 #include "net/http_response.h"
+#include "net/http_stream.h"
 
 namespace fairlead::net {
 
@@ -28,7 +30,7 @@ constexpr std::size_t kMaxDiscardBytes = 64 << 20;
 // A request, the right to answer it, and its answer until that is sent.
 class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
  public:
-  enum class State { kArriving, kHandling, kReady };
+  enum class State { kArriving, kHandling, kReady, kStreaming };
 
   explicit Slot(Connection& connection) : connection_(connection) {}
 
@@ -37,6 +39,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::string_view header(std::string_view name) const override { return parsed.header(name); }
   std::string_view body() const override { return parsed.body; }
   std::string take_body() override { return std::move(parsed.body); }
+  std::shared_ptr<BodySink> take_sink() override { return std::exchange(parsed.sink, nullptr); }
   bool peer_is_local() const override { return connection_.peer_.is_local; }
   std::optional<std::uint32_t> peer_uid() const override { return connection_.peer_.uid; }
 
@@ -49,6 +52,17 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     HttpResponse response{.status = 500};
     connection_.respond(*this, std::move(response));
   }
+
+  BodyFraming framing() const {
+    if (!answer.stream) return BodyFraming::kLength;
+    return parsed.is_http10 ? BodyFraming::kUntilClosed : BodyFraming::kChunked;
+  }
+  void drop_body() {
+    answer.body.clear();
+    answer.stream.reset();
+  }
+  bool has_full_sink() const { return parsed.sink && parsed.sink->is_full(); }
+  bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
   void reset() {
     state = State::kArriving;
@@ -103,7 +117,7 @@ Connection::Connection(std::shared_ptr<ServerState> server, Socket socket, const
     : server_(std::move(server)),
       socket_(std::move(socket)),
       peer_(peer),
-      parser_(server_->limits),
+      parser_(server_->limits, [this] { return sink_for_arriving(); }),
       slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
 
 Connection::~Connection() = default;
@@ -117,9 +131,14 @@ void Connection::start() {
 
 void Connection::close() {
   if (std::exchange(closed_, true)) return;
+  const auto self = shared_from_this();  // a stream that closes lets go of this
   --server_->connections;
   open_hook.unlink();
   wait_for(Waiting::kNothing);
+  if (arriving_ != nullptr) arriving_->parsed.sink.reset();
+  for (const auto& slot : slots_) {
+    if (slot && slot->answer.stream) slot->answer.stream->close();
+  }
   boost::system::error_code ignored;
   socket_.close(ignored);
 }
@@ -176,7 +195,8 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t cou
   if (closed_) return;
   if (error) return on_input_end(error);
   if (discarding_ || refused_) {
-    discard(count);
+    discarded_ += count;
+    if (discarded_ > kMaxDiscardBytes) close();
   } else {
     input_.commit(count);
     if (!paused_) parse();
@@ -185,17 +205,15 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t cou
   read();
 }
 
-void Connection::discard(std::size_t count) {
-  discarded_ += count;
-  if (discarded_ > kMaxDiscardBytes) close();
-}
-
 void Connection::on_input_end(const boost::system::error_code& error) {
   input_ended_ = true;
-  // A client may end its sending side and still wait for the answers, so those that are coming are sent.
-  const bool is_half_closed = error == boost::asio::error::eof && !discarding_;
+  // A client may end its sending side and still wait for the answers, so those that are coming are sent. One that has no end yet
+  // is not: whether its client is still there would show in a failed send at best.
+  const bool has_no_end =
+      std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot && slot->has_open_stream(); });
+  const bool is_half_closed = error == boost::asio::error::eof && !discarding_ && !has_no_end;
   if (arriving_ != nullptr) {  // cut off in the middle of a request
-    arriving_ = nullptr;
+    std::exchange(arriving_, nullptr)->reset();
     --used_;
   }
   if (!is_half_closed || used_ == 0) close();
@@ -208,6 +226,8 @@ void Connection::disconnect_slots() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i]) continue;
     if (auto callback = std::exchange(slots_[i]->disconnected, nullptr)) callback();
+    if (!closed_) continue;
+    if (const auto stream = std::exchange(slots_[i]->answer.stream, nullptr)) stream->tell_writer();
   }
 }
 
@@ -218,6 +238,10 @@ void Connection::parse() {
       arriving_ = new_slot();
       if (arriving_ == nullptr) break;
       parser_.begin(arriving_->parsed);
+    }
+    if (arriving_->has_full_sink()) {
+      paused_ = true;
+      break;
     }
     const RequestParser::Step step = parser_.feed(input_.unread());
     input_.consume(step.consumed);
@@ -244,10 +268,21 @@ void Connection::take_step(const RequestParser::Step& step) {
   }
 }
 
+std::shared_ptr<BodySink> Connection::sink_for_arriving() {
+  if (!server_->sinks || !server_->open) return nullptr;
+  auto sink = server_->sinks(*arriving_);
+  if (!sink) return nullptr;
+  sink->on_room([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->resume_parsing();
+  });
+  return sink;
+}
+
 // Answers the arriving request with an error, as the last answer of this connection.
 void Connection::refuse(unsigned status, std::string reason) {
   Slot& slot = *std::exchange(arriving_, nullptr);
   refused_ = true;
+  slot.parsed.sink.reset();
   slot.state = Slot::State::kHandling;
   slot.is_last = true;
   respond(slot, {.status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(reason)});
@@ -271,7 +306,7 @@ void Connection::dispatch(Slot& slot) {
   server_->handler(HttpExchange(std::shared_ptr<HttpExchange::Impl>(shared_from_this(), &slot)));
 }
 
-// Called from an answer, and therefore from the handler's own stack: parsing goes on from the event loop.
+// Called from an answer, and therefore from the handler's own stack, or by a sink: parsing goes on from the event loop.
 void Connection::resume_parsing() {
   paused_ = false;
   boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
@@ -300,6 +335,9 @@ void Connection::respond(Slot& slot, HttpResponse response) {
   if (closed_ || slot.state != Slot::State::kHandling) return;
   slot.answer = std::move(response);
   slot.state = Slot::State::kReady;
+  if (slot.answer.stream) slot.answer.body.clear();
+  if (input_ended_ && slot.has_open_stream()) return fail_later();
+  if (slot.framing() == BodyFraming::kUntilClosed) slot.is_last = refused_ = true;
   if (!sending_ && &slot == &oldest()) send_ready();
 }
 
@@ -308,13 +346,21 @@ void Connection::send_ready() {
     Slot& slot = oldest();
     head_.clear();
     sent_ = 0;
-    append_response_head(slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10}, head_);
-    if (slot.method() == "HEAD" || !status_has_body(slot.answer.status)) slot.answer.body.clear();
+    append_response_head(
+        slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10, .framing = slot.framing()},
+        head_);
+    if (slot.method() == "HEAD" || !status_has_body(slot.answer.status)) slot.drop_body();
+    if (slot.answer.stream) {
+      slot.state = Slot::State::kStreaming;
+      slot.answer.stream->connect([self = shared_from_this()] {
+        boost::asio::post(self->socket_.get_executor(), [self] { self->on_output(); });
+      });
+    }
     flush();
   }
 }
 
-// Sends what the socket takes of the current answer.
+// Sends what the socket takes of the current answer, or of the current part of one.
 void Connection::flush() {
   std::string& body = oldest().answer.body;
   const std::size_t total = head_.size() + body.size();
@@ -330,24 +376,47 @@ void Connection::flush() {
     if (count >= 0) {
       sent_ += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN) {
-      return wait_writable();
+      sending_ = true;
+      wait_for(Waiting::kTransfer);  // anew after each part that went out: only a client that takes nothing times out
+      return socket_.async_wait(Socket::wait_write,
+                                [self = shared_from_this()](const boost::system::error_code& error) {
+                                  if (!error) self->on_output();
+                                });
     } else if (errno != EINTR) {
       return fail_later();
     }
   }
-  finish_answer();
+  oldest().answer.stream ? next_part() : finish_answer();
 }
 
-void Connection::wait_writable() {
-  sending_ = true;
-  wait_for(Waiting::kTransfer);  // anew after each part that went out: only a client that takes nothing times out
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code& error) {
-    if (self->closed_ || error) return;
-    self->sending_ = false;
-    self->flush();
-    self->send_ready();
-    self->update_waiting();
-  });
+// The socket takes more, or there is more to send.
+void Connection::on_output() {
+  if (closed_) return;
+  sending_ = false;
+  flush();
+  send_ready();
+  update_waiting();
+}
+
+// All that was taken from the stream is out. Its next part goes from the event loop, and so do those behind it.
+void Connection::next_part() {
+  Slot& slot = oldest();
+  head_.clear();
+  sent_ = 0;
+  const bool is_chunked = slot.framing() == BodyFraming::kChunked;
+  const BodyStream::Next next = slot.answer.stream->take(slot.answer.body);
+  if (closed_ || next == BodyStream::Next::kNothing) return;
+  if (next == BodyStream::Next::kCut) return fail_later();
+  if (next == BodyStream::Next::kEnd) {
+    if (is_chunked) head_ = kLastChunk;
+    std::exchange(slot.answer.stream, nullptr)->close();
+    return flush();
+  }
+  if (is_chunked) {
+    append_chunk_head(slot.answer.body.size(), head_);
+    slot.answer.body.append(kChunkEnd);
+  }
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->on_output(); });
 }
 
 void Connection::finish_answer() {

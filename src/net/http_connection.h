@@ -2,6 +2,9 @@
 //
 //   bytes ──> InputBuffer ──> RequestParser ──> slot ──handler──> answer ──> sendmsg, oldest slot first
 //
+// A body that is written over time (net/http_stream.h) goes out in parts: all that waits is a chunk, and between two chunks the
+// event loop turns, so that a fast writer with a fast reader keeps nobody waiting.
+//
 // What a request costs: one recv (done by the reactor when epoll reports the socket), one parse, one sendmsg tried at
 // once; no timer, no lock, no queue hop. A read is pending at all times, also while a request is being handled: that is
 // what detects a client that has gone.
@@ -80,7 +83,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read();
   void on_read(const boost::system::error_code& error, std::size_t count);
   void on_input_end(const boost::system::error_code& error);
-  void discard(std::size_t count);
   void parse();
   void take_step(const RequestParser::Step& step);
   void refuse(unsigned status, std::string reason);
@@ -93,12 +95,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void respond(Slot& slot, HttpResponse response);
   void send_ready();
   void flush();
-  void wait_writable();
+  void on_output();
+  void next_part();
   void finish_answer();
   void end_after_answer();
   void fail_later();
   void disconnect_slots();
   void update_waiting();
+  std::shared_ptr<BodySink> sink_for_arriving();
   void wait_for(Waiting what);
 
   const std::shared_ptr<ServerState> server_;
@@ -112,7 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t used_ = 0;
   Slot* arriving_ = nullptr;  // the slot being parsed, the newest one
 
-  std::string head_;      // of the answer being sent
+  std::string head_;      // of the answer being sent, or of the chunk
   std::size_t sent_ = 0;  // bytes of head and body that are gone
   Waiting waiting_ = Waiting::kNothing;
   Instant waiting_since_{};
@@ -139,6 +143,7 @@ struct ServerState {
 
   HttpLimits limits;
   HttpHandler handler;
+  BodySinks sinks;
   bool open = true;
   std::size_t connections = 0;
   Instant now{};  // as of the last tick: timeouts are coarse on purpose

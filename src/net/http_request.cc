@@ -43,6 +43,7 @@ ParsedRequest::Span ParsedRequest::append(std::string_view part) {
 void ParsedRequest::clear() {
   clear_string(text);
   clear_string(body);
+  sink.reset();
   fields.clear();
   method = target = {};
   keep_alive = true;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,7 @@ struct ParsedRequest {
   Span target;
   std::vector<Field> fields;
   std::string body;
+  std::shared_ptr<BodySink> sink;  // the body's, in place of `body`; shared with the handler
   bool keep_alive = true;
   bool is_http10 = false;
   bool expects_continue = false;
@@ -50,7 +53,9 @@ class RequestParser {
     std::string reason;                       // kFailed: what is wrong, for the answer's body
   };
 
-  explicit RequestParser(const HttpLimits& limits);
+  // `sink_for` is asked between the head and the first byte of a request's body.
+  using SinkFor = std::function<std::shared_ptr<BodySink>()>;
+  RequestParser(const HttpLimits& limits, SinkFor sink_for);
   ~RequestParser();
 
   void begin(ParsedRequest& request);  // the next request; `request` must outlive its parsing

@@ -3,7 +3,9 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 #include <optional>
+#include <utility>
 
+#include "net/body_sink.h"
 #include "net/http_request.h"
 
 namespace fairlead::net {
@@ -22,7 +24,8 @@ constexpr std::size_t kMaxReserve = 1 << 20;
 // Beast's state machine, writing into a ParsedRequest.
 class BeastParser : public http::basic_parser<true> {
  public:
-  BeastParser(ParsedRequest& request, const HttpLimits& limits) : request_(request), limits_(limits) {
+  BeastParser(ParsedRequest& request, const HttpLimits& limits, const RequestParser::SinkFor& sink_for)
+      : request_(request), limits_(limits), sink_for_(sink_for) {
     eager(true);
     header_limit(static_cast<std::uint32_t>(limits.header_bytes));
     body_limit(boost::none);  // checked below, with the same error
@@ -54,13 +57,15 @@ class BeastParser : public http::basic_parser<true> {
   void on_header_impl(error_code& error) override {
     request_.keep_alive = keep_alive();
     const auto length = content_length();
+    if (chunked()) request_.sink = sink_for_();
     if (!length) return;
     if (*length > limits_.body_bytes) {
       error = http::error::body_limit;
       return;
     }
     declared_ = *length;
-    request_.body.reserve(std::min<std::size_t>(declared_, kMaxReserve));
+    if (declared_ > 0) request_.sink = sink_for_();
+    if (!request_.sink) request_.body.reserve(std::min<std::size_t>(declared_, kMaxReserve));
   }
 
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
@@ -76,9 +81,14 @@ class BeastParser : public http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   std::size_t append_body(string_view data, error_code& error) {
-    if (data.size() > limits_.body_bytes - request_.body.size()) {
+    if (data.size() > limits_.body_bytes - received_) {
       error = http::error::body_limit;
       return 0;
+    }
+    received_ += data.size();
+    if (request_.sink) {
+      request_.sink->append({data.data(), data.size()});
+      return data.size();
     }
     if (request_.body.size() + data.size() > request_.body.capacity()) request_.body.reserve(declared_);
     request_.body.append(data.data(), data.size());
@@ -87,7 +97,9 @@ class BeastParser : public http::basic_parser<true> {
 
   ParsedRequest& request_;
   const HttpLimits& limits_;
+  const RequestParser::SinkFor& sink_for_;
   std::size_t declared_ = 0;  // of the body; 0: not, its chunks say so
+  std::size_t received_ = 0;  // of the body
 };
 
 unsigned status_of(error_code error) {
@@ -106,9 +118,9 @@ std::string reason_of(unsigned status, error_code error, const HttpLimits& limit
 
 class RequestParser::Impl {
  public:
-  explicit Impl(const HttpLimits& limits) : limits_(limits) {}
+  Impl(const HttpLimits& limits, SinkFor sink_for) : limits_(limits), sink_for_(std::move(sink_for)) {}
 
-  void begin(ParsedRequest& request) { parser_.emplace(request, limits_); }
+  void begin(ParsedRequest& request) { parser_.emplace(request, limits_, sink_for_); }
 
   Step feed(std::string_view data) {
     Step step;
@@ -128,10 +140,12 @@ class RequestParser::Impl {
 
  private:
   HttpLimits limits_;
+  SinkFor sink_for_;
   std::optional<BeastParser> parser_;
 };
 
-RequestParser::RequestParser(const HttpLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
+RequestParser::RequestParser(const HttpLimits& limits, SinkFor sink_for)
+    : impl_(std::make_unique<Impl>(limits, std::move(sink_for))) {}
 RequestParser::~RequestParser() = default;
 void RequestParser::begin(ParsedRequest& request) {
   impl_->begin(request);

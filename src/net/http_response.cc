@@ -11,10 +11,18 @@ bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-void append_number(std::size_t number, std::string& out) {
+void append_number(std::size_t number, std::string& out, int base = 10) {
   char digits[24];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  const auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
   out.append(digits, end);
+}
+
+void append_framing(const HttpResponse& response, BodyFraming framing, std::string& out) {
+  if (framing == BodyFraming::kChunked) out.append("Transfer-Encoding: chunked\r\n");
+  if (framing != BodyFraming::kLength) return;
+  out.append("Content-Length: ");
+  append_number(response.body.size(), out);
+  out.append("\r\n");
 }
 
 }  // namespace
@@ -65,16 +73,17 @@ void append_response_head(const HttpResponse& response, HeadOptions options, std
     std::replace_if(out.begin() + static_cast<std::ptrdiff_t>(value), out.end(), is_control, ' ');
     out.append("\r\n");
   }
-  if (status_has_body(response.status)) {
-    out.append("Content-Length: ");
-    append_number(response.body.size(), out);
-    out.append("\r\n");
-  }
+  if (status_has_body(response.status)) append_framing(response, options.framing, out);
   if (options.close) {
     out.append("Connection: close\r\n");
   } else if (options.announce_keep_alive) {
     out.append("Connection: keep-alive\r\n");
   }
+  out.append("\r\n");
+}
+
+void append_chunk_head(std::size_t bytes, std::string& out) {
+  append_number(bytes, out, 16);
   out.append("\r\n");
 }
 

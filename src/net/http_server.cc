@@ -88,10 +88,11 @@ struct Listener {
 
 class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
  public:
-  Impl(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler)
+  Impl(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks)
       : io_(io), state_(std::make_shared<ServerState>()), tick_timer_(io.get_executor()) {
     state_->limits = limits;
     state_->handler = std::move(handler);
+    state_->sinks = std::move(sinks);
     tick_ = std::clamp<Duration>(std::min(limits.idle_timeout, limits.transfer_timeout) / 4,
                                  std::chrono::milliseconds(1), std::chrono::seconds(1));
   }
@@ -234,8 +235,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   bool ticking_ = false;
 };
 
-HttpServer::HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler)
-    : impl_(std::make_shared<Impl>(io, limits, std::move(handler))) {}
+HttpServer::HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks)
+    : impl_(std::make_shared<Impl>(io, limits, std::move(handler), std::move(sinks))) {}
 
 HttpServer::~HttpServer() {
   close();

@@ -2,7 +2,8 @@
 // API are handlers behind it. Built on Asio and Beast; no other header of the project includes Beast.
 //
 // Contract: handlers run on the io_context's thread and never block. A request is answered now or later, on that
-// thread, exactly once; answers of pipelined requests leave in request order. A connection that sends more than
+// thread, exactly once; answers of pipelined requests leave in request order. The body of an answer may be written later and on
+// any thread (net/http_stream.h). A connection that sends more than
 // `limits` allow is answered 413, 431 or 400 and closed. All buffers are bounded. Threads: everything on the
 // io_context's thread, except where said.
 #pragma once
@@ -36,6 +37,8 @@ struct Header {
   std::string value;
 };
 
+class BodySink;
+
 // Valid until the exchange is answered or dropped.
 class HttpRequest {
  public:
@@ -44,16 +47,21 @@ class HttpRequest {
   virtual std::string_view target() const = 0;                       // as sent, percent-encoded, with the query
   virtual std::string_view header(std::string_view name) const = 0;  // case-insensitive; empty when absent
   virtual std::string_view body() const = 0;
-  virtual std::string take_body() = 0;     // moves the body out
+  virtual std::string take_body() = 0;  // moves the body out
+  // What the body went to (BodySinks), then body() is empty; null: it was collected. Moves it out.
+  virtual std::shared_ptr<BodySink> take_sink() { return nullptr; }
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
   // Whose process connected, over a Unix socket, as the kernel says (SO_PEERCRED); empty: over another address.
   virtual std::optional<std::uint32_t> peer_uid() const = 0;
 };
 
+class BodyStream;
+
 struct HttpResponse {
   unsigned status = 200;
-  std::vector<Header> headers = {};  // Content-Length and Connection are the server's
+  std::vector<Header> headers = {};  // Content-Length, Transfer-Encoding and Connection are the server's
   std::string body = {};
+  std::shared_ptr<BodyStream> stream = {};  // instead of `body`: one that is made while it is sent (net/http_stream.h)
 };
 
 // One request and the right to answer it. Move-only. Destroyed unanswered: the server answers 500.
@@ -89,10 +97,14 @@ class HttpExchange {
 
 using HttpHandler = std::function<void(HttpExchange)>;
 
+// Asked when the head of a request with a body is there: where its body goes (net/body_sink.h). Null: it is collected. The limits
+// on a body are the same.
+using BodySinks = std::function<std::shared_ptr<BodySink>(HttpRequest& head)>;
+
 // REQUIRES: the io_context outlives the server and every exchange.
 class HttpServer {
  public:
-  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler);
+  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks = {});
   ~HttpServer();  // closes everything
 
   // "127.0.0.1:9001", "[::1]:0", "unix:/path". Returns the bound address (port 0 replaced).

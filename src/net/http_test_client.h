@@ -64,6 +64,15 @@ class TestClient {
     return answer;
   }
 
+  // What has arrived, once it is so many bytes or the server has closed.
+  std::string receive_at_least(std::size_t bytes) {
+    EXPECT_TRUE(run_until(io_, [&] {
+      take();
+      return received_.size() >= bytes || ended_;
+    }));
+    return std::exchange(received_, {});
+  }
+
   std::string receive_until_closed() {
     EXPECT_TRUE(run_until(io_, [&] {
       take();
@@ -72,6 +81,7 @@ class TestClient {
     return std::exchange(received_, {});
   }
 
+  int fd() const { return fd_; }
   void end_sending() { ::shutdown(fd_, SHUT_WR); }
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));

@@ -56,7 +56,8 @@ Result<ObjectSockets::Door*> ObjectSockets::door_of(const std::string& tenant) {
   }
   door->server = std::make_unique<net::HttpServer>(
       io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
-      [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); });
+      [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); },
+      [router = &door->router](net::HttpRequest& head) { return router->sink_for(head); });
   if (Status adopted = door->server->adopt_listener(listener->release()); !adopted) return fail(adopted.error());
   known = std::move(door);
   return known.get();

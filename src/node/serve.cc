@@ -288,7 +288,8 @@ class Server {
 
   // An edge more is a line more.
   Status add_edges() {
-    Edge edges[] = {lambda_edge(*node_), native_edge(*node_, lambda_response), metrics_edge(*node_), key_edge(*keys_)};
+    Edge edges[] = {lambda_edge(*node_), native_edge(io_, *node_, lambda_response), metrics_edge(*node_),
+                    key_edge(*keys_)};
     for (Edge& edge : edges) {
       if (Status added = router_.add(std::move(edge)); !added) return added;
     }
@@ -299,7 +300,8 @@ class Server {
     if (Status added = add_edges(); !added) return added;
     http_ = std::make_unique<net::HttpServer>(
         io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
-        [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); });
+        [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
+        [this](net::HttpRequest& head) { return router_.sink_for(head); });
     // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
     if (const auto bound = http_->listen("unix:" + options_.state_dir + "/operator.sock"); !bound) {
       spdlog::warn("there is no operator's socket: {}", bound.error().message);
@@ -369,10 +371,11 @@ class Server {
   boost::asio::steady_timer drain_deadline_;
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
-  std::unique_ptr<Node> node_;
+  // Before the node: as that ends, it answers requests whose answers are still written down.
   std::optional<AuditLog> audit_;
   std::optional<identity::KeyDesk> keys_;
   std::optional<Guard> guard_;
+  std::unique_ptr<Node> node_;
   Router router_{document_errors()};
   std::unique_ptr<net::HttpServer> http_;
 };

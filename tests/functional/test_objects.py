@@ -5,6 +5,7 @@ import hashlib
 import json
 import mmap
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
@@ -91,6 +92,26 @@ def test_bad_tenants_and_oversize_are_refused(shared_node):
     assert put(shared_node, "a", b"x", tenant="../etc")[0] == 400
     status, answer = put(shared_node, "large", bytes(64 * MIB + 1))
     assert status == 413 and "?create=BYTES" in answer["Message"]
+
+
+def test_a_large_object_is_pending_until_all_of_it_has_come(start_node):
+    node = start_node()
+    content = body("large", 8 * MIB)
+    head = f"PUT /v1/objects/large HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+
+    def state():
+        return json.loads(node.call("GET", "/v1/objects/large?info")[2]).get("state")
+
+    with socket.create_connection((node.host, node.port)) as leaves:
+        leaves.sendall(head + content[:5 * MIB])
+        eventually(lambda: state() == "pending")
+    eventually(lambda: state() == "failed")
+    assert node.status()["objects"]["memory_bytes"] == 0
+    with socket.create_connection((node.host, node.port)) as stays:
+        stays.sendall(head + content + b"GET /v1/objects/large HTTP/1.1\r\nConnection: close\r\n\r\n")  # the next behind the body
+        answers = b"".join(iter(lambda: stays.recv(1 << 20), b""))
+    assert answers.startswith(b"HTTP/1.1 201")
+    assert get(node, "large") == (200, content)
 
 
 def test_written_by_mapping(start_node):

@@ -12,7 +12,7 @@ using nlohmann::json;
 class Admin : public EdgeTest {
  protected:
   Admin() {
-    serve(native_edge(node_, [](Outcome) { return net::HttpResponse(); }));
+    serve(native_edge(node_.io, node_, [](Outcome) { return net::HttpResponse(); }));
   }
 };
 

@@ -7,7 +7,7 @@ namespace {
 class GraphRoutes : public EdgeTest {
  protected:
   GraphRoutes() {
-    serve(native_edge(node_, [](Outcome) { return net::HttpResponse(); }));
+    serve(native_edge(node_.io, node_, [](Outcome) { return net::HttpResponse(); }));
   }
 };
 

@@ -14,7 +14,7 @@ net::HttpResponse plainly(Outcome outcome) {
 
 class KernelTaskRoutes : public EdgeTest {
  protected:
-  KernelTaskRoutes() { serve(native_edge(node_, plainly)); }
+  KernelTaskRoutes() { serve(native_edge(node_.io, node_, plainly)); }
 };
 
 constexpr const char* kBody = R"({"task": {"kernels": []}, "files": {"k.ptx": "YWJj"}, "call": {"inputs": {}}})";

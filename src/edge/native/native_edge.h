@@ -13,7 +13,7 @@ namespace fairlead {
 // How an outcome is answered: one-off kernel tasks are answered as calls of deployed ones are, by another edge.
 using OutcomeResponse = std::function<net::HttpResponse(Outcome)>;
 
-// `node` must outlive the handlers.
-Edge native_edge(NodeService& node, OutcomeResponse outcome_response);
+// `node` must outlive the handlers. `io` has the clock of /fairlead/v1/events.
+Edge native_edge(boost::asio::io_context& io, NodeService& node, OutcomeResponse outcome_response);
 
 }  // namespace fairlead

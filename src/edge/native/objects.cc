@@ -9,6 +9,7 @@
 #include "edge/error_document.h"
 #include "edge/json_body.h"
 #include "edge/native/byte_range.h"
+#include "edge/native/object_upload.h"
 #include "edge/native/tenant_header.h"
 #include "edge/query.h"
 
@@ -19,13 +20,15 @@ using nlohmann::json;
 namespace {
 
 constexpr std::string_view kBadValue = "InvalidParameterValueException";
+// What is as large is written as it arrives; smaller ones need no second step to be sealed.
+constexpr std::size_t kStreamedBytes = 256 << 10;
 constexpr std::size_t kDefaultListed = 100;
 constexpr std::size_t kMaxListed = 10'000;
 constexpr double kMaxWaitSeconds = 900;
 constexpr double kMaxLifetimeSeconds = 10.0 * 365 * 86400;
 
-Result<std::optional<Duration>> lifetime_of(const RouteCall& call) {
-  const auto seconds = query_number<double>(call.target, "lifetime", 0, 0, kMaxLifetimeSeconds);
+Result<std::optional<Duration>> lifetime_of(const net::Target& target) {
+  const auto seconds = query_number<double>(target, "lifetime", 0, 0, kMaxLifetimeSeconds);
   if (!seconds) return fail(seconds.error());
   return *seconds > 0 ? std::optional(from_seconds(*seconds)) : std::nullopt;
 }
@@ -55,8 +58,22 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
  public:
   ObjectRoutes(ObjectStore& objects, ObjectAccess access) : objects_(objects), access_(std::move(access)) {}
 
+  // Null for what is small, and for what put() refuses.
+  std::shared_ptr<net::BodySink> sink_for(const RouteHead& head) const {
+    const auto bytes = number_in<std::size_t>("Content-Length", head.request.header("Content-Length"), kStreamedBytes,
+                                              kMaxHttpObjectBytes);
+    const auto lifetime = lifetime_of(head.target);
+    if (!bytes || !lifetime) return nullptr;
+    ObjectName name{access_.tenant ? *access_.tenant : tenant_named_by(head.request, head.principal),
+                    head.parameters.front().second};
+    return ObjectUpload::begin(objects_, std::move(name), Bytes(static_cast<std::int64_t>(*bytes)), *lifetime);
+  }
+
   void put(RouteCall call) const {
-    const auto lifetime = lifetime_of(call);
+    if (const auto upload = std::static_pointer_cast<ObjectUpload>(call.exchange.request().take_sink())) {
+      return upload->finish(answer_with_info(std::move(call), 201));
+    }
+    const auto lifetime = lifetime_of(call.target);
     if (!lifetime) return respond_error(std::move(call.exchange), lifetime.error());
     const std::size_t size = call.exchange.request().body().size();
     if (size > kMaxHttpObjectBytes) {
@@ -101,7 +118,7 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
       return objects_.seal(name, answer_with_info(std::move(call), 200));
     }
     const auto bytes = query_number<std::int64_t>(call.target, "create", -1, 0, std::int64_t{1} << 50);
-    const auto lifetime = lifetime_of(call);
+    const auto lifetime = lifetime_of(call.target);
     if (!bytes) return respond_error(std::move(call.exchange), bytes.error());
     if (!lifetime) return respond_error(std::move(call.exchange), lifetime.error());
     if (*bytes < 0) {
@@ -221,12 +238,15 @@ class ObjectRoutes : public std::enable_shared_from_this<ObjectRoutes> {
 void add_object_routes(Routes& routes, ObjectStore& objects, const ObjectAccess& access) {
   const auto handlers = std::make_shared<ObjectRoutes>(objects, access);  // shared by the handlers
   using Handle = void (ObjectRoutes::*)(RouteCall) const;
-  const auto add = [&](Permission permission, std::string_view method, std::string_view pattern, Handle handle) {
+  const auto add = [&](Permission permission, std::string_view method, std::string_view pattern, Handle handle,
+                       RouteSink sink = {}) {
     routes.add(
-        method, pattern, [handlers, handle](RouteCall call) { (*handlers.*handle)(std::move(call)); }, permission);
+        method, pattern, [handlers, handle](RouteCall call) { (*handlers.*handle)(std::move(call)); }, permission,
+        std::move(sink));
   };
   add(Permission::kRead, "GET", "/v1/objects", &ObjectRoutes::list);
-  add(Permission::kInvoke, "PUT", "/v1/objects/{key*}", &ObjectRoutes::put);
+  add(Permission::kInvoke, "PUT", "/v1/objects/{key*}", &ObjectRoutes::put,
+      [handlers](const RouteHead& head) { return handlers->sink_for(head); });
   add(Permission::kRead, "GET", "/v1/objects/{key*}", &ObjectRoutes::get);
   add(Permission::kInvoke, "POST", "/v1/objects/{key*}", &ObjectRoutes::post);
   add(Permission::kInvoke, "DELETE", "/v1/objects/{key*}", &ObjectRoutes::remove);

@@ -3,6 +3,7 @@
 #include "edge/error_document.h"
 #include "edge/router.h"
 #include "edge/testing/edge_fixture.h"
+#include "net/body_sink.h"
 
 namespace fairlead {
 namespace {
@@ -20,6 +21,27 @@ class ObjectRoutesTest : public EdgeTest {
     wait_for(*exchange);
     return *exchange;
   }
+  // A body that arrives in pieces, until it is `sent`; null where its route collects bodies.
+  std::shared_ptr<FakeExchange> upload(const std::string& target, std::size_t bytes, std::string_view sent) {
+    auto exchange = std::make_shared<FakeExchange>();
+    exchange->method_text = "PUT";
+    exchange->target_text = target;
+    exchange->headers = {{"Content-Length", std::to_string(bytes)}};
+    exchange->sink = router_.sink_for(*exchange);
+    if (!exchange->sink) return nullptr;
+    for (; !sent.empty(); sent.remove_prefix(std::min<std::size_t>(sent.size(), 64 << 10))) {
+      exchange->sink->append(sent.substr(0, 64 << 10));
+      while (exchange->sink->is_full()) node_.io.restart(), node_.io.run_one_for(std::chrono::minutes(2));
+    }
+    return exchange;
+  }
+  FakeExchange put_in_pieces(const std::string& target, const std::string& body) {
+    const auto exchange = upload(target, body.size(), body);
+    router_.dispatch(net::HttpExchange(exchange));
+    wait_for(*exchange);
+    return *exchange;
+  }
+
   void wait_for(const FakeExchange& exchange) {
     while (!exchange.response) {
       node_.io.restart();
@@ -36,6 +58,56 @@ TEST_F(ObjectRoutesTest, WhatWasPutIsRead) {
   EXPECT_EQ("5", ask("HEAD", "/v1/objects/a/b").response_header("X-Fairlead-Object-Bytes"));
   EXPECT_EQ(204u, ask("DELETE", "/v1/objects/a/b").response->status);
   expect_error(ask("GET", "/v1/objects/a/b"), 404, "ResourceNotFoundException", "there is no object 'a/b'");
+}
+
+TEST_F(ObjectRoutesTest, ALargeOneIsWrittenAsItArrives) {
+  std::string body(1 << 20, 'b');
+  body.back() = 'e';
+  const FakeExchange put = put_in_pieces("/v1/objects/large", body);
+  EXPECT_EQ(201u, put.response->status);
+  EXPECT_EQ("sealed", put.json()["state"]);
+  EXPECT_TRUE(ask("GET", "/v1/objects/large").response->body == body);
+  expect_error(put_in_pieces("/v1/objects/large", body), 409, "ResourceConflictException", "objects do not change");
+}
+
+TEST_F(ObjectRoutesTest, WhatIsSmallTooLargeOrWrongIsCollected) {
+  EXPECT_EQ(nullptr, upload("/v1/objects/a", 1000, ""));
+  EXPECT_EQ(nullptr, upload("/v1/objects/a", kMaxHttpObjectBytes + 1, ""));
+  EXPECT_EQ(nullptr, upload("/v1/objects/a?lifetime=x", 1 << 20, ""));
+}
+
+TEST_F(ObjectRoutesTest, AnUploadThatIsCutOffLeavesTheKeyFreeAndTellsItsReaders) {
+  const std::string body(1 << 20, 'b');
+  auto cut = upload("/v1/objects/large", body.size(), body.substr(0, 600'000));
+  const auto reader = begin("GET", "/v1/objects/large?wait=100");
+  cut->sink.reset();
+  wait_for(*reader);
+  expect_error(*reader, 503, "ServiceException", "did not send all of it");
+  EXPECT_EQ(201u, put_in_pieces("/v1/objects/large", body).response->status);
+}
+
+TEST_F(ObjectRoutesTest, AnUploadWhoseKeyWasDeletedHarmsNoOtherOne) {
+  const std::string body(1 << 20, 'b');
+  const auto first = upload("/v1/objects/large", body.size(), body);
+  EXPECT_EQ(204u, ask("DELETE", "/v1/objects/large").response->status);
+  const auto third = upload("/v1/objects/large", body.size(), body);
+  router_.dispatch(net::HttpExchange(first));
+  wait_for(*first);
+  expect_error(*first, 404, "ResourceNotFoundException", "was deleted while it was sent");
+  const auto fourth = upload("/v1/objects/large", body.size(), body.substr(1));
+  fourth->sink.reset();
+  router_.dispatch(net::HttpExchange(third));
+  wait_for(*third);
+  EXPECT_EQ(201u, third->response->status);
+}
+
+TEST_F(ObjectRoutesTest, AnUploadThatIsCutOffBeforeItHasMemoryLeavesNothing) {
+  auto cut = upload("/v1/objects/large", 1 << 20, "");
+  cut->sink.reset();
+  const std::string body(1 << 20, 'b');
+  while (put_in_pieces("/v1/objects/large", body).response->status != 201) {
+  }
+  EXPECT_EQ(1u, node_.object_store->usage().objects);
 }
 
 TEST_F(ObjectRoutesTest, APartIsReadByItsRange) {

@@ -24,6 +24,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   std::map<std::string, std::string> headers;
   bool is_local = true;
   std::optional<std::uint32_t> uid;
+  std::shared_ptr<net::BodySink> sink;
   std::optional<net::HttpResponse> response;
   std::function<void()> disconnected;
   bool abandoned = false;
@@ -36,6 +37,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   }
   std::string_view body() const override { return body_text; }
   std::string take_body() override { return std::move(body_text); }
+  std::shared_ptr<net::BodySink> take_sink() override { return std::exchange(sink, nullptr); }
   bool peer_is_local() const override { return is_local; }
   std::optional<std::uint32_t> peer_uid() const override { return uid; }
 
