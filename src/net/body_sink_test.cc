@@ -219,6 +219,23 @@ TEST_F(BodySinkTest, AFullSinkIsGivenNoMoreUntilItHasRoom) {
   EXPECT_TRUE(arrived_ == body);
 }
 
+// With its input full the connection reads no more, so nothing but the sink knows of it.
+TEST_F(BodySinkTest, AConnectionWhoseInputIsFullWaitsForItsSink) {
+  serve();
+  TestClient client(io_, address_);
+  const std::string body(120 << 10, 'b');
+  client.send(fmt::format("PUT /sink HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", body.size() + 1, 'a'));
+  ASSERT_TRUE(wait_for("a"));
+  full_ = true;
+  client.send(body);
+  for (int i = 0; i < 100; ++i) settle();
+  ASSERT_EQ(1, sinks_);
+  full_ = false;
+  latest_.lock()->tell_room();
+  EXPECT_THAT(client.receive(), EndsWith("sink 0"));
+  EXPECT_TRUE(arrived_ == "a" + body);
+}
+
 TEST_F(BodySinkTest, ASinkThatIsFullAtTheEndOfABodyHoldsNothingUp) {
   serve();
   full_ = true;

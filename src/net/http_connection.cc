@@ -144,6 +144,7 @@ void Connection::close() {
 }
 
 void Connection::on_timeout() {
+  const auto self = shared_from_this();  // a sink that goes lets go of this
   if (arriving_ != nullptr && !sending_ && !discarding_) {
     refuse(408, "the request did not arrive in time");
     if (!closed_) wait_for(Waiting::kTransfer);
@@ -272,9 +273,8 @@ std::shared_ptr<BodySink> Connection::sink_for_arriving() {
   if (!server_->sinks || !server_->open) return nullptr;
   auto sink = server_->sinks(*arriving_);
   if (!sink) return nullptr;
-  sink->on_room([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->resume_parsing();
-  });
+  // Keeps the connection: with its input full no read is pending, and a sink that is full is all that it waits for.
+  sink->on_room([self = shared_from_this()] { self->resume_parsing(); });
   return sink;
 }
 
@@ -300,6 +300,7 @@ void Connection::send_continue() {
 
 void Connection::dispatch(Slot& slot) {
   slot.state = Slot::State::kHandling;
+  if (slot.parsed.sink) slot.parsed.sink->on_room(nullptr);  // all of it is there
   slot.is_last = !slot.parsed.keep_alive;
   refused_ = slot.is_last;  // what follows a `Connection: close` is not a request
   if (!server_->open) return close();
