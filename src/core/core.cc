@@ -134,8 +134,8 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
   if (!state_->functions.contains(flow)) return;
   const std::vector<Instance*> all = state_->pool.of_flow(flow);  // a copy: stop() changes it
   for (Instance* instance : all) {
-    if (instance->bound && state_->invocations.at(instance->bound).running) {
-      instance->retiring = true;
+    if (instance->life.runs()) {
+      state_->pool.take(*instance, InstanceEvent::kRetired);
       continue;
     }
     state_->end_bound(now, *instance, OutcomeKind::kRemoved, OutcomeKind::kRemoved, out);
@@ -290,6 +290,16 @@ void Core::wake(Instant now, Actions& out) {
 
 // ---- views
 
+namespace {
+
+// People see what returns as busy.
+InstanceState seen_as(const InstanceLife& life) {
+  if (life.starts()) return InstanceState::kStarting;
+  return life.spare() && !life.returning() ? InstanceState::kIdle : InstanceState::kBusy;
+}
+
+}  // namespace
+
 FlowView Core::flow(FlowId flow) const {
   return state_->policy->view(flow);
 }
@@ -298,7 +308,7 @@ std::vector<InstanceView> Core::instances() const {
   std::vector<InstanceView> views;
   for (const InstanceId id : state_->pool.ids()) {
     const Instance& i = *state_->pool.find(id);
-    views.push_back({id, i.flow, i.gpu, i.state, i.last_used});
+    views.push_back({id, i.flow, i.gpu, seen_as(i.life), i.last_used});
     if (const MemoryUse* use = state_->residency.use(id)) views.back().memory = *use;
   }
   return views;
@@ -311,8 +321,8 @@ Bytes Core::expected_memory(FlowId flow) const {
 std::vector<GpuView> Core::gpus() const {
   std::vector<GpuView> views;
   for (const Gpu* gpu : state_->pool.gpus()) {
-    const auto works_on = [this](const Instance* instance) { return state_->works_on(*instance); };
-    const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works_on);
+    const auto works = [](const Instance* instance) { return instance->life.works(); };
+    const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works);
     views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->capacity.slots,
                      gpu->serves, gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
     const State::Device& device = state_->devices.all.at(gpu->id);

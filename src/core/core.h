@@ -28,7 +28,7 @@
 #include "base/units.h"
 #include "core/idle_slots.h"
 #include "model/invocation.h"
-#include "placement/instance_pool.h"
+#include "placement/task_room.h"
 #include "queueing/policy.h"
 #include "residency/residency.h"
 #include "sharing/gpu_health.h"
@@ -234,6 +234,7 @@ std::string to_string(const Action& action);
 
 // ---- what people see
 
+enum class InstanceState { kStarting, kIdle, kBusy };
 struct InstanceView {
   InstanceId instance;
   FlowId flow;

@@ -50,14 +50,14 @@ void Core::State::offer_slots(Instant now, Actions& out) {
     if (policy->policy().one_function_per_gpu) evict_others(now, choice->flow, placement->gpu, out);
     if (Instance* warm = placement->instance) {
       const bool on_device = residency.run(now, warm->id, placement->memory);
-      const bool fresh = warm->fresh;
+      const bool is_first = warm->life.unused();
       pool.count_memory(*warm, placement->memory, warm->pinned);
       pool.bind(*warm, choice->invocation);
       note_setup(choice->flow);
       invocation.instance = warm->id;
-      invocation.start = fresh ? StartKind::kCold : on_device ? StartKind::kDeviceWarm : StartKind::kHostWarm;
+      invocation.start = is_first ? StartKind::kCold : on_device ? StartKind::kDeviceWarm : StartKind::kHostWarm;
       settle_memory(now, out);  // before the invocation: its memory returns while the payload travels
-      if (warm->state == InstanceState::kIdle) deliver(now, *warm, out);
+      if (warm->life.phase() == InstanceLife::Phase::kChosen) deliver(now, *warm, out);
       continue;
     }
     invocation.instance = start(now, choice->flow, *placement, choice->invocation, out);
@@ -70,14 +70,13 @@ void Core::State::deliver(Instant now, Instance& instance, Actions& out) {
   Invocation& invocation = invocations.at(instance.bound);
   invocation.delivered = now;
   invocation.running = true;
-  instance.state = InstanceState::kBusy;
-  instance.answered = false;
+  pool.take(instance, InstanceEvent::kDelivered);
   instance.last_used = now;
   const Instant deadline = std::min(now + functions.at(instance.flow).spec.timeout, invocation.deadline);
   request_deadlines.forget(instance.bound, invocation.deadline);
   invocation.run_deadline = deadline;
-  deadlines.set(instance.id, instance.loading ? std::min(deadline, load_deadline(now, instance)) : deadline);
-  if (!instance.loading) begin_computing(now, instance);
+  deadlines.set(instance.id, instance.life.loads() ? std::min(deadline, load_deadline(now, instance)) : deadline);
+  if (!instance.life.loads()) begin_computing(now, instance);
   if (invocation.start == StartKind::kCold) invocation.instance_start = instance.start_took;
   if (invocation.start == StartKind::kDeviceWarm) ++counters.device_warm_starts;
   if (invocation.start == StartKind::kHostWarm) ++counters.host_warm_starts;

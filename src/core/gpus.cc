@@ -42,8 +42,8 @@ void Core::State::drain(Instant now, GpuId gpu, Actions& out) {
 // bound to it.
 void Core::State::drain_instance(Instant now, Instance& instance, Actions& out) {
   const InvocationId bound = instance.bound;
-  if (bound && invocations.at(bound).running) {
-    instance.retiring = true;
+  if (instance.life.runs()) {
+    pool.take(instance, InstanceEvent::kRetired);
     note_supply(instance.flow);
     return;
   }

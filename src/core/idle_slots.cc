@@ -40,8 +40,8 @@ namespace {
 IdleReason why_it_waits(const InstancePool& pool, FlowId flow) {
   IdleReason reason = IdleReason::kOwnInstance;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->loading) return IdleReason::kLoad;
-    if (!instance->spare() || instance->retiring || !instance->on->serves || instance->on->takes(*instance)) continue;
+    if (instance->life.loads()) return IdleReason::kLoad;
+    if (!instance->spare() || !instance->on->serves || instance->on->takes(*instance)) continue;
     const bool only_loads = instance->is_session && instance->on->task_lanes().takes(false);
     if (only_loads) return IdleReason::kLoad;
     reason = IdleReason::kLanes;

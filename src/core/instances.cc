@@ -1,4 +1,3 @@
-#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -8,7 +7,7 @@ namespace fairlead {
 
 void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   Instance* instance = pool.find(id);
-  if (instance == nullptr || instance->state != InstanceState::kStarting) return;
+  if (instance == nullptr || !instance->life.starts()) return;
   instance->start_took = now - instance->last_used;
   learn_cold_start(instance->flow, instance->start_took);
   residency.ready(id);
@@ -17,8 +16,8 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
     return;
   }
   deadlines.clear(id);
-  pool.end_start(*instance);
-  if (instance->prepared && queued(instance->flow) == 0) instance->fresh = false;  // nobody waited for it
+  const bool unawaited = instance->life.phase() == InstanceLife::Phase::kPreparing && queued(instance->flow) == 0;
+  pool.take(*instance, unawaited ? InstanceEvent::kReadyUnawaited : InstanceEvent::kReady);
   residency.started(now, id);
   count_memory(*instance);
   note_setup(instance->flow);
@@ -51,6 +50,7 @@ void Core::State::answered(Instant now, InvocationId id, bool is_error, std::opt
 void Core::State::answered_early(Instant now, InvocationId id, bool is_error, Duration gpu_time, Actions& out) {
   Invocation* invocation = invocations.find(id);
   if (invocation == nullptr || !invocation->running || invocation->answered) return;
+  pool.take(*pool.find(invocation->instance), InstanceEvent::kAnswered);
   invocation->answered = true;
   invocation->stated = bounded_use(gpu_time, now - invocation->delivered);
   append_completion(now, id, is_error ? OutcomeKind::kFunctionError : OutcomeKind::kSuccess, invocation->stated, out);
@@ -58,8 +58,8 @@ void Core::State::answered_early(Instant now, InvocationId id, bool is_error, Du
 
 void Core::State::work_ended(Instant now, InstanceId id, std::optional<Duration> gpu_time, Actions& out) {
   Instance* instance = pool.find(id);
-  if (instance == nullptr || !works_on(*instance)) return;
-  const bool asked = std::exchange(instance->asked, false);
+  if (instance == nullptr || !instance->life.works()) return;
+  const bool asked = instance->life.has_asked();
   complete_run(now, instance->bound, OutcomeKind::kSuccess, gpu_time, out);
   end_run(now, *instance, out);
   if (asked) idle(now, id, out);
@@ -67,7 +67,7 @@ void Core::State::work_ended(Instant now, InstanceId id, std::optional<Duration>
 
 // What was bound to the instance is over: its slot is free, and it may take the next.
 void Core::State::end_run(Instant now, Instance& instance, Actions& out) {
-  if (instance.retiring) {
+  if (instance.life.retires()) {
     const bool serves = instance.on->serves;
     stop(now, instance.id, serves ? StopReason::kFunctionChanged : StopReason::kGpuDrained, out);
   } else if (!policy->policy().keeps_instances) {
@@ -77,35 +77,29 @@ void Core::State::end_run(Instant now, Instance& instance, Actions& out) {
     note_setup(instance.flow);
     residency.rest(now, instance.id);
     count_memory(instance);
-    instance.answered = true;
     instance.last_used = now;
     deadlines.set(instance.id, now + options.return_deadline);
   }
   dispatch(now, out);
 }
 
-bool Core::State::works_on(const Instance& instance) const {
-  return instance.bound && invocations.at(instance.bound).answered;
-}
-
 void Core::State::idle(Instant now, InstanceId id, Actions& out) {
   Instance* instance = pool.find(id);
-  if (instance != nullptr && works_on(*instance)) instance->asked = true;  // it is idle when its work has ended
-  if (instance == nullptr || !instance->returning()) return;
-  if (instance->bound) {
-    serve(now, *instance, out);
-    return;
+  if (instance == nullptr) return;
+  switch (instance->life.phase()) {
+    case InstanceLife::Phase::kReturningChosen: return serve(now, *instance, out);
+    case InstanceLife::Phase::kReturning: deadlines.clear(id); [[fallthrough]];
+    case InstanceLife::Phase::kWorking:
+      return pool.take(*instance, InstanceEvent::kAsked);  // idle when its work has ended
+    default: return;
   }
-  deadlines.clear(id);
-  instance->state = InstanceState::kIdle;
-  instance->answered = false;
 }
 
 void Core::State::expire_deadlines(Instant now, Actions& out) {
   while (!deadlines.empty() && deadlines.next() <= now) {
     Instance& instance = *pool.find(deadlines.first());
     if (outlasts_load(now, instance)) continue;
-    const bool starting = instance.state == InstanceState::kStarting;
+    const bool starting = instance.life.starts();
     out.push_back(StopInstance{instance.id, starting ? StopReason::kStartFailed : StopReason::kTimeout});
     residency.stopping(now, instance.id);
     fail_start(now, instance, out);
@@ -146,8 +140,8 @@ void Core::State::requeue(Instant now, InvocationId id, Actions& out) {
 void Core::State::retire_instances(Instant now, FlowId flow, Actions& out) {
   const std::vector<Instance*> all = pool.of_flow(flow);  // a copy: stop() changes it
   for (Instance* instance : all) {
-    if (instance->holds_slot()) {
-      instance->retiring = true;
+    if (instance->life.holds_slot()) {
+      pool.take(*instance, InstanceEvent::kRetired);
     } else {
       stop(now, instance->id, StopReason::kFunctionChanged, out);
     }

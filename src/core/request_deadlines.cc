@@ -26,7 +26,6 @@ void Core::State::serve(Instant now, Instance& instance, Actions& out) {
   if (!invocations.at(instance.bound).expired) return deliver(now, instance, out);
   const InstanceId id = instance.id;
   requeue(now, instance.bound, out);
-  instance.state = InstanceState::kBusy;
   end_run(now, instance, out);
   idle(now, id, out);
 }

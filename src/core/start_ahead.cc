@@ -45,7 +45,7 @@ void Core::State::start_prepared(Instant now, Actions& out) {
                                     .is_session = functions.at(flow).spec.is_kernel_task};
     const auto placement = placer.place_start(pool, wanted, NobodyYields());
     if (!placement || !placement->evict.empty()) continue;
-    pool.find(start(now, flow, *placement, InvocationId(), out))->prepared = true;
+    pool.take(*pool.find(start(now, flow, *placement, InvocationId(), out)), InstanceEvent::kPrepares);
   }
 }
 
@@ -98,7 +98,8 @@ bool Core::State::may_start_ahead() const {
 // The next instance that the flow should have, wherever it fits. Empty: it needs none.
 std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
   const std::vector<Instance*>& instances = pool.of_flow(flow);
-  const bool is_first = std::all_of(instances.begin(), instances.end(), [](const Instance* i) { return i->retiring; });
+  const bool is_first =
+      std::all_of(instances.begin(), instances.end(), [](const Instance* i) { return i->life.retires(); });
   if (!is_first && !worth_a_duplicate(flow)) return std::nullopt;
   return Placer::StartAhead{.flow = flow,
                             .expected = residency.expected(flow),
@@ -126,7 +127,7 @@ std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
   std::vector<GpuId> held_back;
   if (!functions.at(flow).keeps_data) return held_back;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (!instance->spare() || instance->retiring) continue;
+    if (!instance->spare()) continue;
     if (instance->on->takes(*instance) || instance->reload > Duration(0)) held_back.push_back(instance->gpu);
   }
   return held_back;
@@ -152,7 +153,7 @@ bool Core::State::may_go(const Gpu& gpu) const {
   std::size_t next = gpu.starting_ahead;
   for (const Instance* instance : gpu.instances) {
     if (next >= gpu.capacity.slots) return false;
-    if (!instance->fresh || !instance->spare()) continue;
+    if (!instance->life.unused()) continue;
     if (queued(instance->flow) > 0 && is_active(instance->flow)) ++next;
   }
   return next < gpu.capacity.slots;
@@ -161,7 +162,7 @@ bool Core::State::may_go(const Gpu& gpu) const {
 // One that became ready for work that still waits would have been started for nothing, and two flows could start in each
 // other's place for ever.
 bool Core::State::may_go(const Instance& instance) const {
-  return !instance.fresh || queued(instance.flow) == 0;
+  return !instance.life.unused() || queued(instance.flow) == 0;
 }
 
 InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out) {
@@ -183,7 +184,7 @@ void Core::State::note_supply(FlowId flow) {
   if (function == nullptr || !starts_ahead()) return;
   Supply supply = Supply::kNone;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->retiring) continue;
+    if (instance->life.retires()) continue;
     if (!instance->starts_ahead()) supply = Supply::kReady;
     if (supply == Supply::kNone) supply = Supply::kStarting;
   }

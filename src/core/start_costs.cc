@@ -23,7 +23,7 @@ Duration Core::State::expected_start(FlowId flow) const {
   if (function != nullptr && function->cold_start) return *function->cold_start;
   Duration longest(0);
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->state == InstanceState::kStarting) longest = std::max(longest, latest - instance->last_used);
+    if (instance->life.starts()) longest = std::max(longest, latest - instance->last_used);
   }
   return longest;
 }
@@ -36,7 +36,7 @@ void Core::State::note_setup(FlowId flow) {
   if (function == nullptr) return;
   std::optional<Duration> quickest;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (!instance->spare() || instance->retiring) continue;
+    if (!instance->spare()) continue;
     quickest = std::min(quickest.value_or(instance->reload), instance->reload);
   }
   if (function->keeps_data) note_places(flow, *function);
@@ -50,7 +50,7 @@ void Core::State::note_setup(FlowId flow) {
 void Core::State::note_places(FlowId flow, Function& function) {
   std::map<GpuId, Duration> places;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->state == InstanceState::kStarting || instance->retiring) continue;
+    if (instance->life.starts() || instance->life.retires()) continue;
     const auto [place, first] = places.try_emplace(instance->gpu, instance->reload);
     if (!first) place->second = std::min(place->second, instance->reload);
   }
@@ -69,8 +69,7 @@ Duration Core::State::setup_on(FlowId flow, GpuId gpu) const {
   constexpr Duration kUnknownStart = std::chrono::milliseconds(1);
   std::optional<Duration> quickest;
   for (const Instance* instance : pool.of_flow(flow)) {
-    const bool is_starting = instance->state == InstanceState::kStarting;
-    if (instance->gpu != gpu || is_starting || instance->retiring) continue;
+    if (instance->gpu != gpu || instance->life.starts() || instance->life.retires()) continue;
     quickest = std::min(quickest.value_or(instance->reload), instance->reload);
   }
   return quickest.value_or(std::max(cold_start(flow), kUnknownStart));
@@ -109,8 +108,8 @@ bool Core::State::worth_waiting(FlowId flow) const {
   Duration first_free = Duration::max();
   Duration::rep useful = 0;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->spare() || instance->retiring) continue;
-    const bool is_starting = instance->state == InstanceState::kStarting;
+    if (instance->spare() || instance->life.retires()) continue;
+    const bool is_starting = instance->life.starts();
     const Duration expected = is_starting ? start + run : run;
     const Duration elapsed = latest - (is_starting ? instance->last_used : invocations.at(instance->bound).since());
     if (elapsed > expected + start) continue;

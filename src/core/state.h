@@ -160,7 +160,6 @@ struct Core::State final : private Placeable,
   void answered_early(Instant now, InvocationId id, bool is_error, Duration gpu_time, Actions& out);
   void work_ended(Instant now, InstanceId id, std::optional<Duration> gpu_time, Actions& out);
   void end_run(Instant now, Instance& instance, Actions& out);
-  bool works_on(const Instance& instance) const;
   void idle(Instant now, InstanceId id, Actions& out);
   void expire_deadlines(Instant now, Actions& out);
   // Ends what is bound to an instance that goes: `if_starting` when the instance was not ready yet, `if_running` when it

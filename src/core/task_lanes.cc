@@ -62,8 +62,8 @@ void Core::State::loaded(Instant now, InvocationId id, Actions& out) {
   const Invocation* invocation = invocations.find(id);
   Instance* instance = invocation == nullptr ? nullptr : pool.find(invocation->instance);
   // Of one that is bound and not delivered yet somebody says too much: it computes from its delivery on at the earliest.
-  if (instance == nullptr || instance->bound != id || !invocation->running || !instance->loading) return;
-  pool.end_loading(*instance);
+  if (instance == nullptr || instance->bound != id || !invocation->running || !instance->life.loads()) return;
+  pool.take(*instance, InstanceEvent::kLoaded);
   deadlines.set(instance->id, invocation->run_deadline);
   begin_computing(now, *instance);
   dispatch(now, out);
@@ -76,10 +76,10 @@ Instant load_deadline(Instant now, const Instance& instance) {
 // Whether its load has taken too long, and its time is not over: then it goes on in a lane, as if its data were there, but says
 // nothing of what running together costs.
 bool Core::State::outlasts_load(Instant now, Instance& instance) {
-  if (!instance.loading) return false;
+  if (!instance.life.loads()) return false;
   const Instant deadline = invocations.at(instance.bound).run_deadline;
   if (deadline <= now) return false;
-  pool.end_loading(instance);
+  pool.take(instance, InstanceEvent::kLoaded);
   deadlines.set(instance.id, deadline);
   ++counters.loads_given_up;
   return true;

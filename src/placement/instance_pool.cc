@@ -1,6 +1,8 @@
 #include "placement/instance_pool.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -15,6 +17,12 @@ void erase_pointer(std::vector<Instance*>& instances, const Instance* instance) 
 }
 
 }  // namespace
+
+void refuse(const Instance& instance, InstanceEvent event) {
+  const std::string what =
+      fmt::format("instance {}: {} while {}", instance.id.value(), name_of(event), instance.life.text());
+  check_failed("step(instance.life, event)", __FILE__, __LINE__, what);
+}
 
 void InstancePool::add_gpu(GpuId id, const Capacity& capacity) {
   const auto [gpu, is_new] = gpus_.try_emplace(id, Gpu{.id = id, .capacity = capacity});
@@ -94,14 +102,6 @@ Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory
   return instance;
 }
 
-void InstancePool::end_start(Instance& instance) {
-  FL_CHECK(instance.starts_ahead(), "instance {}", instance.id.value());
-  Gpu& gpu = *instance.on;
-  uncount(gpu, instance);
-  instance.state = InstanceState::kIdle;
-  count(gpu, instance);
-}
-
 void InstancePool::make_session(Instance& instance) {
   if (instance.is_session) return;
   instance.is_session = true;
@@ -110,10 +110,10 @@ void InstancePool::make_session(Instance& instance) {
 
 void InstancePool::remove(InstanceId id) {
   Instance& instance = instances_.at(id);
-  release(instance);
   Gpu& gpu = *instance.on;
-  if (!instance.is_session) --gpu.programs;
   uncount(gpu, instance);
+  if (instance.bound) give_back(instance, instance.life.loads());
+  if (!instance.is_session) --gpu.programs;
   erase_pointer(gpu.instances, &instance);
   std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
   erase_pointer(siblings, &instance);
@@ -131,14 +131,14 @@ void InstancePool::bind(Instance& instance, InvocationId invocation) {
   Gpu& gpu = *instance.on;
   FL_CHECK(!instance.bound && invocation && gpu.takes(instance), "instance {} of GPU {}: bound={} slots_in_use={}",
            instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.slots_in_use);
-  instance.loading = instance.is_session && gpu.task_lanes().loads_at_once > 0 && instance.reload > Duration(0);
+  const bool loads = instance.is_session && gpu.task_lanes().loads_at_once > 0 && instance.reload > Duration(0);
   uncount(gpu, instance);
+  advance(instance, loads ? InstanceEvent::kBoundToLoad : InstanceEvent::kBound);
   instance.bound = invocation;
-  instance.fresh = false;
   count(gpu, instance);
-  change_slots(gpu, [&instance](Gpu& of) {
+  change_slots(gpu, [loads](Gpu& of) {
     ++of.slots_in_use;
-    if (instance.loading) ++of.loading;
+    if (loads) ++of.loading;
   });
   ++slots_in_use_;
   task_room_.begin(instance.id);
@@ -146,19 +146,22 @@ void InstancePool::bind(Instance& instance, InvocationId invocation) {
 
 void InstancePool::release(Instance& instance) {
   if (!instance.bound) return;
-  end_loading(instance);
   Gpu& gpu = *instance.on;
+  const bool loads = instance.life.loads();
   uncount(gpu, instance);
+  advance(instance, InstanceEvent::kEnded);
   instance.bound = InvocationId();
   count(gpu, instance);
-  change_slots(gpu, [](Gpu& of) { --of.slots_in_use; });
-  --slots_in_use_;
-  task_room_.end(instance.id);
+  give_back(instance, loads);
 }
 
-void InstancePool::end_loading(Instance& instance) {
-  if (instance.loading) change_slots(*instance.on, [](Gpu& gpu) { --gpu.loading; });
-  instance.loading = false;
+void InstancePool::give_back(Instance& instance, bool loads) {
+  change_slots(*instance.on, [loads](Gpu& of) {
+    --of.slots_in_use;
+    if (loads) --of.loading;
+  });
+  --slots_in_use_;
+  task_room_.end(instance.id);
 }
 
 void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) {

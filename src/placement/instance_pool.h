@@ -1,10 +1,7 @@
 // The live instances of a node and the slots of its GPUs: who exists, what each is doing, what each GPU has left. Keeps
 // the books and their invariants; chooses nothing (placer.h does).
 //
-//   starting ──ready──> busy ──answered──> returning ──asks for the next──> idle ──bound──> busy
-//   starting ahead ──ready──> idle
-//                         ^                    │ bound meanwhile: holds a slot again
-//                         └──asks for the next─┘
+// What an instance does is instance_life.h's: the pool takes every step of it, and a step that means nothing aborts.
 //
 // An instance holds a slot of its GPU exactly while an invocation is bound to it: from dispatch, through a cold start,
 // to the answer (D in the paper, section 4.2). One that starts ahead has nothing bound and holds none. So a GPU with D
@@ -24,12 +21,11 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "model/device.h"
+#include "placement/instance_life.h"
 #include "placement/task_lanes.h"
 #include "placement/task_room.h"
 
 namespace fairlead {
-
-enum class InstanceState { kStarting, kIdle, kBusy };
 
 struct Gpu;
 
@@ -42,25 +38,16 @@ struct Instance {
   Bytes pinned{0};     // and while it holds none: what cannot leave the device without it
   Bytes needed{0};     // what it needs to run, as far as it has shown
   InvocationId bound;  // what it runs or will run; none: it holds no slot
-  InstanceState state = InstanceState::kStarting;
-  bool answered = false;    // busy, and has answered, but not yet asked for the next: "returning"
-  bool asked = false;       // for the next invocation, while the work of the one it answered goes on
-  bool retiring = false;    // goes after its answer: its function changed, or its GPU is drained
-  bool fresh = true;        // nothing was bound to it, ever
-  bool prepared = false;    // started for no invocation (Core::prepare)
+  InstanceLife life;
   bool is_session = false;  // of a kernel task: it takes a lane
-  bool loading = false;     // what is bound to it brings constants to the device, and takes a lane when they are there
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
   Duration idled{0};       // slots idled for so long because of the memory that its start has reserved
   Duration reload{0};      // what its next invocation brings back to the device first, as far as it is known
 
-  bool holds_slot() const { return static_cast<bool>(bound); }
-  // Started ahead: not ready, and nothing is bound to it.
-  bool starts_ahead() const { return state == InstanceState::kStarting && !bound; }
-  // May go at any time, and its memory leave.
-  bool spare() const { return !bound && state != InstanceState::kStarting; }
-  bool returning() const { return state == InstanceState::kBusy && answered; }
+  bool starts_ahead() const { return life.starts_ahead(); }
+  bool spare() const { return life.spare(); }
+  bool returning() const { return life.returning(); }
 };
 
 struct Gpu {
@@ -99,6 +86,15 @@ struct Gpu {
   bool has_turn() const { return serves && (has_free_slot() || task_lanes().takes_any()); }
 };
 
+// In pieces, so that a step costs a comparison where its event is known.
+[[noreturn]] void refuse(const Instance& instance, InstanceEvent event);
+inline void advance(Instance& instance, InstanceEvent event) {
+  const auto next = step(instance.life, event);
+  if (!next) [[unlikely]]
+    refuse(instance, event);
+  instance.life = *next;
+}
+
 class InstancePool {
  public:
   InstancePool() = default;
@@ -122,8 +118,7 @@ class InstancePool {
   // are never reused. Until count_memory() says otherwise, all its memory is pinned.
   // REQUIRES: a free slot, unless it starts ahead; it fits beside all others.
   Instance& add(Instant now, FlowId flow, GpuId gpu, Bytes memory, InvocationId bound);
-  void remove(InstanceId instance);    // gives back its slot. REQUIRES: it exists
-  void end_start(Instance& instance);  // it is ready, and idle. REQUIRES: it starts ahead
+  void remove(InstanceId instance);  // gives back its slot. REQUIRES: it exists
   void make_session(
       Instance& instance);  // of a kernel task. REQUIRES: nothing is bound to it yet, or no lanes were set
 
@@ -139,9 +134,17 @@ class InstancePool {
 
   // Takes or gives back a slot of its GPU, or a lane. REQUIRES bind: nothing bound; takes().
   void bind(Instance& instance, InvocationId invocation);
-  // What it had to load is there. No effect where it was not loading.
-  void end_loading(Instance& instance);
   void release(Instance& instance);  // nothing bound: no effect
+  // All other events. REQUIRES: it means something in the instance's state.
+  void take(Instance& instance, InstanceEvent event) {
+    using enum InstanceEvent;
+    if (event == kBound || event == kBoundToLoad || event == kEnded) refuse(instance, event);
+    const bool ends_start = event == kReady || event == kReadyUnawaited;
+    if (ends_start) uncount(*instance.on, instance);
+    advance(instance, event);
+    if (ends_start) count(*instance.on, instance);
+    if (event == kLoaded) change_slots(*instance.on, [](Gpu& gpu) { --gpu.loading; });
+  }
 
   Instance* find(InstanceId instance) { return instances_.find(instance); }  // null: not (or no longer) there
   const Instance* find(InstanceId instance) const { return instances_.find(instance); }
@@ -192,6 +195,7 @@ class InstancePool {
   }
   void count(Gpu& gpu, const Instance& instance);
   void uncount(Gpu& gpu, const Instance& instance);
+  void give_back(Instance& instance, bool loads);
 
   IdMap<GpuId, Gpu> gpus_;
   std::vector<const Gpu*> in_order_;

@@ -15,7 +15,7 @@ Bytes memory_to_run(const Gpu& gpu, const Instance& instance, Bytes expected) {
 // Data of the flow is on its way to the GPU: one more of its calls would wait for the same, holding a lane.
 bool loads_there(const InstancePool& pool, FlowId flow, GpuId gpu) {
   const std::vector<Instance*>& all = pool.of_flow(flow);
-  return std::any_of(all.begin(), all.end(), [gpu](const Instance* i) { return i->gpu == gpu && i->loading; });
+  return std::any_of(all.begin(), all.end(), [gpu](const Instance* i) { return i->gpu == gpu && i->life.loads(); });
 }
 
 bool contains(const std::vector<GpuId>& gpus, GpuId gpu) {
@@ -50,7 +50,7 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
   for (Instance* instance : pool.of_flow(flow)) {
     const Gpu& gpu = *instance->on;
     if (only && gpu.id != only) continue;
-    if (!instance->spare() || instance->retiring || !gpu.takes(*instance)) continue;
+    if (!instance->spare() || !gpu.takes(*instance)) continue;
     if (loads_there(pool, flow, gpu.id)) continue;
     if (!pool.has_room(gpu, flow, memory_to_run(gpu, *instance, expected))) continue;
     if (!pool.task_room().fits(instance->id)) continue;
@@ -117,7 +117,7 @@ Obstacle lack_of_room(const InstancePool& pool, const Gpu& gpu, Bytes memory) {
 Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected) const {
   Obstacle found = Obstacle::kItself;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (!instance->spare() || instance->retiring) continue;
+    if (!instance->spare()) continue;
     const Gpu& gpu = *instance->on;
     if (loads_there(pool, flow, gpu.id)) continue;
     const bool has_turn = gpu.takes(*instance);
@@ -141,7 +141,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
 
 Placement Placer::place_claim(const InstancePool& pool, FlowId flow, Bytes expected) const {
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->retiring) continue;
+    if (instance->life.retires()) continue;
     return {.gpu = instance->gpu, .memory = memory_to_run(*instance->on, *instance, expected)};
   }
   const auto rank = [](const Gpu* of) { return std::pair(!of->serves, of->memory_in_use); };

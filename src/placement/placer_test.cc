@@ -37,22 +37,20 @@ class Placing : public ::testing::Test {
 
   Instance& busy(FlowId flow, GpuId gpu, Bytes memory = Bytes(0)) {
     Instance& instance = pool_.add(at(0), flow, gpu, memory, InvocationId(next_++));
-    instance.state = InstanceState::kBusy;
+    pool_.take(instance, InstanceEvent::kDelivered);
     return instance;
   }
 
   Instance& idle(FlowId flow, GpuId gpu, Instant last_used, Bytes memory = Bytes(0)) {
-    Instance& instance = busy(flow, gpu, memory);
-    pool_.release(instance);
-    instance.state = InstanceState::kIdle;
-    instance.last_used = last_used;
+    Instance& instance = returning(flow, gpu, last_used, memory);
+    pool_.take(instance, InstanceEvent::kAsked);
     return instance;
   }
 
-  Instance& returning(FlowId flow, GpuId gpu, Instant last_used) {
-    Instance& instance = idle(flow, gpu, last_used);
-    instance.state = InstanceState::kBusy;
-    instance.answered = true;
+  Instance& returning(FlowId flow, GpuId gpu, Instant last_used, Bytes memory = Bytes(0)) {
+    Instance& instance = busy(flow, gpu, memory);
+    pool_.release(instance);
+    instance.last_used = last_used;
     return instance;
   }
 
@@ -176,7 +174,7 @@ TEST_F(Placing, FunctionLargerThanTheGpuGetsItAlone) {
 
 TEST_F(Placing, RetiringInstanceGetsNoWork) {
   add_gpu(kGpu1);
-  idle(kA, kGpu1, at(0)).retiring = true;
+  pool_.take(busy(kA, kGpu1), InstanceEvent::kRetired);
   EXPECT_EQ(place(kA)->instance, nullptr);
 }
 
@@ -187,7 +185,6 @@ TEST(InstancePool, CountsSlotsWhileSomethingIsBound) {
   Instance& instance = pool.add(at(0), kA, kGpu1, gib(3), InvocationId(1));
   EXPECT_FALSE(pool.has_turn());
   EXPECT_EQ(pool.gpu(kGpu1).memory_in_use, gib(3));
-  instance.state = InstanceState::kBusy;
   pool.release(instance);
   pool.release(instance);  // nothing bound: no effect
   EXPECT_TRUE(pool.has_turn());
@@ -198,6 +195,16 @@ TEST(InstancePool, CountsSlotsWhileSomethingIsBound) {
   EXPECT_EQ(pool.slots_in_use(), 0u);
   EXPECT_EQ(pool.gpu(kGpu1).memory_committed, gib(0));
   EXPECT_THAT(pool.of_flow(kA), IsEmpty());
+}
+
+TEST(InstancePoolDeathTest, AnEventThatMeansNothingIsNamed) {
+  InstancePool pool;
+  pool.add_gpu(kGpu1, {.slots = 1, .clients = 2});
+  Instance& instance = pool.add(at(0), kA, kGpu1, Bytes(0), InvocationId(1));
+  pool.take(instance, InstanceEvent::kDelivered);
+  pool.release(instance);
+  EXPECT_DEATH(pool.take(instance, InstanceEvent::kDelivered), "instance 1: delivered while returning");
+  EXPECT_DEATH(pool.take(instance, InstanceEvent::kReady), "instance 1: ready while returning");
 }
 
 TEST(InstancePool, EveryGpuHasSlotsOfItsOwn) {
@@ -270,7 +277,7 @@ TEST_F(Placing, NoMoreStartAheadThanAllowedUntilOneIsReady) {
   add_gpu(kGpu1);
   Instance& starting = pool_.add(at(0), kA, kGpu1, Bytes(0), InvocationId());
   EXPECT_FALSE(place_start(kB, {.at_once = 1}));
-  pool_.end_start(starting);
+  pool_.take(starting, InstanceEvent::kReady);
   EXPECT_TRUE(place_start(kB, {.at_once = 1}));
   EXPECT_EQ(pool_.slots_in_use(), 0u);
 }
@@ -286,7 +293,7 @@ TEST_F(Placing, WhatStartsAheadCountsItsMemoryAsIfItRan) {
   add_gpu(kGpu1, gib(8));
   Instance& starting = pool_.add(at(0), kA, kGpu1, gib(6), InvocationId());
   EXPECT_FALSE(place_start(kB, {.expected = gib(3), .at_once = 4}));
-  pool_.end_start(starting);
+  pool_.take(starting, InstanceEvent::kReady);
   pool_.count_memory(starting, gib(6), Bytes(0));  // all of it can leave
   EXPECT_TRUE(place_start(kB, {.expected = gib(3), .at_once = 4}));
 }

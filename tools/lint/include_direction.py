@@ -11,27 +11,27 @@ import tree
 DECISIONS = {"queueing", "placement", "sharing", "residency"}
 VALUES = {"base", "model"}
 
-# folder -> folders it may include. abi/ (plain C declarations) is open to all.
+# folder -> folders it may include, and does (include_arrows.py). abi/ (plain C declarations) is open to all.
 ALLOWED = {
     "base": set(),
     "model": {"base"},
     "graph": VALUES,
-    "fence": VALUES,
+    "fence": {"base"},
     **{layer: VALUES for layer in DECISIONS},
     "core": VALUES | DECISIONS,
-    "cuda": VALUES | DECISIONS | {"core"},
-    "wire": VALUES | DECISIONS | {"core", "graph"},
+    "cuda": VALUES,
+    "wire": VALUES | {"graph"},
     "net": {"base"},
     "runtime": VALUES | {"fence", "residency", "net", "wire", "cuda"},
     "store": VALUES,
     "identity": VALUES,
     "edge": VALUES | {"core", "graph", "net", "store", "identity"},
-    "edge/lambda": VALUES | {"core", "net", "store", "edge"},
-    "edge/native": VALUES | {"core", "graph", "wire", "net", "store", "identity", "edge"},
-    "edge/metrics": VALUES | {"core", "net", "edge"},
-    "sim": VALUES | DECISIONS | {"core", "cuda", "wire", "store", "node"},
-    "node": VALUES | DECISIONS | {"core", "graph", "cuda", "wire", "net", "runtime", "store", "identity", "edge"},
-    "cli": VALUES | DECISIONS | {"core", "graph", "cuda", "wire", "net", "runtime", "store", "identity", "edge", "edge/native", "node", "sim", "fence"},
+    "edge/lambda": VALUES | {"net", "edge"},
+    "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
+    "edge/metrics": {"edge"},
+    "sim": VALUES | DECISIONS | {"core", "node"},
+    "node": VALUES | {"queueing", "sharing", "residency", "core", "graph", "cuda", "wire", "net", "runtime", "store", "identity", "edge"},
+    "cli": VALUES | {"queueing", "core", "cuda", "wire", "net", "runtime", "identity", "edge", "edge/native", "node", "sim", "fence"},
     "shim": {"wire", "base"},
     "softgpu": set(),
     "functions": set(),

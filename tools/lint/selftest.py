@@ -16,6 +16,7 @@ import doc_links
 import exported_symbols
 import file_sizes
 import format  # the check beside this file
+import include_arrows
 import include_direction
 import mutants
 import portable
@@ -161,6 +162,33 @@ class IncludeDirection(Lint):
     def test_downward_includes_pass(self):
         self.write("src/core/a.cc", '#include "core/a.h"\n#include "queueing/policy.h"\n#include <vector>\n')
         self.assert_clean(include_direction.check)
+
+
+class IncludeArrows(Lint):
+    def check(self, most, **rows):
+        with unittest.mock.patch.object(include_direction, "ALLOWED", {"base": set(), "edge": {"base"}, **rows}):
+            return include_arrows.check(self.root, most)
+
+    def write_edges(self):
+        self.write("src/edge/a.cc", '#include "base/a.h"\n#include "edge/b.h"\n#include <vector>\n#include "c.h"\n')
+        self.write("src/edge/c.h", "")
+        self.write("src/edge/native/a.cc", '#include "base/a.h"\n#include "edge/a.h"\n')
+
+    def test_a_folder_within_another_makes_no_arrow_of_its_own(self):
+        self.write_edges()
+        self.assertEqual(self.check(1, **{"edge/native": {"base", "edge"}}), [])
+
+    def test_an_arrow_more_fails_and_one_less_lowers_the_bound(self):
+        self.write_edges()
+        rows = {"edge/native": {"base", "edge"}}
+        self.assertIn("1 arrows between folders, may have 0", self.check(0, **rows)[0])
+        self.assertIn("lower MOST from 2", self.check(2, **rows)[0])
+
+    def test_a_row_has_no_more_than_is_used(self):
+        self.write_edges()
+        problems = self.check(1, **{"edge/native": {"base", "edge", "net"}, "net": set()})
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn("edge/native may include net and does not", problems[0])
 
 
 class Vocabulary(Lint):
