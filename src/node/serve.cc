@@ -264,9 +264,10 @@ class Server {
     auto keyring = file.load();
     if (!keyring) return fail(keyring.error());
     if (Status made = file.ensure_operator_key(*keyring, wall_clock_ms()); !made) return made;
-    auto audit = AuditLog::open(dir + "/audit.log");
-    if (!audit) return fail(audit.error());
-    audit_.emplace(*std::move(audit));
+    auto opened = AuditLog::open(dir + "/audit.log");
+    if (!opened) return fail(opened.error());
+    // Shared with the requests that are written down: what waits in the event loop goes last, and is answered as it goes.
+    const auto audit = std::make_shared<AuditLog>(*std::move(opened));
     keys_.emplace(file, *std::move(keyring), wall_clock_ms);
     guard_.emplace(keys_->keyring(), GuardOptions{.is_open = options_.open, .operator_uid = ::geteuid()},
                    GuardPorts{.wall_clock_ms = wall_clock_ms,
@@ -274,7 +275,7 @@ class Server {
                                   [this](const std::string& tenant, Bytes bytes, NodeService::Job job) {
                                     return node_->run_elsewhere(tenant, bytes, std::move(job));
                                   },
-                              .audit = [this](const AuditEntry& entry) { audit_->write(entry, wall_clock_ms()); }});
+                              .audit = [audit](const AuditEntry& entry) { audit->write(entry, wall_clock_ms()); }});
     router_.set_guard(&*guard_);
     say_how_to_get_in(file.operator_key_path());
     return {};
@@ -371,8 +372,6 @@ class Server {
   boost::asio::steady_timer drain_deadline_;
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
-  // Before the node: as that ends, it answers requests whose answers are still written down.
-  std::optional<AuditLog> audit_;
   std::optional<identity::KeyDesk> keys_;
   std::optional<Guard> guard_;
   std::unique_ptr<Node> node_;

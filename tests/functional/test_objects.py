@@ -97,7 +97,7 @@ def test_bad_tenants_and_oversize_are_refused(shared_node):
 def test_a_large_object_is_pending_until_all_of_it_has_come(start_node):
     node = start_node()
     content = body("large", 8 * MIB)
-    head = f"PUT /v1/objects/large HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+    head = f"PUT /v1/objects/large HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\n".encode()
 
     def state():
         return json.loads(node.call("GET", "/v1/objects/large?info")[2]).get("state")

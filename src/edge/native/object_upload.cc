@@ -9,7 +9,7 @@ namespace fairlead {
 
 std::shared_ptr<ObjectUpload> ObjectUpload::begin(ObjectStore& objects, ObjectName name, Bytes bytes,
                                                   std::optional<Duration> lifetime) {
-  const std::shared_ptr<ObjectUpload> upload(new ObjectUpload(objects, std::move(name)));
+  std::shared_ptr<ObjectUpload> upload(new ObjectUpload(objects, std::move(name)));
   // Held by the store until it answers: an object that was granted and is wanted by nobody any more is abandoned with it.
   objects.create(upload->name_, bytes, lifetime,
                  [upload](Result<UniqueFd> memory) { upload->on_memory(std::move(memory)); });
