@@ -97,12 +97,10 @@ std::string token_for(const std::string& endpoint) {
   return identity::read_token(identity::KeyFile(state_folder()).operator_key_path()).value_or("");
 }
 
-// By what the address is, not by how it begins: 127.0.0.1.example.com is somebody else's.
 bool is_local_endpoint(std::string_view endpoint) {
+  if (endpoint.starts_with("unix:")) return true;
   if (endpoint.starts_with("http://")) endpoint.remove_prefix(7);
-  auto address = net::parse_socket_address(endpoint);
-  if (!address) address = net::parse_socket_address(fmt::format("{}:80", endpoint));
-  return address && address->is_local();
+  return net::is_loopback_host(endpoint);
 }
 
 Result<Json> NodeClient::call(const std::string& method, const std::string& path, const Json& body) {

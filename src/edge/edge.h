@@ -24,12 +24,17 @@
 
 namespace fairlead {
 
+// Where no guard stands before the router, everybody.
+inline Principal unguarded() {
+  return {.name = "anyone", .role = Role::kOperator};
+}
+
 // A request that has found its handler.
 struct RouteCall {
   net::HttpExchange exchange;
   net::Target target;
   PathParameters parameters;
-  Principal principal = {.name = "anyone", .role = Role::kOperator};  // where no guard stands before the router
+  Principal principal = unguarded();
 
   // What is in the place of {name} or {name*}. REQUIRES: the route's pattern has it.
   const std::string& parameter(std::string_view name) const {

@@ -19,8 +19,8 @@ struct ErrorDocument {
   std::string_view reason = {};  // of a TooManyRequestsException
 };
 
-// kInvalidArgument 400, kNotFound 404, kAlreadyExists and kConflict 409, kTooLarge 413, kResourceExhausted 429, kUnauthenticated 401, kForbidden 403,
-// kDeadlineExceeded 504, kUnavailable 503, the others 500.
+// kInvalidArgument 400, kNotFound 404, kAlreadyExists and kConflict 409, kTooLarge 413, kResourceExhausted 429,
+// kDeadlineExceeded 504, kUnavailable 503, kUnauthenticated 401, kForbidden 403, the others 500.
 ErrorDocument error_document(const Error& error);
 
 // 429 and 503 carry Retry-After.

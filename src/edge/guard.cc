@@ -1,10 +1,10 @@
 #include "edge/guard.h"
 
-#include <array>
 #include <utility>
 
 #include "identity/sha256.h"
 #include "model/tenant.h"
+#include "net/http_listener.h"
 
 namespace fairlead {
 namespace {
@@ -18,16 +18,8 @@ bool has_signature(net::HttpRequest& request) {
   return request.header("Authorization").starts_with(identity::kSigv4Scheme);
 }
 
-// "localhost:9001" -> "localhost", "[::1]:9001" -> "[::1]"
-std::string_view host_name(std::string_view host) {
-  const std::size_t bracket = host.rfind(']'), colon = host.rfind(':');
-  const bool has_port = colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
-  return has_port ? host.substr(0, colon) : host;
-}
-
-bool is_loopback_name(std::string_view host) {
-  constexpr std::array<std::string_view, 3> kNames = {"localhost", "127.0.0.1", "[::1]"};
-  return std::find(kNames.begin(), kNames.end(), host_name(host)) != kNames.end();
+std::string hash_of(std::string_view body) {
+  return identity::to_hex(identity::as_text(identity::sha256(body)));
 }
 
 // A request whose body is held here, and whose answer is written down where it changes something.
@@ -93,15 +85,6 @@ Status check_tenant_header(net::HttpRequest& request, const Principal& who) {
 
 }  // namespace
 
-// A request on its way through.
-struct Guard::Asking {
-  net::HttpExchange exchange;
-  Permission wanted;
-  Next next;
-  Refuse refuse;
-  std::shared_ptr<std::string> body;  // empty: still the request's own
-};
-
 std::optional<Principal> Guard::admit_head(net::HttpRequest& head, Permission wanted) {
   if (has_signature(head)) return std::nullopt;
   auto who = identify(head, [] { return std::string(); });
@@ -109,49 +92,54 @@ std::optional<Principal> Guard::admit_head(net::HttpRequest& head, Permission wa
   return *std::move(who);
 }
 
-void Guard::admit(net::HttpExchange exchange, Permission wanted, Next next, Refuse refuse) {
-  if (wanted == Permission::kAnyone) return next(std::move(exchange), {.name = "anyone"});
+Result<Principal> Guard::admit(net::HttpExchange& exchange, Permission wanted) {
+  if (wanted == Permission::kAnyone) return Principal{.name = "anyone"};
   net::HttpRequest& request = exchange.request();
-  const auto asking =
-      std::make_shared<Asking>(Asking{std::move(exchange), wanted, std::move(next), std::move(refuse), nullptr});
-  if (!has_signature(request) || request.body().size() <= kHashAtOnceBytes) {
-    return decide(asking, identify(request, [&request] {
-                    return identity::to_hex(identity::as_text(identity::sha256(request.body())));
-                  }));
-  }
-  asking->body = std::make_shared<std::string>(request.take_body());
+  return decide(exchange, wanted, identify(request, [&request] { return hash_of(request.body()); }), nullptr);
+}
+
+bool Guard::takes_long(net::HttpRequest& request) {
+  return request.body().size() > kHashAtOnceBytes && has_signature(request);
+}
+
+void Guard::admit_later(net::HttpExchange exchange, Permission wanted, Next next) {
+  net::HttpRequest& request = exchange.request();
+  // Shared by the job and what follows it: std::function wants copies.
+  const auto body = std::make_shared<std::string>(request.take_body());
+  const auto held = std::make_shared<net::HttpExchange>(std::move(exchange));
+  const auto go_on = [this, held, wanted, body, next = std::move(next)](const std::string& digest) {
+    Result<Principal> who = decide(*held, wanted, identify(held->request(), [&digest] { return digest; }), body);
+    next(std::move(*held), std::move(who));
+  };
   // Whose budget of bytes: that of the key that the request names, before anybody knows whether it is theirs.
   const auto parts = identity::parse_sigv4(request.header("Authorization"));
   const identity::ApiKey* key = parts ? keyring_.find(parts->key_id) : nullptr;
-  if (key == nullptr) return decide(asking, identify(request, [] { return std::string(); }));
-  const Status accepted =
-      ports_.elsewhere(key->tenant.value_or(kDefaultTenant), Bytes(std::ssize(*asking->body)),
-                       [this, asking]() -> std::function<void()> {
-                         std::string digest = identity::to_hex(identity::as_text(identity::sha256(*asking->body)));
-                         return [this, asking, digest = std::move(digest)] {
-                           decide(asking, identify(asking->exchange.request(), [&digest] { return digest; }));
-                         };
-                       });
-  if (!accepted) asking->refuse(std::move(asking->exchange), accepted.error());
+  if (key == nullptr) return go_on("");
+  const Status accepted = ports_.elsewhere(
+      key->tenant.value_or(kDefaultTenant), Bytes(std::ssize(*body)),
+      [body, go_on]() -> std::function<void()> { return [go_on, digest = hash_of(*body)] { go_on(digest); }; });
+  if (!accepted) next(std::move(*held), fail(accepted.error()));
 }
 
-void Guard::decide(const std::shared_ptr<Asking>& asking, Result<Principal> who) {
-  if (!who) return asking->refuse(std::move(asking->exchange), who.error());
-  net::HttpRequest& request = asking->exchange.request();
-  const bool is_written_down = ports_.audit && is_change(asking->wanted, request.method());
+Result<Principal> Guard::decide(net::HttpExchange& exchange, Permission wanted, Result<Principal> who,
+                                std::shared_ptr<std::string> body) {
+  if (!who) return who;
+  net::HttpRequest& request = exchange.request();
+  const bool is_written_down = ports_.audit && is_change(wanted, request.method());
   AuditEntry entry = is_written_down ? audit_entry(request, *who) : AuditEntry{};
-  Status allowed = permit(*who, asking->wanted);
+  Status allowed = permit(*who, wanted);
   if (allowed) allowed = check_tenant_header(request, *who);
   if (!allowed) {
     entry.status = 403;
     if (is_written_down) ports_.audit(entry);
-    return asking->refuse(std::move(asking->exchange), allowed.error());
+    return fail(allowed.error());
   }
-  if (!is_written_down && !asking->body) return asking->next(std::move(asking->exchange), *std::move(who));
-  auto admitted = std::make_shared<AdmittedExchange>(std::move(asking->exchange));
-  if (asking->body) admitted->hold(std::move(asking->body));
+  if (!is_written_down && !body) return who;
+  auto admitted = std::make_shared<AdmittedExchange>(std::move(exchange));
+  if (body) admitted->hold(std::move(body));
   if (is_written_down) admitted->write_down(std::move(entry), ports_.audit);
-  asking->next(net::HttpExchange(std::move(admitted)), *std::move(who));
+  exchange = net::HttpExchange(std::move(admitted));
+  return who;
 }
 
 Result<Principal> Guard::identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256) {
@@ -184,8 +172,8 @@ Result<Principal> Guard::without_credential(net::HttpRequest& request) const {
   }
   // A browser always names the host; a client that does not is none.
   const std::string_view host = request.header("Host");
-  if (!host.empty() && !is_loopback_name(host) && !request.peer_uid()) {
-    return fail(Errc::kForbidden, "Host is '{}': a node that is open answers to localhost, 127.0.0.1 and [::1] alone",
+  if (!host.empty() && !net::is_loopback_host(host) && !request.peer_uid()) {
+    return fail(Errc::kForbidden, "Host is '{}': a node that is open answers to localhost and loopback addresses alone",
                 host.substr(0, 128));
   }
   return Principal{.name = "anyone on this machine", .role = Role::kOperator};

@@ -46,26 +46,29 @@ struct GuardPorts {
 
 class Guard {
  public:
-  using Next = std::function<void(net::HttpExchange, Principal)>;
-  using Refuse = std::function<void(net::HttpExchange, const Error&)>;
-
   // `keyring` outlives the guard and may change meanwhile.
   Guard(identity::Keyring& keyring, GuardOptions options, GuardPorts ports)
       : keyring_(keyring), options_(options), ports_(std::move(ports)) {}
 
-  // Calls one of the two, now or later.
-  void admit(net::HttpExchange exchange, Permission wanted, Next next, Refuse refuse);
+  // Who asks, if they may; else why not. Where the answer is to be written down, `exchange` becomes one that does so.
+  // REQUIRES: takes_long() is false.
+  Result<Principal> admit(net::HttpExchange& exchange, Permission wanted);
+
+  // A signature over a large body, which is hashed elsewhere first: then `next` is called with what admit() would return.
+  static bool takes_long(net::HttpRequest& request);
+  using Next = std::function<void(net::HttpExchange, Result<Principal>)>;
+  void admit_later(net::HttpExchange exchange, Permission wanted, Next next);
 
   // Of a request whose body has yet to arrive: who sends it, if it may do that and what it shows says so without the body (a
   // signature covers the body). Else nothing, and admit() says why.
   std::optional<Principal> admit_head(net::HttpRequest& head, Permission wanted);
 
  private:
-  struct Asking;
-
   Result<Principal> identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256);
   Result<Principal> without_credential(net::HttpRequest& request) const;
-  void decide(const std::shared_ptr<Asking>& asking, Result<Principal> who);
+  // `body`: what was taken out of the exchange; empty: nothing.
+  Result<Principal> decide(net::HttpExchange& exchange, Permission wanted, Result<Principal> who,
+                           std::shared_ptr<std::string> body);
 
   identity::Keyring& keyring_;
   const GuardOptions options_;

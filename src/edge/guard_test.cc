@@ -171,11 +171,13 @@ TEST_F(GuardTest, AnOpenNodeTakesLoopbackForTheOperatorButNoWebPage) {
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}}), 200u);
   EXPECT_EQ(status("/operate", {{"Host", "localhost"}}), 200u);
   EXPECT_EQ(status("/operate", {{"Host", "[::1]:9001"}}), 200u);
+  EXPECT_EQ(status("/operate", {{"Host", "127.0.0.2:9001"}}), 200u) << "no name, so nobody can lead it elsewhere";
   EXPECT_EQ(status("/operate", {}), 200u) << "no browser";
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}}, false), 401u) << "another machine";
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}, {"Origin", "https://evil.example"}}), 403u);
   EXPECT_EQ(status("/operate", {{"Host", "127.0.0.1:9001"}, {"Origin", "null"}}), 403u);
-  for (const char* host : {"evil.example:9001", "127.0.0.1.evil.example", "localhost.", "[::1].x:1"}) {
+  for (const char* host :
+       {"evil.example:9001", "127.0.0.1.evil.example", "unix", "unix:80", "10.0.0.1", "localhost.", "[::1].x:1"}) {
     EXPECT_EQ(status("/operate", {{"Host", host}}), 403u) << host << ": DNS rebinding";
   }
   EXPECT_EQ(status("/health", {{"Host", "evil.example"}, {"Origin", "https://evil.example"}}), 200u);

@@ -23,9 +23,6 @@ std::vector<std::string> raw_segments(std::string_view target) {
   return segments;
 }
 
-// Where no guard stands before the router.
-const Principal kUnguarded = {.name = "anyone", .role = Role::kOperator};
-
 bool begins_with(const std::vector<std::string>& segments, const std::vector<std::string>& prefix) {
   return segments.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), segments.begin());
 }
@@ -114,7 +111,7 @@ std::shared_ptr<net::BodySink> Router::sink_for(net::HttpRequest& head) const {
   const auto target = net::parse_target(head.target());
   const Entry* entry = target ? find(head.method(), target->segments) : nullptr;
   if (entry == nullptr || !entry->sink) return nullptr;
-  const std::optional<Principal> who = guard_ == nullptr ? kUnguarded : guard_->admit_head(head, entry->permission);
+  const std::optional<Principal> who = guard_ == nullptr ? unguarded() : guard_->admit_head(head, entry->permission);
   if (!who) return nullptr;  // collected, and refused, or its signature checked, when it is there
   return entry->sink({head, *target, entry->pattern.parameters(target->segments), *who});
 }
@@ -131,18 +128,23 @@ void Router::dispatch(net::HttpExchange exchange) const {
   if (entry == nullptr) {
     return errors.unknown(std::move(exchange), allowed_methods(target->segments));
   }
-  PathParameters parameters = entry->pattern.parameters(std::move(target->segments));
-  if (guard_ == nullptr) return handle(*entry, {std::move(exchange), std::move(*target), std::move(parameters)});
-  guard_->admit(
-      std::move(exchange), entry->permission,
-      [entry, target = *std::move(target), parameters = std::move(parameters)](net::HttpExchange admitted,
-                                                                               Principal who) {
-        handle(*entry, {std::move(admitted), target, parameters, std::move(who)});
-      },
-      errors.error);
+  if (guard_ == nullptr) return handle(*entry, std::move(exchange), *std::move(target), unguarded());
+  if (Guard::takes_long(exchange.request())) {
+    return guard_->admit_later(
+        std::move(exchange), entry->permission,
+        [entry, &errors, target = *std::move(target)](net::HttpExchange admitted, Result<Principal> who) {
+          if (!who) return errors.error(std::move(admitted), who.error());
+          handle(*entry, std::move(admitted), target, *std::move(who));
+        });
+  }
+  auto who = guard_->admit(exchange, entry->permission);
+  if (!who) return errors.error(std::move(exchange), who.error());
+  handle(*entry, std::move(exchange), *std::move(target), *std::move(who));
 }
 
-void Router::handle(const Entry& entry, RouteCall call) {
+void Router::handle(const Entry& entry, net::HttpExchange exchange, net::Target target, Principal who) {
+  RouteCall call{std::move(exchange), std::move(target), {}, std::move(who)};
+  call.parameters = entry.pattern.parameters(std::move(call.target.segments));
   try {
     entry.handler(std::move(call));
   } catch (const std::exception& error) {  // the exchange went with the call: dropped unanswered, it is a 500

@@ -57,7 +57,7 @@ class Router {
   const EdgeErrors& errors_of(const std::vector<std::string>& segments) const;
   std::string allowed_methods(const std::vector<std::string>& segments) const;
 
-  static void handle(const Entry& entry, RouteCall call);
+  static void handle(const Entry& entry, net::HttpExchange exchange, net::Target target, Principal who);
 
   EdgeErrors fallback_;
   Guard* guard_ = nullptr;

@@ -1,5 +1,7 @@
 // Keys as the node's operator changes them: each change is on disk before it is told of, or has not happened.
 //
+// Blocks while the file is synced, some milliseconds: for the rare changes of an operator.
+//
 // Threads: one at a time.
 #pragma once
 

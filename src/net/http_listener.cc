@@ -85,6 +85,12 @@ const sockaddr* as_sockaddr(const SocketAddress& address) {
   return reinterpret_cast<const sockaddr*>(address.storage);
 }
 
+sockaddr_storage storage_of(const SocketAddress& address) {
+  sockaddr_storage storage{};
+  std::memcpy(&storage, address.storage, address.size);
+  return storage;
+}
+
 std::string tcp_name(int fd) {
   sockaddr_in6 six{};
   socklen_t size = sizeof six;
@@ -117,16 +123,27 @@ Status remove_stale_socket(const SocketAddress& address, const std::string& path
 
 }  // namespace
 
-bool SocketAddress::is_local() const {
-  if (family == AF_UNIX) return true;
-  if (family == AF_INET) {
-    sockaddr_in four{};
-    std::memcpy(&four, storage, sizeof four);
+bool is_local(const sockaddr_storage& address) {
+  if (address.ss_family == AF_UNIX) return true;
+  if (address.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(address);
     return (ntohl(four.sin_addr.s_addr) >> 24) == 127;
   }
-  sockaddr_in6 six{};
-  std::memcpy(&six, storage, sizeof six);
-  return family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six.sin6_addr);
+  if (address.ss_family != AF_INET6) return false;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+  return IN6_IS_ADDR_LOOPBACK(&six.sin6_addr) ||
+         (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr) && six.sin6_addr.s6_addr[12] == 127);
+}
+
+bool is_local(std::string_view text) {
+  const auto parsed = parse_socket_address(text);
+  return parsed && is_local(storage_of(*parsed));
+}
+
+bool is_loopback_host(std::string_view host) {
+  auto address = parse_tcp(host);
+  if (!address) address = parse_tcp(fmt::format("{}:80", host));
+  return address && is_local(storage_of(*address));
 }
 
 Result<SocketAddress> parse_socket_address(std::string_view address) {

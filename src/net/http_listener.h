@@ -1,6 +1,8 @@
 // Listening sockets from textual addresses.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 #include <string_view>
 
@@ -18,13 +20,18 @@ struct ListeningSocket {
 // still serves is kConflict.
 Result<ListeningSocket> open_listener(std::string_view address);
 
+bool is_local(const sockaddr_storage& address);  // a Unix socket, or a loopback address
+bool is_local(std::string_view address);         // of the same text; false: it is none
+
+// Whether "HOST" or "HOST:PORT" is localhost or a loopback address, by what the address is and not by how it begins:
+// 127.0.0.1.example.com is somebody else's.
+bool is_loopback_host(std::string_view host);
+
 // A socket address from the same text, for clients.
 struct SocketAddress {
   alignas(8) char storage[128] = {};
   unsigned size = 0;
   int family = 0;
-
-  bool is_local() const;  // a Unix socket, or a loopback address
 };
 Result<SocketAddress> parse_socket_address(std::string_view address);
 

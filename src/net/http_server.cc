@@ -63,18 +63,6 @@ std::optional<std::uint32_t> uid_behind(int fd, const sockaddr_storage& peer) {
   return credentials.uid;
 }
 
-bool is_local_peer(const sockaddr_storage& peer) {
-  if (peer.ss_family == AF_UNIX) return true;
-  if (peer.ss_family == AF_INET) {
-    const auto& four = reinterpret_cast<const sockaddr_in&>(peer);
-    return (ntohl(four.sin_addr.s_addr) >> 24) == 127;
-  }
-  if (peer.ss_family != AF_INET6) return false;
-  const auto& six = reinterpret_cast<const sockaddr_in6&>(peer);
-  return IN6_IS_ADDR_LOOPBACK(&six.sin6_addr) ||
-         (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr) && six.sin6_addr.s6_addr[12] == 127);
-}
-
 struct Listener {
   Listener(boost::asio::io_context& io, int fd, std::string path)
       : descriptor(io.get_executor(), fd), retry(io.get_executor()), unix_path(std::move(path)) {}
@@ -169,7 +157,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       return;
     }
     if (state_->connections == 0) start_ticking();
-    const Peer who{.is_local = is_local_peer(peer), .uid = uid_behind(fd, peer)};
+    const Peer who{.is_local = is_local(peer), .uid = uid_behind(fd, peer)};
     std::make_shared<Connection>(state_, std::move(socket), who)->start();
   }
 
