@@ -1,6 +1,7 @@
 #include "identity/keyring.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include <sodium.h>
@@ -17,6 +18,13 @@ constexpr std::string_view kBearer = "Bearer ";
 bool is_id(std::string_view id) {
   const auto fits = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
   return id.size() >= kLeastIdLength && id.size() <= kMostIdLength && std::all_of(id.begin(), id.end(), fits);
+}
+
+// Names of schemes have no case (RFC 9110).
+bool is_bearer(std::string_view authorization) {
+  const auto is_same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(b); };
+  return authorization.size() >= kBearer.size() && std::equal(kBearer.begin(), kBearer.end(), authorization.begin(),
+                                                              [&](char b, char a) { return is_same(a, b); });
 }
 
 bool has_expired(const ApiKey& key, std::int64_t now_ms) {
@@ -138,7 +146,7 @@ Result<const ApiKey*> Keyring::valid_key(std::string_view id, std::int64_t now_m
 
 Result<Principal> Keyring::authenticate(std::string_view authorization, const SignedRequest& request,
                                         std::int64_t now_ms) {
-  if (authorization.starts_with(kBearer)) return by_token(authorization.substr(kBearer.size()), now_ms);
+  if (is_bearer(authorization)) return by_token(authorization.substr(kBearer.size()), now_ms);
   if (authorization.starts_with(kSigv4Scheme)) return by_signature(authorization, request, now_ms);
   return fail(Errc::kUnauthenticated, "Authorization is neither 'Bearer ID.SECRET' nor {}", kSigv4Scheme);
 }

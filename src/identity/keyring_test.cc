@@ -62,7 +62,8 @@ TEST_F(KeyringTest, EverythingElseIsRefused) {
   EXPECT_THAT(refusal("Bearer NOBODY." + key.secret), HasSubstr("there is no key 'NOBODY'"));
   EXPECT_THAT(refusal("Bearer "), HasSubstr("there is no key ''"));
   EXPECT_THAT(refusal("Basic abc"), HasSubstr("neither 'Bearer ID.SECRET' nor AWS4-HMAC-SHA256"));
-  EXPECT_THAT(refusal("bearer " + key.token()), HasSubstr("neither"));
+  EXPECT_THAT(refusal("Bearer"), HasSubstr("neither"));
+  EXPECT_EQ(refusal("bearer " + key.token()), "accepted") << "names of schemes have no case";
   EXPECT_EQ(refusal("Bearer " + key.token()), "accepted");
 }
 
