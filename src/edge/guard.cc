@@ -102,12 +102,12 @@ bool Guard::takes_long(net::HttpRequest& request) {
   return request.body().size() > kHashAtOnceBytes && has_signature(request);
 }
 
-void Guard::admit_later(net::HttpExchange exchange, Permission wanted, Next next) {
+void Guard::admit_later(net::HttpExchange exchange, Permission wanted, const Next& next) {
   net::HttpRequest& request = exchange.request();
   // Shared by the job and what follows it: std::function wants copies.
   const auto body = std::make_shared<std::string>(request.take_body());
   const auto held = std::make_shared<net::HttpExchange>(std::move(exchange));
-  const auto go_on = [this, held, wanted, body, next = std::move(next)](const std::string& digest) {
+  const auto go_on = [this, held, wanted, body, next](const std::string& digest) {
     Result<Principal> who = decide(*held, wanted, identify(held->request(), [&digest] { return digest; }), body);
     next(std::move(*held), std::move(who));
   };

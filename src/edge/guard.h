@@ -57,7 +57,7 @@ class Guard {
   // A signature over a large body, which is hashed elsewhere first: then `next` is called with what admit() would return.
   static bool takes_long(net::HttpRequest& request);
   using Next = std::function<void(net::HttpExchange, Result<Principal>)>;
-  void admit_later(net::HttpExchange exchange, Permission wanted, Next next);
+  void admit_later(net::HttpExchange exchange, Permission wanted, const Next& next);
 
   // Of a request whose body has yet to arrive: who sends it, if it may do that and what it shows says so without the body (a
   // signature covers the body). Else nothing, and admit() says why.

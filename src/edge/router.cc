@@ -108,6 +108,9 @@ std::string Router::allowed_methods(const std::vector<std::string>& segments) co
 }
 
 std::shared_ptr<net::BodySink> Router::sink_for(net::HttpRequest& head) const {
+  // Asked before every body, and few routes have any: a warm call's target is read once.
+  const auto may_be_it = [&](const Entry& entry) { return entry.sink && entry.method == head.method(); };
+  if (std::none_of(entries_.begin(), entries_.end(), may_be_it)) return nullptr;
   const auto target = net::parse_target(head.target());
   const Entry* entry = target ? find(head.method(), target->segments) : nullptr;
   if (entry == nullptr || !entry->sink) return nullptr;
