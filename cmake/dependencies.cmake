@@ -7,6 +7,8 @@ find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(ZLIB REQUIRED)
+set(OPENSSL_USE_STATIC_LIBS ${FAIRLEAD_PORTABLE})
+find_package(OpenSSL 3 REQUIRED)
 find_package(PkgConfig REQUIRED)
 
 # Debian has fmt and spdlog as shared libraries only, so the portable build takes them as headers, at 3 s more per source.

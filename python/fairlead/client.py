@@ -9,8 +9,10 @@ import base64
 import http.client
 import io
 import json
+import os
 import pathlib
 import select
+import ssl
 import tempfile
 import urllib.parse
 import uuid
@@ -32,21 +34,31 @@ REPEATABLE = ("GET", "HEAD", "PUT")
 TEMPORARY_LIFETIME_S = 600    # of objects that a call made, should the client die before it deletes them
 
 
+def _connection(parts, timeout):
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout)
+    context = ssl.create_default_context()
+    if os.environ.get("FAIRLEAD_CA"):
+        context.load_verify_locations(os.environ["FAIRLEAD_CA"])
+    return http.client.HTTPSConnection(parts.hostname, parts.port or 443, timeout=timeout, context=context)
+
+
 class Client:
-    """url: "http://host:port". tenant: whose objects and quotas these are; a key of one tenant needs none. token: an API key,
+    """url: "http://host:port", or "https://host:port", then FAIRLEAD_CA names a file with certificates to trust beside the
+    system's. tenant: whose objects and quotas these are; a key of one tenant needs none. token: an API key,
     "ID.SECRET"; None: FAIRLEAD_TOKEN, or the key of who started the node on this machine."""
 
     def __init__(self, url="http://127.0.0.1:9001", tenant=None, timeout=900, token=None):
         parts = urllib.parse.urlsplit(url if "//" in url else f"http://{url}")
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"the URL is {url}, one like http://127.0.0.1:9001 is wanted")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"the URL is {url}, one like http://127.0.0.1:9001 or https://gpu.example.com:9001 is wanted")
         self.is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
         self.objects = Objects(self)
         self._headers = {"X-Fairlead-Tenant": tenant} if tenant else {}
         token = token or token_for(self.is_local)
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout)
+        self._connection = _connection(parts, timeout)
         self._tasks = {}  # descriptions of what this client deployed
 
     # ---- HTTP

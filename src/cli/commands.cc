@@ -18,6 +18,8 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_object(cli);
   add_graph(cli);
   add_tenant(cli);
+  add_secret(cli);
+  add_certificate(cli);
   add_ktask(cli);
   add_sim(cli);
   add_replay(cli);

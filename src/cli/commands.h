@@ -31,6 +31,8 @@ void add_ktask(Cli& cli);
 void add_object(Cli& cli);
 void add_graph(Cli& cli);
 void add_tenant(Cli& cli);
+void add_secret(Cli& cli);
+void add_certificate(Cli& cli);
 
 void add_sim(Cli& cli);
 void add_replay(Cli& cli);

@@ -56,6 +56,11 @@ Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
                 "FAIRLEAD_ENDPOINT",
                 endpoint_, response.error().message);
   }
+  if (!response && response.error().code == Errc::kUnauthenticated) {
+    return fail(Errc::kUnauthenticated,
+                "{}: name the file with the node's certificate, or its authority's, in FAIRLEAD_CA",
+                response.error().message);
+  }
   if (!response) return fail(response.error());
   if (response->status >= 400) return fail(error_of(*response));
   return response;
@@ -63,9 +68,14 @@ Result<net::ClientResponse> NodeClient::send(net::ClientRequest request) {
 
 namespace {
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string state_folder() {
-  const char* state = std::getenv("FAIRLEAD_SERVE_STATE");
-  return state != nullptr && *state != '\0' ? state : default_state_dir();
+  std::string state = variable("FAIRLEAD_SERVE_STATE");
+  return state.empty() ? default_state_dir() : state;
 }
 
 bool is_served(const std::string& socket) {
@@ -77,14 +87,20 @@ bool is_served(const std::string& socket) {
 
 }  // namespace
 
+NodeClient::NodeClient(const std::string& endpoint, std::string token)
+    : endpoint_(endpoint),
+      token_(std::move(token)),
+      http_(endpoint, {.trust = {.ca = variable("FAIRLEAD_CA"),
+                                 .certificate = variable("FAIRLEAD_CLIENT_CERTIFICATE"),
+                                 .key = variable("FAIRLEAD_CLIENT_KEY")}}) {}
+
 std::string nearest_endpoint(const std::string& otherwise) {
   const std::string socket = "unix:" + state_folder() + "/operator.sock";
   return token_of_environment().empty() && is_served(socket) ? socket : otherwise;
 }
 
 std::string token_of_environment() {
-  const char* token = std::getenv("FAIRLEAD_TOKEN");
-  return token == nullptr ? "" : token;
+  return variable("FAIRLEAD_TOKEN");
 }
 
 bool NodeClient::may_name_folders() const {
@@ -99,7 +115,9 @@ std::string token_for(const std::string& endpoint) {
 
 bool is_local_endpoint(std::string_view endpoint) {
   if (endpoint.starts_with("unix:")) return true;
-  if (endpoint.starts_with("http://")) endpoint.remove_prefix(7);
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (endpoint.starts_with(scheme)) endpoint.remove_prefix(scheme.size());
+  }
   return net::is_loopback_host(endpoint);
 }
 

@@ -17,9 +17,9 @@ using Json = nlohmann::json;
 
 class NodeClient {
  public:
-  // `token` is sent with each request, unless it is empty.
-  explicit NodeClient(const std::string& endpoint, std::string token = "")
-      : endpoint_(endpoint), token_(std::move(token)), http_(endpoint) {}
+  // `token` is sent with each request, unless it is empty. For https:// the files that FAIRLEAD_CA, FAIRLEAD_CLIENT_CERTIFICATE
+  // and FAIRLEAD_CLIENT_KEY name say whom to believe and what to show.
+  explicit NodeClient(const std::string& endpoint, std::string token = "");
 
   // `path` is percent-encoded by the caller. No body and an empty answer are JSON null.
   Result<Json> call(const std::string& method, const std::string& path, const Json& body = nullptr);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/secret_reference.h"
+
 namespace fairlead {
 
 namespace {
@@ -80,6 +82,7 @@ Status validate_environment(const std::map<std::string, std::string>& environmen
   for (const auto& [name, value] : environment) {
     if (Status status = validate_variable_name(name); !status) return status;
     if (has_nul(value)) return fail(Errc::kInvalidArgument, "Environment.Variables: '{}' contains a NUL", name);
+    if (Status status = validate_reference(name, value); !status) return status;
     bytes += name.size() + value.size();
   }
   if (bytes <= kMaxEnvironmentBytes) return {};

@@ -72,11 +72,23 @@ class ResponseParser : public http::basic_parser<false> {
   const std::size_t limit_;
 };
 
+bool speaks_tls(std::string_view address) {
+  return address.starts_with("https://");
+}
+
 std::string_view without_scheme(std::string_view address) {
-  constexpr std::string_view kScheme = "http://";
-  if (address.substr(0, kScheme.size()) == kScheme) address.remove_prefix(kScheme.size());
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (address.starts_with(scheme)) address.remove_prefix(scheme.size());
+  }
   while (!address.empty() && address.back() == '/') address.remove_suffix(1);
   return address;
+}
+
+// "HOST:PORT" or "[HOST]:PORT" without the port.
+std::string host_of(std::string_view address) {
+  std::string_view host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return std::string(host);
 }
 
 // The address as it stands, or the first one its host name resolves to.
@@ -128,7 +140,10 @@ std::string percent_encode(std::string_view text) {
 class HttpClient::Impl {
  public:
   Impl(const std::string& address, HttpClientOptions options)
-      : address_(without_scheme(address)), options_(options), buffer_(kReadBytes) {}
+      : address_(without_scheme(address)),
+        speaks_tls_(speaks_tls(address)),
+        options_(std::move(options)),
+        buffer_(kReadBytes) {}
   ~Impl() { disconnect(); }
 
   Result<ClientResponse> send(const ClientRequest& request) {
@@ -144,11 +159,13 @@ class HttpClient::Impl {
 
  private:
   void disconnect() {
+    session_.reset();
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  // Between requests nothing may arrive but the end of the connection.
+  // Between requests nothing may arrive but the end of the connection, and a session's tickets.
   bool is_stale() const {
+    if (session_) return is_stale_session();
     pollfd waiting{fd_, POLLIN, 0};
     return ::poll(&waiting, 1, 0) != 0;
   }
@@ -168,9 +185,35 @@ class HttpClient::Impl {
       socklen_t size = sizeof error;
       ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
     }
-    if (error == 0) return {};
+    if (error == 0) return speaks_tls_ ? secure() : Status();
     return abandon({Errc::kUnavailable, errno_error(error, fmt::format("connect to {}", address_)).message});
   }
+
+  bool is_stale_session() const {
+    char byte = 0;
+    return session_->read(&byte, 1).step != TlsSession::Step::kNeedsRead;
+  }
+
+  Status secure() {
+    if (!trust_) {
+      auto loaded = TlsTrust::load(options_.trust);
+      if (!loaded) return abandon(loaded.error());
+      trust_.emplace(*std::move(loaded));
+    }
+    auto session = trust_->connect(fd_, host_of(address_));
+    if (!session) return abandon(session.error());
+    session_ = *std::move(session);
+    for (;;) {
+      const TlsSession::Step step = session_->handshake();
+      if (step == TlsSession::Step::kDone) return {};
+      if (step == TlsSession::Step::kFailed || step == TlsSession::Step::kEnd) {
+        return abandon({Errc::kUnauthenticated, fmt::format("TLS with {}: {}", address_, session_->last_error())});
+      }
+      if (Status ready = wait(events_for(step)); !ready) return abandon(ready.error());
+    }
+  }
+
+  static short events_for(TlsSession::Step step) { return step == TlsSession::Step::kNeedsWrite ? POLLOUT : POLLIN; }
 
   Status abandon(Error error) {
     disconnect();
@@ -212,6 +255,7 @@ class HttpClient::Impl {
   }
 
   Status write_all(std::string_view data) {
+    if (session_) return write_all_secured(data);
     while (!data.empty()) {
       const ssize_t count = ::send(fd_, data.data(), data.size(), MSG_NOSIGNAL);
       if (count >= 0) {
@@ -224,6 +268,20 @@ class HttpClient::Impl {
     }
     return {};
   }
+
+  Status write_all_secured(std::string_view data) {
+    while (!data.empty()) {
+      const TlsSession::Moved moved = session_->write(data);
+      if (moved.step == TlsSession::Step::kFailed || moved.step == TlsSession::Step::kEnd) return fail(broken());
+      if (moved.step != TlsSession::Step::kDone) {
+        if (Status ready = wait(events_for(moved.step)); !ready) return ready;
+      }
+      data.remove_prefix(moved.count);
+    }
+    return {};
+  }
+
+  Error broken() const { return {Errc::kIo, fmt::format("TLS with {}: {}", address_, session_->last_error())}; }
 
   // Reads until the answer is complete. Interim answers (1xx) are skipped.
   Result<ClientResponse> read_response(bool is_head) {
@@ -260,6 +318,7 @@ class HttpClient::Impl {
 
   Result<std::size_t> read_some(std::size_t offset) {
     if (offset == buffer_.size()) return fail(Errc::kCorrupt, "{}: a line of the answer is too long", address_);
+    if (session_) return read_secured(offset);
     for (;;) {
       const ssize_t count = ::recv(fd_, buffer_.data() + offset, buffer_.size() - offset, 0);
       if (count >= 0) return static_cast<std::size_t>(count);
@@ -268,6 +327,16 @@ class HttpClient::Impl {
       } else if (errno != EINTR) {
         return fail(Errc::kIo, "{}", errno_error(errno, fmt::format("receive from {}", address_)).message);
       }
+    }
+  }
+
+  Result<std::size_t> read_secured(std::size_t offset) {
+    for (;;) {
+      const TlsSession::Moved moved = session_->read(buffer_.data() + offset, buffer_.size() - offset);
+      if (moved.step == TlsSession::Step::kDone) return moved.count;
+      if (moved.step == TlsSession::Step::kEnd) return std::size_t{0};
+      if (moved.step == TlsSession::Step::kFailed) return fail(broken());
+      if (Status ready = wait(events_for(moved.step)); !ready) return fail(ready.error());
     }
   }
 
@@ -280,14 +349,17 @@ class HttpClient::Impl {
   }
 
   const std::string address_;
+  const bool speaks_tls_;
   const HttpClientOptions options_;
   std::vector<char> buffer_;
   int fd_ = -1;
+  std::optional<TlsTrust> trust_;        // read at the first handshake
+  std::unique_ptr<TlsSession> session_;  // of fd_; null: in the clear
   Instant deadline_{};
 };
 
 HttpClient::HttpClient(std::string address, HttpClientOptions options)
-    : impl_(std::make_unique<Impl>(std::move(address), options)) {}
+    : impl_(std::make_unique<Impl>(address, std::move(options))) {}
 HttpClient::~HttpClient() = default;
 HttpClient::HttpClient(HttpClient&& other) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&& other) noexcept = default;

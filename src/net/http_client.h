@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "net/http_server.h"
+#include "net/tls.h"
 
 namespace fairlead::net {
 
@@ -18,6 +19,7 @@ struct HttpClientOptions {
   Duration connect_timeout = std::chrono::seconds(5);
   Duration timeout = std::chrono::minutes(16);  // one request, from its first byte to the last one of the answer
   std::size_t response_bytes = 64 << 20;        // larger answers are kTooLarge
+  TlsTrustFiles trust = {};                     // for https://
 };
 
 struct ClientRequest {
@@ -37,15 +39,15 @@ struct ClientResponse {
 
 class HttpClient {
  public:
-  // "127.0.0.1:9001", "localhost:9001", "http://host:9001", "[::1]:9001" or "unix:/path". Connects at the first
-  // request.
+  // "127.0.0.1:9001", "localhost:9001", "http://host:9001", "https://host:9001", "[::1]:9001" or "unix:/path". Connects at
+  // the first request.
   explicit HttpClient(std::string address, HttpClientOptions options = {});
   ~HttpClient();
   HttpClient(HttpClient&& other) noexcept;
   HttpClient& operator=(HttpClient&& other) noexcept;
 
-  // Any status is success here. kUnavailable: nobody listens at the address; kDeadlineExceeded; kIo: the connection
-  // broke; kInvalidArgument: the address; kTooLarge; kCorrupt: the answer is not HTTP. A request is never sent twice.
+  // Any status is success here. kUnavailable: nobody listens at the address; kUnauthenticated: the server's certificate is not
+  // to be trusted, or it does not speak TLS; kDeadlineExceeded; kIo: the connection broke; kInvalidArgument: the address; kTooLarge; kCorrupt: the answer is not HTTP. A request is never sent twice.
   Result<ClientResponse> send(const ClientRequest& request);
 
  private:

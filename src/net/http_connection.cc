@@ -1,12 +1,7 @@
 #include "net/http_connection.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -113,9 +108,9 @@ void Connection::InputBuffer::reallocate(std::size_t capacity) {
 
 // ---- life
 
-Connection::Connection(std::shared_ptr<ServerState> server, Socket socket, const Peer& peer)
+Connection::Connection(std::shared_ptr<ServerState> server, Transport transport, const Peer& peer)
     : server_(std::move(server)),
-      socket_(std::move(socket)),
+      transport_(std::move(transport)),
       peer_(peer),
       parser_(server_->limits, [this] { return sink_for_arriving(); }),
       slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
@@ -139,8 +134,7 @@ void Connection::close() {
   for (const auto& slot : slots_) {
     if (slot && slot->answer.stream) slot->answer.stream->close();
   }
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  transport_.close();
 }
 
 void Connection::on_timeout() {
@@ -185,10 +179,10 @@ void Connection::read() {
   const auto [data, size] = input_.space(kMaxInputBytes);
   if (size == 0) return;  // only while paused_: parsing always leaves room otherwise
   reading_ = true;
-  socket_.async_read_some(boost::asio::buffer(data, size),
-                          [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {
-                            self->on_read(error, count);
-                          });
+  transport_.async_read(data, size,
+                        [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {
+                          self->on_read(error, count);
+                        });
 }
 
 void Connection::on_read(const boost::system::error_code& error, std::size_t count) {
@@ -293,9 +287,7 @@ void Connection::send_continue() {
   // Behind an unanswered request it would be out of order; clients do not wait for it for long.
   if (used_ > 1 || sending_) return;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  if (::send(socket_.native_handle(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    fail_later();
-  }
+  if (transport_.send(kContinue, "").count != kContinue.size()) fail_later();
 }
 
 void Connection::dispatch(Slot& slot) {
@@ -310,7 +302,7 @@ void Connection::dispatch(Slot& slot) {
 // Called from an answer, and therefore from the handler's own stack, or by a sink: parsing goes on from the event loop.
 void Connection::resume_parsing() {
   paused_ = false;
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  boost::asio::post(transport_.executor(), [self = shared_from_this()] {
     if (self->closed_ || self->paused_ || self->parsing_) return;
     self->parse();
     self->update_waiting();
@@ -354,38 +346,29 @@ void Connection::send_ready() {
     if (slot.answer.stream) {
       slot.state = Slot::State::kStreaming;
       slot.answer.stream->connect([self = shared_from_this()] {
-        boost::asio::post(self->socket_.get_executor(), [self] { self->on_output(); });
+        boost::asio::post(self->transport_.executor(), [self] { self->on_output(); });
       });
     }
     flush();
   }
 }
 
-// Sends what the socket takes of the current answer, or of the current part of one.
+// Sends what the peer takes of the current answer, or of the current part of one.
 void Connection::flush() {
-  std::string& body = oldest().answer.body;
-  const std::size_t total = head_.size() + body.size();
-  while (sent_ < total) {
+  const std::string_view body = oldest().answer.body;
+  while (sent_ < head_.size() + body.size()) {
     const std::size_t head_sent = std::min(sent_, head_.size());
-    const std::size_t body_sent = sent_ - head_sent;
-    iovec parts[2] = {{head_.data() + head_sent, head_.size() - head_sent},
-                      {body.data() + body_sent, body.size() - body_sent}};
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = 2;
-    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count >= 0) {
-      sent_ += static_cast<std::size_t>(count);
-    } else if (errno == EAGAIN) {
+    const Transport::Moved moved =
+        transport_.send(std::string_view(head_).substr(head_sent), body.substr(sent_ - head_sent));
+    if (moved.sent == Transport::Sent::kBroken) return fail_later();
+    if (moved.sent == Transport::Sent::kLater) {
       sending_ = true;
       wait_for(Waiting::kTransfer);  // anew after each part that went out: only a client that takes nothing times out
-      return socket_.async_wait(Socket::wait_write,
-                                [self = shared_from_this()](const boost::system::error_code& error) {
-                                  if (!error) self->on_output();
-                                });
-    } else if (errno != EINTR) {
-      return fail_later();
+      return transport_.await_output([self = shared_from_this()](const boost::system::error_code& error) {
+        if (!error) self->on_output();
+      });
     }
+    sent_ += moved.count;
   }
   oldest().answer.stream ? next_part() : finish_answer();
 }
@@ -417,7 +400,7 @@ void Connection::next_part() {
     append_chunk_head(slot.answer.body.size(), head_);
     slot.answer.body.append(kChunkEnd);
   }
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->on_output(); });
+  boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->on_output(); });
 }
 
 void Connection::finish_answer() {
@@ -432,7 +415,7 @@ void Connection::finish_answer() {
 
 void Connection::end_after_answer() {
   if (input_ended_) return close();
-  ::shutdown(socket_.native_handle(), SHUT_WR);
+  transport_.end_output();
   discarding_ = true;
   wait_for(Waiting::kTransfer);
   read();
@@ -441,7 +424,7 @@ void Connection::end_after_answer() {
 // A send failed. The handler may be on the stack, so the callbacks of other requests wait for the event loop.
 void Connection::fail_later() {
   close();
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->disconnect_slots(); });
+  boost::asio::post(transport_.executor(), [self = shared_from_this()] { self->disconnect_slots(); });
 }
 
 }  // namespace fairlead::net

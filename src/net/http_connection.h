@@ -1,6 +1,6 @@
 // One connection of an HttpServer: reads ahead, hands requests to the handler, sends the answers in request order.
 //
-//   bytes ──> InputBuffer ──> RequestParser ──> slot ──handler──> answer ──> sendmsg, oldest slot first
+//   Transport ──> InputBuffer ──> RequestParser ──> slot ──handler──> answer ──> Transport, oldest slot first
 //
 // A body that is written over time (net/http_stream.h) goes out in parts: all that waits is a chunk, and between two chunks the
 // event loop turns, so that a fast writer with a fast reader keeps nobody waiting.
@@ -11,9 +11,6 @@
 // Threads: everything on the io_context's thread.
 #pragma once
 
-#include <boost/asio/basic_stream_socket.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/intrusive/list.hpp>
 #include <memory>
 #include <optional>
@@ -21,6 +18,7 @@
 
 #include "net/http_request.h"
 #include "net/http_server.h"
+#include "net/transport.h"
 
 namespace fairlead::net {
 
@@ -41,10 +39,7 @@ struct Peer {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket =
-      boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, boost::asio::io_context::executor_type>;
-
-  Connection(std::shared_ptr<ServerState> server, Socket socket, const Peer& peer);
+  Connection(std::shared_ptr<ServerState> server, Transport transport, const Peer& peer);
   ~Connection();
 
   void start();
@@ -106,7 +101,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_for(Waiting what);
 
   const std::shared_ptr<ServerState> server_;
-  Socket socket_;
+  Transport transport_;
   const Peer peer_;
 
   InputBuffer input_;

@@ -8,12 +8,16 @@
 #include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "net/http_connection.h"
 #include "net/http_listener.h"
 #include "net/http_response.h"
+#include "net/tls_handshakes.h"
+#include "net/transport.h"
 
 namespace fairlead::net {
 
@@ -64,12 +68,13 @@ std::optional<std::uint32_t> uid_behind(int fd, const sockaddr_storage& peer) {
 }
 
 struct Listener {
-  Listener(boost::asio::io_context& io, int fd, std::string path)
-      : descriptor(io.get_executor(), fd), retry(io.get_executor()), unix_path(std::move(path)) {}
+  Listener(boost::asio::io_context& io, int fd, std::string path, TlsHandshakes* tls)
+      : descriptor(io.get_executor(), fd), retry(io.get_executor()), unix_path(std::move(path)), handshakes(tls) {}
 
   boost::asio::posix::basic_stream_descriptor<Executor> descriptor;
   Timer retry;
   std::string unix_path;
+  TlsHandshakes* const handshakes;  // null: in the clear
 };
 
 }  // namespace
@@ -85,8 +90,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
                                  std::chrono::milliseconds(1), std::chrono::seconds(1));
   }
 
-  void add_listener(int fd, std::string unix_path) {
-    listeners_.push_back(std::make_shared<Listener>(io_, fd, std::move(unix_path)));
+  void add_listener(int fd, std::string unix_path, TlsHandshakes* handshakes = nullptr) {
+    listeners_.push_back(std::make_shared<Listener>(io_, fd, std::move(unix_path), handshakes));
     accept_later(listeners_.back());
   }
 
@@ -125,7 +130,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
                                SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
         if (size == 0) peer.ss_family = AF_UNIX;
-        admit(fd, peer);
+        listener->handshakes != nullptr ? shake_hands(*listener->handshakes, fd, peer) : admit(fd, peer, nullptr);
       } else if (errno == EAGAIN) {
         return accept_later(listener);
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -143,13 +148,25 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     });
   }
 
-  void admit(int fd, const sockaddr_storage& peer) {
-    if (state_->connections >= state_->limits.connections && !make_room()) return turn_away(fd);
+  // The session comes back on another thread; the server may be gone by then.
+  void shake_hands(TlsHandshakes& handshakes, int fd, const sockaddr_storage& peer) {
+    auto admit_later = [&io = io_, weak = weak_from_this(), peer](int done, std::unique_ptr<TlsSession> session) {
+      boost::asio::post(io, [weak, peer, socket = UniqueFd(done), session = std::move(session)]() mutable {
+        if (const auto self = weak.lock(); self && self->state_->open) {
+          self->admit(socket.release(), peer, std::move(session));
+        }
+      });
+    };
+    handshakes.begin(fd, std::move(admit_later));
+  }
+
+  void admit(int fd, const sockaddr_storage& peer, std::unique_ptr<TlsSession> session) {
+    if (state_->connections >= state_->limits.connections && !make_room()) return turn_away(fd, session.get());
     if (peer.ss_family != AF_UNIX) {
       const int on = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    Connection::Socket socket(io_.get_executor());
+    Transport::Socket socket(io_.get_executor());
     boost::system::error_code error;
     socket.assign(boost::asio::generic::stream_protocol(peer.ss_family, 0), fd, error);
     if (error) {
@@ -158,7 +175,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     }
     if (state_->connections == 0) start_ticking();
     const Peer who{.is_local = is_local(peer), .uid = uid_behind(fd, peer)};
-    std::make_shared<Connection>(state_, std::move(socket), who)->start();
+    std::make_shared<Connection>(state_, Transport(std::move(socket), std::move(session)), who)->start();
   }
 
   // Closes a connection that does nothing for the node, the longest idle one first: who opens many and leaves them idle,
@@ -176,10 +193,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     return true;
   }
 
-  void turn_away(int fd) {
+  void turn_away(int fd, TlsSession* session) {
     std::string head;
     append_response_head({.status = 503, .headers = {{"Retry-After", "1"}}}, {.close = true}, head);
-    [[maybe_unused]] const ssize_t sent = ::send(fd, head.data(), head.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (session != nullptr) {
+      session->write(head);
+    } else {
+      [[maybe_unused]] const ssize_t sent = ::send(fd, head.data(), head.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     ::close(fd);
   }
 
@@ -234,6 +255,13 @@ Result<std::string> HttpServer::listen(std::string_view address) {
   auto listener = open_listener(address);
   if (!listener) return fail(listener.error());
   impl_->add_listener(listener->fd, listener->unix_path);
+  return listener->address;
+}
+
+Result<std::string> HttpServer::listen(std::string_view address, TlsHandshakes& handshakes) {
+  auto listener = open_listener(address);
+  if (!listener) return fail(listener.error());
+  impl_->add_listener(listener->fd, listener->unix_path, &handshakes);
   return listener->address;
 }
 

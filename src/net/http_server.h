@@ -38,6 +38,7 @@ struct Header {
 };
 
 class BodySink;
+class TlsHandshakes;
 
 // Valid until the exchange is answered or dropped.
 class HttpRequest {
@@ -109,6 +110,9 @@ class HttpServer {
 
   // "127.0.0.1:9001", "[::1]:0", "unix:/path". Returns the bound address (port 0 replaced).
   Result<std::string> listen(std::string_view address);
+  // The same, for clients that speak TLS. `handshakes` outlives the server; the connections made count as any other from the end
+  // of their handshake on.
+  Result<std::string> listen(std::string_view address, TlsHandshakes& handshakes);
   // Takes over a listening stream socket made elsewhere (another network namespace). Owns the descriptor.
   Status adopt_listener(int fd);
   void stop_listening();  // existing connections go on

@@ -50,9 +50,10 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
 
 Status Node::open() {
   // The spawner is forked before the store's thread starts.
-  auto programs =
-      ProgramRunner::create(io_, {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims},
-                            instance_events(), memory_.events());
+  auto programs = ProgramRunner::create(
+      io_,
+      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .secrets = options_.secrets},
+      instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
   auto store = Store::open(io_, options_.state_dir);
@@ -380,6 +381,7 @@ NodeService::CancelHandle Node::run_task(TaskRun run, Callback<Outcome> done) {
 }
 
 void Node::create_function(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
+  if (Status known = check_secrets(options_.secrets, config); !known) return done(fail(known.error()));
   control_->create(std::move(name), std::move(config), std::move(code), std::move(done));
 }
 
@@ -400,6 +402,7 @@ void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecor
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
+  if (Status known = check_secrets(options_.secrets, config); !known) return done(fail(known.error()));
   control_->update_config(std::move(name), std::move(config), std::move(done));
 }
 

@@ -36,6 +36,7 @@
 #include "node/memory_desk.h"
 #include "node/program_runner.h"
 #include "node/request_id.h"
+#include "node/secrets.h"
 #include "node/task_requests.h"
 #include "node/tenants.h"
 #include "node/worker.h"
@@ -58,6 +59,7 @@ struct NodeOptions {
   DeviceServersOptions device_servers;
   FailureWords failure_words;
   std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
+  SecretSource secrets;                  // none: no function may refer to one
 };
 
 // What an operator may change while the node runs. D only where it is fixed.

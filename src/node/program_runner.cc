@@ -1,5 +1,6 @@
 #include "node/program_runner.h"
 
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "base/log.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_con
     if (runner->shims_) runner->shims_->remove(instance);
     gone(instance, std::move(exit));
   };
+  runner->gone_ = events.gone;
   auto host = InstanceHost::create(io, runner->options_.host, std::move(events));
   if (!host) return fail(host.error());
   runner->host_ = *std::move(host);
@@ -77,7 +79,9 @@ void ProgramRunner::make_shims(MemoryEvents memory) {
 }
 
 void ProgramRunner::start(const StartOrder& order) {
-  InstanceSpec spec = describe(order);
+  auto described = describe(order);
+  if (!described) return end_unstarted(order.instance, described.error().message);
+  InstanceSpec& spec = *described;
   spec.shim = shim_access(order);
   const std::string tenant = tenant_of(order.function.record.config.tags);
   if (Status offered = objects_->offer(tenant, spec); !offered) {
@@ -86,9 +90,18 @@ void ProgramRunner::start(const StartOrder& order) {
   host_->start(std::move(spec));
 }
 
-InstanceSpec ProgramRunner::describe(const StartOrder& order) const {
-  const FunctionRecord& record = order.function.record;
-  const FunctionConfig& config = record.config;
+// As a start that failed: never from inside a call.
+void ProgramRunner::end_unstarted(InstanceId instance, std::string reason) {
+  boost::asio::post(io_, [this, instance, reason = std::move(reason)] { gone_(instance, ExitInfo{.reason = reason}); });
+}
+
+Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
+  // The author's own variables only: what an image brings along could name secrets that were not meant for it.
+  FunctionRecord record = order.function.record;
+  FunctionConfig& config = record.config;
+  if (Status put = put_secrets(options_.secrets, tenant_of(config.tags), config.environment); !put) {
+    return fail(put.error());
+  }
   InstanceSpec spec{.instance = order.instance, .function = record.name};
   spec.arn = function_arn(spec.function);
   spec.handler = config.handler;

@@ -15,6 +15,7 @@
 #include "node/gpu_access.h"
 #include "node/object_sockets.h"
 #include "node/runner.h"
+#include "node/secrets.h"
 #include "node/worker.h"
 #include "runtime/shim/shim_host.h"
 
@@ -27,6 +28,7 @@ struct ProgramRunnerOptions {
   InstanceHostOptions host;
   GpuAccess gpu_access;
   std::optional<ShimHostOptions> shims;  // none: without the shim; socket_dir, background and run_move are the runner's
+  SecretSource secrets;
 };
 
 class ProgramRunner final : public Runner {
@@ -56,11 +58,13 @@ class ProgramRunner final : public Runner {
   ProgramRunner(boost::asio::io_context& io, ProgramRunnerOptions options) : io_(io), options_(std::move(options)) {}
 
   void make_shims(MemoryEvents memory);
-  InstanceSpec describe(const StartOrder& order) const;
+  Result<InstanceSpec> describe(const StartOrder& order) const;
+  void end_unstarted(InstanceId instance, std::string reason);
   std::optional<ShimAccess> shim_access(const StartOrder& order);
 
   boost::asio::io_context& io_;
   const ProgramRunnerOptions options_;
+  std::function<void(InstanceId, ExitInfo)> gone_;
   GiveShare give_share_;
   // In this order: what is declared last goes first, and calls what is above.
   std::unique_ptr<Worker> staging_worker_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/signal_set.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,20 +13,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cuda/nvml.h"
-#include "edge/error_document.h"
-#include "edge/guard.h"
-#include "edge/lambda/lambda_edge.h"
 #include "edge/lambda/lambda_outcome.h"
-#include "edge/metrics/metrics.h"
-#include "edge/native/keys.h"
-#include "edge/native/native_edge.h"
-#include "edge/router.h"
-#include "identity/key_desk.h"
-#include "net/http_listener.h"
-#include "net/http_server.h"
-#include "node/audit_log.h"
+#include "identity/secret_vault.h"
 #include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
+#include "node/front_door.h"
 #include "node/gpu_sharing.h"
 #include "node/node.h"
 #include "node/reload.h"
@@ -136,6 +128,15 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   return node;
 }
 
+identity::SecretKeySource secret_key_source(const ServeOptions& options) {
+  identity::SecretKeySource source{.file = options.secret_key, .made = options.state_dir + "/secret-key"};
+  if (!options.secret_key_command.empty()) source.command = {"/bin/sh", "-c", options.secret_key_command};
+  if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY")) {
+    source.credential = folder + std::string("/fairlead-secret-key");
+  }
+  return source;
+}
+
 SharingOptions sharing_options(const ServeOptions& options) {
   SharingOptions sharing;
   sharing.mode = options.sharing;
@@ -219,13 +220,19 @@ class Server {
       if (Status limited = limit_to_mps_clients(*library, settings.core); !limited) return limited;
     }
     if (Status loaded = load_checkpoints(*library, settings); !loaded) return loaded;
+    auto secrets = identity::SecretVault::open(dir, secret_key_source(options_));
+    if (!secrets) return fail(secrets.error());
+    secrets_ = *std::move(secrets);
+    settings.secrets = [this](const std::string& tenant, const std::string& name) {
+      return secrets_->reveal(tenant, name);
+    };
     auto node = Node::create(io_, std::move(settings));
     if (!node) return fail(node.error());
     node_ = *std::move(node);
     if (Status used = use_gpus(*library); !used) return used;
     spdlog::info("state in {}, policy {}", dir, options_.policy);
-    if (Status known = know_callers(dir); !known) return known;
-    return listen();
+    front_door_ = std::make_unique<FrontDoor>(io_, *node_, *secrets_);
+    return front_door_->open(options_);
   }
 
   void run() {
@@ -255,63 +262,6 @@ class Server {
     auto sharing = GpuSharing::create(io_, sharing_options(options_), (*gpus)->samples());
     if (!sharing) return fail(sharing.error());
     node_->use_gpus(*std::move(gpus), *std::move(sharing));
-    return {};
-  }
-
-  // Keys, the guard that asks for them, and the log of what was changed with them.
-  Status know_callers(const std::string& dir) {
-    const identity::KeyFile file(dir);
-    auto keyring = file.load();
-    if (!keyring) return fail(keyring.error());
-    if (Status made = file.ensure_operator_key(*keyring, wall_clock_ms()); !made) return made;
-    auto opened = AuditLog::open(dir + "/audit.log");
-    if (!opened) return fail(opened.error());
-    // Shared with the requests that are written down: what waits in the event loop goes last, and is answered as it goes.
-    const auto audit = std::make_shared<AuditLog>(*std::move(opened));
-    keys_.emplace(file, *std::move(keyring), wall_clock_ms);
-    guard_.emplace(keys_->keyring(), GuardOptions{.is_open = options_.open, .operator_uid = ::geteuid()},
-                   GuardPorts{.wall_clock_ms = wall_clock_ms,
-                              .elsewhere =
-                                  [this](const std::string& tenant, Bytes bytes, NodeService::Job job) {
-                                    return node_->run_elsewhere(tenant, bytes, std::move(job));
-                                  },
-                              .audit = [audit](const AuditEntry& entry) { audit->write(entry, wall_clock_ms()); }});
-    router_.set_guard(&*guard_);
-    say_how_to_get_in(file.operator_key_path());
-    return {};
-  }
-
-  void say_how_to_get_in(const std::string& key) const {
-    if (options_.open) return spdlog::warn("--open: whoever is on this machine may do everything, without a key");
-    spdlog::info("for AWS SDKs: export AWS_ACCESS_KEY_ID=$(sed -n 1p {})", key);
-    spdlog::info("for AWS SDKs: export AWS_SECRET_ACCESS_KEY=$(sed -n 2p {})", key);
-  }
-
-  // An edge more is a line more.
-  Status add_edges() {
-    Edge edges[] = {lambda_edge(*node_), native_edge(io_, *node_, lambda_response), metrics_edge(*node_),
-                    key_edge(*keys_)};
-    for (Edge& edge : edges) {
-      if (Status added = router_.add(std::move(edge)); !added) return added;
-    }
-    return {};
-  }
-
-  Status listen() {
-    if (Status added = add_edges(); !added) return added;
-    http_ = std::make_unique<net::HttpServer>(
-        io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
-        [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
-        [this](net::HttpRequest& head) { return router_.sink_for(head); });
-    // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
-    if (const auto bound = http_->listen("unix:" + options_.state_dir + "/operator.sock"); !bound) {
-      spdlog::warn("there is no operator's socket: {}", bound.error().message);
-    }
-    for (const std::string& address : options_.listen) {
-      const auto bound = http_->listen(address);
-      if (!bound) return fail(bound.error());
-      spdlog::info("listening on {}", *bound);
-    }
     return {};
   }
 
@@ -353,7 +303,7 @@ class Server {
   static void refuse(const Error& error) { spdlog::error("SIGHUP: {}; nothing was changed", error.message); }
 
   void stop_gracefully() {
-    http_->stop_listening();
+    front_door_->stop_listening();
     drain_deadline_.expires_after(from_seconds(options_.drain_seconds));
     drain_deadline_.async_wait([this](boost::system::error_code error) {
       if (error) return;
@@ -372,11 +322,9 @@ class Server {
   boost::asio::steady_timer drain_deadline_;
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
-  std::optional<identity::KeyDesk> keys_;
-  std::optional<Guard> guard_;
+  std::unique_ptr<identity::SecretVault> secrets_;
   std::unique_ptr<Node> node_;
-  Router router_{document_errors()};
-  std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<FrontDoor> front_door_;
 };
 
 }  // namespace

@@ -64,7 +64,12 @@ struct ServeOptions {
   std::string state_dir;                                  // "": the program's own choice; serve() REQUIRES one
   std::vector<std::string> listen{"127.0.0.1:9001"};      // HOST:PORT or unix:/PATH
   bool open = false;                                      // who comes over loopback is the operator
+  std::string tls_certificate;                            // PEM file; "": HTTP in the clear
+  std::string tls_key;                                    // of that certificate
+  std::string tls_client_ca;                              // "": nobody is asked for a certificate
   bool no_tls = false;                                    // HTTP in the clear beyond loopback
+  std::string secret_key;                                 // file with the key of secrets; "": see SecretKeySource
+  std::string secret_key_command;                         // or what prints the key
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
   std::string log_level = "info";

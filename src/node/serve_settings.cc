@@ -139,9 +139,26 @@ ServeSettings node_settings() {
       ServeSetting("open", &Options::open, yes_or_no(),
                    "Ask nobody for an API key who comes over loopback: every user and program of this machine is the "
                    "operator then; web pages stay out"),
+      ServeSetting(
+          "tls-certificate", &Options::tls_certificate, any_text("FILE", "a file"),
+          "Speak TLS at every TCP address, with this certificate (PEM, and those up to its root); written anew, "
+          "it is taken within seconds")
+          .by_default("HTTP"),
+      ServeSetting("tls-key", &Options::tls_key, any_text("FILE", "a file"), "Key of that certificate (PEM)")
+          .by_default("none"),
+      ServeSetting("tls-client-ca", &Options::tls_client_ca, any_text("FILE", "a file"),
+                   "Let in only who shows a certificate of one of these authorities (PEM), beside a key")
+          .by_default("everybody"),
       ServeSetting("no-tls", &Options::no_tls, yes_or_no(),
                    "Listen beyond loopback although keys, code and payloads travel in the clear: for a network that is "
                    "trusted, or behind a proxy that ends TLS"),
+      ServeSetting("secret-key", &Options::secret_key, any_text("FILE", "a file"),
+                   "File with the key under which secrets of functions are kept: 64 hexadecimal digits")
+          .by_default("systemd's credential fairlead-secret-key, else secret-key in the state folder, which is made"),
+      ServeSetting(
+          "secret-key-command", &Options::secret_key_command, any_text("COMMAND", "a command"),
+          "Command that prints this key, for example a key management service's client; run once, at the start")
+          .by_default("none"),
       ServeSetting("drain", &Options::drain_seconds, seconds_number(0, kHourSeconds),
                    "Seconds a graceful stop waits for running invocations")
           .live(),
@@ -308,13 +325,30 @@ Status check_listeners(const ServeOptions& options) {
           "keys with 'fairlead tenant add NAME', or listen on 127.0.0.1",
           text);
     }
-    if (!options.no_tls) {
+    if (!options.no_tls && options.tls_certificate.empty()) {
       return fail(
           Errc::kInvalidArgument,
-          "--listen is '{}', which other machines reach, and keys, code and payloads would travel in the clear: listen "
-          "on 127.0.0.1 behind a proxy that ends TLS, or add --no-tls where the network is trusted",
+          "--listen is '{}', which other machines reach, and keys, code and payloads would travel in the clear: make a "
+          "certificate with 'fairlead certificate --host NAME' and give it with --tls-certificate and --tls-key, or "
+          "add --no-tls where the network is trusted",
           text);
     }
+  }
+  return {};
+}
+
+Status check_key_files(const ServeOptions& options) {
+  if (options.tls_certificate.empty() != options.tls_key.empty()) {
+    return fail(Errc::kInvalidArgument, "--tls-certificate is '{}' and --tls-key is '{}': give both or neither",
+                options.tls_certificate, options.tls_key);
+  }
+  if (!options.secret_key.empty() && !options.secret_key_command.empty()) {
+    return fail(Errc::kInvalidArgument, "--secret-key is '{}' and --secret-key-command is '{}': give one of them",
+                options.secret_key, options.secret_key_command);
+  }
+  if (!options.tls_client_ca.empty() && options.tls_certificate.empty()) {
+    return fail(Errc::kInvalidArgument, "--tls-client-ca is '{}', which needs --tls-certificate and --tls-key",
+                options.tls_client_ca);
   }
   return {};
 }
@@ -353,6 +387,7 @@ Status check_together(const ServeOptions& options) {
     return fail(Errc::kInvalidArgument, "--listen is an empty list: give an address, or leave it out");
   }
   if (Status closed = check_listeners(options); !closed) return closed;
+  if (Status whole = check_key_files(options); !whole) return whole;
   if (options.software_gpu && !options.gpu_library_dir.empty()) {
     return fail(Errc::kInvalidArgument, "--softgpu excludes --gpu-library-dir, which is '{}': leave one of them out",
                 options.gpu_library_dir);

@@ -1,0 +1,17 @@
+// Secrets over HTTP: PUT and DELETE /fairlead/v1/secrets/{name}, GET /fairlead/v1/secrets. The body of a PUT is the secret; no answer
+// ever has one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "edge/edge.h"
+#include "edge/node_service.h"
+#include "identity/secret_vault.h"
+
+namespace fairlead {
+
+// All must outlive the handlers. A change waits for the disk on another thread (NodeService::run_elsewhere).
+Edge secret_edge(identity::SecretVault& vault, NodeService& node, std::function<std::int64_t()> wall_clock_ms);
+
+}  // namespace fairlead

@@ -1,0 +1,51 @@
+// Where requests come in: keys and who has them, the edges, the addresses and what is spoken there.
+//
+//   address ──TLS or not──> HTTP server ──> router ──guard──> edge ──> node
+//
+// Threads: everything on the io_context's thread; handshakes of TLS on one of their own.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+
+#include "edge/error_document.h"
+#include "edge/guard.h"
+#include "edge/router.h"
+#include "identity/key_desk.h"
+#include "identity/secret_vault.h"
+#include "net/http_server.h"
+#include "net/tls_handshakes.h"
+#include "node/node.h"
+#include "node/serve_options.h"
+
+namespace fairlead {
+
+class FrontDoor {
+ public:
+  // What is named here must outlive it.
+  FrontDoor(boost::asio::io_context& io, Node& node, identity::SecretVault& secrets)
+      : io_(io), node_(node), secrets_(secrets) {}
+  ~FrontDoor();
+
+  // Reads the keys of the state folder, makes the operator's if there is none, and listens. REQUIRES: called once.
+  Status open(const ServeOptions& options);
+  void stop_listening() { http_->stop_listening(); }  // who is in, stays
+
+ private:
+  Status know_callers(const ServeOptions& options);
+  Status add_edges();
+  Status prepare_tls(const ServeOptions& options);
+  Status listen(const ServeOptions& options);
+
+  boost::asio::io_context& io_;
+  Node& node_;
+  identity::SecretVault& secrets_;
+  std::optional<identity::KeyDesk> keys_;
+  std::optional<Guard> guard_;
+  Router router_{document_errors()};
+  std::unique_ptr<net::TlsHandshakes> handshakes_;  // null: HTTP in the clear
+  std::unique_ptr<net::HttpServer> http_;
+};
+
+}  // namespace fairlead
