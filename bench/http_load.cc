@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -11,15 +12,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/clock.h"
+#include "net/tls.h"
 
 namespace fairlead::bench {
 namespace {
 
 struct Connection {
   int fd = -1;
+  std::unique_ptr<net::TlsSession> session;  // null: in the clear
   std::string received;
   Instant sent;
 };
@@ -28,8 +33,8 @@ class Load {
  public:
   explicit Load(const LoadOptions& options) : options_(options) {
     for (const std::string& path : options.paths) {
-      requests_.push_back(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", path,
-                                      options.body.size(), options.body));
+      requests_.push_back(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\n\r\n{}", path,
+                                      more_headers(), options.body.size(), options.body));
     }
     result_.latencies.reserve(options.requests);
   }
@@ -56,7 +61,31 @@ class Load {
   }
 
  private:
+  std::string more_headers() const {
+    std::string text;
+    for (const std::string& header : options_.headers) text += header + "\r\n";
+    return text;
+  }
+
+  Status secure(Connection& connection) {
+    auto session = trust_->connect(connection.fd, "localhost");
+    if (!session) return fail(session.error());
+    connection.session = *std::move(session);
+    for (;;) {
+      const auto step = connection.session->handshake();
+      if (step == net::TlsSession::Step::kDone) return {};
+      if (step == net::TlsSession::Step::kFailed) return fail(Errc::kIo, "TLS: {}", connection.session->last_error());
+      pollfd ready{connection.fd, POLLIN, 0};
+      poll(&ready, 1, 10'000);
+    }
+  }
+
   Status open() {
+    if (!options_.tls_ca.empty()) {
+      auto trust = net::TlsTrust::load({.ca = options_.tls_ca});
+      if (!trust) return fail(trust.error());
+      trust_.emplace(*std::move(trust));
+    }
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -70,6 +99,9 @@ class Load {
       }
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+      if (trust_) {
+        if (Status secured = secure(connections_.back()); !secured) return secured;
+      }
       epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
       epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
     }
@@ -80,6 +112,10 @@ class Load {
     const std::string& request = requests_[next_request_++ % requests_.size()];
     connection.sent = monotonic_now();
     if (answers_ == options_.warm_up) measured_from_ = connection.sent;
+    if (connection.session) {
+      if (connection.session->write(request).count == request.size()) return {};
+      return fail(Errc::kIo, "TLS: {}", connection.session->last_error());
+    }
     if (send(connection.fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
       return fail(errno_error(errno, "send"));
     }
@@ -88,7 +124,8 @@ class Load {
 
   Status on_readable(Connection& connection) {
     char buffer[16 << 10];
-    const ssize_t count = recv(connection.fd, buffer, sizeof(buffer), 0);
+    const ssize_t count = receive(connection, buffer, sizeof(buffer));
+    if (count == 0 && connection.session && connection.session->last_error().empty()) return {};  // half a record
     if (count <= 0) return fail(Errc::kIo, "the server closed a connection after {} answers", answers_);
     connection.received.append(buffer, static_cast<std::size_t>(count));
     const std::size_t size = answer_size(connection.received);
@@ -96,6 +133,11 @@ class Load {
     note_answer(connection);
     connection.received.clear();
     return send_next(connection);
+  }
+
+  static ssize_t receive(Connection& connection, char* buffer, std::size_t size) {
+    if (!connection.session) return recv(connection.fd, buffer, size, 0);
+    return static_cast<ssize_t>(connection.session->read(buffer, size).count);
   }
 
   void note_answer(const Connection& connection) {
@@ -115,6 +157,7 @@ class Load {
   }
 
   const LoadOptions& options_;
+  std::optional<net::TlsTrust> trust_;
   std::vector<std::string> requests_;
   std::vector<Connection> connections_;
   LoadResult result_;

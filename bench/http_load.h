@@ -16,6 +16,8 @@ struct LoadOptions {
   std::uint16_t port = 0;
   std::vector<std::string> paths;  // requested in turn, POST
   std::string body = "{}";
+  std::vector<std::string> headers;  // "Name: value"
+  std::string tls_ca;                // speak TLS, trusting this file; "": in the clear
   std::size_t connections = 1;
   std::size_t warm_up = 1000;  // answers before measuring
   std::size_t requests = 10'000;

@@ -96,6 +96,9 @@ int main(int argc, char** argv) {
   load->add_option("--port", options.port)->required();
   load->add_option("--path", options.paths)->required();
   load->add_option("--connections", options.connections);
+  load->add_option("--body", options.body);
+  load->add_option("--header", options.headers, "Name: value")->take_all();
+  load->add_option("--tls-ca", options.tls_ca);
   load->add_option("--warm-up", options.warm_up);
   load->add_option("--requests", options.requests);
   CLI::App* echo = app.add_subcommand("echo");

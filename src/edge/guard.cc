@@ -92,6 +92,23 @@ std::optional<Principal> Guard::admit_head(net::HttpRequest& head, Permission wa
   return *std::move(who);
 }
 
+Result<std::string> Guard::holder_of(net::HttpRequest& head) {
+  const auto tenant_of = [&head](const std::optional<std::string>& tenant) {
+    if (tenant) return *tenant;
+    std::string named(head.header(kTenantHeader).substr(0, kMaxTenantLength));
+    return named.empty() ? std::string(kDefaultTenant) : named;
+  };
+  if (has_signature(head)) {
+    const auto parts = identity::parse_sigv4(head.header("Authorization"));
+    if (!parts && !options_.is_open) return fail(parts.error());
+    if (const identity::ApiKey* key = parts ? keyring_.find(parts->key_id) : nullptr) return tenant_of(key->tenant);
+    if (!options_.is_open) return fail(Errc::kUnauthenticated, "the access key that this request names is not known");
+  }
+  const auto who = identify(head, [] { return std::string(); });
+  if (!who) return fail(who.error());
+  return tenant_of(who->tenant);
+}
+
 Result<Principal> Guard::admit(net::HttpExchange& exchange, Permission wanted) {
   if (wanted == Permission::kAnyone) return Principal{.name = "anyone"};
   net::HttpRequest& request = exchange.request();

@@ -63,6 +63,10 @@ class Guard {
   // signature covers the body). Else nothing, and admit() says why.
   std::optional<Principal> admit_head(net::HttpRequest& head, Permission wanted);
 
+  // Of a request whose body grows: whose it is to count as, before all of it is there. A signature cannot be checked yet, so the
+  // key that it names counts. kUnauthenticated: nobody's, and what is still to come need not be kept.
+  Result<std::string> holder_of(net::HttpRequest& head);
+
  private:
   Result<Principal> identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256);
   Result<Principal> without_credential(net::HttpRequest& request) const;

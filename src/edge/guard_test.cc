@@ -279,5 +279,37 @@ TEST_F(GuardTest, ChangesAreWrittenDownWithTheirOutcome) {
   EXPECT_EQ(audited_[1].status, 403u);
 }
 
+// Before its body is there, a request counts as the key's that it names.
+TEST_F(GuardTest, ALargeBodyIsTheKeysThatIsNamed) {
+  const auto acme = key("FLKACME1", Role::kInvoker, "acme");
+  const auto all = key("FLKALL12", Role::kOperator, std::nullopt);
+  const auto holder = [this](const Headers& headers) {
+    FakeExchange head;
+    head.headers = headers;
+    head.is_local = false;
+    const auto found = guard_->holder_of(head);
+    return found ? *found : "refused: " + found.error().message;
+  };
+  EXPECT_EQ(holder(bearer(acme)), "acme");
+  EXPECT_EQ(holder(signed_by(acme, "POST", "/invoke", "not there yet")), "acme");
+  Headers named = bearer(all);
+  EXPECT_EQ(holder(named), "default");
+  named["X-Fairlead-Tenant"] = "chosen";
+  EXPECT_EQ(holder(named), "chosen");
+  Headers wrong = bearer(acme);
+  wrong["Authorization"] += "x";
+  EXPECT_THAT(holder(wrong), HasSubstr("refused"));
+  auto unknown = acme;
+  unknown.key.id = "FLKNOBODY";
+  EXPECT_THAT(holder(signed_by(unknown, "POST", "/invoke", "b")), HasSubstr("not known"));
+  EXPECT_THAT(holder({{"Authorization", "AWS4-HMAC-SHA256 nonsense"}}), HasSubstr("refused"));
+  EXPECT_THAT(holder({}), HasSubstr("credential"));
+  open();
+  EXPECT_THAT(holder({}), HasSubstr("credential")) << "from another machine";
+  FakeExchange local;
+  local.headers = signed_by(unknown, "POST", "/invoke", "b");
+  EXPECT_EQ(guard_->holder_of(local).value_or("refused"), "default");
+}
+
 }  // namespace
 }  // namespace fairlead

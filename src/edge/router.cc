@@ -127,6 +127,10 @@ void Router::dispatch(net::HttpExchange exchange) const {
     return errors.error(std::move(exchange), target.error());
   }
   const EdgeErrors& errors = errors_of(target->segments);
+  if (const Error* refused = exchange.request().refusal()) {
+    const Error error = *refused;  // which goes with the exchange
+    return errors.error(std::move(exchange), error);
+  }
   const Entry* entry = find(method, target->segments);
   if (entry == nullptr) {
     return errors.unknown(std::move(exchange), allowed_methods(target->segments));

@@ -31,7 +31,8 @@ class Router {
   Status add(Edge edge);
 
   // Unknown path, or known with another method: the edge that owns the path says so. A third-party exception that escapes a
-  // handler: 500, when the exchange is still unanswered.
+  // handler: 500, when the exchange is still unanswered. A request that was refused before it was whole (net::RequestMemory): the
+  // edge that owns the path says why.
   void dispatch(net::HttpExchange exchange) const;
 
   // Where the body of the request goes that dispatch() will be given once it is there.

@@ -34,6 +34,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::string_view header(std::string_view name) const override { return parsed.header(name); }
   std::string_view body() const override { return parsed.body; }
   std::string take_body() override { return std::move(parsed.body); }
+  const Error* refusal() const override { return refused ? &*refused : nullptr; }
   std::shared_ptr<BodySink> take_sink() override { return std::exchange(parsed.sink, nullptr); }
   bool peer_is_local() const override { return connection_.peer_.is_local; }
   std::optional<std::uint32_t> peer_uid() const override { return connection_.peer_.uid; }
@@ -65,6 +66,9 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     parsed.clear();
     answer = {};
     disconnected = nullptr;
+    refused.reset();
+    lease.release();
+    counted = 0;
   }
 
   State state = State::kArriving;
@@ -72,6 +76,9 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   ParsedRequest parsed;
   HttpResponse answer;
   std::function<void()> disconnected;
+  std::optional<Error> refused;
+  ByteBudget::Lease lease;  // of the body, then of the answer
+  std::size_t counted = 0;  // of the answer, in unsent_
 
  private:
   Connection& connection_;
@@ -112,7 +119,8 @@ Connection::Connection(std::shared_ptr<ServerState> server, Transport transport,
     : server_(std::move(server)),
       transport_(std::move(transport)),
       peer_(peer),
-      parser_(server_->limits, [this] { return sink_for_arriving(); }),
+      parser_(server_->limits, {.sink_for = [this] { return sink_for_arriving(); },
+                                .may_hold = [this](std::size_t bytes) { return may_hold_arriving(bytes); }}),
       slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
 
 Connection::~Connection() = default;
@@ -228,7 +236,8 @@ void Connection::disconnect_slots() {
 
 void Connection::parse() {
   parsing_ = true;
-  while (!closed_ && !refused_ && !input_.unread().empty()) {
+  std::size_t requests = 0;
+  while (!closed_ && !refused_ && !input_.unread().empty() && !pause_after(requests)) {
     if (arriving_ == nullptr) {
       arriving_ = new_slot();
       if (arriving_ == nullptr) break;
@@ -241,9 +250,19 @@ void Connection::parse() {
     const RequestParser::Step step = parser_.feed(input_.unread());
     input_.consume(step.consumed);
     take_step(step);
+    requests += step.progress == RequestParser::Progress::kDone ? 1 : 0;
     if (step.progress != RequestParser::Progress::kDone && step.consumed == 0) break;
   }
   parsing_ = false;
+}
+
+// Between two requests: whether the next one waits, for others to have their turn or for answers to be taken.
+bool Connection::pause_after(std::size_t requests) {
+  if (arriving_ != nullptr) return false;
+  if (unsent_ > server_->limits.unsent_bytes) return paused_ = true;  // until an answer is out
+  if (requests < server_->limits.requests_per_turn) return false;
+  resume_parsing();
+  return true;
 }
 
 void Connection::take_step(const RequestParser::Step& step) {
@@ -272,6 +291,27 @@ std::shared_ptr<BodySink> Connection::sink_for_arriving() {
   return sink;
 }
 
+bool Connection::may_hold_arriving(std::size_t bytes) {
+  if (server_->memory.bytes == 0) return true;
+  Slot& slot = *arriving_;
+  if (!slot.lease) {
+    auto holder = server_->memory.holder ? server_->memory.holder(slot) : Result<std::string>("anyone");
+    if (!holder) {
+      slot.refused = std::move(holder.error());
+      return false;
+    }
+    slot.lease.open(server_->budget, *std::move(holder));
+  }
+  if (slot.lease.try_hold(bytes)) return true;
+  slot.refused = {
+      Errc::kResourceExhausted,
+      fmt::format("requests hold {} of the {} bytes that the node keeps for them, and this one needs {} more: "
+                  "send less at a time, or try again later",
+                  server_->budget.used(), server_->budget.total(), bytes - slot.lease.bytes())};
+  slot.lease.release();
+  return false;
+}
+
 // Answers the arriving request with an error, as the last answer of this connection.
 void Connection::refuse(unsigned status, std::string reason) {
   Slot& slot = *std::exchange(arriving_, nullptr);
@@ -296,6 +336,14 @@ void Connection::dispatch(Slot& slot) {
   slot.is_last = !slot.parsed.keep_alive;
   refused_ = slot.is_last;  // what follows a `Connection: close` is not a request
   if (!server_->open) return close();
+  // The operator looks what is wrong, over the operator's own socket.
+  if (server_->memory.bytes > 0 && server_->budget.is_full() && !peer_.uid && !slot.refused) {
+    slot.parsed.body = {};
+    slot.refused = {Errc::kResourceExhausted,
+                    fmt::format("answers that their clients have yet to take fill the {} bytes that the node keeps for "
+                                "requests: try again later",
+                                server_->budget.total())};
+  }
   server_->handler(HttpExchange(std::shared_ptr<HttpExchange::Impl>(shared_from_this(), &slot)));
 }
 
@@ -329,9 +377,20 @@ void Connection::respond(Slot& slot, HttpResponse response) {
   slot.answer = std::move(response);
   slot.state = Slot::State::kReady;
   if (slot.answer.stream) slot.answer.body.clear();
+  count_answer(slot);
   if (input_ended_ && slot.has_open_stream()) return fail_later();
   if (slot.framing() == BodyFraming::kUntilClosed) slot.is_last = refused_ = true;
   if (!sending_ && &slot == &oldest()) send_ready();
+}
+
+// From here on the answer is what is held, in place of the request.
+void Connection::count_answer(Slot& slot) {
+  const std::size_t bytes = slot.answer.body.size();
+  unsent_ += slot.counted = bytes;
+  if (server_->memory.bytes == 0 || (!slot.lease && bytes <= RequestMemory::kFree)) return;
+  slot.parsed.body = {};
+  if (!slot.lease) slot.lease.open(server_->budget, "answers");
+  slot.lease.hold(bytes);
 }
 
 void Connection::send_ready() {
@@ -405,6 +464,7 @@ void Connection::next_part() {
 
 void Connection::finish_answer() {
   const bool is_last = oldest().is_last;
+  unsent_ -= oldest().counted;
   oldest().reset();
   oldest_ = (oldest_ + 1) % slots_.size();
   --used_;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "net/http_request.h"
 #include "net/http_server.h"
 #include "net/transport.h"
@@ -98,6 +99,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void disconnect_slots();
   void update_waiting();
   std::shared_ptr<BodySink> sink_for_arriving();
+  bool may_hold_arriving(std::size_t bytes);
+  void count_answer(Slot& slot);
+  bool pause_after(std::size_t requests);
   void wait_for(Waiting what);
 
   const std::shared_ptr<ServerState> server_;
@@ -111,8 +115,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t used_ = 0;
   Slot* arriving_ = nullptr;  // the slot being parsed, the newest one
 
-  std::string head_;      // of the answer being sent, or of the chunk
-  std::size_t sent_ = 0;  // bytes of head and body that are gone
+  std::string head_;        // of the answer being sent, or of the chunk
+  std::size_t sent_ = 0;    // bytes of head and body that are gone
+  std::size_t unsent_ = 0;  // bytes of answers that are ready
   Waiting waiting_ = Waiting::kNothing;
   Instant waiting_since_{};
   std::size_t discarded_ = 0;
@@ -136,9 +141,13 @@ struct ServerState {
   using List = boost::intrusive::list<Connection, boost::intrusive::member_hook<Connection, ConnectionHook, kHook>,
                                       boost::intrusive::constant_time_size<false>>;
 
+  explicit ServerState(std::size_t budget_bytes) : budget(budget_bytes) {}
+
   HttpLimits limits;
   HttpHandler handler;
   BodySinks sinks;
+  RequestMemory memory;
+  ByteBudget budget;  // of `memory`; lives as long as the last connection
   bool open = true;
   std::size_t connections = 0;
   Instant now{};  // as of the last tick: timeouts are coarse on purpose

@@ -44,6 +44,7 @@ void ParsedRequest::clear() {
   clear_string(text);
   clear_string(body);
   sink.reset();
+  is_thrown_away = false;
   fields.clear();
   method = target = {};
   keep_alive = true;

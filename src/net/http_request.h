@@ -30,6 +30,7 @@ struct ParsedRequest {
   std::vector<Field> fields;
   std::string body;
   std::shared_ptr<BodySink> sink;  // the body's, in place of `body`; shared with the handler
+  bool is_thrown_away = false;     // the body: there was no room for it
   bool keep_alive = true;
   bool is_http10 = false;
   bool expects_continue = false;
@@ -53,9 +54,12 @@ class RequestParser {
     std::string reason;                       // kFailed: what is wrong, for the answer's body
   };
 
-  // `sink_for` is asked between the head and the first byte of a request's body.
-  using SinkFor = std::function<std::shared_ptr<BodySink>()>;
-  RequestParser(const HttpLimits& limits, SinkFor sink_for);
+  // What is asked about the body of the request that arrives.
+  struct BodyPorts {
+    std::function<std::shared_ptr<BodySink>()> sink_for;  // between the head and its first byte
+    std::function<bool(std::size_t bytes)> may_hold;      // before more than kFree of it are collected
+  };
+  RequestParser(const HttpLimits& limits, BodyPorts ports);
   ~RequestParser();
 
   void begin(ParsedRequest& request);  // the next request; `request` must outlive its parsing

@@ -1,4 +1,5 @@
 // The only source of the server that includes Beast: it costs 9 s to compile.
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -24,8 +25,8 @@ constexpr std::size_t kMaxReserve = 1 << 20;
 // Beast's state machine, writing into a ParsedRequest.
 class BeastParser : public http::basic_parser<true> {
  public:
-  BeastParser(ParsedRequest& request, const HttpLimits& limits, const RequestParser::SinkFor& sink_for)
-      : request_(request), limits_(limits), sink_for_(sink_for) {
+  BeastParser(ParsedRequest& request, const HttpLimits& limits, const RequestParser::BodyPorts& ports)
+      : request_(request), limits_(limits), ports_(ports) {
     eager(true);
     header_limit(static_cast<std::uint32_t>(limits.header_bytes));
     body_limit(boost::none);  // checked below, with the same error
@@ -57,14 +58,14 @@ class BeastParser : public http::basic_parser<true> {
   void on_header_impl(error_code& error) override {
     request_.keep_alive = keep_alive();
     const auto length = content_length();
-    if (chunked()) request_.sink = sink_for_();
+    if (chunked()) request_.sink = ports_.sink_for();
     if (!length) return;
     if (*length > limits_.body_bytes) {
       error = http::error::body_limit;
       return;
     }
     declared_ = *length;
-    if (declared_ > 0) request_.sink = sink_for_();
+    if (declared_ > 0) request_.sink = ports_.sink_for();
     if (!request_.sink) request_.body.reserve(std::min<std::size_t>(declared_, kMaxReserve));
   }
 
@@ -90,16 +91,33 @@ class BeastParser : public http::basic_parser<true> {
       request_.sink->append({data.data(), data.size()});
       return data.size();
     }
+    if (request_.is_thrown_away || !may_hold(request_.body.size() + data.size())) return data.size();
     if (request_.body.size() + data.size() > request_.body.capacity()) request_.body.reserve(declared_);
     request_.body.append(data.data(), data.size());
     return data.size();
   }
 
+  // Asks for twice as much each time, so seldom, and for no more than is to come: bytes that were announced and do not arrive are
+  // not counted.
+  bool may_hold(std::size_t bytes) {
+    if (bytes <= held_) return true;
+    std::size_t wanted = std::max(bytes, 2 * held_);
+    wanted = std::max(bytes, std::min(wanted, declared_ > 0 ? declared_ : limits_.body_bytes));
+    if (ports_.may_hold(wanted)) {
+      held_ = wanted;
+      return true;
+    }
+    request_.is_thrown_away = true;
+    request_.body = {};
+    return false;
+  }
+
   ParsedRequest& request_;
   const HttpLimits& limits_;
-  const RequestParser::SinkFor& sink_for_;
+  const RequestParser::BodyPorts& ports_;
   std::size_t declared_ = 0;  // of the body; 0: not, its chunks say so
   std::size_t received_ = 0;  // of the body
+  std::size_t held_ = RequestMemory::kFree;
 };
 
 unsigned status_of(error_code error) {
@@ -118,9 +136,9 @@ std::string reason_of(unsigned status, error_code error, const HttpLimits& limit
 
 class RequestParser::Impl {
  public:
-  Impl(const HttpLimits& limits, SinkFor sink_for) : limits_(limits), sink_for_(std::move(sink_for)) {}
+  Impl(const HttpLimits& limits, BodyPorts ports) : limits_(limits), ports_(std::move(ports)) {}
 
-  void begin(ParsedRequest& request) { parser_.emplace(request, limits_, sink_for_); }
+  void begin(ParsedRequest& request) { parser_.emplace(request, limits_, ports_); }
 
   Step feed(std::string_view data) {
     Step step;
@@ -140,12 +158,12 @@ class RequestParser::Impl {
 
  private:
   HttpLimits limits_;
-  SinkFor sink_for_;
+  BodyPorts ports_;
   std::optional<BeastParser> parser_;
 };
 
-RequestParser::RequestParser(const HttpLimits& limits, SinkFor sink_for)
-    : impl_(std::make_unique<Impl>(limits, std::move(sink_for))) {}
+RequestParser::RequestParser(const HttpLimits& limits, BodyPorts ports)
+    : impl_(std::make_unique<Impl>(limits, std::move(ports))) {}
 RequestParser::~RequestParser() = default;
 void RequestParser::begin(ParsedRequest& request) {
   impl_->begin(request);

@@ -54,6 +54,7 @@ using Executor = boost::asio::io_context::executor_type;
 using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                                 boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
+constexpr std::size_t kReservedConnections = 64;
 // When there are as many connections as there may be, a request that has been arriving for longer makes room.
 constexpr auto kSlowRequest = std::chrono::seconds(2);
 // Out of descriptors: connections wait in the backlog until some are free.
@@ -81,11 +82,12 @@ struct Listener {
 
 class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
  public:
-  Impl(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks)
-      : io_(io), state_(std::make_shared<ServerState>()), tick_timer_(io.get_executor()) {
+  Impl(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks, RequestMemory memory)
+      : io_(io), state_(std::make_shared<ServerState>(memory.bytes)), tick_timer_(io.get_executor()) {
     state_->limits = limits;
     state_->handler = std::move(handler);
     state_->sinks = std::move(sinks);
+    state_->memory = std::move(memory);
     tick_ = std::clamp<Duration>(std::min(limits.idle_timeout, limits.transfer_timeout) / 4,
                                  std::chrono::milliseconds(1), std::chrono::seconds(1));
   }
@@ -161,7 +163,10 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   }
 
   void admit(int fd, const sockaddr_storage& peer, std::unique_ptr<TlsSession> session) {
-    if (state_->connections >= state_->limits.connections && !make_room()) return turn_away(fd, session.get());
+    // What comes over a Unix socket is the operator's more often than not, and finds room when nobody else does.
+    const std::size_t reserved = peer.ss_family == AF_UNIX ? kReservedConnections : 0;
+    if (state_->connections >= state_->limits.connections + reserved && !make_room())
+      return turn_away(fd, session.get());
     if (peer.ss_family != AF_UNIX) {
       const int on = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -244,8 +249,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   bool ticking_ = false;
 };
 
-HttpServer::HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks)
-    : impl_(std::make_shared<Impl>(io, limits, std::move(handler), std::move(sinks))) {}
+HttpServer::HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks,
+                       RequestMemory memory)
+    : impl_(std::make_shared<Impl>(io, limits, std::move(handler), std::move(sinks), std::move(memory))) {}
 
 HttpServer::~HttpServer() {
   close();

@@ -29,7 +29,9 @@ struct HttpLimits {
   std::size_t pipelined_requests = 16;
   Duration idle_timeout = std::chrono::minutes(5);       // between requests
   Duration transfer_timeout = std::chrono::seconds(60);  // a begun request must arrive, a blocked answer must move on
-  std::size_t connections = 10'000;
+  std::size_t connections = 10'000;                      // and 64 more over Unix sockets
+  std::size_t requests_per_turn = 16;                    // of a connection, before others have theirs
+  std::size_t unsent_bytes = 1 << 20;                    // of a connection's answers: beyond, its next request waits
 };
 
 struct Header {
@@ -51,6 +53,8 @@ class HttpRequest {
   virtual std::string take_body() = 0;  // moves the body out
   // What the body went to (BodySinks), then body() is empty; null: it was collected. Moves it out.
   virtual std::shared_ptr<BodySink> take_sink() { return nullptr; }
+  // Why its body was not kept (RequestMemory), then body() is empty; null: it was. To be answered, as an error.
+  virtual const Error* refusal() const { return nullptr; }
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
   // Whose process connected, over a Unix socket, as the kernel says (SO_PEERCRED); empty: over another address.
   virtual std::optional<std::uint32_t> peer_uid() const = 0;
@@ -102,10 +106,21 @@ using HttpHandler = std::function<void(HttpExchange)>;
 // on a body are the same.
 using BodySinks = std::function<std::shared_ptr<BodySink>(HttpRequest& head)>;
 
+// Bounds what bodies and answers hold together, fairly among those who send them (base/byte_budget.h). A body is counted from its
+// first byte beyond kFree to its answer's last, so that a queued call counts too. One that finds no room is read and thrown away:
+// its request reaches the handler with a refusal(). While answers that nobody takes fill the budget, every request does.
+struct RequestMemory {
+  static constexpr std::size_t kFree = 16 << 10;  // of a body, or an answer: not counted
+  std::size_t bytes = 0;                          // in all; 0: nothing is counted
+  // Who is to hold a body that grows beyond kFree; an error is its refusal. Only the head is there.
+  std::function<Result<std::string>(HttpRequest& head)> holder = {};
+};
+
 // REQUIRES: the io_context outlives the server and every exchange.
 class HttpServer {
  public:
-  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks = {});
+  HttpServer(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks = {},
+             RequestMemory memory = {});
   ~HttpServer();  // closes everything
 
   // "127.0.0.1:9001", "[::1]:0", "unix:/path". Returns the bound address (port 0 replaced).

@@ -81,7 +81,9 @@ Status FrontDoor::listen(const ServeOptions& options) {
   http_ = std::make_unique<net::HttpServer>(
       io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
       [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
-      [this](net::HttpRequest& head) { return router_.sink_for(head); });
+      [this](net::HttpRequest& head) { return router_.sink_for(head); },
+      net::RequestMemory{.bytes = options.request_memory_bytes,
+                         .holder = [this](net::HttpRequest& head) { return guard_->holder_of(head); }});
   // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
   if (const auto bound = http_->listen("unix:" + options.state_dir + "/operator.sock"); !bound) {
     spdlog::warn("there is no operator's socket: {}", bound.error().message);

@@ -32,6 +32,12 @@ inline std::uint64_t default_object_memory_bytes() {
   return share_of_memory(8, std::uint64_t{16} << 30);
 }
 
+// An eighth of the machine's memory, at most 2 GiB; at least what lets a package of the largest size in, beside another.
+inline constexpr std::uint64_t kLeastRequestMemory = std::uint64_t{160} << 20;
+inline std::uint64_t default_request_memory_bytes() {
+  return std::max(kLeastRequestMemory, share_of_memory(8, std::uint64_t{2} << 30));
+}
+
 // A quarter of the machine's memory, at most 64 GiB, in whole staging granules.
 inline std::uint64_t default_host_memory_bytes() {
   return share_of_memory(4, std::uint64_t{64} << 30) / wire::kStagingGranule * wire::kStagingGranule;
@@ -61,13 +67,15 @@ enum class TaskIsolation {
 };
 
 struct ServeOptions {
-  std::string state_dir;                                  // "": the program's own choice; serve() REQUIRES one
-  std::vector<std::string> listen{"127.0.0.1:9001"};      // HOST:PORT or unix:/PATH
-  bool open = false;                                      // who comes over loopback is the operator
-  std::string tls_certificate;                            // PEM file; "": HTTP in the clear
-  std::string tls_key;                                    // of that certificate
-  std::string tls_client_ca;                              // "": nobody is asked for a certificate
-  bool no_tls = false;                                    // HTTP in the clear beyond loopback
+  std::string state_dir;                              // "": the program's own choice; serve() REQUIRES one
+  std::vector<std::string> listen{"127.0.0.1:9001"};  // HOST:PORT or unix:/PATH
+  bool open = false;                                  // who comes over loopback is the operator
+  std::string tls_certificate;                        // PEM file; "": HTTP in the clear
+  std::string tls_key;                                // of that certificate
+  std::string tls_client_ca;                          // "": nobody is asked for a certificate
+  bool no_tls = false;                                // HTTP in the clear beyond loopback
+  // What requests and their answers hold, from the first byte of a large body to the last of its answer.
+  std::uint64_t request_memory_bytes = default_request_memory_bytes();
   std::string secret_key;                                 // file with the key of secrets; "": see SecretKeySource
   std::string secret_key_command;                         // or what prints the key
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations

@@ -17,6 +17,7 @@ constexpr int kMostInstances = 1024;
 constexpr int kMostQueued = 1'000'000;
 constexpr double kDaySeconds = 86400, kHourSeconds = 3600;
 constexpr double kMostTtlFactor = 1000;
+constexpr std::uint64_t kMostRequestBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kLeastHistoryBytes = std::uint64_t{8} << 20;  // less would not hold a batch in each file
 constexpr std::uint64_t kMostHistoryBytes = std::uint64_t{1} << 40;
 
@@ -152,6 +153,11 @@ ServeSettings node_settings() {
       ServeSetting("no-tls", &Options::no_tls, yes_or_no(),
                    "Listen beyond loopback although keys, code and payloads travel in the clear: for a network that is "
                    "trusted, or behind a proxy that ends TLS"),
+      ServeSetting(
+          "request-memory", &Options::request_memory_bytes, size_in({kLeastRequestMemory, kMostRequestBytes, false}),
+          "Memory for large bodies of requests, from their arrival to the answer, and for answers: a tenant may "
+          "hold as much as is left free")
+          .by_default("an eighth of the machine's memory, 160 MiB to 2 GiB"),
       ServeSetting("secret-key", &Options::secret_key, any_text("FILE", "a file"),
                    "File with the key under which secrets of functions are kept: 64 hexadecimal digits")
           .by_default("systemd's credential fairlead-secret-key, else secret-key in the state folder, which is made"),

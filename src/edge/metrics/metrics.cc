@@ -4,10 +4,12 @@
 
 #include <array>
 #include <iterator>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "edge/error_document.h"
+#include "edge/kept_text.h"
 
 namespace fairlead {
 
@@ -408,12 +410,13 @@ std::string render_metrics(const NodeStatus& status) {
 
 Edge metrics_edge(NodeService& node) {
   Edge edge{.name = "metrics", .prefixes = {"/metrics"}, .errors = document_errors()};
+  const auto text = std::make_shared<KeptText>([&node] { return render_metrics(node.status()); });
   edge.routes.add(
       "GET", "/metrics",
-      [&node](RouteCall call) {
+      [text](RouteCall call) {
         call.exchange.respond({.status = 200,
                                .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
-                               .body = render_metrics(node.status())});
+                               .body = text->get()});
       },
       Permission::kReadNode);
   return edge;

@@ -11,6 +11,7 @@
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/json_body.h"
+#include "edge/kept_text.h"
 
 namespace fairlead {
 
@@ -203,8 +204,8 @@ std::string obstacle(const NodeStatus& status) {
 }
 
 // Calls can run: 200. Else 503, so that load balancers look elsewhere.
-void health(NodeService& node, RouteCall call) {
-  std::string why = obstacle(node.status());
+void health(KeptText& obstacles, RouteCall call) {
+  std::string why = obstacles.get();
   call.exchange.respond({.status = why.empty() ? 200u : 503u,
                          .headers = {{"Content-Type", "text/plain"}},
                          .body = why.empty() ? "ok\n" : std::move(why)});
@@ -317,22 +318,22 @@ json status_json(const NodeStatus& status) {
           {"instances", std::move(instances)}};
 }
 
-namespace {
-
-void show_status(NodeService& node, RouteCall call) {
-  respond_json(std::move(call.exchange), 200, status_json(node.status()));
-}
-
-}  // namespace
-
 void add_admin_routes(Routes& routes, NodeService& node) {
   using Handle = void (*)(NodeService&, RouteCall);
   const auto add = [&](Permission permission, std::string_view pattern, Handle handle) {
     routes.add(
         "GET", pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); }, permission);
   };
-  add(Permission::kAnyone, "/healthz", health);
-  add(Permission::kReadNode, "/fairlead/v1/status", show_status);
+  const auto obstacles = std::make_shared<KeptText>([&node] { return obstacle(node.status()); });
+  routes.add(
+      "GET", "/healthz", [obstacles](RouteCall call) { health(*obstacles, std::move(call)); }, Permission::kAnyone);
+  const auto text = std::make_shared<KeptText>([&node] { return to_text(status_json(node.status())); });
+  routes.add(
+      "GET", "/fairlead/v1/status",
+      [text](RouteCall call) {
+        call.exchange.respond({.headers = {{"Content-Type", "application/json"}}, .body = text->get()});
+      },
+      Permission::kReadNode);
   add(Permission::kRead, "/fairlead/v1/functions/{function}/log", function_log);
   add(Permission::kReadNode, "/fairlead/v1/history", history);
   add(Permission::kRead, "/fairlead/v1/dead-letters", dead_letters);

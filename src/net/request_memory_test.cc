@@ -1,0 +1,235 @@
+// What requests and answers may hold of a server's memory, and how long one connection may keep the others waiting. Planted and
+// caught: a lease that is not released after the answer; a body that is counted as declared; answers that are not counted; a turn
+// without a bound; no place reserved for Unix sockets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "net/http_server.h"
+#include "net/http_test_client.h"
+
+namespace fairlead::net {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::size_t kBudget = 1 << 20;
+
+class RequestMemoryTest : public ::testing::Test {
+ protected:
+  void serve(HttpLimits limits = {}, std::size_t budget = kBudget) {
+    server_ = std::make_unique<HttpServer>(
+        io_, limits, [this](HttpExchange exchange) { handle(std::move(exchange)); }, BodySinks{},
+        RequestMemory{.bytes = budget, .holder = [](HttpRequest& head) -> Result<std::string> {
+                        if (head.header("Who").empty()) return fail(Errc::kUnauthenticated, "who are you?");
+                        return std::string(head.header("Who"));
+                      }});
+    address_ = *server_->listen("127.0.0.1:0");
+  }
+
+  void handle(HttpExchange exchange) {
+    ++handled_;
+    HttpRequest& request = exchange.request();
+    if (const Error* refused = request.refusal()) {
+      EXPECT_TRUE(request.body().empty());
+      const unsigned status = refused->code == Errc::kUnauthenticated ? 401 : 429;
+      return exchange.respond({.status = status, .body = refused->message});
+    }
+    if (request.target() == "/hold") return held_.push_back(std::move(exchange));
+    if (request.target() == "/echo") return exchange.respond({.body = std::string(request.body())});
+    if (request.target() == "/large") return exchange.respond({.body = std::string(kBudget, 'l')});
+    exchange.respond({.body = std::to_string(request.body().size())});
+  }
+
+  static std::string post(std::string_view target, std::string_view who, std::size_t bytes) {
+    return fmt::format("POST {} HTTP/1.1\r\nWho: {}\r\nContent-Length: {}\r\n\r\n{}", target, who, bytes,
+                       std::string(bytes, 'b'));
+  }
+
+  std::unique_ptr<TestClient> client() { return std::make_unique<TestClient>(io_, address_); }
+  // Its own socket takes little.
+  std::unique_ptr<TestClient> lazy_client() {
+    auto lazy = client();
+    const int bytes = 64 << 10;
+    ::setsockopt(lazy->fd(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    return lazy;
+  }
+  bool until_held(std::size_t count) {
+    return run_until(io_, [&] { return held_.size() == count; });
+  }
+
+  boost::asio::io_context io_{1};
+  std::unique_ptr<HttpServer> server_;
+  std::string address_;
+  std::vector<HttpExchange> held_;
+  int handled_ = 0;
+};
+
+TEST_F(RequestMemoryTest, WhoFloodsLeavesRoomForOthers) {
+  serve();
+  std::vector<std::unique_ptr<TestClient>> flood;
+  for (std::size_t i = 0; i < 5; ++i) {
+    flood.push_back(client());
+    flood.back()->send(post("/hold", "flooder", 100 << 10));
+    ASSERT_TRUE(until_held(i + 1));
+  }
+  const auto more = client();
+  more->send(post("/", "flooder", 100 << 10));
+  EXPECT_THAT(more->receive(), StartsWith("HTTP/1.1 429"));
+  const auto other = client();
+  other->send(post("/", "other", 200 << 10));
+  EXPECT_THAT(other->receive(), HasSubstr("\r\n\r\n204800"));
+  more->send(post("/", "flooder", 1 << 10));  // a small one is not counted, on the same connection
+  EXPECT_THAT(more->receive(), HasSubstr("\r\n\r\n1024"));
+  held_.clear();  // answered 500
+  for (const auto& one : flood) EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 500"));
+  more->send(post("/", "flooder", 400 << 10));
+  EXPECT_THAT(more->receive(), HasSubstr("\r\n\r\n409600"));
+}
+
+TEST_F(RequestMemoryTest, AQueuedRequestCountsUntilItsAnswerIsOut) {
+  serve();
+  const auto first = client(), second = client();
+  first->send(post("/hold", "a", 500 << 10));
+  ASSERT_TRUE(until_held(1));
+  EXPECT_EQ(held_[0].request().take_body().size(), 500U << 10);  // it lies in a queue now
+  second->send(post("/", "a", 500 << 10));
+  EXPECT_THAT(second->receive(), StartsWith("HTTP/1.1 429"));
+  held_[0].respond({.body = "done"});
+  EXPECT_THAT(first->receive(), HasSubstr("done"));
+  second->send(post("/", "a", 500 << 10));
+  EXPECT_THAT(second->receive(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(RequestMemoryTest, WhatIsAnnouncedAndDoesNotComeIsNotCounted) {
+  serve();
+  const std::string request = post("/", "a", 400'000);
+  const std::size_t begun = request.size() - 380'000;
+  std::vector<std::unique_ptr<TestClient>> slow;
+  for (int i = 0; i < 4; ++i) {
+    slow.push_back(client());
+    slow.back()->send(request.substr(0, begun));
+  }
+  const auto other = client();
+  other->send(post("/", "b", 400 << 10));
+  EXPECT_THAT(other->receive(), StartsWith("HTTP/1.1 200"));
+  slow.back()->send(request.substr(begun));
+  EXPECT_THAT(slow.back()->receive(), HasSubstr("\r\n\r\n400000"));
+}
+
+TEST_F(RequestMemoryTest, AConnectionsNextRequestBeginsWithNothing) {
+  serve();
+  const auto one = client(), other = client();
+  one->send(post("/echo", "a", 400 << 10));
+  EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 200"));
+  other->send(post("/", "b", 500 << 10));
+  EXPECT_THAT(other->receive(), StartsWith("HTTP/1.1 200"));
+  one->send(post("/", "", 400 << 10));
+  EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 401"));
+}
+
+TEST_F(RequestMemoryTest, ChunksCountAsTheyCome) {
+  serve();
+  const auto chunked = client();
+  chunked->send("POST / HTTP/1.1\r\nWho: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = fmt::format("{:x}\r\n{}\r\n", 100'000, std::string(100'000, 'c'));
+  for (int i = 0; i < 9; ++i) chunked->send(chunk);
+  chunked->send("0\r\n\r\n");
+  EXPECT_THAT(chunked->receive(), StartsWith("HTTP/1.1 429"));
+  chunked->send(post("/", "a", 10));
+  EXPECT_THAT(chunked->receive(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(RequestMemoryTest, NobodysLargeBodyIsNotKept) {
+  serve();
+  const auto nobody = client();
+  nobody->send(post("/", "", 5 << 20));
+  EXPECT_THAT(nobody->receive(), StartsWith("HTTP/1.1 401"));
+  nobody->send(post("/", "", 16 << 10));
+  EXPECT_THAT(nobody->receive(), StartsWith("HTTP/1.1 200")) << "a small one is the handler's to refuse";
+}
+
+TEST_F(RequestMemoryTest, AnswersThatNobodyTakesFillTheBudget) {
+  serve({.unsent_bytes = 64 << 20}, 8 << 20);
+  const std::string unix_path = (std::filesystem::temp_directory_path() / fmt::format("rm-{}", ::getpid())).string();
+  ASSERT_TRUE(server_->listen("unix:" + unix_path));
+  std::vector<std::unique_ptr<TestClient>> lazy;
+  const auto other = client();
+  std::string answer;
+  for (int i = 0; i < 50 && !answer.starts_with("HTTP/1.1 429"); ++i) {  // until the sockets take no more
+    lazy.push_back(lazy_client());
+    for (int j = 0; j < 16; ++j) lazy.back()->send("GET /large HTTP/1.1\r\n\r\n");
+    other->send(post("/", "other", 10));
+    answer = other->receive();
+  }
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429"));
+  TestClient operators(io_, "unix:" + unix_path);
+  operators.send(post("/", "operator", 10));
+  EXPECT_THAT(operators.receive(), StartsWith("HTTP/1.1 200"));
+  lazy.clear();
+  ASSERT_TRUE(run_until(io_, [&] { return server_->connections() == 2; }));
+  other->send(post("/", "other", 10));
+  EXPECT_THAT(other->receive(), StartsWith("HTTP/1.1 200"));
+}
+
+// What a client does not read stops what it asks for, and nobody else.
+TEST_F(RequestMemoryTest, AConnectionWhoseAnswersAreNotTakenAsksForNoMore) {
+  serve({.pipelined_requests = 64, .unsent_bytes = 2 << 20}, 256 << 20);
+  const auto lazy = lazy_client();
+  std::string many;
+  for (int i = 0; i < 64; ++i) many += "GET /large HTTP/1.1\r\n\r\n";
+  lazy->send(many);
+  ASSERT_TRUE(run_until(io_, [&] { return handled_ >= 3; }));
+  const auto other = client();
+  for (int i = 0; i < 5; ++i) {
+    other->send(post("/", "other", 10));
+    EXPECT_THAT(other->receive(), StartsWith("HTTP/1.1 200"));
+  }
+  EXPECT_LT(handled_, 64);
+  for (int i = 0; i < 64; ++i) EXPECT_THAT(lazy->receive().substr(0, 20), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(handled_, 64 + 5);
+}
+
+// A pipeline of many requests and one request beside it: the one waits for a turn of the pipeline, not for all of it.
+TEST_F(RequestMemoryTest, APipelineHasTurns) {
+  serve({.requests_per_turn = 4});
+  const auto flood = client(), other = client();
+  flood->send("GET / HTTP/1.1\r\n\r\n");  // accepted, and its read is pending
+  EXPECT_THAT(flood->receive(), StartsWith("HTTP/1.1 200"));
+  other->send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(other->receive(), StartsWith("HTTP/1.1 200"));
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "GET / HTTP/1.1\r\n\r\n";
+  handled_ = 0;
+  flood->send(many);
+  while (handled_ == 0) {
+    io_.restart();
+    io_.run_one_for(std::chrono::milliseconds(5));
+    EXPECT_LE(handled_, 4) << "a turn";
+  }
+  for (int i = 0; i < 1000; ++i) EXPECT_THAT(flood->receive(), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(handled_, 1000);
+}
+
+TEST_F(RequestMemoryTest, TheOperatorsSocketHasPlacesOfItsOwn) {
+  serve({.connections = 2});
+  const std::string unix_path = (std::filesystem::temp_directory_path() / fmt::format("rm2-{}", ::getpid())).string();
+  ASSERT_TRUE(server_->listen("unix:" + unix_path));
+  const auto first = client(), second = client();
+  first->send(post("/hold", "a", 1));
+  second->send(post("/hold", "a", 1));
+  ASSERT_TRUE(until_held(2));
+  const auto third = client();
+  EXPECT_THAT(third->receive_until_closed(), StartsWith("HTTP/1.1 503"));
+  TestClient operators(io_, "unix:" + unix_path);
+  operators.send(post("/", "operator", 1));
+  EXPECT_THAT(operators.receive(), StartsWith("HTTP/1.1 200"));
+}
+
+}  // namespace
+}  // namespace fairlead::net
