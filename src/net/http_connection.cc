@@ -57,6 +57,11 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     answer.body.clear();
     answer.stream.reset();
   }
+  // Where its body goes; null: it is collected. REQUIRES: its head is there.
+  std::shared_ptr<BodySink> make_sink();
+  // Whether so much of its body may be collected; else `refused` says why not.
+  bool may_hold(std::size_t bytes);
+  void count_answer();
   bool has_full_sink() const { return parsed.sink && parsed.sink->is_full(); }
   bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
@@ -83,6 +88,49 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
  private:
   Connection& connection_;
 };
+
+// ---- what a request holds
+
+std::shared_ptr<BodySink> Connection::Slot::make_sink() {
+  const auto& server = connection_.server_;
+  if (!server->sinks || !server->open) return nullptr;
+  auto sink = server->sinks(*this);
+  if (!sink) return nullptr;
+  // Keeps the connection: with its input full no read is pending, and a sink that is full is all that it waits for.
+  sink->on_room([self = connection_.shared_from_this()] { self->resume_parsing(); });
+  return sink;
+}
+
+bool Connection::Slot::may_hold(std::size_t bytes) {
+  const auto& server = connection_.server_;
+  if (server->memory.bytes == 0) return true;
+  if (!lease) {
+    auto holder = server->memory.holder ? server->memory.holder(*this) : Result<std::string>("anyone");
+    if (!holder) {
+      refused = std::move(holder.error());
+      return false;
+    }
+    lease.open(server->budget, *std::move(holder));
+  }
+  if (lease.try_hold(bytes)) return true;
+  refused = {Errc::kResourceExhausted,
+             fmt::format("requests hold {} of the {} bytes that the node keeps for them, and this one needs {} more: "
+                         "send less at a time, or try again later",
+                         server->budget.used(), server->budget.total(), bytes - lease.bytes())};
+  lease.release();
+  return false;
+}
+
+// From here on the answer is what is held, in place of the request.
+void Connection::Slot::count_answer() {
+  const std::size_t bytes = answer.body.size();
+  const auto& server = connection_.server_;
+  counted = bytes;
+  if (server->memory.bytes == 0 || (!lease && bytes <= RequestMemory::kFree)) return;
+  parsed.body = {};
+  if (!lease) lease.open(server->budget, "answers");
+  lease.hold(bytes);
+}
 
 // ---- input buffer
 
@@ -119,8 +167,8 @@ Connection::Connection(std::shared_ptr<ServerState> server, Transport transport,
     : server_(std::move(server)),
       transport_(std::move(transport)),
       peer_(peer),
-      parser_(server_->limits, {.sink_for = [this] { return sink_for_arriving(); },
-                                .may_hold = [this](std::size_t bytes) { return may_hold_arriving(bytes); }}),
+      parser_(server_->limits, {.sink_for = [this] { return arriving_->make_sink(); },
+                                .may_hold = [this](std::size_t bytes) { return arriving_->may_hold(bytes); }}),
       slots_(std::max<std::size_t>(server_->limits.pipelined_requests, 1)) {}
 
 Connection::~Connection() = default;
@@ -162,10 +210,9 @@ void Connection::drop() {
 }
 
 void Connection::wait_for(Waiting what) {
-  if (what == waiting_ && what == Waiting::kNothing) return;
+  if (what == waiting_.what && what == Waiting::kNothing) return;
   wait_hook.unlink();
-  waiting_ = what;
-  waiting_since_ = server_->now;
+  waiting_ = {what, server_->now};
   if (what == Waiting::kRequest) server_->waiting_for_request.push_back(*this);
   if (what == Waiting::kTransfer) server_->waiting_for_transfer.push_back(*this);
 }
@@ -174,7 +221,7 @@ void Connection::update_waiting() {
   if (closed_ || discarding_) return;
   if (sending_ || arriving_ != nullptr) {
     // A request has the whole timeout from its first byte on, however slowly it drips in.
-    if (waiting_ != Waiting::kTransfer) wait_for(Waiting::kTransfer);
+    if (waiting_.what != Waiting::kTransfer) wait_for(Waiting::kTransfer);
   } else {
     wait_for(used_ == 0 ? Waiting::kRequest : Waiting::kNothing);
   }
@@ -282,36 +329,6 @@ void Connection::take_step(const RequestParser::Step& step) {
   }
 }
 
-std::shared_ptr<BodySink> Connection::sink_for_arriving() {
-  if (!server_->sinks || !server_->open) return nullptr;
-  auto sink = server_->sinks(*arriving_);
-  if (!sink) return nullptr;
-  // Keeps the connection: with its input full no read is pending, and a sink that is full is all that it waits for.
-  sink->on_room([self = shared_from_this()] { self->resume_parsing(); });
-  return sink;
-}
-
-bool Connection::may_hold_arriving(std::size_t bytes) {
-  if (server_->memory.bytes == 0) return true;
-  Slot& slot = *arriving_;
-  if (!slot.lease) {
-    auto holder = server_->memory.holder ? server_->memory.holder(slot) : Result<std::string>("anyone");
-    if (!holder) {
-      slot.refused = std::move(holder.error());
-      return false;
-    }
-    slot.lease.open(server_->budget, *std::move(holder));
-  }
-  if (slot.lease.try_hold(bytes)) return true;
-  slot.refused = {
-      Errc::kResourceExhausted,
-      fmt::format("requests hold {} of the {} bytes that the node keeps for them, and this one needs {} more: "
-                  "send less at a time, or try again later",
-                  server_->budget.used(), server_->budget.total(), bytes - slot.lease.bytes())};
-  slot.lease.release();
-  return false;
-}
-
 // Answers the arriving request with an error, as the last answer of this connection.
 void Connection::refuse(unsigned status, std::string reason) {
   Slot& slot = *std::exchange(arriving_, nullptr);
@@ -377,20 +394,11 @@ void Connection::respond(Slot& slot, HttpResponse response) {
   slot.answer = std::move(response);
   slot.state = Slot::State::kReady;
   if (slot.answer.stream) slot.answer.body.clear();
-  count_answer(slot);
+  slot.count_answer();
+  unsent_ += slot.counted;
   if (input_ended_ && slot.has_open_stream()) return fail_later();
   if (slot.framing() == BodyFraming::kUntilClosed) slot.is_last = refused_ = true;
   if (!sending_ && &slot == &oldest()) send_ready();
-}
-
-// From here on the answer is what is held, in place of the request.
-void Connection::count_answer(Slot& slot) {
-  const std::size_t bytes = slot.answer.body.size();
-  unsent_ += slot.counted = bytes;
-  if (server_->memory.bytes == 0 || (!slot.lease && bytes <= RequestMemory::kFree)) return;
-  slot.parsed.body = {};
-  if (!slot.lease) slot.lease.open(server_->budget, "answers");
-  slot.lease.hold(bytes);
 }
 
 void Connection::send_ready() {

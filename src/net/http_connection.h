@@ -50,7 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // A timeout of the current wait passed.
   void on_timeout();
 
-  Instant waiting_since() const { return waiting_since_; }
+  Instant waiting_since() const { return waiting_.since; }
 
   ConnectionHook open_hook;  // in ServerState::open_connections
   ConnectionHook wait_hook;  // in one of its waiting lists, or in none
@@ -98,9 +98,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void fail_later();
   void disconnect_slots();
   void update_waiting();
-  std::shared_ptr<BodySink> sink_for_arriving();
-  bool may_hold_arriving(std::size_t bytes);
-  void count_answer(Slot& slot);
   bool pause_after(std::size_t requests);
   void wait_for(Waiting what);
 
@@ -118,8 +115,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string head_;        // of the answer being sent, or of the chunk
   std::size_t sent_ = 0;    // bytes of head and body that are gone
   std::size_t unsent_ = 0;  // bytes of answers that are ready
-  Waiting waiting_ = Waiting::kNothing;
-  Instant waiting_since_{};
+  struct {
+    Waiting what = Waiting::kNothing;
+    Instant since{};
+  } waiting_;
   std::size_t discarded_ = 0;
 
   bool reading_ = false;      // a read is pending
