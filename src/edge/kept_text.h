@@ -1,10 +1,14 @@
 // A text that is dear to make and that anybody may ask for as often as they like, such as /metrics of a node with ten thousand
-// functions. It is kept for ten times as long as it took to make, so that making it takes at most a tenth of the serving thread,
-// whoever asks. A text that takes less than 0.2 ms is made anew each time.
+// functions. Making it takes at most a tenth of the serving thread, and what was saved up, at most 50 ms; who asks beyond that gets
+// the text of before.
+//
+// Example: it takes 3 ms. Asked for once a second it is always fresh. Asked for a thousand times a second it is made 17 times in a
+// row, then every 30 ms.
 //
 // Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -15,18 +19,20 @@ namespace fairlead {
 
 class KeptText {
  public:
-  static constexpr Duration kCheap = std::chrono::microseconds(200);
-  static constexpr int kTimes = 10;
+  static constexpr int kShare = 10;  // a tenth
+  static constexpr Duration kMostSaved = std::chrono::milliseconds(50);
 
   explicit KeptText(std::function<std::string()> make, std::function<Instant()> clock = monotonic_now)
       : make_(std::move(make)), clock_(std::move(clock)) {}
 
   const std::string& get() {
     const Instant before = clock_();
-    if (before < kept_until_) return text_;
+    saved_ = std::min(kMostSaved, saved_ + (before - seen_at_) / kShare);
+    seen_at_ = before;
+    if (saved_ <= Duration(0) && is_made_) return text_;
     text_ = make_();
-    const Instant after = clock_();
-    kept_until_ = after - before < kCheap ? Instant::min() : after + (after - before) * kTimes;
+    is_made_ = true;
+    saved_ -= clock_() - before;
     return text_;
   }
 
@@ -34,7 +40,9 @@ class KeptText {
   const std::function<std::string()> make_;
   const std::function<Instant()> clock_;
   std::string text_;
-  Instant kept_until_ = Instant::min();
+  bool is_made_ = false;
+  Duration saved_ = kMostSaved;  // of the thread's time; below 0: the last one was dearer than what there was
+  Instant seen_at_{};
 };
 
 }  // namespace fairlead

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "net/body_sink.h"
 #include "net/http_response.h"
 #include "net/http_stream.h"
@@ -284,7 +285,8 @@ void Connection::disconnect_slots() {
 void Connection::parse() {
   parsing_ = true;
   std::size_t requests = 0;
-  while (!closed_ && !refused_ && !input_.unread().empty() && !pause_after(requests)) {
+  Instant turn_ends{};
+  while (!closed_ && !refused_ && !input_.unread().empty() && !pause_after(requests, turn_ends)) {
     if (arriving_ == nullptr) {
       arriving_ = new_slot();
       if (arriving_ == nullptr) break;
@@ -297,17 +299,21 @@ void Connection::parse() {
     const RequestParser::Step step = parser_.feed(input_.unread());
     input_.consume(step.consumed);
     take_step(step);
-    requests += step.progress == RequestParser::Progress::kDone ? 1 : 0;
+    // The clock is read for pipelines only.
+    if (step.progress == RequestParser::Progress::kDone && !input_.unread().empty() && ++requests == 1) {
+      turn_ends = monotonic_now() + server_->limits.turn;
+    }
     if (step.progress != RequestParser::Progress::kDone && step.consumed == 0) break;
   }
   parsing_ = false;
 }
 
 // Between two requests: whether the next one waits, for others to have their turn or for answers to be taken.
-bool Connection::pause_after(std::size_t requests) {
+bool Connection::pause_after(std::size_t requests, Instant turn_ends) {
   if (arriving_ != nullptr) return false;
   if (unsent_ > server_->limits.unsent_bytes) return paused_ = true;  // until an answer is out
-  if (requests < server_->limits.requests_per_turn) return false;
+  if (requests == 0) return false;
+  if (requests < server_->limits.requests_per_turn && monotonic_now() < turn_ends) return false;
   resume_parsing();
   return true;
 }

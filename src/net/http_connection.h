@@ -98,7 +98,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void fail_later();
   void disconnect_slots();
   void update_waiting();
-  bool pause_after(std::size_t requests);
+  bool pause_after(std::size_t requests, Instant turn_ends);
   void wait_for(Waiting what);
 
   const std::shared_ptr<ServerState> server_;

@@ -30,7 +30,8 @@ struct HttpLimits {
   Duration idle_timeout = std::chrono::minutes(5);       // between requests
   Duration transfer_timeout = std::chrono::seconds(60);  // a begun request must arrive, a blocked answer must move on
   std::size_t connections = 10'000;                      // and 64 more over Unix sockets
-  std::size_t requests_per_turn = 16;                    // of a connection, before others have theirs
+  std::size_t requests_per_turn = 16;                    // of a connection, before others have theirs,
+  Duration turn = std::chrono::microseconds(100);        // and after which its next request waits for another turn
   std::size_t unsent_bytes = 1 << 20;                    // of a connection's answers: beyond, its next request waits
 };
 

@@ -216,6 +216,22 @@ TEST_F(RequestMemoryTest, APipelineHasTurns) {
   EXPECT_EQ(handled_, 1000);
 }
 
+TEST_F(RequestMemoryTest, APipelineOfDearRequestsHasOneATurn) {
+  serve({.turn = Duration(0)});  // any is dear
+  const auto flood = client();
+  flood->send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(flood->receive(), StartsWith("HTTP/1.1 200"));
+  std::string many;
+  for (int i = 0; i < 10; ++i) many += "GET / HTTP/1.1\r\n\r\n";
+  handled_ = 0;
+  flood->send(many);
+  for (int before = 0; handled_ < 10; before = handled_) {
+    io_.restart();
+    io_.run_one_for(std::chrono::milliseconds(5));
+    EXPECT_LE(handled_, before + 1);
+  }
+}
+
 TEST_F(RequestMemoryTest, TheOperatorsSocketHasPlacesOfItsOwn) {
   serve({.connections = 2});
   const std::string unix_path = (std::filesystem::temp_directory_path() / fmt::format("rm2-{}", ::getpid())).string();
