@@ -45,12 +45,13 @@ Status Pacer::set_share(Instant now, InstanceId instance, const PacedShare& shar
   place->share = share;
   place->account.set_terms(now, {options_.window, share.request_percent, share.limit_percent});
   join(*place, flow_of(instance, share));
-  if (is_other_width && places_.step(*place, PlaceEvent::kPassedOver)) go_on(now, actions);
+  if (is_other_width) places_.step(*place, PlaceEvent::kPassedOver);
   if (is_other_width && places_.step(*place, PlaceEvent::kExpired)) {
     place->until = std::min(place->until, now);
     place->account.shorten(place->until);
     actions.push_back({PlaceAction::Kind::kClose, instance, now});
   }
+  go_on(now, actions);
   return {};
 }
 
@@ -59,11 +60,10 @@ void Pacer::asks(Instant now, InstanceId instance, std::optional<Instant> due, P
   if (place == nullptr) return;
   place->due = due;
   if (!places_.step(*place, PlaceEvent::kAsks)) return;
-  if (!place->contends) {
-    contend(*place, true);
-    place->credit_when_asked = place->account.credit(now);
-    place->asked = now;
-  }
+  if (!place->contends) place->asked = now;
+  contend(*place, true);
+  if (place->rested) place->least_credit = std::max(place->account.credit(now), Duration(0));
+  place->rested = false;
   go_on(now, actions);
 }
 
@@ -72,6 +72,7 @@ void Pacer::idle(Instant now, InstanceId instance, PlaceActions& actions) {
   if (place == nullptr) return;
   if (place->state == PlaceState::kOpen) actions.push_back({PlaceAction::Kind::kClose, instance, now});
   release(now, *place, PlaceEvent::kIdle);
+  place->rested = true;
   go_on(now, actions);
 }
 
@@ -194,7 +195,7 @@ void Pacer::open(Instant now, Paced& place, Grant grant, PlaceActions& actions) 
 // What follows from any change: a frame begins where somebody asks and none runs, and free room is given out.
 void Pacer::go_on(Instant now, PlaceActions& actions) {
   if (!frame_end_) begin_frame(now, actions);
-  if (!frame_end_) return;
+  if (!frame_end_ || *frame_end_ <= now) return;  // the tick is due, and decides
   for (const Grant grant : {Grant::kEntitled, Grant::kExtra}) {
     for (const auto& place : places_) {
       if (place->state != PlaceState::kChosen || place->grant != grant) continue;
@@ -314,14 +315,19 @@ bool Pacer::has_claim(Instant now, Paced& place) const {
 
 std::int64_t Pacer::weight_of(Instant now, Paced& place) const {
   if (!has_claim(now, place)) return 0;
-  return claim_weight(place.account.credit(now), place.due && *place.due <= now + 2 * frame_.length());
+  return claim_weight({.credit = place.account.credit(now),
+                       .request_percent = place.share.request_percent,
+                       .is_open = place.state == PlaceState::kOpen,
+                       .is_urgent = place.due && *place.due <= now + 2 * frame_.length()});
 }
 
 // Whether it could be late if it had to wait for another frame: its work, or what it is promised while it has work.
 bool Pacer::is_pressing(Instant now, Paced& place) const {
+  const Duration credit = place.account.credit(now);
+  place.least_credit = std::max(std::min(place.least_credit, credit), Duration(0));
   if (place.due && *place.due <= now + 2 * frame_.length()) return true;
-  const Duration lag = place.account.credit(now) - place.credit_when_asked;
-  return lag > 2 * frame_.length() + options_.window / 100 * place.share.request_percent / kLagParts;
+  return credit - place.least_credit >
+         2 * frame_.length() + options_.window / 100 * place.share.request_percent / kLagParts;
 }
 
 bool Pacer::may_go_first(Instant now, const Paced& place, std::int64_t most_served) const {

@@ -67,8 +67,9 @@ class Pacer final : public PlaceScheduler {
     PlaceAccount account;
     Flow* flow = nullptr;
     bool contends = false;
-    Grant grant = Grant::kExtra;    // what the chosen will hold the place for
-    Duration credit_when_asked{0};  // when its present work came
+    Grant grant = Grant::kExtra;  // what the chosen will hold the place for
+    bool rested = true;           // it was idle since it asked last
+    Duration least_credit{0};     // since its present work came; at least 0
   };
   // A frame's choice, by place.
   struct Set {

@@ -81,6 +81,7 @@ class PlaceAccount {
   // Less what is held and not reported yet. Negative: a debt.
   Duration credit(Instant now) {
     earn(now);
+    count(now);
     return Duration(credit_ / 100) - held_entitled_ - held_over_;
   }
   bool is_below_limit(Instant now) {

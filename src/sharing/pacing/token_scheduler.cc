@@ -23,6 +23,7 @@ Status TokenScheduler::set_share(Instant now, InstanceId instance, const PacedSh
     actions.push_back({PlaceAction::Kind::kClose, instance, now});
   }
   holder->share = share;
+  grant(now, actions);
   return {};
 }
 
