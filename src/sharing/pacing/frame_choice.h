@@ -5,9 +5,9 @@
 // (Tassiulas and Ephremides 1992), which serves every set of requests that any schedule can serve. Whoever has to be let in during the
 // frame to be in time comes first.
 //
-// Who is open weighs twice. A change of the set costs room that waits for drains, so the set should change seldom when much is owed, and a
-// bonus that grows with the credit does that: the more everybody lags, the longer the runs (Celik, Borst, Eryilmaz 2016, say why a fixed
-// bonus would not do).
+// Who is open weighs twice. A change of the set costs room that waits for drains, so the set should change seldom when much is owed. A bonus
+// in proportion does that: the more everybody lags, the longer the runs. The price is the theorem, which speaks of the heaviest set; what
+// is delivered is measured instead (docs/design/pacer.md).
 //
 // Example: requests of 50 %, credits of 4, 3 and 3 ms, widths 100, 50 and 50. 8 x 8 < 6 x 6 + 6 x 6: the two side by side. At 5, 3 and 3 ms
 // the wide one goes first, unless the two are open.

@@ -181,8 +181,7 @@ RC_GTEST_PROP(Pacer, ReservationsSideBySideGetTheirRequestInEveryInterval, ()) {
   }
 }
 
-// Two flows that both wait: their virtual times never differ by more than T, a frame and a drain of the wider one, and what is served
-// while a wide one waits for its frame.
+// Flows of which no two fit side by side: their virtual times differ by at most two frames and drains.
 RC_GTEST_PROP(Pacer, BestEffortFlowsStayTogether, ()) {
   Rng rng(*rc::gen::arbitrary<std::uint64_t>());
   std::vector<PacedShare> shares;
@@ -201,6 +200,25 @@ RC_GTEST_PROP(Pacer, BestEffortFlowsStayTogether, ()) {
       most = std::max(most, time);
     }
     RC_ASSERT(most - least <= 2 * (2ms + drain + 1us).count() * 100);
+  });
+}
+
+// Of any widths: who waits is behind by at most T as well, which narrower ones may take first.
+RC_GTEST_PROP(Pacer, ABestEffortFlowThatWaitsIsAtMostTBehind, ()) {
+  Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+  std::vector<PacedShare> shares;
+  const std::uint64_t count = 2 + rng.below(6);
+  for (std::uint64_t i = 0; i < count; ++i) shares.push_back({.width_percent = 5 + static_cast<int>(rng.below(96))});
+  Pacer pacer({});
+  const Duration drain(rng.below(200'000));
+  BusyDevice device(pacer, shares, [&](std::size_t) { return drain; });
+  device.run_until(device.now + 1s, [&] {
+    std::int64_t most = INT64_MIN;
+    for (auto& [id, one] : device.busy) most = std::max(most, pacer.view(device.now, id)->flow_time);
+    for (auto& [id, one] : device.busy) {
+      if (*pacer.state_of(id) != PlaceState::kAsks) continue;
+      RC_ASSERT(most - pacer.view(device.now, id)->flow_time <= (10ms + 2 * (2ms + drain)).count() * 100);
+    }
   });
 }
 
