@@ -11,6 +11,7 @@
 #include "cli/sim_ktask.h"
 #include "cli/sim_record.h"
 #include "cli/sim_scenario.h"
+#include "cli/sim_shares.h"
 #include "cli/split.h"
 #include "cli/table.h"
 #include "queueing/policy.h"
@@ -142,6 +143,7 @@ void add_sim(Cli& cli) {
   add_sim_record(cli, command);
   add_sim_chart(cli, command);
   add_sim_ktask(cli, command);
+  add_sim_shares(cli, command);
 }
 
 }  // namespace fairlead::cli

@@ -1,0 +1,102 @@
+#include "cli/sim_shares.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "cli/table.h"
+#include "sim/shares/experiments.h"
+
+namespace fairlead::cli {
+namespace {
+
+struct SharesCommand {
+  std::vector<std::string> experiments = {"delivered", "objectives", "reserved", "small"};
+  sim::SharesOptions options;
+  double kernel_ms = 0.4, best_effort_kernel_ms = 0.4, frame_ms = 2, leash_ms = 0, seconds = 20, warm_up_s = 5;
+};
+
+std::string table_of(const std::vector<sim::SharesRow>& rows) {
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {{"WORKLOAD"}, {"SCHEDULER"}};
+  for (const auto& [name, value] : rows.front().numbers) columns.push_back({name, kRight});
+  columns.push_back({"HASH"});
+  Table table(columns);
+  for (const sim::SharesRow& row : rows) {
+    std::vector<std::string> cells = {row.workload, row.scheduler};
+    for (const auto& [name, value] : row.numbers) cells.push_back(fmt::format("{:.3f}", value));
+    cells.push_back(fmt::format("{:08x}", row.state_hash & 0xffffffff));
+    table.add_row(cells);
+  }
+  return table.text();
+}
+
+int run_sim_shares(Cli& cli, SharesCommand command) {
+  command.options.most_kernel = from_seconds(command.kernel_ms / 1000);
+  command.options.best_effort_kernel = from_seconds(command.best_effort_kernel_ms / 1000);
+  command.options.places.shortest_frame = from_seconds(command.frame_ms / 1000);
+  command.options.leash = from_seconds(command.leash_ms / 1000);
+  command.options.length = from_seconds(command.seconds);
+  command.options.warm_up = from_seconds(command.warm_up_s);
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& experiment : command.experiments) {
+    const auto rows = sim::run_experiment(experiment, command.options);
+    if (!rows) return cli.report(rows.error());
+    if (!cli.json()) {
+      cli.out() << experiment << '\n' << table_of(*rows) << '\n' << std::flush;
+      continue;
+    }
+    for (const sim::SharesRow& row : *rows) {
+      nlohmann::ordered_json one = {
+          {"experiment", row.experiment}, {"workload", row.workload}, {"scheduler", row.scheduler}};
+      for (const auto& [name, value] : row.numbers) one[name] = value;
+      one["state_hash"] = fmt::format("{:016x}", row.state_hash);
+      all.push_back(std::move(one));
+    }
+  }
+  if (cli.json()) cli.out() << all.dump(2) << '\n';
+  return kOk;
+}
+
+}  // namespace
+
+void add_sim_shares(Cli& cli, CLI::App& sim) {
+  auto shares = std::make_shared<SharesCommand>();  // shared: the parser writes it, the command reads it
+  CLI::App& command =
+      cli.add_command(sim, "shares", "Shares of a GPU in time and space: schedulers of places side by side",
+                      [&cli, shares] { return run_sim_shares(cli, *shares); });
+  command.add_option("experiment", shares->experiments, "delivered, objectives, reserved, small; all by default")
+      ->delimiter(',');
+  command
+      .add_option(
+          "--scheduler", shares->options.schedulers,
+          "pacer (ours), paper (FaST-GShare's), backfill (past a head that does not fit), one (KubeShare, Gemini)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--mix", shares->options.mixes, "Of delivered: grid, small, paper, continuous")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--sets", shares->options.sets, "Of delivered: random sets for each seed")
+      ->check(CLI::Range(1, 10'000));
+  command.add_option("--seeds", shares->options.seeds, "Runs of each with seeds 1 to N")->check(CLI::Range(1, 1000));
+  command.add_option("--seconds", shares->seconds, "Virtual seconds that are measured")
+      ->check(CLI::Range(1.0, 100'000.0));
+  command.add_option("--warm-up", shares->warm_up_s, "Virtual seconds before")->check(CLI::Range(0.0, 100'000.0));
+  command.add_option("--kernel-ms", shares->kernel_ms, "The longest kernel")->check(CLI::Range(0.01, 1000.0));
+  command
+      .add_option("--best-effort-kernel-ms", shares->best_effort_kernel_ms,
+                  "Of reserved: the longest kernel of best effort")
+      ->check(CLI::Range(0.01, 1000.0));
+  command.add_option("--frame-ms", shares->frame_ms, "The shortest frame, and a token's length")
+      ->check(CLI::Range(0.1, 10.0));
+  command.add_option("--leash-ms", shares->leash_ms, "Kernels launched ahead of the device")
+      ->check(CLI::Range(0.0, 100.0));
+  command
+      .add_option("--reserve", shares->options.reserve_percent,
+                  "Of delivered: per cent of the time kept back at admission")
+      ->check(CLI::Range(0.0, 50.0));
+  command.add_flag("--limit-is-request", shares->options.limit_is_request, "Nobody gets more than was requested");
+  command.add_flag("--bursts", shares->options.bursts, "Requests come five at a time, at the same rate");
+}
+
+}  // namespace fairlead::cli

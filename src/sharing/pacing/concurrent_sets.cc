@@ -1,0 +1,164 @@
+#include "sharing/pacing/concurrent_sets.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "sharing/pacing/paced_share.h"
+
+namespace fairlead {
+namespace {
+
+constexpr double kEpsilon = 1e-9;  // prices and parts are of the order of 1
+
+// The set whose prices add up to most.
+class BestSet {
+ public:
+  explicit BestSet(const std::vector<QuotaRow>& rows) : rows_(rows) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      int left = std::min(rows[row].instances, kWholeDevice / rows[row].width_percent);
+      for (int size = 1; left > 0; size *= 2) {  // 1, 2, 4 ... and the rest: any number of instances is a sum of these
+        const int taken = std::min(size, left);
+        bundles_.push_back({row, taken, taken * rows[row].width_percent});
+        left -= taken;
+      }
+    }
+    taken_.resize(bundles_.size());
+  }
+
+  // Returns the sum of prices, and in `set` how many of each row.
+  double find(const std::vector<double>& prices, std::vector<int>& set) {
+    std::array<double, kWholeDevice + 1> best{};  // by room
+    for (std::size_t b = 0; b < bundles_.size(); ++b) {
+      const Bundle& bundle = bundles_[b];
+      taken_[b].fill(false);
+      const double value = prices[bundle.row] * bundle.instances;
+      if (value <= 0) continue;
+      for (int room = kWholeDevice; room >= bundle.width; --room) {
+        const double with = best[static_cast<std::size_t>(room - bundle.width)] + value;
+        if (with <= best[static_cast<std::size_t>(room)]) continue;
+        best[static_cast<std::size_t>(room)] = with;
+        taken_[b][static_cast<std::size_t>(room)] = true;
+      }
+    }
+    set.assign(rows_.size(), 0);
+    int room = kWholeDevice;
+    for (std::size_t b = bundles_.size(); b-- > 0;) {
+      if (!taken_[b][static_cast<std::size_t>(room)]) continue;
+      set[bundles_[b].row] += bundles_[b].instances;
+      room -= bundles_[b].width;
+    }
+    return best[kWholeDevice];
+  }
+
+ private:
+  struct Bundle {
+    std::size_t row;
+    int instances;
+    int width;
+  };
+  const std::vector<QuotaRow>& rows_;
+  std::vector<Bundle> bundles_;
+  std::vector<std::array<bool, kWholeDevice + 1>> taken_;
+};
+
+// The revised simplex method: the sets of the present schedule, one per row, and the inverse of their matrix.
+class Schedule {
+ public:
+  // Each row by itself, as many side by side as fit.
+  explicit Schedule(const std::vector<QuotaRow>& rows) : size_(rows.size()), inverse_(size_ * size_, 0.0) {
+    for (std::size_t row = 0; row < size_; ++row) {
+      const int together = std::min(rows[row].instances, kWholeDevice / rows[row].width_percent);
+      std::vector<int> alone(size_, 0);
+      alone[row] = together;
+      inverse_[row * size_ + row] = 1.0 / together;
+      sets_.push_back(
+          {std::move(alone), static_cast<double>(rows[row].instances) * rows[row].quota_percent / together});
+    }
+  }
+
+  double percent() const {
+    double sum = 0;
+    for (const ConcurrentSet& set : sets_) sum += set.percent;
+    return sum;
+  }
+
+  void find_prices(std::vector<double>& prices) const {
+    prices.assign(size_, 0);
+    for (std::size_t row = 0; row < size_; ++row) {
+      for (std::size_t k = 0; k < size_; ++k) prices[k] += inverse_[row * size_ + k];
+    }
+  }
+
+  // The set joins the schedule and takes the place of the one that ends first.
+  void bring_in(const std::vector<int>& set) {
+    std::vector<double> weight(size_, 0);  // how much of each present set one unit of the new one replaces
+    for (std::size_t row = 0; row < size_; ++row) {
+      for (std::size_t k = 0; k < size_; ++k) weight[row] += inverse_[row * size_ + k] * set[k];
+    }
+    const std::size_t leaves = first_to_end(weight);
+    const double percent = std::max(0.0, sets_[leaves].percent / weight[leaves]);
+    for (std::size_t row = 0; row < size_; ++row) {
+      if (row == leaves || weight[row] == 0) continue;
+      sets_[row].percent = std::max(0.0, sets_[row].percent - weight[row] * percent);
+      const double factor = weight[row] / weight[leaves];
+      for (std::size_t k = 0; k < size_; ++k) inverse_[row * size_ + k] -= factor * inverse_[leaves * size_ + k];
+    }
+    for (std::size_t k = 0; k < size_; ++k) inverse_[leaves * size_ + k] /= weight[leaves];
+    sets_[leaves] = {set, percent};
+  }
+
+  std::vector<ConcurrentSet> take_sets() { return std::move(sets_); }
+
+ private:
+  // Of sets that end together, the one whose row of the inverse is least: the lexicographic rule, under which no schedule returns.
+  std::size_t first_to_end(const std::vector<double>& weight) const {
+    std::size_t first = size_;
+    for (std::size_t row = 0; row < size_; ++row) {
+      if (weight[row] <= kEpsilon) continue;
+      if (first == size_ || ends_before(row, first, weight)) first = row;
+    }
+    FL_CHECK(first < size_, "a set of instances replaces nothing of a schedule of {} sets", size_);
+    return first;
+  }
+
+  bool ends_before(std::size_t a, std::size_t b, const std::vector<double>& weight) const {
+    const double difference = sets_[a].percent / weight[a] - sets_[b].percent / weight[b];
+    if (difference < -kEpsilon || difference > kEpsilon) return difference < 0;
+    for (std::size_t k = 0; k < size_; ++k) {
+      const double by_row = inverse_[a * size_ + k] / weight[a] - inverse_[b * size_ + k] / weight[b];
+      if (by_row < -kEpsilon || by_row > kEpsilon) return by_row < 0;
+    }
+    return false;
+  }
+
+  const std::size_t size_;
+  std::vector<double> inverse_;  // row by row
+  std::vector<ConcurrentSet> sets_;
+};
+
+}  // namespace
+
+LeastTime least_time(const std::vector<QuotaRow>& rows, double enough) {
+  LeastTime found;
+  Schedule schedule(rows);
+  BestSet best(rows);
+  std::vector<int> set;
+  while (true) {
+    found.percent = schedule.percent();
+    if (found.percent <= enough || found.iterations == kMostIterations) break;
+    schedule.find_prices(found.prices);
+    if (best.find(found.prices, set) <= 1 + kEpsilon) {
+      found.is_least = true;
+      break;
+    }
+    schedule.bring_in(set);
+    ++found.iterations;
+  }
+  found.sets = schedule.take_sets();
+  std::erase_if(found.sets, [](const ConcurrentSet& one) { return one.percent <= 0; });
+  return found;
+}
+
+}  // namespace fairlead
