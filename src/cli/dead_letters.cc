@@ -35,10 +35,10 @@ int run_redrive(Cli& cli, const std::string& function, bool all) {
   if (function.empty() != all) {
     return cli.report({Errc::kInvalidArgument, "give the NAME of a function, or --all for those of all functions"});
   }
-  const std::string query = all ? "" : "?function=" + net::percent_encode(function);
+  const std::string whose = all ? "" : "/functions/" + net::percent_encode(function);
   std::size_t redriven = 0;
   while (true) {
-    const Result<Json> answer = cli.node().call("POST", "/fairlead/v1/dead-letters/redrive" + query);
+    const Result<Json> answer = cli.node().call("POST", "/fairlead/v1" + whose + "/dead-letters/redrive");
     if (!answer) {
       if (redriven > 0) cli.err() << redriven << " dead letters will be tried again; then:\n";
       return cli.report(answer.error());

@@ -302,7 +302,7 @@ TEST_F(NodeCommands, DeadLettersShowWhyAndWhen) {
 }
 
 TEST_F(NodeCommands, DeadLettersAreRedrivenOfOneFunctionOrAll) {
-  node.answer("POST", "/fairlead/v1/dead-letters/redrive?function=f", {200, {}, R"({"redriven":1,"left":0})"});
+  node.answer("POST", "/fairlead/v1/functions/f/dead-letters/redrive", {200, {}, R"({"redriven":1,"left":0})"});
   EXPECT_EQ(run({"dead-letters", "redrive", "f"}).out, "1 dead letter will be tried again\n");
   node.answer("POST", "/fairlead/v1/dead-letters/redrive", {200, {}, R"({"redriven":7,"left":0})"});
   EXPECT_EQ(run({"dead-letters", "redrive", "--all"}).out, "7 dead letters will be tried again\n");

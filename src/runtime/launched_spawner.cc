@@ -32,8 +32,7 @@ Result<pid_t> spawn(const std::string& program, std::vector<std::string> words, 
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is the node's to handle
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);  // Ctrl-C is the node's to handle
   pid_t pid = -1;
   const int error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, pointers(words).data(), environ);
   posix_spawnattr_destroy(&attributes);

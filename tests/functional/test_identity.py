@@ -151,7 +151,7 @@ def test_a_tenant_sees_and_changes_its_own_things_alone(node):
                                 ("GET", "/2019-09-30/functions/secret/concurrency", None),
                                 ("GET", "/fairlead/v1/functions/secret/log", None),
                                 ("GET", "/fairlead/v1/dead-letters?function=secret", None),
-                                ("POST", "/fairlead/v1/dead-letters/redrive?function=secret", None),
+                                ("POST", "/fairlead/v1/functions/secret/dead-letters/redrive", None),
                                 ("PUT", "/2019-09-25/functions/secret/event-invoke-config", "{}"),
                                 ("POST", "/2019-09-25/functions/secret/event-invoke-config", "{}"),
                                 ("GET", "/2019-09-25/functions/secret/event-invoke-config", None),

@@ -118,7 +118,7 @@ TEST_F(Admin, DeadLettersCarryTheirPayload) {
   EXPECT_EQ("f", node_.last_letters_function);
   EXPECT_EQ(5u, node_.last_limit);
   expect_error(call("GET", "/fairlead/v1/dead-letters?limit=x"), 400, "InvalidParameterValueException", "limit is 'x'");
-  EXPECT_EQ(json({{"redriven", 2}, {"left", 1}}), call("POST", "/fairlead/v1/dead-letters/redrive?function=f").json());
+  EXPECT_EQ(json({{"redriven", 2}, {"left", 1}}), call("POST", "/fairlead/v1/functions/f/dead-letters/redrive").json());
   EXPECT_EQ("f", node_.fake_events.last_redriven);
   call("POST", "/fairlead/v1/dead-letters/redrive");
   EXPECT_EQ("", node_.fake_events.last_redriven) << "the operator's: of all";

@@ -49,14 +49,29 @@ void list(NodeService& node, RouteCall call) {
   });
 }
 
-void redrive(NodeService& node, RouteCall call) {
-  auto function = named_function(node, call);
-  if (!function) return respond_error(std::move(call.exchange), function.error());
+void redrive(NodeService& node, RouteCall call, std::string function) {
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  node.event_service().redrive(*std::move(function), [answer](Result<RedriveResult> result) {
+  node.event_service().redrive(std::move(function), [answer](Result<RedriveResult> result) {
     if (!result) return respond_error(std::move(*answer), result.error());
     respond_json(std::move(*answer), 200, {{"redriven", result->redriven}, {"left", result->left}});
   });
+}
+
+// The function stands in the path, which the audit log keeps.
+void redrive_one(NodeService& node, RouteCall call) {
+  auto function = function_from(call);
+  if (!function) return respond_error(std::move(call.exchange), function.error());
+  if (Status seen = check_seen(node, call.principal, *function); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
+  redrive(node, std::move(call), *std::move(function));
+}
+
+void redrive_all(NodeService& node, RouteCall call) {
+  if (!call.principal.tenant) return redrive(node, std::move(call), "");
+  respond_error(
+      std::move(call.exchange),
+      Error{Errc::kForbidden, "a tenant's key redrives the dead letters of one function: name it in the path"});
 }
 
 }  // namespace
@@ -68,7 +83,8 @@ void add_dead_letter_routes(Routes& routes, NodeService& node) {
         method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); }, permission);
   };
   add(Permission::kRead, "GET", "/fairlead/v1/dead-letters", list);
-  add(Permission::kDeploy, "POST", "/fairlead/v1/dead-letters/redrive", redrive);
+  add(Permission::kDeploy, "POST", "/fairlead/v1/dead-letters/redrive", redrive_all);
+  add(Permission::kDeploy, "POST", "/fairlead/v1/functions/{function}/dead-letters/redrive", redrive_one);
 }
 
 }  // namespace fairlead

@@ -1,6 +1,7 @@
 // Event invocations that failed for good: listed, and tried again.
 //
-// GET /fairlead/v1/dead-letters?function=&limit=, POST /fairlead/v1/dead-letters/redrive?function=
+// GET /fairlead/v1/dead-letters?function=&limit=, POST /fairlead/v1/dead-letters/redrive,
+// POST /fairlead/v1/functions/{name}/dead-letters/redrive
 #pragma once
 
 #include "edge/edge.h"
