@@ -110,6 +110,7 @@ def test_an_event_that_it_cost_has_all_its_attempts_left(start_node):
     assert node.status()["events"]["retries"] == 0
     assert "it will be tried again: the spawner has ended" in node.log_path.read_text()
     node.kill()  # a graceful stop would wait for it
+    eventually(lambda: not processes_below(node.home))
 
 
 def test_a_call_that_it_cost_is_told_so(start_node):
