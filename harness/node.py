@@ -24,10 +24,12 @@ class Node:
 
     options: arguments of `fairlead serve`. keep_state: start on what an earlier node left in `home`.
     gpu_environment: SOFTGPU_* variables, which describe the device when it is first used. software=False: this machine's GPU.
-    is_open: it asks nobody for an API key.
+    is_open: it asks nobody for an API key. event_retry: seconds before a failed event is tried again, a minute with the program's
+    default.
     """
 
-    def __init__(self, build, home, *, options=(), gpu_environment=None, keep_state=False, software=True, is_open=True):
+    def __init__(self, build, home, *, options=(), gpu_environment=None, keep_state=False, software=True, is_open=True,
+                 event_retry=1):
         self.build = pathlib.Path(build).resolve()
         self.home = pathlib.Path(home).resolve()
         if not keep_state:
@@ -37,7 +39,7 @@ class Node:
         self.log_path = self.home / "node.log"
         self.gpu_environment = {"SOFTGPU_HOME": str(self.home / "gpu"), **(gpu_environment or {})}
         command = [self.build / "bin/fairlead", "serve", *(["--softgpu"] if software else []), "--state", self.state,
-                   "--listen", "127.0.0.1:0", *(["--open"] if is_open else []), *options]
+                   "--listen", "127.0.0.1:0", "--event-retry", event_retry, *(["--open"] if is_open else []), *options]
         self.process = subprocess.Popen([str(part) for part in command], env={**os.environ, **self.gpu_environment},
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=self.log_path.open("w"))

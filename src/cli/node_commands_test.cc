@@ -301,5 +301,14 @@ TEST_F(NodeCommands, DeadLettersShowWhyAndWhen) {
   EXPECT_THAT(run({"dead-letters", "f"}).out, AllOf(HasSubstr("2023-11-14 22:13:20Z"), HasSubstr("Timeout: 60 s")));
 }
 
+TEST_F(NodeCommands, DeadLettersAreRedrivenOfOneFunctionOrAll) {
+  node.answer("POST", "/fairlead/v1/functions/f/dead-letters/redrive", {200, {}, R"({"redriven":1,"left":0})"});
+  EXPECT_EQ(run({"dead-letters", "redrive", "f"}).out, "1 dead letter will be tried again\n");
+  node.answer("POST", "/fairlead/v1/dead-letters/redrive", {200, {}, R"({"redriven":7,"left":0})"});
+  EXPECT_EQ(run({"dead-letters", "redrive", "--all"}).out, "7 dead letters will be tried again\n");
+  EXPECT_EQ(run({"dead-letters", "redrive"}).status, kUsage);
+  EXPECT_EQ(run({"dead-letters", "redrive", "f", "--all"}).status, kUsage);
+}
+
 }  // namespace
 }  // namespace fairlead::cli

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "core/core.h"
+#include "edge/event_service.h"
 #include "edge/graph_service.h"
 #include "model/device.h"
 #include "model/function.h"
@@ -132,6 +133,10 @@ struct NodeStatus {
   ObjectStore::Usage objects;
   TaskRequestsStatus task_requests;
   GraphCounters graphs;
+  EventCounters events;
+  StateDamage damage;            // what the start found
+  std::string spawner_obstacle;  // why no program can start now; "": one can
+  std::uint64_t spawner_restarts = 0;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
 };
 
@@ -178,6 +183,7 @@ class NodeService {
 
   virtual ObjectStore& objects() = 0;
   virtual GraphService& graphs() = 0;
+  virtual EventService& event_service() = 0;
 
   // Operations.
   virtual NodeStatus status() = 0;

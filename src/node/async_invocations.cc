@@ -5,15 +5,26 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace fairlead {
+namespace {
+
+constexpr std::size_t kMostRedriven = 1000;  // dead letters at a time
+
+EventTime this_moment() {
+  return {.now = monotonic_now(), .wall_ms = wall_clock_ms()};
+}
+
+}  // namespace
 
 AsyncInvocations::AsyncInvocations(boost::asio::io_context& io, EventQueueOptions options, Store& store,
                                    Functions& functions, RequestIds& request_ids, Invocations& invocations,
                                    FailureWords words, std::function<void()> written)
     : io_(io),
       queue_(options),
+      configs_(store, functions),
       store_(store),
       functions_(functions),
       request_ids_(request_ids),
@@ -22,8 +33,9 @@ AsyncInvocations::AsyncInvocations(boost::asio::io_context& io, EventQueueOption
       written_(std::move(written)),
       timer_(io) {}
 
-void AsyncInvocations::restore(std::vector<QueuedEvent> events) {
-  for (QueuedEvent& event : events) queue_.restore(std::move(event));
+void AsyncInvocations::restore(std::vector<QueuedEvent> events, std::map<std::string, EventInvokeConfig> configs) {
+  configs_.restore(std::move(configs));
+  for (QueuedEvent& event : events) queue_.restore(std::move(event), this_moment());
 }
 
 void AsyncInvocations::accept(InvokeRequest request, NodeService::Callback<std::string> accepted) {
@@ -42,7 +54,7 @@ void AsyncInvocations::accept(InvokeRequest request, NodeService::Callback<std::
       return accepted(fail(written.error()));
     }
     accepted(event.invocation.request_id);
-    queue_.add(std::move(event));
+    queue_.add(std::move(event), this_moment());
     submit();
   });
 }
@@ -51,62 +63,107 @@ void AsyncInvocations::submit() {
   constexpr int kMaxRefusals = 64;  // then the node as a whole has no room
   int refusals = 0;
   while (!draining_ && refusals < kMaxRefusals) {
-    auto event = queue_.next(wall_clock_ms());
+    const Instant now = monotonic_now();
+    auto event = queue_.next(now);
     if (!event) break;
-    if (EventQueue::is_expired(*event, wall_clock_ms())) {
-      expire(*event);
-      continue;
-    }
-    const RegisteredFunction* const function = functions_.find(event->invocation.function);
+    const RegisteredFunction* const function = functions_.find(event->record.invocation.function);
     if (function == nullptr) {  // deleted while the event waited on disk
+      finish_unrun(*std::move(event), OutcomeKind::kRemoved);
+    } else if (EventQueue::is_expired(*event, now)) {
       queue_.finished();
-      store_.finish_event(event->invocation.request_id, {});
-      continue;
-    }
-    const auto shared = std::make_shared<QueuedEvent>(*std::move(event));  // with what is called when it is over
-    const Status submitted = invocations_.submit(function->flow, shared->invocation,
-                                                 [this, shared](const Complete& complete, const Outcome* outcome) {
-                                                   over(std::move(*shared), complete, outcome);
-                                                 });
-    if (!submitted) {
-      queue_.postpone(std::move(*shared), wall_clock_ms());
+      bury_unrun(event->record, "was not started: its deadline passed while it waited");
+    } else if (const EventLimits most = limits(*event); EventQueue::is_too_old(*event, now, most)) {
+      queue_.finished();
+      bury_unrun(event->record,
+                 fmt::format("was not started: it waited longer than its MaximumEventAgeInSeconds, {:.0f}",
+                             to_seconds(most.age)));
+    } else {
+      const auto shared = std::make_shared<HeldEvent>(*std::move(event));  // with what is called when it is over
+      const Status submitted =
+          invocations_.submit(function->flow, shared->record.invocation,
+                              [this, shared](const Ended& ended) { over(std::move(*shared), ended); });
+      if (submitted) continue;
+      finish_unrun(std::move(*shared), OutcomeKind::kCancelled);
       ++refusals;
     }
   }
   arm_timer();
 }
 
-void AsyncInvocations::over(QueuedEvent event, const Complete& complete, const Outcome* outcome) {
-  if (outcome == nullptr) return finish_unrun(std::move(event), complete);
-  const auto written = [told = written_](Status) { told(); };
-  if (!outcome->failed()) {
+void AsyncInvocations::over(HeldEvent event, const Ended& ended) {
+  if (ended.outcome == nullptr) {
+    finish_unrun(std::move(event), ended.complete.outcome);
+    return arm_timer();
+  }
+  const Outcome& outcome = *ended.outcome;
+  if (!outcome.failed()) {
     queue_.finished();
-    store_.finish_event(event.invocation.request_id, written);
-  } else if (outcome->kind == OutcomeKind::kExpired) {  // it has not run: that is no attempt
+    store_.finish_event(event.record.invocation.request_id, [told = written_](Status) { told(); });
+  } else if (outcome.kind == OutcomeKind::kExpired) {  // it has not run: that is no attempt
     queue_.finished();
-    bury(event, *outcome);
-  } else if (queue_.failed(event, wall_clock_ms()) == EventQueue::Verdict::kRetry) {
-    store_.put_event(std::move(event), written);
+    bury(event.record, outcome);
+  } else if (ended.is_nodes_fault) {
+    ++counters_.node_faults;
+    spdlog::log(event.postponed == 0 ? spdlog::level::warn : spdlog::level::debug,
+                "asynchronous invocation {} of {} did not run, it will be tried again: {}",
+                event.record.invocation.request_id, event.record.invocation.function, outcome.failure.text);
+    postpone(std::move(event), outcome);
   } else {
-    bury(event, *outcome);
+    failed(std::move(event), outcome);
   }
   boost::asio::post(io_, [this] { submit(); });
 }
 
-// Its deadline passed before the core had room for it.
-void AsyncInvocations::expire(const QueuedEvent& event) {
-  queue_.finished();
+void AsyncInvocations::failed(HeldEvent event, Outcome outcome) {
+  const EventLimits most = limits(event);
+  if (queue_.failed(event, this_moment(), most) == EventQueue::Verdict::kBury) {
+    return bury(event.record, std::move(outcome));
+  }
+  ++counters_.retries;
+  store_.put_event(std::move(event.record), [told = written_](Status) { told(); });
+}
+
+// What is on disk of it stays as it is: after a restart it is tried at once.
+void AsyncInvocations::postpone(HeldEvent event, Outcome outcome) {
+  QueuedEvent record = event.record;
+  const EventLimits most = limits(event);
+  if (queue_.postpone(std::move(event), monotonic_now(), most) == EventQueue::Verdict::kRetry) return;
+  if (outcome.failure.text.empty()) outcome.failure.text = "was not started: there was no room for it";
+  outcome.failure.text += fmt::format(
+      "; no attempt is left within its MaximumEventAgeInSeconds, {:.0f}, and its deadline", to_seconds(most.age));
+  bury(record, std::move(outcome));
+}
+
+// Of a deleted function: gone with it. At a graceful stop: left on disk for the next start. Else its function has no
+// concurrency left, or the core no room: later.
+void AsyncInvocations::finish_unrun(HeldEvent event, OutcomeKind kind) {
+  if (kind == OutcomeKind::kRemoved) {
+    queue_.finished();
+    store_.finish_event(event.record.invocation.request_id, {});
+  } else if (draining_) {
+    queue_.finished();
+  } else {
+    Outcome outcome{.request_id = event.record.invocation.request_id, .kind = OutcomeKind::kExpired};
+    postpone(std::move(event), std::move(outcome));
+  }
+}
+
+void AsyncInvocations::bury_unrun(const QueuedEvent& event, std::string why) {
   Outcome outcome{.request_id = event.invocation.request_id, .kind = OutcomeKind::kExpired};
-  outcome.failure.text = "was not started: its deadline passed while it waited";
+  outcome.failure.text = std::move(why);
   bury(event, std::move(outcome));
 }
 
 void AsyncInvocations::bury(const QueuedEvent& event, Outcome outcome) {
+  ++counters_.dead_letters;
   spdlog::warn("asynchronous invocation {} of {} is a dead letter after {} attempts: {}", event.invocation.request_id,
                event.invocation.function, event.attempts, outcome_name(outcome.kind));
   DeadLetter letter{.request_id = event.invocation.request_id,
                     .function = event.invocation.function,
-                    .payload = event.invocation.payload};
+                    .payload = event.invocation.payload,
+                    .client_context = event.invocation.client_context,
+                    .trace_id = event.invocation.trace_id,
+                    .http = event.invocation.http};
   letter.error_type = std::string(outcome_name(outcome.kind));
   letter.error_message = words_.document(std::move(outcome)).substr(0, 4096);
   letter.attempts = event.attempts;
@@ -115,30 +172,71 @@ void AsyncInvocations::bury(const QueuedEvent& event, Outcome outcome) {
   store_.bury_event(std::move(letter), [told = written_](Status) { told(); });
 }
 
-// It did not run. Of a deleted function: gone with it. At a graceful stop: left on disk for the next start. Else its
-// function has no concurrency left: later.
-void AsyncInvocations::finish_unrun(QueuedEvent event, const Complete& complete) {
-  if (complete.outcome == OutcomeKind::kRemoved) {
-    queue_.finished();
-    store_.finish_event(event.invocation.request_id, {});
-  } else if (draining_) {
-    queue_.finished();
-  } else {
-    queue_.postpone(std::move(event), wall_clock_ms());
-    arm_timer();
-  }
+void AsyncInvocations::function_changed(const std::string& name) {
+  queue_.wake(name, monotonic_now());
+  submit();
+}
+
+void AsyncInvocations::node_recovered() {
+  queue_.wake_all(monotonic_now());
+  submit();
 }
 
 void AsyncInvocations::function_removed(const std::string& name) {
+  configs_.function_removed(name);
   for (const QueuedEvent& event : queue_.remove_function(name)) store_.finish_event(event.invocation.request_id, {});
 }
 
+// ---- EventService
+
+void AsyncInvocations::set_config(std::string function, EventInvokeConfig config, Callback<EventInvokeConfig> done) {
+  configs_.set(std::move(function), config, std::move(done));
+}
+
+void AsyncInvocations::remove_config(std::string function, std::function<void(Status)> done) {
+  configs_.remove(std::move(function), std::move(done));
+}
+
+// They take their places in the queue before the store makes them events, so that its limit holds.
+void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> done) {
+  if (draining_) return done(fail(Errc::kUnavailable, "the node is shutting down; try again"));
+  if (!function.empty()) {
+    if (const auto known = functions_.get(function); !known) return done(fail(known.error()));
+  }
+  std::size_t places = 0;
+  Status reserved;
+  while (places < kMostRedriven && (reserved = queue_.reserve())) ++places;
+  if (places == 0) return done(fail(reserved.error()));
+  store_.redrive_dead_letters(std::move(function), places, wall_clock_ms(),
+                              [this, places, done = std::move(done)](Result<Redriven> redriven) {
+                                const std::size_t taken = redriven ? redriven->events.size() : 0;
+                                for (std::size_t i = taken; i < places; ++i) queue_.release();
+                                if (!redriven) return done(fail(redriven.error()));
+                                const RedriveResult result{.redriven = taken, .left = redriven->left};
+                                take_in(*std::move(redriven));
+                                done(result);
+                              });
+}
+
+void AsyncInvocations::take_in(Redriven redriven) {
+  counters_.redriven += redriven.events.size();
+  for (QueuedEvent& event : redriven.events) queue_.add(std::move(event), this_moment());
+  submit();
+}
+
+EventCounters AsyncInvocations::counters() const {
+  EventCounters counters = counters_;
+  counters.waiting = queue_.waiting();
+  counters.running = queue_.running();
+  return counters;
+}
+
 void AsyncInvocations::arm_timer() {
-  constexpr std::int64_t kFullNodeRetryMs = 100;  // ready events are still here because the node has no room
-  const std::int64_t now = wall_clock_ms();
-  const auto due = queue_.next_due_ms(now);
+  constexpr Duration kFullNodeRetry = std::chrono::milliseconds(100);  // ready events are here for lack of room
+  const Instant now = monotonic_now();
+  const auto due = queue_.next_due(now);
   if (draining_ || !due) return;
-  timer_.expires_after(std::chrono::milliseconds(std::max(kFullNodeRetryMs, *due - now)));
+  timer_.expires_after(std::max<Duration>(kFullNodeRetry, *due - now));
   timer_.async_wait([this](boost::system::error_code error) {
     if (!error) submit();
   });

@@ -2,6 +2,8 @@
 // kept as dead letters in the end. EventQueue decides; the store writes; Invocations runs them.
 //
 //   accept ──written──> EventQueue ──submit──> Invocations ──over──> forgotten | written with its next attempt | dead letter
+//                           ^                                                                                      │
+//                           └───────────────────────────────── redrive ───────────────────────────────────────────┘
 //
 // Threads: everything on the io_context's thread.
 #pragma once
@@ -9,10 +11,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "edge/event_service.h"
 #include "edge/node_service.h"
+#include "node/event_configs.h"
 #include "node/event_queue.h"
 #include "node/failure_words.h"
 #include "node/functions.h"
@@ -22,7 +27,7 @@
 
 namespace fairlead {
 
-class AsyncInvocations {
+class AsyncInvocations final : public EventService {
  public:
   // `written` is called each time something about an invocation that is over is on disk.
   AsyncInvocations(boost::asio::io_context& io, EventQueueOptions options, Store& store, Functions& functions,
@@ -30,23 +35,38 @@ class AsyncInvocations {
                    std::function<void()> written);
 
   // Found on disk at the start.
-  void restore(std::vector<QueuedEvent> events);
+  void restore(std::vector<QueuedEvent> events, std::map<std::string, EventInvokeConfig> configs);
   void accept(InvokeRequest request, NodeService::Callback<std::string> accepted);
   // What is ready goes to the core, as far as that has room.
   void submit();
   // No more are accepted or submitted; what waits stays on disk for the next start.
   void drain() { draining_ = true; }
+  // It may have room now: what waits for that is tried at once.
+  void function_changed(const std::string& name);
+  void node_recovered();  // what waits for that is tried at once
   void function_removed(const std::string& name);
 
+  void set_config(std::string function, EventInvokeConfig config, Callback<EventInvokeConfig> done) override;
+  Result<EventInvokeConfig> config(const std::string& function) override { return configs_.get(function); }
+  void remove_config(std::string function, std::function<void(Status)> done) override;
+  void redrive(std::string function, Callback<RedriveResult> done) override;
+  EventCounters counters() const override;
+
  private:
-  void over(QueuedEvent event, const Complete& complete, const Outcome* outcome);
-  void finish_unrun(QueuedEvent event, const Complete& complete);
-  void expire(const QueuedEvent& event);
+  void start(HeldEvent event);
+  void over(HeldEvent event, const Ended& ended);
+  void failed(HeldEvent event, Outcome outcome);
+  void postpone(HeldEvent event, Outcome outcome);
+  void finish_unrun(HeldEvent event, OutcomeKind kind);
   void bury(const QueuedEvent& event, Outcome outcome);
+  void bury_unrun(const QueuedEvent& event, std::string why);
+  void take_in(Redriven redriven);
+  EventLimits limits(const HeldEvent& event) const { return configs_.limits(event.record.invocation.function); }
   void arm_timer();
 
   boost::asio::io_context& io_;
   EventQueue queue_;
+  EventConfigs configs_;
   Store& store_;
   Functions& functions_;
   RequestIds& request_ids_;
@@ -54,6 +74,7 @@ class AsyncInvocations {
   const FailureWords words_;
   const std::function<void()> written_;
   boost::asio::steady_timer timer_;
+  EventCounters counters_;  // but for those of the queue
   bool draining_ = false;
 };
 

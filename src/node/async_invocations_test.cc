@@ -13,7 +13,11 @@ constexpr InstanceId kFirst{1};
 
 class AsyncInvocationsTest : public NodeWithoutProcesses {
  protected:
-  AsyncInvocationsTest() { add_function("f"); }
+  AsyncInvocationsTest() {
+    add_function("f");
+    events.set_config("f", {.retries = 1}, [](const Result<EventInvokeConfig>& set) { EXPECT_TRUE(set); });
+    store.tell_all();
+  }
 
   Result<std::string> accept(const std::string& function, std::optional<std::int64_t> deadline_ms = {}) {
     InvokeRequest request;
@@ -31,7 +35,7 @@ class AsyncInvocationsTest : public NodeWithoutProcesses {
   int written = 0;
   AsyncInvocations events{
       io,
-      {.max_attempts = 2, .first_retry = Duration(0)},
+      {.first_retry = Duration(0)},
       store,
       functions,
       request_ids,
@@ -124,7 +128,7 @@ TEST_F(AsyncInvocationsTest, StaysOnDiskWhenTheNodeStops) {
 TEST_F(AsyncInvocationsTest, OfAFunctionThatIsGoneNothingIsKept) {
   QueuedEvent event{.invocation = {.request_id = "old", .function = "deleted"}};
   store.events["old"] = event;
-  events.restore({event});
+  events.restore({event}, {});
   events.submit();
   EXPECT_TRUE(store.events.empty());
   EXPECT_TRUE(runner.started.empty());
@@ -137,6 +141,84 @@ TEST_F(AsyncInvocationsTest, WithItsFunctionWhatWaitsIsDeleted) {
   EXPECT_EQ(store.events.size(), 1U);
   events.function_removed("f");
   EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(AsyncInvocationsTest, ThatTheNodeCouldNotStartIsTriedAgainForNothing) {
+  const auto id = accept("f");
+  for (int i = 0; i < 5; ++i) {
+    gone(runner.started.back(), "the spawner has ended", /*is_nodes_fault=*/true);
+    EXPECT_EQ(events.counters().waiting, 1U);
+    events.function_changed("f");  // spares the test the waits
+  }
+  EXPECT_EQ(events.counters().node_faults, 5U);
+  EXPECT_EQ(store.events.at(*id).attempts, 0);
+  EXPECT_TRUE(store.letters.empty());
+  ready(runner.started.back());
+  answer("[2]");
+  EXPECT_TRUE(store.events.empty());
+}
+
+TEST_F(AsyncInvocationsTest, ThatItsFunctionCouldNotStartHasHadAnAttempt) {
+  const auto id = accept("f");
+  gone(runner.started.back(), "exit status 1", /*is_nodes_fault=*/false);
+  EXPECT_EQ(store.events.at(*id).attempts, 1);
+}
+
+TEST_F(AsyncInvocationsTest, DeadLettersAreAcceptedAgainAsTheyWere) {
+  const auto id = accept("f", wall_clock_ms() - 1);
+  ASSERT_EQ(store.letters.size(), 1U);
+  EXPECT_EQ(store.letters[0].trace_id, "Root=1");
+  std::optional<RedriveResult> redriven;
+  events.redrive("f", [&](Result<RedriveResult> result) { redriven = *result; });
+  ASSERT_TRUE(redriven);
+  EXPECT_EQ(redriven->redriven, 1U);
+  EXPECT_TRUE(store.letters.empty());
+  ready(kFirst);
+  EXPECT_EQ(runner.delivered.back().second.invocation.request_id, *id);
+  answer("[2]");
+  EXPECT_TRUE(store.events.empty());
+  EXPECT_EQ(events.counters().redriven, 1U);
+}
+
+TEST_F(AsyncInvocationsTest, OnlySoManyDeadLettersAreRedrivenAsTheQueueHasRoomFor) {
+  AsyncInvocations small(io, {.limit = 2}, store, functions, request_ids, invocations, {}, [] {});
+  for (const char* id : {"1", "2", "3"}) store.letters.push_back({.request_id = id, .function = "f"});
+  std::optional<Result<RedriveResult>> redriven;
+  const auto redrive = [&] { small.redrive("", [&](Result<RedriveResult> result) { redriven = std::move(result); }); };
+  redrive();
+  EXPECT_EQ((*redriven)->redriven, 2U);
+  EXPECT_EQ((*redriven)->left, 1U);
+  redrive();
+  EXPECT_EQ(redriven->error().code, Errc::kResourceExhausted);
+  EXPECT_EQ(store.letters.size(), 1U);
+}
+
+TEST_F(AsyncInvocationsTest, ARedriveThatCannotBeWrittenGivesItsPlacesBack) {
+  store.status = fail(Errc::kResourceExhausted, "disk full");
+  for (int i = 0; i < 200; ++i) events.redrive("", [](const Result<RedriveResult>& result) { EXPECT_FALSE(result); });
+  store.status = {};
+  EXPECT_TRUE(accept("f"));
+  events.redrive("unknown",
+                 [](const Result<RedriveResult>& result) { EXPECT_EQ(result.error().code, Errc::kNotFound); });
+}
+
+TEST_F(AsyncInvocationsTest, WhatAnAuthorSetIsCheckedKeptAndGoesWithTheFunction) {
+  const auto set = [&](const std::string& function, EventInvokeConfig config) {
+    Result<EventInvokeConfig> made = fail(Errc::kUnavailable, "not yet");
+    events.set_config(function, config, [&](Result<EventInvokeConfig> answer) { made = std::move(answer); });
+    store.tell_all();
+    return made;
+  };
+  EXPECT_EQ(set("f", {.retries = 3}).error().message, "MaximumRetryAttempts is 3; it must be between 0 and 2");
+  EXPECT_EQ(set("f", {.age_seconds = 59}).error().message,
+            "MaximumEventAgeInSeconds is 59; it must be between 60 and 21600");
+  EXPECT_EQ(set("unknown", {}).error().code, Errc::kNotFound);
+  EXPECT_EQ(events.config("f")->retries, 1);
+  EXPECT_TRUE(set("f", {.retries = 0, .age_seconds = 60}));
+  EXPECT_EQ(events.config("f")->age_seconds, 60);
+  EXPECT_EQ(store.configs.at("f").retries, 0);
+  events.function_removed("f");
+  EXPECT_EQ(events.config("f").error().code, Errc::kNotFound);
 }
 
 TEST_F(AsyncInvocationsTest, OfAnUnknownFunctionNothingIsWritten) {

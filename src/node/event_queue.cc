@@ -1,12 +1,33 @@
 #include "node/event_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fairlead {
 namespace {
 
 std::int64_t in_ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+// Between two times of day, neither of which has to make sense.
+Duration between(std::int64_t from_ms, std::int64_t to_ms) {
+  constexpr double kMostMs = 50.0 * 365 * 86'400'000;  // fits a Duration
+  const double ms = static_cast<double>(to_ms) - static_cast<double>(from_ms);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(ms, -kMostMs, kMostMs)));
+}
+
+// Accepted in the future: the wall clock was set back, and its age begins now.
+HeldEvent held(QueuedEvent record, EventTime time) {
+  HeldEvent event{.due = time.now};
+  event.accepted = time.now - std::max(between(record.accepted_ms, time.wall_ms), Duration(0));
+  if (record.invocation.deadline_ms) event.deadline = time.now + between(time.wall_ms, *record.invocation.deadline_ms);
+  event.record = std::move(record);
+  return event;
+}
+
+bool is_of(const HeldEvent& event, const std::string& function) {
+  return event.record.invocation.function == function;
 }
 
 }  // namespace
@@ -20,58 +41,96 @@ Status EventQueue::reserve() {
   return {};
 }
 
-void EventQueue::add(QueuedEvent event) {
+void EventQueue::add(QueuedEvent event, EventTime time) {
   --reserved_;
-  ready_.push_back(std::move(event));
+  ready_.push_back(held(std::move(event), time));
 }
 
-void EventQueue::restore(QueuedEvent event) {
-  waiting_.emplace(event.not_before_ms, std::move(event));
+void EventQueue::restore(QueuedEvent event, EventTime time) {
+  HeldEvent restored = held(std::move(event), time);
+  if (restored.record.attempts > 0) {
+    const Duration left = between(time.wall_ms, restored.record.not_before_ms);
+    restored.due =
+        time.now + std::clamp(left, Duration(0), backoff(std::min(restored.record.attempts, kMaxEventRetries)));
+  }
+  waiting_.emplace(restored.due, std::move(restored));
 }
 
-std::optional<QueuedEvent> EventQueue::next(std::int64_t now_ms) {
-  while (!waiting_.empty() && waiting_.begin()->first <= now_ms) {
+std::optional<HeldEvent> EventQueue::next(Instant now) {
+  while (!waiting_.empty() && waiting_.begin()->first <= now) {
     ready_.push_back(std::move(waiting_.begin()->second));
     waiting_.erase(waiting_.begin());
   }
   if (ready_.empty() || running_ >= options_.running_limit) return std::nullopt;
-  QueuedEvent event = std::move(ready_.front());
+  HeldEvent event = std::move(ready_.front());
   ready_.pop_front();
   ++running_;
   return event;
 }
 
-void EventQueue::postpone(QueuedEvent event, std::int64_t now_ms) {
+EventQueue::Verdict EventQueue::failed(HeldEvent& event, EventTime time, const EventLimits& limits) {
   --running_;
-  waiting_.emplace(now_ms + in_ms(kPostponement), std::move(event));
+  event.postponed = 0;
+  if (++event.record.attempts > limits.retries) return Verdict::kBury;
+  const Duration delay = backoff(event.record.attempts);
+  event.record.not_before_ms = time.wall_ms + in_ms(delay);
+  return wait_until(time.now + delay, event, limits);
 }
 
-EventQueue::Verdict EventQueue::failed(QueuedEvent& event, std::int64_t now_ms) {
+EventQueue::Verdict EventQueue::postpone(HeldEvent event, Instant now, const EventLimits& limits) {
   --running_;
-  ++event.attempts;
-  if (event.attempts >= options_.max_attempts) return Verdict::kBury;
-  const auto delay = options_.first_retry * (1 << (event.attempts - 1));
-  event.not_before_ms = now_ms + in_ms(delay);
-  if (is_expired(event, event.not_before_ms)) return Verdict::kBury;
-  waiting_.emplace(event.not_before_ms, event);
+  Duration delay = kFirstPostponement;
+  for (int i = 0; i < event.postponed && delay < kLongestPostponement; ++i) delay *= 2;
+  ++event.postponed;
+  return wait_until(now + std::min(delay, kLongestPostponement), std::move(event), limits);
+}
+
+EventQueue::Verdict EventQueue::wait_until(Instant due, HeldEvent event, const EventLimits& limits) {
+  event.due = due;
+  if (is_expired(event, due) || is_too_old(event, due, limits)) return Verdict::kBury;
+  waiting_.emplace(due, std::move(event));
   return Verdict::kRetry;
 }
 
-std::optional<std::int64_t> EventQueue::next_due_ms(std::int64_t now_ms) const {
-  if (!ready_.empty()) return now_ms;
+template <typename Matches>
+void EventQueue::wake_if(Matches matches, Instant now) {
+  std::vector<HeldEvent> woken;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const bool is_woken = it->second.postponed > 0 && matches(it->second);
+    if (is_woken) woken.push_back(std::move(it->second));
+    it = is_woken ? waiting_.erase(it) : std::next(it);
+  }
+  for (HeldEvent& event : woken) {
+    event.postponed = 0;
+    event.due = now;
+    waiting_.emplace(now, std::move(event));
+  }
+}
+
+void EventQueue::wake(const std::string& function, Instant now) {
+  wake_if([&](const HeldEvent& event) { return is_of(event, function); }, now);
+}
+
+void EventQueue::wake_all(Instant now) {
+  wake_if([](const HeldEvent&) { return true; }, now);
+}
+
+std::optional<Instant> EventQueue::next_due(Instant now) const {
+  if (!ready_.empty()) return now;
   if (waiting_.empty()) return std::nullopt;
   return waiting_.begin()->first;
 }
 
 std::vector<QueuedEvent> EventQueue::remove_function(const std::string& function) {
   std::vector<QueuedEvent> removed;
-  const auto is_gone = [&](const QueuedEvent& event) { return event.invocation.function == function; };
-  std::copy_if(ready_.begin(), ready_.end(), std::back_inserter(removed), is_gone);
-  std::erase_if(ready_, is_gone);
-  for (const auto& [due, event] : waiting_) {
-    if (is_gone(event)) removed.push_back(event);
+  for (const HeldEvent& event : ready_) {
+    if (is_of(event, function)) removed.push_back(event.record);
   }
-  std::erase_if(waiting_, [&](const auto& entry) { return is_gone(entry.second); });
+  std::erase_if(ready_, [&](const HeldEvent& event) { return is_of(event, function); });
+  for (const auto& [due, event] : waiting_) {
+    if (is_of(event, function)) removed.push_back(event.record);
+  }
+  std::erase_if(waiting_, [&](const auto& entry) { return is_of(entry.second, function); });
   return removed;
 }
 

@@ -1,11 +1,15 @@
-// Asynchronous invocations between "accepted" (on disk) and "over". Decides which event is submitted next, when a failed
-// one is tried again, and when it becomes a dead letter. No IO: the node writes what it is told.
+// Asynchronous invocations between "accepted" (on disk) and "over". Decides which event is submitted next, when one is tried
+// again, and when it becomes a dead letter. No IO and no clock: the node writes what it is told.
 //
 //   accepted ──> ready ──> running ──ok──> forgotten
-//                  ^          │ error, attempts < 3: waiting until not_before
-//                  └──────────┴ error, attempts = 3 or no time for another: buried
+//                  ^          │ its function failed, it has retries and time left: waiting, 1 min, then 2 min
+//                  │          │ the node is at fault, or has no room: waiting, 1 s, 2 s, 4 s ... 5 min; no attempt
+//                  └──────────┴ no retries left, or its age or its caller's deadline leaves no time: buried
 //
-// Example: an event fails at 0 s, is tried again at 1 s and at 3 s, and is buried when the third attempt fails.
+// Example: an event fails at 0 s, is tried again at 60 s and at 180 s, and is buried when the third attempt fails.
+//
+// Time: waits, ages and deadlines go by the monotonic clock, so that a wall clock that is set holds nothing back. What is on
+// disk are times of day: a start takes an event's age from them, and waits for it no longer than its back-off.
 // Threads: not thread-safe; owned by the core thread.
 #pragma once
 
@@ -18,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/event_invoke_config.h"
 #include "store/store.h"
 
 namespace fairlead {
@@ -25,50 +30,75 @@ namespace fairlead {
 struct EventQueueOptions {
   std::size_t limit = 100'000;                     // accepted and not over
   std::size_t running_limit = 256;                 // submitted to the core at once, so that synchronous calls find room
-  int max_attempts = 3;                            // the first and two retries, as Lambda does
-  Duration first_retry = std::chrono::seconds(1);  // then doubled
+  Duration first_retry = std::chrono::minutes(1);  // then doubled
+};
+
+// The same moment by both clocks.
+struct EventTime {
+  Instant now;
+  std::int64_t wall_ms = 0;
+};
+
+struct HeldEvent {
+  QueuedEvent record;                 // as on disk
+  Instant accepted;                   // may lie before the clock began
+  Instant deadline = Instant::max();  // its caller's; max: none
+  Instant due;                        // of the next attempt
+  int postponed = 0;                  // in a row
 };
 
 class EventQueue {
  public:
-  static constexpr Duration kPostponement = std::chrono::seconds(1);
+  static constexpr Duration kFirstPostponement = std::chrono::seconds(1);
+  static constexpr Duration kLongestPostponement = std::chrono::minutes(5);
 
   explicit EventQueue(EventQueueOptions options) : options_(options) {}
 
   // kResourceExhausted names the limit. Call before the event is made durable, and add() or release() after.
   Status reserve();
   void release() { --reserved_; }
-  void add(QueuedEvent event);      // takes a reservation
-  void restore(QueuedEvent event);  // found on disk at start
+  void add(QueuedEvent event, EventTime time);      // takes a reservation
+  void restore(QueuedEvent event, EventTime time);  // found on disk
 
   // The next event to submit, if one is ready and the running limit allows; it is running from now on.
-  std::optional<QueuedEvent> next(std::int64_t now_ms);
-  // The core has no room for it now (a full queue, no concurrency left for its function): ready again in kPostponement,
-  // attempts unchanged. The events behind it go on.
-  void postpone(QueuedEvent event, std::int64_t now_ms);
-
+  std::optional<HeldEvent> next(Instant now);
   // An attempt ended. The verdict says what to write.
   void finished() { --running_; }
   enum class Verdict { kRetry, kBury };
-  // kBury also where its deadline comes before the next attempt.
-  Verdict failed(QueuedEvent& event, std::int64_t now_ms);  // kRetry: `event` carries the new attempts and not_before
+  // kRetry: the record of `event` carries the new attempts and not_before. kBury: no retry is left, or none that its age
+  // and deadline leave time for.
+  Verdict failed(HeldEvent& event, EventTime time, const EventLimits& limits);
+  // It did not run: the node is at fault, or has no room for it now (a full queue, no concurrency left for its function).
+  // That is no attempt. The events behind it go on. kBury: as failed().
+  Verdict postpone(HeldEvent event, Instant now, const EventLimits& limits);
+  // Something changed for the function: what was postponed may be tried at once.
+  void wake(const std::string& function, Instant now);
+  void wake_all(Instant now);  // the same for the node as a whole
 
   // When next() may have something again without a completion: now for a ready event, else when the first wait ends.
-  std::optional<std::int64_t> next_due_ms(std::int64_t now_ms) const;
+  std::optional<Instant> next_due(Instant now) const;
   std::size_t size() const { return reserved_ + ready_.size() + waiting_.size() + running_; }
+  std::size_t waiting() const { return ready_.size() + waiting_.size(); }
+  std::size_t running() const { return running_; }
 
   // Its caller's deadline has passed: it is not to be started any more.
-  static bool is_expired(const QueuedEvent& event, std::int64_t now_ms) {
-    return event.invocation.deadline_ms && *event.invocation.deadline_ms <= now_ms;
+  static bool is_expired(const HeldEvent& event, Instant now) { return event.deadline <= now; }
+  static bool is_too_old(const HeldEvent& event, Instant now, const EventLimits& limits) {
+    return now - event.accepted > limits.age;
   }
 
   // The function was deleted: its waiting events, removed.
   std::vector<QueuedEvent> remove_function(const std::string& function);
 
  private:
+  Duration backoff(int attempts) const { return options_.first_retry * (1 << (attempts - 1)); }
+  template <typename Matches>
+  void wake_if(Matches matches, Instant now);
+  Verdict wait_until(Instant due, HeldEvent event, const EventLimits& limits);
+
   const EventQueueOptions options_;
-  std::deque<QueuedEvent> ready_;
-  std::multimap<std::int64_t, QueuedEvent> waiting_;  // by not_before_ms
+  std::deque<HeldEvent> ready_;
+  std::multimap<Instant, HeldEvent> waiting_;  // by due
   std::size_t reserved_ = 0;
   std::size_t running_ = 0;
 };

@@ -5,51 +5,194 @@
 namespace fairlead {
 namespace {
 
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using Verdict = EventQueue::Verdict;
+
+constexpr std::int64_t kWallMs = 1'700'000'000'000;
+constexpr EventLimits kDefaults;
+
 QueuedEvent event(const std::string& id, const std::string& function = "f") {
-  return QueuedEvent{.invocation = {.request_id = id, .function = function}};
+  return QueuedEvent{.invocation = {.request_id = id, .function = function}, .accepted_ms = kWallMs};
 }
 
-EventQueue queue_with(const std::vector<std::string>& ids, EventQueueOptions options = {}) {
+// `after` the first event was accepted, with a wall clock that goes right.
+Instant at(Duration after) {
+  return Instant(hours(1)) + after;
+}
+EventTime time_at(Duration after) {
+  return {.now = at(after), .wall_ms = kWallMs + std::chrono::duration_cast<milliseconds>(after).count()};
+}
+
+EventQueue queue_with(const std::vector<std::string>& ids, EventQueueOptions options = {.first_retry = seconds(1)}) {
   EventQueue queue(options);
   for (const auto& id : ids) {
     EXPECT_TRUE(queue.reserve().has_value());
-    queue.add(event(id));
+    queue.add(event(id), time_at(seconds(0)));
   }
   return queue;
 }
 
+std::string id_of(const std::optional<HeldEvent>& held) {
+  return held ? held->record.invocation.request_id : "none";
+}
+
 TEST(EventQueue, SubmitsInTheOrderOfAcceptance) {
   EventQueue queue = queue_with({"a", "b"});
-  EXPECT_EQ(queue.next(0)->invocation.request_id, "a");
-  EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
-  EXPECT_FALSE(queue.next(0).has_value());
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "a");
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "none");
 }
 
 TEST(EventQueue, RetriesTwiceWithDoubledDelayThenBuries) {
-  EventQueue queue = queue_with({"a"});
-  QueuedEvent attempt = *queue.next(0);
-  EXPECT_EQ(queue.failed(attempt, 0), EventQueue::Verdict::kRetry);
-  EXPECT_EQ(attempt.not_before_ms, 1000);
-  EXPECT_FALSE(queue.next(999).has_value());
+  EventQueue queue = queue_with({"a"}, {});
+  HeldEvent attempt = *queue.next(at(seconds(0)));
+  EXPECT_EQ(queue.failed(attempt, time_at(seconds(0)), kDefaults), Verdict::kRetry);
+  EXPECT_EQ(attempt.record.not_before_ms, kWallMs + 60'000);
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(59'999)))), "none");
+  EXPECT_EQ(queue.next_due(at(seconds(1))), at(seconds(60)));
 
-  attempt = *queue.next(1000);
-  EXPECT_EQ(queue.failed(attempt, 1000), EventQueue::Verdict::kRetry);
-  EXPECT_EQ(attempt.not_before_ms, 3000);
+  attempt = *queue.next(at(seconds(60)));
+  EXPECT_EQ(queue.failed(attempt, time_at(seconds(60)), kDefaults), Verdict::kRetry);
+  EXPECT_EQ(attempt.record.not_before_ms, kWallMs + 180'000);
 
-  attempt = *queue.next(3000);
-  EXPECT_EQ(queue.failed(attempt, 3000), EventQueue::Verdict::kBury);
-  EXPECT_EQ(attempt.attempts, 3);
+  attempt = *queue.next(at(seconds(180)));
+  EXPECT_EQ(queue.failed(attempt, time_at(seconds(180)), kDefaults), Verdict::kBury);
+  EXPECT_EQ(attempt.record.attempts, 3);
   EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(EventQueue, ItsFunctionSaysHowOftenItIsTried) {
+  for (const int retries : {0, 1, 2}) {
+    EventQueue queue = queue_with({"a"}, {.first_retry = Duration(0)});
+    HeldEvent attempt;
+    do {
+      attempt = *queue.next(at(seconds(0)));
+    } while (queue.failed(attempt, time_at(seconds(0)), {.retries = retries}) == Verdict::kRetry);
+    EXPECT_EQ(attempt.record.attempts, retries + 1);
+  }
+}
+
+TEST(EventQueue, AWallClockThatIsSetBackHoldsNoRetryBack) {
+  EventQueue queue = queue_with({"a"});
+  HeldEvent attempt = *queue.next(at(seconds(0)));
+  EventTime set_back = time_at(seconds(0));
+  set_back.wall_ms -= 3'600'000;
+  EXPECT_EQ(queue.failed(attempt, set_back, kDefaults), Verdict::kRetry);
+  EXPECT_EQ(id_of(queue.next(at(seconds(1)))), "a");
+}
+
+TEST(EventQueue, AfterARestartARetryWaitsNoLongerThanItsBackoff) {
+  QueuedEvent failed = event("a");
+  failed.attempts = 1;
+  failed.not_before_ms = kWallMs + 7'200'000;  // by a wall clock that was two hours ahead
+  EventQueue queue({.first_retry = seconds(1)});
+  queue.restore(failed, time_at(seconds(0)));
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(999)))), "none");
+  EXPECT_EQ(id_of(queue.next(at(seconds(1)))), "a");
+}
+
+TEST(EventQueue, AfterARestartWhatWasNeverTriedIsTriedAtOnce) {
+  EventQueue queue({});
+  queue.restore(event("a"), time_at(seconds(0)));
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "a");
+}
+
+TEST(EventQueue, ItsAgeCountsFromBeforeTheRestart) {
+  EventQueue queue({});
+  queue.restore(event("a"), time_at(hours(5)));
+  const HeldEvent held = *queue.next(at(hours(5)));
+  EXPECT_FALSE(EventQueue::is_too_old(held, at(hours(6)), kDefaults));
+  EXPECT_TRUE(EventQueue::is_too_old(held, at(hours(6) + milliseconds(1)), kDefaults));
+}
+
+TEST(EventQueue, TimesThatMakeNoSenseAreBounded) {
+  QueuedEvent odd = event("a");
+  odd.accepted_ms = std::numeric_limits<std::int64_t>::min();
+  odd.attempts = 2'000'000'000;
+  odd.not_before_ms = std::numeric_limits<std::int64_t>::max();
+  odd.invocation.deadline_ms = std::numeric_limits<std::int64_t>::max();
+  EventQueue queue({.first_retry = seconds(1)});
+  queue.restore(odd, time_at(seconds(0)));
+  const auto held = queue.next(at(seconds(2)));
+  ASSERT_EQ(id_of(held), "a");
+  EXPECT_TRUE(EventQueue::is_too_old(*held, at(seconds(2)), kDefaults));
+  EXPECT_FALSE(EventQueue::is_expired(*held, at(seconds(2))));
+
+  QueuedEvent young = event("b");
+  young.accepted_ms = kWallMs + 3'600'000;  // by a wall clock that was an hour ahead
+  queue.restore(young, time_at(seconds(0)));
+  EXPECT_FALSE(EventQueue::is_too_old(*queue.next(at(seconds(2))), at(hours(6)), kDefaults));
+}
+
+TEST(EventQueue, AFaultOfTheNodeIsNoAttemptAndIsTriedLessAndLessOften) {
+  EventQueue queue = queue_with({"a"});
+  Duration now{0};
+  for (const int wait_s : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}) {
+    HeldEvent held = *queue.next(at(now));
+    EXPECT_EQ(held.record.attempts, 0);
+    EXPECT_EQ(queue.postpone(held, at(now), kDefaults), Verdict::kRetry);
+    now += seconds(wait_s);
+    EXPECT_EQ(id_of(queue.next(at(now - milliseconds(1)))), "none") << wait_s;
+  }
+  HeldEvent attempt = *queue.next(at(now));
+  EXPECT_EQ(queue.failed(attempt, time_at(now), kDefaults), Verdict::kRetry);
+  attempt = *queue.next(at(now + seconds(1)));
+  EXPECT_EQ(queue.postpone(attempt, at(now + seconds(1)), kDefaults), Verdict::kRetry);
+  EXPECT_EQ(id_of(queue.next(at(now + seconds(2)))), "a") << "its attempt began the waits anew";
+}
+
+TEST(EventQueue, FaultsOfTheNodeEndWithItsAge) {
+  EventQueue queue = queue_with({"a"});
+  Duration now{0};
+  int tries = 0;
+  while (true) {
+    const HeldEvent held = *queue.next(at(now));
+    ++tries;
+    if (queue.postpone(held, at(now), kDefaults) == Verdict::kBury) break;
+    now = *queue.next_due(at(now)) - at(seconds(0));
+    ASSERT_LT(tries, 1000);
+  }
+  EXPECT_GT(now, hours(6) - minutes(5));
+  EXPECT_LE(now, hours(6));
+  EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(EventQueue, ItsFunctionSaysHowLongItIsTried) {
+  EventQueue queue = queue_with({"a"}, {});
+  HeldEvent attempt = *queue.next(at(seconds(5)));
+  EXPECT_EQ(queue.failed(attempt, time_at(seconds(5)), {.age = seconds(60)}), Verdict::kBury)
+      << "the next attempt would begin at 65 s";
+  EXPECT_EQ(attempt.record.attempts, 1);
 }
 
 TEST(EventQueue, APostponedEventLetsTheOthersPassAndKeepsItsAttempts) {
   EventQueue queue = queue_with({"a", "b"});
-  queue.postpone(*queue.next(0), 0);
-  EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
-  EXPECT_FALSE(queue.next(999).has_value());
-  const QueuedEvent again = *queue.next(1000);
-  EXPECT_EQ(again.invocation.request_id, "a");
-  EXPECT_EQ(again.attempts, 0);
+  EXPECT_EQ(queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults), Verdict::kRetry);
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(999)))), "none");
+  const auto again = queue.next(at(seconds(1)));
+  EXPECT_EQ(id_of(again), "a");
+  EXPECT_EQ(again->record.attempts, 0);
+}
+
+TEST(EventQueue, WhatWasPostponedIsWokenWithItsFunctionAndARetryIsNot) {
+  EventQueue queue({.first_retry = minutes(1)});
+  for (const auto& [id, function] : {std::pair("a", "f"), std::pair("b", "g"), std::pair("c", "f")}) {
+    queue.restore(event(id, function), time_at(seconds(0)));
+  }
+  queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults);
+  queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults);
+  HeldEvent retried = *queue.next(at(seconds(0)));
+  EXPECT_EQ(queue.failed(retried, time_at(seconds(0)), kDefaults), Verdict::kRetry);
+  queue.wake("f", at(milliseconds(10)));
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(10)))), "a");
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(10)))), "none");
+  queue.wake_all(at(milliseconds(20)));
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(20)))), "b");
+  EXPECT_EQ(id_of(queue.next(at(milliseconds(20)))), "none") << "a retry waits out its time";
 }
 
 TEST(EventQueue, RefusesAboveItsLimitAndSaysSo) {
@@ -58,32 +201,30 @@ TEST(EventQueue, RefusesAboveItsLimitAndSaysSo) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::kResourceExhausted);
   EXPECT_NE(refused.error().message.find("limit is 2"), std::string::npos);
-  queue.next(0);
+  queue.next(at(seconds(0)));
   queue.finished();
   EXPECT_TRUE(queue.reserve().has_value());
 }
 
 TEST(EventQueue, SubmitsNoMoreThanTheRunningLimit) {
   EventQueue queue = queue_with({"a", "b"}, {.running_limit = 1});
-  EXPECT_TRUE(queue.next(0).has_value());
-  EXPECT_FALSE(queue.next(0).has_value());
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "a");
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "none");
   queue.finished();
-  EXPECT_EQ(queue.next(0)->invocation.request_id, "b");
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
 }
 
 TEST(EventQueue, APostponedEventLeavesItsPlaceToAnother) {
   EventQueue queue = queue_with({"a", "b"}, {.running_limit = 1});
-  queue.postpone(*queue.next(0), 0);
-  const auto other = queue.next(0);
-  ASSERT_TRUE(other.has_value());
-  EXPECT_EQ(other->invocation.request_id, "b");
+  queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults);
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
   queue.finished();
-  EXPECT_EQ(queue.next(1000)->invocation.request_id, "a");
+  EXPECT_EQ(id_of(queue.next(at(seconds(1)))), "a");
 }
 
 TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
   EventQueue queue = queue_with({"a"});
-  queue.restore(event("g1", "g"));
+  queue.restore(event("g1", "g"), time_at(seconds(0)));
   const auto removed = queue.remove_function("g");
   ASSERT_EQ(removed.size(), 1u);
   EXPECT_EQ(removed[0].invocation.request_id, "g1");
@@ -91,14 +232,16 @@ TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
 }
 
 TEST(EventQueue, NoAttemptIsMadeThatItsDeadlineLeavesNoTimeFor) {
-  EventQueue queue = queue_with({"a"});
-  QueuedEvent attempt = *queue.next(0);
-  attempt.invocation.deadline_ms = 1500;
-  EXPECT_EQ(queue.failed(attempt, 0), EventQueue::Verdict::kRetry);
-  attempt = *queue.next(1000);
-  EXPECT_FALSE(EventQueue::is_expired(attempt, 1499));
-  EXPECT_TRUE(EventQueue::is_expired(attempt, 1500));
-  EXPECT_EQ(queue.failed(attempt, 1000), EventQueue::Verdict::kBury) << "the next would begin at 3000";
+  EventQueue queue({.first_retry = seconds(1)});
+  QueuedEvent timed = event("a");
+  timed.invocation.deadline_ms = kWallMs + 1500;
+  queue.restore(timed, time_at(seconds(0)));
+  HeldEvent attempt = *queue.next(at(seconds(0)));
+  EXPECT_EQ(queue.failed(attempt, time_at(seconds(0)), kDefaults), Verdict::kRetry);
+  attempt = *queue.next(at(seconds(1)));
+  EXPECT_FALSE(EventQueue::is_expired(attempt, at(milliseconds(1499))));
+  EXPECT_TRUE(EventQueue::is_expired(attempt, at(milliseconds(1500))));
+  EXPECT_EQ(queue.failed(attempt, time_at(seconds(1)), kDefaults), Verdict::kBury) << "the next would begin at 3 s";
   EXPECT_EQ(queue.size(), 0u);
 }
 

@@ -156,6 +156,7 @@ void Invocations::instance_gone(InvocationId invocation, const ExitInfo& exit) {
   const auto it = live_.find(invocation);
   if (it == live_.end()) return;
   it->second.failure = exit.reason;
+  it->second.is_nodes_fault = exit.is_nodes_fault;
   if (!exit.init_error_payload.empty() || exit.init_failure != Failure()) {  // what was said of a failed start
     it->second.answer = Answer{.payload = exit.init_error_payload, .failure = exit.init_failure};
   }
@@ -169,20 +170,32 @@ void Invocations::act(const Complete& complete) {
   if (live.instance) charges_.completed(live.instance, complete);
   note(live, complete);
   if (const auto error = api_error(complete.outcome)) {
-    if (live.over) live.over(complete, nullptr);
+    if (live.over) live.over({.complete = complete, .outcome = nullptr});
     for (Waiter& waiter : live.waiters) waiter.done(fail(*error));
     return;
   }
   functions_.count(complete);
   Outcome outcome = outcome_of(live, complete);
+  if (live.is_nodes_fault) return end_by_nodes_fault(live, complete, std::move(outcome));
   const bool has_run = complete.outcome != OutcomeKind::kExpired;  // who asks again after that may be luckier
   if (has_run && !live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, outcome);
-  if (live.over) live.over(complete, &outcome);
+  if (live.over) live.over({.complete = complete, .outcome = &outcome});
   if (live.waiters.empty()) return;
   const Waiter last = std::move(live.waiters.back());  // spared a copy of the payload; mostly the only one
   live.waiters.pop_back();
   for (Waiter& waiter : live.waiters) waiter.done(outcome);
   last.done(std::move(outcome));
+}
+
+// An error of the API instead of the function's, and nothing that a repeat would be given.
+void Invocations::end_by_nodes_fault(Live& live, const Complete& complete, Outcome outcome) {
+  outcome.failure.text = live.failure;
+  if (live.over) live.over({.complete = complete, .outcome = &outcome, .is_nodes_fault = true});
+  const bool has_begun = complete.outcome != OutcomeKind::kStartFailed;
+  for (Waiter& waiter : live.waiters) {
+    waiter.done(fail(Errc::kUnavailable, "the node failed the invocation, {}: {}; try again",
+                     has_begun ? "which had begun" : "which did not begin", outcome.failure.text));
+  }
 }
 
 void Invocations::note(const Live& live, const Complete& complete) {

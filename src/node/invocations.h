@@ -27,13 +27,19 @@
 
 namespace fairlead {
 
+// How an invocation that no connection waits for ended.
+struct Ended {
+  const Complete& complete;
+  const Outcome* outcome;       // null: it did not run
+  bool is_nodes_fault = false;  // it failed, and neither its function nor its caller could help it
+};
+
 class Invocations {
  public:
   template <typename T>
   using Callback = NodeService::Callback<T>;
   using CancelHandle = NodeService::CancelHandle;
-  // Of an invocation that no connection waits for. `outcome`: null, it did not run.
-  using Over = std::function<void(const Complete&, const Outcome* outcome)>;
+  using Over = std::function<void(const Ended&)>;
 
   Invocations(CoreDriver& driver, Functions& functions, RequestIds& request_ids, Charges& charges,
               InvocationNotes& notes);
@@ -74,12 +80,14 @@ class Invocations {
     GpuId gpu;
     Duration timeout{0};
     std::optional<Answer> answer;
-    std::string failure;  // why its instance ended
+    std::string failure;          // why its instance ended
+    bool is_nodes_fault = false;  // that it ended
     std::string log_tail;
   };
 
   Result<InvocationId> admit(Live live);
   void cancel_waiter(InvocationId invocation, std::uint64_t ticket);
+  static void end_by_nodes_fault(Live& live, const Complete& complete, Outcome outcome);
   void note(const Live& live, const Complete& complete);
   static Outcome outcome_of(Live& live, const Complete& complete);
 

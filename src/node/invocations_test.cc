@@ -125,11 +125,10 @@ TEST_F(InvocationsTest, AnAnswerThatComesLateIsNoAnswer) {
 TEST_F(InvocationsTest, ASubmittedOneKeepsItsPayloadUntilItIsOver) {
   std::vector<std::string> over;
   const FlowId flow = functions.find("f")->flow;
-  ASSERT_TRUE(invocations.submit(flow, {.request_id = "r", .function = "f", .payload = "[1]"},
-                                 [&](const Complete& complete, const Outcome* reply) {
-                                   over.push_back(reply != nullptr ? reply->payload : "none");
-                                   EXPECT_EQ(complete.flow, flow);
-                                 }));
+  ASSERT_TRUE(invocations.submit(flow, {.request_id = "r", .function = "f", .payload = "[1]"}, [&](const Ended& ended) {
+    over.push_back(ended.outcome != nullptr ? ended.outcome->payload : "none");
+    EXPECT_EQ(ended.complete.flow, flow);
+  }));
   ready(kFirst);
   EXPECT_EQ(runner.delivered.back().second.invocation.request_id, "r");
   answer("[2]");
@@ -140,11 +139,10 @@ TEST_F(InvocationsTest, SubmittedOnesLeaveTheQueueAndOthersStay) {
   take_the_slot();
   bool is_over = false;
   invoke("f");
-  ASSERT_TRUE(
-      invocations.submit(functions.find("f")->flow, {.function = "f"}, [&](const Complete&, const Outcome* reply) {
-        is_over = true;
-        EXPECT_EQ(reply, nullptr);
-      }));
+  ASSERT_TRUE(invocations.submit(functions.find("f")->flow, {.function = "f"}, [&](const Ended& ended) {
+    is_over = true;
+    EXPECT_EQ(ended.outcome, nullptr);
+  }));
   driver.tell([&](Core&, Instant now, Actions& out) { invocations.cancel_submitted(now, out); });
   EXPECT_TRUE(is_over);
   EXPECT_EQ(invocations.live(), 2U);
@@ -180,6 +178,23 @@ TEST_F(InvocationsTest, WhatItsCallerWaitsForNoLongerIsToldSoAndNotKept) {
   request.invocation.deadline_ms.reset();
   invoke("f", request);
   EXPECT_EQ(runner.started.size(), 1U) << "a repeat is an invocation of its own";
+}
+
+TEST_F(InvocationsTest, WhatTheNodeFailedIsAnErrorOfTheApiAndNotKeptForRepeats) {
+  InvokeRequest request;
+  request.sdk_invocation_id = "sdk-1";
+  const Reply reply = invoke("f", request);
+  gone(InstanceId(1), "the spawner has ended", /*is_nodes_fault=*/true);
+  ASSERT_TRUE(*reply);
+  EXPECT_EQ((**reply).error().code, Errc::kUnavailable);
+  EXPECT_EQ((**reply).error().message,
+            "the node failed the invocation, which did not begin: the spawner has ended; try again");
+  const Reply again = invoke("f", request);
+  EXPECT_FALSE(*again) << "it runs";
+  ready(InstanceId(2));
+  gone(InstanceId(2), "the spawner has ended", /*is_nodes_fault=*/true);
+  EXPECT_EQ((**again).error().message,
+            "the node failed the invocation, which had begun: the spawner has ended; try again");
 }
 
 }  // namespace

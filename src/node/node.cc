@@ -96,7 +96,9 @@ Status Node::recover() {
   if (!functions_.all().empty() || !events->empty()) {
     spdlog::info("found {} functions and {} waiting asynchronous invocations", functions_.all().size(), events->size());
   }
-  events_->restore(*std::move(events));
+  auto configs = store_->load_event_configs();
+  if (!configs) return fail(configs.error());
+  events_->restore(*std::move(events), *std::move(configs));
   return {};
 }
 
@@ -247,6 +249,7 @@ InstanceEvents Node::instance_events() {
           [this](InvocationId invocation) {
             driver_.tell([&](Core& core, Instant now, Actions& out) { core.loaded(now, invocation, out); });
           },
+      .able_again = [this] { events_->node_recovered(); },
   };
 }
 
@@ -407,7 +410,10 @@ void Node::update_config(std::string name, FunctionConfig config, Callback<Funct
 }
 
 void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) {
-  control_->set_reserved_concurrency(std::move(name), limit, std::move(done));
+  control_->set_reserved_concurrency(name, limit, [this, name, done = std::move(done)](Result<FunctionRecord> changed) {
+    if (changed) events_->function_changed(name);
+    done(std::move(changed));
+  });
 }
 
 void Node::delete_function(std::string name, std::function<void(Status)> done) {
@@ -450,6 +456,10 @@ NodeStatus Node::status() {
   status.objects = objects_->usage();
   status.task_requests = task_requests_->status();
   status.graphs = graphs_->counters();
+  status.events = events_->counters();
+  status.damage = store_->damage();
+  status.spawner_obstacle = programs_->obstacle();
+  status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());
   status.functions = function_status(functions_, core, status.instances);
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);

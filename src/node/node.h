@@ -102,6 +102,7 @@ class Node final : public NodeService {
 
   ObjectStore& objects() override { return *objects_; }
   GraphService& graphs() override { return *graphs_; }
+  EventService& event_service() override { return *events_; }
   NodeStatus status() override;
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;

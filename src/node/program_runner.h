@@ -53,6 +53,9 @@ class ProgramRunner final : public Runner {
   int init_pid(InstanceId instance) const override { return static_cast<int>(host_->stats(instance).init_pid); }
 
   bool moves_memory() const { return shims_ != nullptr; }
+  // As in InstanceHost.
+  std::string obstacle() const { return host_->obstacle(); }
+  std::uint64_t spawner_restarts() const { return host_->spawner_restarts(); }
 
  private:
   ProgramRunner(boost::asio::io_context& io, ProgramRunnerOptions options) : io_(io), options_(std::move(options)) {}

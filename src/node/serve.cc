@@ -119,11 +119,13 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.core.queue_limit = static_cast<std::size_t>(options.queue_limit);
   node.host.state_dir = state_dir + "/instances";
   node.host.log_dir = state_dir + "/logs";
+  node.host.spawner_program = "/proc/self/exe";  // this program, also after its file was replaced
   node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
   node.device_servers = device_servers_options(options);
   node.shims = shim_options(options);
   node.history_bytes = options.history_bytes;
+  node.events.first_retry = from_seconds(options.event_retry_seconds);
   node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};
   return node;
 }

@@ -80,6 +80,7 @@ struct ServeOptions {
   std::string secret_key_command;                         // or what prints the key
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
+  double event_retry_seconds = 60;                        // before a failed event's second attempt; then twice that
   std::string log_level = "info";
 
   std::string policy = "mqfq-setup";

@@ -171,6 +171,8 @@ ServeSettings node_settings() {
       ServeSetting(
           "history", &Options::history_bytes, size_in({kLeastHistoryBytes, kMostHistoryBytes, true}),
           "Disk for what `sim record` makes traces of, a line for each invocation, the oldest go first; 0: none"),
+      ServeSetting("event-retry", &Options::event_retry_seconds, seconds_number(0, kHourSeconds),
+                   "Seconds before an asynchronous invocation that failed is tried again; the next time twice that"),
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),

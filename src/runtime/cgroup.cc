@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
@@ -88,10 +89,18 @@ void remove_groups(const std::string& dir) {
   ::rmdir(dir.c_str());
 }
 
+// Of a spawner that was killed a moment ago, whose sandboxes may still be ending: their groups are busy until then.
 void remove_leftovers(const std::string& folder) {
+  constexpr int kTries = 100;
+  constexpr useconds_t kBetweenTriesUs = 5'000;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && !process_exists(entry.path().filename())) remove_groups(entry.path());
+    if (!entry.is_directory(ignored) || process_exists(entry.path().filename())) continue;
+    for (int i = 0; i < kTries; ++i) {
+      remove_groups(entry.path());
+      if (!fs::exists(entry.path(), ignored)) break;
+      ::usleep(kBetweenTriesUs);
+    }
   }
 }
 

@@ -34,6 +34,8 @@ constexpr auto kInitErrorGrace = std::chrono::milliseconds(200);
 // After the sandbox's end its connections are closed by the kernel; what it had sent is at most a few reads away.
 constexpr int kDrainTries = 100;
 constexpr auto kDrainInterval = std::chrono::milliseconds(1);
+// A process that is killed may still be in a system call, such as a copy to a device.
+constexpr auto kLostPatience = std::chrono::seconds(5);
 
 // The server refuses bodies above this by itself. Above the response limit, so that an oversized answer still ends its
 // invocation with the reason.
@@ -281,12 +283,32 @@ bool Instance::drain_log(std::size_t limit) {
 // ---- the end
 
 void Instance::ended(ExitNote note, std::function<void(ExitInfo)> done) {
+  if (done_) return;  // the first word counts
   exit_note_ = std::move(note);
   done_ = std::move(done);
   pidfd_.reset();
   timer_.cancel();
   server_.stop_listening();
   finish_when_drained(kDrainTries);
+}
+
+// Nobody tells of its end any more: its pidfd does. Init ends after all other processes of its pid namespace.
+void Instance::lost(ExitNote note, std::function<void(ExitInfo)> done) {
+  if (!pidfd_ || done_) return ended(std::move(note), std::move(done));
+  kill();
+  timer_.cancel();
+  kill_timer_.expires_after(kLostPatience);
+  // Shared by the two waits below: the first to end closes it.
+  const auto end = std::make_shared<boost::asio::posix::stream_descriptor>(context_.io, pidfd_.release());
+  const auto gone = [this, end, note = std::move(note), done = std::move(done),
+                     alive = std::weak_ptr<int>(alive_)](const boost::system::error_code&) {
+    if (alive.expired() || !end->is_open()) return;
+    end->close();
+    kill_timer_.cancel();
+    ended(note, done);
+  };
+  end->async_wait(boost::asio::posix::stream_descriptor::wait_read, gone);
+  kill_timer_.async_wait(gone);
 }
 
 void Instance::finish_when_drained(int tries) {
@@ -312,6 +334,7 @@ ExitInfo Instance::exit_info() const {
   if (!info.exit_status) info.signal = exit_note_.ended && WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
   info.reason = reason_of(exit_note_, info.exit_status, info.signal);
   info.init_error_payload = init_error_;
+  info.is_nodes_fault = exit_note_.is_nodes_fault;
   return info;
 }
 

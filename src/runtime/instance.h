@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -47,6 +48,9 @@ class Instance {
   void deliver(DeliverRequest request);  // REQUIRES: it waits in `next`
   void kill();
   InstanceStats stats() const;
+
+  // The spawner has ended, so the sandbox ends: ended() once it has, or after 5 s.
+  void lost(ExitNote note, std::function<void(ExitInfo)> done);
 
   // The sandbox has ended. Takes in what it had still sent, then calls `done`, once, never from inside this call.
   void ended(ExitNote note, std::function<void(ExitInfo)> done);

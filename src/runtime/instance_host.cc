@@ -2,20 +2,16 @@
 
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
-#include <deque>
 #include <filesystem>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "runtime/fd_socket.h"
 #include "runtime/instance.h"
-#include "runtime/spawner.h"
+#include "runtime/spawner_link.h"
 
 namespace fairlead {
 namespace {
@@ -26,7 +22,6 @@ constexpr auto kLogFlushInterval = std::chrono::milliseconds(20);
 constexpr std::string_view kNoDescriptors =
     "the node has no file descriptor left for the instance (ulimit -n): raise the limit, or keep fewer instances "
     "(--pool)";
-constexpr std::string_view kSpawnerGone = "the spawner has ended unexpectedly";
 
 class InstanceHostImpl final : public InstanceHost {
  public:
@@ -35,17 +30,17 @@ class InstanceHostImpl final : public InstanceHost {
       : io_(io),
         options_(std::move(options)),
         events_(std::move(events)),
-        spawner_pid_(spawner.pid),
-        spawner_(io, spawner.socket.release()),
         flush_timer_(io),
         seccomp_(std::move(seccomp)),
-        context_{io, options_, events_, [this] { arm_log_flush(); }, seccomp_} {
-    wait_for_notes();
-  }
+        context_{io, options_, events_, [this] { arm_log_flush(); }, seccomp_},
+        spawner_(io, std::move(spawner),
+                 {.spawner = spawner_options(options_),
+                  .program = options_.spawner_program,
+                  .patience = options_.spawner_patience},
+                 spawner_events()) {}
 
-  ~InstanceHostImpl() override {
-    spawner_.close();
-    ::waitpid(spawner_pid_, nullptr, 0);
+  static SpawnerOptions spawner_options(const InstanceHostOptions& options) {
+    return {.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups};
   }
 
   void start(InstanceSpec spec) override;
@@ -53,37 +48,29 @@ class InstanceHostImpl final : public InstanceHost {
   void kill(InstanceId instance) override;
   InstanceStats stats(InstanceId instance) const override;
   std::size_t live() const override { return instances_.size(); }
+  std::string obstacle() const override { return spawner_.obstacle(); }
+  std::uint64_t spawner_restarts() const override { return spawner_.restarts(); }
 
  private:
-  struct PendingOrder {
-    InstanceId instance;
-    std::string bytes;
-    UniqueFd log;
-  };
-
+  SpawnerLinkEvents spawner_events();
   Status send_order(Instance& instance, InstanceId id);
-  void send_pending();
-  void wait_for_notes();
-  void on_notes();
   void on_started(const StartedNote& note, std::vector<UniqueFd>& fds);
   void on_exit(ExitNote note);
-  void on_spawner_gone();
+  void on_spawner_lost(const std::string& why);
+  std::function<void(ExitInfo)> forget(InstanceId id);
   std::shared_ptr<FunctionLog> log_of(const std::string& function);
   void arm_log_flush();
 
   boost::asio::io_context& io_;
   const InstanceHostOptions options_;
   const InstanceEvents events_;
-  const pid_t spawner_pid_;
-  boost::asio::posix::stream_descriptor spawner_;
   boost::asio::steady_timer flush_timer_;
   bool flush_armed_ = false;
-  bool spawner_gone_ = false;
   const SeccompPrograms seccomp_;
   const InstanceContext context_;
-  std::deque<PendingOrder> pending_;                        // the spawner's socket was full; bounded by the instances
   std::map<std::string, std::weak_ptr<FunctionLog>> logs_;  // owned by the functions' instances
   std::map<InstanceId, std::unique_ptr<Instance>> instances_;
+  SpawnerLink spawner_;  // goes before what its events use
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 
@@ -117,7 +104,8 @@ void InstanceHostImpl::start(InstanceSpec spec) {
   std::shared_ptr<FunctionLog> log = log_of(spec.function);
   auto& instance = instances_[id] = std::make_unique<Instance>(context_, std::move(spec), std::move(log));
   if (auto status = send_order(*instance, id); !status) {
-    ExitNote note{.instance = id.value(), .failure = status.error().message};
+    const bool is_nodes_fault = status.error().code != Errc::kTooLarge;
+    ExitNote note{.instance = id.value(), .failure = status.error().message, .is_nodes_fault = is_nodes_fault};
     boost::asio::post(io_, [this, note = std::move(note), alive = std::weak_ptr<int>(alive_)] {
       if (!alive.expired()) on_exit(note);
     });
@@ -125,55 +113,30 @@ void InstanceHostImpl::start(InstanceSpec spec) {
 }
 
 Status InstanceHostImpl::send_order(Instance& instance, InstanceId id) {
-  if (spawner_gone_) return fail(Errc::kUnavailable, "{}", kSpawnerGone);
   Result<UniqueFd> log = instance.open();
   if (!log) return fail(log.error());
-  PendingOrder order{id, encode(instance.order()), std::move(*log)};
-  if (order.bytes.size() > kMaxMessageBytes) {
-    return fail(Errc::kTooLarge, "environment and binds take {} bytes, the limit is {}", order.bytes.size(),
+  std::string order = encode(instance.order());
+  if (order.size() > kMaxMessageBytes) {
+    return fail(Errc::kTooLarge, "environment and binds take {} bytes, the limit is {}", order.size(),
                 kMaxMessageBytes);
   }
-  pending_.push_back(std::move(order));
-  if (pending_.size() == 1) send_pending();
-  return {};
+  return spawner_.send(id.value(), std::move(order), std::move(*log));
 }
 
-void InstanceHostImpl::send_pending() {
-  while (!pending_.empty()) {
-    const int fds[] = {pending_.front().log.get()};
-    const int error = send_message(spawner_.native_handle(), pending_.front().bytes, fds, MSG_DONTWAIT);
-    if (error == EAGAIN) {
-      return spawner_.async_wait(boost::asio::posix::stream_descriptor::wait_write,
-                                 [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& failed) {
-                                   if (!failed && !alive.expired()) send_pending();
-                                 });
-    }
-    // Any other error is the spawner's end, which the next receive shows.
-    pending_.pop_front();
-  }
-}
-
-void InstanceHostImpl::wait_for_notes() {
-  spawner_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                      [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-                        if (!error && !alive.expired()) on_notes();
-                      });
-}
-
-void InstanceHostImpl::on_notes() {
-  FdMessage message;
-  while (true) {
-    const int error = receive_message(spawner_.native_handle(), message, MSG_DONTWAIT);
-    if (error == EAGAIN) return wait_for_notes();
-    if (error != 0 || message.bytes.empty()) return on_spawner_gone();
-    auto note = decode_note(message.bytes);
-    FL_CHECK(note.has_value(), "spawner: {}", note.error().message);
-    if (const auto* started = std::get_if<StartedNote>(&*note)) {
-      on_started(*started, message.fds);
-    } else {
-      on_exit(std::get<ExitNote>(std::move(*note)));
-    }
-  }
+SpawnerLinkEvents InstanceHostImpl::spawner_events() {
+  return {
+      .started = [this](const StartedNote& note, std::vector<UniqueFd>& fds) { on_started(note, fds); },
+      .exited = [this](ExitNote note) { on_exit(std::move(note)); },
+      .lost = [this](const std::string& why) { on_spawner_lost(why); },
+      .refused =
+          [this](std::uint64_t instance, const std::string& why) {
+            on_exit(ExitNote{.instance = instance, .failure = why, .is_nodes_fault = true});
+          },
+      .replaced =
+          [this] {
+            if (events_.able_again) events_.able_again();
+          },
+  };
 }
 
 void InstanceHostImpl::on_started(const StartedNote& note, std::vector<UniqueFd>& fds) {
@@ -181,7 +144,7 @@ void InstanceHostImpl::on_started(const StartedNote& note, std::vector<UniqueFd>
   if (found == instances_.end()) return;
   if (fds.size() < 2) {  // the kernel drops those that the receiver has no number for
     ::kill(note.pid, SIGKILL);
-    return on_exit(ExitNote{.instance = note.instance, .failure = std::string(kNoDescriptors)});
+    return on_exit(ExitNote{.instance = note.instance, .failure = std::string(kNoDescriptors), .is_nodes_fault = true});
   }
   found->second->started(note.pid, std::move(fds[0]), std::move(fds[1]),
                          fds.size() > 2 ? std::move(fds[2]) : UniqueFd());
@@ -190,20 +153,22 @@ void InstanceHostImpl::on_started(const StartedNote& note, std::vector<UniqueFd>
 void InstanceHostImpl::on_exit(ExitNote note) {
   const InstanceId id(note.instance);
   const auto found = instances_.find(id);
-  if (found == instances_.end()) return;
-  found->second->ended(std::move(note), [this, id](ExitInfo info) {
-    instances_.erase(id);
-    events_.gone(id, std::move(info));
-  });
+  if (found != instances_.end()) found->second->ended(std::move(note), forget(id));
 }
 
-void InstanceHostImpl::on_spawner_gone() {
-  spdlog::error("{}: no instance can run until the node is restarted", kSpawnerGone);
-  spawner_gone_ = true;
-  pending_.clear();
+// What the spawner had been told of ends with it.
+void InstanceHostImpl::on_spawner_lost(const std::string& why) {
   for (const auto& [id, instance] : instances_) {
-    on_exit(ExitNote{.instance = id.value(), .failure = std::string(kSpawnerGone)});
+    if (spawner_.waiting(id.value())) continue;
+    instance->lost({.instance = id.value(), .failure = why, .is_nodes_fault = true}, forget(id));
   }
+}
+
+std::function<void(ExitInfo)> InstanceHostImpl::forget(InstanceId id) {
+  return [this, id](ExitInfo info) {
+    instances_.erase(id);
+    events_.gone(id, std::move(info));
+  };
 }
 
 void InstanceHostImpl::deliver(InstanceId instance, DeliverRequest request) {
@@ -238,8 +203,7 @@ Status make_folders(const InstanceHostOptions& options) {
 Result<std::unique_ptr<InstanceHost>> InstanceHost::create(boost::asio::io_context& io, InstanceHostOptions options,
                                                            InstanceEvents events) {
   if (auto status = make_folders(options); !status) return fail(status.error());
-  Result<SpawnerProcess> spawner =
-      start_spawner({.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups});
+  Result<SpawnerProcess> spawner = start_spawner(InstanceHostImpl::spawner_options(options));
   if (!spawner) return fail(spawner.error());
   Result<SeccompPrograms> seccomp = compile_seccomp();
   if (!seccomp) return fail(seccomp.error());

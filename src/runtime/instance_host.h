@@ -73,6 +73,7 @@ struct ExitInfo {
   std::string reason;              // "exit status 3", "signal: killed", "exec /var/task/bootstrap: Permission denied"
   std::string init_error_payload;  // what it said of its failed start itself (POST /runtime/init/error); empty: nothing
   Failure init_failure = {};       // what its runner says of it; empty: `reason` is all
+  bool is_nodes_fault = false;     // the node could not start or keep it, whatever its function does
 };
 
 struct InstanceEvents {
@@ -84,6 +85,7 @@ struct InstanceEvents {
   std::function<void(InstanceId, const SessionResidence&)> residence = {};
   std::function<void(InstanceId, const SessionMemory&)> session_memory = {};
   std::function<void(InvocationId)> loaded = {};  // a call's constants, which were not all there, are
+  std::function<void()> able_again = {};          // to start instances: another spawner serves
 };
 
 struct DeliverRequest {
@@ -105,6 +107,8 @@ struct InstanceHostOptions {
   Bytes log_file_limit = mib(8);  // then rotated once: at most twice this per function
   Bytes log_rate_limit = mib(4);  // per instance and second; what exceeds it is dropped and counted in the log
   bool use_cgroups = true;
+  std::string spawner_program;  // what is started as the next spawner when one ends (runtime/spawner.h); "": nothing
+  Duration spawner_patience = std::chrono::seconds(30);  // a spawner that says nothing for so long is replaced
 };
 
 class InstanceHost {
@@ -122,6 +126,9 @@ class InstanceHost {
   virtual void kill(InstanceId instance) = 0;
   virtual InstanceStats stats(InstanceId instance) const = 0;
   virtual std::size_t live() const = 0;
+  // Why no instance can be started now; "": one can.
+  virtual std::string obstacle() const = 0;
+  virtual std::uint64_t spawner_restarts() const = 0;
 };
 
 }  // namespace fairlead

@@ -118,7 +118,7 @@ class Sandbox {
     ::dup2(control_.release(), 3);
     ::close_range(4, ~0u, 0);
     control_.reset(3);
-    if (auto status = prepare(); !status) give_up(status.error());
+    if (auto status = prepare(); !status) give_up_for_node(status.error());
     FdMessage message;
     if (receive_message(control_.get(), message) != 0 || message.bytes.empty()) ::_exit(0);
     Result<StartOrder> order = decode_start_order(message.bytes);
@@ -126,12 +126,12 @@ class Sandbox {
     if (message.fds.size() != order->binds.size() + 1) {
       give_up({Errc::kCorrupt, "start order without its descriptors"});
     }
-    if (auto status = furnish(*order, message.fds); !status) give_up(status.error());
+    if (auto status = furnish(*order, message.fds); !status) give_up_for_node(status.error());
     message.fds.clear();
     // A container is made with the rights that init is about to give up, and given none of them.
     Result<pid_t> function = order->container.empty() ? Result<pid_t>(0) : run_container(*order);
     if (!function) give_up(function.error());
-    if (auto status = confine(*order); !status) give_up(status.error());
+    if (auto status = confine(*order); !status) give_up_for_node(status.error());
     if (order->container.empty()) function = start_function(*order);
     if (!function) give_up(function.error());
     if (order->http_port != 0) adapter_ = fork_http_adapter(static_cast<std::uint16_t>(order->http_port));
@@ -139,6 +139,9 @@ class Sandbox {
   }
 
  private:
+  // Nothing of the function has run or was looked at.
+  [[noreturn]] void give_up_for_node(const Error& error) { give_up({error.code, kNodesFault + error.message}); }
+
   [[noreturn]] void give_up(const Error& error) {
     send_message(control_.get(), error.message);
     ::_exit(1);

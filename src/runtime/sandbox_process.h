@@ -35,7 +35,8 @@ struct SandboxPlan {
 
 // Clones a blank. `control` is its end of a pair made by make_seqpacket_pair. On it the blank sends one message: the
 // listening socket, or the text why it failed; later at most one of: "X" and the function's wait status, or why the
-// function did not start.
+// function did not start. Texts of what is not the function's doing begin with kNodesFault.
+inline constexpr char kNodesFault = '!';
 struct BlankProcess {
   pid_t pid = -1;
   UniqueFd pidfd;

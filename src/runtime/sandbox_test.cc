@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "base/clock.h"
@@ -477,6 +478,72 @@ TEST_F(SandboxTest, KilledSpawnerTakesItsInstancesAlongAndTheNodeLivesOn) {
   start(spec());
   ASSERT_TRUE(wait_gone());
   EXPECT_EQ(gone_->reason, "the spawner has ended unexpectedly");
+}
+
+pid_t spawner_pid() {
+  pid_t pid = -1;
+  std::istringstream children(read_file(fmt::format("/proc/self/task/{}/children", ::getpid())));
+  for (pid_t child = 0; children >> child;) {
+    if (read_file(fmt::format("/proc/{}/comm", child)) == "fl-spawner\n") pid = child;
+  }
+  return pid;
+}
+
+TEST_F(SandboxTest, AKilledSpawnerIsReplacedEveryTime) {
+  make_host({.spawner_program = TEST_NODE});
+  for (int i = 1; i <= 5; ++i) {
+    ASSERT_NO_FATAL_FAILURE(start_and_wait(spec("forks")));
+    const pid_t spawner = spawner_pid();
+    ::kill(spawner, SIGKILL);
+    ASSERT_TRUE(wait_gone());
+    EXPECT_TRUE(gone_->is_nodes_fault);
+    EXPECT_EQ(gone_->reason, "the spawner has ended unexpectedly");
+    EXPECT_EQ(processes_left(dir_ + "/code"), 0) << "gone says that nothing is left";
+    ASSERT_TRUE(run_until([&] { return host_->obstacle().empty(); }));
+    EXPECT_EQ(host_->spawner_restarts(), static_cast<std::uint64_t>(i));
+    EXPECT_NE(::kill(spawner, 0), 0) << "it was reaped";
+  }
+  ASSERT_NO_FATAL_FAILURE(start_and_wait(spec()));
+  EXPECT_EQ(run("echo served by the sixth"), "served by the sixth");
+  host_.reset();
+  EXPECT_EQ(processes_left(dir_ + "/code"), 0);
+}
+
+TEST_F(SandboxTest, WhatIsStartedWhileASpawnerIsReplacedWaitsForTheNext) {
+  make_host({.spawner_program = TEST_NODE});
+  ASSERT_NO_FATAL_FAILURE(start_and_wait(spec()));
+  ::kill(spawner_pid(), SIGKILL);
+  ASSERT_TRUE(run_until([&] { return !host_->obstacle().empty(); }));
+  InstanceSpec next = spec();
+  next.instance = InstanceId(77);
+  waiting_ = 0;
+  host_->start(next);
+  ASSERT_TRUE(run_until([&] { return waiting_ == 1; }));
+  ASSERT_TRUE(gone_) << "the first, and it alone";
+  EXPECT_EQ(host_->live(), 1u);
+}
+
+TEST_F(SandboxTest, ASpawnerThatHangsIsReplaced) {
+  make_host({.spawner_program = TEST_NODE, .spawner_patience = std::chrono::seconds(2)});
+  ASSERT_NO_FATAL_FAILURE(start_and_wait(spec()));
+  host_->kill(kId);
+  ASSERT_TRUE(wait_gone());
+  gone_.reset();
+  ::kill(spawner_pid(), SIGSTOP);
+  InstanceSpec next = spec();
+  next.instance = InstanceId(77);
+  host_->start(next);
+  ASSERT_TRUE(run_until([&] { return host_->spawner_restarts() == 1; }));
+  ASSERT_TRUE(gone_);
+  EXPECT_EQ(gone_->reason, "the spawner said nothing for 2 s");
+  ASSERT_NO_FATAL_FAILURE(start_and_wait(spec()));
+}
+
+TEST_F(SandboxTest, ASpawnerThatCannotBeReplacedIsTriedAgainAndTheReasonSaid) {
+  make_host({.spawner_program = "/nonexistent"});
+  ASSERT_NO_FATAL_FAILURE(start_and_wait(spec()));
+  ::kill(spawner_pid(), SIGKILL);
+  ASSERT_TRUE(run_until([&] { return host_->obstacle().find("/nonexistent") != std::string::npos; }));
 }
 
 TEST_F(SandboxTest, ManyInstancesStartAtOnce) {

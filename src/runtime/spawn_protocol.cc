@@ -88,6 +88,7 @@ std::string encode(const ExitNote& note) {
       .u64(note.wait_status)
       .text(note.failure)
       .u64(note.memory_peak)
+      .u64(note.is_nodes_fault)
       .take();
 }
 
@@ -125,6 +126,7 @@ Result<std::variant<StartedNote, ExitNote>> decode_note(std::string_view bytes) 
     note.wait_status = in.i64();
     note.failure = in.text();
     note.memory_peak = in.i64();
+    note.is_nodes_fault = in.u64() != 0;
     result = std::move(note);
   }
   if (tag < kStartedTag || tag > kExitTag || !in.complete()) {

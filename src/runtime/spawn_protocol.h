@@ -47,6 +47,7 @@ struct ExitNote {
   std::int64_t wait_status = 0;
   std::string failure = {};      // why it did not run, or was killed by the platform
   std::int64_t memory_peak = 0;  // bytes, 0: unknown
+  bool is_nodes_fault = false;   // `failure` is nothing that the function did
   bool operator==(const ExitNote&) const = default;
 };
 

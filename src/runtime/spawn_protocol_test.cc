@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "runtime/fd_socket.h"
+#include "runtime/spawner.h"
 
 namespace fairlead {
 namespace {
@@ -24,7 +25,7 @@ TEST(SpawnProtocol, DecodesWhatItEncodes) {
 
   const StartedNote started{7, 4711};
   EXPECT_EQ(std::get<StartedNote>(*decode_note(encode(started))), started);
-  const ExitNote exit{7, true, 0x300, "because", 123};
+  const ExitNote exit{7, true, 0x300, "because", 123, true};
   EXPECT_EQ(std::get<ExitNote>(*decode_note(encode(exit))), exit);
 }
 
@@ -45,6 +46,20 @@ TEST(SpawnProtocol, HugeCountsAreRefusedWithoutAllocating) {
   std::string order = encode(StartOrder{});
   order.replace(8, 8, std::string(8, '\x7f'));
   EXPECT_FALSE(decode_start_order(order));
+}
+
+TEST(Spawner, ReadsWhatItIsStartedWith) {
+  for (const bool use_cgroups : {true, false}) {
+    const SpawnerOptions options{.template_dir = "/a b", .use_cgroups = use_cgroups, .blanks = 3};
+    const Result<SpawnerOptions> read = spawner_options_of(spawner_arguments(options));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->template_dir, options.template_dir);
+    EXPECT_EQ(read->use_cgroups, use_cgroups);
+    EXPECT_EQ(read->blanks, 3);
+  }
+  EXPECT_FALSE(spawner_options_of({"/a"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "other", "3"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3x"}));
 }
 
 TEST(FdSocket, CarriesBytesAndDescriptors) {

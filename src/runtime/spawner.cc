@@ -34,7 +34,6 @@ namespace {
 
 // A blank is prepared only after this long without an order, so as not to compete with the sandbox just started.
 constexpr int kRefillDelayMs = 20;
-constexpr std::string_view kReady = "ready";
 
 Status failed(const std::string& what) {
   return fail(errno_error(errno, what));
@@ -147,6 +146,7 @@ Status Spawner::await_prepared(SandboxRecord& record) {
   if (record.listener) return {};
   FdMessage prepared;
   if (const int error = receive_message(record.control.get(), prepared); error != 0 || prepared.fds.size() != 1) {
+    if (prepared.bytes.starts_with(kNodesFault)) prepared.bytes.erase(0, 1);
     return fail(Errc::kUnavailable, "{}", prepared.bytes.empty() ? "the sandbox ended while prepared" : prepared.bytes);
   }
   record.listener = std::move(prepared.fds[0]);
@@ -233,7 +233,8 @@ bool Spawner::handle_order() {
     return false;
   }
   if (auto status = start(*order, message); !status) {
-    tell_node(encode(ExitNote{.instance = order->instance, .failure = status.error().message, .memory_peak = 0}));
+    tell_node(encode(ExitNote{
+        .instance = order->instance, .failure = status.error().message, .memory_peak = 0, .is_nodes_fault = true}));
   }
   return true;
 }
@@ -251,7 +252,8 @@ void Spawner::report_exit(SandboxRecord& record, const rusage& usage) {
     note.ended = true;
     std::from_chars(last.bytes.data() + 1, last.bytes.data() + last.bytes.size(), note.wait_status);
   } else {
-    note.failure = last.bytes;
+    note.is_nodes_fault = last.bytes.starts_with(kNodesFault);
+    note.failure = last.bytes.substr(note.is_nodes_fault ? 1 : 0);
   }
   if (record.cgroup != nullptr) {
     char text[32];
@@ -284,7 +286,7 @@ void Spawner::shut_down() {
 }
 
 void Spawner::run() {
-  tell_node(std::string(kReady));
+  tell_node(std::string(kSpawnerReady));
   while (true) {
     const bool refill = blanks_work_ && static_cast<int>(blanks_.size()) < options_.blanks;
     pollfd events[] = {{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
@@ -335,6 +337,10 @@ UniqueFd block_and_read_signals() {
 
 }  // namespace
 
+void run_launched_spawner(const SpawnerOptions& options) {
+  spawner_main(UniqueFd(3), options);
+}
+
 Result<SpawnerProcess> start_spawner(const SpawnerOptions& options) {
   Result<SocketPair> pair = make_seqpacket_pair();
   if (!pair) return fail(pair.error());
@@ -343,7 +349,7 @@ Result<SpawnerProcess> start_spawner(const SpawnerOptions& options) {
   if (pid == 0) spawner_main(std::move(pair->second), options);
   pair->second.reset();
   FdMessage answer;
-  if (const int error = receive_message(pair->first.get(), answer); error != 0 || answer.bytes != kReady) {
+  if (const int error = receive_message(pair->first.get(), answer); error != 0 || answer.bytes != kSpawnerReady) {
     pair->first.reset();
     ::waitpid(pid, nullptr, 0);
     return fail(Errc::kUnavailable, "{}", answer.bytes.empty() ? "the spawner ended at its start" : answer.bytes);

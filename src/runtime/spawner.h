@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -23,8 +25,21 @@ struct SpawnerProcess {
   UniqueFd socket;
 };
 
+// The first message of a spawner that is ready for orders; any other says why it cannot be.
+inline constexpr std::string_view kSpawnerReady = "ready";
+
 // Returns when the spawner is ready for orders. kUnavailable: the machine does not let it make sandboxes; the message
 // says which step is forbidden. REQUIRES: the calling process has one thread, which lives as long as the process.
 Result<SpawnerProcess> start_spawner(const SpawnerOptions& options);
+
+// The same for a process with threads: a new process of `program`, whose arguments are those below, as the program `fairlead` takes
+// them. Does not wait: the socket's first message is the spawner's. REQUIRES: the calling thread lives as long as the process.
+Result<SpawnerProcess> launch_spawner(const std::string& program, const SpawnerOptions& options);
+inline constexpr const char* kSpawnerCommand = "spawner";
+std::vector<std::string> spawner_arguments(const SpawnerOptions& options);
+// kInvalidArgument: they are not what spawner_arguments() makes.
+Result<SpawnerOptions> spawner_options_of(const std::vector<std::string>& arguments);
+// What such a process does, until the node's end of descriptor 3 is closed.
+[[noreturn]] void run_launched_spawner(const SpawnerOptions& options);
 
 }  // namespace fairlead

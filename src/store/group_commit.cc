@@ -9,8 +9,11 @@
 
 namespace fairlead::store {
 
-GroupCommit::GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> database, GroupCommitLimits limits)
-    : io_(io), database_(std::move(database)), limits_(limits), writer_([this] { run(); }) {}
+GroupCommit::GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> database, GroupCommitLimits limits,
+                         Committed committed)
+    : io_(io), database_(std::move(database)), limits_(limits), committed_(std::move(committed)), writer_([this] {
+        run();
+      }) {}
 
 GroupCommit::~GroupCommit() {
   {
@@ -98,6 +101,7 @@ Status GroupCommit::transact(std::vector<Operation>& batch, std::size_t first, s
   Status status = database_->run("BEGIN IMMEDIATE");
   for (std::size_t i = first; status && i < first + count; ++i) status = batch[i].apply(*database_);
   if (status) status = database_->run("COMMIT");
+  if (status && committed_) committed_(*database_);
   // A full disk may have rolled the transaction back already.
   if (!status && database_->in_transaction()) (void)database_->run("ROLLBACK").has_value();
   return status;

@@ -34,7 +34,10 @@ class GroupCommit {
   using Apply = std::function<Status(Database&)>;
   using Done = std::function<void(Status)>;
 
-  GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> database, GroupCommitLimits limits);
+  // `committed` runs on the writer's thread after each commit, before it is told.
+  using Committed = std::function<void(Database&)>;
+  GroupCommit(boost::asio::io_context& io, std::unique_ptr<Database> database, GroupCommitLimits limits,
+              Committed committed = {});
   ~GroupCommit();  // commits what is pending
 
   // kRefusable operations bring new work and are refused beyond the limits (kResourceExhausted, through `done`).
@@ -71,6 +74,7 @@ class GroupCommit {
   boost::asio::io_context& io_;
   const std::unique_ptr<Database> database_;  // the writer's thread only
   const GroupCommitLimits limits_;
+  const Committed committed_;
 
   mutable Mutex mutex_;
   ConditionVariable wake_;

@@ -4,6 +4,8 @@
 
 #include "store/http_part.h"
 #include "store/image_json.h"
+#include "store/record_checksum.h"
+#include "store/state_tally.h"
 
 namespace fairlead::store {
 namespace {
@@ -83,6 +85,10 @@ Status read_image(const Row& row, FunctionRecord& record) {
   return {};
 }
 
+constexpr std::string_view kLetterColumns =
+    "request_id, function, payload, error_type, error_message, attempts, accepted_ms, failed_ms, client_context, "
+    "trace_id, http, checksum";
+
 DeadLetter dead_letter_of(const Row& row) {
   DeadLetter letter;
   letter.request_id = row.text(0);
@@ -93,6 +99,9 @@ DeadLetter dead_letter_of(const Row& row) {
   letter.attempts = static_cast<int>(row.integer(5));
   letter.accepted_ms = row.integer(6);
   letter.failed_ms = row.integer(7);
+  letter.client_context = row.text(8);
+  letter.trace_id = row.text(9);
+  letter.http = http_part(row.text(10));
   return letter;
 }
 
@@ -117,6 +126,7 @@ Status put_function(Database& database, const std::string& state_dir, const Func
 }
 
 Status delete_function(Database& database, const std::string& name) {
+  if (Status status = delete_event_config(database, name); !status) return status;
   return database.run("DELETE FROM functions WHERE name = ?", name);
 }
 
@@ -143,42 +153,128 @@ Status put_event(Database& database, const QueuedEvent& event) {
   const Invocation& invocation = event.invocation;
   // An upsert keeps the row's place: rowid is the order of acceptance among equal times.
   return database.run(
-      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
+      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
       "function = excluded.function, payload = excluded.payload, client_context = excluded.client_context, "
       "attempts = excluded.attempts, accepted_ms = excluded.accepted_ms, not_before_ms = excluded.not_before_ms, "
-      "trace_id = excluded.trace_id, deadline_ms = excluded.deadline_ms, http = excluded.http",
+      "trace_id = excluded.trace_id, deadline_ms = excluded.deadline_ms, http = excluded.http, "
+      "checksum = excluded.checksum",
       invocation.request_id, invocation.function, Blob{invocation.payload}, invocation.client_context,
       std::int64_t{event.attempts}, event.accepted_ms, event.not_before_ms, invocation.trace_id, invocation.deadline_ms,
-      Blob{http_text(invocation.http)});
+      Blob{http_text(invocation.http)}, checksum_of(event));
 }
 
 Status delete_event(Database& database, const std::string& request_id) {
   return database.run("DELETE FROM events WHERE request_id = ?", request_id);
 }
 
-Status load_events(Database& database, std::vector<QueuedEvent>& out) {
+namespace {
+
+QueuedEvent event_of(const Row& row) {
+  return {.invocation = {.request_id = row.text(0),
+                         .function = row.text(1),
+                         .payload = row.text(2),
+                         .client_context = row.text(3),
+                         .trace_id = row.text(7),
+                         .deadline_ms = row.optional_integer(8),
+                         .http = http_part(row.text(9))},
+          .attempts = static_cast<int>(row.integer(4)),
+          .accepted_ms = row.integer(5),
+          .not_before_ms = row.integer(6)};
+}
+
+DeadLetter damaged_letter(const QueuedEvent& event) {
+  DeadLetter letter{.request_id = event.invocation.request_id,
+                    .function = event.invocation.function,
+                    .payload = event.invocation.payload};
+  letter.error_type = kDamaged;
+  letter.error_message = "its record on disk is damaged: what is here need not be what was accepted, and is not run";
+  letter.attempts = event.attempts;
+  letter.accepted_ms = letter.failed_ms = event.accepted_ms;
+  return letter;
+}
+
+struct DamagedRow {
+  std::int64_t rowid;
+  QueuedEvent event;
+};
+
+// By its row: its request id may be what is damaged.
+Status bury_damaged(Database& database, const std::vector<DamagedRow>& rows) {
+  for (const DamagedRow& row : rows) {
+    if (Status gone = database.run("DELETE FROM events WHERE rowid = ?", row.rowid); !gone) return gone;
+    if (Status buried = bury_event(database, damaged_letter(row.event)); !buried) return buried;
+  }
+  return {};
+}
+
+// Said once: they count as over from then on.
+Status note_missing(Database& database, std::uint64_t rows, StateDamage& damage) {
+  const Result<Tally> tally = tally_of(database);
+  if (!tally) return fail(tally.error());
+  if (tally->accepted <= tally->over + rows) return {};
+  damage.missing_events = tally->accepted - tally->over - rows;
+  damage.findings.push_back(
+      fmt::format("state.db has lost {} accepted asynchronous invocations that it counts", damage.missing_events));
+  return database.run("UPDATE tally SET over = over + ?", static_cast<std::int64_t>(damage.missing_events));
+}
+
+}  // namespace
+
+Status load_events(Database& database, std::vector<QueuedEvent>& out, StateDamage& damage) {
   out.clear();
-  return database.query("SELECT * FROM events ORDER BY accepted_ms, rowid", [&](const Row& row) {
-    out.push_back({.invocation = {.request_id = row.text(0),
-                                  .function = row.text(1),
-                                  .payload = row.text(2),
-                                  .client_context = row.text(3),
-                                  .trace_id = row.text(7),
-                                  .deadline_ms = row.optional_integer(8),
-                                  .http = http_part(row.text(9))},
-                   .attempts = static_cast<int>(row.integer(4)),
-                   .accepted_ms = row.integer(5),
-                   .not_before_ms = row.integer(6)});
+  std::vector<DamagedRow> damaged;
+  Status loaded = database.query("SELECT *, rowid FROM events ORDER BY accepted_ms, rowid", [&](const Row& row) {
+    QueuedEvent event = event_of(row);
+    const std::optional<std::int64_t> checksum = row.optional_integer(10);
+    if (checksum && *checksum != checksum_of(event)) {
+      damaged.push_back({row.integer(11), std::move(event)});
+    } else {
+      out.push_back(std::move(event));
+    }
   });
+  if (!loaded) return loaded;
+  if (Status noted = note_missing(database, out.size() + damaged.size(), damage); !noted) return noted;
+  constexpr std::size_t kMostFindings = 100;
+  for (const DamagedRow& row : damaged) {
+    if (damage.findings.size() >= kMostFindings) break;
+    damage.findings.push_back(
+        fmt::format("the record of asynchronous invocation {} of {} is damaged: it is not run, and a "
+                    "dead letter",
+                    row.event.invocation.request_id, row.event.invocation.function));
+  }
+  damage.damaged_events = damaged.size();
+  return bury_damaged(database, damaged);
+}
+
+Status put_event_config(Database& database, const std::string& function, const EventInvokeConfig& config) {
+  return database.run(
+      "INSERT OR REPLACE INTO event_configs SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM functions WHERE name = "
+      "?1)",
+      function, widen(config.retries), widen(config.age_seconds), config.last_modified_ms);
+}
+
+Status delete_event_config(Database& database, const std::string& function) {
+  return database.run("DELETE FROM event_configs WHERE function = ?", function);
+}
+
+Status load_event_configs(Database& database, std::map<std::string, EventInvokeConfig>& out) {
+  out.clear();
+  return database.query("SELECT function, retries, age_seconds, last_modified_ms FROM event_configs",
+                        [&](const Row& row) {
+                          out[row.text(0)] = {.retries = narrow(row.optional_integer(1)),
+                                              .age_seconds = narrow(row.optional_integer(2)),
+                                              .last_modified_ms = row.integer(3)};
+                        });
 }
 
 Status bury_event(Database& database, const DeadLetter& letter) {
   if (Status status = delete_event(database, letter.request_id); !status) return status;
-  Status status = database.run(
-      "INSERT OR REPLACE INTO dead_letters (request_id, function, payload, error_type, error_message, attempts, "
-      "accepted_ms, failed_ms) VALUES (?,?,?,?,?,?,?,?)",
-      letter.request_id, letter.function, Blob{letter.payload}, letter.error_type, letter.error_message,
-      std::int64_t{letter.attempts}, letter.accepted_ms, letter.failed_ms);
+  static const std::string kInsert =
+      fmt::format("INSERT OR REPLACE INTO dead_letters ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", kLetterColumns);
+  Status status =
+      database.run(kInsert, letter.request_id, letter.function, Blob{letter.payload}, letter.error_type,
+                   letter.error_message, std::int64_t{letter.attempts}, letter.accepted_ms, letter.failed_ms,
+                   letter.client_context, letter.trace_id, Blob{http_text(letter.http)}, checksum_of(letter));
   if (!status) return status;
   return database.run("DELETE FROM dead_letters WHERE id <= (SELECT max(id) FROM dead_letters) - ?", kMaxDeadLetters);
 }
@@ -186,10 +282,73 @@ Status bury_event(Database& database, const DeadLetter& letter) {
 Status load_dead_letters(Database& database, const std::string& function, std::size_t limit,
                          std::vector<DeadLetter>& out) {
   out.clear();
+  static const std::string kSelect = fmt::format(
+      "SELECT {} FROM dead_letters WHERE ?1 = '' OR function = ?1 ORDER BY id DESC LIMIT ?2", kLetterColumns);
   return database.query(
-      "SELECT request_id, function, payload, error_type, error_message, attempts, accepted_ms, failed_ms "
-      "FROM dead_letters WHERE ?1 = '' OR function = ?1 ORDER BY id DESC LIMIT ?2",
-      [&](const Row& row) { out.push_back(dead_letter_of(row)); }, function, static_cast<std::int64_t>(limit));
+      kSelect, [&](const Row& row) { out.push_back(dead_letter_of(row)); }, function, static_cast<std::int64_t>(limit));
+}
+
+namespace {
+
+// The ids of those that fit, the oldest first; how many do not.
+Status choose_letters(Database& database, const Redrive& wanted, std::vector<std::int64_t>& ids, std::size_t& left) {
+  std::int64_t bytes = 0;
+  return database.query(
+      "SELECT id, length(payload) FROM dead_letters WHERE (?1 = '' OR function = ?1) "
+      "AND function IN (SELECT name FROM functions) AND error_type <> 'damaged' ORDER BY id",
+      [&](const Row& row) {
+        bytes += row.integer(1);
+        const bool fits = ids.empty() || bytes <= static_cast<std::int64_t>(Store::kMaxRedrivenBytes);
+        if (left == 0 && ids.size() < wanted.limit && fits) return ids.push_back(row.integer(0));
+        ++left;
+      },
+      wanted.function);
+}
+
+QueuedEvent event_of(DeadLetter letter, std::int64_t accepted_ms) {
+  QueuedEvent event{.accepted_ms = accepted_ms};
+  event.invocation.request_id = std::move(letter.request_id);
+  event.invocation.function = std::move(letter.function);
+  event.invocation.payload = std::move(letter.payload);
+  event.invocation.client_context = std::move(letter.client_context);
+  event.invocation.trace_id = std::move(letter.trace_id);
+  event.invocation.http = std::move(letter.http);
+  return event;
+}
+
+}  // namespace
+
+namespace {
+
+// Of a damaged one nothing but its error type becomes another.
+Status redrive(Database& database, std::int64_t id, std::int64_t accepted_ms, Redriven& out) {
+  static const std::string kSelect = fmt::format("SELECT {} FROM dead_letters WHERE id = ?", kLetterColumns);
+  std::optional<DeadLetter> letter;
+  bool is_whole = false;
+  const auto take = [&](const Row& row) {
+    letter = dead_letter_of(row);
+    const std::optional<std::int64_t> checksum = row.optional_integer(11);
+    is_whole = !checksum || *checksum == checksum_of(*letter);
+  };
+  if (Status read = database.query(kSelect, take, id); !read) return read;
+  if (!letter) return {};
+  if (!is_whole) return database.run("UPDATE dead_letters SET error_type = ? WHERE id = ?", kDamaged, id);
+  out.events.push_back(event_of(*std::move(letter), accepted_ms));
+  if (Status put = put_event(database, out.events.back()); !put) return put;
+  return database.run("DELETE FROM dead_letters WHERE id = ?", id);
+}
+
+}  // namespace
+
+Status redrive_dead_letters(Database& database, const Redrive& wanted, Redriven& out) {
+  out = {};
+  std::vector<std::int64_t> ids;
+  Status status = choose_letters(database, wanted, ids, out.left);
+  for (const std::int64_t id : ids) {
+    if (!status) return status;
+    status = redrive(database, id, wanted.accepted_ms, out);
+  }
+  return status;
 }
 
 }  // namespace fairlead::store

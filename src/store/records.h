@@ -2,6 +2,7 @@
 // caller. Each may be run again after a rollback.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,24 @@ Status load_functions(Database& database, const std::string& state_dir, std::vec
 
 Status put_event(Database& database, const QueuedEvent& event);
 Status delete_event(Database& database, const std::string& request_id);
-Status load_events(Database& database, std::vector<QueuedEvent>& out);  // in the order of acceptance
+// In the order of acceptance. A damaged one becomes a dead letter of the error type kDamaged, which cannot be redriven.
+inline constexpr const char* kDamaged = "damaged";
+Status load_events(Database& database, std::vector<QueuedEvent>& out, StateDamage& damage);
+
+// No effect where the function does not exist (any more).
+Status put_event_config(Database& database, const std::string& function, const EventInvokeConfig& config);
+Status delete_event_config(Database& database, const std::string& function);
+Status load_event_configs(Database& database, std::map<std::string, EventInvokeConfig>& out);
 
 Status bury_event(Database& database, const DeadLetter& letter);
 Status load_dead_letters(Database& database, const std::string& function, std::size_t limit,
                          std::vector<DeadLetter>& out);  // newest first
+// Store::redrive_dead_letters.
+struct Redrive {
+  std::string function;
+  std::size_t limit = 0;
+  std::int64_t accepted_ms = 0;
+};
+Status redrive_dead_letters(Database& database, const Redrive& wanted, Redriven& out);
 
 }  // namespace fairlead::store

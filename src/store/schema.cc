@@ -7,7 +7,7 @@ namespace {
 constexpr std::int64_t kApplicationId = 0x464c4431;
 
 // kMigrations[n] leads from version n to n + 1. Released ones never change.
-constexpr std::string_view kMigrations[kSchemaVersion][3] = {
+constexpr std::string_view kMigrations[kSchemaVersion][14] = {
     {
         R"(CREATE TABLE functions (
          name TEXT PRIMARY KEY NOT NULL,
@@ -35,6 +35,32 @@ constexpr std::string_view kMigrations[kSchemaVersion][3] = {
     // And their caller's deadline, NULL for none, and how it asked (http_part.h).
     {"ALTER TABLE events ADD COLUMN deadline_ms INTEGER",
      "ALTER TABLE events ADD COLUMN http BLOB NOT NULL DEFAULT x''"},
+    // How often and how long events of a function are tried, NULL for the default.
+    {R"(CREATE TABLE event_configs (
+       function TEXT PRIMARY KEY NOT NULL, retries INTEGER, age_seconds INTEGER,
+       last_modified_ms INTEGER NOT NULL) STRICT)"},
+    // Dead letters can become events again.
+    {"ALTER TABLE dead_letters ADD COLUMN client_context TEXT NOT NULL DEFAULT ''",
+     "ALTER TABLE dead_letters ADD COLUMN trace_id TEXT NOT NULL DEFAULT ''",
+     "ALTER TABLE dead_letters ADD COLUMN http BLOB NOT NULL DEFAULT x''"},
+    // Checksums (record_checksum.h), NULL for what is older; what was ever written is counted (state_tally.h).
+    {"ALTER TABLE events ADD COLUMN checksum INTEGER", "ALTER TABLE dead_letters ADD COLUMN checksum INTEGER",
+     R"(CREATE TABLE tally (
+       id INTEGER PRIMARY KEY CHECK (id = 1),
+       accepted INTEGER NOT NULL, over INTEGER NOT NULL, changes INTEGER NOT NULL) STRICT)",
+     "INSERT INTO tally SELECT 1, count(*), 0, 0 FROM events",
+     R"(CREATE TRIGGER tally_event_added AFTER INSERT ON events
+        BEGIN UPDATE tally SET accepted = accepted + 1, changes = changes + 1; END)",
+     R"(CREATE TRIGGER tally_event_over AFTER DELETE ON events
+        BEGIN UPDATE tally SET over = over + 1, changes = changes + 1; END)",
+     "CREATE TRIGGER tally_event_set AFTER UPDATE ON events BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_function_set AFTER INSERT ON functions BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_function_gone AFTER DELETE ON functions BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_letter_added AFTER INSERT ON dead_letters BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_letter_gone AFTER DELETE ON dead_letters BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_config_set AFTER INSERT ON event_configs BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_config_gone AFTER DELETE ON event_configs BEGIN UPDATE tally SET changes = changes + 1; "
+     "END"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

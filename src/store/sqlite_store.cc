@@ -1,10 +1,14 @@
 // Store over SQLite: each call becomes one operation of the group commit.
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
+#include "base/log.h"
 #include "store/group_commit.h"
 #include "store/records.h"
 #include "store/schema.h"
 #include "store/state_lock.h"
+#include "store/state_tally.h"
 #include "store/store.h"
 
 namespace fairlead {
@@ -16,9 +20,17 @@ using enum store::GroupCommit::Admission;
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(boost::asio::io_context& io, std::string state_dir, store::StateLock lock,
-              std::unique_ptr<Database> database)
-      : state_dir_(std::move(state_dir)), lock_(std::move(lock)), commit_(io, std::move(database), {}) {}
+  SqliteStore(boost::asio::io_context& io, std::string state_dir, store::StateLock lock, store::StateTally tally,
+              StateDamage damage, std::unique_ptr<Database> database)
+      : state_dir_(std::move(state_dir)),
+        lock_(std::move(lock)),
+        tally_(std::move(tally)),
+        damage_(std::move(damage)),
+        commit_(io, std::move(database), {}, [this](Database& committed) { count(committed); }) {
+    report(0);
+  }
+
+  const StateDamage& damage() const override { return damage_; }
 
   Result<std::vector<FunctionRecord>> load_functions() override {
     std::vector<FunctionRecord> functions;
@@ -30,9 +42,24 @@ class SqliteStore final : public Store {
 
   Result<std::vector<QueuedEvent>> load_events() override {
     std::vector<QueuedEvent> events;
-    Status status = commit_.run_and_wait([&](Database& database) { return store::load_events(database, events); });
+    StateDamage found;
+    Status status = commit_.run_and_wait([&](Database& database) {
+      found = damage_;
+      return store::load_events(database, events, found);
+    });
     if (!status) return fail(status.error());
+    const std::size_t reported = damage_.findings.size();
+    damage_ = std::move(found);
+    report(reported);
     return events;
+  }
+
+  Result<std::map<std::string, EventInvokeConfig>> load_event_configs() override {
+    std::map<std::string, EventInvokeConfig> configs;
+    Status status =
+        commit_.run_and_wait([&](Database& database) { return store::load_event_configs(database, configs); });
+    if (!status) return fail(status.error());
+    return configs;
   }
 
   void put_function(FunctionRecord record, Done done) override {
@@ -67,19 +94,34 @@ class SqliteStore final : public Store {
 
   void list_dead_letters(std::string function, std::size_t limit,
                          std::function<void(Result<std::vector<DeadLetter>>)> done) override {
-    // Shared: the writer's thread fills it, the callback on the io_context reads it afterwards.
-    auto letters = std::make_shared<std::vector<DeadLetter>>();
-    auto apply = [letters, function = std::move(function), limit](Database& database) {
-      return store::load_dead_letters(database, function, limit, *letters);
+    submit_for<std::vector<DeadLetter>>(
+        [function = std::move(function), limit](Database& database, std::vector<DeadLetter>& letters) {
+          return store::load_dead_letters(database, function, limit, letters);
+        },
+        std::move(done));
+  }
+
+  void put_event_config(std::string function, EventInvokeConfig config, Done done) override {
+    auto apply = [function = std::move(function), config](Database& database) {
+      return store::put_event_config(database, function, config);
     };
-    auto deliver = [letters, done = std::move(done)](const Status& status) {
-      if (!done) return;
-      if (status)
-        done(std::move(*letters));
-      else
-        done(fail(status.error()));
+    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
+  }
+
+  void delete_event_config(std::string function, Done done) override {
+    auto apply = [function = std::move(function)](Database& database) {
+      return store::delete_event_config(database, function);
     };
-    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(deliver));
+    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
+  }
+
+  void redrive_dead_letters(std::string function, std::size_t limit, std::int64_t accepted_ms,
+                            std::function<void(Result<Redriven>)> done) override {
+    submit_for<Redriven>(
+        [wanted = store::Redrive{std::move(function), limit, accepted_ms}](Database& database, Redriven& redriven) {
+          return store::redrive_dead_letters(database, wanted, redriven);
+        },
+        std::move(done));
   }
 
   std::size_t pending_writes() const override { return commit_.pending(); }
@@ -87,8 +129,41 @@ class SqliteStore final : public Store {
  private:
   static constexpr std::size_t kSmall = 256;  // what an operation weighs besides its payload
 
+  // Of an operation that gives something back.
+  template <typename Value, typename Apply>
+  void submit_for(Apply apply, std::function<void(Result<Value>)> done) {
+    // Shared: the writer's thread fills it, the callback on the io_context reads it afterwards.
+    auto value = std::make_shared<Value>();
+    auto run = [value, apply = std::move(apply)](Database& database) { return apply(database, *value); };
+    auto deliver = [value, done = std::move(done)](const Status& status) {
+      if (!done) return;
+      if (status)
+        done(std::move(*value));
+      else
+        done(fail(status.error()));
+    };
+    commit_.submit(std::move(run), kSmall, kRefusable, std::move(deliver));
+  }
+
+  // On the writer's thread. A count that cannot be written makes a loss unseen, not worse.
+  void count(Database& committed) {
+    const Result<store::Tally> tally = store::tally_of(committed);
+    const Status written = tally ? tally_.write(*tally) : Status(fail(tally.error()));
+    if (!written && !std::exchange(count_failed_, true)) spdlog::error("{}", written.error().message);
+  }
+
+  void report(std::size_t from) const {
+    constexpr std::size_t kMostLines = 20;
+    const std::vector<std::string>& all = damage_.findings;
+    for (std::size_t i = from; i < std::min(all.size(), from + kMostLines); ++i) spdlog::error("{}", all[i]);
+    if (all.size() > from + kMostLines) spdlog::error("and {} findings more", all.size() - from - kMostLines);
+  }
+
   const std::string state_dir_;
   const store::StateLock lock_;  // before commit_: the lock is given back after the last commit
+  store::StateTally tally_;      // the writer's thread
+  bool count_failed_ = false;    // the writer's thread
+  StateDamage damage_;
   GroupCommit commit_;
 };
 
@@ -106,7 +181,15 @@ Result<std::unique_ptr<Store>> Store::open(boost::asio::io_context& io, const st
   if (!lock) return fail(lock.error());
   Result<std::unique_ptr<Database>> database = store::open_state_database(absolute);
   if (!database) return fail(database.error());
-  return std::make_unique<SqliteStore>(io, absolute, std::move(*lock), std::move(*database));
+  Result<store::StateTally> tally = store::StateTally::open(absolute);
+  if (!tally) return fail(tally.error());
+  const Result<store::Tally> counted = store::tally_of(**database);
+  if (!counted) return fail(counted.error());
+  StateDamage damage;
+  store::compare(tally->read(), *counted, damage);
+  if (Status written = tally->write(*counted); !written) return fail(written.error());
+  return std::make_unique<SqliteStore>(io, absolute, std::move(*lock), std::move(*tally), std::move(damage),
+                                       std::move(*database));
 }
 
 }  // namespace fairlead

@@ -8,12 +8,14 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "model/event_invoke_config.h"
 #include "model/function.h"
 #include "model/invocation.h"
 
@@ -30,11 +32,29 @@ struct DeadLetter {
   std::string request_id;
   std::string function;
   std::string payload;
+  std::string client_context;  // with the next two: so that it can be accepted again as it was
+  std::string trace_id;
+  std::optional<HttpPart> http;
   std::string error_type;
   std::string error_message;
   int attempts = 0;
   std::int64_t accepted_ms = 0;
   std::int64_t failed_ms = 0;
+};
+
+// Dead letters that are events again.
+struct Redriven {
+  std::vector<QueuedEvent> events;  // the longest dead first
+  std::size_t left = 0;             // dead letters that were asked for too, and did not fit
+};
+
+// What a start found damaged or lost, in numbers and in words. All zero and empty: nothing was found.
+struct StateDamage {
+  std::uint64_t lost_changes = 0;     // acknowledged, and not in the database (store/state_tally.h)
+  std::uint64_t lost_events = 0;      // accepted ones among them
+  std::uint64_t missing_events = 0;   // that the database counts and does not have
+  std::uint64_t damaged_events = 0;   // whose checksum is wrong: dead letters now, of the error type "damaged"
+  std::vector<std::string> findings;  // the first of them
 };
 
 class Store {
@@ -46,9 +66,13 @@ class Store {
   static Result<std::unique_ptr<Store>> open(boost::asio::io_context& io, const std::string& state_dir);
   virtual ~Store() = default;  // commits what is pending
 
+  // What open() and load_events() found.
+  virtual const StateDamage& damage() const = 0;
+
   // Synchronous, at start.
   virtual Result<std::vector<FunctionRecord>> load_functions() = 0;
   virtual Result<std::vector<QueuedEvent>> load_events() = 0;
+  virtual Result<std::map<std::string, EventInvokeConfig>> load_event_configs() = 0;  // by function
 
   // Asynchronous; `done` may be empty.
   virtual void put_function(FunctionRecord record, Done done) = 0;
@@ -58,6 +82,14 @@ class Store {
   virtual void bury_event(DeadLetter letter, Done done) = 0;         // remove from the queue, add to the dead letters
   virtual void list_dead_letters(std::string function, std::size_t limit,
                                  std::function<void(Result<std::vector<DeadLetter>>)> done) = 0;  // "": all functions
+  // Of a function that exists, until it is deleted.
+  virtual void put_event_config(std::string function, EventInvokeConfig config, Done done) = 0;
+  virtual void delete_event_config(std::string function, Done done) = 0;
+  // Dead letters of `function`, "": of all functions that exist, but for damaged ones, become events that are accepted at `accepted_ms`, under
+  // their ids and without the deadlines they had: at most `limit` of them, or kMaxRedrivenBytes of payload.
+  static constexpr std::size_t kMaxRedrivenBytes = 16 << 20;
+  virtual void redrive_dead_letters(std::string function, std::size_t limit, std::int64_t accepted_ms,
+                                    std::function<void(Result<Redriven>)> done) = 0;
   virtual std::size_t pending_writes() const = 0;
 };
 

@@ -27,6 +27,12 @@ QueuedEvent event(const std::string& id, std::int64_t accepted_ms = 0) {
           .accepted_ms = accepted_ms};
 }
 
+FunctionRecord record(const std::string& name) {
+  FunctionRecord function;
+  function.name = name;
+  return function;
+}
+
 std::unique_ptr<Store> open_store(boost::asio::io_context& io, const std::string& folder) {
   Result<std::unique_ptr<Store>> store = Store::open(io, folder);
   FL_CHECK(store.has_value(), "{}", store.error().message);
@@ -136,11 +142,30 @@ TEST_F(StoreTest, ADatabaseFromBeforeImagesTraceIdsAndDeadlinesIsMigrated) {
   {
     auto database = store::open_state_database(folder.path()).value();
     for (const char* sql :
-         {"ALTER TABLE functions DROP COLUMN image", "ALTER TABLE functions DROP COLUMN image_config",
+         {"ALTER TABLE functions DROP COLUMN image",
+          "ALTER TABLE functions DROP COLUMN image_config",
           "INSERT INTO functions VALUES ('old','d','r','h','provided',256,9,512,'{\"A\":\"1\"}','{}','c2hh',3,"
           "'code/abc','r1',7,2)",
-          "ALTER TABLE events DROP COLUMN trace_id", "ALTER TABLE events DROP COLUMN deadline_ms",
-          "ALTER TABLE events DROP COLUMN http", "INSERT INTO events VALUES ('e','old',x'7b7d','c',1,5,6)",
+          "DROP TRIGGER tally_event_added",
+          "DROP TRIGGER tally_event_over",
+          "DROP TRIGGER tally_event_set",
+          "DROP TRIGGER tally_function_set",
+          "DROP TRIGGER tally_function_gone",
+          "DROP TRIGGER tally_letter_added",
+          "DROP TRIGGER tally_letter_gone",
+          "DROP TRIGGER tally_config_set",
+          "DROP TRIGGER tally_config_gone",
+          "DROP TABLE tally",
+          "ALTER TABLE events DROP COLUMN checksum",
+          "ALTER TABLE dead_letters DROP COLUMN checksum",
+          "ALTER TABLE events DROP COLUMN trace_id",
+          "ALTER TABLE events DROP COLUMN deadline_ms",
+          "ALTER TABLE events DROP COLUMN http",
+          "DROP TABLE event_configs",
+          "ALTER TABLE dead_letters DROP COLUMN client_context",
+          "ALTER TABLE dead_letters DROP COLUMN trace_id",
+          "ALTER TABLE dead_letters DROP COLUMN http",
+          "INSERT INTO events VALUES ('e','old',x'7b7d','c',1,5,6)",
           "PRAGMA user_version = 1"}) {
       ASSERT_TRUE(database->run(sql)) << sql;
     }
@@ -248,6 +273,80 @@ TEST_F(StoreTest, BuriedEventMovesToTheDeadLetters) {
   EXPECT_THAT(list("", 10), ElementsAre("b", "a"));  // newest first
   EXPECT_THAT(list("", 1), ElementsAre("b"));
   EXPECT_THAT(list("a", 10), ElementsAre("a"));
+}
+
+Result<Redriven> redrive(boost::asio::io_context& io, Store& store, const std::string& function, std::size_t limit) {
+  Result<Redriven> redriven = fail(Errc::kUnavailable, "not called");
+  store.redrive_dead_letters(function, limit, 77, [&](Result<Redriven> answer) { redriven = std::move(answer); });
+  io.restart();
+  io.run();
+  return redriven;
+}
+
+TEST_F(StoreTest, DeadLettersBecomeEventsAgainAsTheyWereTheOldestFirst) {
+  auto store = open_store(io, folder.path());
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
+  for (const char* id : {"1", "2", "3", "of another"}) {
+    DeadLetter letter{.request_id = id,
+                      .function = id[0] == 'o' ? "deleted" : "f",
+                      .payload = std::string("p\0", 2) + id,
+                      .client_context = "c",
+                      .trace_id = "Root=1",
+                      .http = HttpPart{.method = "POST", .path = "/x"},
+                      .error_type = "T",
+                      .error_message = "m",
+                      .attempts = 3};
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->bury_event(letter, done); }));
+  }
+  EXPECT_TRUE(redrive(io, *store, "unknown", 10)->events.empty());
+  const Result<Redriven> some = redrive(io, *store, "f", 2);
+  ASSERT_EQ(some->events.size(), 2u);
+  EXPECT_EQ(some->left, 1u);
+  EXPECT_EQ(redrive(io, *store, "", 10)->events.size(), 1u) << "a function that does not exist runs nothing";
+
+  store.reset();
+  store = open_store(io, folder.path());
+  const auto events = store->load_events().value();
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].invocation.request_id, "1");
+  EXPECT_EQ(events[0].invocation.payload, std::string("p\0", 2) + "1");
+  EXPECT_EQ(events[0].invocation.client_context, "c");
+  EXPECT_EQ(events[0].invocation.trace_id, "Root=1");
+  EXPECT_EQ(events[0].invocation.http->path, "/x");
+  EXPECT_EQ(events[0].invocation.deadline_ms, std::nullopt);
+  EXPECT_EQ(events[0].attempts, 0);
+  EXPECT_EQ(events[0].accepted_ms, 77);
+}
+
+TEST_F(StoreTest, ARedriveTakesNoMoreThanItsBytes) {
+  auto store = open_store(io, folder.path());
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
+  for (const char* id : {"1", "2", "3"}) {
+    DeadLetter letter{.request_id = id, .function = "f", .payload = std::string(Store::kMaxRedrivenBytes / 2, 'x')};
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->bury_event(letter, done); }));
+  }
+  EXPECT_EQ(redrive(io, *store, "f", 10)->events.size(), 2u);
+  EXPECT_EQ(redrive(io, *store, "f", 10)->events.size(), 1u);
+}
+
+TEST_F(StoreTest, HowOftenEventsAreTriedIsKeptUntilItsFunctionIsDeleted) {
+  auto store = open_store(io, folder.path());
+  const auto put_config = [&](const std::string& function, EventInvokeConfig config) {
+    return wait_for(io, [&](auto done) { store->put_event_config(function, config, done); });
+  };
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("g"), done); }));
+  const EventInvokeConfig config{.retries = 0, .last_modified_ms = 5};
+  ASSERT_TRUE(put_config("f", {.age_seconds = 60}));
+  ASSERT_TRUE(put_config("f", config));
+  ASSERT_TRUE(put_config("g", config));
+  ASSERT_TRUE(put_config("deleted meanwhile", config));
+  store.reset();
+  store = open_store(io, folder.path());
+  EXPECT_THAT(store->load_event_configs().value(), ElementsAre(testing::Pair("f", config), testing::Pair("g", config)));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->delete_event_config("g", done); }));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->delete_function("f", done); }));
+  EXPECT_TRUE(store->load_event_configs()->empty());
 }
 
 TEST_F(StoreTest, OldestDeadLettersGoBeyondTheLimit) {

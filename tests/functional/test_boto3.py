@@ -159,3 +159,24 @@ def test_a_sample_function_runs_its_kernels_from_a_zip(client):
     assert "FunctionError" not in answer, payload
     assert json.loads(payload)["function"] == "fft"
     client.delete_function(FunctionName="fft-zip")
+
+
+def test_how_often_events_are_tried_is_set_as_on_lambda(client, function):
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        client.get_function_event_invoke_config(FunctionName=function)
+    put = client.put_function_event_invoke_config(FunctionName=function, MaximumRetryAttempts=0,
+                                                  MaximumEventAgeInSeconds=60)
+    got = client.get_function_event_invoke_config(FunctionName=function, Qualifier="$LATEST")
+    for answer in (put, got):
+        assert (answer["MaximumRetryAttempts"], answer["MaximumEventAgeInSeconds"]) == (0, 60)
+        assert answer["FunctionArn"].endswith(":function:mirror:$LATEST") and answer["LastModified"].year >= 2024
+    updated = client.update_function_event_invoke_config(FunctionName=function, MaximumRetryAttempts=1)
+    assert (updated["MaximumRetryAttempts"], updated["MaximumEventAgeInSeconds"]) == (1, 60)
+    listed = client.list_function_event_invoke_configs(FunctionName=function)["FunctionEventInvokeConfigs"]
+    assert [config["MaximumRetryAttempts"] for config in listed] == [1]
+    with pytest.raises(client.exceptions.InvalidParameterValueException):
+        client.put_function_event_invoke_config(FunctionName=function, DestinationConfig={
+            "OnFailure": {"Destination": "arn:aws:sqs:us-east-1:000000000000:queue"}})
+    client.delete_function_event_invoke_config(FunctionName=function)
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        client.get_function_event_invoke_config(FunctionName=function)

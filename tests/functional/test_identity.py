@@ -150,7 +150,13 @@ def test_a_tenant_sees_and_changes_its_own_things_alone(node):
                                 ("DELETE", "/2017-10-31/functions/secret/concurrency", None),
                                 ("GET", "/2019-09-30/functions/secret/concurrency", None),
                                 ("GET", "/fairlead/v1/functions/secret/log", None),
-                                ("GET", "/fairlead/v1/dead-letters?function=secret", None)):
+                                ("GET", "/fairlead/v1/dead-letters?function=secret", None),
+                                ("POST", "/fairlead/v1/functions/secret/dead-letters/redrive", None),
+                                ("PUT", "/2019-09-25/functions/secret/event-invoke-config", "{}"),
+                                ("POST", "/2019-09-25/functions/secret/event-invoke-config", "{}"),
+                                ("GET", "/2019-09-25/functions/secret/event-invoke-config", None),
+                                ("GET", "/2019-09-25/functions/secret/event-invoke-config/list", None),
+                                ("DELETE", "/2019-09-25/functions/secret/event-invoke-config", None)):
         status, answer = call(node, method, asked, other["token"], body)
         assert status == 404 and "Function not found" in answer["Message"], asked
     graph = json.dumps({"nodes": {"n": {"function": "secret"}}})
@@ -162,6 +168,7 @@ def test_a_tenant_sees_and_changes_its_own_things_alone(node):
     assert call(node, "GET", "/v1/objects/x", other["token"], X_Fairlead_Tenant="acme")[0] == 403
     for everything in ("/fairlead/v1/status", "/metrics", "/fairlead/v1/history", "/fairlead/v1/keys", "/fairlead/v1/dead-letters"):
         assert call(node, "GET", everything, other["token"])[0] == 403
+    assert call(node, "POST", "/fairlead/v1/dead-letters/redrive", other["token"])[0] == 403
     assert "is a key of tenant 'other'" in cli(node, "deploy", "mine", MISBEHAVE, "--tag", "gpu:tenant=acme", token=other["token"],
                                                endpoint=node.endpoint, status=6)
     assert call(node, "POST", path + "/invocations", acme["token"], ECHO)[0] == 200, "nothing has changed"

@@ -141,6 +141,46 @@ def test_failed_events_are_tried_three_times_then_listed(start_node):
     assert node.status()["counters"]["completed"] == 3
 
 
+def test_failed_events_are_tried_as_their_function_says(start_node):
+    node = start_node()
+    node.deploy("misbehave", MISBEHAVE)
+    config = "/2019-09-25/functions/misbehave/event-invoke-config"
+    assert node.call("PUT", config, '{"MaximumRetryAttempts": 0}')[0] == 200
+    node.kill()
+    again = start_node(keep_state=True)
+    assert json.loads(again.call("GET", config)[2])["MaximumRetryAttempts"] == 0
+    assert again.invoke("misbehave", '{"do": "error"}', EVENT)[0] == 202
+    letters = eventually(lambda: json.loads(again.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"])
+    assert letters[0]["attempts"] == 1
+
+
+def test_dead_letters_are_redriven(start_node):
+    node = start_node()
+    for name in ("fails", "other"):
+        node.deploy(name, MISBEHAVE)
+        assert node.call("PUT", f"/2019-09-25/functions/{name}/event-invoke-config", '{"MaximumRetryAttempts": 0}')[0] == 200
+    ids = {name: node.invoke(name, '{"do": "error"}', EVENT)[1]["x-amzn-RequestId"] for name in ("fails", "other")}
+
+    def letters():
+        return json.loads(node.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"]
+
+    eventually(lambda: len(letters()) == 2)
+
+    def redrive(*arguments):
+        return subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "dead-letters", "redrive", *arguments],
+                              capture_output=True, text=True)
+
+    before = node.status()["counters"]["completed"]
+    redriven = redrive("fails")
+    assert (redriven.returncode, redriven.stdout) == (0, "1 dead letter will be tried again\n"), redriven.stderr
+    eventually(lambda: node.status()["counters"]["completed"] == before + 1 and len(letters()) == 2)
+    assert {letter["request_id"] for letter in letters()} == set(ids.values())
+    assert redrive("--all").stdout == "2 dead letters will be tried again\n"
+    eventually(lambda: node.status()["counters"]["completed"] == before + 3)
+    assert node.status()["events"]["redriven"] == 3
+    assert redrive("unknown").returncode != 0
+
+
 def test_two_nodes_on_one_folder_are_refused_and_the_first_serves_on(start_node):
     node = start_node()
     for name in ("before", "after"):
@@ -167,6 +207,50 @@ def test_a_corrupt_database_is_refused_and_kept(start_node):
         start_node(keep_state=True)
     assert database.name in str(refused.value)
     assert database.read_bytes() == broken
+
+
+@pytest.mark.parametrize("damage", ["flipped", "removed"])
+def test_a_damaged_log_is_found_at_the_start_and_said(start_node, damage):
+    node = start_node()
+    node.deploy("stopped", MISBEHAVE)
+    assert node.call("PUT", "/2017-10-31/functions/stopped/concurrency", '{"ReservedConcurrentExecutions": 0}')[0] == 200
+    for _ in range(50):
+        assert node.invoke("stopped", "{}", EVENT)[0] == 202
+    node.kill()
+    log = node.state / "state.db-wal"
+    if damage == "flipped":
+        content = bytearray(log.read_bytes())
+        content[len(content) * 9 // 10] ^= 1
+        log.write_bytes(content)
+    else:
+        log.unlink()
+    again = start_node(keep_state=True)
+    status = again.status()
+    lost, waiting = status["state_damage"]["lost_events"], status["events"]["waiting"]
+    assert lost + waiting == 50 and lost > 0 and status["state_damage"]["findings"] == 1
+    assert "lacks the last" in again.log_path.read_text()
+    assert f'fairlead_state_damage{{what="lost_events"}} {lost}' in again.call("GET", "/metrics")[2].decode()
+    assert again.stop() == 0
+    assert start_node(keep_state=True).status()["state_damage"]["findings"] == 0  # it is said once
+
+
+def test_an_event_whose_record_is_damaged_is_a_dead_letter(start_node):
+    node = start_node()
+    node.deploy("stopped", MISBEHAVE)
+    assert node.call("PUT", "/2017-10-31/functions/stopped/concurrency", '{"ReservedConcurrentExecutions": 0}')[0] == 200
+    for mark in ("whole", "flipped"):
+        assert node.invoke("stopped", json.dumps({"pad": mark * 50}), EVENT)[0] == 202
+    assert node.stop() == 0
+    database = node.state / "state.db"
+    content = bytearray(database.read_bytes())
+    content[content.index(b"flipped" * 50) + 100] ^= 1
+    database.write_bytes(content)
+    again = start_node(keep_state=True)
+    assert again.status()["state_damage"]["damaged_events"] == 1 and again.status()["events"]["waiting"] == 1
+    letters = json.loads(again.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"]
+    assert [letter["error_type"] for letter in letters] == ["damaged"]
+    redriven = json.loads(again.call("POST", "/fairlead/v1/dead-letters/redrive")[2])
+    assert redriven == {"redriven": 0, "left": 0}
 
 
 def test_a_full_disk_refuses_events_and_goes_on(tmp_path):

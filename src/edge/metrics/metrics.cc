@@ -360,6 +360,9 @@ void write_node(MetricWriter& out, const NodeStatus& status) {
       "Slots that idled beside queued work, by what the work whose turn it was waited for; \"unnamed\" is a fault.");
   write_idle_slots(out, status.counters.idle_slots, "fairlead_idle_token_seconds_total",
                    "Old name of fairlead_idle_slot_seconds_total; goes with the next release.");
+  out.begin("fairlead_spawner_restarts_total", "counter",
+            "Times the process that makes sandboxes had ended and was replaced.");
+  out.sample("", status.spawner_restarts);
   out.begin("fairlead_draining", "gauge", "1 while the node accepts no new invocations.");
   out.sample("", status.draining ? 1 : 0);
   out.begin("process_resident_memory_bytes", "gauge", "Resident memory of the node's own process.");
@@ -390,6 +393,29 @@ void write_graphs(MetricWriter& out, const GraphCounters& graphs) {
   out.sample("outcome=\"skipped\"", graphs.nodes_skipped);
 }
 
+void write_events(MetricWriter& out, const EventCounters& events) {
+  out.begin("fairlead_events", "gauge", "Event invocations that were accepted and are not over, by where they are.");
+  out.sample("state=\"waiting\"", events.waiting);
+  out.sample("state=\"running\"", events.running);
+  out.begin("fairlead_event_retries_total", "counter", "Event invocations that failed and are tried again.");
+  out.sample("", events.retries);
+  out.begin("fairlead_event_node_faults_total", "counter",
+            "Event invocations that failed by the node's fault: tried again, and no attempt.");
+  out.sample("", events.node_faults);
+  out.begin("fairlead_event_dead_letters_total", "counter", "Event invocations that became dead letters.");
+  out.sample("", events.dead_letters);
+  out.begin("fairlead_event_redriven_total", "counter", "Dead letters that became event invocations again.");
+  out.sample("", events.redriven);
+}
+
+void write_damage(MetricWriter& out, const StateDamage& damage) {
+  out.begin("fairlead_state_damage", "gauge", "What this start of the node found lost or damaged in its state.");
+  out.sample("what=\"lost_changes\"", damage.lost_changes);
+  out.sample("what=\"lost_events\"", damage.lost_events);
+  out.sample("what=\"missing_events\"", damage.missing_events);
+  out.sample("what=\"damaged_events\"", damage.damaged_events);
+}
+
 }  // namespace
 
 std::string render_metrics(const NodeStatus& status) {
@@ -401,6 +427,8 @@ std::string render_metrics(const NodeStatus& status) {
   write_objects(out, status);
   write_task_requests(out, status.task_requests);
   write_graphs(out, status.graphs);
+  write_events(out, status.events);
+  write_damage(out, status.damage);
   write_device_servers(out, status);
   write_durations(out, status);
   write_instances(out, status);

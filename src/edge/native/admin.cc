@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/base64.h"
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/json_body.h"
@@ -22,8 +21,6 @@ namespace {
 const std::string kOneOffRequest = "(one-off request)";  // in the place of a name that it does not have
 constexpr std::size_t kDefaultTailBytes = 64 << 10;
 constexpr std::size_t kMaxTailBytes = 8 << 20;
-constexpr std::size_t kDefaultDeadLetters = 100;
-constexpr std::size_t kMaxDeadLetters = 10'000;
 
 Result<std::size_t> count_parameter(const RouteCall& call, std::string_view name, std::size_t absent,
                                     std::size_t most) {
@@ -134,6 +131,19 @@ json tenant_json(const TenantStatus& tenant) {
           {"service_seconds", to_seconds(tenant.service)}};
 }
 
+json events_json(const EventCounters& events) {
+  return {{"waiting", events.waiting},         {"running", events.running},           {"retries", events.retries},
+          {"node_faults", events.node_faults}, {"dead_letters", events.dead_letters}, {"redriven", events.redriven}};
+}
+
+json damage_json(const StateDamage& damage) {
+  return {{"lost_changes", damage.lost_changes},
+          {"lost_events", damage.lost_events},
+          {"missing_events", damage.missing_events},
+          {"damaged_events", damage.damaged_events},
+          {"findings", damage.findings.size()}};
+}
+
 json settings_json(const NodeSettings& settings) {
   return {{"over_run_seconds", to_seconds(settings.over_run)},
           {"ttl_factor", settings.policy.ttl_factor},
@@ -184,16 +194,10 @@ json gpu_json(const GpuStatus& gpu) {
           {"instances", gpu.view.instances}};
 }
 
-json dead_letter_json(const DeadLetter& letter) {
-  return {{"request_id", letter.request_id}, {"function", letter.function},
-          {"error_type", letter.error_type}, {"error_message", letter.error_message},
-          {"attempts", letter.attempts},     {"accepted_ms", letter.accepted_ms},
-          {"failed_ms", letter.failed_ms},   {"payload_base64", base64_encode(letter.payload)}};
-}
-
-// What keeps every call from running: a line for each GPU when none serves.
+// What keeps calls from running: the end of the spawner, or, when no GPU serves, a line for each.
 std::string obstacle(const NodeStatus& status) {
   if (status.draining) return "draining\n";
+  if (!status.spawner_obstacle.empty()) return status.spawner_obstacle + "\n";
   if (status.gpus.empty()) return "no GPU is there\n";
   std::string lines;
   for (const GpuStatus& gpu : status.gpus) {
@@ -223,27 +227,6 @@ void function_log(NodeService& node, RouteCall call) {
   if (!log) return respond_error(std::move(call.exchange), log.error());
   call.exchange.respond(
       {.status = 200, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = std::move(*log)});
-}
-
-void dead_letters(NodeService& node, RouteCall call) {
-  const auto limit = count_parameter(call, "limit", kDefaultDeadLetters, kMaxDeadLetters);
-  if (!limit) return respond_error(std::move(call.exchange), limit.error());
-  std::string function(call.target.query_value("function"));
-  if (call.principal.tenant && function.empty()) {
-    return respond_error(
-        std::move(call.exchange),
-        Error{Errc::kForbidden, "a tenant's key sees the dead letters of one function: add ?function=NAME"});
-  }
-  if (Status seen = check_seen(node, call.principal, function); !seen) {
-    return respond_error(std::move(call.exchange), seen.error());
-  }
-  auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  node.dead_letters(std::move(function), *limit, [answer](Result<std::vector<DeadLetter>> letters) {
-    if (!letters) return respond_error(std::move(*answer), letters.error());
-    json list = json::array();
-    for (const DeadLetter& letter : *letters) list.push_back(dead_letter_json(letter));
-    respond_json(std::move(*answer), 200, {{"dead_letters", std::move(list)}});
-  });
 }
 
 // Text, with the place where the next page begins in a header: what is not there yet is an empty page.
@@ -309,6 +292,9 @@ json status_json(const NodeStatus& status) {
           {"resident_bytes", status.resident.count()},
           {"objects", objects_json(status.objects)},
           {"task_requests", task_requests_json(status.task_requests)},
+          {"events", events_json(status.events)},
+          {"state_damage", damage_json(status.damage)},
+          {"spawner", {{"obstacle", status.spawner_obstacle}, {"restarts", status.spawner_restarts}}},
           {"counters", counters_json(status.counters)},
           {"move_seconds", {{"in", to_seconds(status.moves.in)}, {"out", to_seconds(status.moves.out)}}},
           {"settings", settings_json(status.settings)},
@@ -336,7 +322,6 @@ void add_admin_routes(Routes& routes, NodeService& node) {
       Permission::kReadNode);
   add(Permission::kRead, "/fairlead/v1/functions/{function}/log", function_log);
   add(Permission::kReadNode, "/fairlead/v1/history", history);
-  add(Permission::kRead, "/fairlead/v1/dead-letters", dead_letters);
 }
 
 }  // namespace fairlead

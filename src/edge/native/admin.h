@@ -1,4 +1,4 @@
-// What operators and the command line ask a node: health, status, logs, dead letters.
+// What operators and the command line ask a node: health, status, logs, history.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,8 +8,7 @@
 
 namespace fairlead {
 
-// GET /healthz, /fairlead/v1/status, /fairlead/v1/functions/{name}/log?tail=N, /fairlead/v1/dead-letters?function=&limit=,
-// /fairlead/v1/history?from=
+// GET /healthz, /fairlead/v1/status, /fairlead/v1/functions/{name}/log?tail=N, /fairlead/v1/history?from=
 void add_admin_routes(Routes& routes, NodeService& node);
 
 nlohmann::json status_json(const NodeStatus& status);

@@ -23,6 +23,10 @@ TEST_F(Admin, HealthFollowsDraining) {
   EXPECT_EQ(200u, call("HEAD", "/healthz").response->status);
   node_.node_status.draining = true;
   EXPECT_EQ(503u, call("GET", "/healthz").response->status);
+  node_.node_status.draining = false;
+  node_.node_status.spawner_obstacle = "the spawner has ended";
+  EXPECT_EQ(503u, call("GET", "/healthz").response->status);
+  EXPECT_EQ("the spawner has ended\n", call("GET", "/healthz").response->body);
   EXPECT_EQ(405u, call("POST", "/healthz").response->status);
 }
 
@@ -114,6 +118,10 @@ TEST_F(Admin, DeadLettersCarryTheirPayload) {
   EXPECT_EQ("f", node_.last_letters_function);
   EXPECT_EQ(5u, node_.last_limit);
   expect_error(call("GET", "/fairlead/v1/dead-letters?limit=x"), 400, "InvalidParameterValueException", "limit is 'x'");
+  EXPECT_EQ(json({{"redriven", 2}, {"left", 1}}), call("POST", "/fairlead/v1/functions/f/dead-letters/redrive").json());
+  EXPECT_EQ("f", node_.fake_events.last_redriven);
+  call("POST", "/fairlead/v1/dead-letters/redrive");
+  EXPECT_EQ("", node_.fake_events.last_redriven) << "the operator's: of all";
 }
 
 }  // namespace

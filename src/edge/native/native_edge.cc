@@ -5,6 +5,7 @@
 
 #include "edge/error_document.h"
 #include "edge/native/admin.h"
+#include "edge/native/dead_letters.h"
 #include "edge/native/graphs.h"
 #include "edge/native/kernel_tasks.h"
 #include "edge/native/objects.h"
@@ -18,6 +19,7 @@ Edge native_edge(boost::asio::io_context& io, NodeService& node, OutcomeResponse
   add_graph_routes(edge.routes, node);
   add_kernel_task_routes(edge.routes, node, std::move(outcome_response));
   add_admin_routes(edge.routes, node);
+  add_dead_letter_routes(edge.routes, node);
   const auto events = std::make_shared<StatusEvents>(io, node);  // shared by the handler and its copies
   edge.routes.add(
       "GET", "/fairlead/v1/events", [events](RouteCall call) { events->open(std::move(call)); }, Permission::kReadNode);

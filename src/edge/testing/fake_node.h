@@ -51,6 +51,33 @@ class FakeGraphs : public GraphService {
   GraphCounters counters() const override { return {}; }
 };
 
+class FakeEvents : public EventService {
+ public:
+  std::map<std::string, EventInvokeConfig> configs;  // by function
+  Result<RedriveResult> redriven = RedriveResult{.redriven = 2, .left = 1};
+  std::string last_redriven;
+
+  void set_config(std::string function, EventInvokeConfig config, Callback<EventInvokeConfig> done) override {
+    if (Status valid = validate(config); !valid) return done(fail(valid.error()));
+    config.last_modified_ms = 1'700'000'000'123;
+    configs[function] = config;
+    done(config);
+  }
+  Result<EventInvokeConfig> config(const std::string& function) override {
+    if (configs.contains(function)) return configs.at(function);
+    return fail(Errc::kNotFound, "The function {} doesn't have an EventInvokeConfig", function);
+  }
+  void remove_config(std::string function, std::function<void(Status)> done) override {
+    if (configs.erase(function) == 0) return done(fail(Errc::kNotFound, "no EventInvokeConfig"));
+    done({});
+  }
+  void redrive(std::string function, Callback<RedriveResult> done) override {
+    last_redriven = std::move(function);
+    done(redriven);
+  }
+  EventCounters counters() const override { return {}; }
+};
+
 class FakeNode : public NodeService {
  public:
   // What the next invocations get; a pending one is kept until answer().
@@ -64,6 +91,7 @@ class FakeNode : public NodeService {
   std::unique_ptr<ObjectStore> object_store =
       ObjectStore::open(io, {.memory_dir = object_folder / "memory", .spill_dir = object_folder / "spill"}).value();
   FakeGraphs fake_graphs;
+  FakeEvents fake_events;
   std::string log_text;
   std::vector<DeadLetter> letters;
   std::map<std::uint64_t, HistoryPage> pages;  // by where they begin
@@ -157,6 +185,7 @@ class FakeNode : public NodeService {
 
   ObjectStore& objects() override { return *object_store; }
   GraphService& graphs() override { return fake_graphs; }
+  EventService& event_service() override { return fake_events; }
   NodeStatus status() override { return node_status; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     last_limit = tail_bytes;

@@ -13,6 +13,7 @@ namespace fairlead {
 
 class FakeStore final : public Store {
  public:
+  const StateDamage& damage() const override { return found; }
   Result<std::vector<FunctionRecord>> load_functions() override { return values_of(functions); }
   Result<std::vector<QueuedEvent>> load_events() override { return values_of(events); }
   void put_function(FunctionRecord record, Done done) override {
@@ -39,6 +40,31 @@ class FakeStore final : public Store {
   void list_dead_letters(std::string, std::size_t, std::function<void(Result<std::vector<DeadLetter>>)> done) override {
     done(letters);
   }
+  Result<std::map<std::string, EventInvokeConfig>> load_event_configs() override { return configs; }
+  void put_event_config(std::string function, EventInvokeConfig config, Done done) override {
+    if (status) configs[function] = config;
+    tell(std::move(done));
+  }
+  void delete_event_config(std::string function, Done done) override {
+    if (status) configs.erase(function);
+    tell(std::move(done));
+  }
+  void redrive_dead_letters(std::string, std::size_t limit, std::int64_t accepted_ms,
+                            std::function<void(Result<Redriven>)> done) override {
+    if (!status) return done(fail(status.error()));
+    Redriven redriven;
+    while (!letters.empty() && redriven.events.size() < limit) {
+      QueuedEvent event{.accepted_ms = accepted_ms};
+      event.invocation.request_id = letters.front().request_id;
+      event.invocation.function = letters.front().function;
+      event.invocation.payload = letters.front().payload;
+      events[event.invocation.request_id] = event;
+      redriven.events.push_back(std::move(event));
+      letters.erase(letters.begin());
+    }
+    redriven.left = letters.size();
+    done(std::move(redriven));
+  }
   std::size_t pending_writes() const override { return untold_.size(); }
 
   // All that was written so far is on disk, or is not: `status` at the time of the write.
@@ -50,10 +76,12 @@ class FakeStore final : public Store {
     }
   }
 
+  StateDamage found;
   Status status;
   std::map<std::string, FunctionRecord> functions;
   std::map<std::string, QueuedEvent> events;  // by request id
   std::vector<DeadLetter> letters;
+  std::map<std::string, EventInvokeConfig> configs;  // by function
 
  private:
   template <typename T>

@@ -70,14 +70,16 @@ class NodeWithoutProcesses : public testing::Test {
       core.answered(now, invocation, is_error, charges.used(on, use), out);
     });
   }
-  void gone(InstanceId instance, const std::string& reason) {
+  void gone(InstanceId instance, const std::string& reason, bool is_nodes_fault = false) {
     instances.remove(instance);
     charges.gone(instance);
     driver.tell([&](Core& core, Instant now, Actions& out) {
       core.instance_gone(now, instance, out);
       for (const Action& action : out) {
         const auto* const complete = std::get_if<Complete>(&action);
-        if (complete != nullptr) invocations.instance_gone(complete->invocation, {.reason = reason});
+        if (complete != nullptr) {
+          invocations.instance_gone(complete->invocation, {.reason = reason, .is_nodes_fault = is_nodes_fault});
+        }
       }
     });
   }

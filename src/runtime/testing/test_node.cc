@@ -1,5 +1,6 @@
 // A node for tests that are about its death: starts instances of the given code and prints "ready" when each waits.
 //   runtime_test_node <state dir> <code dir> <handler> <count>
+//   runtime_test_node spawner ...    as such a node starts it
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,9 +8,14 @@
 
 #include "base/log.h"
 #include "runtime/instance_host.h"
+#include "runtime/spawner.h"
 
 int main(int argc, char** argv) {
   using namespace fairlead;
+  if (argc > 1 && std::string(argv[1]) == kSpawnerCommand) {
+    init_log("off");
+    run_launched_spawner(spawner_options_of({argv + 2, argv + argc}).value());
+  }
   if (argc != 5) return 2;
   init_log("error");
   const int count = std::atoi(argv[4]);
