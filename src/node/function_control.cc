@@ -47,10 +47,10 @@ std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) 
 
 }  // namespace
 
-FunctionControl::FunctionControl(boost::asio::io_context& io, std::string state_dir, Worker& worker, Store& store,
+FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions images, Worker& worker, Store& store,
                                  Functions& functions, Tenants& tenants, RequestIds& request_ids, CoreDriver& driver,
                                  Removed removed)
-    : state_dir_(std::move(state_dir)),
+    : state_dir_(images.state_dir),
       worker_(worker),
       store_(store),
       functions_(functions),
@@ -58,8 +58,7 @@ FunctionControl::FunctionControl(boost::asio::io_context& io, std::string state_
       request_ids_(request_ids),
       driver_(driver),
       removed_(std::move(removed)),
-      images_(std::make_unique<ImageStore>(
-          ImageStoreOptions{.state_dir = state_dir_, .root = geteuid() == 0, .functions_id = kSandboxUid})),
+      images_(std::make_unique<ImageStore>(std::move(images))),
       image_worker_(io) {}
 
 FunctionControl::~FunctionControl() {

@@ -27,6 +27,7 @@
 #include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
 #include "node/gpu_sharing.h"
+#include "node/jails.h"
 #include "node/node.h"
 #include "node/reload.h"
 #include "node/serve_settings.h"
@@ -130,6 +131,12 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
   node.device_servers = device_servers_options(options);
+  if (!options.no_jail) {
+    const std::string jail_root = state_dir + "/instances/jail";
+    jail_device_servers(options, node.gpu_access, jail_root, node.device_servers);
+    node.images.launcher = image_tool_launcher(jail_root, options.registries);
+  }
+  node.images.registries = RegistryRules::parse(options.registries).value_or(RegistryRules());
   node.shims = shim_options(options);
   node.history_bytes = options.history_bytes;
   node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};
@@ -223,6 +230,7 @@ class Server {
     if (!node) return fail(node.error());
     node_ = *std::move(node);
     if (Status used = use_gpus(*library); !used) return used;
+    for (const std::string& lack : what_jails_lack(options_.no_jail)) spdlog::warn("{}", lack);
     spdlog::info("state in {}, policy {}", dir, options_.policy);
     if (Status known = know_callers(dir); !known) return known;
     return listen();

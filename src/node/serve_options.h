@@ -65,6 +65,8 @@ struct ServeOptions {
   std::vector<std::string> listen{"127.0.0.1:9001"};      // HOST:PORT or unix:/PATH
   bool open = false;                                      // who comes over loopback is the operator
   bool no_tls = false;                                    // HTTP in the clear beyond loopback
+  std::vector<std::string> registries{"public"};          // that images may come from (model/registry_rules.h)
+  bool no_jail = false;                                   // device servers and image tools run with the node's rights
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
   std::string log_level = "info";

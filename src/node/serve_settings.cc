@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
+#include "model/registry_rules.h"
 #include "net/http_listener.h"
 #include "queueing/policy.h"
 
@@ -106,6 +108,15 @@ Status add_address(std::vector<std::string>& addresses, std::string address) {
   return {};
 }
 
+Status add_registries(std::vector<std::string>& registries, std::string text) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    if (const auto rules = RegistryRules::parse({entry}); !rules) return fail(rules.error());
+    registries.push_back(entry);
+  }
+  return {};
+}
+
 Status add_tenant(std::vector<TenantEntry>& tenants, TenantEntry tenant) {
   for (const TenantEntry& other : tenants) {
     if (other.name == tenant.name) return fail(Errc::kInvalidArgument, "tenant '{}' is given twice", tenant.name);
@@ -142,6 +153,9 @@ ServeSettings node_settings() {
       ServeSetting("no-tls", &Options::no_tls, yes_or_no(),
                    "Listen beyond loopback although keys, code and payloads travel in the clear: for a network that is "
                    "trusted, or behind a proxy that ends TLS"),
+      ServeSetting("no-jail", &Options::no_jail, yes_or_no(),
+                   "Run device servers and image tools with the node's own rights, although they read what strangers "
+                   "wrote: for a driver that does not work in namespaces of its own"),
       ServeSetting("drain", &Options::drain_seconds, seconds_number(0, kHourSeconds),
                    "Seconds a graceful stop waits for running invocations")
           .live(),
@@ -151,6 +165,18 @@ ServeSettings node_settings() {
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),
+  };
+}
+
+ServeSettings image_settings() {
+  return {
+      ServeSetting::list<std::string>(
+          "registries", &Options::registries,
+          any_text("REGISTRY,...", "public, none, HOST, HOST:PORT or *.DOMAIN, or several of them with commas"),
+          "Registries that images may come from: public any host over TLS at port 443 whose addresses are all global; "
+          "HOST, HOST:PORT or *.DOMAIN one that is listed, wherever it is, with the hosts that it sends clients on to; "
+          "none no registry. May be repeated",
+          add_registries),
   };
 }
 
@@ -329,6 +355,7 @@ const ServeSettings& serve_settings() {
   static const ServeSettings all = [] {
     ServeSettings table;
     append(table, "Node", node_settings());
+    append(table, "Images", image_settings());
     append(table, "Scheduling", scheduling_settings());
     append(table, "Memory", memory_settings());
     append(table, "GPU", sharing_settings());

@@ -42,7 +42,4 @@ struct BlankProcess {
 };
 Result<BlankProcess> clone_blank(const SandboxPlan& plan, const Cgroup* cgroup, UniqueFd control);
 
-// Brings 127.0.0.1 up in the calling process's net namespace.
-Status bring_loopback_up();
-
 }  // namespace fairlead
