@@ -53,6 +53,16 @@ class Outside {
  private:
   Status make() {
     is_root_ = ::geteuid() == 0;
+    has_passed_ = ::fcntl(kPassed, F_GETFD) >= 0;
+    // The number is taken either way: nothing that is opened below may have it.
+    if (!has_passed_) {
+      UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      if (null.get() == kPassed) {
+        null.release();
+      } else {
+        ::dup2(null.get(), kPassed);
+      }
+    }
     ::umask(022);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::prctl(PR_SET_NAME, "fl-jail");
@@ -102,7 +112,7 @@ class Outside {
     const long pid = ::syscall(SYS_clone, kFlags, nullptr, nullptr, nullptr, 0ul);
     if (pid < 0) return fail(errno_error(errno, "clone a jail"));
     if (pid == 0) {
-      run_jail_inside({spec_, program_, seccomp_, cgroup_.get(), is_root_}, std::move(pair->second));
+      run_jail_inside({spec_, program_, seccomp_, cgroup_.get(), is_root_, has_passed_}, std::move(pair->second));
     }
     inside_ = static_cast<pid_t>(pid);
     control_ = std::move(pair->first);
@@ -234,7 +244,7 @@ class Outside {
 
   const JailSpec& spec_;
   const std::vector<std::string>& program_;
-  bool is_root_ = false;
+  bool is_root_ = false, has_passed_ = false;
   std::string upstream_;
   SeccompPrograms seccomp_;
   CgroupTree tree_;

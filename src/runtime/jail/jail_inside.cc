@@ -93,7 +93,7 @@ class Init {
 
   // Nothing of the node's but the streams and what is passed.
   void close_others() {
-    has_passed_ = ::fcntl(kPassed, F_GETFD) >= 0;
+    if (!jail_.has_passed) ::close(kPassed);
     constexpr int kControl = kPassed + 1;
     const int control = ::fcntl(control_.release(), F_DUPFD_CLOEXEC, kControl);
     if (control != kControl) ::dup3(control, kControl, O_CLOEXEC);
@@ -216,7 +216,7 @@ class Init {
     const int error = ::posix_spawnp(&pid, arguments[0], nullptr, &attributes, arguments.data(), environ);
     posix_spawnattr_destroy(&attributes);
     if (error != 0) return fail(errno_error(error, "start " + words[0]));
-    if (has_passed_) ::close(kPassed);
+    if (jail_.has_passed) ::close(kPassed);
     return pid;
   }
 
@@ -258,7 +258,6 @@ class Init {
 
   const JailInside& jail_;
   UniqueFd control_;
-  bool has_passed_ = false;
 };
 
 }  // namespace

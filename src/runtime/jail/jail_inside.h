@@ -26,6 +26,7 @@ struct JailInside {
   const SeccompPrograms& seccomp;
   const Cgroup* cgroup;  // null: none
   bool is_root;          // the one outside is the host's
+  bool has_passed;       // descriptor 3 is for the program; else it is to be closed
 };
 [[noreturn]] void run_jail_inside(const JailInside& jail, UniqueFd control);
 
