@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kThisProgram = "/proc/self/exe";
-constexpr const char* kProgramInside = "/run/fairlead/program";
 constexpr const char* kMpsPipes = "CUDA_MPS_PIPE_DIRECTORY";
 // The driver's and the compiler's own, beside what the settings say.
 constexpr std::uint64_t kServerBytes = std::uint64_t{8} << 30, kTrialBytes = std::uint64_t{10} << 30;
@@ -43,7 +42,6 @@ JailSpec server_jail(const ServeOptions& options, const GpuAccess& gpu, const st
   if (options.cublas != "auto" && options.cublas != "off") {
     bind_same(fs::absolute(options.cublas, error).parent_path(), false, spec.binds);
   }
-  spec.binds.push_back({kThisProgram, kProgramInside, false});
   // What a server writes first is counted as its own: its tier, outputs, and the memory of the software GPU.
   const std::uint64_t own = options.software_gpu ? ~std::uint64_t{0}
                                                  : kServerBytes + options.task_host_bytes + options.object_memory_bytes;
@@ -84,7 +82,7 @@ void jail_device_servers(const ServeOptions& options, const GpuAccess& gpu, cons
   trial.uid = kSandboxUid - 2;
   trial.memory = std::min(trial.memory, at_most_of_machine(kTrialBytes, 1, 2));
   trial.cpu = kTrialCpu;
-  servers.program = kProgramInside;
+  servers.program = kThisProgram;  // inside too, without a name: what runs there is what runs here
   servers.launcher = launcher_of(std::move(server));
   servers.trial_launcher = launcher_of(std::move(trial));
 }
