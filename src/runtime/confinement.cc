@@ -90,18 +90,29 @@ Status enter_user_namespace(std::uint32_t inner, uid_t uid, gid_t gid) {
   return map_own_ids(inner, uid, gid);
 }
 
-Status drop_capabilities(std::uint64_t kept) {
+Status drop_capabilities(std::uint64_t kept, bool pass_on) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  // Who changed ids and kept what he had has it for the asking.
+  if (::syscall(SYS_capget, &header, sets) == 0) {
+    for (auto& set : sets) set.effective = set.permitted;
+    ::syscall(SYS_capset, &header, sets);
+  }
   // Fails with EINVAL after the last capability the kernel knows.
   for (int capability = 0; capability < 64; ++capability) {
     if ((kept >> capability & 1) != 0) continue;
     if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) break;
   }
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct sets[2] = {};
+  sets[0] = sets[1] = {};
   for (int half = 0; half < 2; ++half) {
     sets[half].effective = sets[half].permitted = static_cast<std::uint32_t>(kept >> (32 * half));
+    if (pass_on) sets[half].inheritable = sets[half].permitted;
   }
   if (::syscall(SYS_capset, &header, sets) != 0) return failed("capset");
+  for (int capability = 0; pass_on && capability < 64; ++capability) {
+    if ((kept >> capability & 1) == 0) continue;
+    if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0) return failed("PR_CAP_AMBIENT_RAISE");
+  }
   return {};
 }
 

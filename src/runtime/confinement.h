@@ -33,8 +33,9 @@ Status change_ids(uid_t uid, gid_t gid);
 // that it leaves.
 Status enter_user_namespace(std::uint32_t inner, uid_t uid, gid_t gid);
 
-// Of this process, its bounding set and so of all it starts. `kept`: a bit for each capability that stays.
-Status drop_capabilities(std::uint64_t kept = 0);
+// Of this process, its bounding set and so of all it starts. `kept`: a bit for each capability that stays; `pass_on`: also to a
+// program that it starts as an ordinary user.
+Status drop_capabilities(std::uint64_t kept = 0, bool pass_on = false);
 
 // Brings 127.0.0.1 up in the calling process's net namespace.
 Status bring_loopback_up();

@@ -246,6 +246,7 @@ class Fetch {
     tool.reads_configuration = true;
     if (is_layout()) {
       tool.reads.push_back(reference_.layout_dir);
+      tool.reads_all = true;  // the operator named it
     } else {
       tool.has_network = true;
       tool.local_registry = local_registry();

@@ -29,6 +29,7 @@ struct ImageTool {
   bool reads_configuration = false;         // of registries: how to reach them, credentials
   bool has_network = false;
   std::string local_registry = {};          // localhost:PORT or 127.0.0.1:PORT that it may reach by that name; "": none
+  bool reads_all = false;                   // also what only the owners of these folders may read
   bool owns_files = false;                  // it gives files to the ids of images
 };
 

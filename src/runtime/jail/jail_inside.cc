@@ -36,6 +36,8 @@ constexpr std::size_t kMostCopiedBytes = 1 << 20;
 // What a tool needs that gives files to the ids of an image. They reach no file of other ids.
 constexpr std::uint64_t kOwnersRights = 1ull << CAP_CHOWN | 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER |
                                         1ull << CAP_FSETID | 1ull << CAP_SETFCAP;
+// The filter forbids open_by_handle_at, with which this right reaches files that have no name in the jail.
+constexpr std::uint64_t kReadersRights = 1ull << CAP_DAC_READ_SEARCH;
 
 Status failed(const std::string& what) {
   return fail(errno_error(errno, what));
@@ -162,10 +164,11 @@ class Init {
       if (auto status = limit_resource(RLIMIT_DATA, bytes(spec.memory), "DATA"); !status) return status;
     }
     const bool is_owner = jail_.is_root && spec.ids > 1;
+    const std::uint64_t kept = is_owner ? kOwnersRights : jail_.is_root && spec.reads_all ? kReadersRights : 0;
     if (auto status = is_owner ? become_owner() : become_nobody(); !status) return status;
     if (auto status = die_with_parent(control_.get()); !status) return status;
     if (auto status = limit_resource(RLIMIT_NPROC, spec.processes + 1, "NPROC"); !status) return status;  // 1: init
-    if (auto status = drop_capabilities(is_owner ? kOwnersRights : 0); !status) return status;
+    if (auto status = drop_capabilities(kept, spec.reads_all); !status) return status;
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("PR_SET_NO_NEW_PRIVS");
     if (const int error = load_seccomp(jail_.seccomp); error != 0) return fail(errno_error(error, "load seccomp"));
     if (::prctl(PR_SET_DUMPABLE, 0) != 0) return failed("PR_SET_DUMPABLE");
@@ -177,7 +180,9 @@ class Init {
     const uid_t uid = jail_.is_root ? jail_.spec.uid : 0;  // 0: the only one in the namespace of the one outside
     const gid_t gid = jail_.is_root ? jail_.spec.gid : 0;
     if (jail_.is_root) {
+      if (jail_.spec.reads_all) ::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
       if (auto status = change_ids(uid, gid); !status) return status;
+      if (jail_.spec.reads_all) return {};
     }
     Status entered = enter_user_namespace(kInnerUid, uid, gid);
     // A machine that forbids them to root: the user has no rights all the same.

@@ -14,6 +14,7 @@ std::string encode(const JailSpec& spec) {
   for (const MountBind& bind : spec.binds) binds.push_back({bind.source, bind.target, bind.writable});
   return json{{"root", spec.root_dir},
               {"ids", {spec.uid, spec.gid, spec.ids}},
+              {"reads_all", spec.reads_all},
               {"binds", std::move(binds)},
               {"copies", spec.copies},
               {"bytes", {spec.memory.count(), spec.tmp.count(), spec.written.count()}},
@@ -34,6 +35,7 @@ Result<JailSpec> decode_jail_spec(std::string_view text) {
     ids.at(0).get_to(spec.uid);
     ids.at(1).get_to(spec.gid);
     ids.at(2).get_to(spec.ids);
+    document.at("reads_all").get_to(spec.reads_all);
     for (const json& bind : document.at("binds")) {
       spec.binds.push_back({bind.at(0).get<std::string>(), bind.at(1).get<std::string>(), bind.at(2).get<bool>()});
     }

@@ -25,6 +25,9 @@ struct JailSpec {
   // More than one: the program is root of a user namespace with the ids from `uid` on, and may give files of these ids to one
   // another. Else it is one ordinary user without any capability. In a node that is not run by root it always is.
   std::uint32_t ids = 1;
+  // The program may read whatever there is in the jail, also what is its owner's alone to read. It is in no user namespace of its
+  // own then. In a node that is not run by root it means nothing.
+  bool reads_all = false;
   // The system's programs and libraries are there, read-only; beside them these.
   std::vector<MountBind> binds;
   // Files and folders of the host that are copied, for those that the jail's user may not read. What is not there is left out.

@@ -236,6 +236,23 @@ TEST_F(JailTest, AnOwnerOfIdsGivesFilesToThemAndReachesNoOthers) {
   EXPECT_THAT(shell("grep CapEff /proc/self/status").said, HasSubstr("000000008000001b"));
 }
 
+TEST_F(JailTest, AReaderReadsWhatItWasGivenAndWritesNothingElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user has one id";
+  spec_.reads_all = true;
+  spec_.binds.push_back({folder_ + "/shared", folder_ + "/shared", false});
+  std::ofstream(folder_ + "/shared/roots") << "content";
+  ::chmod((folder_ + "/shared/roots").c_str(), 0600);
+  ::chmod((folder_ + "/shared").c_str(), 0700);
+  const Ended ended = shell("cd " + folder_ + "/shared; cat roots; echo x > roots; mount -t tmpfs x /tmp; echo; "
+                            "grep Cap /proc/self/status; id -u; echo x > /proc/sys/kernel/core_pattern");
+  EXPECT_THAT(ended.said, AllOf(testing::StartsWith("content"), HasSubstr("CapBnd:\t0000000000000004"),
+                                HasSubstr(fmt::format("{}\n", kUid)), HasSubstr("core_pattern: ")));
+  std::ifstream file(folder_ + "/shared/roots");
+  std::string text;
+  file >> text;
+  EXPECT_EQ(text, "content");
+}
+
 TEST_F(JailTest, OwnsNoIdsOfTheHost) {
   if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user has one id";
   spec_.uid = 0;
@@ -333,6 +350,7 @@ TEST(JailSpecTest, IsReadAsItWasWritten) {
                       .uid = 3,
                       .gid = 4,
                       .ids = 5,
+                      .reads_all = true,
                       .binds = {{"/a", "/b", true}},
                       .copies = {"/c"},
                       .memory = mib(1),
