@@ -128,6 +128,10 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.core.queue_limit = static_cast<std::size_t>(options.queue_limit);
   node.host.state_dir = state_dir + "/instances";
   node.host.log_dir = state_dir + "/logs";
+  node.host.cpu.millicpus = static_cast<std::uint64_t>(options.instance_cpus * 1000);
+  if (::geteuid() == 0 && options.instance_uids.count > 0 && options.sharing != SharingMode::kMps) {
+    node.host.uids = std::make_shared<UidPool>(options.instance_uids.first, options.instance_uids.count);
+  }
   node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
   node.device_servers = device_servers_options(options);

@@ -16,6 +16,7 @@
 #include "queueing/tenant_entry.h"
 #include "residency/object_cache.h"
 #include "residency/residency.h"
+#include "runtime/uid_pool.h"
 #include "sharing/sharing_mode.h"
 #include "wire/shim_frames.h"
 
@@ -54,6 +55,12 @@ struct SlotChoice {
   bool operator==(const SlotChoice&) const = default;
 };
 
+// Users of the host for instances, where the node is run by root. None: all instances are one user.
+struct UidRange {
+  std::uint32_t first = UidPool::kFirst, count = UidPool::kCount;
+  bool operator==(const UidRange&) const = default;
+};
+
 // What keeps kernel tasks of different tenants apart.
 enum class TaskIsolation {
   kProcess,  // a device server for each
@@ -66,6 +73,8 @@ struct ServeOptions {
   bool open = false;                                      // who comes over loopback is the operator
   bool no_tls = false;                                    // HTTP in the clear beyond loopback
   std::vector<std::string> registries{"public"};          // that images may come from (model/registry_rules.h)
+  UidRange instance_uids;                                 // a user of the host for each instance
+  double instance_cpus = 0;                               // processors that one instance may keep busy; 0: all
   bool no_jail = false;                                   // device servers and image tools run with the node's rights
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept

@@ -12,6 +12,7 @@ namespace fairlead {
 namespace {
 
 constexpr int kMostSlots = 64;
+constexpr double kMostCpus = 1024;
 constexpr int kDefaultDynamicSlots = 8;
 constexpr int kMostTaskLanes = 64;
 constexpr int kMostStarts = 64;
@@ -92,6 +93,26 @@ SettingType<int> task_lane_choice() {
           .write = [](const int& lanes) { return lanes == 0 ? "auto" : fmt::format("{}", lanes); }};
 }
 
+// "FIRST:COUNT", or "none".
+SettingType<UidRange> uid_range() {
+  constexpr std::uint32_t kLeast = 65536, kMost = 4'294'901'760;  // users of the host are below, 2^32 - 1 is nobody
+  const std::string bound = fmt::format("FIRST:COUNT, users from {} to {} that nobody else has, or none", kLeast, kMost);
+  return {.form = "FIRST:COUNT|none",
+          .bound = bound,
+          .read = [=](const std::string& text) -> Result<UidRange> {
+            if (text == "none") return UidRange{0, 0};
+            const std::size_t colon = text.find(':');
+            if (colon == std::string::npos) return out_of_bound(bound);
+            const auto first = bounded_number(std::string_view(text).substr(0, colon), kLeast, kMost);
+            const auto count = bounded_number(std::string_view(text).substr(colon + 1), 1u, kMost);
+            if (!first || !count || *count > kMost - *first) return out_of_bound(bound);
+            return UidRange{*first, *count};
+          },
+          .write = [](const UidRange& range) {
+            return range.count == 0 ? "none" : fmt::format("{}:{}", range.first, range.count);
+          }};
+}
+
 SettingType<TenantEntry> tenant_entry() {
   return {.form = "NAME:WEIGHT[:MAX]",
           .bound = "NAME:WEIGHT or NAME:WEIGHT:MAX",
@@ -153,6 +174,12 @@ ServeSettings node_settings() {
       ServeSetting("no-tls", &Options::no_tls, yes_or_no(),
                    "Listen beyond loopback although keys, code and payloads travel in the clear: for a network that is "
                    "trusted, or behind a proxy that ends TLS"),
+      ServeSetting("instance-uids", &Options::instance_uids, uid_range(),
+                   "Where the node is run by root: users of the host for instances, one each, so that none uses up what "
+                   "the kernel counts by user; none, or with --sharing mps, whose daemon serves one user: all are one"),
+      ServeSetting("instance-cpus", &Options::instance_cpus, factor_number(0, kMostCpus),
+                   "Processors that one instance may keep busy; 0: as many as there are, in equal shares while they are "
+                   "short"),
       ServeSetting("no-jail", &Options::no_jail, yes_or_no(),
                    "Run device servers and image tools with the node's own rights, although they read what strangers "
                    "wrote: for a driver that does not work in namespaces of its own"),

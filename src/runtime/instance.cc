@@ -92,9 +92,19 @@ Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::share
 Instance::~Instance() {
   server_.close();
   ::unlink(socket_path_.c_str());
+  if (uid_) context_.options.uids->give_back(*uid_);
 }
 
 Result<UniqueFd> Instance::open() {
+  // The program of a container is the user whose files are the image's, which all its instances share.
+  if (context_.options.uids && !spec_.container) {
+    uid_ = context_.options.uids->take();
+    if (!uid_) {
+      return fail(Errc::kResourceExhausted,
+                  "all {} users for instances are taken: give more of them with the setting instance-uids",
+                  context_.options.uids->taken());
+    }
+  }
   Result<UniqueFd> listener = listen_on_unix(socket_path_, SOCK_STREAM, kSocketBacklog);
   if (!listener) return listener;
   if (auto status = server_.adopt_listener(listener->release()); !status) return fail(status.error());
@@ -112,7 +122,8 @@ StartOrder Instance::order() const {
                    .binds = {{spec_.code_path, kTaskDir, false}, {socket_path_, kRuntimeSocketPath, true}},
                    .memory_limit = spec_.memory_limit,
                    .tmp_limit = spec_.tmp_limit,
-                   .max_processes = spec_.max_processes};
+                   .max_processes = spec_.max_processes,
+                   .uid = uid_.value_or(0)};
   if (spec_.shim) {
     order.binds.push_back({spec_.shim->library, kShimLibraryPath, false});
     order.binds.push_back({spec_.shim->socket, kShimSocketPath, true});

@@ -67,6 +67,7 @@ class Instance {
 
   const InstanceContext& context_;
   const InstanceSpec spec_;
+  std::optional<std::uint32_t> uid_;  // of the host, until it has ended; empty: it shares one
   std::shared_ptr<FunctionLog> log_file_;
   InstanceLog log_;
   RuntimeApi api_;

@@ -239,7 +239,7 @@ Result<std::unique_ptr<InstanceHost>> InstanceHost::create(boost::asio::io_conte
                                                            InstanceEvents events) {
   if (auto status = make_folders(options); !status) return fail(status.error());
   Result<SpawnerProcess> spawner =
-      start_spawner({.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups});
+      start_spawner({.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups, .cpu = options.cpu});
   if (!spawner) return fail(spawner.error());
   Result<SeccompPrograms> seccomp = compile_seccomp();
   if (!seccomp) return fail(seccomp.error());

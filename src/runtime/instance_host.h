@@ -18,6 +18,8 @@
 #include "base/units.h"
 #include "model/invocation.h"
 #include "model/session_memory.h"
+#include "runtime/cgroup.h"
+#include "runtime/uid_pool.h"
 
 namespace fairlead {
 
@@ -105,6 +107,8 @@ struct InstanceHostOptions {
   Bytes log_file_limit = mib(8);  // then rotated once: at most twice this per function
   Bytes log_rate_limit = mib(4);  // per instance and second; what exceeds it is dropped and counted in the log
   bool use_cgroups = true;
+  std::shared_ptr<UidPool> uids = {};  // of a node run by root; null: one user has all instances
+  CpuShare cpu = {};                   // of each instance
 };
 
 class InstanceHost {

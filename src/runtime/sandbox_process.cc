@@ -116,7 +116,7 @@ class Sandbox {
   }
 
   Status confine(const StartOrder& order) {
-    if (auto status = change_user(); !status) return status;
+    if (auto status = change_user(order.uid); !status) return status;
     if (auto status = die_with_parent(control_.get()); !status) return status;
     if (auto status = limit_processes(order); !status) return status;
     if (auto status = drop_capabilities(); !status) return status;
@@ -137,13 +137,15 @@ class Sandbox {
     return {};
   }
 
-  Status change_user() {
+  // The group is that of all functions: what the platform shares with them is shared with it.
+  Status change_user(std::uint64_t instances_own) {
+    const uid_t uid = !plan_.root ? 0 : instances_own != 0 ? static_cast<uid_t>(instances_own) : kSandboxUid;
+    const gid_t gid = plan_.root ? kSandboxUid : 0;
     if (plan_.root) {
-      if (auto status = change_ids(kSandboxUid, kSandboxUid); !status) return status;
+      if (auto status = change_ids(uid, gid); !status) return status;
     }
     if (!plan_.user_namespaces) return {};
-    const uid_t own = plan_.root ? kSandboxUid : 0;
-    return enter_user_namespace(kInnerUid, own, own);
+    return enter_user_namespace(kInnerUid, uid, gid);
   }
 
   Result<pid_t> start_function(StartOrder& order) {

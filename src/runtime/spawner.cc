@@ -131,6 +131,7 @@ Result<pid_t> Spawner::make_blank() {
     Result<std::unique_ptr<Cgroup>> made = cgroups_.make(std::to_string(next_name_++));
     if (!made) return fail(made.error());
     cgroup = std::move(*made);
+    if (auto status = cgroup->set_cpu(options_.cpu); !status) return fail(status.error());
   }
   Result<SocketPair> pair = make_seqpacket_pair();
   if (!pair) return fail(pair.error());
