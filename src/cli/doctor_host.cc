@@ -91,9 +91,10 @@ Check check_cgroups() {
 // Functions, device servers and image tools are users of their own only where root gives them those.
 Check check_users() {
   if (geteuid() == 0) return {Level::kOk, "Users", "one for each function, device server and image tool", ""};
-  return {Level::kWarn, "Users", fmt::format("all processes of a node are user {}'s", geteuid()),
-          "who breaks out of a sandbox or jail has what this user has: run the node as a user that has nothing else, or as "
-          "root, which gives each process a user of its own"};
+  return {
+      Level::kWarn, "Users", fmt::format("all processes of a node are user {}'s", geteuid()),
+      "who breaks out of a sandbox or jail has what this user has: run the node as a user that has nothing else, or as "
+      "root, which gives each process a user of its own"};
 }
 
 Check check_open_files() {

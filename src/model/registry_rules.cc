@@ -1,5 +1,6 @@
 #include "model/registry_rules.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -39,9 +40,8 @@ constexpr Block4 kNotGlobal4[] = {
 };
 
 bool is_global4(std::uint32_t address) {
-  return std::none_of(std::begin(kNotGlobal4), std::end(kNotGlobal4), [address](const Block4& block) {
-    return (address ^ block.address) >> (32 - block.bits) == 0;
-  });
+  return std::none_of(std::begin(kNotGlobal4), std::end(kNotGlobal4),
+                      [address](const Block4& block) { return (address ^ block.address) >> (32 - block.bits) == 0; });
 }
 
 std::uint32_t big_endian(const unsigned char* bytes) {
@@ -61,6 +61,15 @@ bool is_global6(const unsigned char* address) {
   const bool is_documentation = first == 0x20010db8 || first >> 12 == 0x3fff0000 >> 12;
   const bool is_6to4 = first >> 16 == 0x2002;
   return !is_protocol && !is_documentation && !is_6to4;
+}
+
+// What needs no look-up: this machine's own name, and addresses.
+bool is_plainly_local(const std::string& host) {
+  in_addr ipv4{};
+  in6_addr ipv6{};
+  if (::inet_pton(AF_INET, host.c_str(), &ipv4) == 1) return !is_global4(ntohl(ipv4.s_addr));
+  if (::inet_pton(AF_INET6, host.c_str(), &ipv6) == 1) return !is_global6(ipv6.s6_addr);
+  return host == "localhost" || host.ends_with(".localhost");
 }
 
 bool is_host_character(char c) {
@@ -136,6 +145,10 @@ Result<RegistryRules> RegistryRules::parse(const std::vector<std::string>& entri
     rules.hosts_.push_back(std::move(host));
   }
   return rules;
+}
+
+bool RegistryRules::allows(const HostPort& target) const {
+  return names(target) || (is_public_ && target.port == kHttpsPort && !is_plainly_local(target.host));
 }
 
 RegistryRules RegistryRules::everything_public() {

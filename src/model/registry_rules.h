@@ -44,7 +44,7 @@ class RegistryRules {
   static RegistryRules everything_public();
 
   // By its name alone. What is refused here is refused whatever its addresses are.
-  bool allows(const HostPort& target) const { return names(target) || (is_public_ && target.port == kHttpsPort); }
+  bool allows(const HostPort& target) const;
   // The same, where all addresses of the host are known.
   bool needs_global_addresses(const HostPort& target) const { return !names(target); }
   // What an operator does to allow it.

@@ -51,7 +51,8 @@ class Pair {
     if (family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_addr = in6addr_loopback;
     const UniqueFd listener(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     socklen_t size = sizeof address;
-    there = ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(listener.get(), 1) == 0;
+    there =
+        ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(listener.get(), 1) == 0;
     ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     client.reset(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     there = there && ::connect(client.get(), reinterpret_cast<sockaddr*>(&address), size) == 0;

@@ -35,7 +35,11 @@ void bind_same(const std::string& path, bool writable, std::vector<MountBind>& b
 }
 
 JailSpec server_jail(const ServeOptions& options, const GpuAccess& gpu, const std::string& root_dir) {
-  JailSpec spec{.root_dir = root_dir, .uid = kSandboxUid - 1, .gid = kSandboxUid, .processes = kServerThreads};
+  JailSpec spec{.root_dir = root_dir,
+                .uid = kSandboxUid - 1,
+                .gid = kSandboxUid,
+                .reserves_memory = true,
+                .processes = kServerThreads};
   for (const InstanceSpec::Bind& bind : gpu.binds) spec.binds.push_back({bind.source, bind.target, bind.writable});
   std::error_code error;
   if (!options.driver_dir.empty()) bind_same(fs::absolute(options.driver_dir, error), false, spec.binds);
@@ -43,8 +47,8 @@ JailSpec server_jail(const ServeOptions& options, const GpuAccess& gpu, const st
     bind_same(fs::absolute(options.cublas, error).parent_path(), false, spec.binds);
   }
   // What a server writes first is counted as its own: its tier, outputs, and the memory of the software GPU.
-  const std::uint64_t own = options.software_gpu ? ~std::uint64_t{0}
-                                                 : kServerBytes + options.task_host_bytes + options.object_memory_bytes;
+  const std::uint64_t own =
+      options.software_gpu ? ~std::uint64_t{0} : kServerBytes + options.task_host_bytes + options.object_memory_bytes;
   spec.memory = at_most_of_machine(own, 3, 4);
   return spec;
 }
@@ -120,9 +124,10 @@ std::vector<std::string> what_jails_lack(bool no_jail) {
         "their own; who breaks out of one has what this user has. Run by root each has a user of its own");
   }
   if (const CgroupTree groups = CgroupTree::open(::getpid()); groups.version() == CgroupVersion::kNone) {
-    lacks.push_back("without control groups the memory of each process is limited, not that of all processes of a "
-                    "function or device server, and processors are shared by all: " +
-                    groups.why());
+    lacks.push_back(
+        "without control groups the memory of a function's processes is limited one by one, that of device "
+        "servers is not, and processors are shared by all: " +
+        groups.why());
   } else if (!groups.has_cpu()) {
     lacks.emplace_back("there is no cpu controller: processors are shared by all processes alike");
   }

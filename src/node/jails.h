@@ -23,7 +23,8 @@ void jail_device_servers(const ServeOptions& options, const GpuAccess& gpu, cons
                          DeviceServersOptions& servers);
 
 // The command line of an image tool in its jail. `registries`: the setting.
-ImageStoreOptions::Launcher image_tool_launcher(const std::string& root_dir, const std::vector<std::string>& registries);
+ImageStoreOptions::Launcher image_tool_launcher(const std::string& root_dir,
+                                                const std::vector<std::string>& registries);
 
 // What keeps strangers' work apart and is not there, for want of rights or by the setting: a sentence each. Empty: nothing.
 std::vector<std::string> what_jails_lack(bool no_jail);

@@ -67,20 +67,20 @@ def test_a_device_server_is_in_a_control_group_of_its_own(node):
 
 
 @pytest.mark.parametrize("uri, why", [
-    ("169.254.169.254/latest/meta-data:x", "is not public"),
+    ("169.254.169.254/latest/meta-data:x", "is no registry of this node"),
     ("127.0.0.1:1/app:x", "is no registry of this node"),
-    ("localhost/app:x", "is not public|EOF"),
-    ("10.0.0.1/app:x", "is not public"),
-    ("[::1]:443/app:x", "400|no registry|must be"),
-    ("2130706433/app:x", ""),
+    ("localhost/app:x", "is no registry of this node"),
+    ("10.0.0.1/app:x", "is no registry of this node"),
+    ("0x7f.1/app:x", "has the address 127.0.0.1, which is not public"),
+    ("[::1]:443/app:x", "the name is not a repository's"),
 ])
 def test_an_image_reference_sends_the_node_nowhere_inside(node, uri, why):
     body = {"FunctionName": "image", "Role": "r", "PackageType": "Image", "Code": {"ImageUri": uri}}
     status, _, answer = node.call("POST", "/2015-03-31/functions", json.dumps(body))
     text = answer.decode()
     assert status == 400, text
-    assert any(part in text for part in why.split("|")), text
-    assert "registries" in text or not why or "|" in why, "it says what the operator may do"
+    assert why in text, text
+    assert "to the setting registries" in text or "repository" in why, "it says what the operator may do"
 
 
 def test_a_node_without_jails_says_so(tmp_path):

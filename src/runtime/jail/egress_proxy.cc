@@ -153,7 +153,8 @@ class Proxy {
 
   static void refuse(int client, int status, const Error& error) {
     std::string reason = error.message;
-    std::replace_if(reason.begin(), reason.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, ' ');
+    std::replace_if(
+        reason.begin(), reason.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, ' ');
     write_all(client, fmt::format("HTTP/1.1 {} {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status, reason));
   }
 
@@ -192,8 +193,8 @@ class Proxy {
     Result<UniqueFd> socket = connect_to_any(proxy, *addresses);
     if (!socket) return socket;
     const std::string name = target.host.find(':') == std::string::npos ? target.host : "[" + target.host + "]";
-    write_all(socket->get(), fmt::format("CONNECT {0}:{1} HTTP/1.1\r\nHost: {0}:{1}\r\n{2}\r\n", name, target.port,
-                                         credential));
+    write_all(socket->get(),
+              fmt::format("CONNECT {0}:{1} HTTP/1.1\r\nHost: {0}:{1}\r\n{2}\r\n", name, target.port, credential));
     const std::string answer = read_head(socket->get());
     if (answer.starts_with("HTTP/1.") && answer.substr(std::min<std::size_t>(answer.size(), 8), 4) == " 200") {
       return socket;

@@ -21,11 +21,11 @@ namespace fairlead {
 
 struct EgressOptions {
   RegistryRules rules;
-  UniqueFd proxy;               // listens in the jail
-  UniqueFd registry_listener;   // listens in the jail at the registry's port; or none
-  HostPort registry;            // where its connections lead
+  UniqueFd proxy;                // listens in the jail
+  UniqueFd registry_listener;    // listens in the jail at the registry's port; or none
+  HostPort registry;             // where its connections lead
   std::uint64_t most_bytes = 0;  // into the jail, on all connections together; 0: no limit
-  std::string upstream;         // "http://[USER:PASSWORD@]HOST:PORT" of the host's own proxy; "": none
+  std::string upstream;          // "http://[USER:PASSWORD@]HOST:PORT" of the host's own proxy; "": none
 };
 
 // Answers until it is killed. A thread for each connection, 32 at most.

@@ -95,8 +95,8 @@ class Outside {
     for (const char* name : {"HTTPS_PROXY", "https_proxy"}) {
       if (const char* value = std::getenv(name); value != nullptr && upstream_.empty()) upstream_ = value;
     }
-    for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY",
-                             "ALL_PROXY", "all_proxy"}) {
+    for (const char* name :
+         {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "ALL_PROXY", "all_proxy"}) {
       ::unsetenv(name);
     }
     if (!spec_.has_network) return;
@@ -107,8 +107,7 @@ class Outside {
   Status clone_inside() {
     Result<SocketPair> pair = make_seqpacket_pair();
     if (!pair) return fail(pair.error());
-    constexpr unsigned long kFlags =
-        CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | SIGCHLD;
+    constexpr unsigned long kFlags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | SIGCHLD;
     const long pid = ::syscall(SYS_clone, kFlags, nullptr, nullptr, nullptr, 0ul);
     if (pid < 0) return fail(errno_error(errno, "clone a jail"));
     if (pid == 0) {

@@ -34,8 +34,8 @@ constexpr long kLookAtWrittenNs = 100'000'000;
 constexpr std::size_t kMostCopied = 256;  // files
 constexpr std::size_t kMostCopiedBytes = 1 << 20;
 // What a tool needs that gives files to the ids of an image. They reach no file of other ids.
-constexpr std::uint64_t kOwnersRights = 1ull << CAP_CHOWN | 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER |
-                                        1ull << CAP_FSETID | 1ull << CAP_SETFCAP;
+constexpr std::uint64_t kOwnersRights =
+    1ull << CAP_CHOWN | 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER | 1ull << CAP_FSETID | 1ull << CAP_SETFCAP;
 // The filter forbids open_by_handle_at, with which this right reaches files that have no name in the jail.
 constexpr std::uint64_t kReadersRights = 1ull << CAP_DAC_READ_SEARCH;
 
@@ -160,7 +160,7 @@ class Init {
     if (spec.written.count() > 0) {
       if (auto status = limit_resource(RLIMIT_FSIZE, bytes(spec.written), "FSIZE"); !status) return status;
     }
-    if (jail_.cgroup == nullptr && spec.memory.count() > 0) {
+    if (jail_.cgroup == nullptr && spec.memory.count() > 0 && !spec.reserves_memory) {
       if (auto status = limit_resource(RLIMIT_DATA, bytes(spec.memory), "DATA"); !status) return status;
     }
     const bool is_owner = jail_.is_root && spec.ids > 1;

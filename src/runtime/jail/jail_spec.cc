@@ -18,6 +18,7 @@ std::string encode(const JailSpec& spec) {
               {"binds", std::move(binds)},
               {"copies", spec.copies},
               {"bytes", {spec.memory.count(), spec.tmp.count(), spec.written.count()}},
+              {"reserves_memory", spec.reserves_memory},
               {"processes", spec.processes},
               {"cpu", {spec.cpu.weight, spec.cpu.millicpus}},
               {"network", spec.has_network},
@@ -44,6 +45,7 @@ Result<JailSpec> decode_jail_spec(std::string_view text) {
     spec.memory = Bytes(bytes.at(0).get<std::int64_t>());
     spec.tmp = Bytes(bytes.at(1).get<std::int64_t>());
     spec.written = Bytes(bytes.at(2).get<std::int64_t>());
+    document.at("reserves_memory").get_to(spec.reserves_memory);
     document.at("processes").get_to(spec.processes);
     spec.cpu = {document.at("cpu").at(0).get<std::uint64_t>(), document.at("cpu").at(1).get<std::uint64_t>()};
     document.at("network").get_to(spec.has_network);

@@ -33,9 +33,10 @@ struct JailSpec {
   // Files and folders of the host that are copied, for those that the jail's user may not read. What is not there is left out.
   std::vector<std::string> copies;
 
-  Bytes memory{0};              // of all processes: control group, else RLIMIT_DATA of each; 0: no limit
-  Bytes tmp = mib(64);          // /tmp, and /dev/shm
-  Bytes written{0};             // into files, by the program and in each file; 0: no limit
+  Bytes memory{0};               // of all processes: control group, else RLIMIT_DATA of each; 0: no limit
+  bool reserves_memory = false;  // much more than it uses, as GPU drivers do: no RLIMIT_DATA
+  Bytes tmp = mib(64);           // /tmp, and /dev/shm
+  Bytes written{0};              // into files, by the program and in each file; 0: no limit
   std::uint64_t processes = 64;
   CpuShare cpu;
 
