@@ -19,10 +19,10 @@ def take(what):
     if what == "inotify":
         while (made := libc.inotify_init1(0)) >= 0 and len(KEPT) < 200000: KEPT.append(made)
     if what == "signals":
-        signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
         value = ctypes.c_long(0)
         while libc.sigqueue(os.getpid(), 40, value) == 0 and len(KEPT) < 200000: KEPT.append(0)
     return len(KEPT)
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
 runtime = http.client.HTTPConnection(os.environ["AWS_LAMBDA_RUNTIME_API"])
 while True:
     runtime.request("GET", "/2018-06-01/runtime/invocation/next")
