@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test demo bench lint format sanitize fuzz third-party chaos stress reproduce reproduce-kaas portable clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos stress reproduce reproduce-kaas portable clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,6 +17,10 @@ build: packages ## build/bin/fairlead and build/lib
 
 test: build ## unit tests, then the black-box tests under tests/
 	@tools/test --jobs $(JOBS)
+
+security: build ## attacks on a node from outside and from inside of functions (tests/security)
+	@tools/python-env tests/requirements.txt build/venv
+	@build/venv/bin/python -m pytest -q tests/security
 
 demo: build ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
 	@tools/demo

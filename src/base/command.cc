@@ -184,7 +184,7 @@ Result<CommandResult> run_command(const Command& command) {
   if (!child) return fail(child.error());
   CommandResult result;
   const Status followed = follow(command, *child, result);
-  if (!followed) ::kill(child->pid, SIGKILL);
+  if (!followed) ::kill(child->pid, command.kill_signal);
   result.exit_status = reap(child->pid);
   if (!followed) return fail(followed.error());
   return result;

@@ -1,6 +1,8 @@
 // Runs a program of the machine to its end, with what it prints and a limit on its time.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <map>
 #include <string>
@@ -19,6 +21,7 @@ struct Command {
   std::map<std::string, std::string> environment = {};  // added to this process's, or in place of what is there
   std::string input = {};                               // its standard input
   Duration timeout = std::chrono::seconds(10);
+  int kill_signal = SIGKILL;                // what ends it too early; one that it may handle, when it ends soon after
   const std::atomic<bool>* stop = nullptr;  // set by another thread: the program is killed, kUnavailable
 };
 

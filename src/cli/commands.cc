@@ -7,6 +7,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_doctor(cli);
   add_device_server(cli);
   add_spawner(cli);
+  add_jail(cli);
   add_deploy(cli);
   add_list(cli);
   add_describe(cli);

@@ -88,6 +88,15 @@ Check check_cgroups() {
   return {Level::kWarn, "Control groups", v2 ? "v2, not writable here" : "no memory and pids controllers", kAdvice};
 }
 
+// Functions, device servers and image tools are users of their own only where root gives them those.
+Check check_users() {
+  if (geteuid() == 0) return {Level::kOk, "Users", "one for each function, device server and image tool", ""};
+  return {
+      Level::kWarn, "Users", fmt::format("all processes of a node are user {}'s", geteuid()),
+      "who breaks out of a sandbox or jail has what this user has: run the node as a user that has nothing else, or as "
+      "root, which gives each process a user of its own"};
+}
+
 Check check_open_files() {
   constexpr rlim_t kWanted = 16'384;  // a socket per client and some per instance
   rlimit limit{};
@@ -139,6 +148,7 @@ std::vector<Check> check_host(const std::string& state_dir) {
           check_namespaces(),
           check_seccomp(),
           check_cgroups(),
+          check_users(),
           check_open_files(),
           check_space("State folder", state_dir, 2 * kGib),
           check_space("Shared memory", "/dev/shm", 1 * kGib)};

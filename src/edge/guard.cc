@@ -41,6 +41,7 @@ class AdmittedExchange final : public net::HttpExchange::Impl, public net::HttpR
   std::shared_ptr<net::BodySink> take_sink() override { return request_.take_sink(); }
   bool peer_is_local() const override { return request_.peer_is_local(); }
   std::optional<std::uint32_t> peer_uid() const override { return request_.peer_uid(); }
+  std::optional<std::uint32_t> caller_uid() const override { return request_.caller_uid(); }
 
   net::HttpRequest& request() override { return *this; }
   void respond(net::HttpResponse response) override {

@@ -10,6 +10,7 @@
 #include "net/body_sink.h"
 #include "net/http_response.h"
 #include "net/http_stream.h"
+#include "net/tcp_peer.h"
 
 namespace fairlead::net {
 
@@ -39,6 +40,10 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::shared_ptr<BodySink> take_sink() override { return std::exchange(parsed.sink, nullptr); }
   bool peer_is_local() const override { return connection_.peer_.is_local; }
   std::optional<std::uint32_t> peer_uid() const override { return connection_.peer_.uid; }
+  std::optional<std::uint32_t> caller_uid() const override {
+    if (connection_.peer_.uid || !connection_.peer_.is_local) return connection_.peer_.uid;
+    return uid_of_tcp_peer(connection_.transport_.native_handle());
+  }
 
   HttpRequest& request() override { return *this; }
   void respond(HttpResponse response) override { connection_.respond(*this, std::move(response)); }

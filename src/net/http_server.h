@@ -59,6 +59,9 @@ class HttpRequest {
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
   // Whose process connected, over a Unix socket, as the kernel says (SO_PEERCRED); empty: over another address.
   virtual std::optional<std::uint32_t> peer_uid() const = 0;
+  // Whose process sends it, also over a loopback address: with whose rights it may ask for files of this machine. No credential:
+  // peer_uid() is. Empty: another machine's, or the kernel does not know. Looks through the machine's connections.
+  virtual std::optional<std::uint32_t> caller_uid() const { return peer_uid(); }
 };
 
 class BodyStream;

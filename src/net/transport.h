@@ -47,6 +47,7 @@ class Transport {
 
   void end_output();  // the peer reads an end behind what was sent
   void close();       // now
+  int native_handle() { return socket_.native_handle(); }
   Socket::executor_type executor() { return socket_.get_executor(); }
 
  private:

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "node/container_spec.h"
-#include "runtime/sandbox_process.h"
+#include "store/user_rights.h"
 
 namespace fairlead {
 namespace {
@@ -47,10 +47,10 @@ std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) 
 
 }  // namespace
 
-FunctionControl::FunctionControl(boost::asio::io_context& io, std::string state_dir, Worker& worker, Store& store,
+FunctionControl::FunctionControl(boost::asio::io_context& io, ImageStoreOptions images, Worker& worker, Store& store,
                                  Functions& functions, Tenants& tenants, RequestIds& request_ids, CoreDriver& driver,
                                  Removed removed)
-    : state_dir_(std::move(state_dir)),
+    : state_dir_(images.state_dir),
       worker_(worker),
       store_(store),
       functions_(functions),
@@ -58,8 +58,7 @@ FunctionControl::FunctionControl(boost::asio::io_context& io, std::string state_
       request_ids_(request_ids),
       driver_(driver),
       removed_(std::move(removed)),
-      images_(std::make_unique<ImageStore>(
-          ImageStoreOptions{.state_dir = state_dir_, .root = geteuid() == 0, .functions_id = kSandboxUid})),
+      images_(std::make_unique<ImageStore>(std::move(images))),
       image_worker_(io) {}
 
 FunctionControl::~FunctionControl() {
@@ -81,6 +80,15 @@ Status FunctionControl::recover() {
 
 void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done) {
   if (!code.image.empty()) {
+    // The tool that reads a layout has the rights to do so of no user but the node's.
+    if (const auto by_whom = store::UserRights::of(code.reader); !by_whom || by_whom->are_anothers()) {
+      if (code.image.starts_with("oci:")) {
+        return done(fail(Errc::kForbidden,
+                         "Code.ImageUri is '{}': layouts on the node's machine are for the node's user and root, not for "
+                         "user {}; push it to a registry",
+                         code.image, *code.reader));
+      }
+    }
     return image_worker_.run([this, image = std::move(code.image)] { return images_->add(image); },
                              [done = std::move(done)](Result<CodeBundle> bundle) {
                                if (!bundle) return done(fail(bundle.error()));
@@ -89,7 +97,7 @@ void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<Pr
   }
   worker_.run(
       [state_dir = state_dir_, code = std::move(code)]() -> Result<PreparedCode> {
-        auto bundle = code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder);
+        auto bundle = code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
         if (!bundle) return fail(bundle.error());
         PreparedCode prepared{*std::move(bundle), nullptr};
         if (!is_kernel_task(prepared.bundle.path)) return prepared;

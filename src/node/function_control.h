@@ -30,8 +30,8 @@ class FunctionControl {
   // Called with the function, before it is forgotten.
   using Removed = std::function<void(const RegisteredFunction&)>;
 
-  // `worker` unpacks code. All that is named here must outlive it.
-  FunctionControl(boost::asio::io_context& io, std::string state_dir, Worker& worker, Store& store,
+  // `worker` unpacks code. `images.state_dir` is the node's. All that is named here must outlive it.
+  FunctionControl(boost::asio::io_context& io, ImageStoreOptions images, Worker& worker, Store& store,
                   Functions& functions, Tenants& tenants, RequestIds& request_ids, CoreDriver& driver, Removed removed);
   ~FunctionControl();  // ends what is being fetched
 

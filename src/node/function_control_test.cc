@@ -90,7 +90,7 @@ class FunctionControlTest : public NodeWithoutProcesses {
 
   std::unique_ptr<FunctionControl> make_control() {
     return std::make_unique<FunctionControl>(
-        io, folder / "state", worker, store, functions, tenants, request_ids, driver,
+        io, ImageStoreOptions{.state_dir = folder / "state"}, worker, store, functions, tenants, request_ids, driver,
         [this](const RegisteredFunction& function) { removed.push_back(function.record.name); });
   }
 };

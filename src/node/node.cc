@@ -1,5 +1,7 @@
 #include "node/node.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "node/log_tail.h"
 #include "node/node_status.h"
 #include "queueing/window.h"
+#include "runtime/sandbox_process.h"
 
 namespace fairlead {
 
@@ -81,7 +84,11 @@ Status Node::open() {
       instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
-  control_ = std::make_unique<FunctionControl>(io_, options_.state_dir, *worker_, *store_, functions_, tenants_,
+  ImageStoreOptions images = options_.images;
+  images.state_dir = options_.state_dir;
+  images.root = ::geteuid() == 0;
+  images.functions_id = kSandboxUid;
+  control_ = std::make_unique<FunctionControl>(io_, std::move(images), *worker_, *store_, functions_, tenants_,
                                                request_ids_, driver_, [this](const RegisteredFunction& function) {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);

@@ -57,6 +57,7 @@ struct NodeOptions {
   GpuAccess gpu_access;
   std::uint64_t history_bytes = 0;  // on disk, of invocations that are over; 0: none is kept
   DeviceServersOptions device_servers;
+  ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
   std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
   SecretSource secrets;                  // none: no function may refer to one

@@ -19,6 +19,7 @@
 #include "node/event_loop.h"
 #include "node/front_door.h"
 #include "node/gpu_sharing.h"
+#include "node/jails.h"
 #include "node/node.h"
 #include "node/reload.h"
 #include "node/serve_settings.h"
@@ -120,9 +121,19 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.host.state_dir = state_dir + "/instances";
   node.host.log_dir = state_dir + "/logs";
   node.host.spawner_program = "/proc/self/exe";  // this program, also after its file was replaced
+  node.host.cpu.millicpus = static_cast<std::uint64_t>(options.instance_cpus * 1000);
+  if (::geteuid() == 0 && options.instance_uids.count > 0 && options.sharing != SharingMode::kMps) {
+    node.host.uids = std::make_shared<UidPool>(options.instance_uids.first, options.instance_uids.count);
+  }
   node.objects = object_options(options, state_dir);
   node.gpu_access = gpu_access(gpu);
   node.device_servers = device_servers_options(options);
+  if (!options.no_jail) {
+    const std::string jail_root = state_dir + "/instances/jail";
+    jail_device_servers(options, node.gpu_access, jail_root, node.device_servers);
+    node.images.launcher = image_tool_launcher(jail_root, options.registries);
+  }
+  node.images.registries = RegistryRules::parse(options.registries).value_or(RegistryRules());
   node.shims = shim_options(options);
   node.history_bytes = options.history_bytes;
   node.events.first_retry = from_seconds(options.event_retry_seconds);
@@ -232,6 +243,7 @@ class Server {
     if (!node) return fail(node.error());
     node_ = *std::move(node);
     if (Status used = use_gpus(*library); !used) return used;
+    for (const std::string& lack : what_jails_lack(options_.no_jail)) spdlog::warn("{}", lack);
     spdlog::info("state in {}, policy {}", dir, options_.policy);
     front_door_ = std::make_unique<FrontDoor>(io_, *node_, *secrets_);
     return front_door_->open(options_);

@@ -16,6 +16,7 @@
 #include "queueing/tenant_entry.h"
 #include "residency/object_cache.h"
 #include "residency/residency.h"
+#include "runtime/uid_pool.h"
 #include "sharing/sharing_mode.h"
 #include "wire/shim_frames.h"
 
@@ -60,6 +61,12 @@ struct SlotChoice {
   bool operator==(const SlotChoice&) const = default;
 };
 
+// Users of the host for instances, where the node is run by root. None: all instances are one user.
+struct UidRange {
+  std::uint32_t first = UidPool::kFirst, count = UidPool::kCount;
+  bool operator==(const UidRange&) const = default;
+};
+
 // What keeps kernel tasks of different tenants apart.
 enum class TaskIsolation {
   kProcess,  // a device server for each
@@ -78,6 +85,10 @@ struct ServeOptions {
   std::uint64_t request_memory_bytes = default_request_memory_bytes();
   std::string secret_key;                                 // file with the key of secrets; "": see SecretKeySource
   std::string secret_key_command;                         // or what prints the key
+  std::vector<std::string> registries{"public"};          // that images may come from (model/registry_rules.h)
+  UidRange instance_uids;                                 // a user of the host for each instance
+  double instance_cpus = 0;                               // processors that one instance may keep busy; 0: all
+  bool no_jail = false;                                   // device servers and image tools run with the node's rights
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
   double event_retry_seconds = 60;                        // before a failed event's second attempt; then twice that

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
+#include "model/registry_rules.h"
 #include "net/http_listener.h"
 #include "queueing/policy.h"
 
@@ -10,6 +12,7 @@ namespace fairlead {
 namespace {
 
 constexpr int kMostSlots = 64;
+constexpr double kMostCpus = 1024;
 constexpr int kDefaultDynamicSlots = 8;
 constexpr int kMostTaskLanes = 64;
 constexpr int kMostStarts = 64;
@@ -91,6 +94,28 @@ SettingType<int> task_lane_choice() {
           .write = [](const int& lanes) { return lanes == 0 ? "auto" : fmt::format("{}", lanes); }};
 }
 
+// "FIRST:COUNT", or "none".
+SettingType<UidRange> uid_range() {
+  constexpr std::uint32_t kLeast = 65536, kMost = 4'294'901'760;  // users of the host are below, 2^32 - 1 is nobody
+  const std::string bound =
+      fmt::format("FIRST:COUNT, users from {} to {} that nobody else has, or none", kLeast, kMost);
+  return {.form = "FIRST:COUNT|none",
+          .bound = bound,
+          .read = [=](const std::string& text) -> Result<UidRange> {
+            if (text == "none") return UidRange{0, 0};
+            const std::size_t colon = text.find(':');
+            if (colon == std::string::npos) return out_of_bound(bound);
+            const auto first = bounded_number(std::string_view(text).substr(0, colon), kLeast, kMost);
+            const auto count = bounded_number(std::string_view(text).substr(colon + 1), 1u, kMost);
+            if (!first || !count || *count > kMost - *first) return out_of_bound(bound);
+            return UidRange{*first, *count};
+          },
+          .write =
+              [](const UidRange& range) {
+                return range.count == 0 ? "none" : fmt::format("{}:{}", range.first, range.count);
+              }};
+}
+
 SettingType<TenantEntry> tenant_entry() {
   return {.form = "NAME:WEIGHT[:MAX]",
           .bound = "NAME:WEIGHT or NAME:WEIGHT:MAX",
@@ -104,6 +129,15 @@ SettingType<TenantEntry> tenant_entry() {
 
 Status add_address(std::vector<std::string>& addresses, std::string address) {
   addresses.push_back(std::move(address));
+  return {};
+}
+
+Status add_registries(std::vector<std::string>& registries, std::string text) {
+  std::istringstream entries(text);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    if (const auto rules = RegistryRules::parse({entry}); !rules) return fail(rules.error());
+    registries.push_back(entry);
+  }
   return {};
 }
 
@@ -165,6 +199,17 @@ ServeSettings node_settings() {
           "secret-key-command", &Options::secret_key_command, any_text("COMMAND", "a command"),
           "Command that prints this key, for example a key management service's client; run once, at the start")
           .by_default("none"),
+      ServeSetting(
+          "instance-uids", &Options::instance_uids, uid_range(),
+          "Where the node is run by root: users of the host for instances, one each, so that none uses up what "
+          "the kernel counts by user; none, or with --sharing mps, whose daemon serves one user: all are one"),
+      ServeSetting(
+          "instance-cpus", &Options::instance_cpus, factor_number(0, kMostCpus),
+          "Processors that one instance may keep busy; 0: as many as there are, in equal shares while they are "
+          "short"),
+      ServeSetting("no-jail", &Options::no_jail, yes_or_no(),
+                   "Run device servers and image tools with the node's own rights, although they read what strangers "
+                   "wrote: for a driver that does not work in namespaces of its own"),
       ServeSetting("drain", &Options::drain_seconds, seconds_number(0, kHourSeconds),
                    "Seconds a graceful stop waits for running invocations")
           .live(),
@@ -176,6 +221,18 @@ ServeSettings node_settings() {
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),
+  };
+}
+
+ServeSettings image_settings() {
+  return {
+      ServeSetting::list<std::string>(
+          "registries", &Options::registries,
+          any_text("REGISTRY,...", "public, none, HOST, HOST:PORT or *.DOMAIN, or several of them with commas"),
+          "Registries that images may come from: public any host over TLS at port 443 whose addresses are all global; "
+          "HOST, HOST:PORT or *.DOMAIN one that is listed, wherever it is, with the hosts that it sends clients on to; "
+          "none no registry. May be repeated",
+          add_registries),
   };
 }
 
@@ -371,6 +428,7 @@ const ServeSettings& serve_settings() {
   static const ServeSettings all = [] {
     ServeSettings table;
     append(table, "Node", node_settings());
+    append(table, "Images", image_settings());
     append(table, "Scheduling", scheduling_settings());
     append(table, "Memory", memory_settings());
     append(table, "GPU", sharing_settings());

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolder = "fairlead";
+constexpr std::string_view kNodeLeaf = "fairlead-node";  // where the node itself is, in version 2
+constexpr std::uint64_t kCpuPeriodUs = 100'000;
+// Version 1 counts shares of 1024 where version 2 has weights of 100.
+constexpr std::uint64_t kSharesPerWeight1024 = 1024, kPlainWeight = 100;
+constexpr std::uint64_t kLeastShares = 2;
 
 Status write_file(const std::string& path, std::string_view text) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -70,6 +76,9 @@ std::string own_group(std::string_view controller) {
 std::string own_directory(const std::string& mount, std::string_view controller) {
   std::string path = own_group(controller);
   while (!path.empty() && path.back() == '/') path.pop_back();
+  // Who was moved into the leaf, or was started from there, shares the folder beside it.
+  const std::string leaf = fmt::format("/{}", kNodeLeaf);
+  if (path.ends_with(leaf)) path.resize(path.size() - leaf.size());
   std::error_code ignored;
   return fs::is_directory(mount + path, ignored) ? mount + path : mount;
 }
@@ -118,17 +127,23 @@ std::string make_owned(const std::string& parent, const std::string& owner) {
 // processes are the node's (a delegated service), they move into a leaf.
 bool enable_controllers(const std::string& dir) {
   constexpr std::string_view kControllers = "+memory +pids";
-  if (write_file(dir + "/cgroup.subtree_control", kControllers)) return true;
+  const std::string control = dir + "/cgroup.subtree_control";
+  if (write_file(control, kControllers)) {
+    (void)write_file(control, "+cpu");  // not on every machine
+    return true;
+  }
   std::istringstream processes(read_file(dir + "/cgroup.procs"));
   for (std::string pid; processes >> pid;) {
     if (pid != std::to_string(::getpid()) && pid != std::to_string(::getppid())) return false;
   }
-  const std::string leaf = dir + "/fairlead-node";
+  const std::string leaf = fmt::format("{}/{}", dir, kNodeLeaf);
   if (::mkdir(leaf.c_str(), 0755) != 0 && errno != EEXIST) return false;
   for (const int pid : {::getpid(), ::getppid()}) {
     if (!write_file(leaf + "/cgroup.procs", std::to_string(pid))) return false;
   }
-  return write_file(dir + "/cgroup.subtree_control", kControllers).has_value();
+  if (!write_file(control, kControllers)) return false;
+  (void)write_file(control, "+cpu");
+  return true;
 }
 
 }  // namespace
@@ -143,7 +158,7 @@ std::string_view cgroup_version_name(CgroupVersion version) {
 }
 
 Status Cgroup::create() {
-  for (const std::string& dir : {memory_dir_, pids_dir_}) {
+  for (const std::string& dir : {memory_dir_, pids_dir_, cpu_dir_}) {
     if (dir.empty()) continue;
     if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) return fail(errno_error(errno, "mkdir " + dir));
   }
@@ -153,6 +168,7 @@ Status Cgroup::create() {
 void Cgroup::remove() {
   ::rmdir(memory_dir_.c_str());
   if (!pids_dir_.empty()) ::rmdir(pids_dir_.c_str());
+  if (!cpu_dir_.empty()) ::rmdir(cpu_dir_.c_str());
 }
 
 Status Cgroup::set_limits(Bytes memory, std::uint64_t processes) {
@@ -169,8 +185,24 @@ Status Cgroup::set_limits(Bytes memory, std::uint64_t processes) {
   return write_file(memory_dir_ + "/memory.max", limit);
 }
 
+Status Cgroup::set_cpu(const CpuShare& share) {
+  if (cpu_dir_.empty()) return {};
+  const bool v2 = version_ == CgroupVersion::kV2;
+  if (share.weight > 0) {
+    const std::uint64_t shares = std::max(kLeastShares, share.weight * kSharesPerWeight1024 / kPlainWeight);
+    auto status = v2 ? write_file(cpu_dir_ + "/cpu.weight", std::to_string(share.weight))
+                     : write_file(cpu_dir_ + "/cpu.shares", std::to_string(shares));
+    if (!status) return status;
+  }
+  if (share.millicpus == 0) return {};
+  const std::uint64_t quota_us = share.millicpus * kCpuPeriodUs / 1000;
+  if (v2) return write_file(cpu_dir_ + "/cpu.max", fmt::format("{} {}", quota_us, kCpuPeriodUs));
+  if (auto status = write_file(cpu_dir_ + "/cpu.cfs_period_us", std::to_string(kCpuPeriodUs)); !status) return status;
+  return write_file(cpu_dir_ + "/cpu.cfs_quota_us", std::to_string(quota_us));
+}
+
 Status Cgroup::join() const {
-  for (const std::string& dir : {memory_dir_, pids_dir_}) {
+  for (const std::string& dir : {memory_dir_, pids_dir_, version_ == CgroupVersion::kV1 ? cpu_dir_ : ""}) {
     if (dir.empty()) continue;
     if (auto status = write_file(dir + "/cgroup.procs", "0"); !status) return status;
   }
@@ -196,12 +228,14 @@ CgroupTree& CgroupTree::operator=(CgroupTree&& other) noexcept {
   std::swap(why_, other.why_);
   std::swap(memory_dir_, other.memory_dir_);
   std::swap(pids_dir_, other.pids_dir_);
+  std::swap(cpu_dir_, other.cpu_dir_);
   return *this;
 }
 
 CgroupTree::~CgroupTree() {
   if (!memory_dir_.empty()) remove_groups(memory_dir_);
   if (!pids_dir_.empty()) remove_groups(pids_dir_);
+  if (!cpu_dir_.empty()) remove_groups(cpu_dir_);
 }
 
 bool CgroupTree::open_v2(const std::string& owner) {
@@ -216,6 +250,7 @@ bool CgroupTree::open_v2(const std::string& owner) {
     memory_dir_ = make_owned(parent, owner);
     if (!memory_dir_.empty() && enable_controllers(folder) && enable_controllers(memory_dir_)) {
       version_ = CgroupVersion::kV2;
+      if (has_word(read_file(memory_dir_ + "/cgroup.subtree_control"), "cpu")) cpu_dir_ = memory_dir_;
       return true;
     }
   }
@@ -237,6 +272,7 @@ bool CgroupTree::open_v1(const std::string& owner) {
     return false;
   }
   version_ = CgroupVersion::kV1;
+  if (const auto cpu = mount_point("cpu")) cpu_dir_ = make_owned(own_directory(*cpu, "cpu"), owner);
   return true;
 }
 
@@ -252,8 +288,8 @@ CgroupTree CgroupTree::open(int spawner_pid) {
 }
 
 Result<std::unique_ptr<Cgroup>> CgroupTree::make(std::string_view name) const {
-  auto group = std::make_unique<Cgroup>(version_, fmt::format("{}/{}", memory_dir_, name),
-                                        pids_dir_.empty() ? "" : fmt::format("{}/{}", pids_dir_, name));
+  const auto below = [name](const std::string& dir) { return dir.empty() ? "" : fmt::format("{}/{}", dir, name); };
+  auto group = std::make_unique<Cgroup>(version_, below(memory_dir_), below(pids_dir_), below(cpu_dir_));
   if (auto status = group->create(); !status) return fail(status.error());
   return group;
 }

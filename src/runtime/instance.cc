@@ -94,9 +94,19 @@ Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::share
 Instance::~Instance() {
   server_.close();
   ::unlink(socket_path_.c_str());
+  if (init_.uid) context_.options.uids->give_back(*init_.uid);
 }
 
 Result<UniqueFd> Instance::open() {
+  // The program of a container is the user whose files are the image's, which all its instances share.
+  if (context_.options.uids && !spec_.container) {
+    init_.uid = context_.options.uids->take();
+    if (!init_.uid) {
+      return fail(Errc::kResourceExhausted,
+                  "all {} users for instances are taken: give more of them with the setting instance-uids",
+                  context_.options.uids->taken());
+    }
+  }
   Result<UniqueFd> listener = listen_on_unix(socket_path_, SOCK_STREAM, kSocketBacklog);
   if (!listener) return listener;
   if (auto status = server_.adopt_listener(listener->release()); !status) return fail(status.error());
@@ -114,7 +124,8 @@ StartOrder Instance::order() const {
                    .binds = {{spec_.code_path, kTaskDir, false}, {socket_path_, kRuntimeSocketPath, true}},
                    .memory_limit = spec_.memory_limit,
                    .tmp_limit = spec_.tmp_limit,
-                   .max_processes = spec_.max_processes};
+                   .max_processes = spec_.max_processes,
+                   .uid = init_.uid.value_or(0)};
   if (spec_.shim) {
     order.binds.push_back({spec_.shim->library, kShimLibraryPath, false});
     order.binds.push_back({spec_.shim->socket, kShimSocketPath, true});
@@ -125,7 +136,7 @@ StartOrder Instance::order() const {
 }
 
 void Instance::started(std::int64_t pid, UniqueFd pidfd, UniqueFd listener, UniqueFd memory_peak) {
-  init_pid_ = pid;
+  init_.pid = pid;
   pidfd_ = std::move(pidfd);
   memory_peak_ = std::move(memory_peak);
   if (auto status = server_.adopt_listener(listener.release()); !status) {
@@ -165,7 +176,7 @@ void Instance::on_poll(net::HttpExchange exchange, bool announce) {
     api_.poll_lost();
   });
   if (function_pid_ == 0) {
-    function_pid_ = first_child(init_pid_);
+    function_pid_ = first_child(init_.pid);
     init_duration_ = monotonic_now() - started_at_;
   }
   if (announce) context_.events.next(spec_.instance);
@@ -244,8 +255,8 @@ Bytes Instance::memory_peak() const {
 InstanceStats Instance::stats() const {
   return {.log_tail = std::string(log_.tail()),
           .memory_peak = memory_peak(),
-          .pid = function_pid_ != 0 ? function_pid_ : init_pid_,
-          .init_pid = init_pid_};
+          .pid = function_pid_ != 0 ? function_pid_ : init_.pid,
+          .init_pid = init_.pid};
 }
 
 // ---- the log

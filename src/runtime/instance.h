@@ -86,7 +86,10 @@ class Instance {
   boost::asio::steady_timer kill_timer_;  // after an init error
   UniqueFd pidfd_;
   UniqueFd memory_peak_;
-  std::int64_t init_pid_ = 0;
+  struct Init {
+    std::int64_t pid = 0;
+    std::optional<std::uint32_t> uid;  // of the host, until it has ended; empty: it shares one
+  } init_;
   std::int64_t function_pid_ = 0;
   bool kill_wanted_ = false;
   std::string init_error_;

@@ -40,7 +40,7 @@ class InstanceHostImpl final : public InstanceHost {
                  spawner_events()) {}
 
   static SpawnerOptions spawner_options(const InstanceHostOptions& options) {
-    return {.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups};
+    return {.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups, .cpu = options.cpu};
   }
 
   void start(InstanceSpec spec) override;

@@ -18,6 +18,8 @@
 #include "base/units.h"
 #include "model/invocation.h"
 #include "model/session_memory.h"
+#include "runtime/cgroup.h"
+#include "runtime/uid_pool.h"
 
 namespace fairlead {
 
@@ -109,6 +111,8 @@ struct InstanceHostOptions {
   bool use_cgroups = true;
   std::string spawner_program;  // what is started as the next spawner when one ends (runtime/spawner.h); "": nothing
   Duration spawner_patience = std::chrono::seconds(30);  // a spawner that says nothing for so long is replaced
+  std::shared_ptr<UidPool> uids = {};                    // of a node run by root; null: one user has all instances
+  CpuShare cpu = {};                                     // of each instance
 };
 
 class InstanceHost {

@@ -45,17 +45,22 @@ Result<pid_t> spawn(const std::string& program, std::vector<std::string> words, 
 
 std::vector<std::string> spawner_arguments(const SpawnerOptions& options) {
   return {options.template_dir, std::string(options.use_cgroups ? kCgroups : kNoCgroups),
-          std::to_string(options.blanks)};
+          std::to_string(options.blanks), std::to_string(options.cpu.weight), std::to_string(options.cpu.millicpus)};
 }
 
 Result<SpawnerOptions> spawner_options_of(const std::vector<std::string>& arguments) {
   const auto wrong = [] { return fail(Errc::kInvalidArgument, "only a node starts a spawner"); };
-  if (arguments.size() != 3) return wrong();
+  if (arguments.size() != 5) return wrong();
   SpawnerOptions options{.template_dir = arguments[0], .use_cgroups = arguments[1] == kCgroups};
   if (!options.use_cgroups && arguments[1] != kNoCgroups) return wrong();
-  const std::string& blanks = arguments[2];
-  const auto [end, error] = std::from_chars(blanks.data(), blanks.data() + blanks.size(), options.blanks);
-  if (error != std::errc() || end != blanks.data() + blanks.size()) return wrong();
+  const auto read = [](const std::string& text, auto& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  if (!read(arguments[2], options.blanks) || !read(arguments[3], options.cpu.weight) ||
+      !read(arguments[4], options.cpu.millicpus)) {
+    return wrong();
+  }
   return options;
 }
 

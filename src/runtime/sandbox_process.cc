@@ -1,17 +1,11 @@
 #include "runtime/sandbox_process.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <linux/close_range.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,6 +16,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/confinement.h"
 #include "runtime/container_process.h"
 #include "runtime/fd_socket.h"
 #include "runtime/http_adapter.h"
@@ -32,80 +27,22 @@ namespace fairlead {
 namespace {
 
 constexpr rlim_t kMaxOpenFiles = 65536;
-constexpr int kListenBacklog = 16;
 
 Status failed(const std::string& what) {
   return fail(errno_error(errno, what));
 }
 
-Status write_file(const char* path, std::string_view text) {
-  const UniqueFd file(::open(path, O_WRONLY | O_CLOEXEC));
-  if (!file || ::write(file.get(), text.data(), text.size()) < 0) return failed(fmt::format("write {}", path));
-  return {};
-}
-
-// Killed with the spawner. The signal is forgotten at every change of credentials, so this is called after each.
-Status die_with_spawner(int control) {
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failed("PR_SET_PDEATHSIG");
-  pollfd peer{control, 0, 0};
-  if (::poll(&peer, 1, 0) > 0 && (peer.revents & POLLHUP) != 0) ::_exit(1);
-  return {};
-}
-
-Result<UniqueFd> listen_on_loopback() {
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(kRuntimeApiPort);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.get(), kListenBacklog) != 0) {
-    return fail(errno_error(errno, "listen on 127.0.0.1:9001"));
-  }
-  return socket;
-}
-
-Status limit(__rlimit_resource resource, rlim_t value, const char* name) {
-  rlimit current{};
-  ::getrlimit(resource, &current);
-  const rlim_t bounded = std::min(value, current.rlim_max);
-  const rlimit wanted{bounded, bounded};
-  if (::setrlimit(resource, &wanted) != 0) return failed(fmt::format("setrlimit {} {}", name, bounded));
-  return {};
-}
-
 // Counted per user namespace, so this comes after it is entered.
 Status limit_processes(const StartOrder& order) {
-  return limit(RLIMIT_NPROC, order.max_processes + 1, "NPROC");  // 1: init
+  return limit_resource(RLIMIT_NPROC, order.max_processes + 1, "NPROC");  // 1: init
 }
 
 // No RLIMIT_FSIZE: /tmp and /dev/shm have quotas that answer ENOSPC, which a program can handle, unlike SIGXFSZ.
 Status set_rlimits(const StartOrder& order, bool memory_by_rlimit) {
-  if (auto status = limit(RLIMIT_CORE, 0, "CORE"); !status) return status;
-  if (auto status = limit(RLIMIT_NOFILE, kMaxOpenFiles, "NOFILE"); !status) return status;
+  if (auto status = limit_resource(RLIMIT_CORE, 0, "CORE"); !status) return status;
+  if (auto status = limit_resource(RLIMIT_NOFILE, kMaxOpenFiles, "NOFILE"); !status) return status;
   if (!memory_by_rlimit || order.memory_limit.count() == 0) return {};
-  return limit(RLIMIT_DATA, static_cast<rlim_t>(order.memory_limit.count()), "DATA");
-}
-
-// The user namespace comes last and maps nothing but the function's own id. The other namespaces belong to the one
-// outside, so that not even a capability regained inside would let the function touch its mounts or network.
-Status enter_user_namespace(uid_t outer) {
-  if (::unshare(CLONE_NEWUSER) != 0) return failed("unshare(CLONE_NEWUSER)");
-  if (::prctl(PR_SET_DUMPABLE, 1) != 0) return failed("PR_SET_DUMPABLE");  // else /proc/self is not ours to write
-  const std::string map = fmt::format("{} {} 1", kInnerUid, outer);
-  if (auto status = write_file("/proc/self/uid_map", map); !status) return status;
-  if (auto status = write_file("/proc/self/setgroups", "deny"); !status) return status;
-  return write_file("/proc/self/gid_map", map);
-}
-
-Status drop_capabilities() {
-  // Fails with EINVAL after the last capability the kernel knows.
-  for (int capability = 0; ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; ++capability) {
-  }
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2] = {};
-  if (::syscall(SYS_capset, &header, none) != 0) return failed("capset");
-  return {};
+  return limit_resource(RLIMIT_DATA, static_cast<rlim_t>(order.memory_limit.count()), "DATA");
 }
 
 class Sandbox {
@@ -148,13 +85,13 @@ class Sandbox {
   }
 
   Status prepare() {
-    if (auto status = die_with_spawner(control_.get()); !status) return status;
+    if (auto status = die_with_parent(control_.get()); !status) return status;
     if (cgroup_ != nullptr) {
       if (auto status = cgroup_->join(); !status) return status;
     }
     if (::setsid() < 0) return failed("setsid");
     if (auto status = bring_loopback_up(); !status) return status;
-    Result<UniqueFd> listener = listen_on_loopback();
+    Result<UniqueFd> listener = listen_on_loopback(kRuntimeApiPort);
     if (!listener) return fail(listener.error());
     constexpr std::string_view kHost = "sandbox";
     if (::sethostname(kHost.data(), kHost.size()) != 0) return failed("sethostname");
@@ -170,7 +107,7 @@ class Sandbox {
     if (auto status = mount_order(order, fds, 1); !status) return status;
     if (auto status = open_standard_files(fds[0].get()); !status) return status;
     // So that a machine out of memory loses functions first.
-    (void)write_file("/proc/self/oom_score_adj", "500");
+    (void)write_text("/proc/self/oom_score_adj", "500");
     return set_rlimits(order, cgroup_ == nullptr);
   }
 
@@ -182,8 +119,8 @@ class Sandbox {
   }
 
   Status confine(const StartOrder& order) {
-    if (auto status = change_user(); !status) return status;
-    if (auto status = die_with_spawner(control_.get()); !status) return status;
+    if (auto status = change_user(order.uid); !status) return status;
+    if (auto status = die_with_parent(control_.get()); !status) return status;
     if (auto status = limit_processes(order); !status) return status;
     if (auto status = drop_capabilities(); !status) return status;
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("PR_SET_NO_NEW_PRIVS");
@@ -203,14 +140,15 @@ class Sandbox {
     return {};
   }
 
-  Status change_user() {
+  // The group is that of all functions: what the platform shares with them is shared with it.
+  Status change_user(std::uint64_t instances_own) {
+    const uid_t uid = !plan_.root ? 0 : instances_own != 0 ? static_cast<uid_t>(instances_own) : kSandboxUid;
+    const gid_t gid = plan_.root ? kSandboxUid : 0;
     if (plan_.root) {
-      if (::setgroups(0, nullptr) != 0) return failed("setgroups");
-      if (::setresgid(kSandboxUid, kSandboxUid, kSandboxUid) != 0) return failed("setresgid");
-      if (::setresuid(kSandboxUid, kSandboxUid, kSandboxUid) != 0) return failed("setresuid");
+      if (auto status = change_ids(uid, gid); !status) return status;
     }
     if (!plan_.user_namespaces) return {};
-    return enter_user_namespace(plan_.root ? kSandboxUid : 0);
+    return enter_user_namespace(kInnerUid, uid, gid);
   }
 
   Result<pid_t> start_function(StartOrder& order) {
@@ -285,15 +223,6 @@ class Sandbox {
 };
 
 }  // namespace
-
-Status bring_loopback_up() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (!socket || ::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) return failed("bring loopback up");
-  return {};
-}
 
 Result<BlankProcess> clone_blank(const SandboxPlan& plan, const Cgroup* cgroup, UniqueFd control) {
   // A plain clone, not clone3, which older container runtimes forbid. Without a stack of its own it returns twice.

@@ -21,7 +21,8 @@
 namespace fairlead {
 
 inline constexpr int kRuntimeApiPort = 9001;
-// The uid of functions in a node run by root, on the host. Inside, every function is kInnerUid.
+// In a node run by root, on the host: the group of functions, and the uid of those that have none of their own (uid_pool.h).
+// Inside, every function is kInnerUid.
 inline constexpr uid_t kSandboxUid = 65530;
 inline constexpr uid_t kInnerUid = 1000;
 
@@ -42,8 +43,5 @@ struct BlankProcess {
   UniqueFd pidfd;
 };
 Result<BlankProcess> clone_blank(const SandboxPlan& plan, const Cgroup* cgroup, UniqueFd control);
-
-// Brings 127.0.0.1 up in the calling process's net namespace.
-Status bring_loopback_up();
 
 }  // namespace fairlead

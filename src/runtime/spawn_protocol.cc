@@ -73,6 +73,7 @@ std::string encode(const StartOrder& order) {
   for (const MountBind& bind : order.binds) out.text(bind.source).text(bind.target).u64(bind.writable);
   out.u64(order.memory_limit.count()).u64(order.tmp_limit.count()).u64(order.max_processes);
   out.text(order.container).u64(order.http_port);
+  out.u64(order.uid);
   return out.take();
 }
 
@@ -107,6 +108,7 @@ Result<StartOrder> decode_start_order(std::string_view bytes) {
   order.max_processes = in.u64();
   order.container = in.text();
   order.http_port = in.u64();
+  order.uid = in.u64();
   if (!in.complete()) return fail(Errc::kCorrupt, "start order of {} bytes is malformed", bytes.size());
   return order;
 }

@@ -50,16 +50,19 @@ TEST(SpawnProtocol, HugeCountsAreRefusedWithoutAllocating) {
 
 TEST(Spawner, ReadsWhatItIsStartedWith) {
   for (const bool use_cgroups : {true, false}) {
-    const SpawnerOptions options{.template_dir = "/a b", .use_cgroups = use_cgroups, .blanks = 3};
+    const SpawnerOptions options{
+        .template_dir = "/a b", .use_cgroups = use_cgroups, .blanks = 3, .cpu = {.weight = 70, .millicpus = 1500}};
     const Result<SpawnerOptions> read = spawner_options_of(spawner_arguments(options));
     ASSERT_TRUE(read);
     EXPECT_EQ(read->template_dir, options.template_dir);
     EXPECT_EQ(read->use_cgroups, use_cgroups);
     EXPECT_EQ(read->blanks, 3);
+    EXPECT_EQ(read->cpu, options.cpu);
   }
   EXPECT_FALSE(spawner_options_of({"/a"}));
-  EXPECT_FALSE(spawner_options_of({"/a", "other", "3"}));
-  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3x"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3", "0", "-1"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "other", "3", "0", "0"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3x", "0", "0"}));
 }
 
 TEST(FdSocket, CarriesBytesAndDescriptors) {

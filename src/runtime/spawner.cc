@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "runtime/cgroup.h"
+#include "runtime/confinement.h"
 #include "runtime/fd_socket.h"
 #include "runtime/sandbox_process.h"
 #include "runtime/sandbox_root.h"
@@ -34,10 +35,6 @@ namespace {
 
 // A blank is prepared only after this long without an order, so as not to compete with the sandbox just started.
 constexpr int kRefillDelayMs = 20;
-
-Status failed(const std::string& what) {
-  return fail(errno_error(errno, what));
-}
 
 struct SandboxRecord {
   std::uint64_t instance = 0;  // 0: a blank
@@ -57,7 +54,6 @@ class Spawner {
   void run();
 
  private:
-  Status enter_own_namespaces();
   bool handle_order();
   Status start(const StartOrder& order, const FdMessage& message);
   Status apply(const StartOrder& order, const FdMessage& message, pid_t pid, SandboxRecord& record);
@@ -81,31 +77,6 @@ class Spawner {
   bool blanks_work_ = true;
 };
 
-// An ordinary user first becomes the root of a user namespace of his own, which owns everything made from here on.
-Status Spawner::enter_own_namespaces() {
-  const uid_t uid = ::geteuid();
-  const gid_t gid = ::getegid();
-  plan_.root = uid == 0;
-  if (::unshare(CLONE_NEWNS | (plan_.root ? 0 : CLONE_NEWUSER)) != 0) {
-    return fail(Errc::kUnavailable, "sandboxes need {}: {}",
-                plan_.root ? "the right to make mount namespaces (CAP_SYS_ADMIN)" : "user namespaces, or root",
-                std::system_category().message(errno));
-  }
-  if (!plan_.root) {
-    const auto write = [](const char* path, const std::string& text) {
-      const UniqueFd file(::open(path, O_WRONLY | O_CLOEXEC));
-      return file && ::write(file.get(), text.data(), text.size()) > 0;
-    };
-    if (!write("/proc/self/uid_map", fmt::format("0 {} 1", uid)) || !write("/proc/self/setgroups", "deny") ||
-        !write("/proc/self/gid_map", fmt::format("0 {} 1", gid))) {
-      return failed("map the user into a user namespace");
-    }
-  }
-  // The host's later mounts still arrive here; ours never reach the host.
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return failed("make mounts private");
-  return {};
-}
-
 bool user_namespaces_work() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::unshare(CLONE_NEWUSER) == 0 ? 0 : 1);
@@ -121,6 +92,7 @@ Status Spawner::prepare() {
       spdlog::warn("sandboxes have rlimits in place of cgroups: {}", cgroups_.why());
     }
   }
+  plan_.root = ::geteuid() == 0;
   if (auto status = enter_own_namespaces(); !status) return status;
   plan_.user_namespaces = user_namespaces_work();
   if (plan_.root && !plan_.user_namespaces) spdlog::warn("sandboxes have no user namespace: the machine forbids them");
@@ -159,6 +131,7 @@ Result<pid_t> Spawner::make_blank() {
     Result<std::unique_ptr<Cgroup>> made = cgroups_.make(std::to_string(next_name_++));
     if (!made) return fail(made.error());
     cgroup = std::move(*made);
+    if (auto status = cgroup->set_cpu(options_.cpu); !status) return fail(status.error());
   }
   Result<SocketPair> pair = make_seqpacket_pair();
   if (!pair) return fail(pair.error());

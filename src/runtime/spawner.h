@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "runtime/cgroup.h"
 
 namespace fairlead {
 
@@ -18,6 +19,7 @@ struct SpawnerOptions {
   std::string template_dir;
   bool use_cgroups = true;
   int blanks = 2;  // sandboxes prepared ahead
+  CpuShare cpu = {};  // of each sandbox
 };
 
 struct SpawnerProcess {

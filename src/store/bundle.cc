@@ -10,6 +10,7 @@
 
 #include "store/bundle_digest.h"
 #include "store/file_tree.h"
+#include "store/folder_source.h"
 #include "store/staging.h"
 #include "store/store.h"
 #include "store/unzip.h"
@@ -66,48 +67,44 @@ Result<CodeBundle> install(const std::string& state_dir, const store::FileTree& 
   return bundle;
 }
 
-Status copy_file(const fs::path& from, std::string_view name, bool executable, store::FileTree& tree) {
-  int fd = open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return fail(errno_error(errno, "open " + from.string()));
-  Result<store::FileTree::File> file = tree.add_file(name, executable);
+Status copy_file(const store::FolderSource& source, const store::FolderSource::Entry& entry, store::FileTree& tree) {
+  const Result<UniqueFd> from = source.open_file(entry.name);
+  if (!from) return fail(from.error());
+  Result<store::FileTree::File> file = tree.add_file(entry.name, entry.is_executable);
   Status status = file ? Status() : Status(fail(file.error()));
   std::vector<char> buffer(256 << 10);
   while (status) {
-    ssize_t size = read(fd, buffer.data(), buffer.size());
-    if (size < 0) status = fail(errno_error(errno, "read " + from.string()));
+    ssize_t size = read(from->get(), buffer.data(), buffer.size());
+    if (size < 0) status = fail(errno_error(errno, "read " + entry.name));
     if (size <= 0) break;
     status = file->write({buffer.data(), static_cast<std::size_t>(size)});
   }
-  close(fd);
   return status ? file->close() : status;
 }
 
-Status copy_entry(const fs::directory_entry& entry, const std::string& name, store::FileTree& tree) {
-  std::error_code error;
-  fs::file_status status = entry.symlink_status(error);
-  if (error) return fail(errno_error(error.value(), "stat " + entry.path().string()));
-  switch (status.type()) {
-    case fs::file_type::directory: return tree.add_folder(name);
-    case fs::file_type::regular:
-      return copy_file(entry.path(), name, (status.permissions() & fs::perms::owner_exec) != fs::perms::none, tree);
-    case fs::file_type::symlink: {
-      fs::path target = fs::read_symlink(entry.path(), error);
-      if (error) return fail(errno_error(error.value(), "readlink " + entry.path().string()));
-      return tree.add_link(name, target.string());
-    }
-    default: return fail(Errc::kInvalidArgument, "{} is neither file, folder nor symbolic link", entry.path().string());
+Status copy_entry(const store::FolderSource& source, const store::FolderSource::Entry& entry, store::FileTree& tree) {
+  using Kind = store::FolderSource::Entry::Kind;
+  switch (entry.kind) {
+    case Kind::kFolder: return tree.add_folder(entry.name);
+    case Kind::kFile: return copy_file(source, entry, tree);
+    case Kind::kLink: return tree.add_link(entry.name, entry.link_target);
+    case Kind::kOther: break;
   }
+  return fail(Errc::kInvalidArgument, "{} is neither file, folder nor symbolic link", entry.name);
 }
 
-Status copy_tree(const std::string& folder, store::FileTree& tree) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) return fail(Errc::kNotFound, "code folder {} is not a folder", folder);
-  fs::recursive_directory_iterator walk(folder, error);
-  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
-    const std::string name = walk->path().lexically_relative(folder).string();
-    if (Status status = copy_entry(*walk, name, tree); !status) return status;
+Status copy_tree(const store::FolderSource& source, store::FileTree& tree) {
+  std::vector<std::string> folders{""};
+  while (!folders.empty()) {
+    const std::string folder = std::move(folders.back());
+    folders.pop_back();
+    const auto entries = source.list(folder);
+    if (!entries) return fail(entries.error());
+    for (const store::FolderSource::Entry& entry : *entries) {
+      if (Status status = copy_entry(source, entry, tree); !status) return status;
+      if (entry.kind == store::FolderSource::Entry::Kind::kFolder) folders.push_back(entry.name);
+    }
   }
-  if (error) return fail(errno_error(error.value(), "read folder " + folder));
   return {};
 }
 
@@ -127,8 +124,11 @@ Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip)
   return store_bundle(state_dir, [&](store::FileTree& tree) { return store::unzip(zip, tree); });
 }
 
-Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder) {
-  return store_bundle(state_dir, [&](store::FileTree& tree) { return copy_tree(folder, tree); });
+Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder,
+                                std::optional<std::uint32_t> uid) {
+  const Result<store::FolderSource> source = store::FolderSource::open(folder, uid);
+  if (!source) return fail(source.error());
+  return store_bundle(state_dir, [&](store::FileTree& tree) { return copy_tree(*source, tree); });
 }
 
 void remove_unused_bundles(const std::string& state_dir, const std::vector<std::string>& used) {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "base/command.h"
-#include "base/read_file.h"
+#include "base/unique_fd.h"
 #include "model/image_ids.h"
 #include "store/oci_image.h"
 #include "store/staging.h"
@@ -67,9 +67,22 @@ Error tool_error(const std::string& tool, const std::string& uri, const CommandR
                             last_words(result.errors))};
 }
 
-Result<std::string> read_file(const std::string& path) {
-  auto text = read_whole_file(path);
-  if (!text) return fail(Errc::kInvalidArgument, "the image is malformed: {} is missing", path);
+// What a tool wrote into its folder. It may have been taken over by what it read: a link is not followed, and no more is read
+// than a document may have.
+Result<std::string> read_document(const std::string& path) {
+  constexpr std::size_t kMostBytes = 8 << 20;
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return fail(Errc::kInvalidArgument, "the image is malformed: {} is missing", path);
+  }
+  if (info.st_size > static_cast<off_t>(kMostBytes)) {
+    return fail(Errc::kTooLarge, "the image is malformed: {} has {} bytes, the limit is {}", path, info.st_size,
+                kMostBytes);
+  }
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  const ssize_t size = read(file.get(), text.data(), text.size());
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   return text;
 }
 
@@ -92,8 +105,9 @@ std::string read_inside(const std::string& rootfs, const char* name) {
 // Walks an unpacked image: counts its bytes and, for root, moves its owners. Links are not followed.
 class TreeWalk {
  public:
-  TreeWalk(const store::ImageUser& user, std::optional<std::uint32_t> functions_id)
-      : user_(user), functions_id_(functions_id) {}
+  // `first_id`: the host's id of what is the image's id 0 on disk.
+  TreeWalk(const store::ImageUser& user, std::optional<std::uint32_t> functions_id, std::uint32_t first_id = 0)
+      : user_(user), functions_id_(functions_id), first_id_(first_id) {}
 
   Status run(const std::string& root) {
     if (Status status = visit(root); !status) return status;
@@ -117,14 +131,15 @@ class TreeWalk {
       return fail(Errc::kTooLarge, "the image takes more than {} bytes unpacked", kMaxImageBytes);
     }
     if (!functions_id_) return {};
-    const uid_t uid = host_id(info.st_uid, user_.uid, *functions_id_);
-    const gid_t gid = host_id(info.st_gid, user_.gid, *functions_id_);
+    const uid_t uid = host_id(info.st_uid - first_id_, user_.uid, *functions_id_);
+    const gid_t gid = host_id(info.st_gid - first_id_, user_.gid, *functions_id_);
     if (lchown(path.c_str(), uid, gid) != 0) return fail(errno_error(errno, "chown " + path));
     return {};
   }
 
   const store::ImageUser user_;
   const std::optional<std::uint32_t> functions_id_;
+  const std::uint32_t first_id_;
   std::set<ino_t> seen_;  // files with several names, each to be counted and moved once
   std::int64_t bytes_ = 0;
 };
@@ -139,9 +154,14 @@ class Fetch {
         uri_(std::move(uri)),
         reference_(std::move(reference)),
         folder_(std::move(folder)),
-        layout_(folder_ + "/layout") {}
+        layout_(folder_ + "/layout"),
+        temporary_(folder_ + "/tmp") {}
 
   Result<CodeBundle> run() {
+    if (Status status = check_registry(); !status) return fail(status.error());
+    for (const std::string& path : {layout_, temporary_}) {
+      if (Status status = make_folder(path); !status) return fail(status.error());
+    }
     if (Status status = copy(); !status) return fail(status.error());
     if (Status status = read_documents(); !status) return fail(status.error());
     const std::string hex = image_.digest.substr(image_.digest.find(':') + 1);
@@ -154,19 +174,40 @@ class Fetch {
   }
 
  private:
-  Result<CommandResult> run_tool(std::vector<std::string> arguments) const {
-    const std::string name = arguments.front();
-    Result<CommandResult> result =
-        run_command({.arguments = std::move(arguments),
-                     .environment = {{"TMPDIR", folder_}},  // removed with the staging folder
-                     .timeout = options_.tool_timeout,
-                     .stop = &stop_});
-    if (!result && result.error().code == Errc::kNotFound) {
+  bool is_jailed() const { return options_.launcher != nullptr; }
+
+  Result<CommandResult> run_tool(ImageTool tool) const {
+    const std::string name = tool.arguments.front();
+    const std::string file = find_program(name);
+    if (file.empty()) {
       return fail(Errc::kUnavailable, "{0} is not installed; functions that are images need it (apt-get install {0})",
                   name);
     }
+    std::vector<std::string> words = tool.arguments;
+    if (is_jailed()) {
+      tool.arguments.front() = file;
+      if (!file.starts_with("/usr/") && !file.starts_with("/bin/")) {
+        tool.reads.push_back(fs::path(file).parent_path());
+      }
+      tool.writes.push_back(temporary_);
+      words = options_.launcher(tool);
+    }
+    Result<CommandResult> result =
+        run_command({.arguments = std::move(words),
+                     .environment = {{"TMPDIR", temporary_}},  // removed with the staging folder
+                     .timeout = options_.tool_timeout,
+                     .kill_signal = is_jailed() ? SIGTERM : SIGKILL,
+                     .stop = &stop_});
     if (result && result->exit_status != 0) return fail(tool_error(name, uri_, *result));
     return result;
+  }
+
+  // A folder that the tools fill. In a jail they are somebody else.
+  Status make_folder(const std::string& path) const {
+    if (mkdir(path.c_str(), 0755) != 0) return fail(errno_error(errno, "create folder " + path));
+    if (!is_jailed() || !options_.root) return {};
+    if (chown(path.c_str(), kImageIdBase, kImageIdBase) == 0) return {};
+    return fail(errno_error(errno, "chown " + path));
   }
 
   static std::vector<std::string> skopeo(std::initializer_list<std::string> arguments) {
@@ -182,33 +223,64 @@ class Fetch {
     return all;
   }
 
+  bool is_layout() const { return !reference_.layout_dir.empty(); }
+
+  // By its name; the addresses behind it are looked at by who connects to them.
+  Status check_registry() const {
+    if (is_layout()) return {};
+    const HostPort registry = split_host_port(registry_of(reference_.repository));
+    if (registry.port != 0 && options_.registries.allows(registry)) return {};
+    return fail(Errc::kInvalidArgument, "Code.ImageUri is '{}': {}:{} is no registry of this node; {}", uri_,
+                registry.host, registry.port, RegistryRules::advice(registry));
+  }
+
+  // What the operator has listed of this machine. Programs send no proxy what goes to the machine that they are on.
+  std::string local_registry() const {
+    const HostPort registry = split_host_port(registry_of(reference_.repository));
+    const bool is_local = registry.host == "localhost" || registry.host == "127.0.0.1";
+    return is_local ? fmt::format("{}:{}", registry.host, registry.port) : "";
+  }
+
+  ImageTool skopeo_tool(std::initializer_list<std::string> arguments) const {
+    ImageTool tool{.arguments = skopeo(arguments), .reads = {}, .writes = {layout_}};
+    tool.reads_configuration = true;
+    if (is_layout()) {
+      tool.reads.push_back(reference_.layout_dir);
+      tool.reads_all = true;  // the operator named it
+    } else {
+      tool.has_network = true;
+      tool.local_registry = local_registry();
+    }
+    return tool;
+  }
+
   Status copy() {
-    if (!reference_.layout_dir.empty() && access((reference_.layout_dir + "/index.json").c_str(), R_OK) != 0) {
+    if (is_layout() && access((reference_.layout_dir + "/index.json").c_str(), R_OK) != 0) {
       return fail(Errc::kInvalidArgument, "image {}: {} is not an OCI layout that the node can read (no index.json)",
                   uri_, reference_.layout_dir);
     }
     std::string source = reference_.source;
-    if (reference_.layout_dir.empty()) {
+    if (!is_layout()) {
       // A tag may move between two calls; a digest does not.
-      Result<CommandResult> digest = run_tool(skopeo({"inspect", "--no-tags", "--format", "{{.Digest}}", source}));
+      Result<CommandResult> digest = run_tool(skopeo_tool({"inspect", "--no-tags", "--format", "{{.Digest}}", source}));
       if (!digest) return fail(digest.error());
       const std::string text = digest->output.substr(0, digest->output.find('\n'));
       if (!is_sha256_digest(text)) return fail(Errc::kInvalidArgument, "image {}: digest '{}'", uri_, text);
       source = "docker://" + reference_.repository + "@" + text;
       image_.resolved_uri = reference_.repository + "@" + text;
     }
-    const auto copied = run_tool(skopeo({"copy", "--quiet", source, "oci:" + layout_ + std::string(kTag)}));
+    const auto copied = run_tool(skopeo_tool({"copy", "--quiet", source, "oci:" + layout_ + std::string(kTag)}));
     if (!copied) return fail(copied.error());
     return {};
   }
 
   Result<std::string> blob(const std::string& digest) const {
     const std::string path = layout_ + "/blobs/sha256/" + digest.substr(digest.find(':') + 1);
-    return read_file(path);
+    return read_document(path);
   }
 
   Status read_documents() {
-    const Result<std::string> index = read_file(layout_ + "/index.json");
+    const Result<std::string> index = read_document(layout_ + "/index.json");
     if (!index) return fail(index.error());
     Result<std::string> digest = store::manifest_digest(*index);
     if (!digest) return fail(digest.error());
@@ -248,14 +320,16 @@ class Fetch {
   Status unpack(const std::string& path) {
     const std::string folder = folder_ + "/image";
     const std::string rootfs = folder + "/rootfs";
-    if (mkdir(folder.c_str(), 0755) != 0) return fail(errno_error(errno, "create folder " + folder));
-    std::vector<std::string> arguments{"umoci", "raw", "unpack"};
-    if (!options_.root) arguments.emplace_back("--rootless");
-    arguments.insert(arguments.end(), {"--image", layout_ + std::string(kTag), rootfs});
-    if (const auto unpacked = run_tool(std::move(arguments)); !unpacked) return fail(unpacked.error());
+    if (Status made = make_folder(folder); !made) return made;
+    ImageTool umoci{.arguments = {"umoci", "raw", "unpack"}, .reads = {layout_}, .writes = {folder}, .owns_files = true};
+    if (!options_.root) umoci.arguments.emplace_back("--rootless");
+    umoci.arguments.insert(umoci.arguments.end(), {"--image", layout_ + std::string(kTag), rootfs});
+    if (const auto unpacked = run_tool(std::move(umoci)); !unpacked) return fail(unpacked.error());
+    if (options_.root && chown(folder.c_str(), 0, 0) != 0) return fail(errno_error(errno, "chown " + folder));
     const auto user = find_user(rootfs);
     if (!user) return fail(user.error());
-    TreeWalk walk(*user, options_.root ? std::optional(options_.functions_id) : std::nullopt);
+    TreeWalk walk(*user, options_.root ? std::optional(options_.functions_id) : std::nullopt,
+                  is_jailed() ? kImageIdBase : 0);
     if (Status status = walk.run(rootfs); !status) return status;
     image_.bytes = walk.bytes();
     return store::install_folder(folder, path);
@@ -266,7 +340,7 @@ class Fetch {
   const std::string uri_;
   const ImageReference reference_;
   const std::string folder_;
-  const std::string layout_;
+  const std::string layout_, temporary_;
   FunctionImage image_;
   std::string user_name_;
 };

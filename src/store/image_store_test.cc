@@ -41,7 +41,7 @@ struct ImageStoreTest : testing::Test {
                "; exit;; esac\n"
                "target=${last#oci:}\n"
                "cp -r " +
-               folder / "layout" + " \"${target%:image}\"\n");
+               folder / "layout/." + " \"${target%:image}\"\n");
     script("umoci",
            "for last; do :; done\n"
            "mkdir -p \"$last/etc\"\n"

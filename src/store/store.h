@@ -101,7 +101,9 @@ struct CodeBundle {
   std::optional<FunctionImage> image;  // when it is one, see image_store.h
 };
 Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip);          // untrusted input
-Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder);  // `deploy` from a folder
+// `deploy` from a folder, read with the rights of that user; empty: the node's own.
+Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder,
+                                std::optional<std::uint32_t> uid = {});
 // At start: a bundle stored since then, whose function is not registered yet, would be removed too.
 void remove_unused_bundles(const std::string& state_dir, const std::vector<std::string>& used);
 

@@ -397,7 +397,7 @@ def device_servers(node):
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{entry}/cmdline", "rb") as file:
-                if b"device-server" in file.read() and of_node(entry, node.process.pid):
+                if file.read().split(b"\0")[1:2] == [b"device-server"] and of_node(entry, node.process.pid):
                     found.append(int(entry))
         except OSError:
             pass

@@ -288,7 +288,7 @@ def test_an_image_comes_from_a_registry_pinned_to_its_digest(tmp_path, probe_roo
     with Registry(layout.folder) as registry:
         registry.configure(tmp_path / "home")
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
-        with Node(BUILD, tmp_path / "node") as node:
+        with Node(BUILD, tmp_path / "node", options=("--registries", registry.address)) as node:
             images = Images(node, layout, probe_root)
             reference = f"{registry.address}/team/app:v1"
             images.deploy("pulled", reference)
@@ -310,7 +310,7 @@ def test_a_registry_that_hangs_does_not_hold_up_the_node(tmp_path, probe_root, m
         registry.stall = True
         registry.configure(tmp_path / "home")
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
-        node = Node(BUILD, tmp_path / "node")
+        node = Node(BUILD, tmp_path / "node", options=("--registries", registry.address))
         waiting = pool.submit(Images(node, layout, None).deploy, "hanging", f"{registry.address}/app:v1")
         assert registry.stalled.wait(20)
         node.deploy("zip", node.sample("fft"))  # another thread unpacks zip files
@@ -380,7 +380,7 @@ def config_for(layer, **config):
     ("http://host/app", "the transport is not known"),
     ("UPPER", "must be oci:DIR:TAG"),
     ("", "ImageUri is empty"),
-    ("127.0.0.1:1/app:t", "connection refused"),
+    ("127.0.0.1:1/app:t", "127.0.0.1:1 is no registry of this node"),
 ])
 def test_a_reference_to_nothing_is_refused(images, reference, words):
     assert words in images.refused(reference)

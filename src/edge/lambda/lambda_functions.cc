@@ -133,14 +133,20 @@ Result<NewFunction> read_new_function(std::string_view text, bool may_name_paths
   return function;
 }
 
-// Folders of the node's machine are read with the node's rights.
-bool may_name_paths(RouteCall& call, const LambdaOptions& options) {
-  return options.allow_code_folder && call.exchange.request().peer_is_local() && call.principal.may(Role::kOperator);
+// With whose rights folders of the node's machine are read for this request; empty: it may name none.
+std::optional<std::uint32_t> reader_of_paths(RouteCall& call, const LambdaOptions& options) {
+  net::HttpRequest& request = call.exchange.request();
+  if (!options.allow_code_folder || !request.peer_is_local() || !call.principal.may(Role::kOperator)) return {};
+  return request.caller_uid();
 }
 
 void create_function(NodeService& node, const LambdaOptions& options, RouteCall call) {
-  const bool with_paths = may_name_paths(call, options);
-  const auto read = [with_paths](std::string_view text) { return read_new_function(text, with_paths); };
+  const auto reader = reader_of_paths(call, options);
+  const auto read = [reader](std::string_view text) {
+    auto function = read_new_function(text, reader.has_value());
+    if (function) function->code.reader = reader;
+    return function;
+  };
   const auto then = [&node, who = call.principal](net::HttpExchange exchange, Result<NewFunction> function) {
     if (!function) return respond_error(std::move(exchange), function.error());
     if (Status given = give_to_tenant(who, function->config); !given) {
@@ -218,9 +224,11 @@ void update_read(NodeService& node, const std::string& name, net::HttpExchange e
 void update_code(NodeService& node, const LambdaOptions& options, RouteCall call) {
   const auto record = find_function(node, call);
   if (!record) return respond_error(std::move(call.exchange), record.error());
-  const bool with_paths = may_name_paths(call, options);
-  const auto read = [record = *record, with_paths](std::string_view text) {
-    return read_new_code(text, record, with_paths);
+  const auto reader = reader_of_paths(call, options);
+  const auto read = [record = *record, reader](std::string_view text) {
+    auto code = read_new_code(text, record, reader.has_value());
+    if (code) code->code.reader = reader;
+    return code;
   };
   const auto then = [&node, name = record->name](net::HttpExchange exchange, Result<NewCode> code) {
     update_read(node, name, std::move(exchange), std::move(code));

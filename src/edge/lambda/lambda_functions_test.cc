@@ -107,7 +107,7 @@ TEST_F(LambdaFunctions, CreateTwiceIsAConflict) {
 TEST_F(LambdaFunctions, OnlyLocalClientsDeployFolders) {
   json body = new_function();
   body["Code"] = {{"Folder", "/srv/f"}};
-  expect_error(create(body, false), 400, kBad, "Code.Folder is for clients on the node's own machine");
+  expect_error(create(body, false), 400, kBad, "Code.Folder is for operators on the node's own machine");
   EXPECT_EQ(201u, create(body, true).response->status);
   EXPECT_EQ("/srv/f", node_.last_code.folder);
 

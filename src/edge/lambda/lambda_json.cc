@@ -199,7 +199,7 @@ Result<CodeSource> read_code(const json& body, const std::string& path, PackageT
     return fail(Errc::kInvalidArgument, "{}ZipFile: send the package, a zip file in base64", path);
   }
   if (!has_zip && !may_name_paths) {
-    return fail(Errc::kInvalidArgument, "{}Folder is for clients on the node's own machine; send {}ZipFile", path,
+    return fail(Errc::kInvalidArgument, "{}Folder is for operators on the node's own machine; send {}ZipFile", path,
                 path);
   }
   if (!has_zip) return code;

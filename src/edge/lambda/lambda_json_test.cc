@@ -129,7 +129,7 @@ TEST(LambdaJson, AZipIsCodeOfAnybodyAndAFolderOfThisMachine) {
   const auto read = [](const json& body, bool local) { return read_code(body, "Code.", PackageType::kZip, local); };
   EXPECT_EQ(read({{"ZipFile", base64_encode("PK")}}, kRemote)->zip, "PK");
   EXPECT_EQ(read({{"Folder", "/code"}}, kLocal)->folder, "/code");
-  EXPECT_THAT(read({{"Folder", "/code"}}, kRemote).error().message, HasSubstr("Code.Folder is for clients on"));
+  EXPECT_THAT(read({{"Folder", "/code"}}, kRemote).error().message, HasSubstr("Code.Folder is for operators on"));
   EXPECT_THAT(read(json::object(), kLocal).error().message, HasSubstr("Code.ZipFile: send the package"));
   EXPECT_FALSE(read({{"Folder", "/code"}, {"ZipFile", "UEs="}}, kLocal)) << "one of the two";
   EXPECT_THAT(read({{"ZipFile", "!"}}, kLocal).error().message, HasSubstr("Code.ZipFile"));

@@ -24,6 +24,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   std::map<std::string, std::string> headers;
   bool is_local = true;
   std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> caller = 0;  // over TCP too
   std::shared_ptr<net::BodySink> sink;
   std::optional<net::HttpResponse> response;
   std::function<void()> disconnected;
@@ -40,6 +41,7 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
   std::shared_ptr<net::BodySink> take_sink() override { return std::exchange(sink, nullptr); }
   bool peer_is_local() const override { return is_local; }
   std::optional<std::uint32_t> peer_uid() const override { return uid; }
+  std::optional<std::uint32_t> caller_uid() const override { return caller; }
 
   net::HttpRequest& request() override { return *this; }
   void respond(net::HttpResponse answer) override { response = std::move(answer); }

@@ -19,7 +19,10 @@ DeviceServers::DeviceServers(boost::asio::io_context& io, DeviceServersOptions o
       options_(std::move(options)),
       objects_(objects),
       events_(std::move(events)),
-      trials_(io, {.program = options_.program, .arguments = options_.arguments, .patience = options_.trial_patience}),
+      trials_(io, {.program = options_.program,
+                   .arguments = options_.arguments,
+                   .launcher = options_.trial_launcher,
+                   .patience = options_.trial_patience}),
       quarantine_(options_.quarantine) {}
 
 DeviceServers::~DeviceServers() = default;
@@ -140,7 +143,11 @@ void DeviceServers::start_process(Server& server) {
           },
   };
   auto process = ServerProcess::start(
-      io_, {.program = options_.program, .arguments = options_.arguments, .environment = server.environment},
+      io_,
+      {.program = options_.program,
+       .arguments = options_.arguments,
+       .environment = server.environment,
+       .launcher = options_.launcher},
       std::move(events));
   if (process) {
     server.process = *std::move(process);

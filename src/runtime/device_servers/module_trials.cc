@@ -78,7 +78,11 @@ void ModuleTrials::begin(std::uint64_t id, Trial& trial) {
   std::vector<std::string> arguments = options_.arguments;
   arguments.emplace_back(kTryModules);
   auto process = ServerProcess::start(
-      io_, {.program = options_.program, .arguments = std::move(arguments), .environment = trial.request.environment},
+      io_,
+      {.program = options_.program,
+       .arguments = std::move(arguments),
+       .environment = trial.request.environment,
+       .launcher = options_.launcher},
       {.frame = [this, id](wire::FrameToNode frame) { on_frame(id, frame); },
        // Posted: the process object must not go inside its own callback.
        .gone = [this, id](const std::string& reason) { post([this, id, reason] { on_gone(id, reason); }); }});

@@ -24,7 +24,9 @@ std::string describe_end(int status) {
 }
 
 Result<pid_t> spawn(const ServerProcess::Options& options, int socket) {
-  std::vector<std::string> words{options.program, "device-server"};
+  std::vector<std::string> words;
+  if (options.launcher) words = options.launcher(options.environment);
+  words.insert(words.end(), {options.program, "device-server"});
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<std::string> variables;
   for (const auto& [name, value] : options.environment) variables.push_back(name + "=" + value);
@@ -46,11 +48,12 @@ Result<pid_t> spawn(const ServerProcess::Options& options, int socket) {
   posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is the node's to handle
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, options.program.c_str(), &actions, &attributes, pointers(words).data(),
+  const std::string file = words.front();
+  const int error = ::posix_spawn(&pid, file.c_str(), &actions, &attributes, pointers(words).data(),
                                   pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail(errno_error(error, "start " + options.program + " device-server"));
+  if (error != 0) return fail(errno_error(error, "start " + file + " device-server"));
   return pid;
 }
 
@@ -73,28 +76,29 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(boost::asio::io_cont
     return fail(errno_error(error, "pidfd_open"));
   }
   return std::unique_ptr<ServerProcess>(
-      new ServerProcess(io, *pid, std::move(end), std::move(pair->first), std::move(events)));
+      new ServerProcess(io, {*pid, std::move(end), options.launcher ? SIGTERM : SIGKILL},
+                        std::move(pair->first), std::move(events)));
 }
 
-ServerProcess::ServerProcess(boost::asio::io_context& io, pid_t pid, UniqueFd pid_descriptor, UniqueFd socket,
-                             Events events)
+ServerProcess::ServerProcess(boost::asio::io_context& io, Process process, UniqueFd socket, Events events)
     : channel_(std::move(socket)),
       socket_(io, ::fcntl(channel_.socket(), F_DUPFD_CLOEXEC, 0)),
-      end_(io, pid_descriptor.release()),
+      end_(io, process.descriptor.release()),
       events_(std::move(events)),
-      pid_(pid) {
+      pid_(process.pid),
+      end_signal_(process.end_signal) {
   wait_for_frames();
   wait_for_end();
 }
 
 ServerProcess::~ServerProcess() {
   if (reaped_) return;
-  ::kill(pid_, SIGKILL);
+  ::kill(pid_, end_signal_);
   ::waitpid(pid_, nullptr, 0);
 }
 
 void ServerProcess::kill() {
-  if (!reaped_) ::kill(pid_, SIGKILL);
+  if (!reaped_) ::kill(pid_, end_signal_);
 }
 
 void ServerProcess::wait_for_frames() {

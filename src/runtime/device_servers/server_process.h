@@ -22,10 +22,12 @@ namespace fairlead {
 
 class ServerProcess {
  public:
+  using Launcher = std::function<std::vector<std::string>(const std::map<std::string, std::string>& environment)>;
   struct Options {
     std::string program;                 // `fairlead`
     std::vector<std::string> arguments;  // of its subcommand device-server
     std::map<std::string, std::string> environment;
+    Launcher launcher = {};  // gives words before `program`: what runs it in a jail; empty: it runs by itself
   };
   struct Events {
     std::function<void(wire::FrameToNode)> frame;
@@ -33,14 +35,19 @@ class ServerProcess {
   };
   static Result<std::unique_ptr<ServerProcess>> start(boost::asio::io_context& io, const Options& options,
                                                       Events events);
-  ~ServerProcess();  // kill -9
+  ~ServerProcess();  // as kill(), and waits for it
 
   void send(const wire::FrameToServer& frame, std::span<const int> descriptors = {});
-  void kill();  // -9; gone() follows
-  pid_t pid() const { return pid_; }
+  void kill();  // -9 to the server; gone() follows
+  pid_t pid() const { return pid_; }  // in a jail the one outside, which ends as the server ended
 
  private:
-  ServerProcess(boost::asio::io_context& io, pid_t pid, UniqueFd pid_descriptor, UniqueFd socket, Events events);
+  struct Process {
+    pid_t pid = -1;
+    UniqueFd descriptor;
+    int end_signal = 0;
+  };
+  ServerProcess(boost::asio::io_context& io, Process process, UniqueFd socket, Events events);
   void wait_for_frames();
   void wait_for_end();
   void on_readable();
@@ -50,7 +57,8 @@ class ServerProcess {
   boost::asio::posix::stream_descriptor socket_;  // a duplicate, to wait on
   boost::asio::posix::stream_descriptor end_;     // pidfd
   const Events events_;
-  pid_t pid_;
+  const pid_t pid_;
+  const int end_signal_;  // SIGKILL, or SIGTERM where that makes a jail kill the server and clean up
   bool flushing_ = false;
   bool reaped_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
