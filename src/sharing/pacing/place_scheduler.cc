@@ -65,6 +65,15 @@ std::vector<std::string_view> place_scheduler_names() {
 }
 
 Result<std::unique_ptr<PlaceScheduler>> make_place_scheduler(std::string_view name, const PlaceOptions& options) {
+  constexpr Duration kLeastFrame = std::chrono::microseconds(10);
+  if (options.shortest_frame < kLeastFrame || options.shortest_frame > options.longest_frame) {
+    return fail(Errc::kInvalidArgument, "the shortest frame is {} us, it must be {} to the longest, {}",
+                to_us(options.shortest_frame), to_us(kLeastFrame), to_us(options.longest_frame));
+  }
+  if (options.window < 10 * options.longest_frame) {
+    return fail(Errc::kInvalidArgument, "the window is {} us, it must be at least 10 of the longest frames, {}",
+                to_us(options.window), to_us(10 * options.longest_frame));
+  }
   if (name == "pacer") return std::make_unique<Pacer>(options);
   if (name == "paper") return std::make_unique<TokenScheduler>(TokenRule::kHeadFirst, options);
   if (name == "backfill") return std::make_unique<TokenScheduler>(TokenRule::kBackfill, options);

@@ -92,7 +92,7 @@ class PlaceScheduler {
 // "pacer" (ours), "paper" (FaST-GShare's multi-token scheduler), "backfill" (the same, past a head that does not fit), "one" (one token at
 // a time: KubeShare, Gemini).
 std::vector<std::string_view> place_scheduler_names();
-// kInvalidArgument lists the names.
+// kInvalidArgument lists the names, or says which option is out of its bounds.
 Result<std::unique_ptr<PlaceScheduler>> make_place_scheduler(std::string_view name, const PlaceOptions& options);
 
 }  // namespace fairlead

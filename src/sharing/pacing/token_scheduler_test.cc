@@ -68,6 +68,10 @@ TEST(PlaceScheduler, TheFourAreKnownByName) {
   for (const std::string_view name : place_scheduler_names()) EXPECT_TRUE(make_place_scheduler(name, {}));
   EXPECT_EQ(make_place_scheduler("tokens", {}).error().message,
             "scheduler is \"tokens\", it must be one of pacer, paper, backfill, one");
+  EXPECT_EQ(make_place_scheduler("pacer", {.shortest_frame = 20ms}).error().message,
+            "the shortest frame is 20000 us, it must be 10 to the longest, 10000");
+  EXPECT_EQ(make_place_scheduler("pacer", {.window = 50ms}).error().message,
+            "the window is 50000 us, it must be at least 10 of the longest frames, 100000");
 }
 
 }  // namespace

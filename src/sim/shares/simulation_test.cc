@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/shares/experiments.h"
 #include "sim/shares/share_sets.h"
 
 namespace fairlead::sim {
@@ -88,50 +87,6 @@ TEST(RandomSet, FillsTheDeviceAndIsOfItsMix) {
   }
   EXPECT_EQ(random_set("big", 3, 400us, 1).error().message,
             "mix is \"big\", it must be one of grid, small, paper, continuous");
-}
-
-double number(const SharesRow& row, std::string_view name) {
-  for (const auto& [known, value] : row.numbers) {
-    if (known == name) return value;
-  }
-  ADD_FAILURE() << name;
-  return 0;
-}
-
-// The shape of docs/design/pacer.md's table, at a small size: ours delivers, the paper's rule starves, and the order is no accident.
-TEST(SharesExperiments, ThePacerDeliversWhereThePapersRuleDoesNot) {
-  SharesOptions options;
-  options.sets = 3;
-  options.length = 4s;
-  options.schedulers = {"pacer", "paper"};
-  options.mixes = {"grid", "small"};
-  const auto rows = *run_experiment("delivered", options);
-  ASSERT_EQ(rows.size(), 4u);
-  for (std::size_t i = 0; i < rows.size(); i += 2) {
-    EXPECT_GE(number(rows[i], "worst"), 0.97) << rows[i].workload;
-    EXPECT_LT(number(rows[i + 1], "worst"), number(rows[i], "worst") - 0.02) << rows[i].workload;
-  }
-}
-
-TEST(SharesExperiments, SmallClientsSideBySideAnswerFourTimesAsMuch) {
-  SharesOptions options;
-  options.length = 3s;
-  options.schedulers = {"pacer"};
-  const auto rows = *run_experiment("small", options);
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_GE(number(rows[1], "times_one"), 4);
-  EXPECT_LT(number(rows[1], "p99_ms"), number(rows[0], "p99_ms"));
-}
-
-TEST(SharesExperiments, WhatIsNotKnownIsNamed) {
-  EXPECT_EQ(run_experiment("all", {}).error().message,
-            "experiment is \"all\", it must be one of delivered, objectives, reserved, small");
-  SharesOptions options;
-  options.schedulers = {"fifo"};
-  EXPECT_FALSE(run_experiment("small", options));
-  options = {};
-  options.mixes = {"big"};
-  EXPECT_FALSE(run_experiment("delivered", options));
 }
 
 }  // namespace
