@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace fairlead {
 namespace {
@@ -280,33 +281,33 @@ Pacer::Set Pacer::choose(Instant now) {
     }
     most_served = std::max(most_served, place.flow->time);
   }
-  std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(places_[a].flow->time, a) < std::pair(places_[b].flow->time, b);
-  });
-  const auto width_of = [&](std::uint64_t set) {
-    int width = 0;
-    for (const Claim& claim : claims) width += (set & bit(claim.who)) != 0 ? claim.width : 0;
-    return width;
+  // Who has waited for too long, longest first; then by virtual time.
+  const auto turn = [&](std::size_t who) {
+    const Instant asked = places_[who].state == PlaceState::kOpen ? now : places_[who].asked;
+    return std::tuple(std::min(asked, now - options_.patience), places_[who].flow->time, who);
+  };
+  std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return turn(a) < turn(b); });
+  const auto choice = [&](std::uint64_t entitled, std::uint64_t first) {
+    Set set{.chosen = entitled | first, .entitled = entitled};
+    int rest = room;
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      rest -= (set.chosen & bit(i)) != 0 ? places_[i].share.width_percent : 0;
+    for (const std::size_t who : others) {
+      const int width = places_[who].share.width_percent;
+      if (width > rest || (set.chosen & bit(who)) != 0) continue;
+      set.chosen |= bit(who);
+      rest -= width;
+    }
+    return set;
   };
 
-  Set set;
-  set.entitled = set.chosen = heaviest_set(claims, room);
-  if (!others.empty()) {
-    const Paced& first = places_[others.front()];
-    const int width = first.share.width_percent;
-    if (width > room - width_of(set.entitled) && width <= room && may_go_first(now, first, most_served)) {
-      const std::uint64_t beside = heaviest_set(claims, room - width);
-      if ((pressing & ~beside) == 0) set.entitled = set.chosen = beside;
-    }
-  }
-  room -= width_of(set.entitled);
-  for (const std::size_t who : others) {
-    const int width = places_[who].share.width_percent;
-    if (width > room) continue;
-    set.chosen |= bit(who);
-    room -= width;
-  }
-  return set;
+  const Set set = choice(heaviest_set(claims, room), 0);
+  if (others.empty() || (set.chosen & bit(others.front())) != 0) return set;
+  const Paced& first = places_[others.front()];
+  const int width = first.share.width_percent;
+  if (width > room || !may_go_first(now, first, most_served)) return set;
+  const std::uint64_t beside = heaviest_set(claims, room - width);
+  return (pressing & ~beside) == 0 ? choice(beside, bit(others.front())) : set;
 }
 
 bool Pacer::has_claim(Instant now, Paced& place) const {
@@ -332,7 +333,7 @@ bool Pacer::is_pressing(Instant now, Paced& place) const {
 
 bool Pacer::may_go_first(Instant now, const Paced& place, std::int64_t most_served) const {
   const bool is_behind = most_served - place.flow->time >= options_.over_run.count() * kWholeDevice;
-  return is_behind || (place.state == PlaceState::kAsks && now - place.asked >= options_.patience);
+  return is_behind || (waits(place) && now - place.asked >= options_.patience);
 }
 
 // Nobody saves up service that its width, or its credit, leaves no use for.

@@ -11,8 +11,8 @@
 // The chosen have their room reserved while others drain: the widths of chosen and open never exceed 100 %, so that nothing that is let in
 // meanwhile can keep a chosen one out. An instance that drains beyond a boundary counts as room that is not there.
 //
-// A flow too wide for what those with credit leave gets a frame of its own once others are T ahead of it, or it has waited for
-// `patience`, unless somebody with credit could then be late (is_pressing).
+// A flow too wide for what others leave goes first once they are T ahead of it, or it has waited for `patience`, unless somebody with credit
+// could then be late (is_pressing).
 //
 // Virtual time is charged GPU time x width / weight, less what credit paid for. A flow that has all that its width can take saves nothing
 // up: its virtual time stays within T of those that wait. One that returns joins at the clock, the least virtual time of those with work.
