@@ -60,6 +60,20 @@ TEST_F(SimCommand, ThePresetIsTheNodesUnlessAnotherIsNamed) {
   EXPECT_THAT(run_cli({"sim", "a", "--preset", "papers"}).err, HasSubstr("it must be node or paper"));
 }
 
+TEST_F(SimCommand, SharesComparesSchedulersAndNamesWhatItDoesNotKnow) {
+  const std::vector<std::string> args = {"shares", "small", "--seconds", "1", "--warm-up", "1"};
+  const Json rows = json(args);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0]["scheduler"], "one");
+  EXPECT_EQ(rows[1]["scheduler"], "pacer");
+  EXPECT_GT(rows[1]["times_one"].get<double>(), 4);
+  EXPECT_EQ(json(args), rows);
+  EXPECT_THAT(run_cli({"sim", "shares", "small", "--seconds", "1"}).out, HasSubstr("8 at 12 %"));
+  EXPECT_THAT(run_cli({"sim", "shares", "nothing"}).err,
+              HasSubstr("it must be one of delivered, objectives, reserved, small"));
+  EXPECT_THAT(run_cli({"sim", "shares", "--scheduler", "fifo"}).err, HasSubstr("pacer, paper, backfill, one"));
+}
+
 TEST_F(SimCommand, AttackWritesTheWorstAsScenariosThatItJudgesAlike) {
   const Outcome searched = run_cli(
       {"--json", "sim", "attack", "--family", "starts", "--evaluations", "20", "--worst", "3", "--out", "found"});
