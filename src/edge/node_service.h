@@ -150,7 +150,7 @@ struct CodeSource {    // one of the three
   std::string zip;     // raw bytes of a zip file
   std::string folder;  // absolute path on the node's machine; operators on loopback or the unix socket only
   std::optional<std::uint32_t> reader = {};  // the user with whose rights folder or layout is read; empty: the node's
-  std::string image;   // reference of an OCI image; a layout on the node's machine only for the same clients
+  std::string image;  // reference of an OCI image; a layout on the node's machine only for the same clients
 };
 
 class NodeService {

@@ -83,10 +83,11 @@ void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<Pr
     // The tool that reads a layout has the rights to do so of no user but the node's.
     if (const auto by_whom = store::UserRights::of(code.reader); !by_whom || by_whom->are_anothers()) {
       if (code.image.starts_with("oci:")) {
-        return done(fail(Errc::kForbidden,
-                         "Code.ImageUri is '{}': layouts on the node's machine are for the node's user and root, not for "
-                         "user {}; push it to a registry",
-                         code.image, *code.reader));
+        return done(
+            fail(Errc::kForbidden,
+                 "Code.ImageUri is '{}': layouts on the node's machine are for the node's user and root, not for "
+                 "user {}; push it to a registry",
+                 code.image, *code.reader));
       }
     }
     return image_worker_.run([this, image = std::move(code.image)] { return images_->add(image); },
@@ -97,7 +98,8 @@ void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<Pr
   }
   worker_.run(
       [state_dir = state_dir_, code = std::move(code)]() -> Result<PreparedCode> {
-        auto bundle = code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
+        auto bundle =
+            code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
         if (!bundle) return fail(bundle.error());
         PreparedCode prepared{*std::move(bundle), nullptr};
         if (!is_kernel_task(prepared.bundle.path)) return prepared;

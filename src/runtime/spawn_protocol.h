@@ -32,7 +32,7 @@ struct StartOrder {
   std::uint64_t max_processes = 0;
   std::string container = {};   // config.json of the container to run in place of /var/task/bootstrap; "": none
   std::uint64_t http_port = 0;  // of a container that takes invocations by HTTP; 0: it polls the Runtime API
-  std::uint64_t uid = 0;        // of the host, for this instance alone, where the node is root; 0: that of all functions
+  std::uint64_t uid = 0;  // of the host, for this instance alone, where the node is root; 0: that of all functions
   bool operator==(const StartOrder&) const = default;
 };
 

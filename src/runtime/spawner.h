@@ -18,7 +18,7 @@ namespace fairlead {
 struct SpawnerOptions {
   std::string template_dir;
   bool use_cgroups = true;
-  int blanks = 2;  // sandboxes prepared ahead
+  int blanks = 2;     // sandboxes prepared ahead
   CpuShare cpu = {};  // of each sandbox
 };
 

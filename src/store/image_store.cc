@@ -321,7 +321,8 @@ class Fetch {
     const std::string folder = folder_ + "/image";
     const std::string rootfs = folder + "/rootfs";
     if (Status made = make_folder(folder); !made) return made;
-    ImageTool umoci{.arguments = {"umoci", "raw", "unpack"}, .reads = {layout_}, .writes = {folder}, .owns_files = true};
+    ImageTool umoci{
+        .arguments = {"umoci", "raw", "unpack"}, .reads = {layout_}, .writes = {folder}, .owns_files = true};
     if (!options_.root) umoci.arguments.emplace_back("--rootless");
     umoci.arguments.insert(umoci.arguments.end(), {"--image", layout_ + std::string(kTag), rootfs});
     if (const auto unpacked = run_tool(std::move(umoci)); !unpacked) return fail(unpacked.error());

@@ -24,13 +24,13 @@ namespace fairlead {
 
 // A run of a tool, and all that it needs of this machine beside the system's programs.
 struct ImageTool {
-  std::vector<std::string> arguments;       // the first is its file
-  std::vector<std::string> reads, writes;   // folders
-  bool reads_configuration = false;         // of registries: how to reach them, credentials
+  std::vector<std::string> arguments;      // the first is its file
+  std::vector<std::string> reads, writes;  // folders
+  bool reads_configuration = false;        // of registries: how to reach them, credentials
   bool has_network = false;
-  std::string local_registry = {};          // localhost:PORT or 127.0.0.1:PORT that it may reach by that name; "": none
-  bool reads_all = false;                   // also what only the owners of these folders may read
-  bool owns_files = false;                  // it gives files to the ids of images
+  std::string local_registry = {};  // localhost:PORT or 127.0.0.1:PORT that it may reach by that name; "": none
+  bool reads_all = false;           // also what only the owners of these folders may read
+  bool owns_files = false;          // it gives files to the ids of images
 };
 
 struct ImageStoreOptions {

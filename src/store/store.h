@@ -100,7 +100,7 @@ struct CodeBundle {
   std::int64_t bytes = 0;
   std::optional<FunctionImage> image;  // when it is one, see image_store.h
 };
-Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip);          // untrusted input
+Result<CodeBundle> store_zip(const std::string& state_dir, std::string_view zip);  // untrusted input
 // `deploy` from a folder, read with the rights of that user; empty: the node's own.
 Result<CodeBundle> store_folder(const std::string& state_dir, const std::string& folder,
                                 std::optional<std::uint32_t> uid = {});

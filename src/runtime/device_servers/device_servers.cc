@@ -142,13 +142,12 @@ void DeviceServers::start_process(Server& server) {
             });
           },
   };
-  auto process = ServerProcess::start(
-      io_,
-      {.program = options_.program,
-       .arguments = options_.arguments,
-       .environment = server.environment,
-       .launcher = options_.launcher},
-      std::move(events));
+  auto process = ServerProcess::start(io_,
+                                      {.program = options_.program,
+                                       .arguments = options_.arguments,
+                                       .environment = server.environment,
+                                       .launcher = options_.launcher},
+                                      std::move(events));
   if (process) {
     server.process = *std::move(process);
     server.view.pid = server.process->pid();

@@ -52,7 +52,7 @@ struct DeviceServersOptions {
   // Words before `program`, for a process with that environment: what runs it in a jail. Empty: it runs by itself.
   using Launcher = ServerProcess::Launcher;
   Launcher launcher = {}, trial_launcher = {};
-  std::string program = "/proc/self/exe";  // where there is a launcher, as that has it
+  std::string program = "/proc/self/exe";          // where there is a launcher, as that has it
   std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
   bool one_for_all = false;                        // tenants, on each GPU: REQUIRES servers that fence addresses
   Duration patience = std::chrono::seconds(10);    // for the constants of a session

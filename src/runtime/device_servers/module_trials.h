@@ -41,9 +41,9 @@ class ModuleTrials {
     std::string program;                 // `fairlead`
     std::vector<std::string> arguments;  // of every device server
     ServerProcess::Launcher launcher = {};
-    Duration patience;                   // for the process's start, and then for each module
-    std::size_t at_once = 2;             // device_server.cc leaves memory of the device for as many
-    std::size_t remembered = 16384;      // modules that passed
+    Duration patience;               // for the process's start, and then for each module
+    std::size_t at_once = 2;         // device_server.cc leaves memory of the device for as many
+    std::size_t remembered = 16384;  // modules that passed
     // After a trial that failed a tenant has no other one for so many times as long as it took, and no longer than that: a
     // start that waits for a trial keeps others from starting.
     int rests = 9;

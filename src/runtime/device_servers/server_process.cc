@@ -49,8 +49,8 @@ Result<pid_t> spawn(const ServerProcess::Options& options, int socket) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
   const std::string file = words.front();
-  const int error = ::posix_spawn(&pid, file.c_str(), &actions, &attributes, pointers(words).data(),
-                                  pointers(variables).data());
+  const int error =
+      ::posix_spawn(&pid, file.c_str(), &actions, &attributes, pointers(words).data(), pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return fail(errno_error(error, "start " + file + " device-server"));
@@ -75,9 +75,8 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(boost::asio::io_cont
     ::waitpid(*pid, nullptr, 0);
     return fail(errno_error(error, "pidfd_open"));
   }
-  return std::unique_ptr<ServerProcess>(
-      new ServerProcess(io, {*pid, std::move(end), options.launcher ? SIGTERM : SIGKILL},
-                        std::move(pair->first), std::move(events)));
+  return std::unique_ptr<ServerProcess>(new ServerProcess(
+      io, {*pid, std::move(end), options.launcher ? SIGTERM : SIGKILL}, std::move(pair->first), std::move(events)));
 }
 
 ServerProcess::ServerProcess(boost::asio::io_context& io, Process process, UniqueFd socket, Events events)

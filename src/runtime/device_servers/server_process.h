@@ -38,7 +38,7 @@ class ServerProcess {
   ~ServerProcess();  // as kill(), and waits for it
 
   void send(const wire::FrameToServer& frame, std::span<const int> descriptors = {});
-  void kill();  // -9 to the server; gone() follows
+  void kill();                        // -9 to the server; gone() follows
   pid_t pid() const { return pid_; }  // in a jail the one outside, which ends as the server ended
 
  private:
