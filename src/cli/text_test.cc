@@ -53,7 +53,7 @@ TEST(Doctor, AdviceStandsUnderItsFinding) {
 
 TEST(Doctor, ThisMachineIsDescribedCompletely) {
   std::vector<Check> checks = check_host("/tmp/absent/folder");
-  ASSERT_EQ(checks.size(), 7u);
+  ASSERT_EQ(checks.size(), 8u);
   for (const Check& check : checks) {
     EXPECT_FALSE(check.finding.empty()) << check.subject;
     EXPECT_EQ(check.advice.empty(), check.level == Check::Level::kOk) << check.subject;

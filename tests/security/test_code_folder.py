@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, MISBEHAVE, Node
+from places import BUILD, MISBEHAVE, Node
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
 

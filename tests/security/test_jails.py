@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, Node
+from places import BUILD, Node
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "functional"))
 from test_kernel_tasks import EXAMPLE, result, server_pids  # noqa: E402

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from conftest import BUILD, Node
+from places import BUILD, Node
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's node has one user")
 
