@@ -34,6 +34,18 @@ void bind_same(const std::string& path, bool writable, std::vector<MountBind>& b
   if (!path.empty()) binds.push_back({path, path, writable});
 }
 
+// The library and those of its name beside it, which it loads (libcublasLt). Not their folder: that may be anybody's home, or hold
+// what is bound already.
+void bind_cublas(const fs::path& library, std::vector<MountBind>& binds) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(library, error);
+  bind_same(whole, false, binds);
+  for (const fs::directory_entry& entry : fs::directory_iterator(whole.parent_path(), error)) {
+    const bool is_its = entry.path().filename().string().starts_with("libcublas");
+    if (is_its && entry.path() != whole && entry.is_regular_file(error)) bind_same(entry.path(), false, binds);
+  }
+}
+
 JailSpec server_jail(const ServeOptions& options, const GpuAccess& gpu, const std::string& root_dir) {
   JailSpec spec{.root_dir = root_dir,
                 .uid = kSandboxUid - 1,
@@ -44,7 +56,7 @@ JailSpec server_jail(const ServeOptions& options, const GpuAccess& gpu, const st
   std::error_code error;
   if (!options.driver_dir.empty()) bind_same(fs::absolute(options.driver_dir, error), false, spec.binds);
   if (options.cublas != "auto" && options.cublas != "off") {
-    bind_same(fs::absolute(options.cublas, error).parent_path(), false, spec.binds);
+    bind_cublas(options.cublas, spec.binds);
   }
   // What a server writes first is counted as its own: its tier, outputs, and the memory of the software GPU.
   const std::uint64_t own =

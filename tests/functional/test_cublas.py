@@ -1,5 +1,7 @@
 """Matrix products of the built-in library by cuBLAS: a library of the tests that computes what cuBLAS documents."""
 
+import os
+import pathlib
 import shutil
 import subprocess
 
@@ -52,7 +54,7 @@ def cublas(tmp_path):
 @pytest.mark.parametrize("isolation", ["process", "fence"])
 def test_a_product_is_one_call_of_cublas(start_node, cublas, isolation):
     library, calls = cublas
-    node = start_node("--cublas", library, "--task-isolation", isolation)
+    node = start_node("--cublas", library, "--task-isolation", isolation, "--no-jail")  # it writes beside itself
     for _ in range(2):
         numpy.testing.assert_allclose(multiply(node, product()).reshape(EXPECTED.shape), EXPECTED, rtol=1e-5, atol=1e-5)
     assert calls.read_text().splitlines() == [f"f32 {N} x {M} over {K}, {BATCHES} times"] * 2
@@ -61,9 +63,20 @@ def test_a_product_is_one_call_of_cublas(start_node, cublas, isolation):
 
 def test_a_product_that_ends_behind_its_buffers_is_none_of_cublas(start_node, cublas):
     library, calls = cublas
-    node = start_node("--cublas", library, "--task-isolation", "fence")
+    node = start_node("--cublas", library, "--task-isolation", "fence", "--no-jail")
     assert multiply(node, product(depth=K + 1)).size == EXPECTED.size
     assert calls.read_text() == ""
+
+
+def test_a_server_in_a_jail_loads_it(start_node, cublas, tmp_path):
+    library, _ = cublas
+    (tmp_path / "secret").write_text("beside it")
+    node = start_node("--cublas", library)
+    numpy.testing.assert_allclose(multiply(node, product()).reshape(EXPECTED.shape), EXPECTED, rtol=1e-5, atol=1e-5)
+    assert f"matrix products of kernel tasks use cuBLAS 12.3.4 ({library})" in node.log_path.read_text()
+    servers = [path.parent for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
+               if path.read_bytes().split(b"\0")[1:2] == [b"device-server"]]
+    assert servers and not any((server / "root" / str(tmp_path).lstrip("/") / "secret").exists() for server in servers)
 
 
 @pytest.mark.parametrize("option", ["auto", "off"])
@@ -88,7 +101,7 @@ def test_a_file_that_cannot_be_loaded_is_named_at_the_start(tmp_path, content, w
 def test_the_tool_compares_both_in_every_type(cublas):
     library, calls = cublas
     compared = subprocess.run([ROOT / "tools/gpu-check", "--build", BUILD, "--self", "--side", "64", "--cublas", library],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=60, env=os.environ | {"FAIRLEAD_SERVE_NO_JAIL": "true"})
     assert compared.returncode == 0, compared.stdout + compared.stderr
     assert [f"gemm_{element}: apart by" in compared.stdout for element in ("f32", "f64", "c64")] == [True] * 3
     assert {line.split()[0] for line in calls.read_text().splitlines()} == {"f32", "f64", "c64"}
