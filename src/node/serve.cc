@@ -222,7 +222,7 @@ class Server {
     if (Status valid = check_together(options_); !valid) return valid;
     if (Status made = make_state_dir(dir); !made) return made;
     std::error_code ignored;
-    fs::create_directories(dir + "/instances", ignored);
+    fs::create_directories(dir + "/instances/jail", ignored);  // the root of jails is mounted there
     auto folder = store::StateLock::acquire(dir + "/instances");
     if (!folder) return fail(folder.error());
     instances_lock_.emplace(*std::move(folder));

@@ -210,6 +210,8 @@ def test_a_read_is_repeated(node, client):
 
 
 def test_a_url_must_be_one_of_http():
-    with pytest.raises(ValueError, match="https://host"):
-        fairlead.Client("https://host")
+    for url in ("ftp://host", "http://"):
+        with pytest.raises(ValueError, match=url):
+            fairlead.Client(url)
+    assert not fairlead.Client("https://host").is_local
     assert fairlead.Client("127.0.0.1:80").is_local and not fairlead.Client("http://10.0.0.9:80").is_local
