@@ -177,6 +177,7 @@ TlsIdentity::~TlsIdentity() = default;
 
 Result<std::shared_ptr<TlsIdentity>> TlsIdentity::load(TlsFiles files) {
   std::shared_ptr<TlsIdentity> identity(new TlsIdentity(std::move(files)));
+  const MutexLock lock(identity->mutex_);
   identity->stamp_ = identity->stamp();
   auto context = identity->read();
   if (!context) return fail(context.error());
@@ -206,7 +207,7 @@ TlsIdentity::Stamp TlsIdentity::stamp() const {
 }
 
 Result<std::unique_ptr<TlsSession>> TlsIdentity::accept(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SSL* ssl = SSL_new(context_.get());
   if (ssl == nullptr) return fail(Errc::kInternal, "TLS: {}", complaint());
   SSL_set_accept_state(ssl);
@@ -214,7 +215,7 @@ Result<std::unique_ptr<TlsSession>> TlsIdentity::accept(int fd) {
 }
 
 Result<bool> TlsIdentity::look_again(Instant now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (now < looked_at_ + kLookEvery) return false;
   looked_at_ = now;
   const Stamp present = stamp();

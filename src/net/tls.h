@@ -7,10 +7,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -95,10 +95,10 @@ class TlsIdentity {
   Result<std::shared_ptr<ssl_ctx_st>> read() const;
 
   const TlsFiles files_;
-  std::mutex mutex_;
-  std::shared_ptr<ssl_ctx_st> context_;  // guarded by mutex_
-  Stamp stamp_;                          // guarded by mutex_
-  Instant looked_at_{};                  // guarded by mutex_
+  Mutex mutex_;
+  std::shared_ptr<ssl_ctx_st> context_ FL_GUARDED_BY(mutex_);
+  Stamp stamp_ FL_GUARDED_BY(mutex_);
+  Instant looked_at_ FL_GUARDED_BY(mutex_){};
 };
 
 // PEM files of a client.
