@@ -231,12 +231,32 @@ def neighbours(home):
         beside_refused(running, client)
 
 
+def of_server(home, *options):
+    """(median first call that starts a server, median warm call), in seconds, of five nodes."""
+    first, warm = [], []
+    for index in range(5):
+        with Node(BUILD, home / f"server-{len(options)}-{index}", options=options) as running:
+            client = Client(running)
+            running.deploy("task", EXAMPLE)
+            first.append(client.invoke("task")[0])
+            warm.append(statistics.median(client.invoke("task")[0] for _ in range(500)))
+    return statistics.median(first), statistics.median(warm)
+
+
+def jails(home):
+    jailed, free = of_server(home), of_server(home, "--no-jail")
+    report("ktask_first_call_jailed", jailed[0] * 1000, "ms", baseline=free[0] * 1000,
+           note="right after the deploy, with the start of a device server; baseline: --no-jail")
+    report("ktask_warm_call_jailed", jailed[1] * 1e6, "us", baseline=free[1] * 1e6, note="baseline: --no-jail")
+
+
 def main():
     launches()
     graphs()
     with tempfile.TemporaryDirectory() as home:
         calls(pathlib.Path(home))
         neighbours(pathlib.Path(home))
+        jails(pathlib.Path(home))
 
 
 if __name__ == "__main__":

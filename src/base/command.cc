@@ -27,9 +27,9 @@ constexpr std::size_t kMaxErrors = 16 << 10;
 constexpr std::chrono::milliseconds kStopCheck{100};
 constexpr int kNoExec = 127;
 
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& own) {
+std::vector<std::string> merged_environment(const std::map<std::string, std::string>& own, bool inherits) {
   std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
+  for (char** entry = environ; inherits && *entry != nullptr; ++entry) {
     const std::string variable(*entry);
     if (!own.contains(variable.substr(0, variable.find('=')))) variables.push_back(variable);
   }
@@ -102,7 +102,7 @@ Result<Child> start(const Command& command) {
   if (!errors) return fail(errors.error());
 
   std::vector<std::string> words = command.arguments;
-  std::vector<std::string> variables = merged_environment(command.environment);
+  std::vector<std::string> variables = merged_environment(command.environment, command.inherits_environment);
   const std::vector<char*> arguments = pointers(words);
   const std::vector<char*> environment = pointers(variables);
   const pid_t parent = ::getpid();

@@ -19,6 +19,7 @@ std::string find_program(const std::string& name);
 struct Command {
   std::vector<std::string> arguments;  // the first is the program: a path, or a name that is looked up in $PATH
   std::map<std::string, std::string> environment = {};  // added to this process's, or in place of what is there
+  bool inherits_environment = true;                     // false: `environment` is all
   std::string input = {};                               // its standard input
   Duration timeout = std::chrono::seconds(10);
   int kill_signal = SIGKILL;                // what ends it too early; one that it may handle, when it ends soon after

@@ -37,8 +37,9 @@ int run(Cli& cli, const Wanted& wanted) {
   if (!made) return cli.report(made.error());
   std::error_code ignored;
   fs::create_directories(wanted.folder, ignored);
-  const std::string certificate = wanted.folder + "/certificate.pem";
-  const std::string key = wanted.folder + "/key.pem";
+  // Whole paths: what is printed is copied into other folders' shells.
+  const std::string folder = fs::absolute(wanted.folder, ignored).lexically_normal();
+  const std::string certificate = folder + "/certificate.pem", key = folder + "/key.pem";
   if (Status written = write_new(key, made->key, 0600); !written) return cli.report(written.error());
   if (Status written = write_new(certificate, made->certificate, 0644); !written) {
     ::unlink(key.c_str());

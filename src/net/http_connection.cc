@@ -73,7 +73,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
 
   void reset() {
     state = State::kArriving;
-    is_last = false;
+    is_last = is_head = false;
     parsed.clear();
     answer = {};
     disconnected = nullptr;
@@ -84,6 +84,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
 
   State state = State::kArriving;
   bool is_last = false;  // the connection ends after its answer
+  bool is_head = false;  // its answer has no body
   ParsedRequest parsed;
   HttpResponse answer;
   std::function<void()> disconnected;
@@ -132,8 +133,8 @@ void Connection::Slot::count_answer() {
   const std::size_t bytes = answer.body.size();
   const auto& server = connection_.server_;
   counted = bytes;
-  if (server->memory.bytes == 0 || (!lease && bytes <= RequestMemory::kFree)) return;
-  parsed.body = {};
+  parsed.forget();
+  if (server->memory.bytes == 0 || (!lease && connection_.unsent_ + bytes <= RequestMemory::kFree)) return;
   if (!lease) lease.open(server->budget, "answers");
   lease.hold(bytes);
 }
@@ -238,7 +239,7 @@ void Connection::update_waiting() {
 void Connection::read() {
   if (reading_ || closed_ || input_ended_) return;
   const auto [data, size] = input_.space(kMaxInputBytes);
-  if (size == 0) return;  // only while paused_: parsing always leaves room otherwise
+  if (size == 0) return;  // only while input waits: parsing always leaves room otherwise
   reading_ = true;
   transport_.async_read(data, size,
                         [self = shared_from_this()](const boost::system::error_code& error, std::size_t count) {
@@ -255,7 +256,7 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t cou
     if (discarded_ > kMaxDiscardBytes) close();
   } else {
     input_.commit(count);
-    if (!paused_) parse();
+    if (turn_ == Turn::kReading) parse();
   }
   update_waiting();
   read();
@@ -268,13 +269,27 @@ void Connection::on_input_end(const boost::system::error_code& error) {
   const bool has_no_end =
       std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot && slot->has_open_stream(); });
   const bool is_half_closed = error == boost::asio::error::eof && !discarding_ && !has_no_end;
-  if (arriving_ != nullptr) {  // cut off in the middle of a request
+  if (!is_half_closed) {
+    close();
+  } else if (!has_waiting_input()) {
+    settle_input_end();
+  }
+  disconnect_slots();
+  update_waiting();
+}
+
+// Whether there is input that has yet to be looked at.
+bool Connection::has_waiting_input() const {
+  return turn_ != Turn::kReading && !refused_ && !input_.unread().empty();
+}
+
+// The client sends nothing more, and all that it sent was looked at: a request that is not whole will not be.
+void Connection::settle_input_end() {
+  if (arriving_ != nullptr) {
     std::exchange(arriving_, nullptr)->reset();
     --used_;
   }
-  if (!is_half_closed || used_ == 0) close();
-  disconnect_slots();
-  update_waiting();
+  if (used_ == 0) close();
 }
 
 void Connection::disconnect_slots() {
@@ -288,17 +303,18 @@ void Connection::disconnect_slots() {
 }
 
 void Connection::parse() {
-  parsing_ = true;
+  turn_ = Turn::kParsing;
   std::size_t requests = 0;
   Instant turn_ends{};
   while (!closed_ && !refused_ && !input_.unread().empty() && !pause_after(requests, turn_ends)) {
     if (arriving_ == nullptr) {
       arriving_ = new_slot();
       if (arriving_ == nullptr) break;
+      arriving_->parsed.uncounted = used_ == 1 ? RequestMemory::kFree : RequestMemory::kFreeBehind;
       parser_.begin(arriving_->parsed);
     }
     if (arriving_->has_full_sink()) {
-      paused_ = true;
+      turn_ = Turn::kPaused;
       break;
     }
     const RequestParser::Step step = parser_.feed(input_.unread());
@@ -310,15 +326,19 @@ void Connection::parse() {
     }
     if (step.progress != RequestParser::Progress::kDone && step.consumed == 0) break;
   }
-  parsing_ = false;
+  if (turn_ == Turn::kParsing) turn_ = Turn::kReading;
 }
 
 // Between two requests: whether the next one waits, for others to have their turn or for answers to be taken.
 bool Connection::pause_after(std::size_t requests, Instant turn_ends) {
   if (arriving_ != nullptr) return false;
-  if (unsent_ > server_->limits.unsent_bytes) return paused_ = true;  // until an answer is out
+  if (unsent_ > server_->limits.unsent_bytes) {
+    turn_ = Turn::kPaused;  // until an answer is out
+    return true;
+  }
   if (requests == 0) return false;
   if (requests < server_->limits.requests_per_turn && monotonic_now() < turn_ends) return false;
+  turn_ = Turn::kPaused;
   resume_parsing();
   return true;
 }
@@ -362,6 +382,7 @@ void Connection::dispatch(Slot& slot) {
   slot.state = Slot::State::kHandling;
   if (slot.parsed.sink) slot.parsed.sink->on_room(nullptr);  // all of it is there
   slot.is_last = !slot.parsed.keep_alive;
+  slot.is_head = slot.method() == "HEAD";
   refused_ = slot.is_last;  // what follows a `Connection: close` is not a request
   if (!server_->open) return close();
   // The operator looks what is wrong, over the operator's own socket.
@@ -375,12 +396,15 @@ void Connection::dispatch(Slot& slot) {
   server_->handler(HttpExchange(std::shared_ptr<HttpExchange::Impl>(shared_from_this(), &slot)));
 }
 
-// Called from an answer, and therefore from the handler's own stack, or by a sink: parsing goes on from the event loop.
+// Called from an answer, and therefore from the handler's own stack, or by a sink: parsing goes on from the event loop. Once,
+// however often it is called meanwhile.
 void Connection::resume_parsing() {
-  paused_ = false;
+  if (turn_ != Turn::kPaused) return;
+  turn_ = Turn::kPosted;
   boost::asio::post(transport_.executor(), [self = shared_from_this()] {
-    if (self->closed_ || self->paused_ || self->parsing_) return;
+    if (self->closed_ || self->turn_ != Turn::kPosted) return;
     self->parse();
+    if (!self->closed_ && self->input_ended_ && !self->has_waiting_input()) self->settle_input_end();
     self->update_waiting();
     self->read();
   });
@@ -390,7 +414,7 @@ void Connection::resume_parsing() {
 
 Connection::Slot* Connection::new_slot() {
   if (used_ == slots_.size()) {
-    paused_ = true;
+    turn_ = Turn::kPaused;
     return nullptr;
   }
   auto& slot = slots_[(oldest_ + used_++) % slots_.size()];
@@ -420,7 +444,7 @@ void Connection::send_ready() {
     append_response_head(
         slot.answer, {.close = slot.is_last, .announce_keep_alive = slot.parsed.is_http10, .framing = slot.framing()},
         head_);
-    if (slot.method() == "HEAD" || !status_has_body(slot.answer.status)) slot.drop_body();
+    if (slot.is_head || !status_has_body(slot.answer.status)) slot.drop_body();
     if (slot.answer.stream) {
       slot.state = Slot::State::kStreaming;
       slot.answer.stream->connect([self = shared_from_this()] {
@@ -487,9 +511,9 @@ void Connection::finish_answer() {
   oldest().reset();
   oldest_ = (oldest_ + 1) % slots_.size();
   --used_;
-  if (is_last || (input_ended_ && used_ == 0)) return end_after_answer();
-  if (paused_) resume_parsing();
-  if (!parsing_) update_waiting();
+  if (is_last || (input_ended_ && used_ == 0 && !has_waiting_input())) return end_after_answer();
+  resume_parsing();
+  if (turn_ != Turn::kParsing) update_waiting();
 }
 
 void Connection::end_after_answer() {

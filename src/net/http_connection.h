@@ -99,6 +99,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void disconnect_slots();
   void update_waiting();
   bool pause_after(std::size_t requests, Instant turn_ends);
+  bool has_waiting_input() const;
+  void settle_input_end();
   void wait_for(Waiting what);
 
   const std::shared_ptr<ServerState> server_;
@@ -121,9 +123,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   } waiting_;
   std::size_t discarded_ = 0;
 
+  // What becomes of the input that is there.
+  enum class Turn {
+    kReading,  // all of it was looked at; more is read
+    kParsing,  // on the stack
+    kPaused,   // waits until an answer is out, or a sink has room
+    kPosted,   // goes on from the event loop, once others had theirs
+  };
+  Turn turn_ = Turn::kReading;
   bool reading_ = false;      // a read is pending
-  bool parsing_ = false;      // on the stack
-  bool paused_ = false;       // all slots are used; input waits
   bool sending_ = false;      // an answer is half sent
   bool refused_ = false;      // no further request will be read: the answer under way is the last one
   bool discarding_ = false;   // the last answer is out; input is thrown away until the client has seen it

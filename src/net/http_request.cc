@@ -6,7 +6,7 @@ namespace fairlead::net {
 
 namespace {
 
-constexpr std::size_t kKeptCapacity = 64 << 10;
+constexpr std::size_t kKeptCapacity = 4 << 10;  // of each slot of a connection, idle ones too
 
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
@@ -40,13 +40,19 @@ ParsedRequest::Span ParsedRequest::append(std::string_view part) {
   return span;
 }
 
-void ParsedRequest::clear() {
+void ParsedRequest::forget() {
+  constexpr std::size_t kFewFields = 32;
   clear_string(text);
   clear_string(body);
+  fields.clear();
+  if (fields.capacity() > kFewFields) std::vector<Field>().swap(fields);
+  method = target = {};
+}
+
+void ParsedRequest::clear() {
+  forget();
   sink.reset();
   is_thrown_away = false;
-  fields.clear();
-  method = target = {};
   keep_alive = true;
   is_http10 = false;
   expects_continue = false;

@@ -31,6 +31,7 @@ struct ParsedRequest {
   std::string body;
   std::shared_ptr<BodySink> sink;  // the body's, in place of `body`; shared with the handler
   bool is_thrown_away = false;     // the body: there was no room for it
+  std::size_t uncounted = 0;       // of the body: asked for by nobody (RequestMemory)
   bool keep_alive = true;
   bool is_http10 = false;
   bool expects_continue = false;
@@ -38,8 +39,11 @@ struct ParsedRequest {
   std::string_view view(Span span) const { return std::string_view(text).substr(span.offset, span.size); }
   std::string_view header(std::string_view name) const;  // case-insensitive; the first of that name; empty when absent
   Span append(std::string_view part);
-  void clear();  // keeps small buffers for the next request, frees large ones
+  void forget();  // what was sent, of a request that is answered; frees large buffers
+  void clear();   // for the next request; keeps small buffers
 };
+
+inline constexpr std::size_t kMostFields = 256;  // of a request's head
 
 bool equals_ignoring_case(std::string_view a, std::string_view b);  // ASCII
 

@@ -42,6 +42,10 @@ class BeastParser : public http::basic_parser<true> {
   void on_response_impl(int, string_view, int, error_code&) override {}
 
   void on_field_impl(http::field id, string_view name, string_view value, error_code& error) override {
+    if (request_.fields.size() >= kMostFields) {
+      error = http::error::header_limit;
+      return;
+    }
     ParsedRequest::Field field;
     field.name = request_.append({name.data(), name.size()});
     field.value = request_.append({value.data(), value.size()});
@@ -117,7 +121,7 @@ class BeastParser : public http::basic_parser<true> {
   const RequestParser::BodyPorts& ports_;
   std::size_t declared_ = 0;  // of the body; 0: not, its chunks say so
   std::size_t received_ = 0;  // of the body
-  std::size_t held_ = RequestMemory::kFree;
+  std::size_t held_ = request_.uncounted;
 };
 
 unsigned status_of(error_code error) {
@@ -128,7 +132,10 @@ unsigned status_of(error_code error) {
 
 std::string reason_of(unsigned status, error_code error, const HttpLimits& limits) {
   if (status == 413) return fmt::format("the request body is larger than {} bytes", limits.body_bytes);
-  if (status == 431) return fmt::format("the request head is larger than {} bytes", limits.header_bytes);
+  if (status == 431) {
+    return fmt::format("the request head is larger than {} bytes, or has more than {} fields", limits.header_bytes,
+                       kMostFields);
+  }
   return fmt::format("the request is not valid HTTP/1.1: {}", error.message());
 }
 

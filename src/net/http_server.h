@@ -114,8 +114,9 @@ using BodySinks = std::function<std::shared_ptr<BodySink>(HttpRequest& head)>;
 // first byte beyond kFree to its answer's last, so that a queued call counts too. One that finds no room is read and thrown away:
 // its request reaches the handler with a refusal(). While answers that nobody takes fill the budget, every request does.
 struct RequestMemory {
-  static constexpr std::size_t kFree = 16 << 10;  // of a body, or an answer: not counted
-  std::size_t bytes = 0;                          // in all; 0: nothing is counted
+  static constexpr std::size_t kFree = 16 << 10;       // of a connection's first body, and of its answers: not counted
+  static constexpr std::size_t kFreeBehind = 1 << 10;  // of a body behind others that wait
+  std::size_t bytes = 0;                               // in all; 0: nothing is counted
   // Who is to hold a body that grows beyond kFree; an error is its refusal. Only the head is there.
   std::function<Result<std::string>(HttpRequest& head)> holder = {};
 };

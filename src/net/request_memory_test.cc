@@ -232,6 +232,62 @@ TEST_F(RequestMemoryTest, APipelineOfDearRequestsHasOneATurn) {
   }
 }
 
+// Requests that wait for their turn when the client ends its side are answered all the same.
+TEST_F(RequestMemoryTest, TheEndOfInputDoesNotOvertakeWhatWaits) {
+  serve({.requests_per_turn = 2});
+  const auto one = client();
+  std::string many;
+  for (int i = 0; i < 50; ++i) many += "GET / HTTP/1.1\r\n\r\n";
+  one->send(many);
+  one->end_sending();
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 200")) << i;
+  EXPECT_EQ(one->receive_until_closed(), "");
+  EXPECT_EQ(handled_, 50);
+}
+
+TEST_F(RequestMemoryTest, TheEndOfInputDoesNotOvertakeWhatWaitsForAnAnswerToGo) {
+  serve({.unsent_bytes = 1 << 10});
+  const auto one = client();
+  one->send("GET /large HTTP/1.1\r\n\r\nGET /large HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\nGET /half HT");
+  one->end_sending();
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(one->receive().substr(0, 20), StartsWith("HTTP/1.1 200")) << i;
+  EXPECT_EQ(one->receive_until_closed(), "") << "what was cut off is no request";
+  EXPECT_EQ(handled_, 3);
+}
+
+TEST_F(RequestMemoryTest, AHeadHasSoManyFields) {
+  serve();
+  const auto one = client();
+  std::string head = "GET / HTTP/1.1\r\n";
+  for (int i = 0; i < 256; ++i) head += "a:\r\n";
+  one->send(head + "\r\n");
+  EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 200"));
+  one->send(head + "b:\r\n\r\n");
+  EXPECT_THAT(one->receive(), StartsWith("HTTP/1.1 431"));
+}
+
+// A turn that goes on from the event loop is one, however much arrives meanwhile.
+TEST_F(RequestMemoryTest, TurnsDoNotMultiply) {
+  serve({.requests_per_turn = 2});
+  const auto flood = client();
+  flood->send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(flood->receive(), StartsWith("HTTP/1.1 200"));
+  std::string few;
+  for (int i = 0; i < 20; ++i) few += "GET / HTTP/1.1\r\n\r\n";
+  handled_ = 0;
+  int most = 0;
+  for (int round = 0; round < 20; ++round) {
+    flood->send(few);
+    const int before = handled_;
+    io_.restart();
+    io_.poll_one();  // a read, or a turn
+    io_.poll_one();
+    most = std::max(most, handled_ - before);
+  }
+  EXPECT_LE(most, 4) << "two handlers";
+  for (int i = 0; i < 400; ++i) EXPECT_THAT(flood->receive(), StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(RequestMemoryTest, TheOperatorsSocketHasPlacesOfItsOwn) {
   serve({.connections = 2});
   const std::string unix_path = (std::filesystem::temp_directory_path() / fmt::format("rm2-{}", ::getpid())).string();

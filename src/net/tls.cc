@@ -75,6 +75,8 @@ std::shared_ptr<SSL_CTX> new_context(const SSL_METHOD* method) {
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // Else one SSL_read goes on for as long as the peer sends records that hold no data: seconds, for some megabytes of key updates.
+  SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_read_ahead(context.get(), 1);
   return context;
 }

@@ -1,6 +1,7 @@
 #include "net/tls.h"
 
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -107,6 +108,42 @@ TEST(TlsSession, MovesBytesBothWaysAndEnds) {
   EXPECT_EQ(pair.server->read(&byte, 1).step, Step::kNeedsRead);
   pair.client->end_output();
   EXPECT_EQ(pair.server->read(&byte, 1).step, Step::kEnd);
+}
+
+// Records that hold no data are cheap to send: one call looks at few of them. The client is OpenSSL's own, since ours sends none.
+TEST(TlsSession, RecordsWithoutDataKeepNobodyWaiting) {
+  const Files files;
+  const auto identity = TlsIdentity::load(files.files());
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const UniqueFd server_fd(ends[0]), client_fd(ends[1]);
+  const auto server = *(*identity)->accept(ends[0]);
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> client(SSL_new(context.get()), SSL_free);
+  SSL_set_fd(client.get(), ends[1]);
+  SSL_set_connect_state(client.get());
+  bool agreed = false;
+  for (int turn = 0; turn < 10 && !agreed; ++turn) {
+    const bool at_client = SSL_do_handshake(client.get()) == 1;
+    agreed = server->handshake() == Step::kDone && at_client;
+  }
+  ASSERT_TRUE(agreed);
+  // All at once, as a client that means harm would send them.
+  BIO* const sent = BIO_new(BIO_s_mem());
+  SSL_set0_wbio(client.get(), sent);
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_EQ(SSL_key_update(client.get(), SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+    ASSERT_EQ(SSL_do_handshake(client.get()), 1);
+  }
+  ASSERT_EQ(SSL_write(client.get(), "x", 1), 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(sent, &data);
+  ASSERT_EQ(::send(ends[1], data, static_cast<std::size_t>(size), 0), size);
+  char byte = 0;
+  int calls = 1;
+  while (server->read(&byte, 1).step == Step::kNeedsRead && calls < 1000) ++calls;
+  EXPECT_EQ(byte, 'x');
+  EXPECT_GE(calls, size / (32 << 10)) << "one call read on and on";
 }
 
 // With read-ahead a session holds bytes that make no socket ready.

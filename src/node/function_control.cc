@@ -81,14 +81,11 @@ Status FunctionControl::recover() {
 void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done) {
   if (!code.image.empty()) {
     // The tool that reads a layout has the rights to do so of no user but the node's.
-    if (const auto by_whom = store::UserRights::of(code.reader); !by_whom || by_whom->are_anothers()) {
-      if (code.image.starts_with("oci:")) {
-        return done(
-            fail(Errc::kForbidden,
-                 "Code.ImageUri is '{}': layouts on the node's machine are for the node's user and root, not for "
-                 "user {}; push it to a registry",
-                 code.image, *code.reader));
-      }
+    if (code.image.starts_with("oci:") && code.reader && *code.reader != 0 && *code.reader != ::geteuid()) {
+      return done(fail(Errc::kForbidden,
+                       "Code.ImageUri is '{}': layouts on the node's machine are for the node's user and root, not for "
+                       "user {}; push it to a registry",
+                       code.image, *code.reader));
     }
     return image_worker_.run([this, image = std::move(code.image)] { return images_->add(image); },
                              [done = std::move(done)](Result<CodeBundle> bundle) {

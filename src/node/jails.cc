@@ -81,10 +81,10 @@ std::vector<std::string> registry_files() {
   std::vector<std::string> files{"/etc/containers", "/etc/docker/certs.d"};
   if (const char* home = std::getenv("HOME")) {
     files.push_back(std::string(home) + "/.config/containers");
-    files.push_back(std::string(home) + "/.docker");
+    files.push_back(std::string(home) + "/.docker/config.json");  // the folder has keys of docker daemons, too
   }
   if (const char* config = std::getenv("XDG_CONFIG_HOME")) files.push_back(std::string(config) + "/containers");
-  if (const char* run = std::getenv("XDG_RUNTIME_DIR")) files.push_back(std::string(run) + "/containers");
+  if (const char* run = std::getenv("XDG_RUNTIME_DIR")) files.push_back(std::string(run) + "/containers/auth.json");
   if (const char* named = std::getenv("REGISTRY_AUTH_FILE")) files.emplace_back(named);
   return files;
 }

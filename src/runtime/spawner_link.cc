@@ -142,6 +142,8 @@ void SpawnerLink::watch() {
   watchdog_.expires_after(options_.patience);
   watchdog_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
     if (error || alive.expired()) return;
+    // A note was read after this was queued, and set the clock anew.
+    if (watchdog_.expiry() > boost::asio::steady_timer::clock_type::now()) return;
     end(fmt::format("the spawner said nothing for {:.0f} s", to_seconds(options_.patience)));
   });
 }
@@ -149,7 +151,8 @@ void SpawnerLink::watch() {
 // ---- its end, and the next one
 
 void SpawnerLink::end(std::string why) {
-  if (state_ == State::kEnding) return;
+  // Not twice: what was queued in the event loop may come after it, and by then there is no process that pid_ names.
+  if (state_ != State::kServing && state_ != State::kLaunched) return;
   outage_.why = std::move(why);
   state_ = State::kEnding;
   watchdog_.cancel();

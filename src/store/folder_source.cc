@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <memory>
@@ -21,6 +23,12 @@ int open_at(int folder, const std::string& name, int flags, std::uint64_t resolv
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   how.resolve = resolve;
   return static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how));
+}
+
+// /proc and /sys look at capabilities when they are read, which acting for a user does not take away.
+bool is_of_kernel(int folder) {
+  struct statfs info {};
+  return ::fstatfs(folder, &info) == 0 && (info.f_type == PROC_SUPER_MAGIC || info.f_type == SYSFS_MAGIC);
 }
 
 FolderSource::Entry::Kind kind_of(mode_t mode) {
@@ -50,6 +58,10 @@ Result<FolderSource> FolderSource::open(const std::string& path, std::optional<s
   const UserRights::Acting acting(source.rights_);
   // The way to it may lead over links, with the rights of who named it, but not into another process.
   source.folder_.reset(open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_MAGICLINKS));
+  if (source.folder_ && is_of_kernel(source.folder_.get())) {
+    return fail(Errc::kInvalidArgument, "code folder {} is the kernel's, where what is read depends on who reads",
+                path);
+  }
   if (source.folder_) return source;
   if (errno == ENOENT || errno == ENOTDIR) {
     return fail(Errc::kNotFound, "code folder {} is not a folder", path);

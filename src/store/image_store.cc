@@ -86,6 +86,14 @@ Result<std::string> read_document(const std::string& path) {
   return text;
 }
 
+// What umoci made is a folder, and no link to one: the tool may have been taken over by what it read. What is below is then nobody's to
+// exchange: who wrote it has ended.
+Status check_is_folder(const std::string& rootfs) {
+  struct stat info {};
+  if (lstat(rootfs.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+  return fail(Errc::kInvalidArgument, "the image is malformed: {} is no folder", rootfs);
+}
+
 // A file of the unpacked image, empty when it is not there. A link in an image may point anywhere on the host: not
 // followed, in any part of the path.
 std::string read_inside(const std::string& rootfs, const char* name) {
@@ -192,14 +200,26 @@ class Fetch {
       tool.writes.push_back(temporary_);
       words = options_.launcher(tool);
     }
-    Result<CommandResult> result =
-        run_command({.arguments = std::move(words),
-                     .environment = {{"TMPDIR", temporary_}},  // removed with the staging folder
-                     .timeout = options_.tool_timeout,
-                     .kill_signal = is_jailed() ? SIGTERM : SIGKILL,
-                     .stop = &stop_});
+    Result<CommandResult> result = run_command({.arguments = std::move(words),
+                                                .environment = tool_environment(),
+                                                .inherits_environment = false,
+                                                .timeout = options_.tool_timeout,
+                                                .kill_signal = is_jailed() ? SIGTERM : SIGKILL,
+                                                .stop = &stop_});
     if (result && result->exit_status != 0) return fail(tool_error(name, uri_, *result));
     return result;
+  }
+
+  // What the tools need to find programs, credentials and the way out; nothing else of the node's.
+  std::map<std::string, std::string> tool_environment() const {
+    std::map<std::string, std::string> environment;
+    for (const char* name :
+         {"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "SSL_CERT_FILE", "SSL_CERT_DIR",
+          "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"}) {
+      if (const char* value = std::getenv(name)) environment[name] = value;
+    }
+    environment["TMPDIR"] = temporary_;  // removed with the staging folder
+    return environment;
   }
 
   // A folder that the tools fill. In a jail they are somebody else.
@@ -310,6 +330,7 @@ class Fetch {
   }
 
   Status read_unpacked(const std::string& rootfs) {
+    if (Status folder = check_is_folder(rootfs); !folder) return folder;
     if (const auto user = find_user(rootfs); !user) return fail(user.error());
     TreeWalk walk({}, std::nullopt);
     if (Status status = walk.run(rootfs); !status) return status;
@@ -326,6 +347,7 @@ class Fetch {
     if (!options_.root) umoci.arguments.emplace_back("--rootless");
     umoci.arguments.insert(umoci.arguments.end(), {"--image", layout_ + std::string(kTag), rootfs});
     if (const auto unpacked = run_tool(std::move(umoci)); !unpacked) return fail(unpacked.error());
+    if (Status made = check_is_folder(rootfs); !made) return made;
     if (options_.root && chown(folder.c_str(), 0, 0) != 0) return fail(errno_error(errno, "chown " + folder));
     const auto user = find_user(rootfs);
     if (!user) return fail(user.error());

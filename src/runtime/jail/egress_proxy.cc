@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -180,7 +181,13 @@ class Proxy {
 
   Result<UniqueFd> open_through_upstream(const HostPort& target) const {
     std::string_view url = options_.upstream;
-    if (const std::size_t scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+    if (const std::size_t scheme = url.find("://"); scheme != std::string_view::npos) {
+      if (url.substr(0, scheme) != "http") {
+        return fail(Errc::kUnavailable, "HTTPS_PROXY is of the kind {}; one that begins with http:// is possible",
+                    url.substr(0, scheme));
+      }
+      url.remove_prefix(scheme + 3);
+    }
     url = url.substr(0, url.find('/'));
     std::string credential;
     if (const std::size_t at = url.rfind('@'); at != std::string_view::npos) {
@@ -254,7 +261,12 @@ Result<ProxyRequest> parse_proxy_request(std::string_view head) {
   request.target = split_host_port(target);
   const bool names_port = target.find(':', target.starts_with('[') ? target.find(']') : 0) != std::string_view::npos;
   if (!request.is_tunnel && !names_port) request.target.port = 80;
-  if (request.target.host.empty() || request.target.port == 0) {
+  // What is written into another proxy's request, if there is one.
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
+  };
+  const std::string& host = request.target.host;
+  if (host.empty() || request.target.port == 0 || !std::all_of(host.begin(), host.end(), is_plain)) {
     return fail(Errc::kInvalidArgument, "'{}' is no HOST:PORT", target.substr(0, 256));
   }
   return request;

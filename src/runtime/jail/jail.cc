@@ -170,11 +170,12 @@ class Outside {
     Result<RegistryRules> rules = RegistryRules::parse(spec_.registries);
     if (!rules) return fail(rules.error());
     if (sockets.empty()) return fail(Errc::kCorrupt, "the jail handed out no socket");
+    const pid_t self = ::getpid();
     proxy_ = ::fork();
     if (proxy_ < 0) return fail(errno_error(errno, "fork the proxy"));
     if (proxy_ > 0) return {};
     control_.reset();
-    const Status confined = confine_proxy();
+    const Status confined = confine_proxy(self);
     if (!confined) {
       say(confined.error().message);
       ::_exit(1);
@@ -188,13 +189,14 @@ class Outside {
     run_egress_proxy(std::move(options));
   }
 
-  Status confine_proxy() const {
+  Status confine_proxy(pid_t parent) const {
     ::setsid();
     // Reads the host's resolver files, which everybody may; nothing of the host is its own.
     if (is_root_) {
       if (auto status = change_ids(spec_.uid + 1, spec_.gid + 1); !status) return status;
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // gone before the kernel was told
     if (auto status = limit_resource(RLIMIT_CORE, 0, "CORE"); !status) return status;
     if (auto status = limit_resource(RLIMIT_DATA, kProxyMemory, "DATA"); !status) return status;
     if (auto status = limit_resource(RLIMIT_FSIZE, 0, "FSIZE"); !status) return status;

@@ -166,9 +166,11 @@ void SharesSimulation::kernel_ends(std::size_t index) {
   }
 }
 
-// The gate is closed and nothing is in flight.
+// The gate is closed and nothing is in flight. Who has more to launch asked when the gate closed, before the place is free: else
+// others would be given its room while it is not in the queue. The second time is for a gate that closed at this very instant.
 void SharesSimulation::leave_place(std::size_t index) {
   report(index);
+  ask(index);
   clients_[index].is_open = false;
   scheduler_->drained(clock_.now(), id_of(index), actions_);
   ask(index);

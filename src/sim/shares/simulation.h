@@ -65,7 +65,6 @@ class SharesSimulation final : private ClockParty {
     Duration kernel{0};      // alone on the device
     Duration unreported{0};  // GPU time
     Duration total{0};       // GPU time since the beginning
-    Duration at_warm_up{0};
     std::vector<Duration> samples;
     ShareClientResult result;
   };
