@@ -227,5 +227,28 @@ TEST_F(ImageStoreTest, WhatNoFunctionUsesIsRemoved) {
   EXPECT_THAT(images(), ElementsAre(kManifest));
 }
 
+// umoci reads what strangers wrote, and may have been taken over: what it leaves is a stranger's too.
+TEST_F(ImageStoreTest, ALinkInPlaceOfTheUnpackedFolderIsNotWalked) {
+  folder.write("host/etc/passwd", "root:x:0:0::/:");
+  script("umoci", "for last; do :; done\nln -s " + folder / "host" + " \"$last\"\n");
+  struct stat before {};
+  ASSERT_EQ(::lstat((folder / "host/etc/passwd").c_str(), &before), 0);
+  const auto bundle = add();
+  ASSERT_FALSE(bundle);
+  EXPECT_THAT(bundle.error().message, HasSubstr("is no folder"));
+  struct stat after {};
+  ASSERT_EQ(::lstat((folder / "host/etc/passwd").c_str(), &after), 0);
+  EXPECT_EQ(after.st_uid, before.st_uid);
+  EXPECT_FALSE(fs::exists(folder / ("state/images/" + kManifest)));
+}
+
+TEST_F(ImageStoreTest, ToolsSeeNothingOfTheNodesEnvironment) {
+  ::setenv("AWS_SECRET_ACCESS_KEY", "s3cret", 1);
+  script("skopeo", "env > " + folder / "seen" + "\nexit 1\n");
+  EXPECT_FALSE(add());
+  ::unsetenv("AWS_SECRET_ACCESS_KEY");
+  EXPECT_THAT(folder.read("seen"), AllOf(HasSubstr("TMPDIR="), Not(HasSubstr("s3cret"))));
+}
+
 }  // namespace
 }  // namespace fairlead

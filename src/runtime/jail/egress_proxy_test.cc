@@ -25,7 +25,8 @@ TEST(EgressProxy, APlainRequestNamesAnHttpUrl) {
 TEST(EgressProxy, WhatIsNeitherIsRefused) {
   for (const char* head :
        {"", "\r\n\r\n", "CONNECT", "CONNECT  HTTP/1.1", "CONNECT a:0 HTTP/1.1", "CONNECT :443 HTTP/1.1",
-        "CONNECT a:99999 HTTP/1.1", "GET / HTTP/1.1", "GET ftp://a/ HTTP/1.1", "GET http:/// HTTP/1.1"}) {
+        "CONNECT a:99999 HTTP/1.1", "GET / HTTP/1.1", "GET ftp://a/ HTTP/1.1", "GET http:/// HTTP/1.1",
+        "CONNECT a b:443 HTTP/1.1", "CONNECT a\nHost:b:443 HTTP/1.1", "CONNECT a%0d:443 HTTP/1.1"}) {
     EXPECT_FALSE(parse_proxy_request(head)) << head;
   }
 }
