@@ -1,6 +1,8 @@
 """What it costs to know who calls and to hide it from others, and what a caller waits beside one who floods. Ratios of one run."""
 
 import contextlib
+import hashlib
+import hmac
 import http.client
 import json
 import multiprocessing
@@ -28,14 +30,19 @@ def bearer(key):
     return f"Authorization: Bearer {key['token']}"
 
 
-def signature(key, host="localhost"):
-    """Headers of the call that AWS's own library would send."""
-    from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-    request = AWSRequest("POST", f"http://{host}{PATH}", data=BODY.encode())
-    SigV4Auth(Credentials(key["id"], key["secret"]), "lambda", "local").add_auth(request)
-    return [f"{name}: {request.headers[name]}" for name in ("X-Amz-Date", "Authorization")]
+def signature(key):
+    """Headers of the call as an AWS SDK would send it (Signature Version 4)."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    scope = f"{stamp[:8]}/local/lambda/aws4_request"
+    body = hashlib.sha256(BODY.encode()).hexdigest()
+    canonical = f"POST\n{PATH}\n\nhost:localhost\nx-amz-date:{stamp}\n\nhost;x-amz-date\n{body}"
+    to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    secret = f"AWS4{key['secret']}".encode()
+    for part in scope.split("/"):
+        secret = hmac.digest(secret, part.encode(), "sha256")
+    signed = hmac.digest(secret, to_sign.encode(), "sha256").hex()
+    return [f"X-Amz-Date: {stamp}", f"Authorization: AWS4-HMAC-SHA256 Credential={key['id']}/{scope}, "
+            f"SignedHeaders=host;x-amz-date, Signature={signed}"]
 
 
 def operator(node, *arguments, text=None):

@@ -168,6 +168,22 @@ void Connection::InputBuffer::reallocate(std::size_t capacity) {
   end_ = unread;
 }
 
+// ---- the ring of requests
+
+Connection::Slot* Connection::SlotRing::push(Connection& connection) {
+  if (used_ == slots_.size()) return nullptr;
+  auto& slot = slots_[(oldest_ + used_++) % slots_.size()];
+  if (!slot) slot = std::make_unique<Slot>(connection);
+  slot->reset();
+  return slot.get();
+}
+
+void Connection::SlotRing::pop_oldest() {
+  oldest().reset();
+  oldest_ = (oldest_ + 1) % slots_.size();
+  --used_;
+}
+
 // ---- life
 
 Connection::Connection(std::shared_ptr<ServerState> server, Transport transport, const Peer& peer)
@@ -194,7 +210,7 @@ void Connection::close() {
   open_hook.unlink();
   wait_for(Waiting::kNothing);
   if (arriving_ != nullptr) arriving_->parsed.sink.reset();
-  for (const auto& slot : slots_) {
+  for (const auto& slot : slots_.all()) {
     if (slot && slot->answer.stream) slot->answer.stream->close();
   }
   transport_.close();
@@ -230,7 +246,7 @@ void Connection::update_waiting() {
     // A request has the whole timeout from its first byte on, however slowly it drips in.
     if (waiting_.what != Waiting::kTransfer) wait_for(Waiting::kTransfer);
   } else {
-    wait_for(used_ == 0 ? Waiting::kRequest : Waiting::kNothing);
+    wait_for(slots_.size() == 0 ? Waiting::kRequest : Waiting::kNothing);
   }
 }
 
@@ -267,7 +283,7 @@ void Connection::on_input_end(const boost::system::error_code& error) {
   // A client may end its sending side and still wait for the answers, so those that are coming are sent. One that has no end yet
   // is not: whether its client is still there would show in a failed send at best.
   const bool has_no_end =
-      std::any_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot && slot->has_open_stream(); });
+      std::ranges::any_of(slots_.all(), [](const auto& slot) { return slot && slot->has_open_stream(); });
   const bool is_half_closed = error == boost::asio::error::eof && !discarding_ && !has_no_end;
   if (!is_half_closed) {
     close();
@@ -287,18 +303,18 @@ bool Connection::has_waiting_input() const {
 void Connection::settle_input_end() {
   if (arriving_ != nullptr) {
     std::exchange(arriving_, nullptr)->reset();
-    --used_;
+    slots_.pop_newest();
   }
-  if (used_ == 0) close();
+  if (slots_.size() == 0) close();
 }
 
 void Connection::disconnect_slots() {
   const auto self = shared_from_this();  // a callback may drop the last exchange
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i]) continue;
-    if (auto callback = std::exchange(slots_[i]->disconnected, nullptr)) callback();
+  for (const auto& slot : slots_.all()) {
+    if (!slot) continue;
+    if (auto callback = std::exchange(slot->disconnected, nullptr)) callback();
     if (!closed_) continue;
-    if (const auto stream = std::exchange(slots_[i]->answer.stream, nullptr)) stream->tell_writer();
+    if (const auto stream = std::exchange(slot->answer.stream, nullptr)) stream->tell_writer();
   }
 }
 
@@ -308,9 +324,12 @@ void Connection::parse() {
   Instant turn_ends{};
   while (!closed_ && !refused_ && !input_.unread().empty() && !pause_after(requests, turn_ends)) {
     if (arriving_ == nullptr) {
-      arriving_ = new_slot();
-      if (arriving_ == nullptr) break;
-      arriving_->parsed.uncounted = used_ == 1 ? RequestMemory::kFree : RequestMemory::kFreeBehind;
+      arriving_ = slots_.push(*this);
+      if (arriving_ == nullptr) {
+        turn_ = Turn::kPaused;
+        break;
+      }
+      arriving_->parsed.uncounted = slots_.size() == 1 ? RequestMemory::kFree : RequestMemory::kFreeBehind;
       parser_.begin(arriving_->parsed);
     }
     if (arriving_->has_full_sink()) {
@@ -373,7 +392,7 @@ void Connection::refuse(unsigned status, std::string reason) {
 void Connection::send_continue() {
   if (!std::exchange(arriving_->parsed.expects_continue, false)) return;
   // Behind an unanswered request it would be out of order; clients do not wait for it for long.
-  if (used_ > 1 || sending_) return;
+  if (slots_.size() > 1 || sending_) return;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   if (transport_.send(kContinue, "").count != kContinue.size()) fail_later();
 }
@@ -412,17 +431,6 @@ void Connection::resume_parsing() {
 
 // ---- answers
 
-Connection::Slot* Connection::new_slot() {
-  if (used_ == slots_.size()) {
-    turn_ = Turn::kPaused;
-    return nullptr;
-  }
-  auto& slot = slots_[(oldest_ + used_++) % slots_.size()];
-  if (!slot) slot = std::make_unique<Slot>(*this);
-  slot->reset();
-  return slot.get();
-}
-
 void Connection::respond(Slot& slot, HttpResponse response) {
   slot.disconnected = nullptr;
   if (closed_ || slot.state != Slot::State::kHandling) return;
@@ -433,12 +441,12 @@ void Connection::respond(Slot& slot, HttpResponse response) {
   unsent_ += slot.counted;
   if (input_ended_ && slot.has_open_stream()) return fail_later();
   if (slot.framing() == BodyFraming::kUntilClosed) slot.is_last = refused_ = true;
-  if (!sending_ && &slot == &oldest()) send_ready();
+  if (!sending_ && &slot == &slots_.oldest()) send_ready();
 }
 
 void Connection::send_ready() {
-  while (!closed_ && !sending_ && !discarding_ && used_ > 0 && oldest().state == Slot::State::kReady) {
-    Slot& slot = oldest();
+  while (!closed_ && !sending_ && !discarding_ && slots_.size() > 0 && slots_.oldest().state == Slot::State::kReady) {
+    Slot& slot = slots_.oldest();
     head_.clear();
     sent_ = 0;
     append_response_head(
@@ -457,7 +465,7 @@ void Connection::send_ready() {
 
 // Sends what the peer takes of the current answer, or of the current part of one.
 void Connection::flush() {
-  const std::string_view body = oldest().answer.body;
+  const std::string_view body = slots_.oldest().answer.body;
   while (sent_ < head_.size() + body.size()) {
     const std::size_t head_sent = std::min(sent_, head_.size());
     const Transport::Moved moved =
@@ -472,7 +480,7 @@ void Connection::flush() {
     }
     sent_ += moved.count;
   }
-  oldest().answer.stream ? next_part() : finish_answer();
+  slots_.oldest().answer.stream ? next_part() : finish_answer();
 }
 
 // The socket takes more, or there is more to send.
@@ -486,7 +494,7 @@ void Connection::on_output() {
 
 // All that was taken from the stream is out. Its next part goes from the event loop, and so do those behind it.
 void Connection::next_part() {
-  Slot& slot = oldest();
+  Slot& slot = slots_.oldest();
   head_.clear();
   sent_ = 0;
   const bool is_chunked = slot.framing() == BodyFraming::kChunked;
@@ -506,12 +514,10 @@ void Connection::next_part() {
 }
 
 void Connection::finish_answer() {
-  const bool is_last = oldest().is_last;
-  unsent_ -= oldest().counted;
-  oldest().reset();
-  oldest_ = (oldest_ + 1) % slots_.size();
-  --used_;
-  if (is_last || (input_ended_ && used_ == 0 && !has_waiting_input())) return end_after_answer();
+  const bool is_last = slots_.oldest().is_last;
+  unsent_ -= slots_.oldest().counted;
+  slots_.pop_oldest();
+  if (is_last || (input_ended_ && slots_.size() == 0 && !has_waiting_input())) return end_after_answer();
   resume_parsing();
   if (turn_ != Turn::kParsing) update_waiting();
 }

@@ -76,6 +76,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::size_t end_ = 0;
   };
 
+  // The requests that are not answered yet, in their order. A slot is used again once its answer is out.
+  class SlotRing {
+   public:
+    explicit SlotRing(std::size_t capacity) : slots_(capacity) {}
+
+    std::size_t size() const { return used_; }
+    Slot& oldest() { return *slots_[oldest_]; }
+    Slot* push(Connection& connection);  // null when all are in use
+    void pop_oldest();
+    void pop_newest() { --used_; }
+    const std::vector<std::unique_ptr<Slot>>& all() const { return slots_; }  // those not in use too; null: never used
+
+   private:
+    std::vector<std::unique_ptr<Slot>> slots_;
+    std::size_t oldest_ = 0;
+    std::size_t used_ = 0;
+  };
+
   void read();
   void on_read(const boost::system::error_code& error, std::size_t count);
   void on_input_end(const boost::system::error_code& error);
@@ -86,8 +104,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch(Slot& slot);
   void resume_parsing();
 
-  Slot* new_slot();
-  Slot& oldest() { return *slots_[oldest_]; }
   void respond(Slot& slot, HttpResponse response);
   void send_ready();
   void flush();
@@ -109,9 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   InputBuffer input_;
   RequestParser parser_;
-  std::vector<std::unique_ptr<Slot>> slots_;  // a ring: [oldest_, oldest_ + used_) in request order
-  std::size_t oldest_ = 0;
-  std::size_t used_ = 0;
+  SlotRing slots_;
   Slot* arriving_ = nullptr;  // the slot being parsed, the newest one
 
   std::string head_;        // of the answer being sent, or of the chunk
