@@ -9,6 +9,30 @@ std::size_t ByteBudget::held_by(const std::string& holder) const {
   return found == holders_.end() ? 0 : found->second;
 }
 
+bool ByteBudget::try_add(const std::string& holder, std::size_t bytes) {
+  const std::size_t used_then = used_ + bytes;
+  const std::size_t held_then = held_by(holder) + bytes;
+  if (used_then > total_ || held_then > total_ - used_then) return false;
+  add(holder, bytes);
+  return true;
+}
+
+void ByteBudget::add(const std::string& holder, std::size_t bytes) {
+  if (bytes == 0) return;
+  holders_[holder] += bytes;
+  used_ += bytes;
+}
+
+void ByteBudget::subtract(const std::string& holder, std::size_t bytes) {
+  if (bytes == 0) return;
+  const auto place = holders_.find(holder);
+  FL_CHECK(place != holders_.end() && place->second >= bytes, "'{}' gives back {} bytes that it does not hold", holder,
+           bytes);
+  place->second -= bytes;
+  used_ -= bytes;
+  if (place->second == 0) holders_.erase(place);
+}
+
 ByteBudget::Lease& ByteBudget::Lease::operator=(Lease&& other) noexcept {
   if (this == &other) return *this;
   release();
@@ -25,21 +49,19 @@ void ByteBudget::Lease::open(ByteBudget& budget, std::string holder) {
 }
 
 bool ByteBudget::Lease::try_hold(std::size_t bytes) {
-  if (bytes > bytes_) {
-    const std::size_t used_then = budget_->used_ + (bytes - bytes_);
-    const std::size_t held_then = budget_->held_by(holder_) + (bytes - bytes_);
-    if (used_then > budget_->total_ || held_then > budget_->total_ - used_then) return false;
+  if (bytes <= bytes_) {
+    hold(bytes);
+    return true;
   }
-  hold(bytes);
+  if (!budget_->try_add(holder_, bytes - bytes_)) return false;
+  bytes_ = bytes;
   return true;
 }
 
 void ByteBudget::Lease::hold(std::size_t bytes) {
-  const auto place = budget_->holders_.try_emplace(holder_, 0).first;
-  place->second += bytes - bytes_;  // modulo: less is a subtraction
-  budget_->used_ += bytes - bytes_;
+  if (bytes > bytes_) budget_->add(holder_, bytes - bytes_);
+  if (bytes < bytes_) budget_->subtract(holder_, bytes_ - bytes);
   bytes_ = bytes;
-  if (place->second == 0) budget_->holders_.erase(place);
 }
 
 void ByteBudget::Lease::release() {

@@ -29,6 +29,11 @@ class ByteBudget {
   std::size_t held_by(const std::string& holder) const;
   std::size_t holders() const { return holders_.size(); }  // who hold something
 
+  // False: nobody may hold so much more now; nothing has changed.
+  bool try_add(const std::string& holder, std::size_t bytes);
+  void add(const std::string& holder, std::size_t bytes);       // for what is there already: may go beyond the total
+  void subtract(const std::string& holder, std::size_t bytes);  // REQUIRES: it holds them
+
  private:
   using Holders = std::map<std::string, std::size_t>;  // bytes; nodes do not move
 

@@ -13,6 +13,14 @@ Result<std::string> function_from(const RouteCall& call) {
   return function_name_from(*name + ":" + std::string(qualifier));
 }
 
+Result<FunctionRecord> find_function(NodeService& node, const RouteCall& call) {
+  const auto name = function_from(call);
+  if (!name) return fail(name.error());
+  auto record = node.get_function(*name);
+  if (record && !call.principal.sees(tenant_of(record->config.tags))) return fail(no_such_function(*name));
+  return record;
+}
+
 Error no_such_function(const std::string& name) {
   return {Errc::kNotFound, fmt::format("Function not found: {}", function_arn(name))};
 }

@@ -12,6 +12,8 @@ namespace fairlead {
 // The bare function name from the path (a name, a partial or a full ARN) and ?Qualifier=. A qualifier other than $LATEST
 // is kNotFound: there are no versions.
 Result<std::string> function_from(const RouteCall& call);
+// The same, as the node knows it, if the caller's to see.
+Result<FunctionRecord> find_function(NodeService& node, const RouteCall& call);
 
 // What the node says of a function that is not there; edges say it of another tenant's too.
 Error no_such_function(const std::string& name);

@@ -116,7 +116,9 @@ Result<std::unique_ptr<SecretVault>> SecretVault::open(std::string folder, Secre
 
 Status SecretVault::load() {
   auto key = read_secret_key(source_);
-  if (!key && key.error().code != Errc::kNotFound) return fail(key.error());
+  // A key that somebody named has to be there: one that is made in its place would lie beside the secrets, unnoticed.
+  const bool is_named = !source_.file.empty() || !source_.command.empty();
+  if (!key && (is_named || key.error().code != Errc::kNotFound)) return fail(key.error());
   const std::string path = folder_ + "/" + kFile;
   const auto text = read_whole_file(path);
   Secrets secrets;

@@ -6,7 +6,7 @@
 //
 //   secrets.json   {"version", "key_check", "secrets": [{"tenant", "name", "changed_ms", "bytes", "sealed"}]}
 //
-// Bounds: a secret 1 to 65,536 bytes; SecretBounds for a tenant and for all together, since every change writes the file anew.
+// Bounds: a secret 1 to 16,384 bytes; SecretBounds for a tenant and for all together, since every change writes the file anew.
 // Thread-safe. set() and remove() wait for the disk, one at a time; who reads does not wait for them.
 #pragma once
 

@@ -109,6 +109,15 @@ TEST_F(SecretVaultTest, AWrongKeyIsSaidAtTheStart) {
   EXPECT_EQ(open().error().code, Errc::kCorrupt);
 }
 
+TEST_F(SecretVaultTest, AKeyThatIsNamedAndNotThereIsAnError) {
+  const auto of_file = SecretVault::open(folder_, {.file = at("not mounted"), .made = made().made});
+  ASSERT_FALSE(of_file);
+  EXPECT_NE(of_file.error().message.find("not mounted"), std::string::npos) << of_file.error().message;
+  EXPECT_FALSE(SecretVault::open(folder_, {.command = {at("no such program")}, .made = made().made}));
+  EXPECT_FALSE(fs::exists(at("secret-key")));
+  EXPECT_TRUE(SecretVault::open(folder_, {.credential = at("no credential"), .made = made().made}));
+}
+
 TEST_F(SecretVaultTest, KeysComeFromFileCommandOrCredential) {
   const std::string hex = std::string(63, '0') + "1";
   const std::string path = write("key", hex);
@@ -131,7 +140,7 @@ TEST_F(SecretVaultTest, SizesAndNumbersAreBounded) {
   auto vault = open({.of_tenant = 3});
   EXPECT_FALSE((*vault)->set("acme", "db", "", 0));
   EXPECT_FALSE((*vault)->set("acme", "db", std::string("a\0b", 3), 0));
-  EXPECT_FALSE((*vault)->set("acme", "db", std::string((64 << 10) + 1, 'x'), 0));
+  EXPECT_FALSE((*vault)->set("acme", "db", std::string((16 << 10) + 1, 'x'), 0));
   EXPECT_FALSE((*vault)->set("acme", "../db", "x", 0));
   EXPECT_FALSE((*vault)->set("../acme", "db", "x", 0));
   EXPECT_FALSE(fs::exists(at("secrets.json")));

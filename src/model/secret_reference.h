@@ -13,7 +13,9 @@
 namespace fairlead {
 
 inline constexpr std::size_t kMaxSecretNameLength = 64;
-inline constexpr std::size_t kMaxSecretBytes = 64 << 10;
+inline constexpr std::size_t kMaxSecretBytes = 16 << 10;
+// Of all secrets in one environment: with everything else it goes to the sandbox in one message.
+inline constexpr std::size_t kMaxSecretsBytes = 32 << 10;
 
 // 1 to 64 letters, digits, '.', '_' or '-', the first a letter or a digit.
 Status validate_secret_name(std::string_view name);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "model/tenant.h"
 
 namespace fairlead {
 namespace {
@@ -35,26 +36,32 @@ AsyncInvocations::AsyncInvocations(boost::asio::io_context& io, EventQueueOption
 
 void AsyncInvocations::restore(std::vector<QueuedEvent> events, std::map<std::string, EventInvokeConfig> configs) {
   configs_.restore(std::move(configs));
-  for (QueuedEvent& event : events) queue_.restore(std::move(event), this_moment());
+  for (QueuedEvent& event : events) {
+    const std::string tenant = tenant_of_function(event.invocation.function);
+    queue_.restore(std::move(event), tenant, this_moment());
+  }
 }
 
 void AsyncInvocations::accept(InvokeRequest request, NodeService::Callback<std::string> accepted) {
   const auto function = functions_.get(request.invocation.function);
   if (!function) return accepted(fail(function.error()));
   if (draining_) return accepted(fail(Errc::kUnavailable, "the node is shutting down; try again"));
-  if (Status reserved = queue_.reserve(); !reserved) return accepted(fail(reserved.error()));
-
+  if ((*function)->is_leaving) {
+    return accepted(fail(Errc::kConflict, "function {} is being deleted", request.invocation.function));
+  }
+  const std::string tenant = tenant_of((*function)->record.config.tags);
   QueuedEvent event{.invocation = std::move(request.invocation)};
+  if (Status reserved = queue_.reserve(event, tenant); !reserved) return accepted(fail(reserved.error()));
   event.invocation.request_id = request_ids_.next();
   event.accepted_ms = wall_clock_ms();
   QueuedEvent durable = event;
-  store_.put_event(std::move(durable), [this, event = std::move(event), accepted](Status written) mutable {
+  store_.put_event(std::move(durable), [this, event = std::move(event), tenant, accepted](Status written) mutable {
     if (!written) {
-      queue_.release();
+      queue_.refused(event, tenant);
       return accepted(fail(written.error()));
     }
     accepted(event.invocation.request_id);
-    queue_.add(std::move(event), this_moment());
+    queue_.accepted(std::move(event), tenant, this_moment());
     submit();
   });
 }
@@ -70,18 +77,18 @@ void AsyncInvocations::submit() {
     if (function == nullptr) {  // deleted while the event waited on disk
       finish_unrun(*std::move(event), OutcomeKind::kRemoved);
     } else if (EventQueue::is_expired(*event, now)) {
-      queue_.finished();
+      queue_.finished(*event);
       bury_unrun(event->record, "was not started: its deadline passed while it waited");
     } else if (const EventLimits most = limits(*event); EventQueue::is_too_old(*event, now, most)) {
-      queue_.finished();
+      queue_.finished(*event);
       bury_unrun(event->record,
                  fmt::format("was not started: it waited longer than its MaximumEventAgeInSeconds, {:.0f}",
                              to_seconds(most.age)));
     } else {
       const auto shared = std::make_shared<HeldEvent>(*std::move(event));  // with what is called when it is over
-      const Status submitted =
-          invocations_.submit(function->flow, shared->record.invocation,
-                              [this, shared](const Ended& ended) { over(std::move(*shared), ended); });
+      const Status submitted = invocations_.submit(
+          function->flow, shared->record.invocation, shared->deadline,
+          [this, shared, flow = function->flow](const Ended& ended) { over(std::move(*shared), flow, ended); });
       if (submitted) continue;
       finish_unrun(std::move(*shared), OutcomeKind::kCancelled);
       ++refusals;
@@ -90,17 +97,24 @@ void AsyncInvocations::submit() {
   arm_timer();
 }
 
-void AsyncInvocations::over(HeldEvent event, const Ended& ended) {
+void AsyncInvocations::over(HeldEvent event, FlowId flow, const Ended& ended) {
   if (ended.outcome == nullptr) {
     finish_unrun(std::move(event), ended.complete.outcome);
     return arm_timer();
   }
+  // The function of that name, if there is one, may be somebody else's by now: nothing is tried again or kept for it.
+  if (functions_.find(flow) == nullptr) {
+    finish_unrun(std::move(event), OutcomeKind::kRemoved);
+    boost::asio::post(io_, [this] { submit(); });
+    return;
+  }
   const Outcome& outcome = *ended.outcome;
   if (!outcome.failed()) {
-    queue_.finished();
-    store_.finish_event(event.record.invocation.request_id, [told = written_](Status) { told(); });
+    queue_.finished(event);
+    const std::string& id = event.record.invocation.request_id;
+    store_.finish_event(id, told(id));
   } else if (outcome.kind == OutcomeKind::kExpired) {  // it has not run: that is no attempt
-    queue_.finished();
+    queue_.finished(event);
     bury(event.record, outcome);
   } else if (ended.is_nodes_fault) {
     ++counters_.node_faults;
@@ -120,7 +134,8 @@ void AsyncInvocations::failed(HeldEvent event, Outcome outcome) {
     return bury(event.record, std::move(outcome));
   }
   ++counters_.retries;
-  store_.put_event(std::move(event.record), [told = written_](Status) { told(); });
+  Store::Done done = told(event.record.invocation.request_id);
+  store_.retry_event(std::move(event.record), std::move(done));
 }
 
 // What is on disk of it stays as it is: after a restart it is tried at once.
@@ -138,10 +153,11 @@ void AsyncInvocations::postpone(HeldEvent event, Outcome outcome) {
 // concurrency left, or the core no room: later.
 void AsyncInvocations::finish_unrun(HeldEvent event, OutcomeKind kind) {
   if (kind == OutcomeKind::kRemoved) {
-    queue_.finished();
-    store_.finish_event(event.record.invocation.request_id, {});
+    queue_.finished(event);
+    const std::string& id = event.record.invocation.request_id;
+    store_.finish_event(id, told(id));
   } else if (draining_) {
-    queue_.finished();
+    queue_.finished(event);
   } else {
     Outcome outcome{.request_id = event.record.invocation.request_id, .kind = OutcomeKind::kExpired};
     postpone(std::move(event), std::move(outcome));
@@ -169,7 +185,19 @@ void AsyncInvocations::bury(const QueuedEvent& event, Outcome outcome) {
   letter.attempts = event.attempts;
   letter.accepted_ms = event.accepted_ms;
   letter.failed_ms = wall_clock_ms();
-  store_.bury_event(std::move(letter), [told = written_](Status) { told(); });
+  Store::Done done = told(letter.request_id);
+  store_.bury_event(std::move(letter), std::move(done));
+}
+
+// What could not be written is tried again after the next start, from what is on disk.
+Store::Done AsyncInvocations::told(const std::string& request_id) const {
+  return [written = written_, request_id](const Status& status) {
+    if (!status) {
+      spdlog::error("what became of asynchronous invocation {} could not be written, a start runs it again: {}",
+                    request_id, status.error().message);
+    }
+    written();
+  };
 }
 
 void AsyncInvocations::function_changed(const std::string& name) {
@@ -184,7 +212,9 @@ void AsyncInvocations::node_recovered() {
 
 void AsyncInvocations::function_removed(const std::string& name) {
   configs_.function_removed(name);
-  for (const QueuedEvent& event : queue_.remove_function(name)) store_.finish_event(event.invocation.request_id, {});
+  for (const QueuedEvent& event : queue_.remove_function(name)) {
+    store_.finish_event(event.invocation.request_id, told(event.invocation.request_id));
+  }
 }
 
 // ---- EventService
@@ -197,20 +227,27 @@ void AsyncInvocations::remove_config(std::string function, std::function<void(St
   configs_.remove(std::move(function), std::move(done));
 }
 
-// They take their places in the queue before the store makes them events, so that its limit holds.
+// They take their places in the queue before the store makes them events, so that its limit holds. One at a time: the places
+// that two take and give back again are what others' events are refused for.
 void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> done) {
   if (draining_) return done(fail(Errc::kUnavailable, "the node is shutting down; try again"));
   if (!function.empty()) {
     if (const auto known = functions_.get(function); !known) return done(fail(known.error()));
   }
-  std::size_t places = 0;
-  Status reserved;
-  while (places < kMostRedriven && (reserved = queue_.reserve())) ++places;
-  if (places == 0) return done(fail(reserved.error()));
+  if (redriving_) {
+    return done(fail(Errc::kResourceExhausted, "dead letters are being redriven by another request; try again"));
+  }
+  const std::size_t places = queue_.reserve_places(kMostRedriven);
+  if (places == 0) {
+    return done(fail(Errc::kResourceExhausted, "the queue of asynchronous invocations is full: {} of them, {} bytes",
+                     queue_.size(), queue_.bytes()));
+  }
+  redriving_ = true;
   store_.redrive_dead_letters(std::move(function), places, wall_clock_ms(),
                               [this, places, done = std::move(done)](Result<Redriven> redriven) {
+                                redriving_ = false;
                                 const std::size_t taken = redriven ? redriven->events.size() : 0;
-                                for (std::size_t i = taken; i < places; ++i) queue_.release();
+                                queue_.release_places(places - taken);
                                 if (!redriven) return done(fail(redriven.error()));
                                 const RedriveResult result{.redriven = taken, .left = redriven->left};
                                 take_in(*std::move(redriven));
@@ -220,8 +257,17 @@ void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> don
 
 void AsyncInvocations::take_in(Redriven redriven) {
   counters_.redriven += redriven.events.size();
-  for (QueuedEvent& event : redriven.events) queue_.add(std::move(event), this_moment());
+  for (QueuedEvent& event : redriven.events) {
+    const std::string tenant = tenant_of_function(event.invocation.function);
+    queue_.take_place(std::move(event), tenant, this_moment());
+  }
   submit();
+}
+
+// Empty of one that is gone: its events are dropped when their turn comes.
+std::string AsyncInvocations::tenant_of_function(const std::string& name) const {
+  const RegisteredFunction* const function = functions_.find(name);
+  return function == nullptr ? std::string() : tenant_of(function->record.config.tags);
 }
 
 EventCounters AsyncInvocations::counters() const {

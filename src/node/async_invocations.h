@@ -53,14 +53,15 @@ class AsyncInvocations final : public EventService {
   EventCounters counters() const override;
 
  private:
-  void start(HeldEvent event);
-  void over(HeldEvent event, const Ended& ended);
+  void over(HeldEvent event, FlowId flow, const Ended& ended);
   void failed(HeldEvent event, Outcome outcome);
   void postpone(HeldEvent event, Outcome outcome);
   void finish_unrun(HeldEvent event, OutcomeKind kind);
   void bury(const QueuedEvent& event, Outcome outcome);
   void bury_unrun(const QueuedEvent& event, std::string why);
   void take_in(Redriven redriven);
+  std::string tenant_of_function(const std::string& name) const;
+  Store::Done told(const std::string& request_id) const;
   EventLimits limits(const HeldEvent& event) const { return configs_.limits(event.record.invocation.function); }
   void arm_timer();
 
@@ -76,6 +77,7 @@ class AsyncInvocations final : public EventService {
   boost::asio::steady_timer timer_;
   EventCounters counters_;  // but for those of the queue
   bool draining_ = false;
+  bool redriving_ = false;
 };
 
 }  // namespace fairlead

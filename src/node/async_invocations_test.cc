@@ -143,6 +143,50 @@ TEST_F(AsyncInvocationsTest, WithItsFunctionWhatWaitsIsDeleted) {
   EXPECT_TRUE(store.events.empty());
 }
 
+// An event that runs while its function is deleted, and another tenant makes one of that name.
+TEST_F(AsyncInvocationsTest, NeverRunsAsAnotherFunctionOfItsName) {
+  for (const bool is_nodes_fault : {false, true}) {
+    ASSERT_TRUE(accept("f"));
+    const InstanceId instance = runner.started.back();
+    const std::size_t started = runner.started.size();
+    driver.tell(
+        [&](Core& core, Instant now, Actions& out) { core.remove_function(now, functions.find("f")->flow, out); });
+    events.function_removed("f");
+    functions.remove("f");
+    add_function("f");
+    gone(instance, "ended", is_nodes_fault);
+    events.function_changed("f");
+    io.poll();
+    EXPECT_EQ(runner.started.size(), started) << is_nodes_fault;
+    EXPECT_EQ(events.counters().waiting + events.counters().running, 0U) << is_nodes_fault;
+    EXPECT_TRUE(store.events.empty()) << is_nodes_fault;
+    EXPECT_TRUE(store.letters.empty()) << is_nodes_fault;
+  }
+}
+
+TEST_F(AsyncInvocationsTest, WhatRunsForADeletedFunctionIsNeitherTriedAgainNorKept) {
+  ASSERT_TRUE(accept("f"));
+  ready(kFirst);
+  const FlowId flow = functions.find("f")->flow;
+  events.function_removed("f");
+  functions.remove("f");
+  add_function("f");
+  answer("wrong", true);
+  EXPECT_EQ(functions.find(flow), nullptr);
+  io.poll();
+  EXPECT_EQ(events.counters().waiting, 0U);
+  EXPECT_TRUE(store.events.empty());
+  EXPECT_EQ(runner.delivered.size(), 1U);
+}
+
+TEST_F(AsyncInvocationsTest, OfAFunctionThatIsBeingDeletedNothingIsAccepted) {
+  functions.find("f")->is_leaving = true;
+  EXPECT_EQ(accept("f").error().message, "function f is being deleted");
+  EXPECT_TRUE(store.events.empty());
+  functions.find("f")->is_leaving = false;
+  EXPECT_TRUE(accept("f"));
+}
+
 TEST_F(AsyncInvocationsTest, ThatTheNodeCouldNotStartIsTriedAgainForNothing) {
   const auto id = accept("f");
   for (int i = 0; i < 5; ++i) {
@@ -170,6 +214,10 @@ TEST_F(AsyncInvocationsTest, DeadLettersAreAcceptedAgainAsTheyWere) {
   EXPECT_EQ(store.letters[0].trace_id, "Root=1");
   std::optional<RedriveResult> redriven;
   events.redrive("f", [&](Result<RedriveResult> result) { redriven = *result; });
+  events.redrive("f", [](const Result<RedriveResult>& second) {
+    EXPECT_EQ(second.error().message, "dead letters are being redriven by another request; try again");
+  });
+  store.tell_all();
   ASSERT_TRUE(redriven);
   EXPECT_EQ(redriven->redriven, 1U);
   EXPECT_TRUE(store.letters.empty());
@@ -184,7 +232,10 @@ TEST_F(AsyncInvocationsTest, OnlySoManyDeadLettersAreRedrivenAsTheQueueHasRoomFo
   AsyncInvocations small(io, {.limit = 2}, store, functions, request_ids, invocations, {}, [] {});
   for (const char* id : {"1", "2", "3"}) store.letters.push_back({.request_id = id, .function = "f"});
   std::optional<Result<RedriveResult>> redriven;
-  const auto redrive = [&] { small.redrive("", [&](Result<RedriveResult> result) { redriven = std::move(result); }); };
+  const auto redrive = [&] {
+    small.redrive("", [&](Result<RedriveResult> result) { redriven = std::move(result); });
+    store.tell_all();
+  };
   redrive();
   EXPECT_EQ((*redriven)->redriven, 2U);
   EXPECT_EQ((*redriven)->left, 1U);
@@ -195,7 +246,10 @@ TEST_F(AsyncInvocationsTest, OnlySoManyDeadLettersAreRedrivenAsTheQueueHasRoomFo
 
 TEST_F(AsyncInvocationsTest, ARedriveThatCannotBeWrittenGivesItsPlacesBack) {
   store.status = fail(Errc::kResourceExhausted, "disk full");
-  for (int i = 0; i < 200; ++i) events.redrive("", [](const Result<RedriveResult>& result) { EXPECT_FALSE(result); });
+  for (int i = 0; i < 200; ++i) {
+    events.redrive("", [](const Result<RedriveResult>& result) { EXPECT_EQ(result.error().message, "disk full"); });
+    store.tell_all();
+  }
   store.status = {};
   EXPECT_TRUE(accept("f"));
   events.redrive("unknown",

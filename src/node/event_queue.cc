@@ -17,13 +17,16 @@ Duration between(std::int64_t from_ms, std::int64_t to_ms) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(ms, -kMostMs, kMostMs)));
 }
 
-// Accepted in the future: the wall clock was set back, and its age begins now.
-HeldEvent held(QueuedEvent record, EventTime time) {
-  HeldEvent event{.due = time.now};
-  event.accepted = time.now - std::max(between(record.accepted_ms, time.wall_ms), Duration(0));
-  if (record.invocation.deadline_ms) event.deadline = time.now + between(time.wall_ms, *record.invocation.deadline_ms);
-  event.record = std::move(record);
-  return event;
+// What it takes in memory, roughly.
+std::size_t bytes_of(const QueuedEvent& event) {
+  constexpr std::size_t kRecordBytes = 512;
+  const Invocation& call = event.invocation;
+  std::size_t bytes = kRecordBytes + call.payload.size() + call.client_context.size() + call.trace_id.size();
+  if (call.http) {
+    bytes += call.http->path.size();
+    for (const auto& [name, value] : call.http->headers) bytes += name.size() + value.size();
+  }
+  return bytes;
 }
 
 bool is_of(const HeldEvent& event, const std::string& function) {
@@ -32,22 +35,56 @@ bool is_of(const HeldEvent& event, const std::string& function) {
 
 }  // namespace
 
-Status EventQueue::reserve() {
+Status EventQueue::reserve(const QueuedEvent& event, const std::string& tenant) {
   if (size() >= options_.limit) {
     return fail(Errc::kResourceExhausted, "{} asynchronous invocations are waiting, the limit is {}; try again later",
                 size(), options_.limit);
+  }
+  const std::size_t bytes = bytes_of(event);
+  if (!budget_.try_add(tenant, bytes)) {
+    return fail(Errc::kResourceExhausted,
+                "asynchronous invocations hold {} of the {} bytes that the node keeps for them, {} of these the "
+                "tenant's, and this one needs {} more: send less at a time, or try again later",
+                budget_.used(), budget_.total(), budget_.held_by(tenant), bytes);
   }
   ++reserved_;
   return {};
 }
 
-void EventQueue::add(QueuedEvent event, EventTime time) {
+void EventQueue::accepted(QueuedEvent event, const std::string& tenant, EventTime time) {
   --reserved_;
-  ready_.push_back(held(std::move(event), time));
+  ready_.push(held(std::move(event), tenant, time));
 }
 
-void EventQueue::restore(QueuedEvent event, EventTime time) {
-  HeldEvent restored = held(std::move(event), time);
+void EventQueue::refused(const QueuedEvent& event, const std::string& tenant) {
+  --reserved_;
+  budget_.subtract(tenant, bytes_of(event));
+}
+
+std::size_t EventQueue::reserve_places(std::size_t most) {
+  if (size() >= options_.limit || budget_.is_full()) return 0;
+  const std::size_t places = std::min(most, options_.limit - size());
+  reserved_ += places;
+  return places;
+}
+
+void EventQueue::take_place(QueuedEvent event, const std::string& tenant, EventTime time) {
+  budget_.add(tenant, bytes_of(event));
+  accepted(std::move(event), tenant, time);
+}
+
+// Accepted in the future: the wall clock was set back, and its age begins now.
+HeldEvent EventQueue::held(QueuedEvent record, const std::string& tenant, EventTime time) const {
+  HeldEvent event{.tenant = tenant, .bytes = bytes_of(record), .due = time.now};
+  event.accepted = time.now - std::max(between(record.accepted_ms, time.wall_ms), Duration(0));
+  if (record.invocation.deadline_ms) event.deadline = time.now + between(time.wall_ms, *record.invocation.deadline_ms);
+  event.record = std::move(record);
+  return event;
+}
+
+void EventQueue::restore(QueuedEvent event, const std::string& tenant, EventTime time) {
+  budget_.add(tenant, bytes_of(event));
+  HeldEvent restored = held(std::move(event), tenant, time);
   if (restored.record.attempts > 0) {
     const Duration left = between(time.wall_ms, restored.record.not_before_ms);
     restored.due =
@@ -58,27 +95,29 @@ void EventQueue::restore(QueuedEvent event, EventTime time) {
 
 std::optional<HeldEvent> EventQueue::next(Instant now) {
   while (!waiting_.empty() && waiting_.begin()->first <= now) {
-    ready_.push_back(std::move(waiting_.begin()->second));
+    ready_.push(std::move(waiting_.begin()->second));
     waiting_.erase(waiting_.begin());
   }
-  if (ready_.empty() || running_ >= options_.running_limit) return std::nullopt;
-  HeldEvent event = std::move(ready_.front());
-  ready_.pop_front();
-  ++running_;
-  return event;
+  return ready_.take();
+}
+
+void EventQueue::finished(const HeldEvent& event) {
+  ready_.give_back(event);
+  budget_.subtract(event.tenant, event.bytes);
 }
 
 EventQueue::Verdict EventQueue::failed(HeldEvent& event, EventTime time, const EventLimits& limits) {
-  --running_;
   event.postponed = 0;
-  if (++event.record.attempts > limits.retries) return Verdict::kBury;
+  if (++event.record.attempts > limits.retries) {
+    finished(event);
+    return Verdict::kBury;
+  }
   const Duration delay = backoff(event.record.attempts);
   event.record.not_before_ms = time.wall_ms + in_ms(delay);
   return wait_until(time.now + delay, event, limits);
 }
 
 EventQueue::Verdict EventQueue::postpone(HeldEvent event, Instant now, const EventLimits& limits) {
-  --running_;
   Duration delay = kFirstPostponement;
   for (int i = 0; i < event.postponed && delay < kLongestPostponement; ++i) delay *= 2;
   ++event.postponed;
@@ -87,7 +126,11 @@ EventQueue::Verdict EventQueue::postpone(HeldEvent event, Instant now, const Eve
 
 EventQueue::Verdict EventQueue::wait_until(Instant due, HeldEvent event, const EventLimits& limits) {
   event.due = due;
-  if (is_expired(event, due) || is_too_old(event, due, limits)) return Verdict::kBury;
+  if (is_expired(event, due) || is_too_old(event, due, limits)) {
+    finished(event);
+    return Verdict::kBury;
+  }
+  ready_.give_back(event);
   waiting_.emplace(due, std::move(event));
   return Verdict::kRetry;
 }
@@ -116,21 +159,23 @@ void EventQueue::wake_all(Instant now) {
 }
 
 std::optional<Instant> EventQueue::next_due(Instant now) const {
-  if (!ready_.empty()) return now;
+  if (ready_.waiting() > 0) return now;
   if (waiting_.empty()) return std::nullopt;
   return waiting_.begin()->first;
 }
 
 std::vector<QueuedEvent> EventQueue::remove_function(const std::string& function) {
+  std::vector<HeldEvent> gone = ready_.remove_function(function);
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const bool is_gone = is_of(it->second, function);
+    if (is_gone) gone.push_back(std::move(it->second));
+    it = is_gone ? waiting_.erase(it) : std::next(it);
+  }
   std::vector<QueuedEvent> removed;
-  for (const HeldEvent& event : ready_) {
-    if (is_of(event, function)) removed.push_back(event.record);
+  for (HeldEvent& event : gone) {
+    budget_.subtract(event.tenant, event.bytes);
+    removed.push_back(std::move(event.record));
   }
-  std::erase_if(ready_, [&](const HeldEvent& event) { return is_of(event, function); });
-  for (const auto& [due, event] : waiting_) {
-    if (is_of(event, function)) removed.push_back(event.record);
-  }
-  std::erase_if(waiting_, [&](const auto& entry) { return is_of(entry.second, function); });
   return removed;
 }
 

@@ -8,27 +8,32 @@
 //
 // Example: an event fails at 0 s, is tried again at 60 s and at 180 s, and is buried when the third attempt fails.
 //
+// Who is next among those that are ready: ready_events.h. What all hold in memory has a bound in bytes, of which a tenant may have as
+// much as is left free (base/byte_budget.h). What is accepted already, found on disk or redriven, is counted and not refused.
+//
 // Time: waits, ages and deadlines go by the monotonic clock, so that a wall clock that is set holds nothing back. What is on
 // disk are times of day: a start takes an event's age from them, and waits for it no longer than its back-off.
 // Threads: not thread-safe; owned by the core thread.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "model/event_invoke_config.h"
+#include "node/ready_events.h"
 #include "store/store.h"
 
 namespace fairlead {
 
 struct EventQueueOptions {
   std::size_t limit = 100'000;                     // accepted and not over
+  std::size_t bytes = 1UL << 30;                   // of them
   std::size_t running_limit = 256;                 // submitted to the core at once, so that synchronous calls find room
   Duration first_retry = std::chrono::minutes(1);  // then doubled
 };
@@ -39,31 +44,28 @@ struct EventTime {
   std::int64_t wall_ms = 0;
 };
 
-struct HeldEvent {
-  QueuedEvent record;                 // as on disk
-  Instant accepted;                   // may lie before the clock began
-  Instant deadline = Instant::max();  // its caller's; max: none
-  Instant due;                        // of the next attempt
-  int postponed = 0;                  // in a row
-};
-
 class EventQueue {
  public:
   static constexpr Duration kFirstPostponement = std::chrono::seconds(1);
   static constexpr Duration kLongestPostponement = std::chrono::minutes(5);
 
-  explicit EventQueue(EventQueueOptions options) : options_(options) {}
+  explicit EventQueue(EventQueueOptions options)
+      : options_(options), budget_(options.bytes), ready_(options.running_limit) {}
 
-  // kResourceExhausted names the limit. Call before the event is made durable, and add() or release() after.
-  Status reserve();
-  void release() { --reserved_; }
-  void add(QueuedEvent event, EventTime time);      // takes a reservation
-  void restore(QueuedEvent event, EventTime time);  // found on disk
+  // kResourceExhausted names the limit. Call before the event is made durable, and accepted() or refused() after.
+  Status reserve(const QueuedEvent& event, const std::string& tenant);
+  void accepted(QueuedEvent event, const std::string& tenant, EventTime time);
+  void refused(const QueuedEvent& event, const std::string& tenant);
+  // The same for up to `most` that are on disk already, such as dead letters; how many there is room for.
+  std::size_t reserve_places(std::size_t most);
+  void take_place(QueuedEvent event, const std::string& tenant, EventTime time);
+  void release_places(std::size_t count) { reserved_ -= count; }
+  void restore(QueuedEvent event, const std::string& tenant, EventTime time);  // found on disk
 
   // The next event to submit, if one is ready and the running limit allows; it is running from now on.
   std::optional<HeldEvent> next(Instant now);
   // An attempt ended. The verdict says what to write.
-  void finished() { --running_; }
+  void finished(const HeldEvent& event);
   enum class Verdict { kRetry, kBury };
   // kRetry: the record of `event` carries the new attempts and not_before. kBury: no retry is left, or none that its age
   // and deadline leave time for.
@@ -77,9 +79,10 @@ class EventQueue {
 
   // When next() may have something again without a completion: now for a ready event, else when the first wait ends.
   std::optional<Instant> next_due(Instant now) const;
-  std::size_t size() const { return reserved_ + ready_.size() + waiting_.size() + running_; }
-  std::size_t waiting() const { return ready_.size() + waiting_.size(); }
-  std::size_t running() const { return running_; }
+  std::size_t size() const { return reserved_ + waiting() + running(); }
+  std::size_t waiting() const { return ready_.waiting() + waiting_.size(); }
+  std::size_t running() const { return ready_.running(); }
+  std::size_t bytes() const { return budget_.used(); }
 
   // Its caller's deadline has passed: it is not to be started any more.
   static bool is_expired(const HeldEvent& event, Instant now) { return event.deadline <= now; }
@@ -91,16 +94,17 @@ class EventQueue {
   std::vector<QueuedEvent> remove_function(const std::string& function);
 
  private:
+  HeldEvent held(QueuedEvent record, const std::string& tenant, EventTime time) const;
   Duration backoff(int attempts) const { return options_.first_retry * (1 << (attempts - 1)); }
   template <typename Matches>
   void wake_if(Matches matches, Instant now);
   Verdict wait_until(Instant due, HeldEvent event, const EventLimits& limits);
 
   const EventQueueOptions options_;
-  std::deque<HeldEvent> ready_;
+  ByteBudget budget_;
+  ReadyEvents ready_;
   std::multimap<Instant, HeldEvent> waiting_;  // by due
   std::size_t reserved_ = 0;
-  std::size_t running_ = 0;
 };
 
 }  // namespace fairlead

@@ -13,6 +13,7 @@ using Verdict = EventQueue::Verdict;
 
 constexpr std::int64_t kWallMs = 1'700'000'000'000;
 constexpr EventLimits kDefaults;
+const std::string kTenant = "acme";
 
 QueuedEvent event(const std::string& id, const std::string& function = "f") {
   return QueuedEvent{.invocation = {.request_id = id, .function = function}, .accepted_ms = kWallMs};
@@ -26,28 +27,29 @@ EventTime time_at(Duration after) {
   return {.now = at(after), .wall_ms = kWallMs + std::chrono::duration_cast<milliseconds>(after).count()};
 }
 
-EventQueue queue_with(const std::vector<std::string>& ids, EventQueueOptions options = {.first_retry = seconds(1)}) {
-  EventQueue queue(options);
-  for (const auto& id : ids) {
-    EXPECT_TRUE(queue.reserve().has_value());
-    queue.add(event(id), time_at(seconds(0)));
+struct FilledQueue : EventQueue {
+  explicit FilledQueue(const std::vector<std::string>& ids, EventQueueOptions options = {.first_retry = seconds(1)})
+      : EventQueue(options) {
+    for (const auto& id : ids) {
+      EXPECT_TRUE(reserve(event(id), kTenant).has_value());
+      accepted(event(id), kTenant, time_at(seconds(0)));
+    }
   }
-  return queue;
-}
+};
 
 std::string id_of(const std::optional<HeldEvent>& held) {
   return held ? held->record.invocation.request_id : "none";
 }
 
 TEST(EventQueue, SubmitsInTheOrderOfAcceptance) {
-  EventQueue queue = queue_with({"a", "b"});
+  FilledQueue queue({"a", "b"});
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "a");
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "none");
 }
 
 TEST(EventQueue, RetriesTwiceWithDoubledDelayThenBuries) {
-  EventQueue queue = queue_with({"a"}, {});
+  FilledQueue queue({"a"}, {});
   HeldEvent attempt = *queue.next(at(seconds(0)));
   EXPECT_EQ(queue.failed(attempt, time_at(seconds(0)), kDefaults), Verdict::kRetry);
   EXPECT_EQ(attempt.record.not_before_ms, kWallMs + 60'000);
@@ -66,7 +68,7 @@ TEST(EventQueue, RetriesTwiceWithDoubledDelayThenBuries) {
 
 TEST(EventQueue, ItsFunctionSaysHowOftenItIsTried) {
   for (const int retries : {0, 1, 2}) {
-    EventQueue queue = queue_with({"a"}, {.first_retry = Duration(0)});
+    FilledQueue queue({"a"}, {.first_retry = Duration(0)});
     HeldEvent attempt;
     do {
       attempt = *queue.next(at(seconds(0)));
@@ -76,7 +78,7 @@ TEST(EventQueue, ItsFunctionSaysHowOftenItIsTried) {
 }
 
 TEST(EventQueue, AWallClockThatIsSetBackHoldsNoRetryBack) {
-  EventQueue queue = queue_with({"a"});
+  FilledQueue queue({"a"});
   HeldEvent attempt = *queue.next(at(seconds(0)));
   EventTime set_back = time_at(seconds(0));
   set_back.wall_ms -= 3'600'000;
@@ -89,20 +91,20 @@ TEST(EventQueue, AfterARestartARetryWaitsNoLongerThanItsBackoff) {
   failed.attempts = 1;
   failed.not_before_ms = kWallMs + 7'200'000;  // by a wall clock that was two hours ahead
   EventQueue queue({.first_retry = seconds(1)});
-  queue.restore(failed, time_at(seconds(0)));
+  queue.restore(failed, kTenant, time_at(seconds(0)));
   EXPECT_EQ(id_of(queue.next(at(milliseconds(999)))), "none");
   EXPECT_EQ(id_of(queue.next(at(seconds(1)))), "a");
 }
 
 TEST(EventQueue, AfterARestartWhatWasNeverTriedIsTriedAtOnce) {
   EventQueue queue({});
-  queue.restore(event("a"), time_at(seconds(0)));
+  queue.restore(event("a"), kTenant, time_at(seconds(0)));
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "a");
 }
 
 TEST(EventQueue, ItsAgeCountsFromBeforeTheRestart) {
   EventQueue queue({});
-  queue.restore(event("a"), time_at(hours(5)));
+  queue.restore(event("a"), kTenant, time_at(hours(5)));
   const HeldEvent held = *queue.next(at(hours(5)));
   EXPECT_FALSE(EventQueue::is_too_old(held, at(hours(6)), kDefaults));
   EXPECT_TRUE(EventQueue::is_too_old(held, at(hours(6) + milliseconds(1)), kDefaults));
@@ -115,7 +117,7 @@ TEST(EventQueue, TimesThatMakeNoSenseAreBounded) {
   odd.not_before_ms = std::numeric_limits<std::int64_t>::max();
   odd.invocation.deadline_ms = std::numeric_limits<std::int64_t>::max();
   EventQueue queue({.first_retry = seconds(1)});
-  queue.restore(odd, time_at(seconds(0)));
+  queue.restore(odd, kTenant, time_at(seconds(0)));
   const auto held = queue.next(at(seconds(2)));
   ASSERT_EQ(id_of(held), "a");
   EXPECT_TRUE(EventQueue::is_too_old(*held, at(seconds(2)), kDefaults));
@@ -123,12 +125,12 @@ TEST(EventQueue, TimesThatMakeNoSenseAreBounded) {
 
   QueuedEvent young = event("b");
   young.accepted_ms = kWallMs + 3'600'000;  // by a wall clock that was an hour ahead
-  queue.restore(young, time_at(seconds(0)));
+  queue.restore(young, kTenant, time_at(seconds(0)));
   EXPECT_FALSE(EventQueue::is_too_old(*queue.next(at(seconds(2))), at(hours(6)), kDefaults));
 }
 
 TEST(EventQueue, AFaultOfTheNodeIsNoAttemptAndIsTriedLessAndLessOften) {
-  EventQueue queue = queue_with({"a"});
+  FilledQueue queue({"a"});
   Duration now{0};
   for (const int wait_s : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}) {
     HeldEvent held = *queue.next(at(now));
@@ -145,7 +147,7 @@ TEST(EventQueue, AFaultOfTheNodeIsNoAttemptAndIsTriedLessAndLessOften) {
 }
 
 TEST(EventQueue, FaultsOfTheNodeEndWithItsAge) {
-  EventQueue queue = queue_with({"a"});
+  FilledQueue queue({"a"});
   Duration now{0};
   int tries = 0;
   while (true) {
@@ -161,7 +163,7 @@ TEST(EventQueue, FaultsOfTheNodeEndWithItsAge) {
 }
 
 TEST(EventQueue, ItsFunctionSaysHowLongItIsTried) {
-  EventQueue queue = queue_with({"a"}, {});
+  FilledQueue queue({"a"}, {});
   HeldEvent attempt = *queue.next(at(seconds(5)));
   EXPECT_EQ(queue.failed(attempt, time_at(seconds(5)), {.age = seconds(60)}), Verdict::kBury)
       << "the next attempt would begin at 65 s";
@@ -169,7 +171,7 @@ TEST(EventQueue, ItsFunctionSaysHowLongItIsTried) {
 }
 
 TEST(EventQueue, APostponedEventLetsTheOthersPassAndKeepsItsAttempts) {
-  EventQueue queue = queue_with({"a", "b"});
+  FilledQueue queue({"a", "b"});
   EXPECT_EQ(queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults), Verdict::kRetry);
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
   EXPECT_EQ(id_of(queue.next(at(milliseconds(999)))), "none");
@@ -181,7 +183,7 @@ TEST(EventQueue, APostponedEventLetsTheOthersPassAndKeepsItsAttempts) {
 TEST(EventQueue, WhatWasPostponedIsWokenWithItsFunctionAndARetryIsNot) {
   EventQueue queue({.first_retry = minutes(1)});
   for (const auto& [id, function] : {std::pair("a", "f"), std::pair("b", "g"), std::pair("c", "f")}) {
-    queue.restore(event(id, function), time_at(seconds(0)));
+    queue.restore(event(id, function), kTenant, time_at(seconds(0)));
   }
   queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults);
   queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults);
@@ -196,46 +198,87 @@ TEST(EventQueue, WhatWasPostponedIsWokenWithItsFunctionAndARetryIsNot) {
 }
 
 TEST(EventQueue, RefusesAboveItsLimitAndSaysSo) {
-  EventQueue queue = queue_with({"a", "b"}, {.limit = 2});
-  const Status refused = queue.reserve();
+  FilledQueue queue({"a", "b"}, {.limit = 2});
+  const Status refused = queue.reserve(event("c"), kTenant);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::kResourceExhausted);
   EXPECT_NE(refused.error().message.find("limit is 2"), std::string::npos);
-  queue.next(at(seconds(0)));
-  queue.finished();
-  EXPECT_TRUE(queue.reserve().has_value());
+  queue.finished(*queue.next(at(seconds(0))));
+  EXPECT_TRUE(queue.reserve(event("c"), kTenant).has_value());
 }
 
 TEST(EventQueue, SubmitsNoMoreThanTheRunningLimit) {
-  EventQueue queue = queue_with({"a", "b"}, {.running_limit = 1});
-  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "a");
+  FilledQueue queue({"a", "b"}, {.running_limit = 1});
+  const HeldEvent first = *queue.next(at(seconds(0)));
+  EXPECT_EQ(first.record.invocation.request_id, "a");
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "none");
-  queue.finished();
+  queue.finished(first);
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
 }
 
 TEST(EventQueue, APostponedEventLeavesItsPlaceToAnother) {
-  EventQueue queue = queue_with({"a", "b"}, {.running_limit = 1});
+  FilledQueue queue({"a", "b"}, {.running_limit = 1});
   queue.postpone(*queue.next(at(seconds(0))), at(seconds(0)), kDefaults);
-  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "b");
-  queue.finished();
+  const HeldEvent second = *queue.next(at(seconds(0)));
+  EXPECT_EQ(second.record.invocation.request_id, "b");
+  queue.finished(second);
   EXPECT_EQ(id_of(queue.next(at(seconds(1)))), "a");
 }
 
 TEST(EventQueue, ADeletedFunctionTakesItsEventsAlong) {
-  EventQueue queue = queue_with({"a"});
-  queue.restore(event("g1", "g"), time_at(seconds(0)));
+  FilledQueue queue({"a"});
+  queue.restore(event("g1", "g"), kTenant, time_at(seconds(0)));
   const auto removed = queue.remove_function("g");
   ASSERT_EQ(removed.size(), 1u);
   EXPECT_EQ(removed[0].invocation.request_id, "g1");
   EXPECT_EQ(queue.size(), 1u);
 }
 
+TEST(EventQueue, BytesAreBoundedAndATenantLeavesRoomToOthers) {
+  EventQueue queue({.bytes = 100'000});
+  QueuedEvent large = event("large");
+  large.invocation.payload.assign(20'000, 'x');
+  EXPECT_TRUE(queue.reserve(large, "flooder"));
+  EXPECT_TRUE(queue.reserve(large, "flooder"));
+  const Status refused = queue.reserve(large, "flooder");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kResourceExhausted);
+  EXPECT_EQ(refused.error().message,
+            "asynchronous invocations hold 41024 of the 100000 bytes that the node keeps for them, 41024 of these the "
+            "tenant's, and this one needs 20512 more: send less at a time, or try again later");
+  EXPECT_TRUE(queue.reserve(large, "other"));
+  queue.refused(large, "other");
+  queue.accepted(large, "flooder", time_at(seconds(0)));
+  queue.accepted(large, "flooder", time_at(seconds(0)));
+  HeldEvent first = *queue.next(at(seconds(0)));
+  EXPECT_EQ(queue.failed(first, time_at(seconds(0)), {.retries = 0}), Verdict::kBury);
+  HeldEvent second = *queue.next(at(seconds(0)));
+  EXPECT_EQ(queue.bytes(), 20'512u);
+  EXPECT_EQ(queue.failed(second, time_at(seconds(0)), kDefaults), Verdict::kRetry);
+  EXPECT_EQ(queue.bytes(), 20'512u) << "it is kept for its next attempt";
+  EXPECT_EQ(queue.remove_function("f").size(), 1u);
+  EXPECT_EQ(queue.bytes(), 0u);
+  EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(EventQueue, WhatIsOnDiskIsCountedAndNeverRefused) {
+  EventQueue queue({.limit = 5, .bytes = 1000});
+  for (const char* id : {"a", "b", "c"}) queue.restore(event(id), kTenant, time_at(seconds(0)));
+  EXPECT_EQ(queue.bytes(), 3 * 512u);
+  EXPECT_EQ(queue.reserve_places(10), 0u) << "memory is full";
+  for (int i = 0; i < 3; ++i) queue.finished(*queue.next(at(seconds(0))));
+  EXPECT_EQ(queue.reserve_places(10), 5u);
+  queue.take_place(event("redriven"), kTenant, time_at(seconds(0)));
+  queue.release_places(4);
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "redriven");
+}
+
 TEST(EventQueue, NoAttemptIsMadeThatItsDeadlineLeavesNoTimeFor) {
   EventQueue queue({.first_retry = seconds(1)});
   QueuedEvent timed = event("a");
   timed.invocation.deadline_ms = kWallMs + 1500;
-  queue.restore(timed, time_at(seconds(0)));
+  queue.restore(timed, kTenant, time_at(seconds(0)));
   HeldEvent attempt = *queue.next(at(seconds(0)));
   EXPECT_EQ(queue.failed(attempt, time_at(seconds(0)), kDefaults), Verdict::kRetry);
   attempt = *queue.next(at(seconds(1)));

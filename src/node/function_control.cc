@@ -213,12 +213,14 @@ void FunctionControl::remove(std::string name, std::function<void(Status)> done)
   if (!function) return done(fail(function.error()));
   if (Status begun = functions_.begin_change(name); !begun) return done(begun);
 
+  (*function)->is_leaving = true;
   store_.delete_function(name, [this, name, done](Status written) {
     functions_.end_change(name);
+    RegisteredFunction& known = *functions_.find(name);
+    known.is_leaving = static_cast<bool>(written);
     if (!written) return done(written);
-    const RegisteredFunction& known = *functions_.find(name);
-    removed_(known);
     driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
+    removed_(known);  // after the core: what that gave back is forgotten too
     functions_.remove(name);
     done({});
   });

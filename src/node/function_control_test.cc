@@ -229,6 +229,18 @@ TEST_F(FunctionControlTest, ADeletedFunctionAnswersWhoWaitsAndIsForgotten) {
   EXPECT_TRUE(create("f")) << "the name is free";
 }
 
+TEST_F(FunctionControlTest, AFunctionWhoseRemovalCannotBeWrittenStays) {
+  ASSERT_TRUE(create("f"));
+  store.status = fail(Errc::kResourceExhausted, "disk full");
+  EXPECT_EQ(remove("f").error().message, "disk full");
+  EXPECT_FALSE(functions.find("f")->is_leaving);
+  store.status = {};
+  control->remove("f", [](const Status&) {});
+  EXPECT_TRUE(functions.find("f")->is_leaving);
+  store.tell_all();
+  EXPECT_EQ(functions.find("f"), nullptr);
+}
+
 TEST_F(FunctionControlTest, OneThatIsDeletedWhileItIsBeingChangedIsConflict) {
   ASSERT_TRUE(create("f"));
   const Made made = nothing_yet();

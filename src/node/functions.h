@@ -26,6 +26,7 @@ struct RegisteredFunction {
   FunctionStats stats;
   std::shared_ptr<const BundledTask> kernel_task;  // when it is one; shared with what is being started
   bool requested = false;                          // of a one-off request
+  bool is_leaving = false;                         // its removal is being written: it accepts no events any more
 };
 
 // The scheduling view of a record. REQUIRES: its configuration was validated.

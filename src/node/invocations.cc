@@ -33,9 +33,9 @@ std::string expiry_text(Duration waited) {
 }
 
 // By the clock that the core goes by.
-Instant deadline_of(const Invocation& invocation, Instant now) {
+Instant deadline_of(const Invocation& invocation) {
   if (!invocation.deadline_ms) return Instant::max();
-  return now + std::chrono::milliseconds(*invocation.deadline_ms - wall_clock_ms());
+  return monotonic_now() + std::chrono::milliseconds(*invocation.deadline_ms - wall_clock_ms());
 }
 
 }  // namespace
@@ -65,7 +65,8 @@ Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function
     live.repeat_key = key;
     Callback<Outcome> refuse = waiter.done;
     live.waiters.push_back(std::move(waiter));
-    const auto admitted = admit(std::move(live));
+    const Instant deadline = deadline_of(live.invocation);
+    const auto admitted = admit(std::move(live), deadline);
     if (!admitted) {
       refuse(fail(admitted.error()));
       return {};
@@ -75,21 +76,20 @@ Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function
   return [this, invocation, ticket] { cancel_waiter(invocation, ticket); };
 }
 
-Status Invocations::submit(FlowId flow, Invocation invocation, Over over) {
+Status Invocations::submit(FlowId flow, Invocation invocation, Instant deadline, Over over) {
   Live live{.flow = flow, .invocation = std::move(invocation)};
   live.over = std::move(over);
-  const auto admitted = admit(std::move(live));
+  const auto admitted = admit(std::move(live), deadline);
   if (!admitted) return fail(admitted.error());
   return {};
 }
 
-Result<InvocationId> Invocations::admit(Live live) {
+Result<InvocationId> Invocations::admit(Live live, Instant deadline) {
   const InvocationId invocation(++last_invocation_);
   const FlowId flow = live.flow;
   live.arrived = monotonic_now();
   const RegisteredFunction* const function = functions_.find(flow);
   if (function != nullptr) live.invocation.tenant = tenant_of(function->record.config.tags);
-  const Instant deadline = deadline_of(live.invocation, live.arrived);
   if (!live.repeat_key.empty()) live_by_repeat_key_[live.repeat_key] = invocation;
   const auto it = live_.emplace(invocation, std::move(live)).first;
   Actions actions;
@@ -148,7 +148,10 @@ void Invocations::set_log_tail(InvocationId invocation, std::string log_tail) {
 bool Invocations::answered(Answer answer) {
   const auto it = live_.find(answer.invocation);
   if (it == live_.end()) return false;  // timed out a moment ago
-  it->second.answer = std::move(answer);
+  Live& live = it->second;
+  live.is_nodes_fault = answer.is_nodes_fault;
+  if (live.is_nodes_fault) live.failure = answer.failure.text;
+  live.answer = std::move(answer);
   return true;
 }
 

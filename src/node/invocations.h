@@ -45,8 +45,9 @@ class Invocations {
               InvocationNotes& notes);
 
   CancelHandle invoke(const RegisteredFunction& function, InvokeRequest request, Callback<Outcome> done);
-  // An asynchronous one, which has its request id. Its payload is kept until it is over: it may have to be sent again.
-  Status submit(FlowId flow, Invocation invocation, Over over);
+  // An asynchronous one, which has its request id. Its payload is kept until it is over: it may have to be sent again. Its
+  // deadline is by the monotonic clock, whatever the time of day was set to since it was accepted.
+  Status submit(FlowId flow, Invocation invocation, Instant deadline, Over over);
   // Those that were submitted leave the queue. What runs, runs on.
   void cancel_submitted(Instant now, Actions& out);
 
@@ -85,7 +86,7 @@ class Invocations {
     std::string log_tail;
   };
 
-  Result<InvocationId> admit(Live live);
+  Result<InvocationId> admit(Live live, Instant deadline);
   void cancel_waiter(InvocationId invocation, std::uint64_t ticket);
   static void end_by_nodes_fault(Live& live, const Complete& complete, Outcome outcome);
   void note(const Live& live, const Complete& complete);

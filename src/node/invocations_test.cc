@@ -125,21 +125,54 @@ TEST_F(InvocationsTest, AnAnswerThatComesLateIsNoAnswer) {
 TEST_F(InvocationsTest, ASubmittedOneKeepsItsPayloadUntilItIsOver) {
   std::vector<std::string> over;
   const FlowId flow = functions.find("f")->flow;
-  ASSERT_TRUE(invocations.submit(flow, {.request_id = "r", .function = "f", .payload = "[1]"}, [&](const Ended& ended) {
-    over.push_back(ended.outcome != nullptr ? ended.outcome->payload : "none");
-    EXPECT_EQ(ended.complete.flow, flow);
-  }));
+  ASSERT_TRUE(invocations.submit(flow, {.request_id = "r", .function = "f", .payload = "[1]"}, Instant::max(),
+                                 [&](const Ended& ended) {
+                                   over.push_back(ended.outcome != nullptr ? ended.outcome->payload : "none");
+                                   EXPECT_EQ(ended.complete.flow, flow);
+                                 }));
   ready(kFirst);
   EXPECT_EQ(runner.delivered.back().second.invocation.request_id, "r");
   answer("[2]");
   EXPECT_EQ(over, std::vector<std::string>{"[2]"});
 }
 
+TEST_F(InvocationsTest, AnAnswerThatTheNodeIsAtFaultForIsAnErrorOfTheApi) {
+  const Reply reply = invoke("f");
+  ready(kFirst);
+  const InvocationId invocation = runner.delivered.back().second.id;
+  ASSERT_TRUE(invocations.answered({.invocation = invocation,
+                                    .is_error = true,
+                                    .failure = {"KernelTask.Failed", "its outputs could not be kept"},
+                                    .is_nodes_fault = true}));
+  driver.tell([&](Core& core, Instant now, Actions& out) {
+    const std::optional<DeviceUse> use = memory.report(kFirst, out);
+    core.answered(now, invocation, /*is_error=*/true, charges.used(kFirst, use), out);
+  });
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->error().code, Errc::kUnavailable);
+  EXPECT_NE((*reply)->error().message.find("its outputs could not be kept"), std::string::npos);
+}
+
+TEST_F(InvocationsTest, ASubmittedOneHasItsDeadlineByTheMonotonicClock) {
+  take_the_slot();
+  const FlowId flow = functions.find("f")->flow;
+  std::vector<OutcomeKind> over;
+  const auto submit = [&](std::int64_t deadline_ms, Instant deadline) {
+    return invocations.submit(flow, {.function = "f", .deadline_ms = deadline_ms}, deadline,
+                              [&](const Ended& ended) { over.push_back(ended.complete.outcome); });
+  };
+  // The time of day was set since they were accepted: forward by an hour, then back.
+  ASSERT_TRUE(submit(wall_clock_ms() - 3'600'000, monotonic_now() + std::chrono::hours(1)));
+  ASSERT_TRUE(submit(wall_clock_ms() + 3'600'000, monotonic_now() + std::chrono::seconds(30)));
+  driver.tell([&](Core& core, Instant now, Actions& out) { core.wake(now + std::chrono::seconds(31), out); });
+  EXPECT_EQ(over, std::vector<OutcomeKind>{OutcomeKind::kExpired});
+}
+
 TEST_F(InvocationsTest, SubmittedOnesLeaveTheQueueAndOthersStay) {
   take_the_slot();
   bool is_over = false;
   invoke("f");
-  ASSERT_TRUE(invocations.submit(functions.find("f")->flow, {.function = "f"}, [&](const Ended& ended) {
+  ASSERT_TRUE(invocations.submit(functions.find("f")->flow, {.function = "f"}, Instant::max(), [&](const Ended& ended) {
     is_over = true;
     EXPECT_EQ(ended.outcome, nullptr);
   }));

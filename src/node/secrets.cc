@@ -21,12 +21,19 @@ Status check_secrets(const SecretSource& secrets, const FunctionConfig& config) 
 
 Status put_secrets(const SecretSource& secrets, const std::string& tenant,
                    std::map<std::string, std::string>& environment) {
+  std::size_t bytes = 0;
   for (auto& [variable, value] : environment) {
     const auto name = referred_secret(value);
     if (!name) continue;
     auto secret = secret_for(secrets, tenant, variable, *name);
     if (!secret) return fail(secret.error());
     value = *std::move(secret);
+    bytes += value.size();
+    if (bytes > kMaxSecretsBytes) {
+      return fail(Errc::kInvalidArgument,
+                  "Environment.Variables: '{}': with this one its secrets have {} bytes, the most of a function is {}",
+                  variable, bytes, kMaxSecretsBytes);
+    }
   }
   return {};
 }

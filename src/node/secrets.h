@@ -19,6 +19,7 @@ using SecretSource = std::function<Result<std::string>(const std::string&, const
 Status check_secrets(const SecretSource& secrets, const FunctionConfig& config);
 
 // Puts the secrets of the tenant in the places that refer to them. The error names the variable and the secret, never a value.
+// kInvalidArgument: one is missing, or they have more than kMaxSecretsBytes together.
 Status put_secrets(const SecretSource& secrets, const std::string& tenant,
                    std::map<std::string, std::string>& environment);
 

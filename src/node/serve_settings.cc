@@ -192,6 +192,10 @@ ServeSettings node_settings() {
           "Memory for large bodies of requests, from their arrival to the answer, and for answers: a tenant may "
           "hold as much as is left free")
           .by_default("an eighth of the machine's memory, 160 MiB to 2 GiB"),
+      ServeSetting("event-memory", &Options::event_memory_bytes,
+                   size_in({std::uint64_t{16} << 20, kMostRequestBytes, false}),
+                   "Memory for asynchronous invocations that are not over: a tenant may hold as much as is left free")
+          .by_default("an eighth of the machine's memory, 160 MiB to 2 GiB"),
       ServeSetting("secret-key", &Options::secret_key, any_text("FILE", "a file"),
                    "File with the key under which secrets of functions are kept: 64 hexadecimal digits")
           .by_default("systemd's credential fairlead-secret-key, else secret-key in the state folder, which is made"),

@@ -319,7 +319,11 @@ void Instance::lost(ExitNote note, std::function<void(ExitInfo)> done) {
     ended(note, done);
   };
   end->async_wait(boost::asio::posix::stream_descriptor::wait_read, gone);
-  kill_timer_.async_wait(gone);
+  kill_timer_.async_wait([this, end, gone, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+    // What the kernel does not end now may end at any time: nobody else becomes its user.
+    if (!error && !alive.expired() && end->is_open()) init_.uid.reset();
+    gone(error);
+  });
 }
 
 void Instance::finish_when_drained(int tries) {

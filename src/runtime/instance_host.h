@@ -66,7 +66,8 @@ struct Answer {
   bool is_error = false;
   std::string content_type;
   std::string payload;
-  Failure failure;  // with is_error, instead of a payload: what the runner says
+  Failure failure;              // with is_error, instead of a payload: what the runner says
+  bool is_nodes_fault = false;  // with a failure: neither its function nor its caller could help it
 };
 
 struct ExitInfo {

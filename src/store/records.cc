@@ -125,9 +125,14 @@ Status put_function(Database& database, const std::string& state_dir, const Func
                       *image_config);
 }
 
+// With all that goes by its name: the next function of that name may be somebody else's.
 Status delete_function(Database& database, const std::string& name) {
-  if (Status status = delete_event_config(database, name); !status) return status;
-  return database.run("DELETE FROM functions WHERE name = ?", name);
+  for (const std::string_view sql :
+       {"DELETE FROM events WHERE function = ?", "DELETE FROM dead_letters WHERE function = ?",
+        "DELETE FROM event_configs WHERE function = ?", "DELETE FROM functions WHERE name = ?"}) {
+    if (Status status = database.run(sql, name); !status) return status;
+  }
+  return {};
 }
 
 Status load_functions(Database& database, const std::string& state_dir, std::vector<FunctionRecord>& out) {
@@ -198,11 +203,25 @@ struct DamagedRow {
   QueuedEvent event;
 };
 
-// By its row: its request id may be what is damaged.
+Status put_letter(Database& database, const DeadLetter& letter) {
+  static const std::string kInsert =
+      fmt::format("INSERT OR REPLACE INTO dead_letters ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", kLetterColumns);
+  Status status =
+      database.run(kInsert, letter.request_id, letter.function, Blob{letter.payload}, letter.error_type,
+                   letter.error_message, std::int64_t{letter.attempts}, letter.accepted_ms, letter.failed_ms,
+                   letter.client_context, letter.trace_id, Blob{http_text(letter.http)}, checksum_of(letter));
+  if (!status) return status;
+  // Ids have gaps, where letters were redriven or went with their function: what counts is the number of rows.
+  return database.run(
+      "DELETE FROM dead_letters WHERE id <= (SELECT id FROM dead_letters ORDER BY id DESC LIMIT 1 OFFSET ?)",
+      kMaxDeadLetters);
+}
+
+// By its row: its request id, or the name of its function, may be what is damaged.
 Status bury_damaged(Database& database, const std::vector<DamagedRow>& rows) {
   for (const DamagedRow& row : rows) {
     if (Status gone = database.run("DELETE FROM events WHERE rowid = ?", row.rowid); !gone) return gone;
-    if (Status buried = bury_event(database, damaged_letter(row.event)); !buried) return buried;
+    if (Status buried = put_letter(database, damaged_letter(row.event)); !buried) return buried;
   }
   return {};
 }
@@ -269,23 +288,25 @@ Status load_event_configs(Database& database, std::map<std::string, EventInvokeC
 
 Status bury_event(Database& database, const DeadLetter& letter) {
   if (Status status = delete_event(database, letter.request_id); !status) return status;
-  static const std::string kInsert =
-      fmt::format("INSERT OR REPLACE INTO dead_letters ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", kLetterColumns);
-  Status status =
-      database.run(kInsert, letter.request_id, letter.function, Blob{letter.payload}, letter.error_type,
-                   letter.error_message, std::int64_t{letter.attempts}, letter.accepted_ms, letter.failed_ms,
-                   letter.client_context, letter.trace_id, Blob{http_text(letter.http)}, checksum_of(letter));
-  if (!status) return status;
-  return database.run("DELETE FROM dead_letters WHERE id <= (SELECT max(id) FROM dead_letters) - ?", kMaxDeadLetters);
+  bool has_function = false;
+  Status looked = database.query(
+      "SELECT 1 FROM functions WHERE name = ?", [&](const Row&) { has_function = true; }, letter.function);
+  if (!looked || !has_function) return looked;
+  return put_letter(database, letter);
 }
 
 Status load_dead_letters(Database& database, const std::string& function, std::size_t limit,
                          std::vector<DeadLetter>& out) {
   out.clear();
   static const std::string kSelect = fmt::format(
-      "SELECT {} FROM dead_letters WHERE ?1 = '' OR function = ?1 ORDER BY id DESC LIMIT ?2", kLetterColumns);
-  return database.query(
-      kSelect, [&](const Row& row) { out.push_back(dead_letter_of(row)); }, function, static_cast<std::int64_t>(limit));
+      "SELECT {}, length(payload) FROM dead_letters WHERE ?1 = '' OR function = ?1 ORDER BY id DESC LIMIT ?2",
+      kLetterColumns);
+  std::int64_t bytes = 0;
+  const auto take = [&](const Row& row) {
+    bytes += row.integer(12);  // without a look at the payload itself
+    if (out.empty() || bytes <= static_cast<std::int64_t>(Store::kMaxLetterBytes)) out.push_back(dead_letter_of(row));
+  };
+  return database.query(kSelect, take, function, static_cast<std::int64_t>(limit));
 }
 
 namespace {
@@ -298,7 +319,7 @@ Status choose_letters(Database& database, const Redrive& wanted, std::vector<std
       "AND function IN (SELECT name FROM functions) AND error_type <> 'damaged' ORDER BY id",
       [&](const Row& row) {
         bytes += row.integer(1);
-        const bool fits = ids.empty() || bytes <= static_cast<std::int64_t>(Store::kMaxRedrivenBytes);
+        const bool fits = ids.empty() || bytes <= static_cast<std::int64_t>(Store::kMaxLetterBytes);
         if (left == 0 && ids.size() < wanted.limit && fits) return ids.push_back(row.integer(0));
         ++left;
       },
@@ -315,10 +336,6 @@ QueuedEvent event_of(DeadLetter letter, std::int64_t accepted_ms) {
   event.invocation.http = std::move(letter.http);
   return event;
 }
-
-}  // namespace
-
-namespace {
 
 // Of a damaged one nothing but its error type becomes another.
 Status redrive(Database& database, std::int64_t id, std::int64_t accepted_ms, Redriven& out) {

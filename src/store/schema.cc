@@ -61,6 +61,8 @@ constexpr std::string_view kMigrations[kSchemaVersion][14] = {
      "CREATE TRIGGER tally_config_set AFTER INSERT ON event_configs BEGIN UPDATE tally SET changes = changes + 1; END",
      "CREATE TRIGGER tally_config_gone AFTER DELETE ON event_configs BEGIN UPDATE tally SET changes = changes + 1; "
      "END"},
+    // What goes by a function's name goes with the function.
+    {"DELETE FROM dead_letters WHERE function NOT IN (SELECT name FROM functions)"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {
@@ -77,14 +79,6 @@ Error corrupt(const Database& database, std::string_view finding) {
                            database.path(), finding)};
 }
 
-Status check_integrity(Database& database) {
-  std::string finding;
-  Status status = database.query("PRAGMA quick_check(1)", [&](const Row& row) { finding = row.text(0); });
-  if (!status && status.error().code == Errc::kCorrupt) return fail(corrupt(database, status.error().message));
-  if (status && finding != "ok") return fail(corrupt(database, finding));
-  return status;
-}
-
 // A database with tables that does not carry our mark belongs to someone else.
 Status check_owner(Database& database) {
   Result<std::int64_t> application = read_integer(database, "PRAGMA application_id");
@@ -95,6 +89,43 @@ Status check_owner(Database& database) {
     return fail(corrupt(database, fmt::format("it is not a Fairlead database (application_id {:#x}, expected {:#x})",
                                               *application, kApplicationId)));
   }
+  return {};
+}
+
+Status check_version(Database& database) {
+  Result<std::int64_t> version = read_integer(database, "PRAGMA user_version");
+  if (!version) return fail(version.error());
+  if (*version <= kSchemaVersion) return {};
+  return fail(Errc::kConflict, "{} has schema version {}, this program knows up to {}: run a newer fairlead",
+              database.path(), *version, kSchemaVersion);
+}
+
+Result<std::string> first_finding(Database& database, std::string_view check) {
+  std::string finding;
+  Status status = database.query(check, [&](const Row& row) { finding = row.text(0); });
+  if (!status && status.error().code == Errc::kCorrupt) return fail(corrupt(database, status.error().message));
+  if (!status) return fail(status.error());
+  return finding;
+}
+
+// An index says nothing that its table does not say, so one that disagrees is made anew: SQLite refuses to remove a row that it
+// does not find in an index, and finds a row twice or never. A table with a wrong value is found by the checksums of its rows.
+Status check_integrity(Database& database, StateDamage& damage) {
+  constexpr std::string_view kAll = "PRAGMA integrity_check(1)";
+  const Result<std::string> finding = first_finding(database, kAll);
+  if (!finding) return fail(finding.error());
+  if (*finding == "ok") return {};
+  const Result<std::string> but_for_indexes = first_finding(database, "PRAGMA quick_check(1)");
+  if (!but_for_indexes) return fail(but_for_indexes.error());
+  if (*but_for_indexes != "ok") return fail(corrupt(database, *but_for_indexes));
+  for (auto check : {check_owner, check_version}) {  // another program's file is left as it is
+    if (Status ours = check(database); !ours) return ours;
+  }
+  if (Status made = database.run("REINDEX"); !made) return fail(corrupt(database, made.error().message));
+  const Result<std::string> left = first_finding(database, kAll);
+  if (!left) return fail(left.error());
+  if (*left != "ok") return fail(corrupt(database, *left));
+  damage.findings.push_back(fmt::format("an index of state.db was damaged ({}): it is made anew", *finding));
   return {};
 }
 
@@ -111,10 +142,6 @@ Status apply_migration(Database& database, int version) {
 Status migrate(Database& database) {
   Result<std::int64_t> version = read_integer(database, "PRAGMA user_version");
   if (!version) return fail(version.error());
-  if (*version > kSchemaVersion) {
-    return fail(Errc::kConflict, "{} has schema version {}, this program knows up to {}: run a newer fairlead",
-                database.path(), *version, kSchemaVersion);
-  }
   for (int from = static_cast<int>(*version); from < kSchemaVersion; ++from) {
     if (Status status = database.run("BEGIN IMMEDIATE"); !status) return status;
     Status status = apply_migration(database, from);
@@ -142,10 +169,11 @@ std::string database_path(const std::string& state_dir) {
   return state_dir + "/state.db";
 }
 
-Result<std::unique_ptr<Database>> open_state_database(const std::string& state_dir) {
+Result<std::unique_ptr<Database>> open_state_database(const std::string& state_dir, StateDamage& damage) {
   Result<std::unique_ptr<Database>> database = Database::open(database_path(state_dir));
   if (!database) return database;
-  for (auto step : {check_integrity, check_owner, configure, migrate}) {
+  if (Status whole = check_integrity(**database, damage); !whole) return fail(whole.error());
+  for (auto step : {check_owner, check_version, configure, migrate}) {
     if (Status status = step(**database); !status) return fail(status.error());
   }
   return database;

@@ -74,12 +74,8 @@ class SqliteStore final : public Store {
     commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
   }
 
-  void put_event(QueuedEvent event, Done done) override {
-    const std::size_t bytes = kSmall + event.invocation.payload.size() + event.invocation.client_context.size() +
-                              event.invocation.trace_id.size();
-    auto apply = [event = std::move(event)](Database& database) { return store::put_event(database, event); };
-    commit_.submit(std::move(apply), bytes, kRefusable, std::move(done));
-  }
+  void put_event(QueuedEvent event, Done done) override { write_event(std::move(event), kRefusable, std::move(done)); }
+  void retry_event(QueuedEvent event, Done done) override { write_event(std::move(event), kRequired, std::move(done)); }
 
   void finish_event(std::string request_id, Done done) override {
     auto apply = [id = std::move(request_id)](Database& database) { return store::delete_event(database, id); };
@@ -128,6 +124,13 @@ class SqliteStore final : public Store {
 
  private:
   static constexpr std::size_t kSmall = 256;  // what an operation weighs besides its payload
+
+  void write_event(QueuedEvent event, GroupCommit::Admission admission, Done done) {
+    const std::size_t bytes = kSmall + event.invocation.payload.size() + event.invocation.client_context.size() +
+                              event.invocation.trace_id.size();
+    auto apply = [event = std::move(event)](Database& database) { return store::put_event(database, event); };
+    commit_.submit(std::move(apply), bytes, admission, std::move(done));
+  }
 
   // Of an operation that gives something back.
   template <typename Value, typename Apply>
@@ -179,13 +182,13 @@ Result<std::unique_ptr<Store>> Store::open(boost::asio::io_context& io, const st
   }
   Result<store::StateLock> lock = store::StateLock::acquire(absolute);
   if (!lock) return fail(lock.error());
-  Result<std::unique_ptr<Database>> database = store::open_state_database(absolute);
+  StateDamage damage;
+  Result<std::unique_ptr<Database>> database = store::open_state_database(absolute, damage);
   if (!database) return fail(database.error());
   Result<store::StateTally> tally = store::StateTally::open(absolute);
   if (!tally) return fail(tally.error());
   const Result<store::Tally> counted = store::tally_of(**database);
   if (!counted) return fail(counted.error());
-  StateDamage damage;
   store::compare(tally->read(), *counted, damage);
   if (Status written = tally->write(*counted); !written) return fail(written.error());
   return std::make_unique<SqliteStore>(io, absolute, std::move(*lock), std::move(*tally), std::move(damage),

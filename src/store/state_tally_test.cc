@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "store/records.h"
 #include "store/schema.h"
@@ -171,10 +172,46 @@ TEST_F(DamagedState, ARecordWithAFlippedBitIsADeadLetterAndNeverRun) {
   EXPECT_EQ(type, store::kDamaged);
 }
 
+// In the table's row and in the index over it: what is not damaged is run, and the node starts.
+TEST_F(DamagedState, AFlippedBitInAnIdStopsNothing) {
+  const std::string path = closed();
+  std::string bytes;
+  {
+    std::ifstream file(path + "/state.db", std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; (at = bytes.find("event-0007", at)) != std::string::npos; ++at) places.push_back(at);
+  ASSERT_GE(places.size(), 2u) << "the index has the id too";
+  std::set<std::uint64_t> damaged;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    SCOPED_TRACE(i);
+    const std::string copy = folder / ("copy-" + std::to_string(i));
+    fs::copy(path, copy);
+    flip(copy + "/state.db", static_cast<std::streamoff>(places[i]));
+    auto store = open(copy);
+    ASSERT_NE(store, nullptr);
+    const std::size_t loaded = store->load_events()->size();
+    damaged.insert(store->damage().damaged_events);
+    EXPECT_EQ(loaded + store->damage().damaged_events, 40u);
+    ASSERT_FALSE(store->damage().findings.empty());
+    EXPECT_THAT(store->damage().findings[0], HasSubstr("an index of state.db was damaged"));
+    Status finished;
+    store->finish_event("event-0007", [&](Status status) { finished = std::move(status); });
+    io.restart();
+    io.run();
+    EXPECT_TRUE(finished) << finished.error().message;
+    store.reset();
+    EXPECT_THAT(open(copy)->damage().findings, IsEmpty()) << "it is said once";
+  }
+  EXPECT_THAT(damaged, ElementsAre(0u, 1u)) << "in the index, and in the row";
+}
+
 // Every byte of every record, as SQLite would give it: nothing that was not accepted is run.
 TEST_F(DamagedState, NoChangedFieldPassesItsChecksum) {
   fs::create_directories(folder / "s");
-  auto database = store::open_state_database(folder / "s").value();
+  StateDamage found;
+  auto database = store::open_state_database(folder / "s", found).value();
   QueuedEvent event{.attempts = 1, .accepted_ms = 2, .not_before_ms = 3};
   event.invocation = {.request_id = "r", .function = "f", .payload = "p", .client_context = "c", .trace_id = "t"};
   event.invocation.deadline_ms = 4;
@@ -194,7 +231,8 @@ TEST_F(DamagedState, NoChangedFieldPassesItsChecksum) {
 TEST_F(DamagedState, RowsThatAreGoneAreCounted) {
   const std::string path = closed();
   {
-    auto database = store::open_state_database(path).value();
+    StateDamage found;
+    auto database = store::open_state_database(path, found).value();
     ASSERT_TRUE(database->run("UPDATE tally SET accepted = accepted + 3"));
   }
   auto store = open(path);

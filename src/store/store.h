@@ -76,18 +76,21 @@ class Store {
 
   // Asynchronous; `done` may be empty.
   virtual void put_function(FunctionRecord record, Done done) = 0;
-  virtual void delete_function(std::string name, Done done) = 0;
-  virtual void put_event(QueuedEvent event, Done done) = 0;          // insert or replace
+  virtual void delete_function(std::string name, Done done) = 0;     // with its events, dead letters and event config
+  virtual void put_event(QueuedEvent event, Done done) = 0;          // an event that is not accepted yet
+  virtual void retry_event(QueuedEvent event, Done done) = 0;        // in place of what is there of an accepted one
   virtual void finish_event(std::string request_id, Done done) = 0;  // success: remove
-  virtual void bury_event(DeadLetter letter, Done done) = 0;         // remove from the queue, add to the dead letters
+  // Removes it from the queue; a dead letter, where its function exists.
+  virtual void bury_event(DeadLetter letter, Done done) = 0;
+  // The newest `limit` of `function`, "": of all functions, or kMaxLetterBytes of payload.
   virtual void list_dead_letters(std::string function, std::size_t limit,
-                                 std::function<void(Result<std::vector<DeadLetter>>)> done) = 0;  // "": all functions
+                                 std::function<void(Result<std::vector<DeadLetter>>)> done) = 0;
   // Of a function that exists, until it is deleted.
   virtual void put_event_config(std::string function, EventInvokeConfig config, Done done) = 0;
   virtual void delete_event_config(std::string function, Done done) = 0;
-  // Dead letters of `function`, "": of all functions that exist, but for damaged ones, become events that are accepted at `accepted_ms`, under
-  // their ids and without the deadlines they had: at most `limit` of them, or kMaxRedrivenBytes of payload.
-  static constexpr std::size_t kMaxRedrivenBytes = 16 << 20;
+  // Dead letters of `function`, "": of all functions that exist, but for damaged ones, become events that are accepted at
+  // `accepted_ms`, under their ids and without the deadlines they had: at most `limit` of them, or kMaxLetterBytes of payload.
+  static constexpr std::size_t kMaxLetterBytes = 16 << 20;
   virtual void redrive_dead_letters(std::string function, std::size_t limit, std::int64_t accepted_ms,
                                     std::function<void(Result<Redriven>)> done) = 0;
   virtual std::size_t pending_writes() const = 0;

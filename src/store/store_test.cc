@@ -140,7 +140,8 @@ TEST_F(StoreTest, ADamagedImageIsAnErrorThatNamesTheFunction) {
 // A database of the first version, as a released node left it.
 TEST_F(StoreTest, ADatabaseFromBeforeImagesTraceIdsAndDeadlinesIsMigrated) {
   {
-    auto database = store::open_state_database(folder.path()).value();
+    StateDamage found;
+    auto database = store::open_state_database(folder.path(), found).value();
     for (const char* sql :
          {"ALTER TABLE functions DROP COLUMN image",
           "ALTER TABLE functions DROP COLUMN image_config",
@@ -248,6 +249,7 @@ TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
 TEST_F(StoreTest, BuriedEventMovesToTheDeadLetters) {
   auto store = open_store(io, folder.path());
   for (const char* id : {"a", "b"}) {
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record(id), done); }));
     ASSERT_TRUE(put(io, *store, event(id)));
     DeadLetter letter{.request_id = id,
                       .function = id,
@@ -286,9 +288,9 @@ Result<Redriven> redrive(boost::asio::io_context& io, Store& store, const std::s
 TEST_F(StoreTest, DeadLettersBecomeEventsAgainAsTheyWereTheOldestFirst) {
   auto store = open_store(io, folder.path());
   ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
-  for (const char* id : {"1", "2", "3", "of another"}) {
+  for (const char* id : {"1", "2", "3"}) {
     DeadLetter letter{.request_id = id,
-                      .function = id[0] == 'o' ? "deleted" : "f",
+                      .function = "f",
                       .payload = std::string("p\0", 2) + id,
                       .client_context = "c",
                       .trace_id = "Root=1",
@@ -302,7 +304,7 @@ TEST_F(StoreTest, DeadLettersBecomeEventsAgainAsTheyWereTheOldestFirst) {
   const Result<Redriven> some = redrive(io, *store, "f", 2);
   ASSERT_EQ(some->events.size(), 2u);
   EXPECT_EQ(some->left, 1u);
-  EXPECT_EQ(redrive(io, *store, "", 10)->events.size(), 1u) << "a function that does not exist runs nothing";
+  EXPECT_EQ(redrive(io, *store, "", 10)->events.size(), 1u);
 
   store.reset();
   store = open_store(io, folder.path());
@@ -318,11 +320,61 @@ TEST_F(StoreTest, DeadLettersBecomeEventsAgainAsTheyWereTheOldestFirst) {
   EXPECT_EQ(events[0].accepted_ms, 77);
 }
 
+// The next function of that name may be another tenant's.
+TEST_F(StoreTest, WithAFunctionGoWhatItsNameLeadsTo) {
+  auto store = open_store(io, folder.path());
+  const auto bury = [&](const char* id) {
+    const DeadLetter letter{.request_id = id, .function = "f", .payload = "a secret of the first owner"};
+    return wait_for(io, [&](auto done) { store->bury_event(letter, done); });
+  };
+  QueuedEvent waits = event("waits", 1);
+  waits.invocation.function = "f";
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
+  ASSERT_TRUE(put(io, *store, waits));
+  QueuedEvent other = event("of another", 2);
+  other.invocation.function = "g";
+  ASSERT_TRUE(put(io, *store, other));
+  ASSERT_TRUE(bury("dead"));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->delete_function("f", done); }));
+  ASSERT_TRUE(bury("dies late"));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
+
+  EXPECT_TRUE(redrive(io, *store, "", 10)->events.empty());
+  EXPECT_EQ(event_ids(*store), (std::vector<std::string>{"of another"}));
+  EXPECT_EQ(store->damage().missing_events, 0u);
+  store.reset();
+  auto database = store::Database::open(folder / "state.db").value();
+  bool has_letters = false;
+  ASSERT_TRUE(database->query("SELECT 1 FROM dead_letters", [&](const store::Row&) { has_letters = true; }));
+  EXPECT_FALSE(has_letters);
+}
+
+TEST_F(StoreTest, LettersOfFunctionsThatWereDeletedBeforeAreRemovedOnce) {
+  {
+    StateDamage found;
+    auto database = store::open_state_database(folder.path(), found).value();
+    ASSERT_TRUE(store::put_function(*database, folder.path(), record("f")));
+    for (const char* name : {"f", "deleted"}) {
+      ASSERT_TRUE(database->run(
+          "INSERT INTO dead_letters (request_id, function, payload, error_type, error_message, attempts, accepted_ms, "
+          "failed_ms) VALUES (?1, ?1, x'', 'T', 'm', 1, 1, 1)",
+          std::string_view(name)));
+    }
+    ASSERT_TRUE(database->run("PRAGMA user_version = 7"));
+  }
+  StateDamage found;
+  auto database = store::open_state_database(folder.path(), found).value();
+  std::vector<DeadLetter> letters;
+  ASSERT_TRUE(store::load_dead_letters(*database, "", 10, letters));
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_EQ(letters[0].function, "f");
+}
+
 TEST_F(StoreTest, ARedriveTakesNoMoreThanItsBytes) {
   auto store = open_store(io, folder.path());
   ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
   for (const char* id : {"1", "2", "3"}) {
-    DeadLetter letter{.request_id = id, .function = "f", .payload = std::string(Store::kMaxRedrivenBytes / 2, 'x')};
+    DeadLetter letter{.request_id = id, .function = "f", .payload = std::string(Store::kMaxLetterBytes / 2, 'x')};
     ASSERT_TRUE(wait_for(io, [&](auto done) { store->bury_event(letter, done); }));
   }
   EXPECT_EQ(redrive(io, *store, "f", 10)->events.size(), 2u);
@@ -350,17 +402,47 @@ TEST_F(StoreTest, HowOftenEventsAreTriedIsKeptUntilItsFunctionIsDeleted) {
 }
 
 TEST_F(StoreTest, OldestDeadLettersGoBeyondTheLimit) {
-  auto database = store::open_state_database((std::filesystem::create_directories(folder / "s"), folder / "s")).value();
+  std::filesystem::create_directories(folder / "s");
+  StateDamage found;
+  auto database = store::open_state_database(folder / "s", found).value();
+  ASSERT_TRUE(store::put_function(*database, folder / "s", record("f")));
   ASSERT_TRUE(database->run("BEGIN"));
-  for (int i = 0; i < store::kMaxDeadLetters + 5; ++i) {
-    DeadLetter letter;
-    letter.request_id = std::to_string(i);
-    ASSERT_TRUE(store::bury_event(*database, letter));
+  int next = 0;
+  const auto bury = [&](std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(store::bury_event(*database, {.request_id = std::to_string(next++), .function = "f"}));
+    }
+  };
+  const auto kept = [&] {
+    std::vector<DeadLetter> letters;
+    EXPECT_TRUE(store::load_dead_letters(*database, "", 1'000'000, letters));
+    return letters;
+  };
+  bury(store::kMaxDeadLetters + 5);
+  EXPECT_EQ(kept().size(), static_cast<std::size_t>(store::kMaxDeadLetters));
+  EXPECT_EQ(kept().back().request_id, "5");
+
+  ASSERT_TRUE(database->run("DELETE FROM dead_letters WHERE id % 2 = 0"));
+  const std::string oldest = kept().back().request_id;
+  bury(store::kMaxDeadLetters / 2);
+  EXPECT_EQ(kept().size(), static_cast<std::size_t>(store::kMaxDeadLetters)) << "letters that were redriven make room";
+  EXPECT_EQ(kept().back().request_id, oldest);
+}
+
+TEST_F(StoreTest, AListOfDeadLettersHasABoundInBytes) {
+  auto store = open_store(io, folder.path());
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
+  for (const char* id : {"1", "2", "3"}) {
+    DeadLetter letter{.request_id = id, .function = "f", .payload = std::string(Store::kMaxLetterBytes / 2, 'x')};
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->bury_event(letter, done); }));
   }
-  std::vector<DeadLetter> letters;
-  ASSERT_TRUE(store::load_dead_letters(*database, "", 1'000'000, letters));
-  EXPECT_EQ(letters.size(), static_cast<std::size_t>(store::kMaxDeadLetters));
-  EXPECT_EQ(letters.back().request_id, "5");
+  std::vector<std::string> ids;
+  store->list_dead_letters("f", 10, [&](Result<std::vector<DeadLetter>> letters) {
+    for (const DeadLetter& letter : letters.value()) ids.push_back(letter.request_id);
+  });
+  io.restart();
+  io.run();
+  EXPECT_THAT(ids, ElementsAre("3", "2"));
 }
 
 TEST_F(StoreTest, DestructionCommitsWhatIsPending) {

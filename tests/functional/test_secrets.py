@@ -45,6 +45,8 @@ def test_a_function_gets_the_secret_and_nobody_else_sees_it(node):
     cli(node, "secret", "set", "db", token=token, text=SECRET + "\n")
     deploy(node, "f", token)
     assert environment_of(node, "f", token)["DB"] == SECRET
+    running = [path for path in node.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert running == [], "an instance runs"
     for shown in (cli(node, "--json", "describe", "f", token=token), cli(node, "secret", "list", token=token),
                   cli(node, "--json", "secret", "list"), cli(node, "--json", "status")):
         assert SECRET not in shown
@@ -95,6 +97,19 @@ def test_a_start_without_its_secret_fails_with_its_name(node):
     assert "has no secret 'db'" in cli(node, "invoke", "f", "-d", json.dumps({"do": "look"}), token=token, fails=True)
 
 
+def test_the_largest_secrets_reach_a_function(node):
+    token = new_token(node, "acme")
+    for name, letter in (("first", "a"), ("second", "b"), ("third", "c")):
+        cli(node, "secret", "set", name, token=token, text=letter * 16_384)
+    arguments = [f"--env={letter}={{{{resolve:secret:{name}}}}}" for name, letter in (("first", "A"), ("second", "B"))]
+    cli(node, "deploy", "f", MISBEHAVE, *arguments, token=token)
+    environment = environment_of(node, "f", token)
+    assert environment["A"] == "a" * 16_384 and environment["B"] == "b" * 16_384
+    refused = cli(node, "deploy", "g", MISBEHAVE, *arguments, "--env=C={{resolve:secret:third}}", token=token, fails=True)
+    assert "'C'" in refused and "49152 bytes" in refused
+    assert "16385 bytes" in cli(node, "secret", "set", "first", token=token, text="a" * 16_385, fails=True)
+
+
 def test_the_key_may_lie_elsewhere(start_node, tmp_path):
     key = tmp_path / "key"
     key.write_text("ab" * 32 + "\n")
@@ -105,6 +120,10 @@ def test_the_key_may_lie_elsewhere(start_node, tmp_path):
     refused = subprocess.run([BUILD / "bin/fairlead", "serve", "--softgpu", "--state", node.state, "--listen", "127.0.0.1:0"],
                              capture_output=True, text=True, timeout=PATIENCE_S)
     assert refused.returncode != 0 and "--secret-key" in refused.stderr
+    absent = subprocess.run([BUILD / "bin/fairlead", "serve", "--softgpu", "--state", tmp_path / "new", "--listen", "127.0.0.1:0",
+                             "--secret-key", tmp_path / "not mounted"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert absent.returncode != 0 and "not mounted" in absent.stderr
+    assert not (tmp_path / "new/secret-key").exists()
 
 
 def test_a_reference_that_is_none_is_refused(node):

@@ -308,3 +308,44 @@ def test_events_of_a_stopped_function_wait_and_hold_nobody_back(start_node):
     assert completed("stopped") == 0
     assert node.call("DELETE", concurrency)[0] == 204
     eventually(lambda: completed("stopped") == 1)
+
+
+def test_what_goes_by_a_name_goes_with_its_function(start_node):
+    node = start_node()
+    node.deploy("f", MISBEHAVE, Tags={"gpu:tenant": "acme"})
+    assert node.call("PUT", "/2019-09-25/functions/f/event-invoke-config", '{"MaximumRetryAttempts": 0}')[0] == 200
+    assert node.invoke("f", '{"do": "error", "secret": "of acme"}', EVENT)[0] == 202
+
+    def letters():
+        return json.loads(node.call("GET", "/fairlead/v1/dead-letters?function=f")[2])["dead_letters"]
+
+    eventually(lambda: len(letters()) == 1)
+    concurrency = "/2017-10-31/functions/f/concurrency"
+    assert node.call("PUT", concurrency, '{"ReservedConcurrentExecutions": 0}')[0] == 200
+    assert node.invoke("f", "{}", EVENT)[0] == 202
+    assert node.call("DELETE", "/2015-03-31/functions/f")[0] == 204
+    node.deploy("f", MISBEHAVE, Tags={"gpu:tenant": "other"})
+    assert letters() == []
+    node.kill()
+    again = start_node(keep_state=True)
+    assert json.loads(again.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"] == []
+    assert again.invoke("f", "{}", EVENT)[0] == 202
+    eventually(lambda: again.status()["counters"]["completed"] == 1)
+    assert again.status()["events"]["waiting"] == 0
+
+
+def test_one_tenants_events_leave_memory_to_others(start_node):
+    node = start_node("--event-memory", "16MiB")
+    for name, tenant in (("flooded", "mallory"), ("quiet", "acme")):
+        node.deploy(name, MISBEHAVE, Tags={"gpu:tenant": tenant})
+        concurrency = f"/2017-10-31/functions/{name}/concurrency"
+        assert node.call("PUT", concurrency, '{"ReservedConcurrentExecutions": 0}')[0] == 200
+    large = json.dumps({"padding": "x" * 1_000_000})
+    answers = [node.invoke("flooded", large, EVENT) for _ in range(20)]
+    statuses = [answer[0] for answer in answers]
+    assert statuses == [202] * 8 + [429] * 12, statuses
+    assert b"of the 16777216 bytes" in answers[-1][2]
+    assert node.invoke("quiet", large, EVENT)[0] == 202
+    assert node.call("DELETE", "/2015-03-31/functions/flooded")[0] == 204
+    assert node.invoke("quiet", large, EVENT)[0] == 202
+    assert node.status()["events"]["waiting"] == 2

@@ -53,15 +53,6 @@ Result<EventInvokeConfig> read_config(std::string_view text, EventInvokeConfig c
   return config;
 }
 
-// The function that the path names, if it is there and the caller's to see.
-Result<std::string> find_function(NodeService& node, const RouteCall& call) {
-  auto name = function_from(call);
-  if (!name) return name;
-  if (const auto record = node.get_function(*name); !record) return fail(record.error());
-  if (Status seen = check_seen(node, call.principal, *name); !seen) return fail(seen.error());
-  return name;
-}
-
 void set(NodeService& node, RouteCall call, const std::string& function, EventInvokeConfig before) {
   const auto config = read_config(call.exchange.request().body(), before);
   if (!config) return respond_error(std::move(call.exchange), config.error());
@@ -74,32 +65,32 @@ void set(NodeService& node, RouteCall call, const std::string& function, EventIn
 
 // All of it: what the body leaves out is the default again.
 void put(NodeService& node, RouteCall call) {
-  const auto function = find_function(node, call);
-  if (!function) return respond_error(std::move(call.exchange), function.error());
-  set(node, std::move(call), *function, {});
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  set(node, std::move(call), record->name, {});
 }
 
 void update(NodeService& node, RouteCall call) {
-  const auto function = find_function(node, call);
-  if (!function) return respond_error(std::move(call.exchange), function.error());
-  const auto before = node.event_service().config(*function);
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  const auto before = node.event_service().config(record->name);
   if (!before) return respond_error(std::move(call.exchange), before.error());
-  set(node, std::move(call), *function, *before);
+  set(node, std::move(call), record->name, *before);
 }
 
 void get(NodeService& node, RouteCall call) {
-  const auto function = find_function(node, call);
-  if (!function) return respond_error(std::move(call.exchange), function.error());
-  const auto config = node.event_service().config(*function);
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  const auto config = node.event_service().config(record->name);
   if (!config) return respond_error(std::move(call.exchange), config.error());
-  respond_json(std::move(call.exchange), 200, config_json(*function, *config));
+  respond_json(std::move(call.exchange), 200, config_json(record->name, *config));
 }
 
 void remove(NodeService& node, RouteCall call) {
-  const auto function = find_function(node, call);
-  if (!function) return respond_error(std::move(call.exchange), function.error());
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  node.event_service().remove_config(*function, [answer](Status removed) {
+  node.event_service().remove_config(record->name, [answer](Status removed) {
     if (!removed) return respond_error(std::move(*answer), removed.error());
     answer->respond({.status = 204});
   });
@@ -107,11 +98,11 @@ void remove(NodeService& node, RouteCall call) {
 
 // There are no versions, so there is one at most, and never a second page.
 void list(NodeService& node, RouteCall call) {
-  const auto function = find_function(node, call);
-  if (!function) return respond_error(std::move(call.exchange), function.error());
+  const auto record = find_function(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
   json configs = json::array();
-  const auto config = node.event_service().config(*function);
-  if (config) configs.push_back(config_json(*function, *config));
+  const auto config = node.event_service().config(record->name);
+  if (config) configs.push_back(config_json(record->name, *config));
   respond_json(std::move(call.exchange), 200, {{"FunctionEventInvokeConfigs", std::move(configs)}});
 }
 

@@ -58,15 +58,6 @@ json concurrency_json(const FunctionRecord& record) {
   return {{"ReservedConcurrentExecutions", *record.reserved_concurrency}};
 }
 
-// The function that the path names, as the node knows it, if it is the caller's to see.
-Result<FunctionRecord> find_function(NodeService& node, const RouteCall& call) {
-  const auto name = function_from(call);
-  if (!name) return fail(name.error());
-  auto record = node.get_function(*name);
-  if (record && !call.principal.sees(tenant_of(record->config.tags))) return fail(no_such_function(*name));
-  return record;
-}
-
 bool is_seen(const RouteCall& call, const FunctionRecord& record) {
   return call.principal.sees(tenant_of(record.config.tags));
 }

@@ -21,24 +21,37 @@ class FakeStore final : public Store {
     tell(std::move(done));
   }
   void delete_function(std::string name, Done done) override {
-    if (status) functions.erase(name);
+    if (status) {
+      functions.erase(name);
+      configs.erase(name);
+      std::erase_if(events, [&](const auto& held) { return held.second.invocation.function == name; });
+      std::erase_if(letters, [&](const DeadLetter& letter) { return letter.function == name; });
+    }
     tell(std::move(done));
   }
   void put_event(QueuedEvent event, Done done) override {
     if (status) events[event.invocation.request_id] = std::move(event);
     tell(std::move(done));
   }
+  void retry_event(QueuedEvent event, Done done) override { put_event(std::move(event), std::move(done)); }
   void finish_event(std::string request_id, Done done) override {
     if (status) events.erase(request_id);
     tell(std::move(done));
   }
   void bury_event(DeadLetter letter, Done done) override {
-    events.erase(letter.request_id);
-    letters.push_back(std::move(letter));
+    if (status) {
+      events.erase(letter.request_id);
+      letters.push_back(std::move(letter));
+    }
     tell(std::move(done));
   }
-  void list_dead_letters(std::string, std::size_t, std::function<void(Result<std::vector<DeadLetter>>)> done) override {
-    done(letters);
+  void list_dead_letters(std::string function, std::size_t limit,
+                         std::function<void(Result<std::vector<DeadLetter>>)> done) override {
+    std::vector<DeadLetter> newest;
+    for (auto letter = letters.rbegin(); letter != letters.rend() && newest.size() < limit; ++letter) {
+      if (function.empty() || letter->function == function) newest.push_back(*letter);
+    }
+    done(std::move(newest));
   }
   Result<std::map<std::string, EventInvokeConfig>> load_event_configs() override { return configs; }
   void put_event_config(std::string function, EventInvokeConfig config, Done done) override {
@@ -49,30 +62,21 @@ class FakeStore final : public Store {
     if (status) configs.erase(function);
     tell(std::move(done));
   }
-  void redrive_dead_letters(std::string, std::size_t limit, std::int64_t accepted_ms,
+  void redrive_dead_letters(std::string function, std::size_t limit, std::int64_t accepted_ms,
                             std::function<void(Result<Redriven>)> done) override {
-    if (!status) return done(fail(status.error()));
-    Redriven redriven;
-    while (!letters.empty() && redriven.events.size() < limit) {
-      QueuedEvent event{.accepted_ms = accepted_ms};
-      event.invocation.request_id = letters.front().request_id;
-      event.invocation.function = letters.front().function;
-      event.invocation.payload = letters.front().payload;
-      events[event.invocation.request_id] = event;
-      redriven.events.push_back(std::move(event));
-      letters.erase(letters.begin());
-    }
-    redriven.left = letters.size();
-    done(std::move(redriven));
+    untold_.push_back([=, this, made = status, done = std::move(done)] {
+      if (!made) return done(fail(made.error()));
+      done(redrive(function, limit, accepted_ms));
+    });
   }
   std::size_t pending_writes() const override { return untold_.size(); }
 
   // All that was written so far is on disk, or is not: `status` at the time of the write.
   void tell_all() {
     while (!untold_.empty()) {
-      auto [done, written] = std::move(untold_.front());
+      const auto tell = std::move(untold_.front());
       untold_.pop_front();
-      if (done) done(written);
+      tell();
     }
   }
 
@@ -91,9 +95,36 @@ class FakeStore final : public Store {
     for (const auto& [key, value] : values) all.push_back(value);
     return all;
   }
-  void tell(Done done) { untold_.emplace_back(std::move(done), status); }
+  void tell(Done done) {
+    untold_.push_back([done = std::move(done), written = status] {
+      if (done) done(written);
+    });
+  }
+  Redriven redrive(const std::string& function, std::size_t limit, std::int64_t accepted_ms) {
+    Redriven redriven;
+    std::vector<DeadLetter> stay;
+    for (DeadLetter& letter : letters) {
+      if (!function.empty() && letter.function != function) {
+        stay.push_back(std::move(letter));
+        continue;
+      }
+      if (redriven.events.size() == limit) {
+        ++redriven.left;
+        stay.push_back(std::move(letter));
+        continue;
+      }
+      QueuedEvent event{.accepted_ms = accepted_ms};
+      event.invocation.request_id = letter.request_id;
+      event.invocation.function = letter.function;
+      event.invocation.payload = letter.payload;
+      events[event.invocation.request_id] = event;
+      redriven.events.push_back(std::move(event));
+    }
+    letters = std::move(stay);
+    return redriven;
+  }
 
-  std::deque<std::pair<Done, Status>> untold_;
+  std::deque<std::function<void()>> untold_;
 };
 
 }  // namespace fairlead

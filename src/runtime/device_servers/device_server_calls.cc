@@ -275,7 +275,7 @@ void DeviceServers::rerun_lost(Call& call, const Error& why) {
   happens(*sessions_.at(call.instance).server, &ServerLife::outputs_lost, invocation);
 }
 
-void DeviceServers::fail_call(InvocationId invocation, std::string_view type, const std::string& message) {
+void DeviceServers::fail_call(InvocationId invocation, std::string_view type, const std::string& message, Fault fault) {
   const auto found = calls_.find(invocation);
   if (found == calls_.end()) return;
   abandon_outputs(found->second, "its task failed: " + message);
@@ -283,7 +283,8 @@ void DeviceServers::fail_call(InvocationId invocation, std::string_view type, co
                       .is_error = true,
                       .content_type = {},
                       .payload = {},
-                      .failure = {std::string(type), message}});
+                      .failure = {std::string(type), message},
+                      .is_nodes_fault = fault == Fault::kNodes});
 }
 
 void DeviceServers::answer(InvocationId invocation, Answer reply) {

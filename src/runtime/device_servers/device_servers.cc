@@ -82,7 +82,8 @@ bool DeviceServers::act_on_session(Server& server, const ServerLife::Action& act
     const std::string why = (caused ? "the device server ended twice while its modules were loaded: "
                                     : "the device server does not start: ") +
                             server.ended;
-    end_session(ended->session, why, caused ? Failure{"KernelTask.Fault", why} : Failure{});
+    caused ? end_session(ended->session, why, {"KernelTask.Fault", why})
+           : end_session(ended->session, why, {}, Fault::kNodes);
   } else {
     return false;
   }
@@ -106,11 +107,13 @@ void DeviceServers::act_on_call(Server& server, const ServerLife::Action& action
         return fail_call(failed.call, "KernelTask.Failed",
                          fmt::format("its objects did not stay in the device server for {} attempts: the host tier is "
                                      "too small for what runs at once",
-                                     ServerCalls::kMaxReopened));
+                                     ServerCalls::kMaxReopened),
+                         Fault::kNodes);
       case ServerLife::Failure::kOutputsLost:
         return fail_call(failed.call, "KernelTask.Failed",
                          fmt::format("its outputs could not be kept: the device server ended before that, {} times",
-                                     ServerCalls::kMaxReopened + 1));
+                                     ServerCalls::kMaxReopened + 1),
+                         Fault::kNodes);
     }
   }
 }
@@ -409,7 +412,7 @@ void DeviceServers::announce(Session& session) {
   if (!std::exchange(session.announced, true)) events_.next(session.instance);
 }
 
-void DeviceServers::end_session(InstanceId instance, const std::string& reason, const Failure& failure) {
+void DeviceServers::end_session(InstanceId instance, const std::string& reason, const Failure& failure, Fault fault) {
   const auto node = sessions_.extract(instance);
   if (node.empty()) return;
   trials_.forget(instance);
@@ -418,9 +421,12 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
   happens(*session.server, &ServerLife::remove_session, instance);
   // One that was refused is no call of the server's.
   if (session.call && !session.server->life.calls().on_device(*session.call)) calls_.erase(*session.call);
-  events_.gone(
-      instance,
-      ExitInfo{.exit_status = 1, .signal = {}, .reason = reason, .init_error_payload = {}, .init_failure = failure});
+  events_.gone(instance, ExitInfo{.exit_status = 1,
+                                  .signal = {},
+                                  .reason = reason,
+                                  .init_error_payload = {},
+                                  .init_failure = failure,
+                                  .is_nodes_fault = fault == Fault::kNodes});
 }
 
 void DeviceServers::kill(InstanceId instance) {

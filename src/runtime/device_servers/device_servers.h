@@ -214,7 +214,8 @@ class DeviceServers {
   void open_constants(Session& session);
   void register_session(Session& session);
   void announce(Session& session);
-  void end_session(InstanceId instance, const std::string& reason, const Failure& failure);
+  enum class Fault { kTasks, kNodes };
+  void end_session(InstanceId instance, const std::string& reason, const Failure& failure, Fault fault = Fault::kTasks);
 
   // ---- calls
   Result<Call> read_call(const Session& session, const DeliverRequest& request);
@@ -227,7 +228,8 @@ class DeviceServers {
   void reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing);
   Result<KernelTaskAnswer> promise_outputs(Server& server, Call& call, wire::CallDone& done);
   void fetch(Server* server, std::uint64_t object, UniqueFd destination, std::function<void(Status)> done);
-  void fail_call(InvocationId invocation, std::string_view type, const std::string& message);
+  void fail_call(InvocationId invocation, std::string_view type, const std::string& message,
+                 Fault fault = Fault::kTasks);
   void answer(InvocationId invocation, Answer answer);
   void keep_outputs(Server& server, Call& call, Answer reply);
   void rerun_lost(Call& call, const Error& why);

@@ -91,6 +91,7 @@ TEST_F(DeviceServersTest, AFaultFailsItsOwnCallAndNoOther) {
   const InvocationId fault = send(bad, {});
   const InvocationId fine = send(good, with_x(floats(1)));
   EXPECT_THAT(answer(fault).failure.text, HasSubstr("700"));
+  EXPECT_FALSE(answer(fault).is_nodes_fault);
   EXPECT_EQ(output(answer(fine)), floats(1, 2));
   EXPECT_EQ(output(run(good, with_x(floats(2)))), floats(2, 2));
 }
@@ -308,6 +309,7 @@ TEST_F(DeviceServersTest, AServerThatCannotBeStartedIsTriedAnewForTheNextSession
   const InstanceId first = begin(affine(1));
   run_until([&] { return gone_.contains(first); });
   EXPECT_THAT(gone_[first].reason, HasSubstr("does not start"));
+  EXPECT_TRUE(gone_[first].is_nodes_fault) << "no task can help it";
   run_until([&] { return gone_.contains(next); });
   EXPECT_THAT(gone_[next].reason, HasSubstr("does not start"));
   EXPECT_TRUE(servers_->views().empty());
@@ -382,6 +384,7 @@ TEST_F(DeviceServersTest, AFaultInTheMiddleOfAGraphFailsItsOwnCallAndNoOther) {
   const InvocationId fault = send(bad, call);
   const InvocationId fine = send(good, call);
   EXPECT_THAT(answer(fault).failure.text, HasSubstr("700"));
+  EXPECT_FALSE(answer(fault).is_nodes_fault);
   EXPECT_FALSE(answer(fine).is_error);
   EXPECT_EQ(output(run(good, call)), output(answer(fine)));
 }

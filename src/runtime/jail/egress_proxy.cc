@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -20,6 +21,28 @@
 
 namespace fairlead {
 namespace {
+
+// RFC 3986, of the user information of a URL. The error has nothing of it.
+Result<std::string> percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    unsigned value = 0;
+    const std::string_view digits = text.substr(i + 1, 2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (digits.size() != 2 || error != std::errc() || end != digits.data() + 2) {
+      return fail(Errc::kInvalidArgument,
+                  "HTTPS_PROXY: its user or password has a % that two hexadecimal digits do "
+                  "not follow; %25 is the sign itself");
+    }
+    decoded += static_cast<char>(value);
+    i += 2;
+  }
+  return decoded;
+}
 
 constexpr std::size_t kMostHeadBytes = 16 << 10;
 constexpr int kMostConnections = 32;
@@ -180,21 +203,13 @@ class Proxy {
   }
 
   Result<UniqueFd> open_through_upstream(const HostPort& target) const {
-    std::string_view url = options_.upstream;
-    if (const std::size_t scheme = url.find("://"); scheme != std::string_view::npos) {
-      if (url.substr(0, scheme) != "http") {
-        return fail(Errc::kUnavailable, "HTTPS_PROXY is of the kind {}; one that begins with http:// is possible",
-                    url.substr(0, scheme));
-      }
-      url.remove_prefix(scheme + 3);
-    }
-    url = url.substr(0, url.find('/'));
+    const Result<UpstreamProxy> upstream = parse_upstream_proxy(options_.upstream);
+    if (!upstream) return fail(upstream.error());
     std::string credential;
-    if (const std::size_t at = url.rfind('@'); at != std::string_view::npos) {
-      credential = "Proxy-Authorization: Basic " + base64_encode(url.substr(0, at)) + "\r\n";
-      url.remove_prefix(at + 1);
+    if (!upstream->userinfo.empty()) {
+      credential = "Proxy-Authorization: Basic " + base64_encode(upstream->userinfo) + "\r\n";
     }
-    const HostPort proxy = split_host_port(url);
+    const HostPort& proxy = upstream->address;
     const Result<Addresses> addresses = resolve(proxy);
     if (!addresses) return fail(addresses.error());
     Result<UniqueFd> socket = connect_to_any(proxy, *addresses);
@@ -270,6 +285,32 @@ Result<ProxyRequest> parse_proxy_request(std::string_view head) {
     return fail(Errc::kInvalidArgument, "'{}' is no HOST:PORT", target.substr(0, 256));
   }
   return request;
+}
+
+Result<UpstreamProxy> parse_upstream_proxy(std::string_view url) {
+  if (const std::size_t scheme = url.find("://"); scheme != std::string_view::npos) {
+    if (url.substr(0, scheme) != "http") {
+      return fail(Errc::kUnavailable, "HTTPS_PROXY is of the kind {}; one that begins with http:// is possible",
+                  url.substr(0, scheme));
+    }
+    url.remove_prefix(scheme + 3);
+  }
+  UpstreamProxy proxy;
+  // A password may have a '/' that its writer did not escape: the last '@' comes first.
+  if (const std::size_t at = url.rfind('@'); at != std::string_view::npos) {
+    auto userinfo = percent_decoded(url.substr(0, at));
+    if (!userinfo) return fail(userinfo.error());
+    proxy.userinfo = *std::move(userinfo);
+    url.remove_prefix(at + 1);
+  }
+  url = url.substr(0, url.find('/'));
+  const bool has_port = url.find(':', url.starts_with('[') ? std::min(url.find(']'), url.size()) : 0) != url.npos;
+  proxy.address = split_host_port(url);
+  if (!has_port) proxy.address.port = 80;
+  if (proxy.address.host.empty() || proxy.address.port == 0) {
+    return fail(Errc::kInvalidArgument, "HTTPS_PROXY has the address '{}'; http://HOST:PORT is possible", url);
+  }
+  return proxy;
 }
 
 void run_egress_proxy(EgressOptions options) {

@@ -38,4 +38,12 @@ struct ProxyRequest {
 };
 Result<ProxyRequest> parse_proxy_request(std::string_view head);
 
+// The host's own proxy, as HTTPS_PROXY says it: "http://USER:P%40SS@proxy:3128", or without any of these parts. Port 80 unless
+// stated. kInvalidArgument, kUnavailable: another scheme; the error has no credential. For tests.
+struct UpstreamProxy {
+  HostPort address;
+  std::string userinfo;  // decoded; empty: none
+};
+Result<UpstreamProxy> parse_upstream_proxy(std::string_view url);
+
 }  // namespace fairlead
