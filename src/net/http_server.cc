@@ -115,6 +115,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   }
 
   std::size_t connections() const { return state_->connections; }
+  std::size_t held_bytes() const { return state_->budget.used(); }
 
  private:
   void accept_later(const std::shared_ptr<Listener>& listener) {
@@ -289,6 +290,9 @@ void HttpServer::close() {
 }
 std::size_t HttpServer::connections() const {
   return impl_->connections();
+}
+std::size_t HttpServer::held_bytes() const {
+  return impl_->held_bytes();
 }
 
 }  // namespace fairlead::net

@@ -138,6 +138,7 @@ class HttpServer {
   void stop_listening();  // existing connections go on
   void close();           // drops everything now
   std::size_t connections() const;
+  std::size_t held_bytes() const;  // of the request memory's budget, now
 
  private:
   class Impl;

@@ -9,7 +9,8 @@ namespace fairlead {
 
 class RequestIds {
  public:
-  RequestIds();  // seeded from the operating system
+  RequestIds();                                            // seeded from the operating system
+  explicit RequestIds(std::uint64_t seed) : rng_(seed) {}  // the same ones again, for tests
   std::string next();
 
  private:

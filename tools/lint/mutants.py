@@ -7,7 +7,7 @@ import tomllib
 import tree
 
 LIST = "tests/mutants.toml"
-FOLDERS = ("src/node/", "src/runtime/", "src/store/", "src/cli/", "src/sharing/")
+FOLDERS = ("src/node/", "src/runtime/", "src/store/", "src/cli/", "src/sharing/", "src/net/", "src/identity/")
 FIELDS = {"name": str, "file": str, "text": str, "replacement": str, "tests": list}
 
 
@@ -18,6 +18,8 @@ class Mutant:
     text: str
     replacement: str
     tests: list  # "PROGRAM FILTER": a unit test program, and what of it is to see the mutant; all of it without a filter
+
+    group: str = ""  # by which several are chosen together
 
     def applied_to(self, source):
         """The source with the bug in it. ValueError when the text is not there exactly once."""
@@ -34,8 +36,8 @@ def read(root):
     for fields in tomllib.loads((root / LIST).read_text()).get("mutant", []):
         name = fields.get("name", f"number {len(mutants) + 1}")
         wrong = [field for field, kind in FIELDS.items() if not isinstance(fields.get(field), kind)]
-        if wrong or fields.keys() != FIELDS.keys():
-            raise ValueError(f"{LIST}: {name}: has to have {', '.join(FIELDS)}, and nothing else")
+        if wrong or fields.keys() - {"group"} != FIELDS.keys():
+            raise ValueError(f"{LIST}: {name}: has to have {', '.join(FIELDS)}, may have group, and nothing else")
         mutants.append(Mutant(**fields))
     return mutants
 

@@ -3,6 +3,9 @@
 //
 //   disk.cut_after(17) ──> the 17th write, truncation or sync is the last before the cut ──> disk.restore(seed) ──> open again
 //
+// Where the gate is closed, the next transaction waits before it begins: what is submitted meanwhile becomes one, whatever the
+// threads' turns are.
+//
 // What runs goes on after the cut, as a ghost: nothing of what it does reaches the disk that restore() gives.
 //
 // Threads: any; one connection at a time.
@@ -11,6 +14,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -61,6 +65,25 @@ class PowerCutDisk {
   int calls() const {
     const std::lock_guard lock(mutex_);
     return calls_;
+  }
+  bool is_cut() const {
+    const std::lock_guard lock(mutex_);
+    return cut_.has_value();
+  }
+
+  void close_gate() {
+    const std::lock_guard lock(mutex_);
+    gate_.closed = true;
+  }
+  // Until a transaction waits there. REQUIRES: it is closed, and one is to come
+  void await_gate() {
+    std::unique_lock lock(mutex_);
+    gate_.changed.wait(lock, [&] { return gate_.waiting; });
+  }
+  void open_gate() {
+    const std::lock_guard lock(mutex_);
+    gate_.closed = gate_.waiting = false;
+    gate_.changed.notify_all();
   }
 
   // What the machine finds after the cut, or now if there was none. REQUIRES: no file is open
@@ -197,6 +220,16 @@ class PowerCutDisk {
     *out = memory.data();
     return SQLITE_OK;
   }
+  static int shm_lock(sqlite3_file* file, int, int, int flags) {
+    if ((flags & SQLITE_SHM_LOCK) == 0) return SQLITE_OK;
+    PowerCutDisk& disk = *of(file).disk;
+    std::unique_lock lock(disk.mutex_);
+    if (!disk.gate_.closed) return SQLITE_OK;
+    disk.gate_.waiting = true;
+    disk.gate_.changed.notify_all();
+    disk.gate_.changed.wait(lock, [&] { return !disk.gate_.closed; });
+    return SQLITE_OK;
+  }
   static int shm_unmap(sqlite3_file* file, int remove) {
     PowerCutDisk& disk = *of(file).disk;
     const std::lock_guard lock(disk.mutex_);
@@ -221,7 +254,7 @@ class PowerCutDisk {
       all.xSectorSize = [](sqlite3_file*) { return 4096; };
       all.xDeviceCharacteristics = [](sqlite3_file*) { return SQLITE_IOCAP_POWERSAFE_OVERWRITE; };
       all.xShmMap = shm_map;
-      all.xShmLock = [](sqlite3_file*, int, int, int) { return SQLITE_OK; };
+      all.xShmLock = shm_lock;
       all.xShmBarrier = [](sqlite3_file*) {};
       all.xShmUnmap = shm_unmap;
       return all;
@@ -229,7 +262,13 @@ class PowerCutDisk {
     return kMethods;
   }
 
+  struct Gate {
+    bool closed = false, waiting = false;
+    std::condition_variable changed;
+  };
+
   mutable std::mutex mutex_;
+  Gate gate_;
   sqlite3_vfs vfs_{};
   std::map<std::string, Data> files_;
   std::map<std::pair<std::string, int>, std::string> memory_;  // shared, of write-ahead logs
