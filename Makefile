@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos stress reproduce reproduce-kaas portable clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas portable clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -46,8 +46,15 @@ third-party: build ## unmodified programs of others on the software GPU: tinygra
 	@tools/third-party
 
 SEEDS ?= 1000
-chaos: build ## the node's core under simulated faults, SEEDS runs for each policy (1000), invariants checked at every event
+chaos: build ## the core under simulated faults, SEEDS runs for each policy (1000), and SEEDS of the whole node: power cuts, failing disks
 	@tools/chaos --seeds $(SEEDS)
+	@SEEDS=$(SEEDS) build/bin/chaos_tests --gtest_brief=1
+
+KILLS ?= 1000
+survive: build ## kill -9 of node, spawner, instances and device servers under load, KILLS times (1000), and power cuts of the store
+	@tools/python-env tests/requirements.txt build/venv
+	@POWER_CUTS=$(KILLS) build/bin/store_tests --gtest_brief=1 --gtest_filter='PowerCut.*'
+	@FAIRLEAD_KILLS=$(KILLS) build/venv/bin/python -m pytest -q -s tests/functional/test_survival.py -k again_and_again
 
 STRESS_SECONDS ?= 300
 stress: build ## device memory under kills, cut connections and functions of 1.9 x its size, STRESS_SECONDS each (300)

@@ -1,19 +1,23 @@
 """What the node survives: its own death, a full disk, a corrupt database, a second node on its folder."""
 
+import contextlib
 import http.client
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import threading
 import time
 
 import pytest
 
-from conftest import BUILD, MISBEHAVE, eventually
+from conftest import BUILD, MISBEHAVE, ROOT, eventually
 from harness.node import Node, NodeFailed
 
 EVENT = {"X-Amz-Invocation-Type": "Event"}
+VECTOR_ADD = ROOT / "examples/ktask/vector-add"
+KILLS = int(os.environ.get("FAIRLEAD_KILLS", 8))  # make survive: 1000
 
 
 def processes_below(home):
@@ -89,6 +93,103 @@ def test_killed_under_load_it_loses_no_accepted_event(start_node):
     eventually(lambda: not unmarked())
     assert len(accepted) >= 20
     assert json.loads(again.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"] == []
+
+
+def below(node, *words):
+    """Processes of this node whose command line or name has all of these words."""
+    found = []
+    for pid in processes_below(node.home):
+        try:
+            text = pathlib.Path(f"/proc/{pid}/cmdline").read_text() + pathlib.Path(f"/proc/{pid}/comm").read_text()
+        except OSError:
+            continue
+        if int(pid) != node.process.pid and all(word in text for word in words):
+            found.append(int(pid))
+    return found
+
+
+class Load:
+    """Accepted events, calls whose answers are known, and a kernel task, on a node that may be another one after each kill."""
+
+    def __init__(self, node):
+        self.node = node
+        self.accepted, self.wrong, self.answered = [], [], 0
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(one,)) for one in (self.send, self.call, self.add)]
+
+    def run(self, one):
+        while not self.stop.is_set():
+            try:
+                one(self.node)
+            except (OSError, http.client.HTTPException):
+                pass  # it is dead, or being started
+            self.stop.wait(0.02)
+
+    def send(self, node):
+        status, headers, _ = node.invoke("marked", '{"do": "mark"}', EVENT)
+        if status == 202:
+            self.accepted.append(headers["x-amzn-RequestId"])
+
+    def call(self, node):
+        sent = json.dumps({"number": self.answered})
+        status, headers, body = node.invoke("called", sent)
+        if status == 200 and "X-Amz-Function-Error" not in headers:
+            self.answered += 1
+            if body.decode() != sent:
+                self.wrong.append((sent, body))
+
+    def add(self, node):
+        number = self.answered
+        status, headers, body = node.invoke("added", json.dumps({"inputs": {"x": [number] * 8, "y": [1] * 8}}))
+        if status == 200 and "X-Amz-Function-Error" not in headers:
+            if json.loads(body)["outputs"]["sum"]["values"] != [number + 1] * 8:
+                self.wrong.append(("added", body))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def test_killed_again_and_again_whoever_it_is_no_accepted_event_is_lost(start_node):
+    node = start_node()
+    for name in ("called", "marked"):
+        node.deploy(name, MISBEHAVE)
+    node.deploy("added", VECTOR_ADD)
+    marks = folder_of_marks(node)
+
+    def kill_node():
+        load.node.kill()
+        eventually(lambda: not processes_below(load.node.home))
+        load.node = start_node(keep_state=True)
+
+    def kill(*words):
+        def strike():
+            for pid in eventually(lambda: below(load.node, *words))[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        return strike
+
+    victims = [kill_node, kill("fl-spawner"), kill("bootstrap"), kill("device-server")]
+    with Load(node) as load:
+        for number in range(KILLS):
+            before = load.answered, len(load.accepted)
+            eventually(lambda before=before: load.answered > before[0] and len(load.accepted) > before[1])
+            victims[number % len(victims)]()
+        eventually(lambda: load.node.call("GET", "/healthz")[0] == 200)
+    node = load.node
+    eventually(lambda: all((marks / f"ran-{request_id}").exists() for request_id in load.accepted))
+    assert load.wrong == []
+    assert json.loads(node.call("GET", "/fairlead/v1/dead-letters")[2])["dead_letters"] == []
+    assert node.status()["state_damage"]["findings"] == 0
+    print(f"\n{KILLS} kills: 0 of {len(load.accepted)} accepted events lost, 0 of {load.answered} answers wrong")
+    assert node.stop() == 0
+    eventually(lambda: not processes_below(node.home))
 
 
 def test_killed_it_leaves_no_process_and_no_device_memory(start_node):
