@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
 
 #include "base/read_file.h"
 #include "base/spelling.h"
+#include "base/toml.h"
 
 namespace fairlead::cli {
 namespace {
@@ -26,14 +26,6 @@ std::optional<std::string> scalar_text(const toml::node& node) {
   if (const auto* real = node.as_floating_point()) return fmt::format("{}", real->get());
   if (const auto* boolean = node.as_boolean()) return std::string(boolean->get() ? "true" : "false");
   return std::nullopt;
-}
-
-Result<toml::table> parse(std::string_view text, const std::string& path) {
-  try {
-    return toml::parse(text, path);
-  } catch (const toml::parse_error& error) {
-    return fail(Errc::kInvalidArgument, "{}: {}", place(path, error.source()), error.description());
-  }
 }
 
 Result<std::vector<GivenValue>> values_of(const std::string& name, const toml::node& node, const std::string& path) {
@@ -89,7 +81,7 @@ bool is_in_environment(const CLI::App& app, const std::string& name) {
 
 Result<std::vector<GivenSetting>> parse_serve_section(std::string_view text, const std::string& path,
                                                       const std::vector<std::string>& known) {
-  const auto table = parse(text, path);
+  const auto table = parse_toml(text, path);
   if (!table) return fail(table.error());
   std::vector<GivenSetting> given;
   const toml::node* section = table->get(kSection);
@@ -121,7 +113,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream&) const {
   const std::string path = app_.get_config_ptr()->results().back();
   const auto text = read_whole_file(path);
   if (!text) throw CLI::ConfigError(text.error().message, CLI::ExitCodes::FileError);
-  const auto table = parse(*text, path);
+  const auto table = parse_toml(*text, path);
   if (!table) throw CLI::ConfigError(table.error().message, CLI::ExitCodes::ConfigError);
   std::vector<CLI::ConfigItem> said;
   std::vector<std::string> parents;

@@ -301,7 +301,8 @@ class HttpClient::Impl {
         continue;
       }
       if (parser->is_done()) break;
-      if (used > 0 && unread > 0) continue;
+      // What is not enough is not offered again without more: of a last chunk that is not whole Beast asserts that it is.
+      if (used > 0 && unread > 0 && error != http::error::need_more) continue;
       auto count = read_some(unread);
       if (!count) return fail(count.error());
       if (*count == 0) {

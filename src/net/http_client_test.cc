@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -110,6 +111,31 @@ TEST_F(HttpClientTest, SaysThatTheConnectionEndedWithoutAnAnswer) {
   const auto answer = client.send({});
   ASSERT_FALSE(answer);
   EXPECT_EQ(Errc::kIo, answer.error().code);
+}
+
+TEST_F(HttpClientTest, WaitsForTheRestOfALastChunk) {
+  auto listener = open_listener("127.0.0.1:0");
+  ASSERT_TRUE(listener);
+  std::thread server([&] {
+    pollfd waiting{listener->fd, POLLIN, 0};
+    ::poll(&waiting, 1, -1);
+    const int peer = ::accept(listener->fd, nullptr, nullptr);
+    const std::string_view answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r";
+    EXPECT_EQ(::send(peer, answer.data(), answer.size(), MSG_NOSIGNAL), std::ssize(answer));
+    EXPECT_EQ(::send(peer, "\n", 1, MSG_NOSIGNAL), 1);
+    char request[1000];
+    while (::recv(peer, request, sizeof request, 0) > 0) {
+    }
+    ::close(peer);
+  });
+  {
+    HttpClient client(listener->address);
+    const auto answer = client.send({});
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->body, "ok");
+  }
+  server.join();
+  ::close(listener->fd);
 }
 
 TEST_F(HttpClientTest, GivesUpAtItsTimeout) {

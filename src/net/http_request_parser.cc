@@ -145,12 +145,18 @@ class RequestParser::Impl {
  public:
   Impl(const HttpLimits& limits, BodyPorts ports) : limits_(limits), ports_(std::move(ports)) {}
 
-  void begin(ParsedRequest& request) { parser_.emplace(request, limits_, ports_); }
+  void begin(ParsedRequest& request) {
+    parser_.emplace(request, limits_, ports_);
+    known_ = 0;
+  }
 
   Step feed(std::string_view data) {
     Step step;
-    error_code error;
-    step.consumed = parser_->put(boost::asio::const_buffer(data.data(), data.size()), error);
+    error_code error = http::error::need_more;
+    if (known_ == 0 || data.size() > known_) {
+      step.consumed = parser_->put(boost::asio::const_buffer(data.data(), data.size()), error);
+      known_ = error == http::error::need_more ? data.size() - step.consumed : 0;
+    }
     if (error && error != http::error::need_more) {
       step.progress = Progress::kFailed;
       step.status = status_of(error);
@@ -167,6 +173,9 @@ class RequestParser::Impl {
   HttpLimits limits_;
   BodyPorts ports_;
   std::optional<BeastParser> parser_;
+  // So many bytes it has seen and not taken. Beast must not see them again without more: of a last chunk that is not whole
+  // ("0\r\n\r") it asserts that there is more, and the program ends.
+  std::size_t known_ = 0;
 };
 
 RequestParser::RequestParser(const HttpLimits& limits, BodyPorts ports)

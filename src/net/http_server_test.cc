@@ -128,6 +128,22 @@ TEST_F(HttpServerTest, AcceptsChunkedBodies) {
   EXPECT_THAT(client.receive(), EndsWith("GET /next [] "));
 }
 
+TEST_F(HttpServerTest, ALastChunkThatIsNotWholeIsWaitedFor) {
+  serve();
+  for (const std::string_view part : {"0\r\n", "0\r\n\r", "0\r\nT: x\r\n"}) {
+    TestClient client(io_, address_);
+    client.send(fmt::format("POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{}", part));
+    io_.restart();
+    io_.run_for(std::chrono::milliseconds(20));
+    client.send(std::string_view("0\r\n\r\n").substr(part.size() == 4 ? 4 : 3));
+    EXPECT_THAT(client.receive(), EndsWith("POST /c [] ")) << part;
+  }
+  TestClient client(io_, address_);
+  client.send("POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n");
+  client.send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(client.receive(), HasSubstr(" 400 "));
+}
+
 TEST_F(HttpServerTest, InvitesABodyThatIsHeldBack) {
   serve();
   TestClient client(io_, address_);

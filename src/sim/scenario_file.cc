@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
 
 #include "base/read_file.h"
+#include "base/toml.h"
 #include "sim/scenario.h"
 #include "sim/settings.h"
 
@@ -32,14 +32,19 @@ Result<std::string> text_of(const std::string& key, const toml::node& node) {
   return joined;
 }
 
+// What a number may be at most: seconds, calls and MiB all fit their types up to here.
+constexpr double kLargestNumber = 1e9;
+constexpr double kMostCopies = 100'000;  // of a function
+
 // `field`: "tenant.weight" is the key weight of a table.
 template <typename Number>
-Status read_number(const toml::table& table, const std::string& field, double least, Number& into) {
+Status read_number(const toml::table& table, const std::string& field, double least, Number& into,
+                   double most = kLargestNumber) {
   const toml::node* node = table.get(field.substr(field.find('.') + 1));
   if (node == nullptr) return {};
   const auto value = node->value<double>();
-  if (!value || !(*value >= least)) {
-    return fail(Errc::kInvalidArgument, "{} must be a number of at least {}", field, least);
+  if (!value || !(*value >= least && *value <= most)) {
+    return fail(Errc::kInvalidArgument, "{} must be a number from {} to {}", field, least, most);
   }
   into = static_cast<Number>(*value);
   return {};
@@ -81,7 +86,8 @@ Status read_function(const toml::table& table, std::vector<FunctionModel>& funct
        {read_number(table, "function.warm_s", 1e-6, warm), read_number(table, "function.cold_start_s", 0, cold),
         read_number(table, "function.memory_mib", 0, memory),
         read_number(table, "function.weight", 1e-3, function.weight),
-        read_number(table, "function.objective_s", 1e-6, objective), read_number(table, "function.copies", 1, copies),
+        read_number(table, "function.objective_s", 1e-6, objective),
+        read_number(table, "function.copies", 1, copies, kMostCopies),
         read_number(table, "function.gpu_share", 0, function.gpu_share), read_calls(table, function.calls)}) {
     if (!read) return read;
   }
@@ -207,12 +213,9 @@ void name_from_beside(const std::string& scenario, std::string& trace) {
 
 Result<Scenario> parse_scenario(std::string_view text, const std::string& origin, Scenario scenario) {
   const auto named = [&](const Error& error) { return fail(error.code, "{}: {}", origin, error.message); };
-  toml::table table;
-  try {
-    table = toml::parse(text, origin);
-  } catch (const toml::parse_error& error) {
-    return fail(Errc::kInvalidArgument, "{}:{}: {}", origin, error.source().begin.line, error.description());
-  }
+  auto parsed = parse_toml(text, origin);
+  if (!parsed) return fail(parsed.error());
+  const toml::table& table = *parsed;
   if (const auto base = table["base"].value<std::string>()) {
     auto found = built_in_scenario(*base);
     if (!found) return fail(Errc::kInvalidArgument, "{}: base: {}", origin, found.error().message);

@@ -340,7 +340,11 @@ TEST_F(ScenarioFile, ErrorsNameTheLineOrTheKey) {
   EXPECT_EQ(error("[pool]\nslots = 0\n"), ": pool.slots is \"0\", it must be a number from 1 to 1024");
   EXPECT_EQ(error("colour = 1\n"), ": colour is no setting; `fairlead sim --settings` lists them");
   EXPECT_EQ(error("[[function]]\nname = \"f\"\n"), ": function.warm_s of f is missing");
-  EXPECT_EQ(error("[[function]]\nwarm_s = -1\n"), ": function.warm_s must be a number of at least 1e-06");
+  EXPECT_EQ(error("[[function]]\nwarm_s = -1\n"), ": function.warm_s must be a number from 1e-06 to 1000000000");
+  EXPECT_EQ(error("[[function]]\nwarm_s = 1\nmemory_mib = 1e300\n"),
+            ": function.memory_mib must be a number from 0 to 1000000000");
+  EXPECT_EQ(error("[[function]]\nwarm_s = 1\ncopies = 1e9\n"), ": function.copies must be a number from 1 to 100000");
+  EXPECT_EQ(error("[=\n").substr(0, 12), " is no TOML:") << "the library asserts of it";
   EXPECT_EQ(error("seeds = []\n"), ": seeds must be a number of seeds or a list of numbers");
   EXPECT_EQ(error("[pool]\ninstances = 1\n"),
             ": instances_per_gpu is 1, it must be at least slots_per_gpu, which is 2");

@@ -192,8 +192,13 @@ Result<double> time_of_day(const CsvFile& file, std::size_t column) {
     return file.error(fmt::format("time is \"{}\", it must be YYYY-MM-DD HH:MM:SS", text));
   }
   using namespace std::chrono;
-  const sys_days date{std::chrono::year(year) / std::chrono::month(static_cast<unsigned>(month)) /
-                      std::chrono::day(static_cast<unsigned>(day))};
+  const year_month_day day_of{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                              std::chrono::day(static_cast<unsigned>(day))};
+  const bool is_time = hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second < 61;
+  if (!day_of.ok() || year < 1970 || year > 9999 || !is_time) {
+    return file.error(fmt::format("time is \"{}\", which no clock shows since 1970", text));
+  }
+  const sys_days date{day_of};
   return static_cast<double>(date.time_since_epoch().count()) * 86'400 + 3600 * hour + 60 * minute + second;
 }
 

@@ -57,6 +57,10 @@ TEST_F(TraceFile, ErrorsNameTheLineAndTheField) {
   EXPECT_EQ(error("csv", "at_s,function\n"), ": has no invocations");
   EXPECT_EQ(error("azure-2021", "app,func,end_timestamp,duration\na,f,5\n"), ":2: duration is missing");
   EXPECT_EQ(error("azure-llm", "yesterday,1,2\n"), ":1: time is \"yesterday\", it must be YYYY-MM-DD HH:MM:SS");
+  EXPECT_EQ(error("azure-llm", "-9-01-01 00:00:00,1,2\n"),
+            ":1: time is \"-9-01-01 00:00:00\", which no clock shows since 1970");
+  EXPECT_NE(error("azure-llm", "2023-02-31 00:00:00,1,2\n"), "");
+  EXPECT_NE(error("azure-llm", "2023-02-01 24:00:00,1,2\n"), "");
   EXPECT_EQ(error("gentd26", "gmt_create,x\n"), ":1: column exec_time_seconds is missing");
   EXPECT_EQ(read("csv", folder_ + "/none.csv").error().code, Errc::kNotFound);
   EXPECT_EQ(read("json", folder_).error().message,
