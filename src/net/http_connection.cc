@@ -170,6 +170,9 @@ void Connection::InputBuffer::reallocate(std::size_t capacity) {
 
 // ---- the ring of requests
 
+Connection::SlotRing::SlotRing(std::size_t capacity) : slots_(capacity) {}
+Connection::SlotRing::~SlotRing() = default;
+
 Connection::Slot* Connection::SlotRing::push(Connection& connection) {
   if (used_ == slots_.size()) return nullptr;
   auto& slot = slots_[(oldest_ + used_++) % slots_.size()];

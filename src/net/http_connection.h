@@ -79,7 +79,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The requests that are not answered yet, in their order. A slot is used again once its answer is out.
   class SlotRing {
    public:
-    explicit SlotRing(std::size_t capacity) : slots_(capacity) {}
+    explicit SlotRing(std::size_t capacity);
+    ~SlotRing();
 
     std::size_t size() const { return used_; }
     Slot& oldest() { return *slots_[oldest_]; }
