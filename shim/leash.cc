@@ -18,7 +18,7 @@ namespace {
 constexpr int kStrands = 64;  // streams that are followed at once; work of more passes
 constexpr std::uint64_t kPatienceNs = 20'000'000;
 constexpr std::uint64_t kShortestNapNs = 20'000;
-constexpr std::uint64_t kLongestNapNs = 100'000;
+constexpr std::uint64_t kLongestNapNs = 200'000;  // what takes less than it did before has ended meanwhile
 
 // The work of one stream, and its events.
 struct Followed {
@@ -86,34 +86,36 @@ std::uint64_t time_of_oldest(const Followed& one) FL_REQUIRES(lock) {
   return static_cast<std::uint64_t>(std::max(0.0, static_cast<double>(ms) * 1e6));
 }
 
-void see_what_has_ended(Followed& one) FL_REQUIRES(lock) {
+void see_what_has_ended(Followed& one, std::uint64_t now_ns) FL_REQUIRES(lock) {
   while (one.strand.oldest() >= 0) {
     const CUresult result = FAIRLEAD_REAL(cuEventQuery)(one.ends[one.strand.oldest()]);
     if (result == CUDA_ERROR_NOT_READY) return;
     if (result != CUDA_SUCCESS) return one.strand.clear();  // an error of the program's, which it will see
-    one.strand.oldest_ended(times, time_of_oldest(one));
+    one.strand.oldest_ended(times, time_of_oldest(one), now_ns);
   }
 }
 
-enum class Step { kLaunch, kWait, kPass };
+// Of the next piece: it has to wait for so long first (and is to be asked about again), or may be launched, and followed or not.
+struct Step {
+  std::uint64_t wait_ns = 0;
+  bool is_followed = false;
+};
 
-Step step(CUcontext context, CUstream stream, std::uint64_t key, std::uint64_t now_ns, std::uint64_t waited_ns,
-          std::uint64_t* in_flight) {
+Step step(CUcontext context, CUstream stream, std::uint64_t key, std::uint64_t now_ns, std::uint64_t waited_ns) {
   const Guard guard(lock);
   Followed* const one = follow(context, stream);
-  if (one == nullptr) return Step::kPass;
+  if (one == nullptr) return {};
   Strand& strand = one->strand;
-  if (strand.begins_link() || strand.must_wait(times, key)) see_what_has_ended(*one);
+  if (strand.begins_link() || strand.wait_ns(now_ns) > 0) see_what_has_ended(*one, now_ns);
   if (!strand.suits(times, key)) tie_off(*one);
-  if (strand.must_wait(times, key)) {
-    if (!strand.begins_link()) tie_off(*one);
-    *in_flight = strand.in_flight_ns();
-    if (waited_ns < kPatienceNs + 4 * *in_flight) return Step::kWait;
+  if (const std::uint64_t wait_ns = strand.wait_ns(now_ns); wait_ns > 0) {
+    if (strand.oldest() < 0) tie_off(*one);  // so that its end can be seen
+    if (waited_ns < kPatienceNs + 4 * strand.in_flight_ns()) return {.wait_ns = wait_ns};
     strand.clear();
     count_passed_through();
   }
   if (strand.add(times, key, now_ns) && !record(&one->begin, stream)) strand.clear();
-  return Step::kLaunch;
+  return {.is_followed = true};
 }
 
 // The program's own threads have a timer's slack of 50 us: too much here.
@@ -126,9 +128,9 @@ void nap(std::uint64_t ns) {
 }
 
 // Outside the gate: whoever closes it need not wait for us.
-void wait_outside(ThreadSlot* slot, std::uint64_t in_flight_ns) {
+void wait_outside(ThreadSlot* slot, std::uint64_t ns) {
   slot->entered.store(0, std::memory_order_release);
-  nap(std::clamp((in_flight_ns - std::min(in_flight_ns, kLeashNs - kLinkNs)) / 2, kShortestNapNs, kLongestNapNs));
+  nap(std::clamp(ns, kShortestNapNs, kLongestNapNs));
   slot->entered.store(1, std::memory_order_relaxed);
   light_barrier();
   if (page().gate.load(std::memory_order_acquire) != 0) gate_detail::wait_until_open(slot);
@@ -143,10 +145,9 @@ bool leash_launch(ThreadSlot* slot, CUstream stream, std::uint64_t key) {
   if (context == nullptr) return false;
   const std::uint64_t began = now_ns();
   for (std::uint64_t now = began;; now = now_ns()) {
-    std::uint64_t in_flight = 0;
-    const Step next = step(context, stream, key, now, now - began, &in_flight);
-    if (next != Step::kWait) return next == Step::kLaunch;
-    wait_outside(slot, in_flight);
+    const Step next = step(context, stream, key, now, now - began);
+    if (next.wait_ns == 0) return next.is_followed;
+    wait_outside(slot, next.wait_ns);
   }
 }
 
@@ -162,7 +163,7 @@ void leash_let_go(CUcontext context) {
   const Guard guard(lock);
   for (Followed& one : followed) {
     if (one.context != context || context == nullptr || one.strand.in_flight_ns() == 0) continue;
-    see_what_has_ended(one);
+    see_what_has_ended(one, now_ns());
     one.strand.clear();
   }
 }

@@ -1,5 +1,5 @@
 // The leash: a closed gate stops launches, not what was launched, and programs launch hundreds of kernels ahead. So where the node says that
-// others may want the device (wire::kPaceLeash), a launch waits while half a millisecond of its stream's work, as estimated, is in flight
+// others may want the device (wire::kPaceLeash), a launch waits while 0.4 ms of its stream's work, as estimated, are in flight
 // (leash_book.h). Without that word nothing of this runs.
 //
 // Graphs are one piece each, however long. What is put on a stream while another is under capture passes, as do copies. A piece that runs

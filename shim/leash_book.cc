@@ -21,6 +21,14 @@ void PieceTimes::learn(std::uint64_t key, std::uint64_t ns) {
   }
 }
 
+std::uint64_t Strand::wait_ns(std::uint64_t now_ns) const {
+  if (count_ == kLinks - 1) return kLinkNs;
+  const std::uint64_t oldest = count_ > 0 ? links_[first_].ns : open_.ns;
+  const std::uint64_t ran = std::min(now_ns - std::min(now_ns, began_ns_), oldest);
+  const std::uint64_t left = in_flight_ - std::min(in_flight_, ran);
+  return left < kLeashNs ? 0 : left - kLeashNs + 1;
+}
+
 bool Strand::suits(const PieceTimes& times, std::uint64_t key) const {
   return open_.pieces == 0 || (!open_.is_unknown && times.estimate(key) != 0 && !is_full());
 }
@@ -28,6 +36,7 @@ bool Strand::suits(const PieceTimes& times, std::uint64_t key) const {
 bool Strand::add(const PieceTimes& times, std::uint64_t key, std::uint64_t now_ns) {
   const bool is_unknown = times.estimate(key) == 0;
   const std::uint64_t ns = cost(times, key);
+  if (in_flight_ == 0) began_ns_ = now_ns;
   bool begin_event = false;
   if (open_.pieces == 0) {
     begin_event = is_unknown && count_ == 0;
@@ -63,9 +72,10 @@ bool Strand::had_no_gaps(const Link& link, std::uint64_t ns) {
   return link.last_ns - link.first_ns <= std::max(link.backlog / 2, ns / 8);
 }
 
-void Strand::oldest_ended(PieceTimes& times, std::uint64_t ns) {
+void Strand::oldest_ended(PieceTimes& times, std::uint64_t ns, std::uint64_t now_ns) {
   const Link& link = links_[first_];
   in_flight_ -= std::min(in_flight_, link.ns);
+  began_ns_ = now_ns;
   if (ns > 0 && link.is_unknown) times.learn(link.piece[0].key, ns);
   const bool is_telling = ns > 0 && !link.is_unknown && had_no_gaps(link, ns);
   for (int i = 0; is_telling && i < link.pieces; ++i) {

@@ -5,13 +5,16 @@
 // of a millisecond, so an event costs every twelfth kernel of 10 us something, and a longer one no more than itself.
 //
 //   launches   k k k k k k k k k k k k |event| k k k k k k k k k k k k |event| k k k ...
-//   in flight  ────────────── at most 0.5 ms of what has not ended ────────────────
+//   in flight  ──── 0.4 ms of what has not ended, and one piece: then wait ────────
 //
 // How long a piece takes is known from one of the same function and grid. Of a link that began when the one before it ended, the time
 // between their events is divided among its pieces, unless the program took so long to launch them that the stream may have been idle
 // in between. A piece that is not known is a link of its own, with an event before it where nothing else is in flight.
 //
-// Example: 300 launches of 10 us and no wait. The first is measured, 49 are let through, and then twelve whenever a link ends.
+// What runs now is taken for as much shorter as it has run: a kernel of 2 ms has another behind it for its last 0.4 ms, and the device
+// never waits for the program.
+//
+// Example: 300 launches of 10 us and no wait. The first is measured, 40 are let through, and then as many as end.
 //
 // Threads: not thread-safe. Pure.
 #pragma once
@@ -20,8 +23,8 @@
 
 namespace fairlead::shim {
 
-inline constexpr std::uint64_t kLeashNs = 500'000;         // in flight, of a stream
-inline constexpr std::uint64_t kLinkNs = kLeashNs / 4;     // worth an event
+inline constexpr std::uint64_t kLeashNs = 400'000;         // in flight, of a stream, before another piece is
+inline constexpr std::uint64_t kLinkNs = 125'000;          // worth an event
 inline constexpr std::uint64_t kUnknownNs = kLeashNs / 2;  // what a piece is taken for that was never measured
 
 // Names a piece of work: a function or a graph, and its grid. Never 0.
@@ -51,10 +54,8 @@ class Strand {
   static constexpr int kLinks = 16;  // tied off and not ended, at most
   static constexpr int kPieces = 8;  // different ones of a link, at most
 
-  // Whether the next piece has to wait until a link has ended. REQUIRES: what has ended was told.
-  bool must_wait(const PieceTimes& times, std::uint64_t key) const {
-    return in_flight_ > 0 && (in_flight_ + cost(times, key) > kLeashNs || count_ == kLinks - 1);
-  }
+  // For how long the next piece has to wait, if all takes as long as estimated; 0: not at all. REQUIRES: what has ended was told.
+  std::uint64_t wait_ns(std::uint64_t now_ns) const;
   // The next piece begins a link: it is worth asking what has ended.
   bool begins_link() const { return open_.pieces == 0; }
 
@@ -64,7 +65,9 @@ class Strand {
   // Whether the piece may join the open link.
   bool suits(const PieceTimes& times, std::uint64_t key) const;
   // After it was launched: whether the link is long enough.
-  bool is_full() const { return open_.pieces > 0 && (open_.ns >= kLinkNs || open_.is_unknown || open_.pieces == kPieces); }
+  bool is_full() const {
+    return open_.pieces > 0 && (open_.ns >= kLinkNs || open_.is_unknown || open_.pieces == kPieces);
+  }
   // An event is behind the open link: it is the event of this number. REQUIRES: !begins_link().
   int tie_off();
 
@@ -75,7 +78,7 @@ class Strand {
   Begin begin_of_oldest() const { return links_[first_].begin; }
   int event_before_oldest() const { return (first_ + kLinks - 1) % kLinks; }
   // It has ended, `ns` after its beginning; 0: not known.
-  void oldest_ended(PieceTimes& times, std::uint64_t ns);
+  void oldest_ended(PieceTimes& times, std::uint64_t ns, std::uint64_t now_ns);
   // Nothing is in flight any more, or nothing of it counts.
   void clear();
 
@@ -106,6 +109,7 @@ class Strand {
   int first_ = 0, count_ = 0;
   Link open_;
   std::uint64_t in_flight_ = 0;
+  std::uint64_t began_ns_ = 0;  // when the oldest piece in flight did, or a little later
 };
 
 }  // namespace fairlead::shim

@@ -119,6 +119,8 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     sharing_->give_share(spec, gpu, share);
   };
   programs_->set_share(give_share);
+  programs_->set_pacers(
+      std::make_unique<GpuPacers>(sharing_->mode() == SharingMode::kMps ? Widths::kByAuthor : Widths::kWhole));
   kernel_tasks_->set_share(give_share);
   for (const GpuSample& gpu : gpus_->samples()) {
     driver_.core().add_gpu(sharing_->spec_of(gpu.device));

@@ -8,6 +8,8 @@
 //   fork        deep 4, in a child too
 //   pause N     a kernel, waits for it, and N us more
 //
+// PACED_BLOCKS of the environment: blocks of a kernel, 80 where it is not set. KERNEL_US is of a kernel that has a SM for each block.
+//
 // Descriptor 3 is a page of memory that it shares with whoever started it: how many kernels have ended.
 #include <signal.h>
 #include <sys/mman.h>
@@ -32,9 +34,13 @@ constexpr char kPtx[] = R"(
 .address_size 64
 .visible .entry softgpu_charge_work(.param .u64 lane_instructions, .param .u64 bytes) { ret; }
 )";
-// Of the profile v100-16: 80 SMs of 64 lanes at 1.53 GHz.
-constexpr double kLanesPerUs = 80 * 64 * 1530.0;
-constexpr unsigned kBlocks = 80;
+// Of the profile v100-16: a SM has 64 lanes at 1.53 GHz.
+constexpr double kLanesPerUsAndBlock = 64 * 1530.0;
+
+unsigned blocks_of_kernel() {
+  const char* const set = std::getenv("PACED_BLOCKS");
+  return set != nullptr ? static_cast<unsigned>(std::atoi(set)) : 80;
+}
 
 void must(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
@@ -45,7 +51,9 @@ void must(CUresult result, const char* what) {
 
 class Work {
  public:
-  explicit Work(double kernel_us) : instructions_(static_cast<std::uint64_t>(kernel_us * kLanesPerUs)) {
+  explicit Work(double kernel_us)
+      : blocks_(blocks_of_kernel()),
+        instructions_(static_cast<std::uint64_t>(kernel_us * blocks_ * kLanesPerUsAndBlock)) {
     MUST(cuInit(0));
     CUcontext context = nullptr;
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
@@ -59,7 +67,7 @@ class Work {
   void launch(int stream = 0) {
     std::uint64_t bytes = 0;
     void* parameters[] = {&instructions_, &bytes};
-    MUST(cuLaunchKernel(kernel_, kBlocks, 1, 1, 64, 1, 1, 0, streams_[stream], parameters, nullptr));
+    MUST(cuLaunchKernel(kernel_, blocks_, 1, 1, 64, 1, 1, 0, streams_[stream], parameters, nullptr));
   }
   void wait() {
     for (CUstream stream : streams_) MUST(cuStreamSynchronize(stream));
@@ -76,6 +84,7 @@ class Work {
   void launch_graph(CUgraphExec graph) { MUST(cuGraphLaunch(graph, streams_[0])); }
 
  private:
+  unsigned blocks_;
   std::uint64_t instructions_;
   CUfunction kernel_ = nullptr;
   CUstream streams_[8] = {};

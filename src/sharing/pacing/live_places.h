@@ -93,7 +93,6 @@ class LivePlaces {
   Status set_share(Instant now, InstanceId instance, const PacedShare& share);
   void remove_instance(Instant now, InstanceId instance);
   bool knows(InstanceId instance) const { return instances_.contains(instance); }
-  std::size_t size() const { return instances_.size(); }
   // A page whose gate the caller has closed. Unknown instances: nothing happens.
   void add_page(InstanceId instance, ProcessPage page);
   void remove_page(Instant now, ProcessPage page);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/pacing/pace_driver.h"
+#include "node/pacing/pace_driver.h"
 #include "shim/testing/node.h"
 #include "tests/pacing/progress.h"
 
@@ -44,20 +44,19 @@ class Client {
 };
 
 // Aborts where the system refuses what every test needs.
-class Device {
+class PacedGpu {
  public:
-  explicit Device(const Paths& paths, std::map<std::string, std::string> environment = {});
-  ~Device();
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
+  explicit PacedGpu(const Paths& paths, std::map<std::string, std::string> environment = {});
+  ~PacedGpu();
+  PacedGpu(const PacedGpu&) = delete;
+  PacedGpu& operator=(const PacedGpu&) = delete;
 
   // Starts a program and waits until it has registered; null: it has not. Not paced yet.
   std::unique_ptr<Client> start(const std::vector<std::string>& words, std::size_t processes = 1,
                                 const std::map<std::string, std::string>& environment = {});
   // From now on it needs places.
   static Status pace(PaceDriver& driver, InstanceId id, const PacedShare& share, Client& client);
-  const std::string& socket() const { return socket_; }
-  shim::testing::Node& node() { return *node_; }
+  std::string machine() const { return folder_ + "/machine"; }  // the software GPU's folder
   void close_node() { node_.reset(); }
 
  private:

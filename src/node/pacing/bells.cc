@@ -1,4 +1,4 @@
-#include "runtime/pacing/bells.h"
+#include "node/pacing/bells.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

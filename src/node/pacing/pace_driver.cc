@@ -1,4 +1,4 @@
-#include "runtime/pacing/pace_driver.h"
+#include "node/pacing/pace_driver.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -125,9 +125,9 @@ void PaceDriver::device_says(InstanceId instance, Duration used) {
   tell(findings);
 }
 
-std::size_t PaceDriver::instances() const {
+bool PaceDriver::knows(InstanceId instance) const {
   const MutexLock lock(mutex_);
-  return places_.size();
+  return places_.knows(instance);
 }
 
 PaceSnapshot PaceDriver::snapshot() const {

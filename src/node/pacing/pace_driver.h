@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "runtime/pacing/bells.h"
+#include "node/pacing/bells.h"
 #include "sharing/pacing/live_places.h"
 #include "wire/shim_page.h"
 
@@ -69,7 +69,7 @@ class PaceDriver {
   // What the device says of the instance's processes, since they began: held against what they tell.
   void device_says(InstanceId instance, Duration used) FL_EXCLUDES(mutex_);
 
-  std::size_t instances() const FL_EXCLUDES(mutex_);
+  bool knows(InstanceId instance) const FL_EXCLUDES(mutex_);
   PaceSnapshot snapshot() const FL_EXCLUDES(mutex_);
 
  private:

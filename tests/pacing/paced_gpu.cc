@@ -1,4 +1,4 @@
-#include "tests/pacing/device.h"
+#include "tests/pacing/paced_gpu.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ Duration Client::gpu_time() const {
   return sum;
 }
 
-Device::Device(const Paths& paths, std::map<std::string, std::string> environment)
+PacedGpu::PacedGpu(const Paths& paths, std::map<std::string, std::string> environment)
     : paths_(paths), environment_(std::move(environment)) {
   char folder[] = "/tmp/fairlead-paced-XXXXXX";
   folder_ = ::mkdtemp(folder);
@@ -68,25 +68,23 @@ Device::Device(const Paths& paths, std::map<std::string, std::string> environmen
   node_ = std::make_unique<shim::testing::Node>(socket_);
 }
 
-Device::~Device() {
+PacedGpu::~PacedGpu() {
   node_.reset();
   std::filesystem::remove_all(folder_);
 }
 
-std::unique_ptr<Client> Device::start(const std::vector<std::string>& words, std::size_t processes,
-                                      const std::map<std::string, std::string>& extra) {
+std::unique_ptr<Client> PacedGpu::start(const std::vector<std::string>& words, std::size_t processes,
+                                        const std::map<std::string, std::string>& extra) {
   const int shared = ::memfd_create("progress", MFD_CLOEXEC);
   int input[2];
   if (shared < 0 || ::ftruncate(shared, sizeof(Progress)) != 0 || ::pipe2(input, O_CLOEXEC) != 0) std::abort();
   void* const memory = ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
   if (memory == MAP_FAILED) std::abort();
-  std::map<std::string, std::string> environment = {{"LD_PRELOAD", paths_.shim},
-                                                    {"LD_LIBRARY_PATH", paths_.softgpu_libraries},
-                                                    {"SOFTGPU_HOME", folder_ + "/machine"},
-                                                    {"SOFTGPU_MODE", "charge"},
-                                                    {"SOFTGPU_MEMORY_SCALE", "64"},
-                                                    {"FAIRLEAD_SHIM_SOCKET", socket_},
-                                                    {"FAIRLEAD_SHIM_TOKEN", "1"}};
+  std::map<std::string, std::string> environment = {
+      {"LD_PRELOAD", paths_.shim},    {"LD_LIBRARY_PATH", paths_.softgpu_libraries},
+      {"SOFTGPU_HOME", machine()},    {"SOFTGPU_MODE", "charge"},
+      {"SOFTGPU_MEMORY_SCALE", "64"}, {"FAIRLEAD_SHIM_SOCKET", socket_},
+      {"FAIRLEAD_SHIM_TOKEN", "1"}};
   for (const auto& [name, value] : environment_) environment[name] = value;
   for (const auto& [name, value] : extra) environment[name] = value;
   std::vector<std::string> command = {paths_.program};
@@ -104,7 +102,7 @@ std::unique_ptr<Client> Device::start(const std::vector<std::string>& words, std
   return client;
 }
 
-Status Device::pace(PaceDriver& driver, InstanceId id, const PacedShare& share, Client& client) {
+Status PacedGpu::pace(PaceDriver& driver, InstanceId id, const PacedShare& share, Client& client) {
   if (Status set = driver.set_share(id, share); !set) return set;
   ProcessPage number = id.value() * 100;
   for (const auto& connection : client.connections) {
