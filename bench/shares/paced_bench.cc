@@ -121,7 +121,9 @@ double kernels_per_second(const std::vector<std::unique_ptr<Client>>& clients, d
 void softgpu(const PacedGpu& gpu, const std::vector<std::string>& words) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::setenv("SOFTGPU_HOME", gpu.machine().c_str(), 1);
+    ::setenv("SOFTGPU_HOME", gpu.machine().c_str(), 1);  // which it makes, with what follows
+    ::setenv("SOFTGPU_MODE", "charge", 1);
+    ::setenv("SOFTGPU_MEMORY_SCALE", "64", 1);
     const int null = ::open("/dev/null", O_WRONLY);
     ::dup2(null, STDOUT_FILENO);
     std::vector<char*> arguments;

@@ -62,6 +62,13 @@ BOTH(cuCtxGetCurrent, (CUcontext * current), (current)) {
   *current = context();
   return CUDA_SUCCESS;
 }
+BOTH(cuCtxPushCurrent_v2, (CUcontext pushed), (pushed)) {
+  return pushed != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+BOTH(cuCtxPopCurrent_v2, (CUcontext * popped), (popped)) {
+  *popped = context();
+  return CUDA_SUCCESS;
+}
 BOTH(cuEventCreate, (CUevent * event, unsigned int), (event, 0)) {
   *event = reinterpret_cast<CUevent>(&some_context);
   return CUDA_SUCCESS;

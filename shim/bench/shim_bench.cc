@@ -246,6 +246,7 @@ struct Stamps {
   std::atomic<double> ns_per_launch{0};  // of launch-and-measure; 0: not measured since the parent looked
 };
 constexpr std::uint64_t kStoodStillNs = 300000;
+constexpr unsigned kPauseUs = 200;
 
 Stamps* map_stamps(int descriptor) {
   void* const memory = ::mmap(nullptr, sizeof(Stamps), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -255,12 +256,13 @@ Stamps* map_stamps(int descriptor) {
 void launch_and_stamp(int descriptor) {
   Stamps* const stamps = map_stamps(descriptor);
   check(cuInit(0));
-  for (std::uint64_t before = now_ns();;) {
+  while (true) {
+    ::usleep(kPauseUs);  // a program that computed all the time would have to wait for the processor, too
+    const std::uint64_t before = now_ns();
     check(launches(cuLaunchKernel)());
     const std::uint64_t now = now_ns();
     std::uint64_t none = 0;
     if (now - before > kStoodStillNs) stamps->resumed.compare_exchange_strong(none, now);
-    before = now;
   }
 }
 

@@ -47,13 +47,13 @@ inline bool pass_kernel(const Passage& passage, CUstream stream, Key key) {
     fairlead::shim::pass_work(passage, on_stream);     \
     return FAIRLEAD_REAL(name) arguments;              \
   }
-#define KERNEL(name, on_stream, key, parameters, arguments)                                                     \
-  HOOK name parameters {                                                                                        \
-    const fairlead::shim::Passage passage;                                                                      \
+#define KERNEL(name, on_stream, key, parameters, arguments)                                                          \
+  HOOK name parameters {                                                                                             \
+    const fairlead::shim::Passage passage;                                                                           \
     const bool is_leashed = fairlead::shim::pass_kernel(passage, on_stream, [&]() -> std::uint64_t { return key; }); \
-    const CUresult result = FAIRLEAD_REAL(name) arguments;                                                      \
-    if (is_leashed) fairlead::shim::leash_launched(on_stream);                                                  \
-    return result;                                                                                              \
+    const CUresult result = FAIRLEAD_REAL(name) arguments;                                                           \
+    if (is_leashed) fairlead::shim::leash_launched(on_stream);                                                       \
+    return result;                                                                                                   \
   }
 
 // Both stream modes; the parameter is called `stream`.

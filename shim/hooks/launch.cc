@@ -25,8 +25,9 @@ std::uint64_t config_key(const CUlaunchConfig* config, const void* f) {
 
 KERNEL(cuLaunchKernelEx, config != nullptr ? config->hStream : nullptr, config_key(config, f),
        (const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra), (config, f, parameters, extra))
-KERNEL(cuLaunchKernelEx_ptsz, fairlead::shim::per_thread(config != nullptr ? config->hStream : nullptr), config_key(config, f),
-       (const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra), (config, f, parameters, extra))
+KERNEL(cuLaunchKernelEx_ptsz, fairlead::shim::per_thread(config != nullptr ? config->hStream : nullptr),
+       config_key(config, f), (const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra),
+       (config, f, parameters, extra))
 // On several devices at once: not measured, since the streams belong to several contexts.
 HOOK cuLaunchCooperativeKernelMultiDevice(void* launches, unsigned int count, unsigned int flags) {
   const fairlead::shim::Passage passage;
@@ -34,8 +35,10 @@ HOOK cuLaunchCooperativeKernelMultiDevice(void* launches, unsigned int count, un
   return FAIRLEAD_REAL(cuLaunchCooperativeKernelMultiDevice)(launches, count, flags);
 }
 KERNEL(cuLaunch, nullptr, fairlead::shim::piece_key(f, 1, 1), (CUfunction f), (f))
-KERNEL(cuLaunchGrid, nullptr, fairlead::shim::piece_key(f, std::uint64_t(width) * height, 1), (CUfunction f, int width, int height), (f, width, height))
-KERNEL(cuLaunchGridAsync, stream, fairlead::shim::piece_key(f, std::uint64_t(width) * height, 1), (CUfunction f, int width, int height, CUstream stream), (f, width, height, stream))
+KERNEL(cuLaunchGrid, nullptr, fairlead::shim::piece_key(f, std::uint64_t(width) * height, 1),
+       (CUfunction f, int width, int height), (f, width, height))
+KERNEL(cuLaunchGridAsync, stream, fairlead::shim::piece_key(f, std::uint64_t(width) * height, 1),
+       (CUfunction f, int width, int height, CUstream stream), (f, width, height, stream))
 
 GATED_BOTH(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void* data), (stream, function, data))
 GATED_BOTH(cuStreamAddCallback, _ptsz, (CUstream stream, CUstreamCallback callback, void* data, unsigned int flags),
@@ -47,8 +50,8 @@ CUresult launch_graph(decltype(&cuGraphLaunch) real, CUgraphExec graph, CUstream
   CUresult result = CUDA_SUCCESS;
   {
     const fairlead::shim::Passage passage;
-    const bool is_leashed = fairlead::shim::pass_kernel(passage, on_stream,
-                                                        [&] { return fairlead::shim::piece_key(graph, 0, 0); });
+    const bool is_leashed =
+        fairlead::shim::pass_kernel(passage, on_stream, [&] { return fairlead::shim::piece_key(graph, 0, 0); });
     result = real(graph, stream);
     if (is_leashed) fairlead::shim::leash_launched(on_stream);
   }
