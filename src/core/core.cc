@@ -341,6 +341,9 @@ std::vector<GpuView> Core::gpus() const {
     views.back().daemon_restarts = health.daemon_restarts();
     views.back().task_lanes = gpu->task_lanes().lanes;
     views.back().task_loads = gpu->loading;
+    const auto runs_entitled = [](const Instance* i) { return i->terms.is_entitled && i->life.holds_slot(); };
+    views.back().entitled_in_use =
+        static_cast<std::size_t>(std::count_if(gpu->instances.begin(), gpu->instances.end(), runs_entitled));
   }
   return views;
 }

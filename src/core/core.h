@@ -267,8 +267,9 @@ struct GpuView {
   GpuState state = GpuState::kServing;  // as its health has it
   std::string reason = {};              // why it does not serve; "" while it does
   unsigned daemon_restarts = 0;
-  std::size_t task_lanes = 0;  // calls of kernel tasks that may run at once now
-  std::size_t task_loads = 0;  // of the slots in use: calls that bring constants, and hold no lane
+  std::size_t task_lanes = 0;       // calls of kernel tasks that may run at once now
+  std::size_t task_loads = 0;       // of the slots in use: calls that bring constants, and hold no lane
+  std::size_t entitled_in_use = 0;  // invocations in seats, beside the slots
 };
 
 // What may change while the core runs. Empty: it stays.

@@ -163,6 +163,16 @@ TEST_F(SharesInControlTest, WhatTheNodeCannotKeepIsRefusedAndChangesNothing) {
   EXPECT_TRUE(update_code("g", "two"));
 }
 
+TEST_F(SharesInControlTest, AChangeThatIsNotWrittenGivesItsSeatsBack) {
+  ASSERT_TRUE(create("f", "one", asks("20")));
+  store.status = fail(Errc::kIo, "disk full");
+  EXPECT_EQ(update_config("f", asks("90")).error().code, Errc::kIo);
+  EXPECT_EQ(create("g", "one", asks("50")).error().code, Errc::kIo);
+  store.status = {};
+  EXPECT_TRUE(create("h", "one", asks("77")));
+  EXPECT_EQ(functions.find("f")->record.config.tags.at("gpu:quota-request"), "20");
+}
+
 TEST_F(SharesInControlTest, ATagThatChangesWhileItRunsTakesEffect) {
   ASSERT_TRUE(create("f"));
   EXPECT_THAT(actions, Not(Contains(HasSubstr("start"))));

@@ -298,6 +298,8 @@ json status_json(const NodeStatus& status) {
                          {"function", name == names.end() ? kOneOffRequest : name->second},
                          {"gpu", instance.gpu.value()},
                          {"state", instance_state_name(instance.state)}});
+    instances.back()["seated"] = instance.seated;
+    instances.back()["entitled"] = instance.entitled;
     if (instance.memory) instances.back()["memory"] = memory_json(*instance.memory);
   }
   return {{"version", status.version},
