@@ -143,11 +143,11 @@ class Client:
         except RequestError as error:
             if error.status != 409:
                 raise
-            if configuration:
-                self._send("PUT", f"{_function(name)}/configuration", configuration)
-            if "Tags" in configuration:
+            if "Tags" in configuration:  # first: a share may be refused
                 arn = urllib.parse.quote(f"{ARN_PREFIX}{name}", safe="")
                 self._send("POST", f"/2017-03-31/tags/{arn}", {"Tags": configuration["Tags"]})
+            if configuration:
+                self._send("PUT", f"{_function(name)}/configuration", configuration)
             self._send("PUT", f"{_function(name)}/code", code)
 
     def remove(self, name):

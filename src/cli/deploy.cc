@@ -110,15 +110,15 @@ Result<Json> create(NodeClient& node, const Options& options, const Json& code, 
 
 Result<Json> update(NodeClient& node, const Options& options, const Json& code, const Json& configuration,
                     const Json& tags) {
-  // Configuration first: it is checked before anything changes, and the new code then starts with it.
-  if (!configuration.empty()) {
-    Result<Json> changed = node.call("PUT", function_path(options.name, "/configuration"), configuration);
-    if (!changed) return changed;
-  }
+  // Code last: the rest is checked before anything changes, a share may be refused, and the new code then starts with it.
   if (!tags.empty()) {
     Result<Json> tagged =
         node.call("POST", "/2017-03-31/tags/" + net::percent_encode(function_arn(options.name)), Json{{"Tags", tags}});
     if (!tagged) return tagged;
+  }
+  if (!configuration.empty()) {
+    Result<Json> changed = node.call("PUT", function_path(options.name, "/configuration"), configuration);
+    if (!changed) return changed;
   }
   return node.call("PUT", function_path(options.name, "/code"), code);
 }
