@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -39,8 +40,10 @@ struct GpuSettings {
   std::optional<int> objective_ms;      // gpu:objective-ms     wanted from arrival to answer, 1-3600000; a tag only
   Replicas replicas;                    // gpu:replicas         N, which is N:N, or MIN:MAX; a tag only
 
-  // How many instances have their place on a device reserved: all that are kept, and at least one.
-  std::size_t reserved() const { return share.is_best_effort() ? 0 : std::max<std::size_t>(replicas.least, 1); }
+  // How many instances are kept, each in a seat on a device: with a request at least one.
+  std::size_t seats() const {
+    return share.is_best_effort() ? replicas.least : std::max<std::size_t>(replicas.least, 1);
+  }
 
   bool operator==(const GpuSettings&) const = default;
 };
@@ -76,6 +79,7 @@ struct FunctionRecord {
   std::string revision_id;             // changes with every update
   std::int64_t last_modified_ms = 0;
   std::optional<int> reserved_concurrency;
+  std::vector<std::string> seats;  // UUIDs of the devices where instances are kept, one for each; where they were last
 };
 
 // Checks. Each error names the field, the value and the bound.

@@ -153,10 +153,10 @@ TEST(GpuSettings, AShareIsBestEffortUnlessItsQuotaIsSaid) {
   config.environment = {{"GPU_QUOTA_REQUEST", "34"}, {"GPU_QUOTA_LIMIT", "50"}, {"GPU_REPLICAS", "2"}};  // no variables
   EXPECT_TRUE(gpu_settings(config)->share.is_best_effort());
   EXPECT_EQ(gpu_settings(config)->share, (Share{.request_percent = 0, .limit_percent = 100}));
-  EXPECT_EQ(gpu_settings(config)->reserved(), 0u);
+  EXPECT_EQ(gpu_settings(config)->seats(), 0u);
   config.tags = {{"gpu:quota-request", "34"}};
   EXPECT_EQ(gpu_settings(config)->share, (Share{.request_percent = 34, .limit_percent = 100}));
-  EXPECT_EQ(gpu_settings(config)->reserved(), 1u) << "one instance, where nobody says how many";
+  EXPECT_EQ(gpu_settings(config)->seats(), 1u) << "one instance, where nobody says how many";
   config.tags["gpu:quota-limit"] = "34";
   EXPECT_EQ(gpu_settings(config)->share, (Share{.request_percent = 34, .limit_percent = 34}));
   config.tags["gpu:quota-limit"] = "33";
@@ -174,14 +174,14 @@ TEST(GpuSettings, ReplicasAreANumberOrARange) {
   EXPECT_EQ(replicas("3"), (Replicas{.least = 3, .most = 3}));
   EXPECT_EQ(replicas("2:5"), (Replicas{.least = 2, .most = 5}));
   EXPECT_EQ(replicas("0:1"), (Replicas{.least = 0, .most = 1}));
-  EXPECT_EQ(gpu_settings(config)->reserved(), 0u) << "nothing is reserved for best effort";
+  EXPECT_EQ(gpu_settings(config)->seats(), 0u);
   config.tags["gpu:quota-request"] = "10";
   EXPECT_EQ(
       gpu_settings(config).error().message,
       "tag gpu:replicas is '0:1'; MIN must be at least 1 where gpu:quota-request is above 0: the time is reserved "
       "for an instance");
   replicas("2:5");
-  EXPECT_EQ(gpu_settings(config)->reserved(), 2u);
+  EXPECT_EQ(gpu_settings(config)->seats(), 2u);
 }
 
 TEST(GpuSettings, AMisspeltTagIsRefused) {

@@ -61,6 +61,8 @@ constexpr std::string_view kMigrations[kSchemaVersion][14] = {
      "CREATE TRIGGER tally_config_set AFTER INSERT ON event_configs BEGIN UPDATE tally SET changes = changes + 1; END",
      "CREATE TRIGGER tally_config_gone AFTER DELETE ON event_configs BEGIN UPDATE tally SET changes = changes + 1; "
      "END"},
+    // Where instances of a function are kept: UUIDs of devices, a JSON list.
+    {"ALTER TABLE functions ADD COLUMN seats TEXT NOT NULL DEFAULT '[]'"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

@@ -9,7 +9,7 @@
 
 namespace fairlead::store {
 
-inline constexpr int kSchemaVersion = 7;
+inline constexpr int kSchemaVersion = 8;
 
 std::string database_path(const std::string& state_dir);
 

@@ -79,6 +79,7 @@ TEST_F(StoreTest, FunctionsComeBackAfterReopening) {
   record.revision_id = "r1";
   record.last_modified_ms = 1'700'000'000'000;
   record.reserved_concurrency = 0;
+  record.seats = {"GPU-2", "GPU-1", "GPU-1"};
   {
     auto store = open_store(io, folder.path());
     ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record, done); }));
@@ -92,6 +93,7 @@ TEST_F(StoreTest, FunctionsComeBackAfterReopening) {
   EXPECT_EQ(functions[0].revision_id, "r1");
   EXPECT_EQ(functions[0].last_modified_ms, record.last_modified_ms);
   EXPECT_EQ(functions[0].reserved_concurrency, std::optional<int>(0));
+  EXPECT_EQ(functions[0].seats, record.seats);
 }
 
 TEST_F(StoreTest, AnImageComesBackWhole) {
