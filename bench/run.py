@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from bench import charge_bench, defence_bench, hostile_bench, ktask_bench, node_bench, parts_bench, shim_bench  # noqa: E402
+from bench import charge_bench, defence_bench, hostile_bench, ktask_bench, node_bench, parts_bench, shares_bench, shim_bench  # noqa: E402
 
 PARTS = {
     "policy": parts_bench.policy,
@@ -18,6 +18,7 @@ PARTS = {
     "ptx": parts_bench.ptx_machine,
     "driver": parts_bench.software_driver,
     "shim": shim_bench.main,
+    "shares": shares_bench.main,
     "charge": charge_bench.main,
     "hostile": hostile_bench.main,
     "defence": defence_bench.main,

@@ -7,7 +7,9 @@
 #include "shim/covered_time.h"
 #include "shim/driver.h"
 #include "shim/gpu_time.h"
+#include "shim/leash.h"
 #include "shim/page.h"
+#include "shim/place.h"
 #include "shim/work_watch.h"
 
 namespace fairlead::shim {
@@ -97,6 +99,8 @@ void BusyPeriod::become_idle() {
   if (!std::exchange(busy_, false)) return;
   gpu_time_detail::busy_contexts.fetch_sub(1);
   page().busy.fetch_sub(1);  // after the time has been counted: who sees it idle sees all of it
+  leash_let_go(context);
+  place_may_have_drained();
 }
 
 void BusyPeriod::forget_counted() {

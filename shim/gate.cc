@@ -4,9 +4,12 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <utility>
+
 #include "shim/clock.h"
 #include "shim/futex.h"
 #include "shim/node_link.h"
+#include "shim/place.h"
 #include "shim/process.h"
 
 namespace fairlead::shim {
@@ -116,6 +119,7 @@ void wait_until_open(ThreadSlot* slot) {
   page().gate_waits.fetch_add(1, std::memory_order_relaxed);
   publish_launches(slot);
   waiting.fetch_add(1);
+  bool asks = false;
   do {
     slot->entered.store(0, std::memory_order_release);
     for (;;) {
@@ -123,11 +127,16 @@ void wait_until_open(ThreadSlot* slot) {
       const std::uint32_t word = shared.gate.load();
       if (word == 0) break;
       if ((word & wire::kGateMemory) != 0) want_memory();
+      if ((word & wire::kGateNode) != 0 && has_places()) {
+        if (!std::exchange(asks, true)) ask_for_place();
+        place_may_have_drained();  // one that was over before we had woken
+      }
       futex_wait(shared.gate, word, kLookAgainMs);
     }
     slot->entered.store(1, std::memory_order_relaxed);
     light_barrier();
   } while (page().gate.load(std::memory_order_acquire) != 0);
+  if (asks) stop_asking();
   waiting.fetch_sub(1);
 }
 

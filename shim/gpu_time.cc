@@ -8,6 +8,7 @@
 #include "shim/clock.h"
 #include "shim/driver.h"
 #include "shim/gate.h"
+#include "shim/leash.h"
 #include "shim/lock.h"
 #include "shim/work_watch.h"
 
@@ -142,7 +143,14 @@ void begin_work(CUstream stream) {
     period->put(stream, this_slot());
   }
   gate_detail::this_thread.last_stream = stream;
-  gate_detail::this_thread.last_epoch = epoch.load(std::memory_order_relaxed);
+  // On a leash every launch is looked at.
+  gate_detail::this_thread.last_epoch = has_leash() ? 0 : epoch.load(std::memory_order_relaxed);
+}
+
+bool begin_kernel(ThreadSlot* slot, CUstream stream, std::uint64_t key) {
+  const bool is_leashed = has_leash() && leash_launch(slot, stream, key);
+  begin_work(stream);
+  return is_leashed;
 }
 
 void look_for_idle() {
@@ -238,6 +246,7 @@ void forget_work(CUcontext context) {
   if (period->busy()) period->count_until(now_ns());
   period->become_idle();
   *period = BusyPeriod{};
+  leash_forget(context);
   change_epoch();
 }
 
@@ -248,6 +257,7 @@ void forget_all_work() {
   BusyPeriod::forget_counted();
   gpu_time_detail::busy_contexts.store(0);
   forget_watch();
+  leash_forget_all();
   change_epoch();
   context_changed();
 }

@@ -33,6 +33,7 @@ namespace gpu_time_detail {
 extern std::atomic<std::uint64_t> epoch;  // changes when a stream that was busy may be idle, and before each mark
 extern std::atomic<std::uint32_t> busy_contexts;
 void begin_work(CUstream stream);
+bool begin_kernel(ThreadSlot* slot, CUstream stream, std::uint64_t key);
 void look_for_idle();
 }  // namespace gpu_time_detail
 
@@ -42,6 +43,15 @@ inline void note_work(CUstream stream) {
   const std::uint64_t now = gpu_time_detail::epoch.load(std::memory_order_relaxed);
   if (thread.last_stream == stream && thread.last_epoch == now) return;
   gpu_time_detail::begin_work(stream);
+}
+
+// Before a kernel or graph is; the key says which (leash_book.h). True: leash_launched() is to follow it (leash.h).
+template <typename Key>
+inline bool note_kernel(ThreadSlot* slot, CUstream stream, Key key) {
+  const gate_detail::ThisThread& thread = gate_detail::this_thread;
+  const std::uint64_t now = gpu_time_detail::epoch.load(std::memory_order_relaxed);
+  if (thread.last_stream == stream && thread.last_epoch == now) return false;
+  return gpu_time_detail::begin_kernel(slot, stream, key());
 }
 
 // After the host has learnt that something is done.

@@ -51,17 +51,25 @@ bool take_welcome(const wire::Welcome& welcome, const int descriptors[2]) {
   return true;
 }
 
-// Connects and registers; the node's answer is the next frame.
-bool say_hello() {
+// Connects and registers as a shim of `version`; the node's answer is the next frame.
+bool say_hello(std::uint32_t version) {
   if (!link.connect(node_path)) return false;
   wire::Frame frame = {.kind = wire::FrameKind::kHello};
-  frame.body.hello = {instance_token, wire::kShimVersion, static_cast<std::uint32_t>(::getpid())};
+  frame.body.hello = {instance_token, version, static_cast<std::uint32_t>(::getpid())};
   int descriptors[2];
   if (link.send(frame) && link.receive(&frame, descriptors, kAnswerMs)) {
     if (frame.kind == wire::FrameKind::kWelcome && take_welcome(frame.body.welcome, descriptors)) return true;
     close_all(descriptors);
   }
   link.close();
+  return false;
+}
+
+// An older node closes the connection of a newer shim at once, and is then spoken to as it speaks.
+bool say_hello() {
+  for (std::uint32_t version = wire::kShimVersion; version >= wire::kOldestShimVersion; --version) {
+    if (say_hello(version)) return true;
+  }
   return false;
 }
 
@@ -84,11 +92,12 @@ void serve() {
   }
 }
 
-// Nobody gives out time tokens or takes memory any more: work goes on, and memory comes back as it can.
+// Nobody gives out places or takes memory any more: work goes on, and memory comes back as it can.
 void do_without_node() {
   link.close();
   requests.fail_all();
   wanted.store(false);
+  page().pace.store(0);
   open_gate(wire::kGateNode);
   order_return();
 }

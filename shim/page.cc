@@ -19,7 +19,7 @@ constexpr Counter kCounters[] = {
     &wire::ShimPage::held,       &wire::ShimPage::resident,       &wire::ShimPage::away,
     &wire::ShimPage::fixed,      &wire::ShimPage::gpu_time_ns,    &wire::ShimPage::launches,
     &wire::ShimPage::gate_waits, &wire::ShimPage::passed_through, &wire::ShimPage::unhooked_functions,
-    &wire::ShimPage::busy,
+    &wire::ShimPage::busy,       &wire::ShimPage::asking,
 };
 constexpr std::size_t kCounterCount = sizeof kCounters / sizeof kCounters[0];
 
@@ -27,7 +27,8 @@ wire::ShimPage* map(int descriptor) {
   void* const address = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (address == MAP_FAILED) return nullptr;
   auto* const mapped = static_cast<wire::ShimPage*>(address);
-  if (mapped->magic == wire::kShimPageMagic && mapped->version == wire::kShimVersion) return mapped;
+  const bool known = mapped->version >= wire::kOldestShimVersion && mapped->version <= wire::kShimVersion;
+  if (mapped->magic == wire::kShimPageMagic && known) return mapped;
   ::munmap(address, kPageBytes);
   return nullptr;
 }
@@ -56,9 +57,12 @@ bool exchange(wire::ShimPage& before, wire::ShimPage& next, int descriptor) {
     const std::uint64_t late = (before.*kCounters[i]).load(std::memory_order_relaxed) - copied[i];
     (next.*kCounters[i]).fetch_add(late, std::memory_order_relaxed);
   }
-  // Whoever waits at the old page's gate looks at the new one.
+  // Whoever waits at the old page's gate looks at the new one; whoever asks there asks here.
+  before.pace.store(0);
   before.gate.store(0);
   futex_wake_all(before.gate);
+  next.bell.fetch_add(1);
+  futex_wake_all(next.bell);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "shim/gate.h"
 #include "shim/gpu_time.h"
 #include "shim/mover.h"
+#include "shim/place.h"
 
 namespace fairlead::shim {
 namespace {
@@ -35,9 +36,12 @@ void nap(std::uint64_t ns) {
   ::nanosleep(&pause, nullptr);
 }
 
+// Whoever gives it something to watch says so after it has become true.
 void sleep_until_woken() {
   state.store(kAsleep);
-  while (!anything_busy() && state.load() == kAsleep) futex_wait(state, kAsleep, kAsleepMs);
+  while (!anything_busy() && state.load() == kAsleep && look_at_place(now_ns()) == kNoPlace) {
+    futex_wait(state, kAsleep, kAsleepMs);
+  }
   state.store(kAwake);
 }
 
@@ -48,10 +52,13 @@ void* watch_for_ever(void*) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   FAIRLEAD_REAL(cuThreadExchangeStreamCaptureMode)(&mode);
   for (std::uint64_t seen_busy = now_ns();;) {
-    if (anything_busy()) {
-      nap(look_at_work());
+    const bool is_busy = anything_busy();
+    const std::uint64_t pause = is_busy ? look_at_work() : kLongestNs;
+    const std::uint64_t place_pause = look_at_place(now_ns());
+    if (is_busy || place_pause != kNoPlace) {
+      nap(std::min(pause, place_pause));
       seen_busy = now_ns();
-    } else if (now_ns() - seen_busy < kLingerNs) {
+    } else if (!has_places() && now_ns() - seen_busy < kLingerNs) {
       nap(kLongestNs);
     } else {
       sleep_until_woken();

@@ -13,5 +13,6 @@ Nothing but the standard library is needed; NumPy arrays are taken and given whe
 from fairlead.client import Client
 from fairlead.errors import FunctionError, RequestError
 from fairlead.graph import Graph, GraphError
+from fairlead.share import Share
 
-__all__ = ["Client", "FunctionError", "Graph", "GraphError", "RequestError"]
+__all__ = ["Client", "FunctionError", "Graph", "GraphError", "RequestError", "Share"]

@@ -30,6 +30,7 @@ INLINE_LIMIT = 1 << 20        # larger arrays of a call travel as objects; a nod
 BUNDLE_LIMIT = 16 << 20       # constants beyond this are put as objects of their own
 REQUEST_LIMIT = 32 << 20      # of modules and constants of a one-off request
 REPEAT_ID = "amz-sdk-invocation-id"  # a node runs the invocations that have the same one once
+ARN_PREFIX = "arn:aws:lambda:us-east-1:000000000000:function:"
 REPEATABLE = ("GET", "HEAD", "PUT")
 TEMPORARY_LIFETIME_S = 600    # of objects that a call made, should the client die before it deletes them
 
@@ -126,12 +127,15 @@ class Client:
             raise FunctionError(data)
         return data
 
-    def deploy(self, name, folder, upload=None, **configuration):
+    def deploy(self, name, folder, upload=None, share=None, **configuration):
         """Creates function `name` from a folder, or replaces its code. upload: send an archive, as is done for a node
-        elsewhere; one on this machine reads the folder itself. `configuration`: fields of CreateFunction."""
+        elsewhere; one on this machine reads the folder itself. share: a fairlead.Share. `configuration`: fields of
+        CreateFunction. A share that the node cannot keep is a RequestError that says what is lacking, and changes nothing."""
         code = _archive(folder) if (not self.is_local if upload is None else upload) else \
             {"Folder": str(pathlib.Path(folder).resolve())}
         self._tasks.pop(name, None)
+        if share is not None:
+            configuration["Tags"] = {**configuration.get("Tags", {}), **share.tags()}
         try:
             self._send("POST", "/2015-03-31/functions", {
                 "FunctionName": name, "Role": "", "Runtime": "provided.al2023", "Handler": "bootstrap", "Code": code,
@@ -139,6 +143,9 @@ class Client:
         except RequestError as error:
             if error.status != 409:
                 raise
+            if "Tags" in configuration:  # first: a share may be refused
+                arn = urllib.parse.quote(f"{ARN_PREFIX}{name}", safe="")
+                self._send("POST", f"/2017-03-31/tags/{arn}", {"Tags": configuration["Tags"]})
             if configuration:
                 self._send("PUT", f"{_function(name)}/configuration", configuration)
             self._send("PUT", f"{_function(name)}/code", code)

@@ -2,10 +2,16 @@
 //
 //   shim-bench calls        (the shim preloaded) ns per call through the hook and past it
 //   shim-bench start SHIM   us from exec to the end of the first call, with the shim, without it, and with a node
-//   shim-bench gate SHIM    us from opening the gate in one process to a launch going on in another
+//   shim-bench gate SHIM    us from opening the gate in one process to a launch going on in another, and from sending a token
+//                           over TCP to a process that waits for it
+//   shim-bench leash SHIM   ns per launch of a process that needs places, with and without a leash
 //
 // The driver is null_driver.cc, which does nothing.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +57,11 @@ void print(const std::string& name, double value) {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+double percentile_99(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() * 99 / 100];
 }
 
 double least(const std::vector<double>& values) {
@@ -227,13 +238,15 @@ void start(const char* shim) {
 
 // ---- gate ----
 
-constexpr int kHandOffs = 300;
+constexpr int kHandOffs = 1000;
 
 // Shared with the child: when it first went on after it had stood still; 0: not since the parent looked.
 struct Stamps {
   std::atomic<std::uint64_t> resumed{0};
+  std::atomic<double> ns_per_launch{0};  // of launch-and-measure; 0: not measured since the parent looked
 };
 constexpr std::uint64_t kStoodStillNs = 300000;
+constexpr unsigned kPauseUs = 200;
 
 Stamps* map_stamps(int descriptor) {
   void* const memory = ::mmap(nullptr, sizeof(Stamps), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -243,12 +256,13 @@ Stamps* map_stamps(int descriptor) {
 void launch_and_stamp(int descriptor) {
   Stamps* const stamps = map_stamps(descriptor);
   check(cuInit(0));
-  for (std::uint64_t before = now_ns();;) {
+  while (true) {
+    ::usleep(kPauseUs);  // a program that computed all the time would have to wait for the processor, too
+    const std::uint64_t before = now_ns();
     check(launches(cuLaunchKernel)());
     const std::uint64_t now = now_ns();
     std::uint64_t none = 0;
     if (now - before > kStoodStillNs) stamps->resumed.compare_exchange_strong(none, now);
-    before = now;
   }
 }
 
@@ -266,6 +280,8 @@ double us_of_hand_off(Connection& child, Stamps& stamps) {
   return static_cast<double>(stamps.resumed.load() - opened) / 1e3;
 }
 
+void tokens(int descriptor, Stamps& stamps);
+
 void gate(const char* shim) {
   const int descriptor = ::memfd_create("stamps", 0);
   if (descriptor < 0 || ::ftruncate(descriptor, sizeof(Stamps)) != 0) std::exit(1);
@@ -281,6 +297,119 @@ void gate(const char* shim) {
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   print("gate_hand_off", median(times));
+  print("gate_hand_off_p99", percentile_99(times));
+  tokens(descriptor, *stamps);
+}
+
+// A token server as GPU sharing has them: a client sends its wish over a TCP connection and waits for the answer.
+void wait_for_tokens(int port, int descriptor) {
+  Stamps* const stamps = map_stamps(descriptor);
+  const int connection = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) std::exit(1);
+  const int now_delay = 1;
+  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &now_delay, sizeof now_delay);
+  char token = 0;
+  while (::send(connection, "a", 1, MSG_NOSIGNAL) == 1 && ::recv(connection, &token, 1, 0) == 1) {
+    stamps->resumed.store(now_ns());
+  }
+}
+
+double us_of_token(int connection, Stamps& stamps) {
+  char wish = 0;
+  if (::recv(connection, &wish, 1, 0) != 1) std::exit(1);
+  ::usleep(1000);  // until it sleeps
+  stamps.resumed.store(0);
+  const std::uint64_t sent = now_ns();
+  if (::send(connection, "t", 1, MSG_NOSIGNAL) != 1) std::exit(1);
+  while (stamps.resumed.load() == 0) ::usleep(100);
+  return static_cast<double>(stamps.resumed.load() - sent) / 1e3;
+}
+
+void tokens(int descriptor, Stamps& stamps) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listener, 1) != 0 || ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    std::exit(1);
+  }
+  const pid_t pid =
+      start_child({}, {"wait-for-tokens", std::to_string(ntohs(address.sin_port)), std::to_string(descriptor)});
+  const int connection = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  const int now_delay = 1;
+  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &now_delay, sizeof now_delay);
+  std::vector<double> times;
+  for (int i = 0; i < kHandOffs; ++i) times.push_back(us_of_token(connection, stamps));
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  ::close(connection);
+  ::close(listener);
+  print("tcp_hand_off", median(times));
+  print("tcp_hand_off_p99", percentile_99(times));
+}
+
+// ---- leash ----
+
+constexpr int kLeashRounds = 41;
+
+void launch_and_measure(int descriptor) {
+  Stamps* const stamps = map_stamps(descriptor);
+  check(cuInit(0));
+  while (true) {
+    const double ns = ns_per_call(launches(cuLaunchKernel), kCalls / 4);
+    double none = 0;
+    stamps->ns_per_launch.compare_exchange_strong(none, ns);
+  }
+}
+
+// A place for whoever has given its own back, because this driver's work ends at once.
+void grant_to_who_asks(fairlead::wire::ShimPage& page) {
+  if (page.asking.load() == 0) return;
+  page.grant.fetch_add(1);
+  page.gate.fetch_and(~fairlead::wire::kGateNode);
+  fairlead::shim::futex_wake_all(page.gate);
+}
+
+double ns_under(Connection& child, std::uint32_t pace, Stamps& stamps) {
+  child.page().pace.store(pace);
+  for (int i = 0; i < 2; ++i) {  // the first is of both
+    stamps.ns_per_launch.store(0);
+    while (stamps.ns_per_launch.load() == 0) {
+      grant_to_who_asks(child.page());
+      ::usleep(1000);
+    }
+  }
+  return stamps.ns_per_launch.load();
+}
+
+void leash(const char* shim) {
+  const int descriptor = ::memfd_create("stamps", 0);
+  if (descriptor < 0 || ::ftruncate(descriptor, sizeof(Stamps)) != 0) std::exit(1);
+  Stamps* const stamps = map_stamps(descriptor);
+  const std::string socket = "/tmp/shim-bench-" + std::to_string(::getpid());
+  Node node(socket);
+  const pid_t pid =
+      start_child({.shim = shim, .socket = socket.c_str()}, {"launch-and-measure", std::to_string(descriptor)});
+  const auto child = node.accept();
+  if (child == nullptr) std::exit(1);
+  child->page().open_until_ns.store(UINT64_MAX / 2);
+  std::vector<double> without, with, added;
+  for (int i = 0; i < kLeashRounds; ++i) {
+    without.push_back(ns_under(*child, fairlead::wire::kPacePlaces, *stamps));
+    with.push_back(ns_under(*child, fairlead::wire::kPacePlaces | fairlead::wire::kPaceLeash, *stamps));
+    added.push_back(with.back() - without.back());
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  print("launch_places", median(without));
+  print("launch_leash", median(with));
+  print("launch_leash_added", median(added));
 }
 
 }  // namespace
@@ -289,14 +418,18 @@ int main(int count, char** words) {
   const std::string what = count > 1 ? words[1] : "";
   if (what == "first-call") return cuInit(0) == CUDA_SUCCESS ? 0 : 1;
   if (what == "launch-and-stamp" && count == 3) launch_and_stamp(std::atoi(words[2]));
+  if (what == "wait-for-tokens" && count == 4) return wait_for_tokens(std::atoi(words[2]), std::atoi(words[3])), 0;
+  if (what == "launch-and-measure" && count == 3) launch_and_measure(std::atoi(words[2]));
   if (what == "calls") {
     calls();
   } else if (what == "start" && count == 3) {
     start(words[2]);
   } else if (what == "gate" && count == 3) {
     gate(words[2]);
+  } else if (what == "leash" && count == 3) {
+    leash(words[2]);
   } else {
-    std::fprintf(stderr, "usage: shim-bench calls | start SHIM | gate SHIM\n");
+    std::fprintf(stderr, "usage: shim-bench calls | start SHIM | gate SHIM | leash SHIM\n");
     return 2;
   }
   std::printf("}\n");

@@ -11,6 +11,8 @@
 #include "shim/driver.h"
 #include "shim/gate.h"
 #include "shim/gpu_time.h"
+#include "shim/leash.h"
+#include "shim/leash_book.h"
 
 #define HOOK extern "C" __attribute__((visibility("default"))) CUresult
 
@@ -24,10 +26,12 @@ inline CUstream per_thread(CUstream stream) {
 inline void pass_work(const Passage& passage, CUstream stream) {
   if (passage.slot() != nullptr) note_work(stream);
 }
-inline void pass_kernel(const Passage& passage, CUstream stream) {
-  if (passage.slot() == nullptr) return;
+// True: leash_launched() is to follow the launch. `key()` names the piece of work (leash_book.h).
+template <typename Key>
+inline bool pass_kernel(const Passage& passage, CUstream stream, Key key) {
+  if (passage.slot() == nullptr) return false;
   count_launch(passage.slot());
-  note_work(stream);
+  return note_kernel(passage.slot(), stream, key);
 }
 
 }  // namespace fairlead::shim
@@ -43,11 +47,13 @@ inline void pass_kernel(const Passage& passage, CUstream stream) {
     fairlead::shim::pass_work(passage, on_stream);     \
     return FAIRLEAD_REAL(name) arguments;              \
   }
-#define KERNEL(name, on_stream, parameters, arguments) \
-  HOOK name parameters {                               \
-    const fairlead::shim::Passage passage;             \
-    fairlead::shim::pass_kernel(passage, on_stream);   \
-    return FAIRLEAD_REAL(name) arguments;              \
+#define KERNEL(name, on_stream, key, parameters, arguments)                                                          \
+  HOOK name parameters {                                                                                             \
+    const fairlead::shim::Passage passage;                                                                           \
+    const bool is_leashed = fairlead::shim::pass_kernel(passage, on_stream, [&]() -> std::uint64_t { return key; }); \
+    const CUresult result = FAIRLEAD_REAL(name) arguments;                                                           \
+    if (is_leashed) fairlead::shim::leash_launched(on_stream);                                                       \
+    return result;                                                                                                   \
   }
 
 // Both stream modes; the parameter is called `stream`.
@@ -57,6 +63,6 @@ inline void pass_kernel(const Passage& passage, CUstream stream) {
 #define QUEUED_BOTH(name, parameters, arguments) \
   QUEUED(name, stream, parameters, arguments)    \
   QUEUED(name##_ptsz, fairlead::shim::per_thread(stream), parameters, arguments)
-#define KERNEL_BOTH(name, parameters, arguments) \
-  KERNEL(name, stream, parameters, arguments)    \
-  KERNEL(name##_ptsz, fairlead::shim::per_thread(stream), parameters, arguments)
+#define KERNEL_BOTH(name, key, parameters, arguments) \
+  KERNEL(name, stream, key, parameters, arguments)    \
+  KERNEL(name##_ptsz, fairlead::shim::per_thread(stream), key, parameters, arguments)

@@ -52,6 +52,7 @@ void send_welcome(int socket, int page, wire::MemoryBackend backend) {
 Connection::Connection(int descriptor, const wire::Hello& hello, wire::MemoryBackend backend)
     : descriptor_(descriptor), hello_(hello) {
   const int page = make_page(&page_);
+  page_->version = hello.version;
   send_welcome(descriptor_, page, backend);
   ::close(page);
 }
@@ -107,6 +108,10 @@ std::unique_ptr<Connection> Node::accept(wire::MemoryBackend backend, int limit_
   wire::Frame frame;
   if (socket < 0 || !readable(socket, limit_ms)) return nullptr;
   if (::recv(socket, &frame, sizeof frame, 0) != sizeof frame || frame.kind != wire::FrameKind::kHello) return nullptr;
+  if (frame.body.hello.version > version_) {
+    ::close(socket);
+    return nullptr;
+  }
   return std::make_unique<Connection>(socket, frame.body.hello, backend);
 }
 

@@ -41,12 +41,15 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // The next process that registers, within `limit_ms`; null: none does.
+  // Of what version it is: newer shims are refused, as older nodes do.
+  void speak(std::uint32_t version) { version_ = version; }
+  // The next process that registers, within `limit_ms`; null: none does, or a newer one was refused.
   std::unique_ptr<Connection> accept(wire::MemoryBackend backend = wire::MemoryBackend::kNone, int limit_ms = 5000);
 
  private:
   std::string path_;
   int descriptor_;
+  std::uint32_t version_ = wire::kShimVersion;
 };
 
 }  // namespace fairlead::shim::testing

@@ -239,6 +239,106 @@ TEST_F(Process, ACutSocketOpensTheGateAndIsMadeAgainWithTheCountersKept) {
   EXPECT_RUNS(running);
 }
 
+TEST_F(Process, AnOlderNodeIsSpokenToAsItSpeaks) {
+  Node node(socket_);
+  node.speak(wire::kOldestShimVersion);
+  Running running(folder_, program({"steps", "10", "10"}), with_node());
+  EXPECT_EQ(node.accept(), nullptr);
+  const auto connection = node.accept();
+  ASSERT_NE(connection, nullptr);
+  EXPECT_EQ(connection->hello().version, wire::kOldestShimVersion);
+  EXPECT_EQ(running.line(), "step");
+  connection->page().gate.fetch_or(wire::kGateNode);  // such a node may close the gate, and hears of nobody who asks
+  running.go_on();
+  wait_for(connection->page().gate_waits, 1);
+  EXPECT_EQ(connection->page().asking.load(), 0U);
+  connection->page().gate.fetch_and(~wire::kGateNode);
+  futex_wake_all(connection->page().gate);
+  EXPECT_EQ(running.line(), "step");
+  running.go_on();
+  EXPECT_RUNS(running);
+  EXPECT_EQ(connection->page().launches.load(), 20U);
+}
+
+// ---- Places ----
+
+// What the node does: a grant, and the end of one.
+void grant(wire::ShimPage& page, std::uint64_t until_ns) {
+  page.open_until_ns.store(until_ns);
+  page.grant.fetch_add(1);
+  page.gate.fetch_and(~wire::kGateNode);
+  futex_wake_all(page.gate);
+}
+void begin_places(wire::ShimPage& page) {
+  page.pace.store(wire::kPacePlaces | wire::kPaceLeash);
+  page.gate.fetch_or(wire::kGateNode);
+}
+template <typename Word>
+bool becomes(const std::atomic<Word>& word, Word wanted) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (word.load() != wanted && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  return word.load() == wanted;
+}
+
+TEST_F(Process, AsksForAPlaceAndSaysThatItHasDrained) {
+  Node node(socket_);
+  Running running(folder_, program({"steps", "10", "10"}), with_node());
+  const auto connection = node.accept();
+  ASSERT_NE(connection, nullptr);
+  wire::ShimPage& page = connection->page();
+  EXPECT_EQ(running.line(), "step");
+  begin_places(page);
+  const std::uint32_t bell = page.bell.load();
+  running.go_on();
+  EXPECT_TRUE(becomes(page.asking, std::uint64_t{1}));
+  EXPECT_NE(page.bell.load(), bell);
+  EXPECT_EQ(page.drained.load(), 0U);
+  grant(page, UINT64_MAX / 2);
+  EXPECT_EQ(running.line(), "step");
+  EXPECT_EQ(page.asking.load(), 0U);
+  EXPECT_TRUE(becomes(page.drained, 1U)) << "it has no use for the rest of its place";
+  EXPECT_NE(page.gate.load() & wire::kGateNode, 0U);
+  EXPECT_EQ(page.busy.load(), 0U);
+  page.pace.store(0);
+  page.gate.fetch_and(~wire::kGateNode);
+  running.go_on();
+  EXPECT_RUNS(running);
+}
+
+TEST_F(Process, APlaceThatIsOverIsClosedWhereTheNodeIsLate) {
+  Node node(socket_);
+  Running running(folder_, program({"threads", "4", "100"}), with_node());
+  const auto connection = node.accept();
+  ASSERT_NE(connection, nullptr);
+  wire::ShimPage& page = connection->page();
+  begin_places(page);
+  for (std::uint32_t number = 1; !connection->gone(0); ++number) {
+    if (page.asking.load() == 0) continue;  // it may have ended, too
+    grant(page, 1);
+    // It closes its gate by itself, and has drained, or has ended.
+    while (page.drained.load() != page.grant.load() && !connection->gone(0)) std::this_thread::yield();
+  }
+  EXPECT_RUNS(running);
+  EXPECT_EQ(page.launches.load(), 400U);
+}
+
+TEST_F(Process, ACutSocketMakesAnEndOfPlaces) {
+  Node node(socket_);
+  Running running(folder_, program({"steps", "10", "10"}), with_node());
+  const auto connection = node.accept();
+  ASSERT_NE(connection, nullptr);
+  wire::ShimPage& page = connection->page();
+  EXPECT_EQ(running.line(), "step");
+  begin_places(page);
+  running.go_on();
+  EXPECT_TRUE(becomes(page.asking, std::uint64_t{1}));
+  connection->cut();
+  EXPECT_EQ(running.line(), "step");
+  EXPECT_EQ(page.pace.load(), 0U);
+  running.go_on();
+  EXPECT_RUNS(running);
+}
+
 TEST_F(Process, EightThreadsPassAGateThatOpensAndCloses) {
   Node node(socket_);
   Running running(folder_, program({"threads", "8", "3000"}), with_node());

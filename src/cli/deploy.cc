@@ -20,6 +20,10 @@ struct Options {
   std::vector<std::string> environment;  // KEY=VALUE
   std::vector<std::string> tags;         // key=value
   std::optional<int> gpu_memory_mib;
+  std::optional<int> gpu_compute_percent;
+  std::optional<int> gpu_request_percent;
+  std::optional<int> gpu_limit_percent;
+  std::optional<std::string> replicas;
   std::optional<double> weight;
   std::optional<int> timeout_seconds;
   std::optional<int> memory_mib;
@@ -45,6 +49,13 @@ Result<Json> tags_of(const Options& options) {
   Result<Json> tags = pairs(options.tags, "--tag");
   if (!tags) return tags;
   if (options.gpu_memory_mib) (*tags)["gpu:memory-mib"] = std::to_string(*options.gpu_memory_mib);
+  const auto set = [&tags](const char* tag, const std::optional<int>& value) {
+    if (value) (*tags)[tag] = std::to_string(*value);
+  };
+  set("gpu:compute-percent", options.gpu_compute_percent);
+  set("gpu:quota-request", options.gpu_request_percent);
+  set("gpu:quota-limit", options.gpu_limit_percent);
+  if (options.replicas) (*tags)["gpu:replicas"] = *options.replicas;
   if (options.weight) (*tags)["gpu:weight"] = fmt::format("{}", *options.weight);
   if (options.contract) (*tags)[kContractTag] = *options.contract;
   return tags;
@@ -99,15 +110,15 @@ Result<Json> create(NodeClient& node, const Options& options, const Json& code, 
 
 Result<Json> update(NodeClient& node, const Options& options, const Json& code, const Json& configuration,
                     const Json& tags) {
-  // Configuration first: it is checked before anything changes, and the new code then starts with it.
-  if (!configuration.empty()) {
-    Result<Json> changed = node.call("PUT", function_path(options.name, "/configuration"), configuration);
-    if (!changed) return changed;
-  }
+  // Code last: the rest is checked before anything changes, a share may be refused, and the new code then starts with it.
   if (!tags.empty()) {
     Result<Json> tagged =
         node.call("POST", "/2017-03-31/tags/" + net::percent_encode(function_arn(options.name)), Json{{"Tags", tags}});
     if (!tagged) return tagged;
+  }
+  if (!configuration.empty()) {
+    Result<Json> changed = node.call("PUT", function_path(options.name, "/configuration"), configuration);
+    if (!changed) return changed;
   }
   return node.call("PUT", function_path(options.name, "/code"), code);
 }
@@ -158,6 +169,27 @@ int run_deploy(Cli& cli, const Options& options) {
   return kOk;
 }
 
+void add_share_options(CLI::App& command, Options& options) {
+  const auto add = [&](CLI::Option* option) { option->group("Share of a GPU"); };
+  add(command
+          .add_option("--gpu-request", options.gpu_request_percent,
+                      "Per cent of its GPU's time that an instance is promised [0]")
+          ->check(CLI::Range(0, 100)));
+  add(command
+          .add_option("--gpu-limit", options.gpu_limit_percent,
+                      "Per cent of the time that an instance gets at most [100]")
+          ->check(CLI::Range(1, 100)));
+  add(command
+          .add_option("--gpu-compute", options.gpu_compute_percent,
+                      "Per cent of the multiprocessors that an instance may use, under --sharing mps [100]")
+          ->check(CLI::Range(1, 100)));
+  add(command
+          .add_option("--gpu-memory", options.gpu_memory_mib, "MiB of device memory one instance is expected to hold")
+          ->check(CLI::Range(1, 1 << 20)));
+  add(command.add_option("--replicas", options.replicas,
+                         "Instances: N, or MIN that are kept started and MAX at most, MIN:MAX"));
+}
+
 void add_image_options(CLI::App& command, Options& options, CLI::Option* folder) {
   CLI::Option* image =
       command
@@ -192,8 +224,7 @@ void add_deploy(Cli& cli) {
   command.add_option("--env", options->environment, "Environment variable KEY=VALUE; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--tag", options->tags, "Tag key=value; may be repeated")->allow_extra_args(false);
-  command.add_option("--gpu-memory", options->gpu_memory_mib, "MiB of device memory one instance is expected to hold")
-      ->check(CLI::Range(1, 1 << 20));
+  add_share_options(command, *options);
   command.add_option("--weight", options->weight, "Fair share relative to other functions [1]")
       ->check(CLI::Range(0.01, 100.0));
   command.add_option("--timeout", options->timeout_seconds, "Seconds one invocation may take")

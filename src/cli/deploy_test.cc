@@ -55,6 +55,27 @@ TEST_F(Deploy, CreatesWithWhatWasGivenAndSaysWhatIsNext) {
   EXPECT_EQ(body(1)["ReservedConcurrentExecutions"], 0);
 }
 
+TEST_F(Deploy, AShareIsFourTags) {
+  node.answer("POST", "/2015-03-31/functions", {201, {}, "{}"});
+  const Outcome outcome = run(
+      {"deploy", "f", folder, "--gpu-request", "34", "--gpu-limit", "50", "--gpu-compute", "24", "--replicas", "1:3"});
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_EQ(body(0)["Tags"], (Json{{"gpu:quota-request", "34"},
+                                   {"gpu:quota-limit", "50"},
+                                   {"gpu:compute-percent", "24"},
+                                   {"gpu:replicas", "1:3"}}));
+  EXPECT_EQ(run({"deploy", "f", folder, "--gpu-request", "101"}).status, kUsage);
+  EXPECT_EQ(run({"deploy", "f", folder, "--gpu-limit", "0"}).status, kUsage);
+}
+
+TEST_F(Deploy, AShareThatIsRefusedIsNotTakenForAFunctionThatExists) {
+  node.answer("POST", "/2015-03-31/functions", {400, {}, R"({"Message":"gpu:quota-request is 120.0 % of the time"})"});
+  const Outcome outcome = run({"deploy", "f", folder, "--gpu-request", "34"});
+  EXPECT_NE(outcome.status, kOk);
+  EXPECT_THAT(outcome.err, HasSubstr("120.0 %"));
+  EXPECT_EQ(node.requests().size(), 1u);
+}
+
 TEST_F(Deploy, UpdatesAnExistingFunctionWithoutTouchingWhatWasNotGiven) {
   node.answer("POST", "/2015-03-31/functions", {409, {}, R"({"Message":"Function already exist: f"})"});
   node.answer("PUT", "/2015-03-31/functions/f/configuration", {200, {}, "{}"});

@@ -224,6 +224,23 @@ TEST_F(NodeCommands, StatusSurvivesAnOlderNode) {
   EXPECT_EQ(Json::parse(run({"status", "--json"}).out)["version"], "0.0.1");
 }
 
+TEST_F(NodeCommands, SharesAreShownWhereThereAreAny) {
+  node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"functions":[
+      {"name":"plain","share":{"compute_percent":100,"quota_request_percent":0,"quota_limit_percent":100,"seats":[],
+                               "seats_wanted":0,"lacking":"","delivered_percent":null}},
+      {"name":"third","share":{"compute_percent":24,"quota_request_percent":34,"quota_limit_percent":50,"memory_mib":2048,
+                               "seats":[1,2],"seats_wanted":2,"lacking":"","delivered_percent":33.97}},
+      {"name":"large","share":{"compute_percent":100,"quota_request_percent":90,"quota_limit_percent":100,"memory_mib":0,
+                               "seats":[],"seats_wanted":1,"lacking":"no GPU has room","delivered_percent":null}}]})"});
+  for (const char* command : {"status", "top"}) {
+    const std::string out = command == std::string("top") ? run({"top", "--once"}).out : run({"status"}).out;
+    EXPECT_THAT(out, testing::ContainsRegex("third +34% +50% +24% +2.0 GiB +2/2 +1,2 +34.0%"));
+    EXPECT_THAT(out, testing::ContainsRegex("large +90% +100% +100% +- +0/1 +- +-"));
+    EXPECT_THAT(out, HasSubstr("large lacks seats: no GPU has room\n"));
+    EXPECT_THAT(out, testing::Not(testing::ContainsRegex("plain +0%")));
+  }
+}
+
 TEST_F(NodeCommands, TopShowsTenantsWhereThereAreAny) {
   node.answer("GET", "/fairlead/v1/status", {200, {}, R"({"tenants":[
       {"name":"batch","weight":0.5,"max_in_flight":null,"functions":2,"queued":7,"in_flight":1,"service_seconds":2.0},

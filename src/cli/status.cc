@@ -10,7 +10,8 @@ void add_status(Cli& cli) {
     Result<Json> status = cli.node().call("GET", "/fairlead/v1/status");
     if (!status) return cli.report(status.error());
     cli.out() << (cli.json() ? status->dump(2) + "\n"
-                             : summary_text(*status) + "\n" + tenants_text(*status) + gpus_text(*status));
+                             : summary_text(*status) + "\n" + tenants_text(*status) + shares_text(*status) +
+                                   gpus_text(*status));
     return kOk;
   });
 }

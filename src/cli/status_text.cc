@@ -137,6 +137,37 @@ std::string tenants_text(const json& status) {
   return table.empty() ? "" : table.text() + "\n";
 }
 
+std::string shares_text(const json& status) {
+  Table table({{"FUNCTION"},
+               {"REQUEST", kRight},
+               {"LIMIT", kRight},
+               {"OF THE SMS", kRight},
+               {"MEMORY", kRight},
+               {"SEATS", kRight},
+               {"ON GPU", kRight},
+               {"DELIVERED", kRight}});
+  std::string missing;
+  for (const json& function : child(status, "functions")) {
+    const json& share = child(function, "share");
+    const double limit = share.contains("quota_limit_percent") ? number(share, "quota_limit_percent") : 100;
+    if (number(share, "seats_wanted") == 0 && limit == 100) continue;
+    std::string gpus;
+    for (const json& gpu : child(share, "seats")) gpus += (gpus.empty() ? "" : ",") + gpu.dump();
+    const double memory = number(share, "memory_mib");
+    table.add_row({text(function, "name"), count(share, "quota_request_percent") + "%", fmt::format("{:.0f}%", limit),
+                   count(share, "compute_percent") + "%", memory > 0 ? format_bytes(memory * (1 << 20)) : "-",
+                   fmt::format("{}/{}", child(share, "seats").size(), count(share, "seats_wanted")),
+                   gpus.empty() ? "-" : gpus,
+                   share.contains("delivered_percent") && share["delivered_percent"].is_number()
+                       ? fmt::format("{:.1f}%", number(share, "delivered_percent"))
+                       : "-"});
+    if (const std::string lacking = text(share, "lacking"); !lacking.empty()) {
+      missing += fmt::format("{} lacks seats: {}\n", text(function, "name"), lacking);
+    }
+  }
+  return table.empty() ? "" : table.text() + missing + "\n";
+}
+
 // Who reports less than the device says; "" when nobody does.
 std::string false_reports_text(const json& status) {
   std::string lines;

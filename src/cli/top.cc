@@ -17,7 +17,8 @@ struct Options {
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 std::string screen(const Json& status) {
-  return summary_text(status) + "\n" + gpus_text(status) + "\n" + tenants_text(status) + functions_text(status);
+  return summary_text(status) + "\n" + gpus_text(status) + "\n" + tenants_text(status) + shares_text(status) +
+         functions_text(status);
 }
 
 int run_top(Cli& cli, const Options& options) {

@@ -7,7 +7,8 @@ namespace fairlead {
 namespace {
 
 std::string line(const StartInstance& a) {
-  return fmt::format("start instance={} flow={} gpu={}", a.instance.value(), a.flow.value(), a.gpu.value());
+  return fmt::format("start instance={} flow={} gpu={}{}", a.instance.value(), a.flow.value(), a.gpu.value(),
+                     a.entitled ? " entitled" : "");
 }
 
 std::string line(const StopInstance& a) {

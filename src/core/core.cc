@@ -4,13 +4,15 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/seats.h"
 #include "core/state.h"
 
 namespace fairlead {
 namespace {
 
 FlowShare share_of(const FlowSpec& spec) {
-  return {.weight = spec.weight, .tenant = spec.tenant, .objective = spec.objective};
+  return {
+      .weight = spec.weight, .tenant = spec.tenant, .objective = spec.objective, .width_percent = spec.width_percent};
 }
 
 }  // namespace
@@ -105,16 +107,20 @@ void Core::add_function(const FlowSpec& spec) {
   state_->policy->add_flow(spec.flow, share_of(spec));
   state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
   state_->note_supply(spec.flow);
+  Actions none;  // nothing follows before the next event
+  State::Seats{*state_, Instant(), none}.keep(state_->functions.at(spec.flow));
 }
 
 void Core::prepare(FlowId flow) {
-  if (state_->starts_ahead() && state_->functions.contains(flow)) state_->to_prepare.push_back(flow);
+  if (state_->starts_ahead() && state_->functions.contains(flow)) state_->kept.to_prepare.push_back(flow);
 }
 
 void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
   State::Function* function = state_->functions.find(spec.flow);
   if (function == nullptr) return;
   function->spec = spec;
+  function->seat_retries = {};
+  State::Seats{*state_, now, out}.keep(*function);
   state_->residency.update_function(spec.flow, spec.expected_memory);
   state_->policy->set_share(spec.flow, share_of(spec));
   state_->retire_instances(now, spec.flow, out);
@@ -142,6 +148,7 @@ void Core::remove_function(Instant now, FlowId flow, Actions& out) {
     state_->stop(now, instance->id, StopReason::kFunctionChanged, out);
   }
   state_->complete_queued(now, flow, OutcomeKind::kRemoved, out);
+  State::Seats{*state_, now, out}.forget(flow);
   state_->policy->remove_flow(flow);
   state_->functions.erase(flow);
   state_->residency.remove_function(flow);
@@ -274,7 +281,7 @@ std::optional<Instant> Core::next_wakeup() const {
     next = std::min(next, state_->policy->next_chance().value_or(Instant::max()));
   }
   if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
-  next = std::min(next, state_->request_deadlines.next());
+  next = std::min({next, state_->request_deadlines.next(), state_->kept.next_start});
   next = std::min(next, state_->residency.next_deadline().value_or(Instant::max()));
   return next == Instant::max() ? std::nullopt : std::optional(next);
 }
@@ -310,6 +317,8 @@ std::vector<InstanceView> Core::instances() const {
     const Instance& i = *state_->pool.find(id);
     views.push_back({id, i.flow, i.gpu, seen_as(i.life), i.last_used});
     if (const MemoryUse* use = state_->residency.use(id)) views.back().memory = *use;
+    views.back().seated = i.terms.is_seated;
+    views.back().entitled = i.terms.is_entitled;
   }
   return views;
 }
@@ -332,6 +341,9 @@ std::vector<GpuView> Core::gpus() const {
     views.back().daemon_restarts = health.daemon_restarts();
     views.back().task_lanes = gpu->task_lanes().lanes;
     views.back().task_loads = gpu->loading;
+    const auto runs_entitled = [](const Instance* i) { return i->terms.is_entitled && i->life.holds_slot(); };
+    views.back().entitled_in_use =
+        static_cast<std::size_t>(std::count_if(gpu->instances.begin(), gpu->instances.end(), runs_entitled));
   }
   return views;
 }

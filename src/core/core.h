@@ -87,6 +87,15 @@ struct FlowSpec {
   TenantId tenant;                                   // for policies with tenants; 0: none named
   std::optional<Duration> objective = std::nullopt;  // for policies with deadlines
   bool is_kernel_task = false;                       // its instances are sessions of a device server
+
+  // Where instances of it are kept, one entry for each: they start before anybody calls, nobody evicts them, and they start again when
+  // they went. REQUIRES: admitted, so that on each GPU all seats and D fit into instances_per_gpu. No effect under policies that keep
+  // no instances, or one function on a GPU.
+  std::vector<GpuId> seats = {};
+  std::optional<std::size_t> most_instances = std::nullopt;  // at a time; those in seats count. Empty: no limit
+  // Of the time: what an instance in a seat is entitled to. Above 0: it takes no slot, and what it uses within costs no virtual time.
+  int request_percent = 0;
+  int width_percent = 100;  // of the SMs, that an instance takes while it runs; its GPU time is charged times this
 };
 
 struct GpuSpec {
@@ -153,6 +162,7 @@ struct StartInstance {
   InstanceId instance;
   FlowId flow;
   GpuId gpu;
+  bool entitled = false;  // it sits in a seat and has its function's request; else it is best effort
   bool operator==(const StartInstance&) const = default;
 };
 struct StopInstance {  // kill now; the core has already forgotten it
@@ -242,6 +252,7 @@ struct InstanceView {
   InstanceState state;
   Instant last_used;
   std::optional<MemoryUse> memory = std::nullopt;  // empty: it never reported
+  bool seated = false, entitled = false;           // FlowSpec::seats; StartInstance::entitled
 };
 struct GpuView {
   GpuId gpu;
@@ -256,8 +267,9 @@ struct GpuView {
   GpuState state = GpuState::kServing;  // as its health has it
   std::string reason = {};              // why it does not serve; "" while it does
   unsigned daemon_restarts = 0;
-  std::size_t task_lanes = 0;  // calls of kernel tasks that may run at once now
-  std::size_t task_loads = 0;  // of the slots in use: calls that bring constants, and hold no lane
+  std::size_t task_lanes = 0;       // calls of kernel tasks that may run at once now
+  std::size_t task_loads = 0;       // of the slots in use: calls that bring constants, and hold no lane
+  std::size_t entitled_in_use = 0;  // invocations in seats, beside the slots
 };
 
 // What may change while the core runs. Empty: it stays.
@@ -266,6 +278,8 @@ struct Tuning {
   std::vector<std::pair<GpuId, std::size_t>> slots =
       {};  // D, of those that are there. REQUIRES: 1 <= D <= instances_per_gpu
   std::vector<std::pair<TenantId, TenantShare>> tenants = {};  // those not named keep what they have
+  std::vector<std::pair<FlowId, std::vector<GpuId>>> seats =
+      {};  // FlowSpec's, of functions that are there; no other instance is touched
 };
 
 // arrived = completed + failed + what is queued or dispatched now.
@@ -288,7 +302,7 @@ class Core {
   Core(CoreOptions options, std::unique_ptr<FlowQueue> policy);
   ~Core();
 
-  // Devices and functions. Configuration, not events: no `now`, except where work must be answered.
+  // Devices and functions. Configuration, not events: no `now`, except where work must be answered. Seats are taken with the next event.
   // REQUIRES: slots <= CoreOptions::instances_per_gpu.
   void add_gpu(const GpuSpec& gpu);
   void add_function(const FlowSpec& spec);

@@ -3,25 +3,15 @@
 #include <vector>
 
 #include "base/check.h"
-#include "core/state.h"
+#include "core/seats.h"
 
 namespace fairlead {
-namespace {
-
-// A slot held is charged at least time held / kMinChargeDivisor, however little of the GPU was used.
-constexpr int kMinChargeDivisor = 10;
-
-}  // namespace
-
-Duration bounded_use(std::optional<Duration> reported, Duration held) {
-  return reported ? std::clamp(*reported, held / kMinChargeDivisor, held) : held;
-}
-
 void Core::State::dispatch(Instant now, Actions& out) {
   latest = now;
   answers = {};
   expire_requests(now, out);
   keep_programs_in_turn();
+  Seats{*this, now, out}.tend();
   offer_slots(now, out);
   keep_claim();
   if (starts_ahead()) {
@@ -48,21 +38,28 @@ void Core::State::offer_slots(Instant now, Actions& out) {
 
     for (const InstanceId victim : placement->evict) evict(now, victim, out);
     if (policy->policy().one_function_per_gpu) evict_others(now, choice->flow, placement->gpu, out);
-    if (Instance* warm = placement->instance) {
-      const bool on_device = residency.run(now, warm->id, placement->memory);
-      const bool is_first = warm->life.unused();
-      pool.count_memory(*warm, placement->memory, warm->pinned);
-      pool.bind(*warm, choice->invocation);
-      note_setup(choice->flow);
-      invocation.instance = warm->id;
-      invocation.start = is_first ? StartKind::kCold : on_device ? StartKind::kDeviceWarm : StartKind::kHostWarm;
-      settle_memory(now, out);  // before the invocation: its memory returns while the payload travels
-      if (warm->life.phase() == InstanceLife::Phase::kChosen) deliver(now, *warm, out);
+    if (placement->instance != nullptr) {
+      run_on_warm(now, choice->invocation, *placement, out);
       continue;
     }
     invocation.instance = start(now, choice->flow, *placement, choice->invocation, out);
     invocation.start = StartKind::kCold;
   }
+}
+
+void Core::State::run_on_warm(Instant now, InvocationId id, const Placement& placement, Actions& out) {
+  Instance& warm = *placement.instance;
+  Invocation& invocation = invocations.at(id);
+  invocation.dispatched = now;
+  const bool on_device = residency.run(now, warm.id, placement.memory);
+  const bool is_first = warm.life.unused();
+  pool.count_memory(warm, placement.memory, warm.pinned);
+  pool.bind(warm, id);
+  note_setup(warm.flow);
+  invocation.instance = warm.id;
+  invocation.start = is_first ? StartKind::kCold : on_device ? StartKind::kDeviceWarm : StartKind::kHostWarm;
+  settle_memory(now, out);  // before the invocation: its memory returns while the payload travels
+  if (warm.life.phase() == InstanceLife::Phase::kChosen) deliver(now, warm, out);
 }
 
 // REQUIRES: something is bound to the instance and it waits for it.
@@ -120,9 +117,10 @@ Duration Core::State::charge_run(Instant now, InvocationId id, std::optional<Dur
   Duration service = bounded_use(gpu_time, now - invocation.delivered);
   Function* function = functions.find(invocation.flow);
   if (function == nullptr) return service;  // removed meanwhile
+  const Duration entitled = std::min(service, Seats::promised(*this, invocation, now));
   invocation.owed = std::exchange(function->owed, Duration(0));
   service += invocation.owed;
-  policy->on_completion(now, invocation.flow, id, service);
+  policy->on_completion(now, invocation.flow, id, service, entitled);
   return service;
 }
 
@@ -138,7 +136,7 @@ void Core::State::complete_queued(Instant now, FlowId flow, OutcomeKind outcome,
 bool Core::State::can_run(FlowId flow, GpuId only) const {
   const Bytes expected = residency.expected(flow);
   if (placer.has_warm(pool, flow, expected, only)) return true;
-  return !starts_ahead() && held_back_on(flow).empty() && !worth_waiting(flow) &&
+  return !starts_ahead() && may_have_more(flow) && held_back_on(flow).empty() && !worth_waiting(flow) &&
          placer.can_place(pool, flow, expected, only);
 }
 
@@ -154,7 +152,7 @@ Obstacle Core::State::obstacle(FlowId flow) const {
 
 // Of a flow that cannot run.
 Obstacle Core::State::obstacle_to_run(FlowId flow) const {
-  const bool wants_start = !starts_ahead() && held_back_on(flow).empty() && !worth_waiting(flow);
+  const bool wants_start = !starts_ahead() && may_have_more(flow) && held_back_on(flow).empty() && !worth_waiting(flow);
   return wants_start ? Obstacle::kMemory : placer.obstacle(pool, flow, residency.expected(flow));
 }
 
@@ -193,7 +191,7 @@ std::vector<GpuId> Core::State::free_gpus() const {
 void Core::State::evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out) {
   const std::vector<Instance*> there = pool.gpu(gpu).instances;
   for (const Instance* instance : there) {
-    if (instance->flow != flow && instance->spare()) evict(now, instance->id, out);
+    if (instance->flow != flow && instance->may_be_evicted()) evict(now, instance->id, out);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "core/state.h"
+#include "core/seats.h"
 
 namespace fairlead {
 
@@ -17,6 +17,7 @@ void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
     state_->add_lanes({.gpu = gpu});
   }
   for (const auto& [tenant, share] : tuning.tenants) state_->policy->set_tenant(tenant, share);
+  for (const auto& [flow, seats] : tuning.seats) State::Seats{*state_, now, out}.move(flow, seats);
   state_->dispatch(now, out);
 }
 

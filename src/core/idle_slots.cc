@@ -41,8 +41,9 @@ IdleReason why_it_waits(const InstancePool& pool, FlowId flow) {
   IdleReason reason = IdleReason::kOwnInstance;
   for (const Instance* instance : pool.of_flow(flow)) {
     if (instance->life.loads()) return IdleReason::kLoad;
-    if (!instance->spare() || !instance->on->serves || instance->on->takes(*instance)) continue;
-    const bool only_loads = instance->is_session && instance->on->task_lanes().takes(false);
+    if (!instance->spare() || instance->terms.is_entitled) continue;
+    if (!instance->on->serves || instance->on->takes(*instance)) continue;
+    const bool only_loads = instance->terms.is_session && instance->on->task_lanes().takes(false);
     if (only_loads) return IdleReason::kLoad;
     reason = IdleReason::kLanes;
   }

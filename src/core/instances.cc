@@ -1,9 +1,19 @@
 #include <vector>
 
 #include "base/check.h"
-#include "core/state.h"
+#include "core/seats.h"
 
 namespace fairlead {
+namespace {
+
+// A slot held is charged at least time held / kMinChargeDivisor, however little of the GPU was used.
+constexpr int kMinChargeDivisor = 10;
+
+}  // namespace
+
+Duration bounded_use(std::optional<Duration> reported, Duration held) {
+  return reported ? std::clamp(*reported, held / kMinChargeDivisor, held) : held;
+}
 
 void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   Instance* instance = pool.find(id);
@@ -22,13 +32,15 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   count_memory(*instance);
   note_setup(instance->flow);
   note_supply(instance->flow);
-  if (functions.contains(instance->flow)) policy->on_started(instance->flow, instance->idled);
+  const bool is_charged = !instance->terms.is_seated && functions.contains(instance->flow);
+  if (is_charged) policy->on_started(instance->flow, instance->idled);
   dispatch(now, out);
 }
 
 void Core::State::gone(Instant now, InstanceId id, Actions& out) {
   residency.gone(id);  // also one that was stopped: its memory is free from here on
   if (const Instance* instance = pool.find(id)) {
+    Seats{*this, now, out}.note_failure(*instance);
     fail_start(now, *instance, out);
     end_bound(now, *instance, OutcomeKind::kStartFailed, OutcomeKind::kCrashed, out);
     forget(id);
@@ -43,6 +55,7 @@ void Core::State::answered(Instant now, InvocationId id, bool is_error, std::opt
   Instance* instance = pool.find(invocation->instance);
   FL_CHECK(instance != nullptr && instance->bound == id, "invocation {}", id.value());
   complete_run(now, id, is_error ? OutcomeKind::kFunctionError : OutcomeKind::kSuccess, gpu_time, out);
+  if (Function* function = functions.find(instance->flow)) function->seat_retries.served();
   end_run(now, *instance, out);
 }
 
@@ -102,6 +115,7 @@ void Core::State::expire_deadlines(Instant now, Actions& out) {
     const bool starting = instance.life.starts();
     out.push_back(StopInstance{instance.id, starting ? StopReason::kStartFailed : StopReason::kTimeout});
     residency.stopping(now, instance.id);
+    Seats{*this, now, out}.note_failure(instance);
     fail_start(now, instance, out);
     end_bound(now, instance, OutcomeKind::kStartFailed, OutcomeKind::kTimeout, out);
     forget(instance.id);

@@ -70,9 +70,8 @@ void Core::State::give_way(Instant now, InstanceId id, Actions& out) {
 // Placement counts what residency knows.
 void Core::State::count_memory(Instance& instance) {
   const Residency::Standing standing = residency.standing(instance.id);
-  instance.needed = InstancePool::counted_memory(*instance.on, standing.needed);
-  pool.count_memory(instance, std::max(instance.memory, instance.needed),
-                    InstancePool::counted_memory(*instance.on, standing.pinned));
+  instance.needed = counted_memory(instance, standing.needed);
+  pool.count_memory(instance, std::max(instance.memory, instance.needed), counted_memory(instance, standing.pinned));
   if (standing.reload) note_reload(instance, *standing.reload);
 }
 
@@ -81,7 +80,8 @@ void Core::State::count_memory(Instance& instance) {
 FlowDemand Core::State::demand_of(FlowId flow) const {
   if (!functions.contains(flow)) return {};
   const std::size_t queued = policy->queued(flow);
-  if (policy->state(flow) != FlowState::kActive) return {Claim::kLeaving, queued};
+  const bool is_kept = !functions.at(flow).spec.seats.empty();
+  if (policy->state(flow) != FlowState::kActive && !is_kept) return {Claim::kLeaving, queued};
   return {queued > 0 ? Claim::kQueued : Claim::kKept, queued};
 }
 

@@ -20,7 +20,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "core/state.h"
+#include "core/seats.h"
 
 namespace fairlead {
 namespace {
@@ -35,9 +35,9 @@ class NobodyYields final : public Yielding {
 
 // Work that waits goes first; then functions that nobody has called yet, in the order in which they came, where a place is free.
 void Core::State::start_prepared(Instant now, Actions& out) {
-  while (!to_prepare.empty() && may_start_ahead()) {
-    const FlowId flow = to_prepare.front();
-    to_prepare.pop_front();
+  while (!kept.to_prepare.empty() && may_start_ahead()) {
+    const FlowId flow = kept.to_prepare.front();
+    kept.to_prepare.pop_front();
     if (draining || !functions.contains(flow) || !pool.of_flow(flow).empty()) continue;
     const Placer::StartAhead wanted{.flow = flow,
                                     .expected = residency.expected(flow),
@@ -100,13 +100,22 @@ std::optional<Placer::StartAhead> Core::State::wanted_start(FlowId flow) const {
   const std::vector<Instance*>& instances = pool.of_flow(flow);
   const bool is_first =
       std::all_of(instances.begin(), instances.end(), [](const Instance* i) { return i->life.retires(); });
-  if (!is_first && !worth_a_duplicate(flow)) return std::nullopt;
+  if (!may_have_more(flow) || (!is_first && !worth_a_duplicate(flow))) return std::nullopt;
   return Placer::StartAhead{.flow = flow,
                             .expected = residency.expected(flow),
                             .at_once = options.starts_per_gpu,
                             .is_session = functions.at(flow).spec.is_kernel_task,
                             .only_where_a_slot_idles = !is_first,
                             .not_on = held_back_on(flow)};
+}
+
+// Of its instances those that go are none any more.
+bool Core::State::may_have_more(FlowId flow) const {
+  const auto& most = functions.at(flow).spec.most_instances;
+  if (!most) return true;
+  const std::vector<Instance*>& all = pool.of_flow(flow);
+  const auto goes = std::count_if(all.begin(), all.end(), [](const Instance* i) { return i->life.retires(); });
+  return all.size() - static_cast<std::size_t>(goes) < *most;
 }
 
 // Where it should start now. Empty: nowhere, or it needs none.
@@ -127,7 +136,7 @@ std::vector<GpuId> Core::State::held_back_on(FlowId flow) const {
   std::vector<GpuId> held_back;
   if (!functions.at(flow).keeps_data) return held_back;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (!instance->spare()) continue;
+    if (!instance->spare() || instance->terms.is_entitled) continue;
     if (instance->on->takes(*instance) || instance->reload > Duration(0)) held_back.push_back(instance->gpu);
   }
   return held_back;
@@ -167,13 +176,15 @@ bool Core::State::may_go(const Instance& instance) const {
 
 InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placement, InvocationId bound, Actions& out) {
   Instance& started = pool.add(now, flow, placement.gpu, placement.memory, bound);
-  if (functions.at(flow).spec.is_kernel_task) pool.make_session(started);
+  InstanceTerms terms = placement.terms;
+  terms.is_session = functions.at(flow).spec.is_kernel_task;
+  if (terms.is_session || terms.is_seated) pool.set_terms(started, terms);
   residency.add(now, started.id, flow, started.gpu, placement.memory);
   note_setup(flow);
   note_supply(flow);
   deadlines.set(started.id, now + options.start_deadline);
   ++counters.cold_starts;
-  out.push_back(StartInstance{started.id, flow, started.gpu});
+  out.push_back(StartInstance{started.id, flow, started.gpu, terms.is_entitled});
   return started.id;
 }
 
@@ -181,10 +192,13 @@ InstanceId Core::State::start(Instant now, FlowId flow, const Placement& placeme
 // started, goes, or is to go.
 void Core::State::note_supply(FlowId flow) {
   Function* function = functions.find(flow);
-  if (function == nullptr || !starts_ahead()) return;
-  Supply supply = Supply::kNone;
+  if (function == nullptr) return;
+  const bool only_seats = Seats::are_all(*this, function->spec);
+  if (!starts_ahead() && !only_seats && function->told_supply != Supply::kSeats) return;
+  Supply supply = only_seats ? Supply::kSeats : starts_ahead() ? Supply::kNone : Supply::kReady;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->life.retires()) continue;
+    if (only_seats) break;
+    if (instance->life.retires() || instance->terms.is_entitled) continue;
     if (!instance->starts_ahead()) supply = Supply::kReady;
     if (supply == Supply::kNone) supply = Supply::kStarting;
   }

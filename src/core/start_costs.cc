@@ -36,7 +36,7 @@ void Core::State::note_setup(FlowId flow) {
   if (function == nullptr) return;
   std::optional<Duration> quickest;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (!instance->spare()) continue;
+    if (!instance->spare() || instance->terms.is_entitled) continue;
     quickest = std::min(quickest.value_or(instance->reload), instance->reload);
   }
   if (function->keeps_data) note_places(flow, *function);

@@ -8,6 +8,7 @@
 //   start_ahead.cc  which instance starts without a slot, and in whose place
 //   instances.cc  instances: ready, answered, idle, gone, past their deadline
 //   idle_slots.cc  why slots idle beside queued work, for how long, and which starts pay for it
+//   seats.h       instances that are kept: started before anybody calls, and used without a slot
 //   start_costs.cc  cold starts: learnt, told to the policy, and avoided
 //   memory.cc     device memory: reports, moves, requests for room; what residency asks and decides
 #pragma once
@@ -20,6 +21,7 @@
 #include "core/deadlines.h"
 #include "core/idle_slots.h"
 #include "core/request_deadlines.h"
+#include "core/seat_retries.h"
 #include "placement/eviction.h"
 #include "placement/instance_pool.h"
 #include "placement/placer.h"
@@ -53,6 +55,7 @@ struct Core::State final : private Placeable,
     Duration owed{0};                            // GPU time that its next charge counts too
     bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
     std::map<GpuId, Duration> told_places = {};  // FlowQueue::set_setup_on, as told last
+    SeatRetries seat_retries = {};
   };
   // What the policy heard when it found nothing (more) to run, or to start.
   struct Answers {
@@ -89,6 +92,12 @@ struct Core::State final : private Placeable,
     std::vector<GpuId> going;     // of them: Device::goes
   };
   struct DeviceEvents;
+  struct Seats;
+  struct Kept {
+    std::deque<FlowId> to_prepare;        // Core::prepare
+    std::vector<FlowId> flows;            // that have seats
+    Instant next_start = Instant::max();  // of an instance in a seat that failed
+  };
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
     FlowId flow;
@@ -117,6 +126,8 @@ struct Core::State final : private Placeable,
   // ---- dispatch.cc
   void dispatch(Instant now, Actions& out);
   void offer_slots(Instant now, Actions& out);
+  // REQUIRES: the placement names an instance that is spare.
+  void run_on_warm(Instant now, InvocationId invocation, const Placement& placement, Actions& out);
   void evict_others(Instant now, FlowId flow, GpuId gpu, Actions& out);
   void deliver(Instant now, Instance& instance, Actions& out);
   // Appends the Complete and forgets the invocation. The policy and the instance are the caller's to tell.
@@ -140,6 +151,7 @@ struct Core::State final : private Placeable,
   void start_ahead(Instant now, Actions& out);
   void start_prepared(Instant now, Actions& out);
   bool may_start_ahead() const;
+  bool may_have_more(FlowId flow) const;  // instances
   std::optional<Placer::StartAhead> wanted_start(FlowId flow) const;
   std::optional<Placement> place_start(FlowId flow) const;
   Obstacle obstacle_to_start(FlowId flow) const;
@@ -206,6 +218,7 @@ struct Core::State final : private Placeable,
   void count_memory(Instance& instance);
 
   FlowDemand demand_of(FlowId flow) const override;
+  bool may_stop(InstanceId instance) const override { return !pool.find(instance)->terms.is_seated; }
   InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const override;
   bool is_active(FlowId flow) const override;
   Duration cold_start(FlowId flow) const override;
@@ -247,7 +260,7 @@ struct Core::State final : private Placeable,
 
   CoreCounters counters;  // but those of memory
   bool draining = false;
-  std::deque<FlowId> to_prepare;  // Core::prepare
+  Kept kept;
 };
 
 }  // namespace fairlead

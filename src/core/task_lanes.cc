@@ -29,7 +29,7 @@ void Core::State::keep_programs_in_turn() {
   if (options.task_lanes == 0 && options.most_task_lanes == 0 && options.task_loads_per_gpu == 0) return;
   for (const Gpu* gpu : pool.gpus()) {
     const auto has_a_turn = [this](const Instance* instance) {
-      return !instance->is_session && (!instance->spare() || queued(instance->flow) > 0);
+      return !instance->terms.is_session && (!instance->spare() || queued(instance->flow) > 0);
     };
     const auto& there = gpu->instances;
     pool.set_for_programs(gpu->id, gpu->programs > 0 && std::any_of(there.begin(), there.end(), has_a_turn));
@@ -38,7 +38,7 @@ void Core::State::keep_programs_in_turn() {
 
 void Core::State::begin_computing(Instant now, const Instance& instance) {
   const auto lanes = measured_lanes.find(instance.gpu);
-  if (!instance.is_session || lanes == measured_lanes.end()) return;
+  if (!instance.terms.is_session || instance.terms.is_entitled || lanes == measured_lanes.end()) return;
   lanes->second.begin(now, instance.bound, instance.flow);
 }
 

@@ -53,6 +53,19 @@ struct FunctionStats {
 inline constexpr double kDurationBucketsSeconds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                      0.5,    1,     2.5,    5,     10,   30,    60,   300};
 
+// What instances of a function had of their share lately, as the pacer of their devices saw it.
+struct ShareDelivery {
+  Duration window{0};            // over so much time
+  double delivered_percent = 0;  // of it; the least of the instances that had work
+};
+
+// A function's share of devices.
+struct ShareStatus {
+  std::vector<GpuId> seats;                              // where its instances are kept
+  std::string lacking;                                   // why some are kept nowhere; "": none is missing
+  std::optional<ShareDelivery> delivery = std::nullopt;  // empty: nobody measures it, or nothing ran
+};
+
 struct FunctionStatus {
   std::string name;
   FlowView flow;
@@ -61,6 +74,7 @@ struct FunctionStatus {
   MemoryUse memory;          // device memory, summed over its instances that report
   Bytes memory_expected{0};  // of one instance; 0: not known
   GpuSettings settings;
+  ShareStatus share;
 };
 
 struct TenantStatus {

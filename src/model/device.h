@@ -41,11 +41,28 @@ struct Capacity {
   Bytes memory{0};          // 0: not known, not counted
 };
 
-// What an instance is entitled to on its device; what is not said is all that others leave.
+// What each instance of a function is entitled to on its device; what is not said is all that others leave. The author says it
+// with tags (model/function.h).
+//
+//   request   the part of the time that an instance is promised while it has work; paid for when the function is admitted
+//   limit     the part of the time that it gets at most
+//
+// Example: width 12, request 40, limit 80. While the instance has work, its kernels may run on 12 % of the SMs for at least 400 ms
+// and at most 800 ms of every second. Request 0 and limit 100, the default, is best effort.
 struct Share {
   std::optional<int> width_percent = std::nullopt;  // of the SMs, 1-100; only under MPS
+  int request_percent = 0;                          // of the time, 0-100, at most the limit
+  int limit_percent = 100;                          // of the time, 1-100
   std::optional<Bytes> memory = std::nullopt;       // device memory that it is expected to hold, and holds at most
+  bool is_best_effort() const { return request_percent == 0; }
   bool operator==(const Share&) const = default;
+};
+
+// How many instances of a function there are.
+struct Replicas {
+  std::size_t least = 0;                           // are started before anybody calls, and kept
+  std::optional<std::size_t> most = std::nullopt;  // empty: as many as its calls want
+  bool operator==(const Replicas&) const = default;
 };
 
 }  // namespace fairlead

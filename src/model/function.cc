@@ -1,5 +1,8 @@
 #include "model/function.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -148,17 +151,68 @@ Result<T> parse_setting(const Setting& setting, T least, T most) {
               least, most);
 }
 
+constexpr std::string_view kQuotaRequestTag = "gpu:quota-request";
+constexpr std::string_view kQuotaLimitTag = "gpu:quota-limit";
+constexpr std::string_view kReplicasTag = "gpu:replicas";
+constexpr std::string_view kObjectiveTag = "gpu:objective-ms";
+
 Status refuse_unknown_settings(const FunctionConfig& config) {
-  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", "gpu:weight", "gpu:tenant",
-                                        "gpu:objective-ms"};
+  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag,
+                                        kReplicasTag,     "gpu:weight",          "gpu:tenant",     kObjectiveTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
-    return fail(
-        Errc::kInvalidArgument,
-        "tag {} is not known; the gpu: tags are gpu:memory-mib, gpu:compute-percent, gpu:weight, gpu:tenant and "
-        "gpu:objective-ms",
-        key);
+    return fail(Errc::kInvalidArgument, "tag {} is not known; the gpu: tags are {}", key, fmt::join(kTags, ", "));
   }
+  return {};
+}
+
+std::optional<Setting> find_tag(const FunctionConfig& config, std::string_view tag) {
+  const auto it = config.tags.find(std::string(tag));
+  if (it == config.tags.end()) return std::nullopt;
+  return Setting{fmt::format("tag {}", tag), it->second};
+}
+
+// The value of the tag, or what it is where nobody says.
+Result<int> number_in_tag(const FunctionConfig& config, std::string_view tag, int least, int most, int otherwise) {
+  const auto setting = find_tag(config, tag);
+  return setting ? parse_setting<int>(*setting, least, most) : otherwise;
+}
+
+Status read_quota(const FunctionConfig& config, Share& share) {
+  const Result<int> request = number_in_tag(config, kQuotaRequestTag, 0, 100, share.request_percent);
+  if (!request) return fail(request.error());
+  const Result<int> limit = number_in_tag(config, kQuotaLimitTag, 1, 100, share.limit_percent);
+  if (!limit) return fail(limit.error());
+  if (*request > *limit) {
+    return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be at most {}, which is {}", kQuotaRequestTag,
+                *request, kQuotaLimitTag, *limit);
+  }
+  share.request_percent = *request;
+  share.limit_percent = *limit;
+  return {};
+}
+
+// "N" or "MIN:MAX".
+Status read_replicas(const FunctionConfig& config, const Share& share, Replicas& replicas) {
+  const auto setting = find_tag(config, kReplicasTag);
+  if (!setting) return {};
+  const auto wrong = [&] {
+    return fail(Errc::kInvalidArgument,
+                "tag {} is '{}'; it must be N between 1 and {}, or MIN:MAX with MIN between 0 and MAX", kReplicasTag,
+                setting->text, kMaxReplicas);
+  };
+  const std::size_t colon = setting->text.find(':');
+  const std::string first = setting->text.substr(0, colon);
+  const std::string second = colon == std::string::npos ? first : setting->text.substr(colon + 1);
+  const Result<int> least = parse_setting<int>({setting->source, first}, 0, kMaxReplicas);
+  const Result<int> most = parse_setting<int>({setting->source, second}, 1, kMaxReplicas);
+  if (!least || !most || *least > *most) return wrong();
+  if (*least == 0 && !share.is_best_effort()) {
+    return fail(Errc::kInvalidArgument,
+                "tag {} is '{}'; MIN must be at least 1 where {} is above 0: the time is reserved for an instance",
+                kReplicasTag, setting->text, kQuotaRequestTag);
+  }
+  replicas = {.least = static_cast<std::size_t>(*least), .most = static_cast<std::size_t>(*most)};
   return {};
 }
 
@@ -237,11 +291,13 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
   if (Status valid = validate_tenant(settings.tenant); !valid) {
     return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);
   }
-  if (const auto objective = config.tags.find("gpu:objective-ms"); objective != config.tags.end()) {
-    const auto value = parse_setting<int>({"tag gpu:objective-ms", objective->second}, 1, kMaxObjectiveMs);
+  if (const auto objective = find_tag(config, kObjectiveTag)) {
+    const auto value = parse_setting<int>(*objective, 1, kMaxObjectiveMs);
     if (!value) return fail(value.error());
     settings.objective_ms = *value;
   }
+  if (Status quota = read_quota(config, settings.share); !quota) return fail(quota.error());
+  if (Status read = read_replicas(config, settings.share, settings.replicas); !read) return fail(read.error());
   return settings;
 }
 

@@ -2,10 +2,13 @@
 // them, so that its SDKs work unchanged.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -27,13 +30,20 @@ inline constexpr std::size_t kMaxUnzippedCodeBytes = 250 << 20;
 inline constexpr int kMinMemoryMib = 128, kMaxMemoryMib = 10240;
 inline constexpr int kMinTimeoutSeconds = 1, kMaxTimeoutSeconds = 900;
 inline constexpr int kMinEphemeralStorageMib = 64, kMaxEphemeralStorageMib = 10240;
+inline constexpr int kMaxReplicas = 1000;
 
 // What `gpu:*` tags and GPU_* environment variables say (reference: apis.md 15.2; the tag wins over the variable).
 struct GpuSettings {
-  Share share;                          // gpu:memory-mib, gpu:compute-percent
-  double weight = 1.0;                  // gpu:weight           fair share, 0.01-100
+  Share share;          // gpu:compute-percent, gpu:memory-mib; gpu:quota-request, gpu:quota-limit: tags only
+  double weight = 1.0;  // gpu:weight           fair share, 0.01-100
   std::string tenant = kDefaultTenant;  // gpu:tenant           who pays; a tag only, and for the function's life
   std::optional<int> objective_ms;      // gpu:objective-ms     wanted from arrival to answer, 1-3600000; a tag only
+  Replicas replicas;                    // gpu:replicas         N, which is N:N, or MIN:MAX; a tag only
+
+  // How many instances are kept, each in a seat on a device: with a request at least one.
+  std::size_t seats() const {
+    return share.is_best_effort() ? replicas.least : std::max<std::size_t>(replicas.least, 1);
+  }
 
   bool operator==(const GpuSettings&) const = default;
 };
@@ -69,6 +79,7 @@ struct FunctionRecord {
   std::string revision_id;             // changes with every update
   std::int64_t last_modified_ms = 0;
   std::optional<int> reserved_concurrency;
+  std::vector<std::string> seats;  // UUIDs of the devices where instances are kept, one for each; where they were last
 };
 
 // Checks. Each error names the field, the value and the bound.

@@ -118,7 +118,12 @@ TEST(GpuSettings, ErrorsNameSourceValueAndBound) {
       {"gpu:memory-mib", "0"},        {"gpu:memory-mib", "1GiB"},      {"gpu:memory-mib", ""},
       {"gpu:compute-percent", "101"}, {"gpu:compute-percent", "-1"},   {"gpu:weight", "0"},
       {"gpu:weight", "nan"},          {"gpu:weight", "inf"},           {"gpu:weight", "1 "},
-      {"gpu:objective-ms", "0"},      {"gpu:objective-ms", "3600001"}, {"gpu:objective-ms", "5s"}};
+      {"gpu:objective-ms", "0"},      {"gpu:objective-ms", "3600001"}, {"gpu:objective-ms", "5s"},
+      {"gpu:quota-request", "-1"},    {"gpu:quota-request", "101"},    {"gpu:quota-request", "3.5"},
+      {"gpu:quota-request", "34%"},   {"gpu:quota-limit", "0"},        {"gpu:quota-limit", "101"},
+      {"gpu:quota-limit", ""},        {"gpu:replicas", "0"},           {"gpu:replicas", "1001"},
+      {"gpu:replicas", "3:2"},        {"gpu:replicas", ":2"},          {"gpu:replicas", "2:"},
+      {"gpu:replicas", "1:2:3"},      {"gpu:replicas", "-1:2"},        {"gpu:replicas", "0:0"}};
   for (const auto& [tag, value] : bad) {
     FunctionConfig config;
     config.tags[tag] = value;
@@ -141,6 +146,42 @@ TEST(GpuSettings, TenantAndObjectiveAreTagsAndNoVariables) {
     config.tags["gpu:tenant"] = bad;
     EXPECT_THAT(gpu_settings(config).error().message, HasSubstr("tag gpu:tenant: tenant is '" + bad));
   }
+}
+
+TEST(GpuSettings, AShareIsBestEffortUnlessItsQuotaIsSaid) {
+  FunctionConfig config;
+  config.environment = {{"GPU_QUOTA_REQUEST", "34"}, {"GPU_QUOTA_LIMIT", "50"}, {"GPU_REPLICAS", "2"}};  // no variables
+  EXPECT_TRUE(gpu_settings(config)->share.is_best_effort());
+  EXPECT_EQ(gpu_settings(config)->share, (Share{.request_percent = 0, .limit_percent = 100}));
+  EXPECT_EQ(gpu_settings(config)->seats(), 0u);
+  config.tags = {{"gpu:quota-request", "34"}};
+  EXPECT_EQ(gpu_settings(config)->share, (Share{.request_percent = 34, .limit_percent = 100}));
+  EXPECT_EQ(gpu_settings(config)->seats(), 1u) << "one instance, where nobody says how many";
+  config.tags["gpu:quota-limit"] = "34";
+  EXPECT_EQ(gpu_settings(config)->share, (Share{.request_percent = 34, .limit_percent = 34}));
+  config.tags["gpu:quota-limit"] = "33";
+  EXPECT_EQ(gpu_settings(config).error().message,
+            "tag gpu:quota-request is '34'; it must be at most gpu:quota-limit, which is 33");
+}
+
+TEST(GpuSettings, ReplicasAreANumberOrARange) {
+  FunctionConfig config;
+  const auto replicas = [&](const char* text) {
+    config.tags["gpu:replicas"] = text;
+    return gpu_settings(config)->replicas;
+  };
+  EXPECT_EQ(gpu_settings(config)->replicas, (Replicas{.least = 0, .most = std::nullopt}));
+  EXPECT_EQ(replicas("3"), (Replicas{.least = 3, .most = 3}));
+  EXPECT_EQ(replicas("2:5"), (Replicas{.least = 2, .most = 5}));
+  EXPECT_EQ(replicas("0:1"), (Replicas{.least = 0, .most = 1}));
+  EXPECT_EQ(gpu_settings(config)->seats(), 0u);
+  config.tags["gpu:quota-request"] = "10";
+  EXPECT_EQ(
+      gpu_settings(config).error().message,
+      "tag gpu:replicas is '0:1'; MIN must be at least 1 where gpu:quota-request is above 0: the time is reserved "
+      "for an instance");
+  replicas("2:5");
+  EXPECT_EQ(gpu_settings(config)->seats(), 2u);
 }
 
 TEST(GpuSettings, AMisspeltTagIsRefused) {

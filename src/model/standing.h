@@ -10,6 +10,7 @@ enum class Supply {
   kReady,     // an instance of the flow has started, free or busy
   kStarting,  // none has, and one starts
   kNone,
+  kSeats,  // its instances are all in seats (FlowSpec::seats): it waits for nobody's slot, and is never chosen, only seated
 };
 
 // Why a flow cannot run, or cannot start an instance, right now. Whether it holds others back follows from it: work that

@@ -70,7 +70,8 @@ Status FunctionControl::recover() {
   if (!records) return fail(records.error());
   for (FunctionRecord& record : *records) {
     const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
-    driver_.core().add_function(flow_spec(function, tenants_));
+    shares_.recover(record, function.kernel_task != nullptr);
+    driver_.core().add_function(spec_of(function));
     if (function.kernel_task) driver_.core().prepare(function.flow);
   }
   remove_unused_bundles(state_dir_, functions_.code_paths());
@@ -114,14 +115,23 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
     functions_.end_change(record.name);
     return done(fail(program.error()));
   }
+  const auto before = shares_.entry(record.name);
+  if (Status admitted = shares_.admit(record, kernel_task != nullptr); !admitted) {
+    functions_.end_change(record.name);
+    return done(fail(admitted.error()));
+  }
   record.revision_id = request_ids_.next();
   record.last_modified_ms = wall_clock_ms();
   FunctionRecord durable = record;
   store_.put_function(std::move(durable),
-                      [this, record = std::move(record), kernel_task, done](Status written) mutable {
+                      [this, record = std::move(record), kernel_task, before, done](Status written) mutable {
                         functions_.end_change(record.name);
-                        if (!written) return done(fail(written.error()));
+                        if (!written) {
+                          shares_.restore(record.name, before);
+                          return done(fail(written.error()));
+                        }
                         tell_core(record, kernel_task);
+                        settle_shares();
                         done(std::move(record));
                       });
 }
@@ -135,7 +145,7 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
                                 function->record.image == record.image;
       function->record = record;
       function->kernel_task = kernel_task;
-      const FlowSpec spec = flow_spec(*function, tenants_);
+      const FlowSpec spec = spec_of(*function);
       if (same_program) {
         core.set_max_concurrency(now, spec.flow, spec.max_concurrency, out);
       } else {
@@ -143,12 +153,28 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
       }
     } else {
       const RegisteredFunction& added = functions_.add(record, kernel_task);
-      core.add_function(flow_spec(added, tenants_));
+      core.add_function(spec_of(added));
     }
-    if (!kernel_task) return;
-    core.prepare(functions_.find(record.name)->flow);
-    core.wake(now, out);
+    if (kernel_task) core.prepare(functions_.find(record.name)->flow);
+    if (kernel_task || !record.seats.empty()) core.wake(now, out);
   });
+}
+
+FlowSpec FunctionControl::spec_of(const RegisteredFunction& function) {
+  FlowSpec spec = flow_spec(function, tenants_);
+  shares_.describe(function.record.name, spec);
+  return spec;
+}
+
+void FunctionControl::settle_shares() {
+  const std::vector<std::string> changed = shares_.settle();
+  if (changed.empty()) return;
+  Tuning tuning;
+  for (const std::string& name : changed) {
+    const RegisteredFunction* function = functions_.find(name);
+    if (function != nullptr) tuning.seats.emplace_back(function->flow, spec_of(*function).seats);
+  }
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.retune(now, tuning, out); });
 }
 
 void FunctionControl::create(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
@@ -222,6 +248,8 @@ void FunctionControl::remove(std::string name, std::function<void(Status)> done)
     driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
     removed_(known);  // after the core: what that gave back is forgotten too
     functions_.remove(name);
+    shares_.release(name);
+    settle_shares();
     done({});
   });
 }

@@ -16,6 +16,7 @@
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/request_id.h"
+#include "node/shares.h"
 #include "node/tenants.h"
 #include "node/worker.h"
 #include "store/image_store.h"
@@ -44,6 +45,10 @@ class FunctionControl {
   void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done);
   void remove(std::string name, std::function<void(Status)> done);
 
+  Shares& shares() { return shares_; }
+  // After devices came or went: the core is told of seats that are others now.
+  void settle_shares();
+
  private:
   struct PreparedCode {
     CodeBundle bundle;
@@ -51,6 +56,7 @@ class FunctionControl {
   };
   void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
   void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
+  FlowSpec spec_of(const RegisteredFunction& function);
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
 
   const std::string state_dir_;
@@ -61,6 +67,7 @@ class FunctionControl {
   RequestIds& request_ids_;
   CoreDriver& driver_;
   const Removed removed_;
+  Shares shares_;
   std::unique_ptr<ImageStore> images_;
   Worker image_worker_;  // apart, since fetching an image takes minutes
 };

@@ -131,6 +131,60 @@ TEST_F(FunctionControlTest, WhatIsNotValidIsRefusedBeforeAnythingIsUnpacked) {
   EXPECT_FALSE(fs::exists(folder / "state/code"));
 }
 
+// Of a device with room for one more, as Node wires it.
+class SharesInControlTest : public FunctionControlTest {
+ protected:
+  SharesInControlTest() {
+    control->shares().add_device({.id = GpuId(1), .uuid = "GPU-a", .gpu_uuid = "GPU-a", .memory = gib(16)}, 32, 2);
+  }
+  static FunctionConfig asks(const std::string& request) { return {.tags = {{"gpu:quota-request", request}}}; }
+};
+
+TEST_F(SharesInControlTest, AnInstanceStartsWithItsFunctionAndGoesWithIt) {
+  const auto made = create("f", "one", asks("60"));
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(made->seats, testing::ElementsAre("GPU-a"));
+  EXPECT_THAT(actions, Contains("start instance=1 flow=1 gpu=1 entitled"));
+  ASSERT_TRUE(remove("f"));
+  EXPECT_THAT(actions, Contains("stop instance=1 reason=function_changed"));
+  EXPECT_TRUE(create("g", "one", asks("97"))) << "its seat was given back";
+}
+
+TEST_F(SharesInControlTest, WhatTheNodeCannotKeepIsRefusedAndChangesNothing) {
+  ASSERT_TRUE(create("f", "one", asks("60")));
+  const auto refused = create("g", "one", asks("50"));
+  EXPECT_EQ(refused.error().code, Errc::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("110.0 % of the device's time at best, 97.0 % is the most"));
+  EXPECT_EQ(functions.find("g"), nullptr);
+  EXPECT_FALSE(store.functions.contains("g"));
+  ASSERT_TRUE(create("g", "one", asks("37"))) << "the name is free";
+  EXPECT_FALSE(update_config("g", asks("38")));
+  EXPECT_EQ(functions.find("g")->record.config.tags.at("gpu:quota-request"), "37");
+  EXPECT_TRUE(update_code("g", "two"));
+}
+
+TEST_F(SharesInControlTest, AChangeThatIsNotWrittenGivesItsSeatsBack) {
+  ASSERT_TRUE(create("f", "one", asks("20")));
+  store.status = fail(Errc::kIo, "disk full");
+  EXPECT_EQ(update_config("f", asks("90")).error().code, Errc::kIo);
+  EXPECT_EQ(create("g", "one", asks("50")).error().code, Errc::kIo);
+  store.status = {};
+  EXPECT_TRUE(create("h", "one", asks("77")));
+  EXPECT_EQ(functions.find("f")->record.config.tags.at("gpu:quota-request"), "20");
+}
+
+TEST_F(SharesInControlTest, ATagThatChangesWhileItRunsTakesEffect) {
+  ASSERT_TRUE(create("f"));
+  EXPECT_THAT(actions, Not(Contains(HasSubstr("start"))));
+  ASSERT_TRUE(update_config("f", asks("60")));
+  EXPECT_THAT(actions, Contains("start instance=1 flow=1 gpu=1 entitled"));
+  ready(kFirst);
+  ASSERT_TRUE(update_config("f", asks("0")));
+  EXPECT_THAT(actions, Contains("stop instance=1 reason=function_changed"));
+  EXPECT_THAT(functions.find("f")->record.seats, testing::IsEmpty());
+  ASSERT_TRUE(create("g", "one", asks("97")));
+}
+
 TEST_F(FunctionControlTest, CodeThatCannotBeUsedLeavesTheNameFree) {
   folder.write("empty/readme", "no program");
   EXPECT_THAT(create("f", "empty").error().message, HasSubstr("bootstrap"));

@@ -119,12 +119,24 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     sharing_->give_share(spec, gpu, share);
   };
   programs_->set_share(give_share);
+  programs_->set_pacers(
+      std::make_unique<GpuPacers>(sharing_->mode() == SharingMode::kMps ? Widths::kByAuthor : Widths::kWhole));
   kernel_tasks_->set_share(give_share);
+  const Policy& policy = driver_.core().policy().policy();
+  control_->shares().configure({.mode = sharing_->mode(),
+                                .policy = std::string(policy.name),
+                                .keeps_instances = policy.keeps_instances && !policy.one_function_per_gpu});
   for (const GpuSample& gpu : gpus_->samples()) {
     driver_.core().add_gpu(sharing_->spec_of(gpu.device));
+    add_seats_on(gpu.device);
   }
+  control_->settle_shares();
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
   events_->submit();
+}
+
+void Node::add_seats_on(const Device& device) {
+  control_->shares().add_device(device, options_.core.instances_per_gpu, sharing_->spec_of(device).slots);
 }
 
 Status Node::retune(const NodeTuning& tuning) {
@@ -158,11 +170,15 @@ void Node::compare_devices(const GpuObservation& observation) {
     const auto is_it = [gpu](const GpuSample& sample) { return sample.device.id == gpu; };
     return std::any_of(observation.samples.begin(), observation.samples.end(), is_it);
   };
+  bool seats_went = false;
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     for (const GpuView& view : core.gpus()) {
-      if (!is_there(view.gpu)) core.device(now, DeviceWent{view.gpu}, out);
+      if (is_there(view.gpu)) continue;
+      core.device(now, DeviceWent{view.gpu}, out);
+      seats_went |= control_->shares().remove_device(view.gpu);
     }
   });
+  if (seats_went) control_->settle_shares();
 }
 
 void Node::take_in(const Device& device) {
@@ -172,6 +188,8 @@ void Node::take_in(const Device& device) {
     driver_.tell([&](Core& core, Instant now, Actions& out) {
       core.device(now, DeviceAppeared{sharing_->spec_of(device)}, out);
     });
+    add_seats_on(device);
+    control_->settle_shares();
   });
 }
 
@@ -468,7 +486,7 @@ NodeStatus Node::status() {
   status.spawner_obstacle = programs_->obstacle();
   status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());
-  status.functions = function_status(functions_, core, status.instances);
+  status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   if (gpus_) status.gpus = gpu_status(core.gpus(), *gpus_);
   return status;

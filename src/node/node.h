@@ -136,6 +136,7 @@ class Node final : public NodeService {
   void observe(const GpuObservation& observation);
   void compare_devices(const GpuObservation& observation);
   void take_in(const Device& device);
+  void add_seats_on(const Device& device);
   void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet

@@ -25,7 +25,7 @@ Bytes resident_memory() {
 }
 
 std::vector<FunctionStatus> function_status(const Functions& functions, const Core& core,
-                                            const std::vector<InstanceView>& instances) {
+                                            const std::vector<InstanceView>& instances, const Shares& shares) {
   std::vector<FunctionStatus> list;
   std::map<FlowId, FunctionStatus*> by_flow;
   list.reserve(functions.all().size());
@@ -33,6 +33,7 @@ std::vector<FunctionStatus> function_status(const Functions& functions, const Co
     list.push_back({.name = name, .flow = core.flow(function.flow), .stats = function.stats});
     list.back().memory_expected = core.expected_memory(function.flow);
     list.back().settings = gpu_settings(function.record.config).value_or(GpuSettings());
+    list.back().share = shares.status(name, function.flow);
     by_flow[function.flow] = &list.back();
   }
   for (const InstanceView& instance : instances) {

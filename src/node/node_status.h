@@ -7,6 +7,7 @@
 #include "edge/node_service.h"
 #include "node/functions.h"
 #include "node/gpu_monitor.h"
+#include "node/shares.h"
 #include "node/tenants.h"
 #include "runtime/device_servers/device_servers.h"
 
@@ -18,7 +19,7 @@ Bytes resident_memory();  // of this process; 0: not known
 
 // By name.
 std::vector<FunctionStatus> function_status(const Functions& functions, const Core& core,
-                                            const std::vector<InstanceView>& instances);
+                                            const std::vector<InstanceView>& instances, const Shares& shares);
 std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& core, const Tenants& tenants);
 // `views` and `samples`: of the same devices in the same order.
 std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const GpuMonitor& monitor);

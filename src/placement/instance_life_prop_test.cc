@@ -106,7 +106,7 @@ class RandomPool {
  private:
   void add() {
     Instance& added = pool_.add(Instant(), FlowId(1 + next_ % 3), kGpu, Bytes(100), InvocationId());
-    if (*rc::gen::arbitrary<bool>()) pool_.make_session(added);
+    if (*rc::gen::arbitrary<bool>()) pool_.set_terms(added, {.is_session = true});
     added.reload = Duration(*rc::gen::inRange(0, 2));
   }
 

@@ -102,10 +102,14 @@ Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory
   return instance;
 }
 
-void InstancePool::make_session(Instance& instance) {
-  if (instance.is_session) return;
-  instance.is_session = true;
-  --instance.on->programs;
+void InstancePool::set_terms(Instance& instance, const InstanceTerms& terms) {
+  FL_CHECK(!terms.is_entitled || (terms.is_seated && !instance.bound), "instance {}", instance.id.value());
+  Gpu& gpu = *instance.on;
+  uncount(gpu, instance);
+  gpu.programs += instance.terms.is_session ? 1 : 0;
+  instance.terms = terms;
+  gpu.programs -= terms.is_session ? 1 : 0;
+  count(gpu, instance);
 }
 
 void InstancePool::remove(InstanceId id) {
@@ -113,7 +117,7 @@ void InstancePool::remove(InstanceId id) {
   Gpu& gpu = *instance.on;
   uncount(gpu, instance);
   if (instance.bound) give_back(instance, instance.life.loads());
-  if (!instance.is_session) --gpu.programs;
+  if (!instance.terms.is_session) --gpu.programs;
   erase_pointer(gpu.instances, &instance);
   std::vector<Instance*>& siblings = by_flow_.at(instance.flow);
   erase_pointer(siblings, &instance);
@@ -129,19 +133,23 @@ void InstancePool::set_session_memory(InstanceId id, SessionMemory memory) {
 
 void InstancePool::bind(Instance& instance, InvocationId invocation) {
   Gpu& gpu = *instance.on;
-  FL_CHECK(!instance.bound && invocation && gpu.takes(instance), "instance {} of GPU {}: bound={} slots_in_use={}",
-           instance.id.value(), gpu.id.value(), instance.bound.value(), gpu.slots_in_use);
-  const bool loads = instance.is_session && gpu.task_lanes().loads_at_once > 0 && instance.reload > Duration(0);
+  const bool entitled = instance.terms.is_entitled;
+  FL_CHECK(!instance.bound && invocation && (entitled ? gpu.serves : gpu.takes(instance)),
+           "instance {} of GPU {}: bound={} slots_in_use={}", instance.id.value(), gpu.id.value(),
+           instance.bound.value(), gpu.slots_in_use);
+  const bool takes_load = instance.terms.is_session && gpu.task_lanes().loads_at_once > 0 && !entitled;
+  const bool loads = takes_load && instance.reload > Duration(0);
   uncount(gpu, instance);
   advance(instance, loads ? InstanceEvent::kBoundToLoad : InstanceEvent::kBound);
   instance.bound = invocation;
   count(gpu, instance);
+  task_room_.begin(instance.id);
+  if (entitled) return;
   change_slots(gpu, [loads](Gpu& of) {
     ++of.slots_in_use;
     if (loads) ++of.loading;
   });
   ++slots_in_use_;
-  task_room_.begin(instance.id);
 }
 
 void InstancePool::release(Instance& instance) {
@@ -156,12 +164,13 @@ void InstancePool::release(Instance& instance) {
 }
 
 void InstancePool::give_back(Instance& instance, bool loads) {
+  task_room_.end(instance.id);
+  if (instance.terms.is_entitled) return;
   change_slots(*instance.on, [loads](Gpu& of) {
     --of.slots_in_use;
     if (loads) --of.loading;
   });
   --slots_in_use_;
-  task_room_.end(instance.id);
 }
 
 void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) {
@@ -178,8 +187,10 @@ void InstancePool::count(Gpu& gpu, const Instance& instance) {
     ++starting_ahead_;
     gpu.memory_starting += instance.memory;
   }
-  if (!instance.spare()) gpu.memory_in_use += instance.memory;
-  gpu.memory_committed += instance.spare() ? instance.pinned : instance.memory;
+  const bool in_use = !instance.may_be_evicted();
+  if (in_use) gpu.memory_in_use += instance.memory;
+  gpu.memory_committed += in_use ? instance.memory : instance.pinned;
+  if (instance.terms.is_seated) gpu.seats.held += instance.memory;
 }
 
 void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
@@ -188,8 +199,10 @@ void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
     --starting_ahead_;
     gpu.memory_starting -= instance.memory;
   }
-  if (!instance.spare()) gpu.memory_in_use -= instance.memory;
-  gpu.memory_committed -= instance.spare() ? instance.pinned : instance.memory;
+  const bool in_use = !instance.may_be_evicted();
+  if (in_use) gpu.memory_in_use -= instance.memory;
+  gpu.memory_committed -= in_use ? instance.memory : instance.pinned;
+  if (instance.terms.is_seated) gpu.seats.held -= instance.memory;
 }
 
 const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
@@ -198,8 +211,22 @@ const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
   return found == nullptr ? none : *found;
 }
 
-Bytes InstancePool::counted_memory(const Gpu& gpu, Bytes expected) {
-  return gpu.capacity.memory == Bytes(0) ? Bytes(0) : std::min(expected, gpu.capacity.memory);
+namespace {
+
+Bytes counted_beside(const Gpu& gpu, Bytes expected, Bytes seats) {
+  if (gpu.capacity.memory == Bytes(0)) return Bytes(0);
+  return std::min(expected, std::max(Bytes(0), gpu.capacity.memory - seats));
+}
+
+}  // namespace
+
+Bytes counted_memory(const Gpu& gpu, Bytes expected) {
+  return counted_beside(gpu, expected, gpu.seats.held + gpu.seats.awaited);
+}
+
+Bytes counted_memory(const Instance& instance, Bytes expected) {
+  if (!instance.terms.is_seated) return counted_memory(*instance.on, expected);
+  return counted_beside(*instance.on, expected, instance.on->seats.held - instance.memory);
 }
 
 }  // namespace fairlead

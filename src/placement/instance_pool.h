@@ -11,6 +11,9 @@
 // (task_lanes.h), as many as set_lanes() says. While a program runs on the GPU or waits for it, a call of a kernel task is like
 // any other and takes a slot. So kernel tasks never keep a program out for longer than what runs takes to end.
 //
+// An instance in a seat (FlowSpec::seats) stays: nobody evicts it, and its memory counts as in use while it is idle, too. One that is
+// entitled to a part of the device's time takes no slot: it was paid for when its function was admitted.
+//
 // Threads: not thread-safe. Determinism: ordered containers only where they are walked.
 #pragma once
 
@@ -29,6 +32,13 @@ namespace fairlead {
 
 struct Gpu;
 
+// What kind of instance it is; does not change while it exists.
+struct InstanceTerms {
+  bool is_session = false;   // of a kernel task: it takes a lane
+  bool is_seated = false;    // it is kept
+  bool is_entitled = false;  // and runs without a slot. REQUIRES: is_seated
+};
+
 struct Instance {
   InstanceId id;
   FlowId flow;
@@ -39,7 +49,7 @@ struct Instance {
   Bytes needed{0};     // what it needs to run, as far as it has shown
   InvocationId bound;  // what it runs or will run; none: it holds no slot
   InstanceLife life;
-  bool is_session = false;  // of a kernel task: it takes a lane
+  InstanceTerms terms;
   Instant last_used;
   Duration start_took{0};  // from StartInstance to ready; 0 until then
   Duration idled{0};       // slots idled for so long because of the memory that its start has reserved
@@ -47,26 +57,34 @@ struct Instance {
 
   bool starts_ahead() const { return life.starts_ahead(); }
   bool spare() const { return life.spare(); }
+  bool may_be_evicted() const { return life.spare() && !terms.is_seated; }
   bool returning() const { return life.returning(); }
+};
+
+// Memory of a GPU's seats; what is in use counts the first, too.
+struct SeatMemory {
+  Bytes held{0};     // of instances that are there
+  Bytes awaited{0};  // of those that are yet to start
 };
 
 struct Gpu {
   GpuId id;
   Capacity capacity;
-  Bytes unreported{0};               // of it, taken by what no instance reports: contexts, other programs
-  bool serves = true;                // false: no invocation is bound to an instance of it
-  std::size_t slots_in_use = 0;      // above the capacity for a while after it was lowered; lanes and loads included
-  std::size_t lanes = 0;             // of kernel tasks; 0: as many as slots
-  std::size_t loads_at_once = 0;     // of them that load without holding a lane; 0: they hold one
-  std::size_t loading = 0;           // of those in use
-  std::size_t programs = 0;          // instances that are no sessions
-  bool is_for_programs = false;      // one runs or waits: kernel tasks take slots
-  std::size_t starting_ahead = 0;    // instances that start without a slot
-  FlowId claimant;                   // the flow that what is claimed is for; none: nothing is
-  Bytes claimed{0};                  // of memory: nobody else is let in but beside it
-  Bytes memory_starting{0};          // of instances that start ahead
-  Bytes memory_in_use{0};            // of instances that hold a slot or start
-  Bytes memory_committed{0};         // and `pinned` of all others
+  Bytes unreported{0};             // of it, taken by what no instance reports: contexts, other programs
+  bool serves = true;              // false: no invocation is bound to an instance of it
+  std::size_t slots_in_use = 0;    // above the capacity for a while after it was lowered; lanes and loads included
+  std::size_t lanes = 0;           // of kernel tasks; 0: as many as slots
+  std::size_t loads_at_once = 0;   // of them that load without holding a lane; 0: they hold one
+  std::size_t loading = 0;         // of those in use
+  std::size_t programs = 0;        // instances that are no sessions
+  bool is_for_programs = false;    // one runs or waits: kernel tasks take slots
+  std::size_t starting_ahead = 0;  // instances that start without a slot
+  FlowId claimant;                 // the flow that what is claimed is for; none: nothing is
+  Bytes claimed{0};                // of memory: nobody else is let in but beside it
+  Bytes memory_starting{0};        // of instances that start ahead
+  Bytes memory_in_use{0};          // of instances that hold a slot or start
+  Bytes memory_committed{0};       // and `pinned` of all others
+  SeatMemory seats;
   std::vector<Instance*> instances;  // unordered
 
   std::size_t computing() const { return slots_in_use - loading; }
@@ -78,9 +96,9 @@ struct Gpu {
   }
   // Whether a new instance could have something to run: a slot, or a lane for a session.
   bool has_turn(bool is_session) const { return is_session ? serves && task_lanes().takes(false) : has_free_slot(); }
-  // Whether this one could, with what it has to load.
+  // Whether this one could, with what it has to load. REQUIRES: it is not entitled, and so needs a slot.
   bool takes(const Instance& of) const {
-    return of.is_session ? serves && task_lanes().takes(of.reload > Duration(0)) : has_free_slot();
+    return of.terms.is_session ? serves && task_lanes().takes(of.reload > Duration(0)) : has_free_slot();
   }
   // Whether anything could.
   bool has_turn() const { return serves && (has_free_slot() || task_lanes().takes_any()); }
@@ -94,6 +112,16 @@ inline void advance(Instance& instance, InstanceEvent event) {
     refuse(instance, event);
   instance.life = *next;
 }
+
+// Alone it fits whatever nobody reports: it runs at the price of what is there, rather than never.
+inline bool fits_beside(const Gpu& gpu, Bytes memory, Bytes others) {
+  return others + memory <= (others == Bytes(0) ? gpu.capacity.memory : gpu.capacity.memory - gpu.unreported);
+}
+
+// What an instance expected to need `expected` is counted with on this GPU. One that expects more than the GPU has beside its seats
+// counts as all of that: it gets the GPU for itself rather than waiting for ever. The second of an instance that is there.
+Bytes counted_memory(const Gpu& gpu, Bytes expected);
+Bytes counted_memory(const Instance& instance, Bytes expected);
 
 class InstancePool {
  public:
@@ -119,8 +147,8 @@ class InstancePool {
   // REQUIRES: a free slot, unless it starts ahead; it fits beside all others.
   Instance& add(Instant now, FlowId flow, GpuId gpu, Bytes memory, InvocationId bound);
   void remove(InstanceId instance);  // gives back its slot. REQUIRES: it exists
-  void make_session(
-      Instance& instance);  // of a kernel task. REQUIRES: nothing is bound to it yet, or no lanes were set
+  // REQUIRES: nothing is bound to it yet, or its session takes no lane (none were set).
+  void set_terms(Instance& instance, const InstanceTerms& terms);
 
   // What it is counted with from now on; `memory` and `pinned` are counted_memory().
   void count_memory(Instance& instance, Bytes memory, Bytes pinned);
@@ -159,18 +187,23 @@ class InstancePool {
   std::size_t starting_ahead() const { return starting_ahead_; }  // on all GPUs
   std::size_t slots_in_use() const { return slots_in_use_; }
 
-  // What an instance expected to need `expected` is counted with on this GPU. One that expects more than the GPU has
-  // counts as all of it: it gets the GPU for itself rather than waiting for ever.
-  static Bytes counted_memory(const Gpu& gpu, Bytes expected);
-
   // From now on so much of the GPU's memory is kept for the flow, and no other claim holds; FlowId(): none does.
   void set_claim(FlowId flow, GpuId gpu, Bytes memory);
 
-  // Whether one more of the flow that runs fits beside those that hold a slot, and what another flow has claimed; and how it
-  // would look with fewer: `fits` with `instances` others that count `committed`. REQUIRES: `memory` is counted_memory().
+  // Seats that are yet to be taken need so much: nobody else gets it.
+  void set_awaited(GpuId gpu, Bytes memory) { gpus_.at(gpu).seats.awaited = memory; }
+
+  // Whether one more of the flow that runs fits beside those that hold a slot or a seat, seats that are awaited, and what another
+  // flow has claimed; whether this one would run there; and how it would look with fewer: `fits` with `instances` others that count
+  // `committed`. REQUIRES: `memory` is counted_memory().
   bool has_room(const Gpu& gpu, FlowId flow, Bytes memory) const {
     const Bytes kept = gpu.claimant == flow ? Bytes(0) : gpu.claimed;
-    return fits_beside(gpu, memory, gpu.memory_in_use + kept);
+    return fits_beside(gpu, memory, gpu.memory_in_use + kept + gpu.seats.awaited);
+  }
+  // Its seat was given it whatever others claim.
+  bool has_room(const Instance& instance, Bytes memory) const {
+    if (!instance.terms.is_seated) return has_room(*instance.on, instance.flow, memory);
+    return fits_beside(*instance.on, memory, instance.on->memory_in_use - instance.memory);
   }
   // Whether it would, once all that runs has ended.
   bool has_room_beside_starts(const Gpu& gpu, Bytes memory) const {
@@ -181,10 +214,6 @@ class InstancePool {
   }
 
  private:
-  // Alone it fits whatever nobody reports: it runs at the price of what is there, rather than never.
-  static bool fits_beside(const Gpu& gpu, Bytes memory, Bytes others) {
-    return others + memory <= (others == Bytes(0) ? gpu.capacity.memory : gpu.capacity.memory - gpu.unreported);
-  }
   template <typename Change>
   void change_slots(Gpu& gpu, Change change) {
     free_slots_ -= gpu.free_slots();

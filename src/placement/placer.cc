@@ -8,8 +8,13 @@
 namespace fairlead {
 namespace {
 
-Bytes memory_to_run(const Gpu& gpu, const Instance& instance, Bytes expected) {
-  return InstancePool::counted_memory(gpu, std::max(expected, instance.needed));
+Bytes memory_to_run(const Instance& instance, Bytes expected) {
+  return counted_memory(instance, std::max(expected, instance.needed));
+}
+
+// What the policy may have run. Who is entitled to its seat runs without being chosen (core/seats.cc).
+bool is_for_choice(const Instance& instance) {
+  return instance.spare() && !instance.terms.is_entitled;
 }
 
 // Data of the flow is on its way to the GPU: one more of its calls would wait for the same, holding a lane.
@@ -27,12 +32,12 @@ bool contains(const std::vector<GpuId>& gpus, GpuId gpu) {
 std::optional<Placement> Placer::place(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
   if (Instance* warm = warm_instance(pool, flow, expected, only)) {
     const Gpu& gpu = *warm->on;
-    const Bytes memory = memory_to_run(gpu, *warm, expected);
+    const Bytes memory = memory_to_run(*warm, expected);
     return Placement{.gpu = gpu.id, .instance = warm, .memory = memory, .evict = evictions(pool, gpu, memory, warm)};
   }
   const Gpu* gpu = roomy_gpu(pool, flow, expected, only);
   if (gpu == nullptr) return std::nullopt;
-  const Bytes memory = InstancePool::counted_memory(*gpu, expected);
+  const Bytes memory = counted_memory(*gpu, expected);
   return Placement{.gpu = gpu->id, .memory = memory, .evict = evictions(pool, *gpu, memory, nullptr)};
 }
 
@@ -50,21 +55,32 @@ Instance* Placer::warm_instance(const InstancePool& pool, FlowId flow, Bytes exp
   for (Instance* instance : pool.of_flow(flow)) {
     const Gpu& gpu = *instance->on;
     if (only && gpu.id != only) continue;
-    if (!instance->spare() || !gpu.takes(*instance)) continue;
+    if (!is_for_choice(*instance) || !gpu.takes(*instance)) continue;
     if (loads_there(pool, flow, gpu.id)) continue;
-    if (!pool.has_room(gpu, flow, memory_to_run(gpu, *instance, expected))) continue;
+    if (!pool.has_room(*instance, memory_to_run(*instance, expected))) continue;
     if (!pool.task_room().fits(instance->id)) continue;
     if (best == nullptr || key(best) < key(instance)) best = instance;
   }
   return best;
 }
 
+namespace {
+
+// Without seats D is enough for that: whatever holds no slot can go.
+bool has_place(const Gpu& gpu) {
+  return gpu.instances.size() < gpu.capacity.clients ||
+         std::any_of(gpu.instances.begin(), gpu.instances.end(), [](const Instance* i) { return i->may_be_evicted(); });
+}
+
+}  // namespace
+
 const Gpu* Placer::roomy_gpu(const InstancePool& pool, FlowId flow, Bytes expected, GpuId only) const {
   const auto load = [](const Gpu* gpu) { return std::tuple(gpu->slots_in_use, gpu->instances.size()); };
   const Gpu* best = nullptr;
   for (const Gpu* gpu : pool.gpus()) {
     if (only && gpu->id != only) continue;
-    if (!gpu->has_free_slot() || !pool.has_room(*gpu, flow, InstancePool::counted_memory(*gpu, expected))) continue;
+    if (!gpu->has_free_slot() || !pool.has_room(*gpu, flow, counted_memory(*gpu, expected))) continue;
+    if (!has_place(*gpu)) continue;
     if (best == nullptr || load(gpu) < load(best)) best = gpu;
   }
   return best;
@@ -79,7 +95,7 @@ const Gpu* Placer::gpu_for_start(const InstancePool& pool, const StartAhead& sta
     const bool idles = gpu->has_turn(start.is_session);
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_slot_idles && !idles)) continue;
     if ((best != nullptr && load(best) <= load(gpu)) || contains(start.not_on, gpu->id)) continue;
-    const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
+    const Bytes memory = counted_memory(*gpu, start.expected);
     if (!pool.has_room(*gpu, start.flow, memory)) continue;
     if (can_make_room(pool, *gpu, memory, idles, yielding)) best = gpu;
   }
@@ -91,7 +107,7 @@ std::optional<Placement> Placer::place_start(const InstancePool& pool, const Sta
   const Gpu* gpu = gpu_for_start(pool, start, yielding);
   if (gpu == nullptr) return std::nullopt;
   const bool idles = gpu->has_turn(start.is_session);
-  const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
+  const Bytes memory = counted_memory(*gpu, start.expected);
   auto evict =
       evictions_among(pool, *gpu, memory, nullptr, [&](const Instance& i) { return idles || yielding.may_go(i); });
   return Placement{.gpu = gpu->id, .memory = memory, .evict = *std::move(evict)};
@@ -117,12 +133,11 @@ Obstacle lack_of_room(const InstancePool& pool, const Gpu& gpu, Bytes memory) {
 Obstacle Placer::obstacle(const InstancePool& pool, FlowId flow, Bytes expected) const {
   Obstacle found = Obstacle::kItself;
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (!instance->spare()) continue;
+    if (!is_for_choice(*instance)) continue;
     const Gpu& gpu = *instance->on;
     if (loads_there(pool, flow, gpu.id)) continue;
     const bool has_turn = gpu.takes(*instance);
-    found =
-        graver(found, has_turn ? lack_of_room(pool, gpu, memory_to_run(gpu, *instance, expected)) : Obstacle::kSlots);
+    found = graver(found, has_turn ? lack_of_room(pool, gpu, memory_to_run(*instance, expected)) : Obstacle::kSlots);
   }
   return found;
 }
@@ -132,7 +147,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
   for (const Gpu* gpu : pool.gpus()) {
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || contains(start.not_on, gpu->id)) continue;
     if (start.only_where_a_slot_idles && !gpu->has_turn(start.is_session)) continue;
-    const Bytes memory = InstancePool::counted_memory(*gpu, start.expected);
+    const Bytes memory = counted_memory(*gpu, start.expected);
     const bool has_room = pool.has_room(*gpu, start.flow, memory);
     found = graver(found, has_room ? Obstacle::kStarts : lack_of_room(pool, *gpu, memory));
   }
@@ -141,13 +156,13 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
 
 Placement Placer::place_claim(const InstancePool& pool, FlowId flow, Bytes expected) const {
   for (const Instance* instance : pool.of_flow(flow)) {
-    if (instance->life.retires()) continue;
-    return {.gpu = instance->gpu, .memory = memory_to_run(*instance->on, *instance, expected)};
+    if (instance->life.retires() || instance->terms.is_entitled) continue;
+    return {.gpu = instance->gpu, .memory = memory_to_run(*instance, expected)};
   }
   const auto rank = [](const Gpu* of) { return std::pair(!of->serves, of->memory_in_use); };
   const std::vector<const Gpu*>& all = pool.gpus();
   const Gpu* best = *std::min_element(all.begin(), all.end(), [&](auto a, auto b) { return rank(a) < rank(b); });
-  return {.gpu = best->id, .memory = InstancePool::counted_memory(*best, expected)};
+  return {.gpu = best->id, .memory = counted_memory(*best, expected)};
 }
 
 std::vector<InstanceId> Placer::evictions(const InstancePool& pool, const Gpu& gpu, Bytes memory,
@@ -165,7 +180,7 @@ bool Placer::can_make_room(const InstancePool& pool, const Gpu& gpu, Bytes memor
   if (pool.fits(gpu, memory, others, committed)) return true;
   if (!idles && !yielding.may_go(gpu)) return false;
   return std::any_of(gpu.instances.begin(), gpu.instances.end(), [&](const Instance* instance) {
-    if (!instance->spare() || !(idles || yielding.may_go(*instance))) return false;
+    if (!instance->may_be_evicted() || !(idles || yielding.may_go(*instance))) return false;
     committed -= instance->pinned;
     return pool.fits(gpu, memory, --others, committed);
   });
@@ -180,14 +195,14 @@ std::optional<std::vector<InstanceId>> Placer::evictions_among(const InstancePoo
   Bytes committed = gpu.memory_committed;
   if (keep != nullptr) {
     --others;
-    committed -= keep->pinned;
+    committed -= keep->terms.is_seated ? keep->memory : keep->pinned;
   }
   std::vector<InstanceId> evicted;
   if (pool.fits(gpu, memory, others, committed)) return evicted;
   std::vector<const Instance*> candidates;
   candidates.reserve(gpu.instances.size());
   for (const Instance* instance : gpu.instances) {
-    if (instance->spare() && instance != keep && may_evict(*instance)) candidates.push_back(instance);
+    if (instance->may_be_evicted() && instance != keep && may_evict(*instance)) candidates.push_back(instance);
   }
   while (!pool.fits(gpu, memory, others, committed)) {
     if (candidates.empty()) return std::nullopt;

@@ -29,6 +29,7 @@ struct Placement {
   GpuId gpu;
   Instance* instance = nullptr;   // null: start a new one
   Bytes memory{0};                // what it is counted with while it runs
+  InstanceTerms terms = {};       // of a new one
   std::vector<InstanceId> evict;  // before it starts
 };
 

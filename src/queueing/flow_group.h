@@ -26,12 +26,20 @@ class FlowGroup {
     GpuId gpu;
   };
   std::optional<Begun> choose(Instant now, const Placeable& placeable);
+  // The head of the flow's queue, out of its turn and without a charge. Empty: nothing is queued, or the flow is at its limit.
+  std::optional<InvocationId> take_head(Row row);
   std::optional<FlowId> next_start(Instant now, const Placeable& startable);
 
   // A start of the flow took so long, or kept slots from others for so long.
   void charge_start(Row row, Duration cost, bool is_ready);
-  // An invocation is over, and its flow owes `service`; it goes back to the head of its queue, and owes nothing.
-  void finish(Instant now, Row row, InvocationId invocation, Duration service, bool answered);
+  // An invocation is over, and its flow owes `service`, less what its request entitled it to; it goes back to the head of its queue,
+  // and owes nothing.
+  struct Over {
+    Duration service{0};
+    bool answered = false;
+    Duration entitled{0};  // at most `service`
+  };
+  void finish(Instant now, Row row, InvocationId invocation, const Over& over);
   void requeue(Instant now, Row row, InvocationId invocation);
 
   void set_setup_on(Row row, GpuId gpu, std::optional<Duration> setup);

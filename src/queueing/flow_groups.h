@@ -60,6 +60,7 @@ class FlowGroups {
 
  private:
   Row row_of(TenantId tenant);  // made if it is new; 0 without tenants
+  std::optional<Choice> take(FlowId flow);
   std::optional<Choice> choose_by_tenant(Instant now, const Placeable& placeable);
   void settle_asked();
 

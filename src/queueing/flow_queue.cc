@@ -31,6 +31,13 @@ inline std::optional<FlowGroup::Begun> FlowGroup::choose(Instant now, const Plac
   return Begun{pick->row, invocation, pick->gpu};
 }
 
+inline std::optional<InvocationId> FlowGroup::take_head(Row row) {
+  if (flows[row].queue.empty() || !flows[row].is_below_limit()) return std::nullopt;
+  const InvocationId head = flows.dispatch(row, Duration(0));
+  order->settle(row);
+  return head;
+}
+
 inline std::optional<FlowId> FlowGroup::next_start(Instant now, const Placeable& startable) {
   std::optional<Row> row;
   if (starts_) {
@@ -51,14 +58,19 @@ inline void FlowGroup::charge_start(Row row, Duration cost, bool is_ready) {
   order->settle(row);
 }
 
-inline void FlowGroup::finish(Instant now, Row row, InvocationId invocation, Duration service, bool answered) {
-  const InFlight over = flows.finish(now, row, invocation);
+inline void FlowGroup::finish(Instant now, Row row, InvocationId invocation, const Over& over) {
+  const InFlight ended = flows.finish(now, row, invocation);
   Flow& flow = flows[row];
+  const Duration beyond = over.service - over.entitled;
+  const bool is_paid = over.entitled > Duration(0) && beyond <= Duration(0);
   // What it held a slot for without an answer counts as it is.
-  const Duration owed = answered ? charge(flow, service) : by_service_ ? flow.cost(service) : Duration(0);
-  flow.virtual_time += owed - over.charged;
-  if (answered) flows.record_service(row, service);
-  order->ended(row, {now, answered, service, now - over.queued.arrived});
+  const Duration owed = is_paid         ? Duration(0)
+                        : over.answered ? charge(flow, beyond)
+                        : by_service_   ? flow.cost(beyond)
+                                        : Duration(0);
+  flow.virtual_time += owed - ended.charged;
+  if (over.answered) flows.record_service(row, over.service);
+  order->ended(row, {now, over.answered, over.service, now - ended.queued.arrived});
 }
 
 inline void FlowGroup::requeue(Instant now, Row row, InvocationId invocation) {
@@ -129,7 +141,20 @@ void FlowGroups::set_tenant(TenantId tenant, const TenantShare& share) {
   settle(row);
 }
 
+// The tenant's limit holds for what goes at once too.
+std::optional<FlowGroups::Choice> FlowGroups::take(FlowId flow) {
+  const At at = find(flow);
+  if (tenants_ && tenants_->is_at_limit(at.tenant)) return std::nullopt;
+  const auto head = at.group.take_head(at.row);
+  if (!head) return std::nullopt;
+  if (tenants_) tenants_->begin(at.tenant, *head, Duration(0));
+  settle(at.tenant);
+  return Choice{flow, *head};
+}
+
 inline std::optional<FlowGroups::Choice> FlowGroups::choose(Instant now, const Placeable& placeable) {
+  if (const FlowId flow = placeable.at_once()) [[unlikely]]
+    return take(flow);
   if (tenants_) return choose_by_tenant(now, placeable);
   FlowGroup& group = *groups_.front();
   const auto begun = group.choose(now, placeable);
@@ -148,7 +173,7 @@ std::optional<FlowGroups::Choice> FlowGroups::choose_by_tenant(Instant now, cons
   settle_asked();
   if (!tenant) return std::nullopt;
   const Flow& flow = groups_[*tenant]->flows[begun->row];
-  tenants_->begin(*tenant, begun->invocation, flow.service.value_or(Duration(0)));
+  tenants_->begin(*tenant, begun->invocation, flow.of_whole_device(flow.service.value_or(Duration(0))));
   settle(*tenant);
   return Choice{flow.id, begun->invocation, begun->gpu};
 }
@@ -277,10 +302,12 @@ std::optional<InvocationId> FlowQueue::fail_head(Instant now, FlowId flow, Durat
   return head;
 }
 
-void FlowQueue::on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service) {
+void FlowQueue::on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service, Duration entitled) {
   const auto at = groups_.find(flow);
-  at.group.finish(now, at.row, invocation, service, /*answered=*/true);
-  if (auto* tenants = groups_.tenants()) tenants->end(at.tenant, invocation, service);
+  at.group.finish(now, at.row, invocation, {.service = service, .answered = true, .entitled = entitled});
+  if (auto* tenants = groups_.tenants()) {
+    tenants->end(at.tenant, invocation, at.group.flows[at.row].of_whole_device(service - entitled));
+  }
   groups_.settle(at.tenant);
 }
 
@@ -294,8 +321,10 @@ void FlowQueue::on_requeue(Instant now, FlowId flow, InvocationId invocation) {
 
 void FlowQueue::on_failed_start(Instant now, FlowId flow, InvocationId invocation, Duration held) {
   const auto at = groups_.find(flow);
-  at.group.finish(now, at.row, invocation, held, /*answered=*/false);
-  if (auto* tenants = groups_.tenants()) tenants->end(at.tenant, invocation, held);
+  at.group.finish(now, at.row, invocation, {.service = held, .answered = false});
+  if (auto* tenants = groups_.tenants()) {
+    tenants->end(at.tenant, invocation, at.group.flows[at.row].of_whole_device(held));
+  }
   groups_.settle(at.tenant);
 }
 

@@ -58,7 +58,8 @@ class FlowQueue final {
   void on_arrival(Instant now, FlowId flow, InvocationId invocation);
   bool cancel(Instant now, FlowId flow, InvocationId invocation);  // false: it was not queued
 
-  // Chooses the next invocation, removes it from its queue and charges its flow for the dispatch. Empty when no flow is
+  // Chooses the next invocation, removes it from its queue and charges its flow for the dispatch (unless it goes at once:
+  // Placeable::at_once; then its turn and its charge come with its end). Empty when no flow is
   // both eligible and placeable. Work-conserving: never empty while an eligible, placeable flow has work; nor, where
   // supply is told, while any placeable flow has work and no eligible flow waits for memory.
   using Choice = FlowGroups::Choice;
@@ -86,8 +87,10 @@ class FlowQueue final {
   // where it is in virtual time, nor is started more often than it was invoked.
   std::optional<InvocationId> fail_head(Instant now, FlowId flow, Duration took);
 
-  // The chosen invocation ended after `service` of GPU time.
-  void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service);
+  // The chosen invocation ended after `service` of GPU time. `entitled`: so much of it was paid for when its flow was admitted, and
+  // costs no virtual time; at most all of it.
+  void on_completion(Instant now, FlowId flow, InvocationId invocation, Duration service,
+                     Duration entitled = Duration(0));
 
   // The chosen invocation could not be delivered: its charge is taken back, and it is at the head of its queue again.
   void on_requeue(Instant now, FlowId flow, InvocationId invocation);

@@ -47,7 +47,8 @@ void FlowTable::remove(FlowId flow) {
 }
 
 void FlowTable::set_share(Row row, const FlowShare& share) {
-  flows_[row].weight = fixed_point(share.weight);
+  FL_CHECK(share.width_percent >= 1 && share.width_percent <= 100, "width={}", share.width_percent);
+  flows_[row].price = {fixed_point(share.weight), share.width_percent};
   flows_[row].objective = share.objective;
 }
 
@@ -103,7 +104,7 @@ void FlowTable::record_service(Row row, Duration service) {
 }
 
 void FlowTable::set_supply(Row row, Supply supply) {
-  supply_is_told_ = true;
+  supply_is_told_ |= supply != Supply::kSeats && flows_[row].supply != Supply::kSeats;
   flows_[row].supply = supply;
   if (supply != Supply::kReady) flows_[row].behind_starts = false;
 }

@@ -37,10 +37,16 @@ struct InFlight {
   Duration charged{0};  // virtual time added at dispatch
 };
 
+// What a flow pays for GPU time.
+struct FlowPrice {
+  std::uint32_t weight = 0;  // fixed point, Flow::kWeightOne is 1.0
+  int width_percent = 100;   // of the SMs that it takes
+};
+
 struct Flow {
   FlowId id;
-  Duration virtual_time{0};  // service received / weight; kept by fair policies only
-  std::uint32_t weight = 0;  // fixed point, kWeightOne is 1.0
+  Duration virtual_time{0};  // service received x width / weight; kept by fair policies only
+  FlowPrice price;
   TenantId tenant;
   std::optional<Duration> objective;
   Duration setup{0};               // FlowQueue::set_setup
@@ -62,8 +68,9 @@ struct Flow {
 
   static constexpr std::uint32_t kWeightOne = 1 << 16;
 
-  // Has work that its own reserved concurrency lets run.
-  bool runnable() const { return !queue.empty() && in_flight.size() < max_concurrency; }
+  bool is_below_limit() const { return in_flight.size() < max_concurrency; }
+  // Has work that its own reserved concurrency lets run, in a slot.
+  bool runnable() const { return !queue.empty() && is_below_limit() && supply != Supply::kSeats; }
 
   // Waits for others, so that they must not run away from it. A flow whose instance has yet to start, or waits for a start
   // of another, does not: nothing that others leave undone helps it.
@@ -76,10 +83,14 @@ struct Flow {
   // REQUIRES: something is queued.
   Instant waits_since() const { return std::max(queue.front().arrived, last_turn); }
 
-  // Virtual time that `service_time` costs: service / weight.
+  // Virtual time that `service_time` costs: service x width / weight.
   Duration cost(Duration service_time) const {
-    return Duration(static_cast<Duration::rep>(static_cast<__int128>(service_time.count()) * kWeightOne / weight));
+    constexpr __int128 kWholeWidth = 100;
+    return Duration(static_cast<Duration::rep>(static_cast<__int128>(service_time.count()) * price.width_percent *
+                                               kWeightOne / (kWholeWidth * price.weight)));
   }
+  // GPU time of the whole device that it is.
+  Duration of_whole_device(Duration service_time) const { return service_time * price.width_percent / 100; }
 };
 
 class FlowTable {

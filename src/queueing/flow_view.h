@@ -34,6 +34,7 @@ struct FlowShare {
   double weight = 1.0;                // > 0
   TenantId tenant;                    // policies without tenants do not look at it
   std::optional<Duration> objective;  // wanted from arrival to answer; policies without deadlines do not look at it
+  int width_percent = 100;            // of the SMs that it takes while it runs: GPU time is charged times this
 };
 
 // What a tenant is entitled to, over all its flows.

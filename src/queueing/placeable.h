@@ -23,6 +23,10 @@ class Placeable {
   // is worth what it pushes out.
   virtual void is_kept(FlowId) const {}
 
+  // The flow whose head begins at once, whoever's turn it is: its instance in a seat is free, and has paid (FlowSpec::seats). Asked
+  // first; none: the order decides.
+  virtual FlowId at_once() const { return FlowId(); }
+
   // Of next_start() alone. May any instance start now; and is there a slot that choose() left free?
   virtual bool may_start() const { return true; }
   virtual bool has_free_slot() const { return true; }

@@ -276,7 +276,7 @@ Bytes Residency::stop_idle(Instant now, Device& device, Bytes bytes, InstanceId 
   std::vector<InstanceId> idle;
   for (const Record* record : device.records) {
     const bool holds = record->idle() && !record->state.moving() && record->occupied() > Bytes(0);
-    if (holds && record->id != except) idle.push_back(record->id);
+    if (holds && record->id != except && context_.may_stop(record->id)) idle.push_back(record->id);
   }
   Bytes leaving{0};
   while (leaving < bytes && !idle.empty()) {

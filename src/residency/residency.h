@@ -98,6 +98,7 @@ class ResidencyContext {
   virtual FlowDemand demand_of(FlowId flow) const = 0;
   // One of `idle`, which is not empty: the instance that is missed least.
   virtual InstanceId cheapest_to_stop(const std::vector<InstanceId>& idle) const = 0;
+  virtual bool may_stop(InstanceId) const { return true; }  // an idle one, for its memory
 };
 
 struct MemoryCounters {

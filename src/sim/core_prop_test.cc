@@ -67,10 +67,15 @@ class RandomModel final : public InstanceModel {
 // One random node and the invariants over its actions.
 class Scenario {
  public:
-  // `has_tasks`: some functions are kernel tasks, which load data, and have lanes of their own.
-  Scenario(std::uint64_t seed, std::string_view policy, int failure_percent, bool has_tasks = false)
+  // `has_tasks`: some functions are kernel tasks, which load data, and have lanes of their own. `has_seats`: some have seats, more
+  // than was admitted, on GPUs that are not there too.
+  struct With {
+    bool tasks = false, seats = false;
+  };
+  Scenario(std::uint64_t seed, std::string_view policy, int failure_percent, With with = {})
       : rng_(seed),
-        has_tasks_(has_tasks),
+        has_tasks_(with.tasks),
+        has_seats_(with.seats),
         options_{.slots_per_gpu = 1 + rng_.below(4),
                  .instances_per_gpu = 4 + rng_.below(6),
                  .queue_limit = 60,
@@ -78,9 +83,9 @@ class Scenario {
                  .start_deadline = 6s,
                  .return_deadline = 1s,
                  .starts_per_gpu = rng_.below(2) == 0 ? 0 : 1 + rng_.below(4),
-                 .task_lanes = has_tasks ? rng_.below(5) : 0,
-                 .most_task_lanes = has_tasks && rng_.below(2) == 0 ? 1 + rng_.below(4) : 0,
-                 .task_loads_per_gpu = has_tasks ? rng_.below(3) : 0},
+                 .task_lanes = with.tasks ? rng_.below(5) : 0,
+                 .most_task_lanes = with.tasks && rng_.below(2) == 0 ? 1 + rng_.below(4) : 0,
+                 .task_loads_per_gpu = with.tasks ? rng_.below(3) : 0},
         model_(rng_.next(), failure_percent),
         node_(clock_, make_core(options_, policy, PolicyOptions().set(kOverRun, Duration(rng_.below(10'000'000'000)))),
               model_) {
@@ -136,7 +141,26 @@ class Scenario {
     if (rng_.below(4) == 0) spec.max_concurrency = 1 + rng_.below(3);
     if (rng_.below(2) == 0) spec.expected_memory = gib(static_cast<std::int64_t>(rng_.below(20)));
     spec.is_kernel_task = has_tasks_ && rng_.below(3) > 0;
+    if (!has_seats_ || rng_.below(2) == 0) return spec;
+    spec.seats = random_seats();
+    spec.request_percent = rng_.below(3) == 0 ? 0 : static_cast<int>(1 + rng_.below(100));
+    spec.width_percent = static_cast<int>(1 + rng_.below(100));
+    if (rng_.below(2) == 0) spec.most_instances = 1 + rng_.below(4);
     return spec;
+  }
+
+  std::vector<GpuId> random_seats() {
+    std::vector<GpuId> seats;
+    for (std::uint64_t i = rng_.below(4); i > 0; --i) seats.emplace_back(1 + rng_.below(most_slots_.size() + 1));
+    return seats;
+  }
+
+  void move_seats() {
+    const FlowId flow = random_function();
+    if (!specs_.contains(flow)) return;
+    specs_[flow].seats = random_seats();
+    const Tuning tuning{.seats = {{flow, specs_[flow].seats}}};
+    node_.apply([&](Actions& out) { node_.core().retune(node_.now(), tuning, out); });
   }
 
   void add_function() {
@@ -154,6 +178,7 @@ class Scenario {
   }
 
   void random_event() {
+    if (has_seats_ && rng_.below(20) == 0) move_seats();
     for (std::uint64_t i = has_tasks_ ? rng_.below(6) : 0; i > 0; --i) load();
     const std::uint64_t event = rng_.below(110);
     if (event < 80) return arrive();
@@ -224,9 +249,13 @@ class Scenario {
   // ---- over actions
   void on(const StartInstance& a) {
     RC_ASSERT(live_.insert(a.instance).second);
+    if (a.entitled) entitled_.insert(a.instance);
     ++started_;
   }
-  void on(const StopInstance& a) { RC_ASSERT(live_.erase(a.instance) <= 1u); }
+  void on(const StopInstance& a) {
+    RC_ASSERT(live_.erase(a.instance) <= 1u);
+    RC_ASSERT(a.reason != StopReason::kEvicted || !entitled_.contains(a.instance));
+  }
   void on(const Deliver& a) {
     RC_ASSERT(delivered_.emplace(a.invocation, node_.now()).second);
     RC_ASSERT(a.deadline > node_.now());
@@ -272,14 +301,15 @@ class Scenario {
     check_slots(core);
     const CoreCounters& c = core.counters();
     std::size_t in_flight = 0;
-    for (const GpuView& gpu : core.gpus()) in_flight += gpu.slots_in_use - gpu.answered_early;
+    for (const GpuView& gpu : core.gpus()) in_flight += gpu.slots_in_use + gpu.entitled_in_use - gpu.answered_early;
     RC_ASSERT(c.arrived == c.completed + c.failed + core.policy().queued() + in_flight);
     std::size_t requeued = 0;  // what a drained GPU gives back was accepted before, and is not refused now
-    for (const auto& [gpu, slots] : most_slots_) requeued += slots;
+    for (const auto& [gpu, slots] : most_slots_) requeued += has_seats_ ? options_.instances_per_gpu : slots;
     RC_ASSERT(core.policy().queued() <= options_.queue_limit + requeued);
     RC_ASSERT(core.policy().global_virtual_time() >= last_global_);
     last_global_ = core.policy().global_virtual_time();
     RC_ASSERT(core.counters().idle_slots[static_cast<std::size_t>(IdleReason::kUnnamed)] == 0s);
+    if (has_seats_) check_seats(core);
     if (!has_tasks_) check_work_conservation(core);  // who has its data elsewhere waits, though it could run
   }
 
@@ -297,12 +327,30 @@ class Scenario {
       RC_ASSERT(gpu.task_loads <= options_.task_loads_per_gpu);
       RC_ASSERT(gpu.slots_in_use - gpu.task_loads <=
                 std::max(most_slots_.at(gpu.gpu), lanes) + options_.task_loads_per_gpu);
-      RC_ASSERT(gpu.starting_ahead <= options_.starts_per_gpu);
-      RC_ASSERT(gpu.starting_ahead == (options_.starts_per_gpu > 0 ? starting[gpu.gpu] : 0));
+      RC_ASSERT(gpu.starting_ahead <= std::max<std::size_t>(options_.starts_per_gpu, has_seats_ ? 1 : 0));
+      if (options_.starts_per_gpu > 0) RC_ASSERT(gpu.starting_ahead == starting[gpu.gpu]);
+      if (options_.starts_per_gpu == 0 && !has_seats_) RC_ASSERT(gpu.starting_ahead == 0u);
       const std::size_t holding = starting[gpu.gpu] - gpu.starting_ahead;
       RC_ASSERT(gpu.slots_in_use >= holding);
       RC_ASSERT(gpu.slots_in_use <= holding + busy[gpu.gpu]);
       RC_ASSERT(gpu.instances <= options_.instances_per_gpu);
+    }
+  }
+
+  // Nobody has more instances in seats on a GPU than it ever had seats there; none of them idles beside work of its function that may
+  // run and needs no memory.
+  void check_seats(const Core& core) {
+    std::set<GpuId> serving;
+    for (const GpuView& gpu : core.gpus()) {
+      if (gpu.serves) serving.insert(gpu.gpu);
+    }
+    for (const InstanceView& i : core.instances()) {
+      RC_ASSERT(!i.entitled || i.seated);
+      const auto spec = specs_.find(i.flow);
+      if (spec == specs_.end() || !i.entitled || i.state != InstanceState::kIdle || !serving.contains(i.gpu)) continue;
+      const FlowView view = core.flow(i.flow);
+      const bool limited = spec->second.max_concurrency && view.in_flight >= *spec->second.max_concurrency;
+      RC_ASSERT(view.queued == 0 || limited || spec->second.expected_memory > Bytes(0));
     }
   }
 
@@ -325,7 +373,7 @@ class Scenario {
   }
 
   Rng rng_;
-  const bool has_tasks_;
+  const bool has_tasks_, has_seats_;
   const CoreOptions options_;
   RandomModel model_;
   VirtualClock clock_;
@@ -338,15 +386,15 @@ class Scenario {
   std::map<InvocationId, Instant> delivered_;
   std::map<InvocationId, Duration> stated_;  // of those that are not charged yet
   std::map<FlowId, Duration> owed_;
-  std::set<InstanceId> live_;
+  std::set<InstanceId> live_, entitled_;
   Duration last_global_{0};
   std::string trace_;
 };
 
-void check_scenarios(std::string_view policy, bool has_tasks = false) {
+void check_scenarios(std::string_view policy, Scenario::With with = {}) {
   EXPECT_TRUE(rc::check("exactly one completion, slots conserved, work-conserving, Global_VT monotone", [&] {
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-    Scenario scenario(seed, policy, *rc::gen::element(0, 5, 30, 100), has_tasks);
+    Scenario scenario(seed, policy, *rc::gen::element(0, 5, 30, 100), with);
     scenario.run(200);
     scenario.finish();
     scenario.shut_down();
@@ -361,10 +409,23 @@ TEST(CoreProperty, HoldsUnderRandomFaultsWithFcfs) {
 }
 
 TEST(CoreProperty, HoldsWithKernelTasksUnderTheDefault) {
-  check_scenarios("mqfq-setup", true);
+  check_scenarios("mqfq-setup", {.tasks = true});
 }
 TEST(CoreProperty, HoldsWithKernelTasksUnderAPolicyThatChoosesTheGpu) {
-  check_scenarios("resident-window", true);
+  check_scenarios("resident-window", {.tasks = true});
+}
+
+TEST(CoreProperty, HoldsWithSeatsUnderMqfqSticky) {
+  check_scenarios("mqfq-sticky", {.seats = true});
+}
+TEST(CoreProperty, HoldsWithSeatsAndKernelTasksUnderTheDefault) {
+  check_scenarios("mqfq-setup", {.tasks = true, .seats = true});
+}
+TEST(CoreProperty, HoldsWithSeatsUnderOtherPolicies) {
+  for (const char* policy : {"fcfs", "batch", "sfq", "resident-window", "cfs-affinity", "exclusive"}) {
+    SCOPED_TRACE(policy);
+    check_scenarios(policy, {.seats = true});
+  }
 }
 
 TEST(CoreProperty, ShutdownInTheMiddleAnswersEverything) {

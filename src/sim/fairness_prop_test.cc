@@ -27,6 +27,14 @@ struct FunctionUnderTest {
   bool starts = true;                               // false: exits after `cold_start`
   std::optional<Duration> gpu_time = std::nullopt;  // as measured; empty: not measured
   Bytes memory{0};
+  int width = 100;                // per cent of the SMs
+  std::vector<GpuId> seats = {};  // with a request: not in the contest for slots
+  int request = 0;
+  std::optional<std::size_t> most_instances = std::nullopt;
+
+  bool is_best_effort() const { return seats.empty(); }
+  // GPU time counts times the width.
+  double weight_of_time() const { return weight * 100 / width; }
 };
 
 // Each function takes its own time: constant, or from a tenth of that to all of it.
@@ -76,7 +84,13 @@ class Experiment {
         meter_(node_.core(), weights_of(setting)) {
     for (std::uint64_t i = 1; i <= setting.gpus; ++i) node_.core().add_gpu({.gpu = GpuId(i)});
     for (std::uint64_t i = 1; i <= setting.functions.size(); ++i) {
-      node_.core().add_function({.flow = FlowId(i), .weight = setting.functions[i - 1].weight});
+      const FunctionUnderTest& f = setting.functions[i - 1];
+      node_.core().add_function({.flow = FlowId(i),
+                                 .weight = f.weight,
+                                 .seats = f.seats,
+                                 .most_instances = f.most_instances,
+                                 .request_percent = f.request,
+                                 .width_percent = f.width});
     }
     node_.observe([this](const Action& action) { meter_.on_action(node_.now(), action); });
   }
@@ -110,12 +124,13 @@ class Experiment {
     while (clock_.step()) meter_.sample(node_.now());
   }
 
-  // The largest gap of any pair, as a share of that pair's bound.
+  // The largest gap of any pair that contends for slots, as a share of that pair's bound.
   double worst_share_of(double (*bound_s)(double slots, double over_run, double tau_i, double tau_j)) const {
     const double slots = static_cast<double>(setting_.slots_per_gpu * setting_.gpus);
     double worst = 0;
     for (std::size_t i = 0; i < setting_.functions.size(); ++i) {
       for (std::size_t j = i + 1; j < setting_.functions.size(); ++j) {
+        if (!setting_.functions[i].is_best_effort() || !setting_.functions[j].is_best_effort()) continue;
         const double bound = bound_s(slots, to_seconds(setting_.over_run), normalised(i), normalised(j));
         worst = std::max(worst, to_seconds(meter_.gap(FlowId(i + 1), FlowId(j + 1))) / bound);
       }
@@ -128,12 +143,12 @@ class Experiment {
  private:
   static std::vector<double> weights_of(const Setting& setting) {
     std::vector<double> weights;
-    for (const FunctionUnderTest& f : setting.functions) weights.push_back(f.weight);
+    for (const FunctionUnderTest& f : setting.functions) weights.push_back(f.weight_of_time());
     return weights;
   }
 
   double normalised(std::size_t i) const {
-    return to_seconds(setting_.functions[i].service) / setting_.functions[i].weight;
+    return to_seconds(setting_.functions[i].service) / setting_.functions[i].weight_of_time();
   }
 
   const Setting setting_;
@@ -223,6 +238,99 @@ TEST(Fairness, GapIsBoundedWhileServiceTimesAreLearnedAndVaryAndGpusAreDrained) 
     }
     run.finish();
     RC_ASSERT(run.worst_share_of(bound_while_learning) <= 1.0);
+  }));
+}
+
+// Some functions take part of the SMs. Others have seats, at times on a GPU that is not there, and more instances than seats; they
+// are flooded, crash into limits and take no slot.
+Setting with_shares(Setting setting, Rng& rng) {
+  for (FunctionUnderTest& f : setting.functions)
+    f.width = rng.below(2) == 0 ? 100 : static_cast<int>(1 + rng.below(100));
+  for (std::uint64_t more = 1 + rng.below(3); more > 0; --more) {
+    FunctionUnderTest seated{.service = std::chrono::milliseconds(1 + rng.below(3000)),
+                             .cold_start = std::chrono::milliseconds(rng.below(4000)),
+                             .starts = rng.below(5) > 0,
+                             .width = static_cast<int>(1 + rng.below(100)),
+                             .request = static_cast<int>(1 + rng.below(100))};
+    for (std::uint64_t i = 1 + rng.below(3); i > 0; --i) seated.seats.emplace_back(1 + rng.below(setting.gpus + 1));
+    if (rng.below(2) == 0) seated.most_instances = seated.seats.size() + rng.below(2);
+    setting.functions.push_back(seated);
+  }
+  return setting;
+}
+
+TEST(Fairness, GapStaysWithinTheBoundForAnyWidthsAndBesideSeats) {
+  double worst = 0;
+  EXPECT_TRUE(rc::check("service x width: gap <= 2T + (D+1)(t_i + t_j)", [&] {
+    Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+    const Setting setting = with_shares(random_setting(rng), rng);
+    Experiment run(setting);
+    run.learn();
+    send_bursts(run, setting, rng);
+    run.finish();
+    worst = std::max(worst, run.worst_share_of(bound));
+    RC_ASSERT(run.worst_share_of(bound) <= 1.0);
+  }));
+  EXPECT_GT(worst, 0.5) << "the measurement is not blind";
+}
+
+TEST(Fairness, GapIsBoundedBesideSeatsWhileTimesVaryAndGpusAreDrained) {
+  EXPECT_TRUE(rc::check("service x width: gap <= 2T + (4D+1)(m_i + m_j)", [] {
+    Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+    Setting setting = with_shares(random_setting(rng), rng);
+    for (FunctionUnderTest& f : setting.functions) f.width = 100;  // the first charge is of the whole device
+    setting.varies = rng.below(2) == 0;
+    Experiment run(setting);
+    send_bursts(run, setting, rng);
+    for (int i = 0; i < 3 && setting.gpus > 1; ++i) {
+      run.drain_at(std::chrono::milliseconds(rng.below(100'000)), GpuId(1 + rng.below(setting.gpus)),
+                   std::chrono::milliseconds(1 + rng.below(20'000)));
+    }
+    run.finish();
+    RC_ASSERT(run.worst_share_of(bound_while_learning) <= 1.0);
+  }));
+}
+
+// ---- seats: what waits there waits for its own function alone
+
+TEST(Seats, AnInvocationWaitsForNothingButItsOwnInstances) {
+  EXPECT_TRUE(rc::check("wait <= ceil(queue / seats) of its own service times", [] {
+    Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+    Setting setting = random_setting(rng);
+    const std::uint64_t seats = 1 + rng.below(3);
+    FunctionUnderTest seated{.service = std::chrono::milliseconds(1 + rng.below(2000)), .request = 34};
+    seated.seats.assign(seats, GpuId(1 + rng.below(setting.gpus)));
+    seated.most_instances = seats;
+    setting.functions.push_back(seated);
+    SteadyModel model(setting.functions);
+    VirtualClock clock;
+    VirtualNode node(clock,
+                     make_core({.slots_per_gpu = setting.slots_per_gpu,
+                                .queue_limit_per_flow = 5000,
+                                .starts_per_gpu = setting.starts_per_gpu},
+                               setting.policy, PolicyOptions().set(kOverRun, setting.over_run)),
+                     model);
+    for (std::uint64_t i = 1; i <= setting.gpus; ++i) node.core().add_gpu({.gpu = GpuId(i)});
+    const FlowId last(setting.functions.size());
+    for (std::uint64_t i = 1; i <= last.value(); ++i) {
+      const FunctionUnderTest& f = setting.functions[i - 1];
+      node.core().add_function(
+          {.flow = FlowId(i), .seats = f.seats, .most_instances = f.most_instances, .request_percent = f.request});
+    }
+    node.apply([&](Actions& out) { node.core().wake(node.now(), out); });
+    for (std::uint64_t i = 0; i < 100 * (last.value() - 1); ++i) {  // a flood of all others
+      FL_CHECK(node.arrive(FlowId(1 + i % (last.value() - 1))).has_value());
+    }
+    clock.run_until(Instant(10s));
+    Duration longest{0};
+    node.observe([&](const Action& action) {
+      const auto* done = std::get_if<Complete>(&action);
+      if (done != nullptr && done->flow == last) longest = std::max(longest, done->queue_time + done->start_time);
+    });
+    const std::uint64_t calls = 1 + rng.below(12);
+    for (std::uint64_t i = 0; i < calls; ++i) FL_CHECK(node.arrive(last).has_value());
+    clock.run();
+    RC_ASSERT(longest <= seated.service * static_cast<Duration::rep>((calls - 1) / seats));
   }));
 }
 

@@ -51,6 +51,17 @@ std::optional<int> narrow(std::optional<std::int64_t> value) {
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
 
+// What cannot be read is not needed: the node finds other devices.
+std::vector<std::string> decode_seats(const std::string& text) {
+  std::vector<std::string> seats;
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_array()) return seats;
+  for (const nlohmann::json& seat : parsed) {
+    if (seat.is_string()) seats.push_back(seat.get<std::string>());
+  }
+  return seats;
+}
+
 FunctionRecord function_of(const Row& row, const std::string& state_dir) {
   FunctionRecord record;
   record.name = row.text(0);
@@ -67,6 +78,7 @@ FunctionRecord function_of(const Row& row, const std::string& state_dir) {
   record.revision_id = row.text(13);
   record.last_modified_ms = row.integer(14);
   record.reserved_concurrency = narrow(row.optional_integer(15));
+  record.seats = decode_seats(row.text(18));
   return record;
 }
 
@@ -117,12 +129,12 @@ Status put_function(Database& database, const std::string& state_dir, const Func
   if (!image) return fail(image.error());
   Result<std::string> image_config = record.image ? encode_overrides(config.image_config) : Result<std::string>("");
   if (!image_config) return fail(image_config.error());
-  return database.run("INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", record.name,
+  return database.run("INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", record.name,
                       config.description, config.role, config.handler, config.runtime, std::int64_t{config.memory_mib},
                       std::int64_t{config.timeout_seconds}, std::int64_t{config.ephemeral_storage_mib}, *environment,
                       *tags, record.code_sha256, record.code_bytes, relative_to(state_dir, record.code_path),
                       record.revision_id, record.last_modified_ms, widen(record.reserved_concurrency), *image,
-                      *image_config);
+                      *image_config, nlohmann::json(record.seats).dump());
 }
 
 // With all that goes by its name: the next function of that name may be somebody else's.

@@ -63,6 +63,8 @@ constexpr std::string_view kMigrations[kSchemaVersion][14] = {
      "END"},
     // What goes by a function's name goes with the function.
     {"DELETE FROM dead_letters WHERE function NOT IN (SELECT name FROM functions)"},
+    // Where instances of a function are kept: UUIDs of devices, a JSON list.
+    {"ALTER TABLE functions ADD COLUMN seats TEXT NOT NULL DEFAULT '[]'"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

@@ -84,6 +84,8 @@ class FakeNode:
             return self.handle_object(method, path.removeprefix("/v1/objects").removeprefix("/"), body, query)
         if path == "/v1/ktasks":
             return self.run_request(body, headers)
+        if path.startswith("/2017-03-31/tags/"):
+            return 204, {}, b""
         name = path.removeprefix("/2015-03-31/functions").strip("/").split("/")[0]
         if path.endswith("/invocations"):
             return self.invoke(name, body, headers)

@@ -1,6 +1,7 @@
 """The client against a node that a test made: what is sent, what is answered, what is left behind."""
 
 import http.client
+import json
 import select
 
 import numpy
@@ -52,6 +53,17 @@ def test_a_task_is_deployed_called_and_replaced(node, client, upload):
     assert node.tenants == {"ann"}
     client.remove("twice")
     assert node.tasks == {}
+
+
+def test_a_share_is_tags_also_of_a_function_that_exists(node, client):
+    doubling().deploy(client, "twice", share=fairlead.Share(request=34, limit=50, replicas="1:3"), Tags={"team": "vision"})
+    wanted = {"gpu:quota-request": "34", "gpu:quota-limit": "50", "gpu:compute-percent": "100", "gpu:replicas": "1:3"}
+    assert node.configurations["twice"]["Tags"] == {**wanted, "team": "vision"}
+    doubling().deploy(client, "twice", share=fairlead.Share(memory_mib=512))
+    method, path, _, body = next(r for r in node.received if r[1].startswith("/2017-03-31/tags/"))
+    assert method == "POST" and path.endswith("%3Afunction%3Atwice")
+    assert json.loads(body)["Tags"] == {"gpu:quota-request": "0", "gpu:quota-limit": "100", "gpu:compute-percent": "100",
+                                        "gpu:memory-mib": "512"}
 
 
 def test_inputs_and_outputs_by_key(node, client):

@@ -84,6 +84,32 @@ void write_flows(MetricWriter& out, const NodeStatus& status) {
   }
 }
 
+void write_shares(MetricWriter& out, const NodeStatus& status) {
+  per_function(out, status, "fairlead_quota_request_percent", "gauge",
+               "Per cent of the time of its GPU that an instance of the function is promised (gpu:quota-request).",
+               [](const FunctionStatus& f) { return f.settings.share.request_percent; });
+  per_function(out, status, "fairlead_quota_limit_percent", "gauge",
+               "Per cent of the time of its GPU that an instance of the function gets at most (gpu:quota-limit).",
+               [](const FunctionStatus& f) { return f.settings.share.limit_percent; });
+  per_function(out, status, "fairlead_seats_wanted", "gauge", "Instances of the function that are to be kept.",
+               [](const FunctionStatus& f) { return f.settings.seats(); });
+  out.begin("fairlead_seats", "gauge", "Instances of the function that have a seat, by GPU.");
+  for (const FunctionStatus& function : status.functions) {
+    std::map<GpuId, std::size_t> by_gpu;
+    for (const GpuId gpu : function.share.seats) ++by_gpu[gpu];
+    for (const auto& [gpu, seats] : by_gpu) {
+      out.sample(fmt::format("{},gpu=\"{}\"", function_label(function), gpu.value()), seats);
+    }
+  }
+  out.begin(
+      "fairlead_share_delivered_percent", "gauge",
+      "Per cent of the time that the instance of the function with the least of it had lately, where it is measured.");
+  for (const FunctionStatus& function : status.functions) {
+    const auto& delivery = function.share.delivery;
+    if (delivery) out.sample(function_label(function), delivery->delivered_percent);
+  }
+}
+
 void write_outcomes(MetricWriter& out, const NodeStatus& status) {
   out.begin("fairlead_invocations_total", "counter", "Invocations that ended, by outcome.");
   for (const FunctionStatus& function : status.functions) {
@@ -422,6 +448,7 @@ std::string render_metrics(const NodeStatus& status) {
   MetricWriter out;
   write_node(out, status);
   write_flows(out, status);
+  write_shares(out, status);
   write_functions(out, status);
   write_memory(out, status);
   write_objects(out, status);

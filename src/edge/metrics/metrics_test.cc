@@ -26,8 +26,11 @@ TEST(Metrics, CountersAndGauges) {
   const std::string text = render_metrics(sample_status());
   for (const char* line :
        {"fairlead_info{version=\"1.2.3\",policy=\"mqfq-sticky\",sharing=\"mps\",memory_policy=\"prefetch-swap\"} 1\n",
-        "fairlead_queued 4\n", "fairlead_evictions_total 5\n", "fairlead_queue_depth{function=\"f\"} 4\n",
-        "fairlead_in_flight{function=\"f\"} 2\n", "fairlead_virtual_time_seconds{function=\"f\"} 1.5\n",
+        "fairlead_queued 4\n",
+        "fairlead_evictions_total 5\n",
+        "fairlead_queue_depth{function=\"f\"} 4\n",
+        "fairlead_in_flight{function=\"f\"} 2\n",
+        "fairlead_virtual_time_seconds{function=\"f\"} 1.5\n",
         "fairlead_flow_state{function=\"f\",state=\"throttled\"} 1\n",
         "fairlead_flow_state{function=\"f\",state=\"active\"} 0\n",
         "fairlead_starts_total{function=\"f\",start=\"cold\"} 3\n",
@@ -35,9 +38,17 @@ TEST(Metrics, CountersAndGauges) {
         "fairlead_starts_total{function=\"f\",start=\"host-warm\"} 2\n",
         "fairlead_device_memory_bytes{function=\"f\",part=\"away\"} 209715200\n",
         "fairlead_device_memory_bytes{function=\"f\",part=\"expected\"} 419430400\n",
-        "fairlead_swaps_total{direction=\"out\"} 4\n", "fairlead_swap_bytes_total{direction=\"out\"} 4096\n",
-        "fairlead_prefetches_total{result=\"late\"} 2\n", "fairlead_room_requests_total{result=\"refused\"} 1\n",
-        "fairlead_instances{function=\"f\",state=\"busy\"} 2\n", "process_resident_memory_bytes 10485760\n"}) {
+        "fairlead_swaps_total{direction=\"out\"} 4\n",
+        "fairlead_swap_bytes_total{direction=\"out\"} 4096\n",
+        "fairlead_prefetches_total{result=\"late\"} 2\n",
+        "fairlead_room_requests_total{result=\"refused\"} 1\n",
+        "fairlead_quota_request_percent{function=\"f\"} 34\n",
+        "fairlead_quota_limit_percent{function=\"f\"} 50\n",
+        "fairlead_seats_wanted{function=\"f\"} 2\n",
+        "fairlead_seats{function=\"f\",gpu=\"1\"} 2\n",
+        "fairlead_share_delivered_percent{function=\"f\"} 33.5\n",
+        "fairlead_instances{function=\"f\",state=\"busy\"} 2\n",
+        "process_resident_memory_bytes 10485760\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

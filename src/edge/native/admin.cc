@@ -90,6 +90,24 @@ json optional_json(const std::optional<Value>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
+json share_json(const FunctionStatus& function) {
+  const Share& share = function.settings.share;
+  const ShareStatus& status = function.share;
+  json seats = json::array();
+  for (const GpuId gpu : status.seats) seats.push_back(gpu.value());
+  const auto delivered = status.delivery ? std::optional(status.delivery->delivered_percent) : std::nullopt;
+  return {{"compute_percent", share.width_percent.value_or(100)},
+          {"quota_request_percent", share.request_percent},
+          {"quota_limit_percent", share.limit_percent},
+          {"memory_mib", share.memory.value_or(Bytes(0)).mib()},
+          {"least_replicas", function.settings.replicas.least},
+          {"most_replicas", optional_json(function.settings.replicas.most)},
+          {"seats", std::move(seats)},
+          {"seats_wanted", function.settings.seats()},
+          {"lacking", status.lacking},
+          {"delivered_percent", optional_json(delivered)}};
+}
+
 json function_status_json(const FunctionStatus& function) {
   const FunctionStats& stats = function.stats;
   json memory = memory_json(function.memory);
@@ -108,6 +126,7 @@ json function_status_json(const FunctionStatus& function) {
           {"weight", function.settings.weight},
           {"tenant", function.settings.tenant},
           {"objective_ms", optional_json(function.settings.objective_ms)},
+          {"share", share_json(function)},
           {"stats",
            {{"invocations", stats.invocations},
             {"errors", stats.errors},
@@ -279,6 +298,8 @@ json status_json(const NodeStatus& status) {
                          {"function", name == names.end() ? kOneOffRequest : name->second},
                          {"gpu", instance.gpu.value()},
                          {"state", instance_state_name(instance.state)}});
+    instances.back()["seated"] = instance.seated;
+    instances.back()["entitled"] = instance.entitled;
     if (instance.memory) instances.back()["memory"] = memory_json(*instance.memory);
   }
   return {{"version", status.version},

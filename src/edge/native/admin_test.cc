@@ -75,6 +75,16 @@ TEST_F(Admin, StatusShowsFlowsGpusAndInstances) {
   EXPECT_EQ("busy", answer["instances"][0]["state"]);
   EXPECT_EQ("default", function["tenant"]);
   EXPECT_TRUE(function["objective_ms"].is_null());
+  EXPECT_EQ(function["share"], (json{{"compute_percent", 100},
+                                     {"quota_request_percent", 34},
+                                     {"quota_limit_percent", 50},
+                                     {"memory_mib", 0},
+                                     {"least_replicas", 2},
+                                     {"most_replicas", 3},
+                                     {"seats", {1, 1}},
+                                     {"seats_wanted", 2},
+                                     {"lacking", ""},
+                                     {"delivered_percent", 33.5}}));
   EXPECT_EQ(2, answer["tenants"][0]["weight"]);
   EXPECT_EQ(3, answer["tenants"][0]["max_in_flight"]);
   EXPECT_EQ("cost", answer["settings"]["eviction"]);

@@ -31,6 +31,11 @@ inline NodeStatus sample_status() {
   function.instances_busy = 2;
   function.memory = {.held = mib(300), .resident = mib(100), .away = mib(200), .fixed = mib(10)};
   function.memory_expected = mib(400);
+  function.settings.share.request_percent = 34;
+  function.settings.share.limit_percent = 50;
+  function.settings.replicas = {.least = 2, .most = 3};
+  function.share = {.seats = {GpuId(1), GpuId(1)},
+                    .delivery = ShareDelivery{.window = std::chrono::seconds(1), .delivered_percent = 33.5}};
   status.functions.push_back(function);
   GpuStatus gpu{.view = {.gpu = GpuId(1), .slots_in_use = 2, .instances = 2},
                 .device = {.id = GpuId(1), .name = "GPU \"x\"\\", .uuid = "MIG-1", .gpu_uuid = "GPU-1"}};

@@ -1,21 +1,18 @@
 #include "runtime/device_server/task_executor.h"
 
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "wire/kernel_task_codec.h"
+#include "base/log.h"
 
 namespace fairlead {
 namespace {
-
-std::uint64_t size_of(const BufferSpec& buffer) {
-  return static_cast<std::uint64_t>(buffer.bytes.count());
-}
 
 void wake_loop(void* descriptor) {
   const std::uint64_t one = 1;
@@ -23,15 +20,19 @@ void wake_loop(void* descriptor) {
       ::write(static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor)), &one, sizeof one);
 }
 
+HostCall waking(const UniqueFd& wake) {
+  return {wake_loop, reinterpret_cast<void*>(static_cast<std::intptr_t>(wake.get()))};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, const Options& options, Send send) {
   auto objects = DeviceObjects::create(cuda, options.cache, options.spaces);
   if (!objects) return fail(objects.error());
-  std::unique_ptr<TaskExecutor> executor(new TaskExecutor(cuda, *std::move(objects), options, std::move(send)));
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    if (Status made = executor->make_lane(); !made) return fail(made.error());
-  }
+  auto lanes = LanePool::create(cuda);
+  if (!lanes) return fail(lanes.error());
+  std::unique_ptr<TaskExecutor> executor(
+      new TaskExecutor(cuda, *std::move(objects), *std::move(lanes), options, std::move(send)));
   const auto probe = cuda.make_event(false);
   if (!probe) return fail(probe.error());
   executor->probe_ = *probe;
@@ -40,19 +41,22 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   return executor;
 }
 
-TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, const Options& options, Send send)
+TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, std::unique_ptr<LanePool> lanes,
+                           const Options& options, Send send)
     : cuda_(cuda),
-      objects_(std::move(objects)),
-      spaces_(options.spaces),
-      launching_(options.launching),
-      cublas_(options.cublas),
-      device_bytes_(options.cache.device),
-      trials_(options.trials),
       send_(std::move(send)),
-      modules_(cuda, options.modules),
-      fenced_(cuda, *objects_),
+      objects_(std::move(objects)),
+      lanes_(std::move(lanes)),
       pinned_(cuda),
-      load_bytes_per_second_(options.cache.load_bytes_per_second) {}
+      times_(cuda),
+      modules_(cuda, *objects_, options.spaces, options.modules),
+      loader_({cuda, *objects_, *lanes_, pinned_, times_}, modules_,
+              {.launching = options.launching, .cublas = options.cublas, .device_bytes = options.cache.device}),
+      constants_(*objects_, options.cache.load_bytes_per_second),
+      registrations_(*objects_, modules_, {.trials = options.trials, .architecture = cuda.architecture()}, send_,
+                     [this](TaskRegistration registration, const Status& so_far) {
+                       return end_registration(std::move(registration), so_far);
+                     }) {}
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
@@ -65,41 +69,29 @@ void TaskExecutor::handle(wire::FrameToServer frame, std::span<const UniqueFd> d
   std::visit([&](auto& alternative) { on(alternative, descriptors); }, frame);
 }
 
-Status TaskExecutor::supply(const std::vector<wire::SuppliedObject>& objects, std::span<const UniqueFd> descriptors,
-                            DeviceObjects::RangeIndex range) {
-  for (const wire::SuppliedObject& object : objects) {
-    const auto index = static_cast<std::size_t>(object.descriptor);
-    FL_CHECK(object.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
-    const Bytes bytes(static_cast<std::int64_t>(object.bytes));
-    if (Status supplied = objects_->supply(ObjectId(object.object), bytes, descriptors[index], range); !supplied) {
-      return supplied;
-    }
+template <typename Frame>
+void TaskExecutor::on(Frame& frame, std::span<const UniqueFd> descriptors) {
+  if constexpr (std::is_same_v<Frame, wire::RegisterSession>) registrations_.begin(frame, descriptors);
+  if constexpr (std::is_same_v<Frame, wire::ModulesMeasured>) registrations_.measured(frame);
+  if constexpr (std::is_same_v<Frame, wire::ModulesFenced>) registrations_.fenced(frame);
+  if constexpr (std::is_same_v<Frame, wire::TrialEnded>) registrations_.tried(frame);
+  if constexpr (std::is_same_v<Frame, wire::DropSession>) drop_session(frame.session);
+  if constexpr (std::is_same_v<Frame, wire::RunCall>) run(frame, descriptors);
+  if constexpr (std::is_same_v<Frame, wire::FetchObject>) fetch(frame, descriptors);
+  if constexpr (std::is_same_v<Frame, wire::DropObject>) objects_->drop(ObjectId(frame.object));
+  if constexpr (std::is_same_v<Frame, wire::ModuleTrial> || std::is_same_v<Frame, wire::VariablesPlaced>) {
+    spdlog::error("device server: got a frame of module trials, which a process of its own is for");
   }
-  return {};
 }
 
-// None where its workspaces might be what does not fit beside all of the task's buffers.
-Cublas* TaskExecutor::cublas_for(const KernelTask& task) const {
-  Bytes all = KernelSession::kMostWorkspace;
-  for (const BufferSpec& buffer : task.buffers) {
-    all += Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(size_of(buffer))));
-  }
-  return all <= device_bytes_ ? cublas_ : nullptr;
-}
-
-void TaskExecutor::erase_if_dropped(std::uint64_t session) {
-  const auto found = sessions_.find(session);
-  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
-                                 [session](const auto& call) { return call->order.session == session; });
-  if (found->second.dropped && !found->second.busy && !waits) sessions_.erase(found);
-}
-
-void TaskExecutor::on(wire::RunCall& frame, std::span<const UniqueFd> descriptors) {
-  auto call = std::make_unique<Call>();
+void TaskExecutor::run(wire::RunCall& frame, std::span<const UniqueFd> descriptors) {
+  auto call = std::make_unique<TaskCall>();
   call->received = monotonic_now();
   const auto session = sessions_.find(frame.session);
   Status supplied;
-  if (session != sessions_.end()) supplied = supply(frame.supplied, descriptors, session->second.range);
+  if (session != sessions_.end()) {
+    supplied = supply_objects(*objects_, frame.supplied, descriptors, session->second.range);
+  }
   call->order = std::move(frame);
   call->request = RequestId(++last_request_);
   if (!supplied) call->error = supplied.error().message;
@@ -109,15 +101,52 @@ void TaskExecutor::on(wire::RunCall& frame, std::span<const UniqueFd> descriptor
   waiting_.push_back(std::move(call));
 }
 
-void TaskExecutor::on(wire::FetchObject& frame, std::span<const UniqueFd> descriptors) {
+void TaskExecutor::fetch(const wire::FetchObject& frame, std::span<const UniqueFd> descriptors) {
   FL_CHECK(!descriptors.empty(), "fetch without a destination");
   const Status fetched = objects_->fetch(ObjectId(frame.object), descriptors[0]);
   if (!fetched && context_is_lost()) return;
   send_(wire::ObjectFetched{.fetch = frame.fetch, .error = fetched ? "" : fetched.error().message});
 }
 
-void TaskExecutor::on(wire::DropObject& frame, std::span<const UniqueFd>) {
-  objects_->drop(ObjectId(frame.object));
+// ---- sessions
+
+bool TaskExecutor::end_registration(TaskRegistration registration, const Status& so_far) {
+  wire::SessionReady ready{.session = registration.frame.session};
+  auto session = so_far ? loader_.load(registration) : Result<TaskSession>(fail(so_far.error()));
+  for (const std::size_t module : registration.on_trial) modules_.forget_unless_loaded(registration.keys[module]);
+  if (session) {
+    constants_.add(registration.frame, session->kernels->task());
+    loader_.preload(registration.frame, *session, RequestId(++last_request_), running_.empty());
+    session->constants = std::move(registration.frame.constants);
+    sessions_[ready.session] = *std::move(session);
+  } else {
+    ready.error = session.error().message;
+  }
+  tell_constants();
+  if (!ready.error.empty() && context_is_lost()) return false;
+  ready.init_ns = (monotonic_now() - registration.begun).count();
+  send_(ready);
+  return !lost_;
+}
+
+void TaskExecutor::drop_session(std::uint64_t session) {
+  if (registrations_.drop(session)) return;
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  found->second.dropped = true;
+  constants_.remove(session);
+  erase_if_dropped(session);
+}
+
+void TaskExecutor::erase_if_dropped(std::uint64_t session) {
+  const auto found = sessions_.find(session);
+  const bool waits =
+      std::ranges::any_of(waiting_, [session](const auto& call) { return call->order.session == session; });
+  if (found->second.dropped && !found->second.busy && !waits) sessions_.erase(found);
+}
+
+void TaskExecutor::tell_constants() {
+  if (const auto changes = constants_.changes()) send_(*changes);
 }
 
 // ---- calls
@@ -135,15 +164,15 @@ bool TaskExecutor::progress() {
       if (context_is_lost()) break;
       running_[i]->error = cuda_.describe(code);
     }
-    const std::unique_ptr<Call> call = std::move(running_[i]);
+    const std::unique_ptr<TaskCall> call = std::move(running_[i]);
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     finish(*call);
     ended = true;
   }
   if (!lost_ && (ended || !waiting_.empty())) start_waiting();
   if (!lost_) {
-    forget(modules_.trim(!running_.empty()));
-    tell_missing_constants();
+    modules_.trim(!running_.empty());
+    tell_constants();
   }
   return !lost_;
 }
@@ -151,14 +180,14 @@ bool TaskExecutor::progress() {
 // In the order of arrival; a call whose session is busy lets others pass, one that lacks room does not.
 void TaskExecutor::start_waiting() {
   for (std::size_t i = 0; i < waiting_.size() && !lost_;) {
-    Call& call = *waiting_[i];
+    TaskCall& call = *waiting_[i];
     if (call.session->busy) {
       ++i;
       continue;
     }
     const Started started = start(call);
     if (started == Started::kNoRoom) return;
-    std::unique_ptr<Call> taken = std::move(waiting_[i]);
+    std::unique_ptr<TaskCall> taken = std::move(waiting_[i]);
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
     if (started == Started::kYes) {
       running_.push_back(std::move(taken));
@@ -168,215 +197,84 @@ void TaskExecutor::start_waiting() {
   }
 }
 
-// What the call needs, each object once. False: something's bytes are not here.
-bool TaskExecutor::find_needs(Call& call) {
-  const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
-  wire::CallDone done{.call = call.order.call, .outcome = wire::CallDone::Outcome::kMissing};
-  call.needs.clear();
-  const auto add = [&](const wire::BoundObject& bound, ObjectKind kind) {
-    if (bound.object == 0) return;
-    const ObjectId id(bound.object);
-    if (kind != ObjectKind::kOutput && !objects_->available(id)) done.missing.push_back(bound.object);
-    call.needs.push_back({id, buffers[bound.buffer].bytes, kind});
-  };
-  for (const auto& bound : call.session->constants) add(bound, ObjectKind::kConstant);
-  for (const auto& bound : call.order.inputs) add(bound, ObjectKind::kInput);
-  for (const auto& bound : call.order.outputs) add(bound, ObjectKind::kOutput);
-  std::stable_sort(call.needs.begin(), call.needs.end(),
-                   [](const ObjectNeed& a, const ObjectNeed& b) { return a.object < b.object; });
-  call.needs.erase(std::unique(call.needs.begin(), call.needs.end(),
-                               [](const ObjectNeed& a, const ObjectNeed& b) { return a.object == b.object; }),
-                   call.needs.end());
-  if (done.missing.empty()) return true;
-  answer(std::move(done));
-  return false;
-}
-
-TaskExecutor::Started TaskExecutor::refuse(Call& call, const Error& why) {
+TaskExecutor::Started TaskExecutor::refuse(TaskCall& call, const Error& why) {
   if (context_is_lost()) return Started::kYes;  // none of it ran: it is no suspect
   call.error = why.message;
   answer(outcome(call));
   return Started::kEnded;
 }
 
-Status TaskExecutor::make_lane() {
-  auto lane = LaunchLane::create(cuda_);
-  if (!lane) return fail(lane.error());
-  if (Status events = (*lane)->need_events(cuda_, lane_events_); !events) return events;
-  lanes_.push_back(*std::move(lane));
-  return {};
-}
-
-// One that no call is on: behind a call that waits for its constants another one would wait with it.
-LaunchLane& TaskExecutor::take_lane() {
-  const auto is_free = [this](const auto& lane) {
-    return std::none_of(running_.begin(), running_.end(), [&](const auto& call) { return call->lane == lane.get(); });
-  };
-  const auto free = std::find_if(lanes_.begin(), lanes_.end(), is_free);
-  if (free != lanes_.end()) return **free;
-  if (lanes_.size() < kMostLanes && make_lane()) return *lanes_.back();
-  return *lanes_[next_lane_++ % lanes_.size()];
-}
-
-void TaskExecutor::tell_loaded(Call& call) {
-  if (!call.loads || cuda_.query(call.times.begin) != CUDA_SUCCESS) return;
-  call.loads = false;
-  send_(wire::CallLoaded{call.order.call});
-}
-
-TaskExecutor::Started TaskExecutor::start(Call& call) {
-  if (!find_needs(call)) return Started::kEnded;
+TaskExecutor::Started TaskExecutor::start(TaskCall& call) {
+  if (auto missing = find_needs(call, *objects_); !missing.empty()) {
+    answer({.call = call.order.call, .outcome = wire::CallDone::Outcome::kMissing, .missing = std::move(missing)});
+    return Started::kEnded;
+  }
   const KernelSession& kernels = *call.session->kernels;
   call.layout = lay_out_call(kernels.task().buffers, {kernels.temporary_offsets(), kernels.temporary_bytes()},
                              call.session->constants, call.order);
   call.scratch.range = call.session->range;
   call.scratch.bytes = call.layout.scratch;
-  call.loads = std::any_of(call.needs.begin(), call.needs.end(), [this](const ObjectNeed& need) {
+  call.loads = std::ranges::any_of(call.needs, [this](const ObjectNeed& need) {
     return need.kind == ObjectKind::kConstant && !objects_->cache().on_device(need.object);
   });
-  const auto times = take_times();
+  const auto times = times_.take();
   if (!times) return refuse(call, times.error());
   call.times = *times;
   const Instant begin = monotonic_now();
   const Status taken = objects_->acquire(begin, call.request, call.needs, call.scratch, call.times.load);
   call.malloc_time = monotonic_now() - begin;
-  if (!taken) {
-    free_times_.push_back(call.times);
-    if (taken.error().code == Errc::kResourceExhausted && !running_.empty()) return Started::kNoRoom;
-    return refuse(call, taken.error());
-  }
+  if (taken) return start_with_memory(call);
+  times_.give_back(call.times);
+  if (taken.error().code == Errc::kResourceExhausted && !running_.empty()) return Started::kNoRoom;
+  return refuse(call, taken.error());
+}
+
+TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
   const auto staging = pinned_.take(static_cast<std::uint64_t>(call.layout.staging.count()));
   if (!staging) {
     objects_->release(call.request, false, call.scratch);
-    free_times_.push_back(call.times);
+    times_.give_back(call.times);
     return refuse(call, staging.error());
   }
   call.staging = *staging;
-  LaunchLane& lane = take_lane();
-  call.lane = &lane;
+  call.lane = &lanes_->take();
   call.session->busy = true;
-  const CUresult code = queue(call, lane);
+  const HostCall wake = waking(wake_);
+  const CUresult code = queue_call(call, cuda_, *objects_, wake);
   if (code != CUDA_SUCCESS) {
     call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
     if (context_is_lost(&call)) return Started::kYes;
     // Some of its kernels may run: it ends behind them, as a failure.
-    cuda_.record(call.times.done, lane.main());
+    cuda_.record(call.times.done, call.lane->main());
   }
-  cuda_.call_host(lane.main(), wake_loop, reinterpret_cast<void*>(static_cast<std::intptr_t>(wake_.get())));
+  cuda_.call_host(call.lane->main(), wake.function, wake.data);
   return Started::kYes;
 }
 
-Result<TaskExecutor::Times> TaskExecutor::take_times() {
-  if (!free_times_.empty()) {
-    const Times times = free_times_.back();
-    free_times_.pop_back();
-    return times;
-  }
-  Times times;
-  for (CUevent* event : {&times.load.begin[0], &times.load.begin[1], &times.load.end[0], &times.load.end[1],
-                         &times.begin, &times.run_begin, &times.run_end, &times.done}) {
-    const auto made = cuda_.make_event(true);
-    if (!made) return fail(made.error());
-    *event = *made;
-  }
-  return times;
+void TaskExecutor::tell_loaded(TaskCall& call) {
+  if (!call.loads || cuda_.query(call.times.begin) != CUDA_SUCCESS) return;
+  call.loads = false;
+  send_(wire::CallLoaded{call.order.call});
 }
 
-// REQUIRES: the call's objects and scratch memory are there.
-std::vector<CUdeviceptr> TaskExecutor::addresses_of(const Call& call) const {
-  const CUdeviceptr scratch = objects_->address(call.scratch);
-  std::vector<CUdeviceptr> addresses;
-  addresses.reserve(call.layout.places.size());
-  for (const CallLayout::Place& place : call.layout.places) {
-    addresses.push_back(place.object != 0 ? objects_->address(ObjectId(place.object)) : scratch + place.scratch_offset);
-  }
-  return addresses;
-}
-
-CUresult TaskExecutor::queue(Call& call, LaunchLane& lane) {
-  const CUstream stream = lane.main();
-  CUresult code = CUDA_SUCCESS;
-  const auto check = [&code](CUresult result) {
-    if (code == CUDA_SUCCESS) code = result;
-  };
-  check(objects_->wait(stream, call.needs, call.scratch, call.times.load));
-  const std::vector<CUdeviceptr> addresses = addresses_of(call);
-  check(cuda_.record(call.times.begin, stream));
-  if (call.loads) {
-    check(cuda_.call_host(stream, wake_loop, reinterpret_cast<void*>(static_cast<std::intptr_t>(wake_.get()))));
-  }
-  check(queue_inputs(call, addresses, stream));
-  check(cuda_.record(call.times.run_begin, stream));
-  if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda_, lane, addresses));
-  check(cuda_.record(call.times.run_end, stream));
-  check(queue_outputs(call, addresses, stream));
-  check(cuda_.record(call.times.done, stream));
-  return code;
-}
-
-// In-outs, inline inputs and zeros, on the call's own stream.
-CUresult TaskExecutor::queue_inputs(const Call& call, std::span<const CUdeviceptr> addresses, CUstream stream) {
-  const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
-  CUresult code = CUDA_SUCCESS;
-  for (const CallLayout::Copy& copy : call.layout.copies) {
-    if (code != CUDA_SUCCESS) return code;
-    const CUdeviceptr source = objects_->address(ObjectId(copy.object));
-    code = cuda_.copy_within(addresses[copy.buffer], source, size_of(buffers[copy.buffer]), stream);
-  }
-  auto staged = call.layout.inputs.begin();  // the inline ones of the call, in its order
-  for (const wire::BoundObject& input : call.order.inputs) {
-    if (input.object != 0) continue;
-    if (code != CUDA_SUCCESS) return code;
-    char* const staging = call.staging.data + staged->staging_offset;
-    std::memcpy(staging, input.bytes.data(), input.bytes.size());
-    code = cuda_.copy_in(addresses[input.buffer], staging, input.bytes.size(), stream);
-    ++staged;
-  }
-  for (std::size_t b = 0; b < buffers.size() && code == CUDA_SUCCESS; ++b) {
-    if (buffers[b].zeroed) code = cuda_.fill_zero(addresses[b], size_of(buffers[b]), stream);
-  }
-  return code;
-}
-
-CUresult TaskExecutor::queue_outputs(const Call& call, std::span<const CUdeviceptr> addresses, CUstream stream) {
-  for (const CallLayout::Staged& output : call.layout.outputs) {
-    char* const staging = call.staging.data + output.staging_offset;
-    const CUresult code = cuda_.copy_out(staging, addresses[output.buffer], output.bytes, stream);
-    if (code != CUDA_SUCCESS) return code;
-  }
-  return CUDA_SUCCESS;
-}
-
-void TaskExecutor::finish(Call& call) {
+void TaskExecutor::finish(TaskCall& call) {
   wire::CallDone done = outcome(call);
   if (call.error.empty()) {
-    for (const CallLayout::Staged& output : call.layout.outputs) {
-      done.outputs.push_back(
-          {.buffer = output.buffer, .object = 0, .bytes = {call.staging.data + output.staging_offset, output.bytes}});
-    }
-    const Duration run = cuda_.elapsed(call.times.run_begin, call.times.run_end);
-    Duration copy = cuda_.elapsed(call.times.begin, call.times.run_begin);
-    copy += objects_->copies().elapsed(call.times.load);
-    load_bytes_per_second_ = objects_->copies().bytes_per_second(call.times.load).value_or(load_bytes_per_second_);
-    copy += cuda_.elapsed(call.times.run_end, call.times.done);
-    done.phases.kernel_run = run;
-    done.phases.device_copy = copy;
-    done.phases.device_malloc = call.malloc_time;
-    const Duration whole = monotonic_now() - call.received;
-    done.phases.overhead = std::max(Duration(0), whole - run - copy - call.malloc_time);
-    done.gpu_ns = (run + copy).count();
+    constants_.measured(call.times.load);
+    describe_success(call, cuda_, *objects_, monotonic_now(), done);
   }
   for (const ObjectNeed& need : call.needs) done.session_bytes += static_cast<std::uint64_t>(need.bytes.count());
   done.session_bytes += static_cast<std::uint64_t>(call.scratch.bytes.count());
   objects_->release(call.request, call.error.empty(), call.scratch);
   pinned_.give_back(call.staging);
-  free_times_.push_back(call.times);
+  times_.give_back(call.times);
+  lanes_->give_back(*call.lane);
   call.session->busy = false;
   erase_if_dropped(call.order.session);
   answer(std::move(done));
 }
 
-wire::CallDone TaskExecutor::outcome(const Call& call) const {
+wire::CallDone TaskExecutor::outcome(const TaskCall& call) {
   wire::CallDone done{.call = call.order.call};
   if (!call.error.empty()) done.outcome = wire::CallDone::Outcome::kFailed;
   done.error = call.error;
@@ -405,7 +303,7 @@ wire::ServerCounters TaskExecutor::counters() const {
 
 // In a lost context whatever is asked fails as if it were at fault itself, so every failure is looked at here before it is
 // answered. The first to find the context lost reports what may have done it: what runs, and `starting`. Waits for nothing.
-bool TaskExecutor::context_is_lost(const Call* starting) {
+bool TaskExecutor::context_is_lost(const TaskCall* starting) {
   if (lost_) return true;
   const CUresult code = cuda_.query(probe_);
   if (code == CUDA_SUCCESS) return false;

@@ -27,11 +27,9 @@ Result<SharedPage> SharedPage::create() {
   if (!memory) return fail(memory.error());
   void* mapped = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->get(), 0);
   if (mapped == MAP_FAILED) return fail(errno_error(errno, "map the page shared with a shim"));
-  return SharedPage(std::move(*memory), new (mapped) wire::ShimPage);
-}
-
-SharedPage::~SharedPage() {
-  if (page_ != nullptr) ::munmap(static_cast<void*>(page_), kPageBytes);
+  std::shared_ptr<wire::ShimPage> page(new (mapped) wire::ShimPage,
+                                       [](wire::ShimPage* gone) { ::munmap(static_cast<void*>(gone), kPageBytes); });
+  return SharedPage(std::move(*memory), std::move(page));
 }
 
 }  // namespace fairlead

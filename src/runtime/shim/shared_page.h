@@ -2,6 +2,7 @@
 // written by the function's process, and may be anything.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "base/result.h"
@@ -15,23 +16,17 @@ class SharedPage {
   // A page of its own, sealed: neither side can change its size under the other.
   static Result<SharedPage> create();
 
-  SharedPage(SharedPage&& other) noexcept : fd_(std::move(other.fd_)), page_(std::exchange(other.page_, nullptr)) {}
-  SharedPage& operator=(SharedPage&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(page_, other.page_);
-    return *this;
-  }
-  ~SharedPage();
-
   int fd() const { return fd_.get(); }
   wire::ShimPage& operator*() const { return *page_; }
-  wire::ShimPage* operator->() const { return page_; }
+  wire::ShimPage* operator->() const { return page_.get(); }
+  // Keeps the memory mapped when this is gone.
+  std::shared_ptr<wire::ShimPage> share() const { return page_; }
 
  private:
-  SharedPage(UniqueFd fd, wire::ShimPage* page) : fd_(std::move(fd)), page_(page) {}
+  SharedPage(UniqueFd fd, std::shared_ptr<wire::ShimPage> page) : fd_(std::move(fd)), page_(std::move(page)) {}
 
   UniqueFd fd_;
-  wire::ShimPage* page_;
+  std::shared_ptr<wire::ShimPage> page_;
 };
 
 // A memfd of this size that cannot be resized any more. Its pages come into being as they are touched.

@@ -23,6 +23,7 @@
 #include "runtime/shim/process_mover.h"
 #include "runtime/shim/staging_arenas.h"
 #include "wire/shim_frames.h"
+#include "wire/shim_page.h"
 
 namespace fairlead {
 
@@ -45,6 +46,10 @@ struct ShimEvents {
   std::function<void(InstanceId, std::uint64_t request, Bytes)> needs_room;
   std::function<void(InstanceId)> wants_memory;   // a thread waits at the gate
   std::function<void(InstanceId)> usage_changed;  // a process came or ended
+  // A process has registered, and has not seen its page yet; it has lost its connection, or is dead. The number is the node's, and never
+  // used again. May be empty.
+  std::function<void(InstanceId, std::uint64_t process, std::shared_ptr<wire::ShimPage> page)> process_came;
+  std::function<void(std::uint64_t process)> process_left;
 };
 
 // What the shims of an instance's processes have counted since it started. Never falls. As the processes say: a hostile

@@ -155,6 +155,7 @@ void ShimInstance::cut(ProcessId id, const std::string& why) {
   if (!why.empty()) complain(why);
   std::unique_ptr<ShimConnection> connection = std::move(found->second.connection);
   connection->shut();
+  if (found->second.greeted && context_.events.process_left) context_.events.process_left(id);
   // It may be in the middle of a call to us.
   boost::asio::post(context_.io, [connection = std::move(connection)] {});
   std::erase_if(room_requests_, [id](const auto& entry) { return entry.second.process == id; });
@@ -212,22 +213,24 @@ void ShimInstance::on_frame(ProcessId id, const Frame& frame) {
 void ShimInstance::on_hello(ProcessId id, const wire::Hello& hello) {
   const std::size_t greeted = processes_.size() - strangers();
   if (hello.token != token_) return cut(id, "shim frame Hello: the token is not this instance's");
-  if (hello.version != wire::kShimVersion) {
-    return cut(id, fmt::format("shim frame Hello: version is {}, it must be {}", hello.version, wire::kShimVersion));
+  if (hello.version < wire::kOldestShimVersion || hello.version > wire::kShimVersion) {
+    return cut(id, fmt::format("shim frame Hello: version is {}, it must be between {} and {}", hello.version,
+                               wire::kOldestShimVersion, wire::kShimVersion));
   }
   if (greeted >= kMaxProcesses) {
     return cut(id, fmt::format("{} processes of the instance use a GPU, at most {} may", greeted + 1, kMaxProcesses));
   }
-  if (Status status = greet(id, processes_.at(id)); !status) return cut(id, status.error().message);
+  if (Status status = greet(id, processes_.at(id), hello.version); !status) return cut(id, status.error().message);
   report_moves();  // of the process under its earlier number
   context_.events.usage_changed(terms_.instance);
 }
 
-Status ShimInstance::greet(ProcessId id, Process& process) {
+Status ShimInstance::greet(ProcessId id, Process& process, std::uint32_t version) {
   Result<Peer> peer = peer_of(process.connection->native_handle());
   if (!peer) return fail(peer.error());
   Result<SharedPage> page = SharedPage::create();
   if (!page) return fail(page.error());
+  (*page)->version = version;
   int fds[2] = {page->fd(), -1};
   const std::uint64_t arena_bytes = context_.arenas.arena_bytes();
   if (arena_bytes > 0) {
@@ -245,6 +248,7 @@ Status ShimInstance::greet(ProcessId id, Process& process) {
       });
   ever_greeted_ = true;
   share_cap();
+  if (context_.events.process_came) context_.events.process_came(terms_.instance, id, process.greeted->page.share());
 
   Frame welcome = wire::make_frame(FrameKind::kWelcome);
   const wire::MemoryBackend told = moves_processes() ? wire::MemoryBackend::kNone : context_.options.backend;

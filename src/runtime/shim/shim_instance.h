@@ -90,7 +90,7 @@ class ShimInstance {
 
   void on_frame(ProcessId id, const wire::Frame& frame);
   void on_hello(ProcessId id, const wire::Hello& hello);
-  Status greet(ProcessId id, Process& process);
+  Status greet(ProcessId id, Process& process, std::uint32_t version);
   void on_moved(ProcessId id, const wire::Moved& moved);
   void on_need_room(ProcessId id, const wire::NeedRoom& need);
   void on_need_staging(ProcessId id, const wire::NeedStaging& need);

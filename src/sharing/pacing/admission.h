@@ -35,6 +35,7 @@ struct DeviceRoom {
   Bytes memory{0};             // 0: not known, not counted
   std::size_t clients = 48;    // that an MPS daemon serves; 0: no MPS, not counted
   double reserve_percent = 3;  // of the time, 0 to 50
+  bool operator==(const DeviceRoom&) const = default;
 };
 
 // The dimension that does not hold.

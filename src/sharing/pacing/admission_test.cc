@@ -96,6 +96,21 @@ TEST(Admission, AShareThatIsNotValidIsNamedWithValueAndBound) {
   EXPECT_THAT(message({.memory = mib(-1)}), HasSubstr("gpu:memory-mib is -1"));
 }
 
+TEST(PacedShare, IsWhatTheAuthorSaidAndAsWideAsItsModeMakesIt) {
+  const Share share{.width_percent = 24, .request_percent = 34, .limit_percent = 50, .memory = mib(700)};
+  const PacedShare narrow = paced_share(FlowId(3), share, 2.5, Widths::kByAuthor);
+  EXPECT_EQ(narrow, (PacedShare{.flow = FlowId(3),
+                                .width_percent = 24,
+                                .request_percent = 34,
+                                .limit_percent = 50,
+                                .weight = 25,
+                                .memory = mib(700)}));
+  EXPECT_EQ(paced_share(FlowId(3), share, 2.5, Widths::kWhole).width_percent, kWholeDevice);
+  const PacedShare best_effort = paced_share(FlowId(4), {}, 1, Widths::kByAuthor);
+  EXPECT_EQ(best_effort, (PacedShare{.flow = FlowId(4), .weight = 10}));
+  for (const double weight : {0.01, 100.0}) EXPECT_TRUE(check(paced_share(FlowId(4), {}, weight, Widths::kWhole)));
+}
+
 TEST(Admission, OfManySetsTheOldestAreForgotten) {
   Admission admission({});
   for (int round = 0; round < 2; ++round) {

@@ -26,7 +26,7 @@
 
 namespace fairlead {
 
-struct Claim {
+struct FrameClaim {
   std::size_t who = 0;  // below kMostPlaces
   int width = 0;
   std::int64_t weight = 0;  // above 0; the sum over 64 claims fits
@@ -46,11 +46,11 @@ inline std::int64_t claim_weight(const ClaimOf& claim) {
 }
 
 // The chosen as a bit mask of `who`. `room`: 0 to 100.
-inline std::uint64_t heaviest_set(const std::vector<Claim>& claims, int room) {
+inline std::uint64_t heaviest_set(const std::vector<FrameClaim>& claims, int room) {
   static_assert(kMostPlaces <= 64);
   std::array<std::int64_t, kWholeDevice + 1> best{};  // by room
   std::array<std::uint64_t, kWholeDevice + 1> set{};
-  for (const Claim& claim : claims) {
+  for (const FrameClaim& claim : claims) {
     for (int space = room; space >= claim.width; --space) {
       const auto to = static_cast<std::size_t>(space), from = static_cast<std::size_t>(space - claim.width);
       if (best[from] + claim.weight <= best[to]) continue;

@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/device.h"
 
 namespace fairlead {
 
@@ -22,10 +23,19 @@ struct PacedShare {
   int width_percent = kWholeDevice;  // of the SMs, 1-100; without MPS every instance has 100
   int request_percent = 0;           // of the time, 0-100
   int limit_percent = 100;           // of the time, 1-100, at least the request
-  int weight = 1;                    // of the flow, 1 to 1000
+  int weight = 1;                    // of the flow, 1 to 1000; ten times the author's
   Bytes memory{0};                   // of the device
   bool operator==(const PacedShare&) const = default;
 };
+
+// How wide instances are.
+enum class Widths {
+  kWhole,  // each takes the whole device while it runs: processes take turns, and sessions of kernel tasks share one process
+  kByAuthor,  // each takes what its author says: under MPS
+};
+
+// What a function's author said, for one of its instances. `weight`: the function's, 0.01 to 100; what is below 0.1 counts as 0.1.
+PacedShare paced_share(FlowId flow, const Share& share, double weight, Widths widths);
 
 // kInvalidArgument names the tag, the value and the bound.
 Status check(const PacedShare& share);

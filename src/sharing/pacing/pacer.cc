@@ -265,7 +265,7 @@ void Pacer::begin_frame(Instant now, PlaceActions& actions) {
 
 Pacer::Set Pacer::choose(Instant now) {
   int room = kWholeDevice;
-  std::vector<Claim> claims;
+  std::vector<FrameClaim> claims;
   std::vector<std::size_t> others;  // by turn
   std::uint64_t pressing = 0;
   std::int64_t most_served = std::numeric_limits<std::int64_t>::min();

@@ -225,7 +225,7 @@ RC_GTEST_PROP(Pacer, ABestEffortFlowOfAnyWidthIsLetInSoon, ()) {
 TEST(FrameChoice, IsTheHeaviestOfAllSets) {
   Rng rng(7);
   for (int round = 0; round < 3000; ++round) {
-    std::vector<Claim> claims;
+    std::vector<FrameClaim> claims;
     for (std::size_t i = 0; i < 1 + rng.below(9); ++i) {
       claims.push_back({i, 1 + static_cast<int>(rng.below(100)), 1 + static_cast<std::int64_t>(rng.below(50))});
     }
@@ -234,7 +234,7 @@ TEST(FrameChoice, IsTheHeaviestOfAllSets) {
     const auto weigh = [&](std::uint64_t set) {
       int width = 0;
       std::int64_t weight = 0;
-      for (const Claim& claim : claims) {
+      for (const FrameClaim& claim : claims) {
         if ((set >> claim.who & 1) == 0) continue;
         width += claim.width;
         weight += claim.weight;

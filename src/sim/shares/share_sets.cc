@@ -17,6 +17,8 @@ int one_of(Rng& rng, const int (&values)[N]) {
   return values[rng.below(N)];
 }
 
+}  // namespace
+
 PacedShare random_share(std::string_view mix, Rng& rng) {
   if (mix == "grid") {
     const int width = one_of(rng, {6, 12, 24, 50, 60, 80, 100});
@@ -33,8 +35,6 @@ PacedShare random_share(std::string_view mix, Rng& rng) {
   const int width = 5 + static_cast<int>(rng.below(56));
   return {.width_percent = width, .request_percent = 5 + static_cast<int>(rng.below(56))};
 }
-
-}  // namespace
 
 std::vector<std::string_view> share_mixes() {
   return {"grid", "small", "paper", "continuous"};

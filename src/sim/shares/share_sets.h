@@ -15,11 +15,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/rng.h"
 #include "sim/shares/client_model.h"
 
 namespace fairlead::sim {
 
 std::vector<std::string_view> share_mixes();
+
+// One of the mix. REQUIRES: the mix is known; another name is `continuous`.
+PacedShare random_share(std::string_view mix, Rng& rng);
 
 // All always busy. Each has kernels of its own: uniform between a tenth of a longest one and that, the longest between an eighth of
 // `most_kernel` and `most_kernel`. kInvalidArgument lists the mixes.

@@ -1,0 +1,82 @@
+#include "cli/sim_scaling.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "cli/table.h"
+#include "sim/scaling/experiments.h"
+
+namespace fairlead::cli {
+namespace {
+
+struct ScalingCommand {
+  std::vector<std::string> experiments;
+  sim::ScalingOptions options;
+};
+
+std::string table_of(const std::vector<sim::ScalingRow>& rows) {
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {{"WORKLOAD"}, {"CONTESTANT"}};
+  for (const auto& [name, value] : rows.front().numbers) columns.push_back({name, kRight});
+  columns.push_back({"HASH"});
+  Table table(columns);
+  for (const sim::ScalingRow& row : rows) {
+    std::vector<std::string> cells = {row.workload, row.contestant};
+    for (const auto& [name, value] : row.numbers) cells.push_back(fmt::format("{:.3f}", value));
+    cells.push_back(fmt::format("{:08x}", row.state_hash & 0xffffffff));
+    table.add_row(cells);
+  }
+  return table.text();
+}
+
+int run_sim_scaling(Cli& cli, const ScalingCommand& command) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::vector<std::string> experiments = command.experiments;
+  if (experiments.empty()) {
+    for (const std::string_view name : sim::scaling_experiments()) experiments.emplace_back(name);
+  }
+  for (const std::string& experiment : experiments) {
+    const auto rows = sim::run_scaling(experiment, command.options);
+    if (!rows) return cli.report(rows.error());
+    if (!cli.json()) {
+      cli.out() << experiment << '\n' << table_of(*rows) << '\n' << std::flush;
+      continue;
+    }
+    for (const sim::ScalingRow& row : *rows) {
+      nlohmann::ordered_json one = {
+          {"experiment", row.experiment}, {"workload", row.workload}, {"contestant", row.contestant}};
+      for (const auto& [name, value] : row.numbers) one[name] = value;
+      one["state_hash"] = fmt::format("{:016x}", row.state_hash);
+      all.push_back(std::move(one));
+    }
+  }
+  if (cli.json()) cli.out() << all.dump(2) << '\n';
+  return kOk;
+}
+
+}  // namespace
+
+void add_sim_scaling(Cli& cli, CLI::App& sim) {
+  auto scaling = std::make_shared<ScalingCommand>();  // shared: the parser writes it, the command reads it
+  CLI::App& command =
+      cli.add_command(sim, "scaling", "Finding, placing and scaling shares: packers and scalers side by side",
+                      [&cli, scaling] { return run_sim_scaling(cli, *scaling); });
+  command.add_option("experiment", scaling->experiments, "orders, churn; all by default")->delimiter(',');
+  command.add_option("--mix", scaling->options.mixes, "Of churn: grid, small, paper, continuous")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--seeds", scaling->options.seeds, "Runs of each with seeds 1 to N")->check(CLI::Range(1, 1000));
+  command.add_option("--events", scaling->options.events, "Of churn: instances that come or go")
+      ->check(CLI::Range(1, 10'000'000));
+  command.add_option("--reserve", scaling->options.reserve_percent, "Per cent of each device's time kept back")
+      ->check(CLI::Range(0.0, 50.0));
+  command.add_option("--threshold", scaling->options.threshold, "Free rectangles before their list is made anew")
+      ->check(CLI::Range(0, 10'000));
+  command.add_option("--move-price", scaling->options.move_price, "Of a move, in devices in use")
+      ->check(CLI::Range(0.0, 100.0));
+  command.add_option("--idle", scaling->options.idle_part, "Part of the instances that is idle at any moment")
+      ->check(CLI::Range(0.0, 1.0));
+}
+
+}  // namespace fairlead::cli

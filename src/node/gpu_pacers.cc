@@ -1,0 +1,98 @@
+#include "node/gpu_pacers.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace fairlead {
+namespace {
+
+void name(InstanceId instance, const std::string& what) {
+  spdlog::warn("instance {} {}", instance.value(), what);
+}
+
+}  // namespace
+
+void GpuPacers::started(InstanceId instance, GpuId gpu, const RegisteredFunction& function) {
+  const GpuSettings settings = gpu_settings(function.record.config).value_or(GpuSettings());
+  started(instance, gpu, paced_share(function.flow, settings.share, settings.weight, widths_));
+}
+
+void GpuPacers::started(InstanceId instance, GpuId gpu, const PacedShare& share) {
+  instances_[instance] = {gpu, share};
+  suit(gpu);
+}
+
+void GpuPacers::set_share(InstanceId instance, const PacedShare& share) {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return;
+  found->second.share = share;
+  const GpuId gpu = found->second.gpu;
+  if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) pace(*pacer->second, instance, share);
+  suit(gpu);
+}
+
+void GpuPacers::gone(InstanceId instance) {
+  const auto found = instances_.extract(instance);
+  if (found.empty()) return;
+  const GpuId gpu = found.mapped().gpu;
+  std::erase_if(processes_, [&](const auto& process) { return process.second.instance == instance; });
+  if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) pacer->second->remove_instance(instance);
+  suit(gpu);
+}
+
+void GpuPacers::process_came(InstanceId instance, std::uint64_t number, PaceDriver::Page page) {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return;
+  const Process& process = processes_[number] = {instance, std::move(page)};
+  if (const auto pacer = pacers_.find(found->second.gpu); pacer != pacers_.end()) pace(*pacer->second, number, process);
+}
+
+void GpuPacers::process_left(std::uint64_t number) {
+  const auto found = processes_.extract(number);
+  if (found.empty()) return;
+  const auto instance = instances_.find(found.mapped().instance);
+  if (instance == instances_.end()) return;
+  if (const auto pacer = pacers_.find(instance->second.gpu); pacer != pacers_.end()) pacer->second->remove_page(number);
+}
+
+void GpuPacers::suit(GpuId gpu) {
+  const bool is_wanted = std::any_of(instances_.begin(), instances_.end(), [&](const auto& instance) {
+    return instance.second.gpu == gpu && has_quota(instance.second.share);
+  });
+  if (!is_wanted) {
+    pacers_.erase(gpu);
+    return;
+  }
+  std::unique_ptr<PaceDriver>& pacer = pacers_[gpu];
+  if (!pacer) pacer = std::make_unique<PaceDriver>(PaceDriverOptions{.named = name});
+  for (const auto& [id, instance] : instances_) {
+    if (instance.gpu == gpu && !pacer->knows(id)) pace(*pacer, id, instance.share);
+  }
+}
+
+void GpuPacers::pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share) {
+  const bool is_new = !pacer.knows(instance);
+  if (Status set = pacer.set_share(instance, share); !set) {
+    spdlog::warn("instance {} is not paced: {}", instance.value(), set.error().message);
+    return;
+  }
+  if (!is_new) return;
+  for (const auto& [number, process] : processes_) {
+    if (process.instance == instance) pace(pacer, number, process);
+  }
+}
+
+void GpuPacers::pace(PaceDriver& pacer, std::uint64_t number, const Process& process) {
+  if (Status added = pacer.add_page(process.instance, number, process.page); !added) {
+    spdlog::warn("instance {} is not paced: {}", process.instance.value(), added.error().message);
+  }
+}
+
+std::vector<std::pair<GpuId, PaceSnapshot>> GpuPacers::snapshot() const {
+  std::vector<std::pair<GpuId, PaceSnapshot>> all;
+  for (const auto& [gpu, pacer] : pacers_) all.emplace_back(gpu, pacer->snapshot());
+  return all;
+}
+
+}  // namespace fairlead

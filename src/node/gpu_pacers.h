@@ -1,0 +1,64 @@
+// Who puts kernels on each device when: a pacer for each device on which somebody has a quota (node/pacing/pace_driver.h).
+//
+//   gpu:quota-request 40 on a device  ──>  that device has a pacer; all instances on it need places, those without a quota too
+//   the last instance with a quota goes  ──>  the pacer goes, and all gates are open
+//
+// Where nobody has a quota there is no pacer, no thread, and nothing in a process's page. Sessions of kernel tasks run in a device server
+// of the node's own, which has no gate: they are not paced.
+//
+// Threads: everything on the io_context's thread. What is told to the log is told by the pacers' threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "node/functions.h"
+#include "node/pacing/pace_driver.h"
+#include "sharing/pacing/paced_share.h"
+
+namespace fairlead {
+
+class GpuPacers {
+ public:
+  explicit GpuPacers(Widths widths) : widths_(widths) {}
+
+  // An instance that has a shim is about to start on the device.
+  void started(InstanceId instance, GpuId gpu, const RegisteredFunction& function);
+  void started(InstanceId instance, GpuId gpu, const PacedShare& share);
+  // Other terms, while it runs. Unknown: nothing happens.
+  void set_share(InstanceId instance, const PacedShare& share);
+  void gone(InstanceId instance);
+
+  // Processes of instances, by the node's numbers. Of unknown instances: nothing happens.
+  void process_came(InstanceId instance, std::uint64_t process, PaceDriver::Page page);
+  void process_left(std::uint64_t process);
+
+  // Of devices that have a pacer, by id.
+  std::vector<std::pair<GpuId, PaceSnapshot>> snapshot() const;
+
+ private:
+  struct Process {
+    InstanceId instance;
+    PaceDriver::Page page;
+  };
+  struct Instance {
+    GpuId gpu;
+    PacedShare share;
+  };
+
+  static bool has_quota(const PacedShare& share) { return share.request_percent > 0 || share.limit_percent < 100; }
+  // A pacer where one is wanted, none where none is.
+  void suit(GpuId gpu);
+  void pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share);
+  void pace(PaceDriver& pacer, std::uint64_t number, const Process& process);
+
+  const Widths widths_;
+  std::map<InstanceId, Instance> instances_;
+  std::map<std::uint64_t, Process> processes_;
+  std::map<GpuId, std::unique_ptr<PaceDriver>> pacers_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,95 @@
+#include "node/gpu_pacers.h"
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+
+namespace fairlead {
+namespace {
+
+const InstanceId kReserved(1), kOther(2), kElsewhere(3);
+const GpuId kGpu(1), kSecondGpu(2);
+constexpr PacedShare kQuota{.request_percent = 40};
+
+class GpuPacersTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { spdlog::set_level(spdlog::level::off); }
+  PaceDriver::Page come(InstanceId instance, std::uint64_t process) {
+    auto page = std::make_shared<wire::ShimPage>();
+    pacers_.process_came(instance, process, page);
+    return page;
+  }
+  static bool is_paced(const PaceDriver::Page& page) { return (page->pace.load() & wire::kPacePlaces) != 0; }
+  static bool is_closed(const PaceDriver::Page& page) { return (page->gate.load() & wire::kGateNode) != 0; }
+
+  GpuPacers pacers_{Widths::kWhole};
+};
+
+TEST_F(GpuPacersTest, NobodyIsPacedWhereNobodyHasAQuota) {
+  pacers_.started(kOther, kGpu, PacedShare());
+  const auto page = come(kOther, 1);
+  EXPECT_FALSE(is_paced(page));
+  EXPECT_FALSE(is_closed(page));
+  EXPECT_TRUE(pacers_.snapshot().empty());
+}
+
+TEST_F(GpuPacersTest, AQuotaPacesAllOfItsDeviceAndNobodyElse) {
+  pacers_.started(kOther, kGpu, PacedShare());
+  pacers_.started(kElsewhere, kSecondGpu, PacedShare());
+  const auto other = come(kOther, 1), elsewhere = come(kElsewhere, 2);
+  pacers_.started(kReserved, kGpu, kQuota);
+  EXPECT_TRUE(is_paced(other) && is_closed(other)) << "it ran before";
+  EXPECT_FALSE(is_paced(elsewhere));
+  EXPECT_TRUE(is_closed(come(kReserved, 3)));
+  ASSERT_EQ(pacers_.snapshot().size(), 1u);
+  EXPECT_EQ(pacers_.snapshot()[0].second.instances.size(), 2u);
+}
+
+TEST_F(GpuPacersTest, GatesAreOpenWhenTheLastQuotaGoes) {
+  pacers_.started(kOther, kGpu, PacedShare());
+  pacers_.started(kReserved, kGpu, kQuota);
+  const auto other = come(kOther, 1);
+  pacers_.gone(kReserved);
+  EXPECT_FALSE(is_paced(other) || is_closed(other));
+  EXPECT_TRUE(pacers_.snapshot().empty());
+}
+
+TEST_F(GpuPacersTest, AProcessThatLostItsConnectionIsLeftAlone) {
+  pacers_.started(kReserved, kGpu, kQuota);
+  const auto page = come(kReserved, 1);
+  pacers_.process_left(1);
+  EXPECT_FALSE(is_paced(page) || is_closed(page));
+  pacers_.process_left(1);
+  pacers_.process_left(7);
+}
+
+TEST_F(GpuPacersTest, AShareThatChangesChangesWhileItRuns) {
+  pacers_.started(kReserved, kGpu, kQuota);
+  const auto page = come(kReserved, 1);
+  pacers_.set_share(kReserved, {.request_percent = 60, .limit_percent = 70});
+  EXPECT_EQ(pacers_.snapshot()[0].second.instances[0].share.limit_percent, 70);
+  EXPECT_TRUE((page->pace.load() & wire::kPaceLeash) != 0) << "its own limit is near";
+  pacers_.set_share(kReserved, PacedShare());
+  EXPECT_FALSE(is_paced(page));
+  pacers_.set_share(kReserved, kQuota);
+  EXPECT_TRUE(is_paced(page));
+}
+
+TEST_F(GpuPacersTest, AnOlderShimIsNotPaced) {
+  pacers_.started(kReserved, kGpu, kQuota);
+  auto page = std::make_shared<wire::ShimPage>();
+  page->version = wire::kOldestShimVersion;
+  pacers_.process_came(kReserved, 1, page);
+  EXPECT_FALSE(is_paced(page) || is_closed(page));
+}
+
+TEST_F(GpuPacersTest, WhatIsNotKnownChangesNothing) {
+  const auto page = come(kOther, 1);
+  EXPECT_FALSE(is_paced(page));
+  pacers_.set_share(kOther, kQuota);
+  pacers_.gone(kOther);
+  EXPECT_TRUE(pacers_.snapshot().empty());
+}
+
+}  // namespace
+}  // namespace fairlead

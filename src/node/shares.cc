@@ -1,0 +1,185 @@
+#include "node/shares.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace fairlead {
+namespace {
+
+Shares::Asked asked_in(const FunctionRecord& record, bool is_kernel_task) {
+  const GpuSettings settings = gpu_settings(record.config).value_or(GpuSettings());
+  return {.share = settings.share,
+          .replicas = settings.replicas,
+          .seats = settings.seats(),
+          .weight = settings.weight,
+          .is_kernel_task = is_kernel_task};
+}
+
+}  // namespace
+
+void Shares::add_device(const Device& device, std::size_t instances, std::size_t slots) {
+  const bool is_mps = options_.mode == SharingMode::kMps;
+  book_.add_device(
+      device.id,
+      {.memory = device.memory, .clients = is_mps ? instances : 0, .reserve_percent = options_.reserve_percent},
+      instances > slots ? instances - slots : 0);
+  uuids_[device.id] = device.uuid;
+}
+
+bool Shares::remove_device(GpuId gpu) {
+  if (uuids_.erase(gpu) == 0) return false;
+  book_.remove_device(gpu);
+  return true;
+}
+
+void Shares::recover(const FunctionRecord& record, bool is_kernel_task) {
+  entries_[record.name] = {.asked = asked_in(record, is_kernel_task), .last = record.seats};
+}
+
+Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
+  const Asked asked = asked_in(record, is_kernel_task);
+  const auto known = entries_.find(record.name);
+  if (known != entries_.end() && known->second.asked == asked) {
+    record.seats = known->second.last;
+    return {};
+  }
+  if (Status kept = check_kept(asked); !kept) return kept;
+  Entry entry{.asked = asked};
+  if (known != entries_.end()) entry.last = known->second.last;
+  const auto seats = book_.find(record.name, seats_asked(entry));
+  if (!seats) return fail(seats.error());
+  entry.seats = *seats;
+  entry.last.clear();
+  for (const GpuId gpu : entry.seats) entry.last.push_back(uuids_.at(gpu));
+  record.seats = entry.last;
+  restore(record.name, std::move(entry));
+  return {};
+}
+
+std::optional<Shares::Entry> Shares::entry(const std::string& function) const {
+  const auto known = entries_.find(function);
+  return known == entries_.end() ? std::nullopt : std::optional(known->second);
+}
+
+void Shares::restore(const std::string& function, const std::optional<Entry>& entry) {
+  if (!entry) return release(function);
+  book_.hold(function, seats_asked(*entry).share, entry->seats);
+  entries_[function] = *entry;
+}
+
+void Shares::release(const std::string& function) {
+  book_.release(function);
+  entries_.erase(function);
+}
+
+std::vector<std::string> Shares::settle() {
+  std::vector<std::string> changed;
+  for (const bool with_devices : {true, false}) {
+    for (auto& [function, entry] : entries_) {
+      if (entry.last.empty() != with_devices && settle(function, entry)) changed.push_back(function);
+    }
+  }
+  std::sort(changed.begin(), changed.end());
+  return changed;
+}
+
+// True: its seats are others now.
+bool Shares::settle(const std::string& function, Entry& entry) {
+  const ShareBook::Seats held = book_.seats(function);  // fewer than it knows where a device went
+  const bool lost_some = held != entry.seats;
+  entry.seats = held;
+  if (held.size() >= entry.asked.seats) {
+    entry.lacking.clear();
+    return lost_some;
+  }
+  const Status kept = check_kept(entry.asked);
+  Result<ShareBook::Seats> seats = kept ? book_.find(function, seats_asked(entry)) : fail(kept.error());
+  if (!seats) {
+    if (entry.lacking != seats.error().message) {
+      spdlog::warn("function {} has {} of {} seats and is best effort beyond them: {}", function, held.size(),
+                   entry.asked.seats, seats.error().message);
+    }
+    entry.lacking = seats.error().message;
+    return lost_some;
+  }
+  entry.lacking.clear();
+  entry.seats = *std::move(seats);
+  entry.last.clear();
+  for (const GpuId gpu : entry.seats) entry.last.push_back(uuids_.at(gpu));
+  book_.hold(function, seats_asked(entry).share, entry.seats);
+  return true;
+}
+
+void Shares::describe(const std::string& function, FlowSpec& spec) const {
+  const auto known = entries_.find(function);
+  if (known == entries_.end()) return;
+  const Entry& entry = known->second;
+  const PacedShare share = paced_share(FlowId(), entry.asked.share, entry.asked.weight, widths(entry.asked));
+  spec.seats = entry.seats;
+  spec.most_instances = entry.asked.replicas.most;
+  spec.request_percent = share.request_percent;
+  spec.width_percent = share.width_percent;
+}
+
+ShareStatus Shares::status(const std::string& function, FlowId flow) const {
+  const auto known = entries_.find(function);
+  if (known == entries_.end()) return {};
+  return {.seats = known->second.seats,
+          .lacking = known->second.lacking,
+          .delivery = delivery_ ? delivery_(flow) : std::nullopt};
+}
+
+PacedShare Shares::paced(const std::string& function, FlowId flow, bool entitled) const {
+  const auto known = entries_.find(function);
+  if (known == entries_.end()) return {.flow = flow};
+  const Asked& asked = known->second.asked;
+  PacedShare share = paced_share(flow, asked.share, asked.weight, widths(asked));
+  if (!entitled) share.request_percent = 0;
+  return share;
+}
+
+// Processes take turns on the whole device unless they are MPS's clients; sessions of kernel tasks are one process.
+Widths Shares::widths(const Asked& asked) const {
+  return options_.mode == SharingMode::kMps && !asked.is_kernel_task ? Widths::kByAuthor : Widths::kWhole;
+}
+
+SeatsAsked Shares::seats_asked(const Entry& entry) const {
+  const PacedShare share = paced_share(FlowId(), entry.asked.share, entry.asked.weight, widths(entry.asked));
+  SeatsAsked asked{.share = share, .seats = entry.asked.seats};
+  for (const std::string& uuid : entry.last) {
+    const auto is_it = [&](const auto& device) { return device.second == uuid; };
+    const auto device = std::find_if(uuids_.begin(), uuids_.end(), is_it);
+    if (device != uuids_.end()) asked.first.push_back(device->first);
+  }
+  return asked;
+}
+
+Status Shares::check_kept(const Asked& asked) const {
+  const int width = asked.share.width_percent.value_or(kWholeDevice);
+  if (width < kWholeDevice && asked.is_kernel_task) {
+    return fail(
+        Errc::kInvalidArgument,
+        "gpu:compute-percent is {}; kernel tasks of a tenant share one process, which must have 100: leave it out. "
+        "gpu:quota-limit bounds a kernel task's time",
+        width);
+  }
+  if (width < kWholeDevice && options_.mode != SharingMode::kMps) {
+    return fail(
+        Errc::kInvalidArgument,
+        "gpu:compute-percent is {}; with --sharing {} it must be 100, as kernels take turns on all SMs: start the "
+        "node with --sharing mps, or leave it out. gpu:quota-limit bounds a function's time in every mode",
+        width, sharing_mode_name(options_.mode));
+  }
+  if (asked.seats > 0 && !options_.keeps_instances) {
+    return fail(
+        Errc::kInvalidArgument,
+        "gpu:quota-request is {} and gpu:replicas keeps {} instances; policy '{}' keeps none: start the node with "
+        "another --policy, or leave both out",
+        asked.share.request_percent, asked.seats, options_.policy);
+  }
+  return {};
+}
+
+}  // namespace fairlead

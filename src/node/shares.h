@@ -1,0 +1,91 @@
+// Which functions have seats on the node's devices: what each function's author asks for, whether the node can keep that, and where.
+//
+//   create, change ──admit──> ShareBook ──seats──> FunctionRecord::seats (on disk), FlowSpec::seats (the core)
+//   a device appears or goes, seats are given back ──settle──> whoever has too few seats is tried again
+//
+// Who asks for more than there is, is refused, and keeps what it had. A function that was admitted once and has no seats now (the node
+// was started again with fewer devices, or in another mode) runs as best effort and says so in the status.
+//
+// Threads: the io_context's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/core.h"
+#include "edge/node_service.h"
+#include "model/function.h"
+#include "sharing/pacing/share_book.h"
+#include "sharing/sharing_mode.h"
+
+namespace fairlead {
+
+class Shares {
+ public:
+  struct Options {
+    SharingMode mode = SharingMode::kNone;
+    std::string policy;           // its name, for errors
+    bool keeps_instances = true;  // the policy does
+    double reserve_percent = 3;   // DeviceRoom
+  };
+  // What a function asks for.
+  struct Asked {
+    Share share;
+    Replicas replicas;
+    std::size_t seats = 0;
+    double weight = 1;
+    bool is_kernel_task = false;
+    bool operator==(const Asked&) const = default;
+  };
+  struct Entry {
+    Asked asked;
+    ShareBook::Seats seats;
+    std::vector<std::string> last;  // FunctionRecord::seats
+    std::string lacking;            // ShareStatus::lacking
+  };
+
+  // Before the first device.
+  void configure(Options options) { options_ = std::move(options); }
+  // `instances`: of the core, on each device; `slots`: D, at most.
+  void add_device(const Device& device, std::size_t instances, std::size_t slots);
+  bool remove_device(GpuId gpu);  // false: it was not there
+
+  // A function that was admitted before: settle() finds its seats. REQUIRES: its configuration was validated.
+  void recover(const FunctionRecord& record, bool is_kernel_task);
+  // It is to be so from now on; its seats are held, and in the record. kInvalidArgument: the node cannot keep that; the message says what
+  // is lacking and what to do, and all is as before. A function that asks for what it asked before is never refused.
+  Status admit(FunctionRecord& record, bool is_kernel_task);
+  // As it was before an admit() that came to nothing.
+  std::optional<Entry> entry(const std::string& function) const;
+  void restore(const std::string& function, const std::optional<Entry>& entry);
+  void release(const std::string& function);
+
+  // Finds seats for those who have too few, those with the devices of before first. Gives the names of those whose seats are others now.
+  std::vector<std::string> settle();
+
+  void describe(const std::string& function, FlowSpec& spec) const;
+  ShareStatus status(const std::string& function, FlowId flow) const;
+
+  // Who measures what the pacers deliver; none: ShareStatus::delivery stays empty.
+  using Delivery = std::function<std::optional<ShareDelivery>(FlowId)>;
+  void set_delivery(Delivery delivery) { delivery_ = std::move(delivery); }
+  // Of an instance, as admission counted it: what a pacer is told.
+  PacedShare paced(const std::string& function, FlowId flow, bool entitled) const;
+
+ private:
+  Status check_kept(const Asked& asked) const;
+  SeatsAsked seats_asked(const Entry& entry) const;
+  Widths widths(const Asked& asked) const;
+  bool settle(const std::string& function, Entry& entry);
+
+  Options options_;
+  ShareBook book_;
+  std::map<GpuId, std::string> uuids_;
+  std::map<std::string, Entry> entries_;  // of all functions
+  Delivery delivery_;
+};
+
+}  // namespace fairlead

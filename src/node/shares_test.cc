@@ -1,0 +1,209 @@
+#include "node/shares.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fairlead {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr GpuId kGpu1{1}, kGpu2{2};
+constexpr std::size_t kInstances = 32, kSlots = 2;
+
+Device device(GpuId id, const std::string& uuid) {
+  return {.id = id, .name = "V100", .uuid = uuid, .gpu_uuid = uuid, .memory = gib(16)};
+}
+
+FunctionRecord record(const std::string& name, std::map<std::string, std::string> tags) {
+  FunctionRecord made{.name = name};
+  made.config.tags = std::move(tags);
+  return made;
+}
+
+class SharesTest : public testing::Test {
+ protected:
+  void start(Shares& shares, SharingMode mode = SharingMode::kNone, bool keeps_instances = true) {
+    shares.configure({.mode = mode, .policy = "mqfq-setup", .keeps_instances = keeps_instances});
+    shares.add_device(device(kGpu1, "GPU-a"), kInstances, kSlots);
+    shares.add_device(device(kGpu2, "GPU-b"), kInstances, kSlots);
+  }
+  static Status admit(Shares& shares, FunctionRecord& function, bool is_kernel_task = false) {
+    return shares.admit(function, is_kernel_task);
+  }
+  static std::string refusal(Shares& shares, FunctionRecord function, bool is_kernel_task = false) {
+    const Status status = shares.admit(function, is_kernel_task);
+    return status ? "admitted" : status.error().message;
+  }
+  static FlowSpec spec(const Shares& shares, const std::string& function) {
+    FlowSpec made{.flow = FlowId(1)};
+    shares.describe(function, made);
+    return made;
+  }
+};
+
+TEST_F(SharesTest, WhatIsAdmittedIsInTheRecordAndInTheFlow) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = record("f", {{"gpu:quota-request", "60"}, {"gpu:replicas", "2:3"}});
+  ASSERT_TRUE(admit(shares, function));
+  EXPECT_THAT(function.seats, ElementsAre("GPU-a", "GPU-b"));
+  const FlowSpec flow = spec(shares, "f");
+  EXPECT_THAT(flow.seats, ElementsAre(kGpu1, kGpu2));
+  EXPECT_EQ(flow.most_instances, 3u);
+  EXPECT_EQ(flow.request_percent, 60);
+  EXPECT_EQ(flow.width_percent, 100);
+  EXPECT_EQ(shares.status("f", FlowId(1)).lacking, "");
+}
+
+TEST_F(SharesTest, AFunctionWithoutAShareIsAsItWas) {
+  Shares shares;
+  FunctionRecord function = record("f", {{"gpu:weight", "2"}, {"gpu:memory-mib", "1000000"}});
+  ASSERT_TRUE(admit(shares, function)) << "also before any device is there";
+  start(shares);
+  EXPECT_THAT(shares.settle(), IsEmpty());
+  EXPECT_THAT(function.seats, IsEmpty());
+  const FlowSpec flow = spec(shares, "f");
+  EXPECT_THAT(flow.seats, IsEmpty());
+  EXPECT_EQ(flow.most_instances, std::nullopt);
+  EXPECT_EQ(flow.request_percent, 0);
+  EXPECT_EQ(flow.width_percent, 100);
+}
+
+TEST_F(SharesTest, ARefusalChangesNothing) {
+  Shares shares;
+  start(shares);
+  FunctionRecord first = record("first", {{"gpu:quota-request", "60"}, {"gpu:replicas", "2"}});
+  FunctionRecord second = record("second", {{"gpu:quota-request", "37"}});
+  ASSERT_TRUE(admit(shares, first));
+  ASSERT_TRUE(admit(shares, second));
+  EXPECT_THAT(refusal(shares, record("second", {{"gpu:quota-request", "40"}})), HasSubstr("GPU 1 comes nearest"));
+  EXPECT_EQ(spec(shares, "second").request_percent, 37);
+  EXPECT_THAT(spec(shares, "second").seats, ElementsAre(kGpu1));
+  EXPECT_THAT(refusal(shares, record("third", {{"gpu:quota-request", "38"}})), HasSubstr("98.0 %"));
+}
+
+TEST_F(SharesTest, AChangeThatIsNotWrittenIsTakenBack) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = record("f", {{"gpu:quota-request", "90"}});
+  const auto nothing = shares.entry("f");
+  ASSERT_TRUE(admit(shares, function));
+  const auto before = shares.entry("f");
+  FunctionRecord larger = record("f", {{"gpu:quota-request", "95"}, {"gpu:replicas", "2"}});
+  ASSERT_TRUE(admit(shares, larger));
+  shares.restore("f", before);
+  EXPECT_EQ(spec(shares, "f").request_percent, 90);
+  EXPECT_EQ(refusal(shares, record("g", {{"gpu:quota-request", "90"}})), "admitted") << "one seat is free again";
+  shares.restore("f", nothing);
+  EXPECT_EQ(refusal(shares, record("h", {{"gpu:quota-request", "97"}})), "admitted");
+}
+
+TEST_F(SharesTest, PartOfTheSmsNeedsMps) {
+  Shares shares;
+  start(shares);
+  const FunctionRecord narrow = record("f", {{"gpu:compute-percent", "24"}});
+  EXPECT_EQ(
+      refusal(shares, narrow),
+      "gpu:compute-percent is 24; with --sharing none it must be 100, as kernels take turns on all SMs: start the node "
+      "with --sharing mps, or leave it out. gpu:quota-limit bounds a function's time in every mode");
+  EXPECT_EQ(refusal(shares, record("f", {{"gpu:compute-percent", "100"}})), "admitted");
+  Shares with_mps;
+  start(with_mps, SharingMode::kMps);
+  EXPECT_EQ(refusal(with_mps, narrow), "admitted");
+  EXPECT_EQ(spec(with_mps, "f").width_percent, 24);
+  EXPECT_THAT(refusal(with_mps, record("task", {{"gpu:compute-percent", "24"}}), true), HasSubstr("share one process"));
+}
+
+TEST_F(SharesTest, NarrowInstancesShareTheSameTime) {
+  Shares shares;
+  start(shares, SharingMode::kMps);
+  FunctionRecord function =
+      record("f", {{"gpu:compute-percent", "25"}, {"gpu:quota-request", "97"}, {"gpu:replicas", "8"}});
+  EXPECT_TRUE(admit(shares, function));
+  EXPECT_THAT(refusal(shares, record("g", {{"gpu:quota-request", "1"}})), HasSubstr("98.0 %"));
+  const PacedShare paced = shares.paced("f", FlowId(7), true);
+  EXPECT_EQ(paced, (PacedShare{.flow = FlowId(7), .width_percent = 25, .request_percent = 97, .weight = 10}));
+  EXPECT_EQ(shares.paced("f", FlowId(7), false).request_percent, 0) << "beyond its seats";
+}
+
+TEST_F(SharesTest, APolicyThatKeepsNoInstancesHasNoSeats) {
+  Shares shares;
+  start(shares, SharingMode::kNone, /*keeps_instances=*/false);
+  EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-request", "10"}})), HasSubstr("policy 'mqfq-setup' keeps none"));
+  EXPECT_EQ(refusal(shares, record("f", {{"gpu:quota-limit", "50"}})), "admitted");
+}
+
+TEST_F(SharesTest, AfterARestartTheSameSetIsAdmittedInAnyOrder) {
+  Shares before;
+  start(before);
+  FunctionRecord gap = record("gap", {{"gpu:quota-request", "40"}});
+  FunctionRecord d = record("d", {{"gpu:quota-request", "57"}}), c = record("c", {{"gpu:quota-request", "60"}});
+  FunctionRecord b = record("b", {{"gpu:quota-request", "40"}}), a = record("a", {{"gpu:quota-request", "37"}});
+  for (FunctionRecord* function : {&gap, &d, &c}) ASSERT_TRUE(admit(before, *function));
+  before.release("gap");
+  for (FunctionRecord* function : {&b, &a}) ASSERT_TRUE(admit(before, *function));
+
+  Shares after;
+  for (const FunctionRecord* function : {&a, &b, &c, &d}) after.recover(*function, false);
+  start(after);
+  EXPECT_THAT(after.settle(), ElementsAre("a", "b", "c", "d"));
+  for (const FunctionRecord* function : {&a, &b, &c, &d}) {
+    EXPECT_EQ(spec(after, function->name).seats, spec(before, function->name).seats) << function->name;
+    EXPECT_EQ(after.status(function->name, FlowId(1)).lacking, "");
+  }
+}
+
+TEST_F(SharesTest, WhatDoesNotFitAfterARestartIsBestEffortAndSaysSo) {
+  FunctionRecord function = record("f", {{"gpu:quota-request", "50"}, {"gpu:replicas", "4"}});
+  function.seats = {"GPU-a", "GPU-b", "GPU-c", "GPU-d"};
+  Shares shares;
+  shares.recover(function, false);
+  start(shares);
+  EXPECT_THAT(shares.settle(), IsEmpty());
+  EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
+  EXPECT_THAT(shares.status("f", FlowId(1)).lacking, HasSubstr("no GPU has room for number 3"));
+  EXPECT_EQ(refusal(shares, function), "admitted") << "new code of it is no new wish";
+  shares.add_device(device(GpuId(3), "GPU-c"), kInstances, kSlots);
+  shares.add_device(device(GpuId(4), "GPU-d"), kInstances, kSlots);
+  EXPECT_THAT(shares.settle(), ElementsAre("f"));
+  EXPECT_EQ(shares.status("f", FlowId(1)).lacking, "");
+}
+
+TEST_F(SharesTest, SeatsMoveWhenTheirDeviceGoesAndWaitersGetWhatIsGivenBack) {
+  Shares shares;
+  start(shares);
+  FunctionRecord first = record("first", {{"gpu:quota-request", "60"}}), second = record("second", first.config.tags);
+  FunctionRecord third = record("third", {{"gpu:quota-request", "30"}});
+  for (FunctionRecord* function : {&first, &second, &third}) ASSERT_TRUE(admit(shares, *function));
+  EXPECT_THAT(spec(shares, "third").seats, ElementsAre(kGpu1));
+  EXPECT_TRUE(shares.remove_device(kGpu1));
+  EXPECT_FALSE(shares.remove_device(kGpu1));
+  EXPECT_THAT(shares.settle(), ElementsAre("first", "third"));
+  EXPECT_THAT(spec(shares, "third").seats, ElementsAre(kGpu2));
+  EXPECT_THAT(spec(shares, "first").seats, IsEmpty());
+  EXPECT_THAT(shares.status("first", FlowId(1)).lacking, HasSubstr("120.0 %"));
+  shares.release("second");
+  EXPECT_THAT(shares.settle(), ElementsAre("first"));
+  EXPECT_THAT(spec(shares, "first").seats, ElementsAre(kGpu2));
+  EXPECT_THAT(shares.settle(), IsEmpty());
+}
+
+TEST_F(SharesTest, WhatIsDeliveredIsWhatItsMeterSays) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = record("f", {{"gpu:quota-request", "60"}});
+  ASSERT_TRUE(admit(shares, function));
+  EXPECT_FALSE(shares.status("f", FlowId(1)).delivery);
+  shares.set_delivery([](FlowId flow) -> std::optional<ShareDelivery> {
+    if (flow != FlowId(1)) return std::nullopt;
+    return ShareDelivery{.window = std::chrono::seconds(1), .delivered_percent = 59.5};
+  });
+  EXPECT_EQ(shares.status("f", FlowId(1)).delivery->delivered_percent, 59.5);
+  EXPECT_FALSE(shares.status("f", FlowId(2)).delivery);
+}
+
+}  // namespace
+}  // namespace fairlead

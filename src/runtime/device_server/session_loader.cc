@@ -1,0 +1,121 @@
+#include "runtime/device_server/session_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace fairlead {
+namespace {
+
+// What is made ready for a session's first call at most: of device memory, and pinned.
+constexpr Bytes kMostPreparedRoom{64 << 20};
+constexpr Bytes kMostPreparedStaging{1 << 20};
+
+Bytes rounded(const BufferSpec& buffer) {
+  return Bytes(static_cast<std::int64_t>(RangeAllocator::round_up(static_cast<std::uint64_t>(buffer.bytes.count()))));
+}
+
+// What a call brings and takes, if all of it travels inside the call.
+Bytes bytes_of_calls(const KernelTask& task) {
+  Bytes bytes{0};
+  for (const BufferSpec& buffer : task.buffers) {
+    if (buffer.role != BufferRole::kConstant && buffer.role != BufferRole::kTemporary) bytes += rounded(buffer);
+  }
+  return bytes;
+}
+
+// Where pages are made when they are first written, as on the software GPU, a call finds its first ones made. Waited for, since
+// the memory is anybody's next. REQUIRES: nothing runs.
+void touch(CudaContext& cuda, DeviceObjects& objects, const DeviceObjects::Scratch& scratch, CUstream stream) {
+  CUresult code = objects.wait(stream, {}, scratch, {});
+  const auto bytes = static_cast<std::size_t>(std::min(scratch.bytes, kMostPreparedStaging).count());
+  if (code == CUDA_SUCCESS) code = cuda.fill_zero(objects.address(scratch), bytes, stream);
+  if (code == CUDA_SUCCESS) (void)cuda.synchronize(stream);
+}
+
+}  // namespace
+
+Result<CUmodule> SessionLoader::load_module(TaskRegistration& registration, std::size_t module) {
+  KernelCache::Lease& lease = registration.modules[module];
+  const std::string& key = registration.keys[module];
+  if (!lease) lease = modules_.find(key);  // the same as one before it
+  if (!lease) {
+    auto loaded = modules_.load(key, registration.code[module]);
+    if (!loaded) {
+      return fail(loaded.error().code, "module {}: {}", registration.task.modules[module].name, loaded.error().message);
+    }
+    lease = *std::move(loaded);
+  }
+  return lease.module();
+}
+
+Result<TaskSession> SessionLoader::load(TaskRegistration& registration) {
+  TaskSession session{.range = registration.range};
+  std::vector<CUmodule> modules;
+  std::vector<std::vector<KernelSignature>> signatures;
+  for (std::size_t m = 0; m < registration.modules.size(); ++m) {
+    const auto module = load_module(registration, m);
+    if (!module) return fail(module.error());
+    modules.push_back(*module);
+    if (modules_.are_fenced()) signatures.push_back(modules_.signatures(registration.keys[m]));
+    session.modules.push_back(std::move(registration.modules[m]));
+  }
+  CudaContext& cuda = resources_.cuda;
+  if (modules_.are_fenced()) {
+    // The node has checked the module as it came. What the driver got was read by another parser, and one byte of argument
+    // too few would be one of this process's.
+    if (Status valid = validate_task(registration.task, signatures, cuda.limits()); !valid) return fail(valid.error());
+  }
+  Cublas* const cublas = cublas_for(registration.task);
+  auto kernels = KernelSession::create(cuda, std::move(registration.task), modules, options_.launching, cublas);
+  if (!kernels) return fail(kernels.error());
+  if (Status events = resources_.lanes.need_events((*kernels)->plan().events); !events) return fail(events.error());
+  session.kernels = *std::move(kernels);
+  return session;
+}
+
+// None where its workspaces might be what does not fit beside all of the task's buffers.
+Cublas* SessionLoader::cublas_for(const KernelTask& task) const {
+  Bytes all = KernelSession::kMostWorkspace;
+  for (const BufferSpec& buffer : task.buffers) all += rounded(buffer);
+  return all <= options_.device_bytes ? options_.cublas : nullptr;
+}
+
+void SessionLoader::preload(const wire::RegisterSession& frame, const TaskSession& session, RequestId request,
+                            bool device_is_idle) {
+  DeviceObjects& objects = resources_.objects;
+  const KernelTask& task = session.kernels->task();
+  std::vector<ObjectNeed> needs;
+  Bytes bytes{0};
+  for (const wire::BoundObject& bound : frame.constants) {
+    const ObjectId object(bound.object);
+    const bool named_before = std::ranges::find(needs, object, &ObjectNeed::object) != needs.end();
+    if (named_before || objects.cache().on_device(object)) continue;
+    if (!objects.available(object)) return;
+    needs.push_back({object, task.buffers[bound.buffer].bytes, ObjectKind::kConstant});
+    bytes += rounded(task.buffers[bound.buffer]);
+  }
+  const Bytes free = objects.cache().device_free();
+  if (bytes > free) return;
+  const Bytes inlined = bytes_of_calls(task);
+  DeviceObjects::Scratch scratch{.range = session.range, .bytes = session.kernels->temporary_bytes() + inlined};
+  const bool has_room = device_is_idle && scratch.bytes <= std::min(kMostPreparedRoom, free - bytes);
+  if (!has_room) scratch.bytes = Bytes(0);
+  if (needs.empty() && scratch.bytes == Bytes(0)) return;
+  const auto times = resources_.times.take();
+  if (!times) return;
+  CallTimes copies = *times;
+  if (objects.acquire(monotonic_now(), request, needs, scratch, copies.load)) {
+    if (scratch.bytes > Bytes(0)) touch(resources_.cuda, objects, scratch, resources_.lanes.first().main());
+    objects.release(request, true, scratch);
+  }
+  resources_.times.give_back(copies);
+  if (inlined > kMostPreparedStaging) return;
+  const auto staging = resources_.pinned.take(static_cast<std::uint64_t>(inlined.count()));
+  if (staging) resources_.pinned.give_back(*staging);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,47 @@
+// One call of a kernel task in a device server: what it was asked for, what it holds, and what it puts on its lane.
+//
+//   lane: wait for loads │ begin │ in-outs, inline inputs, zeros │ run begin │ kernels │ run end │ inline outputs │ done
+//
+// Threads: the device server's loop.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/device_server/call_layout.h"
+#include "runtime/device_server/session_loader.h"
+
+namespace fairlead {
+
+struct TaskCall {
+  wire::RunCall order;
+  Instant received;
+  RequestId request;
+  TaskSession* session = nullptr;
+  std::vector<ObjectNeed> needs;
+  CallLayout layout;
+  DeviceObjects::Scratch scratch;
+  PinnedPool::Block staging;
+  CallTimes times;
+  Duration malloc_time{0};
+  LaunchLane* lane = nullptr;
+  bool loads = false;  // constants, and the node has not been told that they are there
+  std::string error;
+};
+
+// Fills `needs`: each object that the call needs, once. Gives those whose bytes are not here.
+std::vector<std::uint64_t> find_needs(TaskCall& call, const DeviceObjects& objects);
+
+// Puts all of it on the call's lane and waits for nothing. `told` is called by the driver when its constants are there, if it loads
+// some. REQUIRES: its lane, objects, scratch memory, staging and times are there.
+struct HostCall {
+  void (*function)(void*);
+  void* data;
+};
+CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, HostCall told);
+
+// What of it took how long, and what it brought back. REQUIRES: it is done.
+void describe_success(const TaskCall& call, const CudaContext& cuda, const DeviceObjects& objects, Instant now,
+                      wire::CallDone& done);
+
+}  // namespace fairlead
