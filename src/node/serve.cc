@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spare_memory.h"
 #include "cuda/nvml.h"
 #include "edge/lambda/lambda_outcome.h"
 #include "identity/secret_vault.h"
@@ -216,7 +217,11 @@ NodeTuning tuning(const ServeOptions& options) {
 class Server {
  public:
   Server(const ServeOptions& options, const RereadSettings& reread)
-      : options_(options), reread_(reread), signals_(io_, SIGTERM, SIGINT, SIGHUP), drain_deadline_(io_) {}
+      : options_(options),
+        reread_(reread),
+        signals_(io_, SIGTERM, SIGINT, SIGHUP),
+        drain_deadline_(io_),
+        memory_timer_(io_) {}
 
   Status start() {
     const std::string& dir = options_.state_dir;
@@ -252,6 +257,7 @@ class Server {
 
   void run() {
     await_signal();
+    watch_memory();
     EventLoop(io_, [this] { return node_->busy(); }).run();
   }
 
@@ -278,6 +284,16 @@ class Server {
     if (!sharing) return fail(sharing.error());
     node_->use_gpus(*std::move(gpus), *std::move(sharing));
     return {};
+  }
+
+  void watch_memory() {
+    constexpr Duration kPeriod = std::chrono::seconds(5);
+    memory_timer_.expires_after(kPeriod);
+    memory_timer_.async_wait([this](boost::system::error_code error) {
+      if (error) return;
+      if (spare_memory_.is_worth_returning(spare_bytes())) return_spare_memory();
+      watch_memory();
+    });
   }
 
   void await_signal() {
@@ -335,6 +351,8 @@ class Server {
   boost::asio::io_context io_{1};  // one thread runs it
   boost::asio::signal_set signals_;
   boost::asio::steady_timer drain_deadline_;
+  boost::asio::steady_timer memory_timer_;
+  SpareMemory spare_memory_;
   bool stopping_ = false;
   std::unique_ptr<CheckpointBackend> checkpoints_;  // none: memory moves in other ways
   std::unique_ptr<identity::SecretVault> secrets_;
@@ -347,6 +365,7 @@ class Server {
 Status serve(const ServeOptions& options, const RereadSettings& reread) {
   init_log(options.log_level);
   raise_descriptor_limit();
+  keep_large_blocks_apart();
   Server server(options, reread);
   if (Status started = server.start(); !started) {
     spdlog::error("{}", started.error().message);
