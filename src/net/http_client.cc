@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "net/http_listener.h"
 #include "net/http_request.h"
+#include "net/last_chunk.h"
 
 namespace fairlead::net {
 
@@ -290,7 +291,8 @@ class HttpClient::Impl {
     std::size_t unread = 0;
     for (;;) {
       error_code error;
-      const std::size_t used = unread == 0 ? 0 : parser->put(boost::asio::const_buffer(buffer_.data(), unread), error);
+      const bool is_enough = unread > 0 && !waits_for_last_chunk(*parser, unread);
+      const std::size_t used = is_enough ? parser->put(boost::asio::const_buffer(buffer_.data(), unread), error) : 0;
       if (error && error != http::error::need_more) return fail(parse_error(error));
       std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(used),
                 buffer_.begin() + static_cast<std::ptrdiff_t>(unread), buffer_.begin());
@@ -301,7 +303,6 @@ class HttpClient::Impl {
         continue;
       }
       if (parser->is_done()) break;
-      // What is not enough is not offered again without more: of a last chunk that is not whole Beast asserts that it is.
       if (used > 0 && unread > 0 && error != http::error::need_more) continue;
       auto count = read_some(unread);
       if (!count) return fail(count.error());

@@ -8,6 +8,7 @@
 
 #include "net/body_sink.h"
 #include "net/http_request.h"
+#include "net/last_chunk.h"
 
 namespace fairlead::net {
 
@@ -145,17 +146,13 @@ class RequestParser::Impl {
  public:
   Impl(const HttpLimits& limits, BodyPorts ports) : limits_(limits), ports_(std::move(ports)) {}
 
-  void begin(ParsedRequest& request) {
-    parser_.emplace(request, limits_, ports_);
-    known_ = 0;
-  }
+  void begin(ParsedRequest& request) { parser_.emplace(request, limits_, ports_); }
 
   Step feed(std::string_view data) {
     Step step;
-    error_code error = http::error::need_more;
-    if (known_ == 0 || data.size() > known_) {
+    error_code error;
+    if (!waits_for_last_chunk(*parser_, data.size())) {
       step.consumed = parser_->put(boost::asio::const_buffer(data.data(), data.size()), error);
-      known_ = error == http::error::need_more ? data.size() - step.consumed : 0;
     }
     if (error && error != http::error::need_more) {
       step.progress = Progress::kFailed;
@@ -173,9 +170,6 @@ class RequestParser::Impl {
   HttpLimits limits_;
   BodyPorts ports_;
   std::optional<BeastParser> parser_;
-  // So many bytes it has seen and not taken. Beast must not see them again without more: of a last chunk that is not whole
-  // ("0\r\n\r") it asserts that there is more, and the program ends.
-  std::size_t known_ = 0;
 };
 
 RequestParser::RequestParser(const HttpLimits& limits, BodyPorts ports)
