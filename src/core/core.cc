@@ -360,6 +360,7 @@ IdleReason Core::idle_reason() const {
 }
 
 Obstacle Core::obstacle(FlowId flow) const {
+  if (state_->functions.at(flow).told_supply == Supply::kSeats) return Obstacle::kItself;
   const bool needs_start = state_->starts_ahead() && state_->functions.at(flow).told_supply != Supply::kReady;
   return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
 }

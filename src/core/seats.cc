@@ -172,10 +172,9 @@ void Core::State::Seats::note_failure(const Instance& instance) const {
 
 bool Core::State::Seats::are_all(const State& state, const FlowSpec& spec) {
   if (spec.request_percent == 0 || !spec.most_instances || *spec.most_instances > spec.seats.size()) return false;
-  const std::vector<FlowId>& kept = state.kept.flows;
-  if (std::find(kept.begin(), kept.end(), spec.flow) == kept.end()) return false;
-  return std::any_of(spec.seats.begin(), spec.seats.end(),
-                     [&state](GpuId gpu) { return state.devices.all.contains(gpu) && state.pool.gpu(gpu).serves; });
+  const std::vector<Instance*>& all = state.pool.of_flow(spec.flow);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Instance* i) { return i->terms.is_entitled && !i->life.retires() && i->on->serves; });
 }
 
 Duration Core::State::Seats::promised(const State& state, const Invocation& invocation, Instant now) {

@@ -25,7 +25,8 @@ struct Core::State::Seats {
 
   // An instance went that was to stay.
   void note_failure(const Instance& instance) const;
-  // Whether all instances of the function are entitled ones. Not while no GPU of its seats serves: it runs elsewhere then, as best effort.
+  // Whether all instances of the function are, and will be, entitled ones. Not while none is there: it runs elsewhere then, as best
+  // effort.
   static bool are_all(const State& state, const FlowSpec& spec);
   // GPU time that the request of an invocation's function has promised since its delivery, and that was paid for at admission.
   static Duration promised(const State& state, const Invocation& invocation, Instant now);

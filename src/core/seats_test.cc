@@ -211,7 +211,10 @@ TEST_F(SeatsTest, AFailedStartEndsTheHeadOfItsQueue) {
   core_->add_function(seated(kA, {kGpu1}));
   arrive(1, kA, 0s);
   arrive(2, kA);
-  EXPECT_THAT(gone(1, 1s), ElementsAre("complete invocation=1 start_failed"));
+  EXPECT_THAT(gone(1, 1s), ElementsAre("complete invocation=1 start_failed", "start instance=2 flow=1 gpu=1"))
+      << "no seat is taken until 2 s: what waits starts an instance as anybody's does";
+  EXPECT_THAT(ready(2), ElementsAre("deliver invocation=2 instance=2"));
+  EXPECT_THAT(wake(2s), ElementsAre("start instance=3 flow=1 gpu=1 entitled"));
 }
 
 TEST_F(SeatsTest, OtherSeatsTakeEffectWhileItRuns) {

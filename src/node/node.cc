@@ -338,6 +338,7 @@ void Node::act(const StartInstance& action) {
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
+                .entitled = action.entitled,
                 .function = *function});
 }
 

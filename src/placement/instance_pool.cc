@@ -215,7 +215,8 @@ namespace {
 
 Bytes counted_beside(const Gpu& gpu, Bytes expected, Bytes seats) {
   if (gpu.capacity.memory == Bytes(0)) return Bytes(0);
-  return std::min(expected, std::max(Bytes(0), gpu.capacity.memory - seats));
+  const Bytes taken = seats == Bytes(0) ? Bytes(0) : seats + gpu.unreported;  // as fits_beside() has it
+  return std::min(expected, std::max(Bytes(0), gpu.capacity.memory - taken));
 }
 
 }  // namespace

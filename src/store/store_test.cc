@@ -124,7 +124,7 @@ TEST_F(StoreTest, ADamagedImageIsAnErrorThatNamesTheFunction) {
     auto database = store::Database::open(store::database_path(folder.path())).value();
     ASSERT_TRUE(
         database->run("INSERT OR REPLACE INTO functions VALUES "
-                      "('f','','','','',1,1,1,'{}','{}','',0,'','',0,NULL,?,'{}')",
+                      "('f','','','','',1,1,1,'{}','{}','',0,'','',0,NULL,?,'{}','[]')",
                       text));
   };
   for (const char* text : {"[]", "{", R"({"uid":-1})", R"({"uid":65536})", R"({"uid":"0"})", R"({"command":[1]})",

@@ -95,7 +95,7 @@ json share_json(const FunctionStatus& function) {
   const ShareStatus& status = function.share;
   json seats = json::array();
   for (const GpuId gpu : status.seats) seats.push_back(gpu.value());
-  const auto delivered = status.delivery ? std::optional(status.delivery->delivered_percent) : std::nullopt;
+  json delivered = status.delivery ? json(status.delivery->delivered_percent) : json(nullptr);
   return {{"compute_percent", share.width_percent.value_or(100)},
           {"quota_request_percent", share.request_percent},
           {"quota_limit_percent", share.limit_percent},
@@ -105,7 +105,7 @@ json share_json(const FunctionStatus& function) {
           {"seats", std::move(seats)},
           {"seats_wanted", function.settings.seats()},
           {"lacking", status.lacking},
-          {"delivered_percent", optional_json(delivered)}};
+          {"delivered_percent", std::move(delivered)}};
 }
 
 json function_status_json(const FunctionStatus& function) {
