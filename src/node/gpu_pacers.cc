@@ -13,11 +13,6 @@ void name(InstanceId instance, const std::string& what) {
 
 }  // namespace
 
-void GpuPacers::started(InstanceId instance, GpuId gpu, const RegisteredFunction& function) {
-  const GpuSettings settings = gpu_settings(function.record.config).value_or(GpuSettings());
-  started(instance, gpu, paced_share(function.flow, settings.share, settings.weight, widths_));
-}
-
 void GpuPacers::started(InstanceId instance, GpuId gpu, const PacedShare& share) {
   instances_[instance] = {gpu, share};
   suit(gpu);
@@ -93,6 +88,22 @@ std::vector<std::pair<GpuId, PaceSnapshot>> GpuPacers::snapshot() const {
   std::vector<std::pair<GpuId, PaceSnapshot>> all;
   for (const auto& [gpu, pacer] : pacers_) all.emplace_back(gpu, pacer->snapshot());
   return all;
+}
+
+std::optional<ShareDelivery> GpuPacers::delivery(FlowId flow) const {
+  const bool is_known = std::any_of(instances_.begin(), instances_.end(),
+                                    [&](const auto& instance) { return instance.second.share.flow == flow; });
+  std::optional<ShareDelivery> least;
+  if (!is_known) return least;
+  for (const auto& [gpu, pacer] : pacers_) {
+    for (const DeliveredService& one : pacer->delivered()) {
+      const bool had_work = one.state != PlaceState::kIdle || one.last_second > Duration(0);
+      if (one.share.flow != flow || !had_work) continue;
+      const double percent = 100 * to_seconds(one.last_second);
+      if (!least || percent < least->delivered_percent) least = ShareDelivery{std::chrono::seconds(1), percent};
+    }
+  }
+  return least;
 }
 
 }  // namespace fairlead
