@@ -91,19 +91,22 @@ std::vector<std::pair<GpuId, PaceSnapshot>> GpuPacers::snapshot() const {
 }
 
 std::optional<ShareDelivery> GpuPacers::delivery(FlowId flow) const {
-  const bool is_known = std::any_of(instances_.begin(), instances_.end(),
-                                    [&](const auto& instance) { return instance.second.share.flow == flow; });
-  std::optional<ShareDelivery> least;
-  if (!is_known) return least;
+  const auto is_of_flow = [&](const auto& instance) { return instance.second.share.flow == flow; };
+  if (std::none_of(instances_.begin(), instances_.end(), is_of_flow)) return std::nullopt;
+  std::optional<DeliveredService> least;
   for (const auto& [gpu, pacer] : pacers_) {
-    for (const DeliveredService& one : pacer->delivered()) {
+    for (DeliveredService& one : pacer->delivered()) {
       const bool had_work = one.state != PlaceState::kIdle || one.last_second > Duration(0);
       if (one.share.flow != flow || !had_work) continue;
-      const double percent = 100 * to_seconds(one.last_second);
-      if (!least || percent < least->delivered_percent) least = ShareDelivery{std::chrono::seconds(1), percent};
+      // Beside one that is promised something, those that take what they get do not matter.
+      const auto rank = [](const DeliveredService& of) {
+        return std::pair(of.share.request_percent == 0, of.last_second);
+      };
+      if (!least || rank(one) < rank(*least)) least = std::move(one);
     }
   }
-  return least;
+  if (!least) return std::nullopt;
+  return ShareDelivery{std::chrono::seconds(1), 100 * to_seconds(least->last_second)};
 }
 
 }  // namespace fairlead

@@ -36,8 +36,8 @@ class GpuPacers {
 
   // Of devices that have a pacer, by id.
   std::vector<std::pair<GpuId, PaceSnapshot>> snapshot() const;
-  // Of the function's instance that had least in the last second, of those that had work. Empty: none had, or no device of theirs has a
-  // pacer.
+  // Of the function's instance that had least in the last second, of those that had work; of those that are promised something, if any is.
+  // Empty: none had work, or no device of theirs has a pacer.
   std::optional<ShareDelivery> delivery(FlowId flow) const;
 
  private:
