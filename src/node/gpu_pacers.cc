@@ -13,11 +13,6 @@ void name(InstanceId instance, const std::string& what) {
 
 }  // namespace
 
-void GpuPacers::started(InstanceId instance, GpuId gpu, const RegisteredFunction& function) {
-  const GpuSettings settings = gpu_settings(function.record.config).value_or(GpuSettings());
-  started(instance, gpu, paced_share(function.flow, settings.share, settings.weight, widths_));
-}
-
 void GpuPacers::started(InstanceId instance, GpuId gpu, const PacedShare& share) {
   instances_[instance] = {gpu, share};
   suit(gpu);
@@ -93,6 +88,25 @@ std::vector<std::pair<GpuId, PaceSnapshot>> GpuPacers::snapshot() const {
   std::vector<std::pair<GpuId, PaceSnapshot>> all;
   for (const auto& [gpu, pacer] : pacers_) all.emplace_back(gpu, pacer->snapshot());
   return all;
+}
+
+std::optional<ShareDelivery> GpuPacers::delivery(FlowId flow) const {
+  const auto is_of_flow = [&](const auto& instance) { return instance.second.share.flow == flow; };
+  if (std::none_of(instances_.begin(), instances_.end(), is_of_flow)) return std::nullopt;
+  std::optional<DeliveredService> least;
+  for (const auto& [gpu, pacer] : pacers_) {
+    for (DeliveredService& one : pacer->delivered()) {
+      const bool had_work = one.state != PlaceState::kIdle || one.last_second > Duration(0);
+      if (one.share.flow != flow || !had_work) continue;
+      // Beside one that is promised something, those that take what they get do not matter.
+      const auto rank = [](const DeliveredService& of) {
+        return std::pair(of.share.request_percent == 0, of.last_second);
+      };
+      if (!least || rank(one) < rank(*least)) least = std::move(one);
+    }
+  }
+  if (!least) return std::nullopt;
+  return ShareDelivery{std::chrono::seconds(1), 100 * to_seconds(least->last_second)};
 }
 
 }  // namespace fairlead

@@ -12,10 +12,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "node/functions.h"
+#include "edge/node_service.h"
 #include "node/pacing/pace_driver.h"
 #include "sharing/pacing/paced_share.h"
 
@@ -23,10 +24,7 @@ namespace fairlead {
 
 class GpuPacers {
  public:
-  explicit GpuPacers(Widths widths) : widths_(widths) {}
-
   // An instance that has a shim is about to start on the device.
-  void started(InstanceId instance, GpuId gpu, const RegisteredFunction& function);
   void started(InstanceId instance, GpuId gpu, const PacedShare& share);
   // Other terms, while it runs. Unknown: nothing happens.
   void set_share(InstanceId instance, const PacedShare& share);
@@ -38,6 +36,9 @@ class GpuPacers {
 
   // Of devices that have a pacer, by id.
   std::vector<std::pair<GpuId, PaceSnapshot>> snapshot() const;
+  // Of the function's instance that had least in the last second, of those that had work; of those that are promised something, if any is.
+  // Empty: none had work, or no device of theirs has a pacer.
+  std::optional<ShareDelivery> delivery(FlowId flow) const;
 
  private:
   struct Process {
@@ -55,7 +56,6 @@ class GpuPacers {
   void pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share);
   void pace(PaceDriver& pacer, std::uint64_t number, const Process& process);
 
-  const Widths widths_;
   std::map<InstanceId, Instance> instances_;
   std::map<std::uint64_t, Process> processes_;
   std::map<GpuId, std::unique_ptr<PaceDriver>> pacers_;

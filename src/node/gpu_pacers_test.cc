@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "base/log.h"
 
 namespace fairlead {
@@ -22,7 +24,7 @@ class GpuPacersTest : public testing::Test {
   static bool is_paced(const PaceDriver::Page& page) { return (page->pace.load() & wire::kPacePlaces) != 0; }
   static bool is_closed(const PaceDriver::Page& page) { return (page->gate.load() & wire::kGateNode) != 0; }
 
-  GpuPacers pacers_{Widths::kWhole};
+  GpuPacers pacers_;
 };
 
 TEST_F(GpuPacersTest, NobodyIsPacedWhereNobodyHasAQuota) {
@@ -81,6 +83,22 @@ TEST_F(GpuPacersTest, AnOlderShimIsNotPaced) {
   page->version = wire::kOldestShimVersion;
   pacers_.process_came(kReserved, 1, page);
   EXPECT_FALSE(is_paced(page) || is_closed(page));
+}
+
+TEST_F(GpuPacersTest, WhatWasDeliveredIsOfThoseThatHadWork) {
+  const PacedShare share{.flow = FlowId(5), .request_percent = 40};
+  pacers_.started(kReserved, kGpu, share);
+  come(kReserved, 1);
+  EXPECT_FALSE(pacers_.delivery(FlowId(5))) << "it had no work";
+  const auto page = come(kReserved, 2);
+  page->asking.store(1);
+  Bells::ring(page->bell);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!pacers_.delivery(FlowId(5)) && std::chrono::steady_clock::now() < give_up) {
+  }
+  ASSERT_TRUE(pacers_.delivery(FlowId(5)));
+  EXPECT_EQ(pacers_.delivery(FlowId(5))->window, std::chrono::seconds(1));
+  EXPECT_FALSE(pacers_.delivery(FlowId(6)));
 }
 
 TEST_F(GpuPacersTest, WhatIsNotKnownChangesNothing) {

@@ -119,8 +119,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     sharing_->give_share(spec, gpu, share);
   };
   programs_->set_share(give_share);
-  programs_->set_pacers(
-      std::make_unique<GpuPacers>(sharing_->mode() == SharingMode::kMps ? Widths::kByAuthor : Widths::kWhole));
+  control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
   kernel_tasks_->set_share(give_share);
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
@@ -338,7 +337,7 @@ void Node::act(const StartInstance& action) {
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
-                .entitled = action.entitled,
+                .share = control_->shares().paced(function->record.name, action.flow, action.entitled),
                 .function = *function});
 }
 

@@ -43,7 +43,7 @@ Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_con
   std::unique_ptr<ProgramRunner> runner(new ProgramRunner(io, std::move(options)));
   events.gone = [runner = runner.get(), gone = std::move(events.gone)](InstanceId instance, ExitInfo exit) {
     if (runner->shims_) runner->shims_->remove(instance);
-    if (runner->pacers_) runner->pacers_->gone(instance);
+    runner->pacers_.gone(instance);
     gone(instance, std::move(exit));
   };
   runner->gone_ = events.gone;
@@ -77,9 +77,9 @@ void ProgramRunner::make_shims(MemoryEvents memory) {
   events.wants_memory = std::move(memory.wants_memory);
   events.usage_changed = std::move(memory.usage_changed);
   events.process_came = [this](InstanceId instance, std::uint64_t process, std::shared_ptr<wire::ShimPage> page) {
-    pacers_->process_came(instance, process, std::move(page));
+    pacers_.process_came(instance, process, std::move(page));
   };
-  events.process_left = [this](std::uint64_t process) { pacers_->process_left(process); };
+  events.process_left = [this](std::uint64_t process) { pacers_.process_left(process); };
   shims_ = ShimHost::create(io_, std::move(options), std::move(events));
 }
 
@@ -88,7 +88,7 @@ void ProgramRunner::start(const StartOrder& order) {
   if (!described) return end_unstarted(order.instance, described.error().message);
   InstanceSpec& spec = *described;
   spec.shim = shim_access(order);
-  if (spec.shim) pacers_->started(order.instance, order.gpu, order.function);
+  if (spec.shim) pacers_.started(order.instance, order.gpu, order.share);
   const std::string tenant = tenant_of(order.function.record.config.tags);
   if (Status offered = objects_->offer(tenant, spec); !offered) {
     spdlog::error("function {} runs without objects: {}", spec.function, offered.error().message);

@@ -41,7 +41,6 @@ class ProgramRunner final : public Runner {
   // Before the first start.
   void set_objects(std::unique_ptr<ObjectSockets> objects) { objects_ = std::move(objects); }
   void set_share(GiveShare give_share) { give_share_ = std::move(give_share); }
-  void set_pacers(std::unique_ptr<GpuPacers> pacers) { pacers_ = std::move(pacers); }
 
   void start(const StartOrder& order) override;
   void deliver(InstanceId instance, DeliverRequest request) override;
@@ -56,7 +55,8 @@ class ProgramRunner final : public Runner {
 
   bool moves_memory() const { return shims_ != nullptr; }
   // How instances share the devices by places; only of devices where somebody has a quota.
-  std::vector<std::pair<GpuId, PaceSnapshot>> places() const { return pacers_->snapshot(); }
+  std::vector<std::pair<GpuId, PaceSnapshot>> places() const { return pacers_.snapshot(); }
+  std::optional<ShareDelivery> delivery(FlowId flow) const { return pacers_.delivery(flow); }
   // As in InstanceHost.
   std::string obstacle() const { return host_->obstacle(); }
   std::uint64_t spawner_restarts() const { return host_->spawner_restarts(); }
@@ -76,7 +76,7 @@ class ProgramRunner final : public Runner {
   // In this order: what is declared last goes first, and calls what is above.
   std::unique_ptr<Worker> staging_worker_;
   std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
-  std::unique_ptr<GpuPacers> pacers_;
+  GpuPacers pacers_;
   std::unique_ptr<ShimHost> shims_;
   std::unique_ptr<InstanceHost> host_;
   std::unique_ptr<ObjectSockets> objects_;

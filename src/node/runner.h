@@ -17,6 +17,7 @@
 #include "node/functions.h"
 #include "residency/residency.h"
 #include "runtime/instance_host.h"
+#include "sharing/pacing/paced_share.h"
 
 namespace fairlead {
 
@@ -46,7 +47,7 @@ struct StartOrder {
   InstanceId instance;
   GpuId gpu;
   Bytes device_memory{0};              // of the GPU; bounds what the instance can claim
-  bool entitled = false;               // StartInstance's: its function's request is its; else it is best effort
+  PacedShare share = {};               // of the device's time and width, as admission counted it
   const RegisteredFunction& function;  // during the call
 };
 

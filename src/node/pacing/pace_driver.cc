@@ -143,6 +143,11 @@ PaceSnapshot PaceDriver::snapshot() const {
   return snapshot;
 }
 
+std::vector<DeliveredService> PaceDriver::delivered() const {
+  const MutexLock lock(mutex_);
+  return places_.delivered(monotonic_now());
+}
+
 // ---- the thread
 
 void PaceDriver::run() {

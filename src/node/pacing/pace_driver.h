@@ -71,6 +71,7 @@ class PaceDriver {
 
   bool knows(InstanceId instance) const FL_EXCLUDES(mutex_);
   PaceSnapshot snapshot() const FL_EXCLUDES(mutex_);
+  std::vector<DeliveredService> delivered() const FL_EXCLUDES(mutex_);  // of the snapshot
 
  private:
   struct Heard {

@@ -10,6 +10,7 @@
 
 #include <boost/asio/post.hpp>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "base/log.h"
@@ -66,6 +67,11 @@ class ShimHostTest : public testing::Test {
     };
     events.wants_memory = [this](InstanceId) { ++wants_; };
     events.usage_changed = [this](InstanceId) { ++usage_changes_; };
+    events.process_came = [this](InstanceId, std::uint64_t process, std::shared_ptr<wire::ShimPage> page) {
+      page->gate.fetch_or(wire::kGateNode);
+      came_[process] = std::move(page);
+    };
+    events.process_left = [this](std::uint64_t process) { left_.push_back(process); };
     host_ = ShimHost::create(io_, options_, std::move(events));
     auto access = host_->add(terms_);
     ASSERT_TRUE(access) << access.error().message;
@@ -149,6 +155,8 @@ class ShimHostTest : public testing::Test {
   std::vector<pid_t> children_;
   std::vector<SwapOutcome> outcomes_;
   std::vector<std::pair<std::uint64_t, std::int64_t>> rooms_;
+  std::map<std::uint64_t, std::shared_ptr<wire::ShimPage>> came_;
+  std::vector<std::uint64_t> left_;
   int wants_ = 0, usage_changes_ = 0, jobs_ = 0;
 };
 
@@ -199,6 +207,32 @@ TEST_F(ShimHostTest, AWrongTokenOrVersionGetsNoAnswer) {
   future.hello(access_.token, wire::kShimVersion + 1);
   EXPECT_TRUE(closes(future));
   EXPECT_FALSE(host_->measure(kId));
+}
+
+TEST_F(ShimHostTest, AnOlderShimIsSpokenToAsItSpeaks) {
+  start();
+  FakeShim old(access_.socket);
+  old.hello(access_.token, wire::kOldestShimVersion);
+  ASSERT_TRUE(receive(old));
+  EXPECT_EQ(old.page()->version, wire::kOldestShimVersion);
+  EXPECT_EQ(host_->measure(kId)->processes, 1u);
+}
+
+TEST_F(ShimHostTest, ProcessesComeBeforeTheySeeTheirPageAndLeaveWithTheirConnection) {
+  start();
+  auto shim = std::make_unique<FakeShim>(access_.socket);
+  shim->hello(access_.token);
+  ASSERT_TRUE(until([&] { return !came_.empty(); }));
+  ASSERT_TRUE(receive(*shim));
+  EXPECT_EQ(shim->page()->gate.load(), wire::kGateNode) << "closed by whoever heard of it, before the process knew";
+  EXPECT_TRUE(left_.empty());
+  const auto page = came_.begin()->second;
+  const auto process = came_.begin()->first;
+  shim.reset();
+  EXPECT_TRUE(until([&] { return !left_.empty(); }));
+  EXPECT_EQ(left_, std::vector<std::uint64_t>{process});
+  host_.reset();
+  page->gate.store(0);  // mapped for as long as somebody has it
 }
 
 TEST_F(ShimHostTest, TokensDifferBetweenInstances) {

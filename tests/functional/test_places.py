@@ -1,0 +1,73 @@
+"""Quotas live: functions whose processes compete for one device have what their tags say of its time, and a node that dies leaves them
+running. The software GPU runs its kernels for real here; tests/pacing has the harder cases."""
+
+import threading
+
+import pytest
+from charges import LAUNCHER, computed_ms, do, function
+from conftest import eventually
+from test_charges import calls_in
+
+WORK = {"kernels": 40, "rounds": 20_000}
+
+
+def share(node, name):
+    return function(node, name)["share"]
+
+
+class Callers:
+    """Three callers of each function without a pause, until the end of the block."""
+
+    def __init__(self, node, names):
+        self.stop, counts = threading.Event(), dict.fromkeys(names, 0)
+        self.threads = [threading.Thread(target=calls_in, args=(node, name, self.stop, {"what": "wait", **WORK}, counts))
+                        for name in names for _ in range(3)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.fixture
+def node(start_node):
+    return start_node("--slots", "4")
+
+
+def deploy(node, name, **tags):
+    node.deploy(name, LAUNCHER, Timeout=60, Tags={f"gpu:{key}": value for key, value in tags.items()})
+    do(node, name, "wait", kernels=1)
+
+
+def test_who_is_promised_two_thirds_has_most_beside_one_that_takes_what_it_gets(node):
+    deploy(node, "reserved", **{"quota-request": "66"})
+    deploy(node, "flood")
+    with Callers(node, ["reserved", "flood"]):
+        def delivered():
+            told = share(node, "reserved").get("delivered_percent")
+            return told is not None and told >= 45  # the callers need the processor, too
+
+        eventually(delivered, 60)
+        eventually(lambda: (share(node, "flood").get("delivered_percent") or 0) > 2, 60)  # of its instances the least
+
+
+def test_a_limit_holds_on_a_device_that_is_idle_otherwise(node):
+    deploy(node, "limited", **{"quota-limit": "30"})
+    with Callers(node, ["limited"]):
+        eventually(lambda: (share(node, "limited").get("delivered_percent") or 0) > 20, 60)
+        assert share(node, "limited")["delivered_percent"] <= 36
+    assert sum(computed_ms(node).values()) > 0
+
+
+def test_without_quotas_nobody_is_paced(node):
+    deploy(node, "plain")
+    with Callers(node, ["plain"]):
+        eventually(lambda: function(node, "plain")["stats"]["service_seconds"] > 0.5, 60)
+        assert share(node, "plain").get("delivered_percent") is None
+    metrics = node.call("GET", "/metrics")[2].decode()
+    assert 'fairlead_gate_waits_total{function="plain"} 0' in metrics
