@@ -166,7 +166,7 @@ class Fleet final : public Scaler {
       stop_all(view, made);
       return made;
     }
-    keep_spares(view, made);
+    keep_spares(wanted, view, made);
     park_idle(now, wanted, view, made);
     return made;
   }
@@ -224,10 +224,10 @@ class Fleet final : public Scaler {
   }
 
   // Parked ones are started ahead, one cold start for each that is short; too many are stopped.
-  void keep_spares(const ScalerView& view, ScalingDecision& made) const {
+  void keep_spares(int wanted, const ScalerView& view, ScalingDecision& made) const {
     const int all = static_cast<int>(view.instances.size());
-    const int peak = std::clamp(instances_for(settings_.burst * usual_, size_.rate_per_s, slack_, settings_.late_part),
-                                std::max(1, settings_.least), settings_.most);
+    const int burst = instances_for(settings_.burst * usual_, size_.rate_per_s, slack_, settings_.late_part);
+    const int peak = std::clamp(std::max(burst, wanted), std::max(1, settings_.least), settings_.most);
     for (int i = all; i < peak; ++i) {
       const bool is_first = all == 0 && i == 0;
       made.steps.push_back({is_first ? ScalingVerb::kStart : ScalingVerb::kStartParked, {}, size_});

@@ -218,6 +218,12 @@ TEST_F(FleetTest, AScriptedBurst) {
   EXPECT_GE(world.of(InstanceStage::kParked), 15);
 }
 
+// Ten times the usual rate is beyond the spares: what is short starts cold, to be there when it lasts.
+TEST_F(FleetTest, ARiseBeyondTheSparesStartsMore) {
+  world.run(5s, 2000);
+  EXPECT_GE(world.view.instances.size(), 54u);  // 54 are busy at 2,000
+}
+
 TEST_F(FleetTest, WhoWasIdleForLessThanTheHoldStays) {
   world.run(1s, 800);
   world.make_all_busy(true);

@@ -180,11 +180,15 @@ class BurstRun {
   // ---- devices
 
   void set_speeds() {
-    std::map<GpuId, std::vector<Instance*>> busy;
+    for (std::vector<Instance*>& all : busy_) all.clear();
     for (auto& [id, one] : instances_) {
-      if (one.asked) busy[one.gpu].push_back(&one);
+      if (!one.asked) continue;
+      if (busy_.size() <= one.gpu.value()) busy_.resize(one.gpu.value() + 1);
+      busy_[one.gpu.value()].push_back(&one);
     }
-    for (auto& [gpu, all] : busy) set_speeds_of(all);
+    for (const std::vector<Instance*>& all : busy_) {
+      if (!all.empty()) set_speeds_of(all);
+    }
   }
 
   void set_speeds_of(const std::vector<Instance*>& all) const {
@@ -420,6 +424,7 @@ class BurstRun {
   const Instant end_;
   std::vector<Function> functions_;
   std::map<InstanceId, Instance> instances_;
+  std::vector<std::vector<Instance*>> busy_;  // by device; kept for its memory
   Instant now_, next_tick_ = Instant(kTick), next_window_ = Instant(kWindow);
   std::uint64_t last_id_ = 0, hash_ = 0;
   Sums sums_;

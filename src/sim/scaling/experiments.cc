@@ -132,6 +132,8 @@ struct BurstContestant {
   Duration least_period{0};
   bool borrows = true;
   double headroom = 1;
+  double reserve_percent = 0;
+  const char* predictor = "";  // else the options'
 };
 constexpr BurstContestant kBurstContestants[] = {
     {"algorithm1, rectangles", "algorithm1", PackingRule::kRectangles},
@@ -141,15 +143,17 @@ constexpr BurstContestant kBurstContestants[] = {
     {"fleet, nothing borrowed", "fleet", PackingRule::kExact, Duration(0), false},
     {"fleet, rectangles", "fleet", PackingRule::kRectangles},
     {"fleet, exact", "fleet", PackingRule::kExact},
+    {"fleet, exact, 3 % kept back", "fleet", PackingRule::kExact, Duration(0), true, 1, 3},
+    {"fleet, exact, Holt", "fleet", PackingRule::kExact, Duration(0), true, 1, 0, "holt"},
 };
 
-// ResNet, RNNT and BERT at rates that fill about a device, and three.
+// ResNet, RNNT and BERT at rates that fill some two devices, and at twice these.
 Result<Rows> burst_runs(const ScalingOptions& options) {
   if (const auto known = make_load_predictor(options.predictor); !known) return fail(known.error());
   Rows rows;
-  for (const double size : {1.0, 3.0}) {
+  for (const double size : {1.0, 2.0}) {
     for (const BurstContestant& one : kBurstContestants) {
-      ScalingRow row{.experiment = "bursts", .contestant = one.name, .workload = size == 1 ? "small" : "three times"};
+      ScalingRow row{.experiment = "bursts", .contestant = one.name, .workload = size == 1 ? "one" : "twice"};
       std::vector<std::pair<std::string, double>> sums = {{"resnet_missed_percent", 0}, {"rnnt_missed_percent", 0},
                                                           {"bert_missed_percent", 0},   {"area_of_bound", 0},
                                                           {"devices_of_bound", 0},      {"parked", 0},
@@ -158,11 +162,11 @@ Result<Rows> burst_runs(const ScalingOptions& options) {
         const auto& shapes = function_shapes();
         const BurstResult found =
             run_bursts({.scaler = one.scaler,
-                        .predictor = options.predictor,
+                        .predictor = one.predictor[0] == 0 ? options.predictor : one.predictor,
                         .headroom = one.headroom,
                         .packing = one.packing,
                         .functions = {{shapes[0], 200 * size}, {shapes[1], 20 * size}, {shapes[3], 40 * size}},
-                        .reserve_percent = options.reserve_percent,
+                        .reserve_percent = std::max(options.reserve_percent, one.reserve_percent),
                         .borrows = one.borrows,
                         .least_period = one.least_period,
                         .length = options.length,
