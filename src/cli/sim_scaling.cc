@@ -13,6 +13,7 @@ namespace {
 struct ScalingCommand {
   std::vector<std::string> experiments;
   sim::ScalingOptions options;
+  double seconds = 300;
 };
 
 std::string table_of(const std::vector<sim::ScalingRow>& rows) {
@@ -30,7 +31,8 @@ std::string table_of(const std::vector<sim::ScalingRow>& rows) {
   return table.text();
 }
 
-int run_sim_scaling(Cli& cli, const ScalingCommand& command) {
+int run_sim_scaling(Cli& cli, ScalingCommand command) {
+  command.options.length = from_seconds(command.seconds);
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::vector<std::string> experiments = command.experiments;
   if (experiments.empty()) {
@@ -62,7 +64,10 @@ void add_sim_scaling(Cli& cli, CLI::App& sim) {
   CLI::App& command =
       cli.add_command(sim, "scaling", "Finding, placing and scaling shares: packers and scalers side by side",
                       [&cli, scaling] { return run_sim_scaling(cli, *scaling); });
-  command.add_option("experiment", scaling->experiments, "orders, churn; all by default")->delimiter(',');
+  command
+      .add_option("experiment", scaling->experiments,
+                  "orders, churn, static, cluster, bursts, profiler; all by default")
+      ->delimiter(',');
   command.add_option("--mix", scaling->options.mixes, "Of churn: grid, small, paper, continuous")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -75,6 +80,13 @@ void add_sim_scaling(Cli& cli, CLI::App& sim) {
       ->check(CLI::Range(0, 10'000));
   command.add_option("--move-price", scaling->options.move_price, "Of a move, in devices in use")
       ->check(CLI::Range(0.0, 100.0));
+  command.add_option("--predictor", scaling->options.predictor, "Of bursts: last-window, ewma, holt, histogram");
+  command.add_option("--seconds", scaling->seconds, "Of bursts: virtual seconds that are measured")
+      ->check(CLI::Range(1.0, 100'000.0));
+  command
+      .add_option("--trial-error", scaling->options.trial_error,
+                  "Of profiler: the standard deviation of a trial, as a part")
+      ->check(CLI::Range(0.001, 1.0));
   command.add_option("--idle", scaling->options.idle_part, "Part of the instances that is idle at any moment")
       ->check(CLI::Range(0.0, 1.0));
 }

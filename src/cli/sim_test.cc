@@ -74,6 +74,17 @@ TEST_F(SimCommand, SharesComparesSchedulersAndNamesWhatItDoesNotKnow) {
   EXPECT_THAT(run_cli({"sim", "shares", "--scheduler", "fifo"}).err, HasSubstr("pacer, paper, backfill, one"));
 }
 
+TEST_F(SimCommand, ScalingComparesPackersAndNamesWhatItDoesNotKnow) {
+  const Json rows = json({"scaling", "orders"});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["contestant"], "rectangles");
+  EXPECT_EQ(rows[2]["all_placed"], 420);
+  EXPECT_THAT(run_cli({"sim", "scaling", "churn", "--mix", "small", "--events", "200"}).out, HasSubstr("exact, moves"));
+  EXPECT_THAT(run_cli({"sim", "scaling", "nothing"}).err,
+              HasSubstr("it must be one of orders, churn, static, cluster, bursts, profiler"));
+  EXPECT_THAT(run_cli({"sim", "scaling", "bursts", "--predictor", "oracle"}).err, HasSubstr("last-window, ewma"));
+}
+
 TEST_F(SimCommand, AttackWritesTheWorstAsScenariosThatItJudgesAlike) {
   const Outcome searched = run_cli(
       {"--json", "sim", "attack", "--family", "starts", "--evaluations", "20", "--worst", "3", "--out", "found"});

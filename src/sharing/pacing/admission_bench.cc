@@ -1,5 +1,5 @@
 // One question whose answer is not remembered: random shares, all different or of the profiler's grid, of which about as many as fill the
-// device. The item count is questions; "iterations" is of the simplex method. Budget: 100 us for 8 instances, 5 ms for 48.
+// device. The item count is questions; "iterations" is of the simplex method. Budget: 100 us for 8 instances, 1 ms of processor time for 48.
 #include <benchmark/benchmark.h>
 
 #include "base/rng.h"

@@ -12,7 +12,9 @@ namespace {
 
 constexpr double kEpsilon = 1e-9;  // prices and parts are of the order of 1
 
-// The set whose prices add up to most.
+constexpr int kRooms = 104;  // 0 to 100 % of the SMs, and what makes a loop of a fixed number of steps
+
+// The set whose prices add up to most: the knapsack by room, one line for each bundle.
 class BestSet {
  public:
   explicit BestSet(const std::vector<QuotaRow>& rows) : rows_(rows) {
@@ -24,43 +26,43 @@ class BestSet {
         left -= taken;
       }
     }
-    taken_.resize(bundles_.size());
+    lines_.resize(bundles_.size() + 1);
+    for (Line& line : lines_) line.fill(kNothing);
+    std::fill(lines_.front().begin() + kRooms, lines_.front().end(), 0.0);
   }
 
   // Returns the sum of prices, and in `set` how many of each row.
   double find(const std::vector<double>& prices, std::vector<int>& set) {
-    std::array<double, kWholeDevice + 1> best{};  // by room
     for (std::size_t b = 0; b < bundles_.size(); ++b) {
-      const Bundle& bundle = bundles_[b];
-      taken_[b].fill(false);
-      const double value = prices[bundle.row] * bundle.instances;
-      if (value <= 0) continue;
-      for (int room = kWholeDevice; room >= bundle.width; --room) {
-        const double with = best[static_cast<std::size_t>(room - bundle.width)] + value;
-        if (with <= best[static_cast<std::size_t>(room)]) continue;
-        best[static_cast<std::size_t>(room)] = with;
-        taken_[b][static_cast<std::size_t>(room)] = true;
-      }
+      const double value = prices[bundles_[b].row] * bundles_[b].instances;
+      const double* without = lines_[b].data() + kRooms;
+      const double* with = without - bundles_[b].width;
+      double* best = lines_[b + 1].data() + kRooms;
+      // No branch and a fixed number of steps, so that the compiler takes several rooms at a time.
+      for (int room = 0; room < kRooms; ++room) best[room] = std::max(without[room], with[room] + value);
     }
     set.assign(rows_.size(), 0);
     int room = kWholeDevice;
     for (std::size_t b = bundles_.size(); b-- > 0;) {
-      if (!taken_[b][static_cast<std::size_t>(room)]) continue;
+      const auto at = static_cast<std::size_t>(kRooms + room);
+      if (lines_[b + 1][at] <= lines_[b][at]) continue;
       set[bundles_[b].row] += bundles_[b].instances;
       room -= bundles_[b].width;
     }
-    return best[kWholeDevice];
+    return lines_.back()[kRooms + kWholeDevice];
   }
 
  private:
+  static constexpr double kNothing = -1e30;  // there is no room below 0
   struct Bundle {
     std::size_t row;
     int instances;
     int width;
   };
+  using Line = std::array<double, std::size_t{2} * kRooms>;  // the first half: rooms below 0
   const std::vector<QuotaRow>& rows_;
   std::vector<Bundle> bundles_;
-  std::vector<std::array<bool, kWholeDevice + 1>> taken_;
+  std::vector<Line> lines_;
 };
 
 // The revised simplex method: the sets of the present schedule, one per row, and the inverse of their matrix.
@@ -92,10 +94,12 @@ class Schedule {
   }
 
   // The set joins the schedule and takes the place of the one that ends first.
-  void bring_in(const std::vector<int>& set) {
+  // Returns that one's place.
+  std::size_t bring_in(const std::vector<int>& set) {
     std::vector<double> weight(size_, 0);  // how much of each present set one unit of the new one replaces
-    for (std::size_t row = 0; row < size_; ++row) {
-      for (std::size_t k = 0; k < size_; ++k) weight[row] += inverse_[row * size_ + k] * set[k];
+    for (std::size_t k = 0; k < size_; ++k) {
+      if (set[k] == 0) continue;
+      for (std::size_t row = 0; row < size_; ++row) weight[row] += inverse_[row * size_ + k] * set[k];
     }
     const std::size_t leaves = first_to_end(weight);
     const double percent = std::max(0.0, sets_[leaves].percent / weight[leaves]);
@@ -107,6 +111,12 @@ class Schedule {
     }
     for (std::size_t k = 0; k < size_; ++k) inverse_[leaves * size_ + k] /= weight[leaves];
     sets_[leaves] = {set, percent};
+    return leaves;
+  }
+
+  // Of each row, what sets of that row alone give it: what is left to be given side by side.
+  void find_left(const std::vector<bool>& is_alone, std::vector<double>& left) const {
+    for (std::size_t row = 0; row < size_; ++row) left[row] = is_alone[row] ? sets_[row].percent : 0;
   }
 
   std::vector<ConcurrentSet> take_sets() { return std::move(sets_); }
@@ -138,6 +148,24 @@ class Schedule {
   std::vector<ConcurrentSet> sets_;
 };
 
+// A first schedule that is nearly as short as any: again and again the set that is widest, those first who have most left, until one of
+// them has all it needs. Each set takes the place of the row that it ends, so what comes out is a basis like any other.
+void fill(const std::vector<QuotaRow>& rows, BestSet& best, Schedule& schedule) {
+  std::vector<bool> is_alone(rows.size(), true);
+  std::vector<double> left(rows.size(), 0), worth(rows.size(), 0);
+  std::vector<int> set;
+  for (std::size_t step = 0; step < rows.size(); ++step) {
+    schedule.find_left(is_alone, left);
+    const double most = *std::max_element(left.begin(), left.end());
+    if (most <= kEpsilon) return;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      worth[row] = left[row] <= kEpsilon ? 0 : rows[row].width_percent * (1 + left[row] / most);
+    }
+    best.find(worth, set);
+    is_alone[schedule.bring_in(set)] = false;
+  }
+}
+
 }  // namespace
 
 LeastTime least_time(const std::vector<QuotaRow>& rows, double enough) {
@@ -145,6 +173,7 @@ LeastTime least_time(const std::vector<QuotaRow>& rows, double enough) {
   Schedule schedule(rows);
   BestSet best(rows);
   std::vector<int> set;
+  fill(rows, best, schedule);
   while (true) {
     found.percent = schedule.percent();
     if (found.percent <= enough || found.iterations == kMostIterations) break;

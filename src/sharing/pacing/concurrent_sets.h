@@ -18,7 +18,7 @@
 // find room for all eight in a third of their orders of arrival.
 //
 // Cost: an iteration is a knapsack (instances x 100 additions) and an update of a square matrix (rows squared); 12 instances take some
-// tens of microseconds, 48 different ones a millisecond or two (admission_bench).
+// tens of microseconds, 48 different ones somewhat less than a millisecond (admission_bench).
 //
 // Pure. Determinism: the same rows in the same order give the same schedule.
 #pragma once

@@ -160,6 +160,17 @@ std::optional<PackedInstance> Packer::remove(InstanceId id) {
   return taken;
 }
 
+bool Packer::resize(InstanceId id, const PacedShare& share) {
+  DeviceBin& bin = devices_.at(where_.at(id));
+  const PackedInstance before = bin.take(id);
+  PackedInstance after = before;
+  after.share = share;
+  const bool fits = bin.misfit(share).has_value();
+  if (!fits) FL_CHECK(bin.misfit(before.share), "instance {} does not fit where it stood", id.value());
+  bin.put(fits ? after : before);
+  return fits;
+}
+
 void Packer::set_may_move(InstanceId id, bool may_move) {
   if (const auto found = where_.find(id); found != where_.end()) devices_.at(found->second).set_may_move(id, may_move);
 }

@@ -63,6 +63,9 @@ class Packer {
   Placement place(const PackedInstance& instance);
   // What stood there; nothing where it is not placed.
   std::optional<PackedInstance> remove(InstanceId id);
+  // The share becomes another one where it stands; false where the device has no room for that, and nothing changes then.
+  // REQUIRES: it is placed.
+  bool resize(InstanceId id, const PacedShare& share);
   // Whether it may move from now on: it went idle, or runs again.
   void set_may_move(InstanceId id, bool may_move);
   // The moves that empty one device, made; none where no device can be emptied for less than it is worth.

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sharing/scaling/load_predictor.h"
+#include "sim/scaling/bursts.h"
 #include "sim/scaling/packing_runs.h"
+#include "sim/scaling/profiler_runs.h"
+#include "sim/scaling/size_runs.h"
 #include "sim/shares/share_sets.h"
 
 namespace fairlead::sim {
@@ -91,11 +95,119 @@ Result<Rows> churns(const ScalingOptions& options) {
   return rows;
 }
 
+Result<Rows> static_sizes(const ScalingOptions&) {
+  Rows rows;
+  for (const char* choice : {"printed", "filtered", "cheapest"}) {
+    for (const FunctionShape& shape : function_shapes()) {
+      const StaticCosts costs = static_costs(choice, shape);
+      rows.push_back({.experiment = "static",
+                      .contestant = choice,
+                      .workload = shape.name,
+                      .numbers = {{"of_exact", costs.of_exact}, {"of_printed", costs.of_printed}}});
+    }
+  }
+  return rows;
+}
+
+Result<Rows> clusters(const ScalingOptions& options) {
+  Rows rows;
+  for (const char* choice : {"printed", "filtered", "cheapest"}) {
+    for (const PackingRule packing : {PackingRule::kRectangles, PackingRule::kExact}) {
+      constexpr int kRounds = 10;
+      const ClusterDevices found = cluster_devices(choice, packing, kRounds * static_cast<int>(options.seeds), 1);
+      rows.push_back(
+          {.experiment = "cluster",
+           .contestant = fmt::format("{}, {}", choice, packing_rule_name(packing)),
+           .workload = "six functions",
+           .numbers = {{"devices", found.devices}, {"bound", found.bound}, {"of_bound", found.devices / found.bound}}});
+    }
+  }
+  return rows;
+}
+
+struct BurstContestant {
+  const char* name;
+  const char* scaler;
+  PackingRule packing;
+  Duration least_period{0};
+  bool borrows = true;
+  double headroom = 1;
+  double reserve_percent = 0;
+  const char* predictor = "";  // else the options'
+};
+constexpr BurstContestant kBurstContestants[] = {
+    {"algorithm1, rectangles", "algorithm1", PackingRule::kRectangles},
+    {"algorithm1, 30 % more", "algorithm1", PackingRule::kRectangles, Duration(0), true, 1.3},
+    {"has, rectangles", "has", PackingRule::kRectangles},
+    {"fleet each second", "fleet", PackingRule::kExact, std::chrono::seconds(1)},
+    {"fleet, nothing borrowed", "fleet", PackingRule::kExact, Duration(0), false},
+    {"fleet, rectangles", "fleet", PackingRule::kRectangles},
+    {"fleet, exact", "fleet", PackingRule::kExact},
+    {"fleet, exact, 3 % kept back", "fleet", PackingRule::kExact, Duration(0), true, 1, 3},
+    {"fleet, exact, Holt", "fleet", PackingRule::kExact, Duration(0), true, 1, 0, "holt"},
+};
+
+// ResNet, RNNT and BERT at rates that fill some two devices, and at twice these.
+Result<Rows> burst_runs(const ScalingOptions& options) {
+  if (const auto known = make_load_predictor(options.predictor); !known) return fail(known.error());
+  Rows rows;
+  for (const double size : {1.0, 2.0}) {
+    for (const BurstContestant& one : kBurstContestants) {
+      ScalingRow row{.experiment = "bursts", .contestant = one.name, .workload = size == 1 ? "one" : "twice"};
+      std::vector<std::pair<std::string, double>> sums = {{"resnet_missed_percent", 0}, {"rnnt_missed_percent", 0},
+                                                          {"bert_missed_percent", 0},   {"area_of_bound", 0},
+                                                          {"devices_of_bound", 0},      {"parked", 0},
+                                                          {"cold_per_minute", 0},       {"returns_per_minute", 0}};
+      for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
+        const auto& shapes = function_shapes();
+        const BurstResult found =
+            run_bursts({.scaler = one.scaler,
+                        .predictor = one.predictor[0] == 0 ? options.predictor : one.predictor,
+                        .headroom = one.headroom,
+                        .packing = one.packing,
+                        .functions = {{shapes[0], 200 * size}, {shapes[1], 20 * size}, {shapes[3], 40 * size}},
+                        .reserve_percent = std::max(options.reserve_percent, one.reserve_percent),
+                        .borrows = one.borrows,
+                        .least_period = one.least_period,
+                        .length = options.length,
+                        .seed = seed});
+        const double values[] = {found.missed_percent[0],      found.missed_percent[1], found.missed_percent[2],
+                                 found.area_of_bound,          found.devices_of_bound,  found.parked,
+                                 found.cold_starts_per_minute, found.returns_per_minute};
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i].second += values[i] / static_cast<double>(options.seeds);
+        row.state_hash = row.state_hash * 31 + found.state_hash;
+      }
+      row.numbers = std::move(sums);
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+Result<Rows> profilers(const ScalingOptions& options) {
+  Rows rows;
+  constexpr int kRuns = 100;
+  for (const FunctionShape& shape : function_shapes()) {
+    for (const bool fitted : {false, true}) {
+      const ProfilerResult found = fitted ? fitted_profiles(shape, options.trial_error, kRuns, 1)
+                                          : grid_profiles(shape, options.trial_error, kRuns, 1);
+      rows.push_back({.experiment = "profiler",
+                      .contestant = fitted ? "fitted" : "grid",
+                      .workload = shape.name,
+                      .numbers = {{"trials", found.trials},
+                                  {"error_percent", found.error_percent},
+                                  {"within_5_percent", found.within_percent}}});
+    }
+  }
+  return rows;
+}
+
 struct Experiment {
   std::string_view name;
   Result<Rows> (*run)(const ScalingOptions&);
 };
-constexpr Experiment kExperiments[] = {{"orders", orders}, {"churn", churns}};
+constexpr Experiment kExperiments[] = {{"orders", orders},    {"churn", churns},      {"static", static_sizes},
+                                       {"cluster", clusters}, {"bursts", burst_runs}, {"profiler", profilers}};
 
 }  // namespace
 

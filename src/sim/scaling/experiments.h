@@ -2,6 +2,10 @@
 //
 //   orders    the paper's eight instances in each of their 420 orders on one device
 //   churn     instances of a mix come and go (packing_runs.h)
+//   static    sizes of one function's instances: what they cost over an exact optimum (size_runs.h)
+//   cluster   sizes and packing of six functions together: devices over the fluid bound (size_runs.h)
+//   bursts    load that bursts to 2 to 5 times within a second (bursts.h)
+//   profiler  trials until the chosen rectangle is known (profiler_runs.h)
 //
 // Threads: runs share nothing. Determinism: of the options.
 #pragma once
@@ -13,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 
 namespace fairlead::sim {
 
@@ -24,6 +29,9 @@ struct ScalingOptions {
   double idle_part = 0.3;      // of instances, at every event
   std::uint64_t events = 10'000;
   std::uint64_t seeds = 1;
+  std::string predictor = "ewma";               // of bursts
+  Duration length = std::chrono::seconds(300);  // of bursts, after a warm-up
+  double trial_error = 0.05;                    // of profiler: a trial's standard deviation, as a part
 };
 
 // One row of a table: what was run, and named numbers in order.
