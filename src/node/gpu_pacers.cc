@@ -95,14 +95,14 @@ std::optional<ShareDelivery> GpuPacers::delivery(FlowId flow) const {
   if (std::none_of(instances_.begin(), instances_.end(), is_of_flow)) return std::nullopt;
   std::optional<DeliveredService> least;
   for (const auto& [gpu, pacer] : pacers_) {
-    for (DeliveredService& one : pacer->delivered()) {
+    for (const DeliveredService& one : pacer->delivered()) {
       const bool had_work = one.state != PlaceState::kIdle || one.last_second > Duration(0);
       if (one.share.flow != flow || !had_work) continue;
       // Beside one that is promised something, those that take what they get do not matter.
       const auto rank = [](const DeliveredService& of) {
         return std::pair(of.share.request_percent == 0, of.last_second);
       };
-      if (!least || rank(one) < rank(*least)) least = std::move(one);
+      if (!least || rank(one) < rank(*least)) least = one;
     }
   }
   if (!least) return std::nullopt;

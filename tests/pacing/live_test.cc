@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const Paths kPaths{PACED_PROGRAM, FAIRLEAD_SHIM, FAIRLEAD_SOFTGPU};
-constexpr auto kPatience = 60s;
+constexpr auto kPatience = 2min;
 const InstanceId kA(1), kB(2);
 
 template <typename Condition>

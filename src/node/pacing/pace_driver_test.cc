@@ -17,7 +17,7 @@ const InstanceId kA(1), kB(2);
 
 template <typename Condition>
 bool until(Condition condition) {
-  const Instant give_up = monotonic_now() + 60s;
+  const Instant give_up = monotonic_now() + 2min;
   while (!condition()) {
     if (monotonic_now() > give_up) return false;
     std::this_thread::yield();

@@ -216,7 +216,7 @@ std::vector<DeliveredService> LivePlaces::delivered(Instant now) {
     one.revoked = instance.revoked;
     one.own_gates = instance.own_gates;
     one.is_disbelieved = instance.is_disbelieved;
-    all.push_back(std::move(one));
+    all.push_back(one);
   }
   return all;
 }
