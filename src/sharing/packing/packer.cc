@@ -130,7 +130,7 @@ std::vector<InstanceMove> Packer::consolidate() {
     const std::vector<PackedInstance>& all = devices_.at(gpu).instances();
     if (static_cast<double>(all.size()) * options_.move_price >= 1) continue;
     if (movable(devices_.at(gpu)).size() < all.size()) continue;
-    const std::vector<InstanceMove> moves = to_leave(gpu, all);
+    std::vector<InstanceMove> moves = to_leave(gpu, all);
     for (const InstanceMove& move : moves) carry_out(move);
     if (!moves.empty()) return moves;
   }

@@ -54,10 +54,13 @@ class Algorithm1 final : public Scaler {
 
  private:
   static void shrink(double gap, const ScalerView& view, ScalingDecision& made) {
-    std::vector<ScaledInstance> order = view.instances;
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-      return a.size.rate_per_s / a.size.area() < b.size.rate_per_s / b.size.area();
-    });
+    // Of instances that are as efficient, the youngest first: it may not even have started.
+    std::vector<ScaledInstance> order(view.instances.rbegin(), view.instances.rend());
+    const auto efficiency = [](const ScaledInstance& one) {
+      return std::llround(1e3 * one.size.rate_per_s / one.size.area());
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const auto& a, const auto& b) { return efficiency(a) < efficiency(b); });
     for (const ScaledInstance& one : order) {
       if (gap + one.size.rate_per_s > 0) {  // the paper's loop never ends here
         made.rejected.push_back(fmt::format("instance {} stays: {:.1f} requests/s would be short", one.id.value(),

@@ -153,6 +153,16 @@ TEST(Algorithm1, FillsTheGapAndStopsWhereARemovalWouldOpenOne) {
   EXPECT_GE(can, 1);
 }
 
+TEST(Algorithm1, OfAlikeInstancesTheYoungestGoes) {
+  World world("algorithm1");
+  world.decide(0);
+  world.decide(200);
+  const InstanceId oldest = world.view.instances.front().id;
+  world.decide(400);
+  EXPECT_GT(count(world.decide(50), ScalingVerb::kStop), 0);
+  EXPECT_EQ(world.view.instances.front().id, oldest);
+}
+
 TEST(Has, RaisesQuotasBeforeItAddsInstances) {
   ScalerSettings settings = resnet();
   settings.terms.objective = 500ms;
