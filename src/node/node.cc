@@ -336,7 +336,6 @@ void Node::act(const StartInstance& action) {
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
-                .entitled = action.entitled,
                 .function = *function});
 }
 

@@ -46,7 +46,6 @@ struct StartOrder {
   InstanceId instance;
   GpuId gpu;
   Bytes device_memory{0};              // of the GPU; bounds what the instance can claim
-  bool entitled = false;               // StartInstance's: its function's request is its; else it is best effort
   const RegisteredFunction& function;  // during the call
 };
 
