@@ -336,6 +336,7 @@ void Node::act(const StartInstance& action) {
   runner.start({.instance = action.instance,
                 .gpu = action.gpu,
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
+                .share = control_->shares().paced(function->record.name, action.flow, action.entitled),
                 .function = *function});
 }
 

@@ -17,6 +17,7 @@
 #include "node/functions.h"
 #include "residency/residency.h"
 #include "runtime/instance_host.h"
+#include "sharing/pacing/paced_share.h"
 
 namespace fairlead {
 
@@ -46,6 +47,7 @@ struct StartOrder {
   InstanceId instance;
   GpuId gpu;
   Bytes device_memory{0};              // of the GPU; bounds what the instance can claim
+  PacedShare share = {};               // of the device's time and width, as admission counted it
   const RegisteredFunction& function;  // during the call
 };
 
