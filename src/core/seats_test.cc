@@ -112,7 +112,7 @@ TEST_F(SeatsTest, AFlowInSeatsHoldsNobodyBack) {
 }
 
 TEST_F(SeatsTest, BeyondItsSeatsAFunctionIsAsAnyOther) {
-  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  use_ahead({.slots_per_gpu = 4, .instances_per_gpu = 8});
   FlowSpec spec = seated(kA, {kGpu1});
   spec.most_instances = 2;
   core_->add_function(spec);
