@@ -121,10 +121,21 @@ TEST_F(Deploy, AReservationThatIsRefusedIsAFailure) {
 
 TEST_F(Deploy, AConfigurationThatIsRefusedLeavesTheCodeAsItIs) {
   node.answer("POST", kFunctions, {409, {}, "{}"});
+  node.answer("POST", "/2017-03-31/tags/" + net::percent_encode(function_arn("f")), {204, {}, ""});
   node.answer("PUT", kFunctions + "/f/configuration", {400, {}, R"({"Message":"Timeout is wrong"})"});
   const Outcome outcome = run({"deploy", "f", folder, "--timeout", "30", "--tag", "a=b"});
   EXPECT_EQ(outcome.status, kUsage);
   EXPECT_THAT(outcome.err, HasSubstr("Timeout is wrong"));
+  EXPECT_EQ(node.requests().size(), 3u) << "tags, then the configuration, then no code";
+}
+
+TEST_F(Deploy, AShareThatIsRefusedLeavesAllElseAsItIs) {
+  node.answer("POST", kFunctions, {409, {}, "{}"});
+  node.answer("POST", "/2017-03-31/tags/" + net::percent_encode(function_arn("f")),
+              {400, {}, R"({"Message":"gpu:quota-request is 110.0 % of the device's time at best"})"});
+  const Outcome outcome = run({"deploy", "f", folder, "--timeout", "30", "--gpu-request", "60"});
+  EXPECT_EQ(outcome.status, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("110.0 %"));
   EXPECT_EQ(node.requests().size(), 2u);
 }
 
