@@ -37,6 +37,11 @@ AsyncInvocations::AsyncInvocations(boost::asio::io_context& io, EventQueueOption
 void AsyncInvocations::restore(std::vector<QueuedEvent> events, std::map<std::string, EventInvokeConfig> configs) {
   configs_.restore(std::move(configs));
   for (QueuedEvent& event : events) {
+    const std::string& id = event.invocation.request_id;
+    if (functions_.find(event.invocation.function) == nullptr) {  // before anybody makes one of its name
+      store_.finish_event(id, told(id));
+      continue;
+    }
     const std::string tenant = tenant_of_function(event.invocation.function);
     queue_.restore(std::move(event), tenant, this_moment());
   }

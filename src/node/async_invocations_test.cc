@@ -66,7 +66,7 @@ TEST_F(AsyncInvocationsTest, WhatCannotBeWrittenIsNotAcceptedAndTakesNoPlace) {
 }
 
 TEST_F(AsyncInvocationsTest, WhatCannotBeWrittenLeavesItsPlaceToAnother) {
-  AsyncInvocations one(io, {.limit = 1}, store, functions, request_ids, invocations, {}, [] {});
+  AsyncInvocations one(io, {.limit = 2}, store, functions, request_ids, invocations, {}, [] {});
   const auto accept_one = [&] {
     InvokeRequest request;
     request.invocation.function = "f";

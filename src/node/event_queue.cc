@@ -18,7 +18,7 @@ Duration between(std::int64_t from_ms, std::int64_t to_ms) {
 }
 
 // What it takes in memory, roughly.
-std::size_t bytes_of(const QueuedEvent& event) {
+std::size_t memory_of(const QueuedEvent& event) {
   constexpr std::size_t kRecordBytes = 512;
   const Invocation& call = event.invocation;
   std::size_t bytes = kRecordBytes + call.payload.size() + call.client_context.size() + call.trace_id.size();
@@ -34,6 +34,10 @@ bool is_of(const HeldEvent& event, const std::string& function) {
 }
 
 }  // namespace
+
+std::size_t EventQueue::bytes_of(const QueuedEvent& event) const {
+  return std::max(memory_of(event), options_.bytes / options_.limit);
+}
 
 Status EventQueue::reserve(const QueuedEvent& event, const std::string& tenant) {
   if (size() >= options_.limit) {

@@ -9,7 +9,8 @@
 // Example: an event fails at 0 s, is tried again at 60 s and at 180 s, and is buried when the third attempt fails.
 //
 // Who is next among those that are ready: ready_events.h. What all hold in memory has a bound in bytes, of which a tenant may have as
-// much as is left free (base/byte_budget.h). What is accepted already, found on disk or redriven, is counted and not refused.
+// much as is left free (base/byte_budget.h); an event counts as a part of it at least, 1 / limit, so that the same holds for their
+// number. What is accepted already, found on disk or redriven, is counted and not refused.
 //
 // Time: waits, ages and deadlines go by the monotonic clock, so that a wall clock that is set holds nothing back. What is on
 // disk are times of day: a start takes an event's age from them, and waits for it no longer than its back-off.
@@ -94,6 +95,7 @@ class EventQueue {
   std::vector<QueuedEvent> remove_function(const std::string& function);
 
  private:
+  std::size_t bytes_of(const QueuedEvent& event) const;
   HeldEvent held(QueuedEvent record, const std::string& tenant, EventTime time) const;
   Duration backoff(int attempts) const { return options_.first_retry * (1 << (attempts - 1)); }
   template <typename Matches>

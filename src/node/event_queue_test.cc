@@ -198,13 +198,22 @@ TEST(EventQueue, WhatWasPostponedIsWokenWithItsFunctionAndARetryIsNot) {
 }
 
 TEST(EventQueue, RefusesAboveItsLimitAndSaysSo) {
-  FilledQueue queue({"a", "b"}, {.limit = 2});
-  const Status refused = queue.reserve(event("c"), kTenant);
+  EventQueue queue({.limit = 4});
+  for (const char* id : {"a", "b", "c", "d"}) queue.restore(event(id), kTenant, time_at(seconds(0)));
+  const Status refused = queue.reserve(event("e"), kTenant);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::kResourceExhausted);
-  EXPECT_NE(refused.error().message.find("limit is 2"), std::string::npos);
-  queue.finished(*queue.next(at(seconds(0))));
-  EXPECT_TRUE(queue.reserve(event("c"), kTenant).has_value());
+  EXPECT_NE(refused.error().message.find("limit is 4"), std::string::npos);
+  for (int i = 0; i < 2; ++i) queue.finished(*queue.next(at(seconds(0))));
+  EXPECT_TRUE(queue.reserve(event("e"), "other").has_value());
+}
+
+TEST(EventQueue, OneTenantsSmallEventsLeavePlacesToOthers) {
+  EventQueue queue({.limit = 100});
+  int accepted = 0;
+  while (queue.reserve(event("small"), "flooder")) ++accepted;
+  EXPECT_EQ(accepted, 50);
+  EXPECT_TRUE(queue.reserve(event("small"), "other"));
 }
 
 TEST(EventQueue, SubmitsNoMoreThanTheRunningLimit) {

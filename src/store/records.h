@@ -21,6 +21,7 @@ Status delete_function(Database& database, const std::string& name);
 Status load_functions(Database& database, const std::string& state_dir, std::vector<FunctionRecord>& out);  // by name
 
 Status put_event(Database& database, const QueuedEvent& event);
+Status update_event(Database& database, const QueuedEvent& event);  // no effect where it is not there (any more)
 Status delete_event(Database& database, const std::string& request_id);
 // In the order of acceptance. A damaged one becomes a dead letter of the error type kDamaged, which cannot be redriven.
 inline constexpr const char* kDamaged = "damaged";

@@ -74,8 +74,18 @@ class SqliteStore final : public Store {
     commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
   }
 
-  void put_event(QueuedEvent event, Done done) override { write_event(std::move(event), kRefusable, std::move(done)); }
-  void retry_event(QueuedEvent event, Done done) override { write_event(std::move(event), kRequired, std::move(done)); }
+  void put_event(QueuedEvent event, Done done) override {
+    const std::size_t bytes = kSmall + event.invocation.payload.size() + event.invocation.client_context.size() +
+                              event.invocation.trace_id.size();
+    auto apply = [event = std::move(event)](Database& database) { return store::put_event(database, event); };
+    commit_.submit(std::move(apply), bytes, kRefusable, std::move(done));
+  }
+
+  void retry_event(QueuedEvent event, Done done) override {
+    const std::size_t bytes = kSmall + event.invocation.payload.size();
+    auto apply = [event = std::move(event)](Database& database) { return store::update_event(database, event); };
+    commit_.submit(std::move(apply), bytes, kRequired, std::move(done));
+  }
 
   void finish_event(std::string request_id, Done done) override {
     auto apply = [id = std::move(request_id)](Database& database) { return store::delete_event(database, id); };
@@ -124,13 +134,6 @@ class SqliteStore final : public Store {
 
  private:
   static constexpr std::size_t kSmall = 256;  // what an operation weighs besides its payload
-
-  void write_event(QueuedEvent event, GroupCommit::Admission admission, Done done) {
-    const std::size_t bytes = kSmall + event.invocation.payload.size() + event.invocation.client_context.size() +
-                              event.invocation.trace_id.size();
-    auto apply = [event = std::move(event)](Database& database) { return store::put_event(database, event); };
-    commit_.submit(std::move(apply), bytes, admission, std::move(done));
-  }
 
   // Of an operation that gives something back.
   template <typename Value, typename Apply>

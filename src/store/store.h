@@ -76,9 +76,10 @@ class Store {
 
   // Asynchronous; `done` may be empty.
   virtual void put_function(FunctionRecord record, Done done) = 0;
-  virtual void delete_function(std::string name, Done done) = 0;     // with its events, dead letters and event config
-  virtual void put_event(QueuedEvent event, Done done) = 0;          // an event that is not accepted yet
-  virtual void retry_event(QueuedEvent event, Done done) = 0;        // in place of what is there of an accepted one
+  virtual void delete_function(std::string name, Done done) = 0;  // with its events, dead letters and event config
+  virtual void put_event(QueuedEvent event, Done done) = 0;       // an event that is not accepted yet
+  virtual void retry_event(QueuedEvent event,
+                           Done done) = 0;  // attempts and back-off of an accepted one, if it is there
   virtual void finish_event(std::string request_id, Done done) = 0;  // success: remove
   // Removes it from the queue; a dead letter, where its function exists.
   virtual void bury_event(DeadLetter letter, Done done) = 0;

@@ -249,6 +249,23 @@ TEST_F(StoreTest, EventsComeBackInOrderOfAcceptanceWithBinaryPayloads) {
   EXPECT_EQ(events[0].invocation.http, std::nullopt);
 }
 
+TEST_F(StoreTest, ARetryChangesAttemptsAndBackOffAndNothingElse) {
+  {
+    auto store = open_store(io, folder.path());
+    QueuedEvent held = event("a", 1);
+    ASSERT_TRUE(put(io, *store, held));
+    held.attempts = 2;
+    held.not_before_ms = 77;
+    ASSERT_TRUE(wait_for(io, [&](auto done) { store->retry_event(held, done); }));
+  }
+  auto store = open_store(io, folder.path());
+  const std::vector<QueuedEvent> events = store->load_events().value();
+  ASSERT_EQ(events.size(), 1u) << "its checksum is right";
+  EXPECT_EQ(events[0].attempts, 2);
+  EXPECT_EQ(events[0].not_before_ms, 77);
+  EXPECT_EQ(events[0].invocation.payload, "p");
+}
+
 TEST_F(StoreTest, BuriedEventMovesToTheDeadLetters) {
   auto store = open_store(io, folder.path());
   for (const char* id : {"a", "b"}) {
@@ -340,6 +357,7 @@ TEST_F(StoreTest, WithAFunctionGoWhatItsNameLeadsTo) {
   ASSERT_TRUE(bury("dead"));
   ASSERT_TRUE(wait_for(io, [&](auto done) { store->delete_function("f", done); }));
   ASSERT_TRUE(bury("dies late"));
+  ASSERT_TRUE(wait_for(io, [&](auto done) { store->retry_event(waits, done); })) << "and does not come back";
   ASSERT_TRUE(wait_for(io, [&](auto done) { store->put_function(record("f"), done); }));
 
   EXPECT_TRUE(redrive(io, *store, "", 10)->events.empty());

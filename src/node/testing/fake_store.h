@@ -33,7 +33,11 @@ class FakeStore final : public Store {
     if (status) events[event.invocation.request_id] = std::move(event);
     tell(std::move(done));
   }
-  void retry_event(QueuedEvent event, Done done) override { put_event(std::move(event), std::move(done)); }
+  void retry_event(QueuedEvent event, Done done) override {
+    const auto found = events.find(event.invocation.request_id);
+    if (status && found != events.end()) found->second = std::move(event);
+    tell(std::move(done));
+  }
   void finish_event(std::string request_id, Done done) override {
     if (status) events.erase(request_id);
     tell(std::move(done));

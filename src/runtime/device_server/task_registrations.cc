@@ -49,8 +49,7 @@ void TaskRegistrations::begin(wire::RegisterSession& frame, std::span<const Uniq
   TaskRegistration registration{.begun = monotonic_now(), .frame = std::move(frame)};
   Status prepared = prepare(registration, descriptors);
   if (!prepared || registration.on_trial.empty()) {
-    ended_(std::move(registration), std::move(prepared));
-    return;
+    return end(std::move(registration), std::move(prepared));
   }
   const std::uint64_t session = registration.frame.session;
   const RangeIndex range = registration.range;
@@ -106,16 +105,19 @@ Status TaskRegistrations::of_module(const TaskRegistration& registration, std::s
 void TaskRegistrations::end_trial(std::uint64_t session, Status outcome) {
   TaskRegistration registration = std::move(waiting_.extract(session).mapped());
   const RangeIndex range = registration.range;
-  ended_(std::move(registration), std::move(outcome));
+  end(std::move(registration), std::move(outcome));
   begin_next_trial(range);
+}
+
+void TaskRegistrations::end(TaskRegistration registration, Status outcome) {
+  if (!ended_(std::move(registration), std::move(outcome))) goes_on_ = false;
 }
 
 // The registrations that waited for the trial which is over, as far as the first that needs one of its own.
 void TaskRegistrations::begin_next_trial(RangeIndex range) {
   on_trial_.erase(range);
   std::deque<std::uint64_t>& waiting = held_back_[range];
-  bool goes_on = true;
-  while (!waiting.empty() && goes_on) {
+  while (!waiting.empty() && goes_on_) {
     const std::uint64_t session = waiting.front();
     waiting.pop_front();
     TaskRegistration& registration = waiting_.at(session);
@@ -124,7 +126,7 @@ void TaskRegistrations::begin_next_trial(RangeIndex range) {
       on_trial_[range] = session;
       return ask_for_trial(registration);
     }
-    goes_on = ended_(std::move(waiting_.extract(session).mapped()), {});
+    end(std::move(waiting_.extract(session).mapped()), {});
   }
 }
 

@@ -48,7 +48,7 @@ class TaskRegistrations {
     std::uint32_t architecture = 0;  // of the device, for who fences
   };
   using Send = std::function<void(const wire::FrameToNode&)>;
-  // Its modules may be loaded, or the Status says why they may not. False: nothing more can be registered.
+  // Its modules may be loaded, or the Status says why they may not. False: nothing more can be registered, ever.
   using Ended = std::function<bool(TaskRegistration, Status)>;
 
   TaskRegistrations(DeviceObjects& objects, TaskModules& modules, Options options, Send send, Ended ended)
@@ -71,6 +71,7 @@ class TaskRegistrations {
   void ask_for_trial(TaskRegistration& registration);
   void end_trial(std::uint64_t session, Status outcome);
   void begin_next_trial(RangeIndex range);
+  void end(TaskRegistration registration, Status outcome);
   static Status of_module(const TaskRegistration& registration, std::size_t index, const Error& why);
 
   DeviceObjects& objects_;
@@ -83,6 +84,7 @@ class TaskRegistrations {
   // By range, sessions of waiting_: whose trial is not over, and those behind it.
   std::map<RangeIndex, std::uint64_t> on_trial_;
   std::map<RangeIndex, std::deque<std::uint64_t>> held_back_;
+  bool goes_on_ = true;
 };
 
 }  // namespace fairlead
