@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace fairlead {
+namespace {
+
+constexpr Duration kMostClaimed = std::chrono::hours(24 * 365 * 100);
+
+}  // namespace
 
 Status LivePlaces::set_share(Instant now, InstanceId id, const PacedShare& share) {
   const auto known = instances_.find(id);
@@ -55,8 +60,9 @@ void LivePlaces::observe(Instant now, ProcessPage number, const PageReading& rea
   // A claim that falls, or grows faster than time, is none.
   const Duration more = std::clamp(reading.gpu_time - page.gpu_time, Duration(0), Duration(std::chrono::hours(1)));
   page.gpu_time = reading.gpu_time;
-  instance.unreported += more;
-  instance.claimed += more;
+  // However often it claims however much.
+  instance.unreported = std::min(instance.unreported + more, kMostClaimed);
+  instance.claimed = std::min(instance.claimed + more, kMostClaimed);
   if (page.is_open && !reading.is_open) page.is_open = false;  // it has no use for the rest, or saw the end first
   if (!page.is_open && reading.is_open) {
     orders_.push_back({PageOrder::Kind::kClose, number, page.grant, now});

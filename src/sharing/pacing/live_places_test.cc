@@ -223,6 +223,16 @@ TEST_F(LivePlacesTest, GarbageInAPageIsBounded) {
   EXPECT_EQ(of(kA).total, 3ms);
 }
 
+TEST_F(LivePlacesTest, ClaimsDoNotAddUpToMoreThanThereIs) {
+  see(0ms, kPageA, {.asks = true});
+  for (int time = 0; time < 2'600'000; ++time) {  // an hour each: more nanoseconds than 63 bits hold
+    places_.observe(now_, kPageA, {.is_open = true, .gpu_time = 1h});
+    places_.observe(now_, kPageA, {.is_open = true});
+  }
+  see(1ms, kPageA, {.drained = 1});
+  EXPECT_EQ(of(kA).total, 1ms);
+}
+
 TEST_F(LivePlacesTest, ServiceOfTheLastSecondIsThatOfTheLastSecond) {
   share(kB, 0);
   see(0ms, kPageA, {.asks = true});
