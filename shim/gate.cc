@@ -126,9 +126,14 @@ void wait_until_open(ThreadSlot* slot) {
       wire::ShimPage& shared = page();
       const std::uint32_t word = shared.gate.load();
       if (word == 0) break;
-      if ((word & wire::kGateMemory) != 0) want_memory();
+      // While its memory is away it has no use for a place: others may have it.
+      const bool may_use_place = (word & wire::kGateMemory) == 0;
+      if (!may_use_place) {
+        want_memory();
+        if (std::exchange(asks, false)) stop_asking();
+      }
       if ((word & wire::kGateNode) != 0 && has_places()) {
-        if (!std::exchange(asks, true)) ask_for_place();
+        if (may_use_place && !std::exchange(asks, true)) ask_for_place();
         place_may_have_drained();  // one that was over before we had woken
       }
       futex_wait(shared.gate, word, kLookAgainMs);

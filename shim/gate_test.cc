@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -96,6 +97,35 @@ TEST(Gate, AWaiterIsCountedAndGoesOnWhenEveryBitIsOpen) {
   EXPECT_TRUE(passed.load());
   EXPECT_FALSE(somebody_waits());
   EXPECT_EQ(page().gate_waits.load(), waits + 1);
+}
+
+template <typename Word>
+bool becomes(const std::atomic<Word>& word, Word wanted) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (word.load() != wanted && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  return word.load() == wanted;
+}
+
+TEST(Gate, WhoseMemoryIsAwayAsksForNoPlace) {
+  wire::ShimPage& shared = page();
+  shared.pace.store(wire::kPacePlaces);
+  shared.gate.fetch_or(wire::kGateNode);
+  std::thread thread([] { const Passage passage; });
+  EXPECT_TRUE(becomes(shared.asking, std::uint64_t{1}));
+  // Its memory leaves, and it is given a place that it cannot use.
+  shared.gate.fetch_or(wire::kGateMemory);
+  shared.open_until_ns.store(UINT64_MAX / 2);
+  shared.grant.fetch_add(1);
+  open_gate(wire::kGateNode);
+  EXPECT_TRUE(becomes(shared.asking, std::uint64_t{0}));
+  EXPECT_TRUE(becomes(shared.drained, shared.grant.load())) << "it gives the place back";
+  EXPECT_NE(shared.gate.load() & wire::kGateNode, 0U);
+  open_gate(wire::kGateMemory);
+  EXPECT_TRUE(becomes(shared.asking, std::uint64_t{1})) << "and asks again when its memory is back";
+  shared.pace.store(0);
+  open_gate(wire::kGateNode);
+  thread.join();
+  EXPECT_EQ(shared.asking.load(), 0U);
 }
 
 TEST(Gate, LaunchesOfEveryThreadAreInThePageWhenTheThreadHasEnded) {

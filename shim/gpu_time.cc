@@ -147,6 +147,19 @@ void begin_work(CUstream stream) {
   gate_detail::this_thread.last_epoch = has_leash() ? 0 : epoch.load(std::memory_order_relaxed);
 }
 
+void begin_work_elsewhere(CUstream stream) {
+  CUcontext context = nullptr;
+  {
+    const Bypass own_work;
+    if (FAIRLEAD_REAL(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS) return;
+    if (FAIRLEAD_REAL(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS) return;
+  }
+  begin_work(stream);
+  const Bypass own_work;
+  FAIRLEAD_REAL(cuCtxPopCurrent_v2)(&context);
+  context_changed();
+}
+
 bool begin_kernel(ThreadSlot* slot, CUstream stream, std::uint64_t key) {
   const bool is_leashed = has_leash() && leash_launch(slot, stream, key);
   begin_work(stream);
@@ -240,13 +253,14 @@ ContextEnd::~ContextEnd() {
 }
 
 void forget_work(CUcontext context) {
+  if (context == nullptr) return;
   const Guard guard(lock);
-  BusyPeriod* const period = context != nullptr ? find(context) : nullptr;
+  leash_forget(context);  // before anything may ask its events, which are gone with the context
+  BusyPeriod* const period = find(context);
   if (period == nullptr) return;
   if (period->busy()) period->count_until(now_ns());
   period->become_idle();
   *period = BusyPeriod{};
-  leash_forget(context);
   change_epoch();
 }
 

@@ -15,8 +15,7 @@
 // event, a query, a copy that waits, work shorter than a period of the watch) the end is the host's time of then: too late
 // by what the host took, never too early. Nothing is recorded while a stream is under capture.
 //
-// Not seen: work of cooperative launches on several devices, and work that is put on a stream while another is under
-// capture. The node compares with what the device says.
+// Not seen: work that is put on a stream while another is under capture, and copies between host and device that wait. The node compares with what the device says.
 //
 // Threads: any.
 #pragma once
@@ -33,6 +32,7 @@ namespace gpu_time_detail {
 extern std::atomic<std::uint64_t> epoch;  // changes when a stream that was busy may be idle, and before each mark
 extern std::atomic<std::uint32_t> busy_contexts;
 void begin_work(CUstream stream);
+void begin_work_elsewhere(CUstream stream);
 bool begin_kernel(ThreadSlot* slot, CUstream stream, std::uint64_t key);
 void look_for_idle();
 }  // namespace gpu_time_detail
@@ -43,6 +43,11 @@ inline void note_work(CUstream stream) {
   const std::uint64_t now = gpu_time_detail::epoch.load(std::memory_order_relaxed);
   if (thread.last_stream == stream && thread.last_epoch == now) return;
   gpu_time_detail::begin_work(stream);
+}
+
+// The same of a stream of any context; it is no default stream.
+inline void note_work_elsewhere(CUstream stream) {
+  gpu_time_detail::begin_work_elsewhere(stream);
 }
 
 // Before a kernel or graph is; the key says which (leash_book.h). True: leash_launched() is to follow it (leash.h).

@@ -2,7 +2,7 @@
 #include "shim/hooks/hook.h"
 #include "shim/hooks/lost.h"
 
-// A copy between host and device, or on the device, that returns when it is done.
+// A copy between host and device that returns when it is done.
 #define WAITING(name, parameters, arguments)    \
   HOOK name parameters {                        \
     CUresult result = CUDA_SUCCESS;             \
@@ -13,24 +13,39 @@
     fairlead::shim::work_may_be_done();         \
     return fairlead::shim::note_result(result); \
   }
+// One that is on the device, or may be: it may return before it is done, and is on the default stream.
+#define ON_DEVICE(name, stream, parameters, arguments) \
+  HOOK name parameters {                               \
+    CUresult result = CUDA_SUCCESS;                    \
+    {                                                  \
+      const fairlead::shim::Passage passage;           \
+      fairlead::shim::pass_work(passage, stream);      \
+      result = FAIRLEAD_REAL(name) arguments;          \
+    }                                                  \
+    fairlead::shim::work_may_be_done();                \
+    return fairlead::shim::note_result(result);        \
+  }
+#define ON_DEVICE_BOTH(name, parameters, arguments) \
+  ON_DEVICE(name, nullptr, parameters, arguments)   \
+  ON_DEVICE(name##_ptds, CU_STREAM_PER_THREAD, parameters, arguments)
 #define WAITING_BOTH(name, parameters, arguments) \
   WAITING(name, parameters, arguments)            \
   WAITING(name##_ptds, parameters, arguments)
 
-WAITING_BOTH(cuMemcpy, (CUdeviceptr t, CUdeviceptr s, size_t n), (t, s, n))
+ON_DEVICE_BOTH(cuMemcpy, (CUdeviceptr t, CUdeviceptr s, size_t n), (t, s, n))
 WAITING_BOTH(cuMemcpyHtoD_v2, (CUdeviceptr t, const void* s, size_t n), (t, s, n))
 WAITING_BOTH(cuMemcpyDtoH_v2, (void* t, CUdeviceptr s, size_t n), (t, s, n))
-WAITING_BOTH(cuMemcpyDtoD_v2, (CUdeviceptr t, CUdeviceptr s, size_t n), (t, s, n))
-WAITING_BOTH(cuMemcpyPeer, (CUdeviceptr t, CUcontext tc, CUdeviceptr s, CUcontext sc, size_t n), (t, tc, s, sc, n))
-WAITING_BOTH(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* c), (c))
-WAITING_BOTH(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), (c))
-WAITING_BOTH(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* c), (c))
-WAITING_BOTH(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* c), (c))
-WAITING_BOTH(cuMemcpyDtoA_v2, (CUarray t, size_t o, CUdeviceptr s, size_t n), (t, o, s, n))
-WAITING_BOTH(cuMemcpyAtoD_v2, (CUdeviceptr t, CUarray s, size_t o, size_t n), (t, s, o, n))
+ON_DEVICE_BOTH(cuMemcpyDtoD_v2, (CUdeviceptr t, CUdeviceptr s, size_t n), (t, s, n))
+ON_DEVICE_BOTH(cuMemcpyPeer, (CUdeviceptr t, CUcontext tc, CUdeviceptr s, CUcontext sc, size_t n), (t, tc, s, sc, n))
+ON_DEVICE_BOTH(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* c), (c))
+ON_DEVICE_BOTH(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), (c))
+ON_DEVICE_BOTH(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* c), (c))
+ON_DEVICE_BOTH(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* c), (c))
+ON_DEVICE_BOTH(cuMemcpyDtoA_v2, (CUarray t, size_t o, CUdeviceptr s, size_t n), (t, o, s, n))
+ON_DEVICE_BOTH(cuMemcpyAtoD_v2, (CUdeviceptr t, CUarray s, size_t o, size_t n), (t, s, o, n))
 WAITING_BOTH(cuMemcpyHtoA_v2, (CUarray t, size_t o, const void* s, size_t n), (t, o, s, n))
 WAITING_BOTH(cuMemcpyAtoH_v2, (void* t, CUarray s, size_t o, size_t n), (t, s, o, n))
-WAITING_BOTH(cuMemcpyAtoA_v2, (CUarray t, size_t to, CUarray s, size_t so, size_t n), (t, to, s, so, n))
+ON_DEVICE_BOTH(cuMemcpyAtoA_v2, (CUarray t, size_t to, CUarray s, size_t so, size_t n), (t, to, s, so, n))
 
 QUEUED_BOTH(cuMemcpyAsync, (CUdeviceptr t, CUdeviceptr s, size_t n, CUstream stream), (t, s, n, stream))
 QUEUED_BOTH(cuMemcpyHtoDAsync_v2, (CUdeviceptr t, const void* s, size_t n, CUstream stream), (t, s, n, stream))

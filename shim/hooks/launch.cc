@@ -28,10 +28,25 @@ KERNEL(cuLaunchKernelEx, config != nullptr ? config->hStream : nullptr, config_k
 KERNEL(cuLaunchKernelEx_ptsz, fairlead::shim::per_thread(config != nullptr ? config->hStream : nullptr),
        config_key(config, f), (const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra),
        (config, f, parameters, extra))
-// On several devices at once: not measured, since the streams belong to several contexts.
+// On several devices at once: the streams belong to several contexts.
+namespace {
+
+struct LaunchOnDevice {  // CUDA_LAUNCH_PARAMS
+  CUfunction function;
+  unsigned int grid[3], block[3], shared;
+  CUstream stream;
+  void** parameters;
+};
+
+}  // namespace
+
 HOOK cuLaunchCooperativeKernelMultiDevice(void* launches, unsigned int count, unsigned int flags) {
   const fairlead::shim::Passage passage;
-  if (passage.slot() != nullptr) fairlead::shim::count_launch(passage.slot());
+  if (passage.slot() != nullptr) {
+    fairlead::shim::count_launch(passage.slot());
+    const auto* const each = static_cast<const LaunchOnDevice*>(launches);
+    for (unsigned int i = 0; each != nullptr && i < count; ++i) fairlead::shim::note_work_elsewhere(each[i].stream);
+  }
   return FAIRLEAD_REAL(cuLaunchCooperativeKernelMultiDevice)(launches, count, flags);
 }
 KERNEL(cuLaunch, nullptr, fairlead::shim::piece_key(f, 1, 1), (CUfunction f), (f))

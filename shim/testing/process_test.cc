@@ -471,6 +471,23 @@ INSTANTIATE_TEST_SUITE_P(Waits, GpuTime,
                                            std::pair("3", "context"), std::pair("3", "query")),
                          [](const auto& test) { return std::string(test.param.second) + test.param.first; });
 
+// A copy on the device may return before it is done: it is work as any other, and a place has not drained before.
+class CopyOnDevice : public Process, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CopyOnDevice, IsWork) {
+  Node node(socket_);
+  Running running(folder_, program({"copy-on-device", GetParam()}), with_node());
+  const auto connection = node.accept();
+  ASSERT_NE(connection, nullptr);
+  EXPECT_RUNS(running);
+  EXPECT_GT(connection->page().gpu_time_ns.load(), 0U);
+  EXPECT_EQ(connection->page().busy.load(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, CopyOnDevice,
+                         ::testing::Values("cuMemcpy", "cuMemcpyDtoD", "cuMemcpyPeer", "cuMemcpy2D"),
+                         [](const auto& test) { return std::string(test.param); });
+
 // Work of 100 ms that nobody waits for, then 400 ms of nothing: the end of the work is known when it is over, and what comes
 // after it is not counted, whether the program waits later or never.
 class Unawaited : public Process, public ::testing::WithParamInterface<const char*> {};

@@ -408,6 +408,27 @@ void unawaited(const Arguments& arguments) {
   if (how == "forked") ::_exit(failures);
 }
 
+// HOW: a copy on the device, by the call of that name.
+void copy_on_device(const Arguments& arguments) {
+  const std::string& how = arguments.at(0);
+  CUcontext const context = use_device();
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  CUdeviceptr from = 0, to = 0;
+  EXPECT_CODE(cuMemAlloc_v2(&from, kBytes), CUDA_SUCCESS);
+  EXPECT_CODE(cuMemAlloc_v2(&to, kBytes), CUDA_SUCCESS);
+  CUDA_MEMCPY2D rows = {};
+  rows.srcMemoryType = rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = from;
+  rows.dstDevice = to;
+  rows.WidthInBytes = kBytes;
+  rows.Height = 1;
+  if (how == "cuMemcpy") EXPECT_CODE(cuMemcpy(to, from, kBytes), CUDA_SUCCESS);
+  if (how == "cuMemcpyDtoD") EXPECT_CODE(cuMemcpyDtoD_v2(to, from, kBytes), CUDA_SUCCESS);
+  if (how == "cuMemcpyPeer") EXPECT_CODE(cuMemcpyPeer(to, context, from, context, kBytes), CUDA_SUCCESS);
+  if (how == "cuMemcpy2D") EXPECT_CODE(cuMemcpy2D_v2(&rows), CUDA_SUCCESS);
+  EXPECT_CODE(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
 void capture(const Arguments&) {
   use_device();
   CUmodule module = nullptr;
@@ -525,6 +546,7 @@ const std::map<std::string, void (*)(const Arguments&)> kScenarios = {
     {"threads", threads},
     {"busy", busy},
     {"unawaited", unawaited},
+    {"copy-on-device", copy_on_device},
     {"capture", capture},
     {"steps", steps},
     {"fork-after-use", fork_after_use},

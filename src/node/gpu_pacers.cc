@@ -1,6 +1,7 @@
 #include "node/gpu_pacers.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/log.h"
 
@@ -12,6 +13,9 @@ void name(InstanceId instance, const std::string& what) {
 }
 
 }  // namespace
+
+GpuPacers::GpuPacers()
+    : GpuPacers([](PaceDriverOptions options) { return std::make_unique<PaceDriver>(std::move(options)); }) {}
 
 void GpuPacers::started(InstanceId instance, GpuId gpu, const PacedShare& share) {
   instances_[instance] = {gpu, share};
@@ -31,6 +35,7 @@ void GpuPacers::gone(InstanceId instance) {
   const auto found = instances_.extract(instance);
   if (found.empty()) return;
   const GpuId gpu = found.mapped().gpu;
+  named_.erase(instance);
   std::erase_if(processes_, [&](const auto& process) { return process.second.instance == instance; });
   if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) pacer->second->remove_instance(instance);
   suit(gpu);
@@ -57,19 +62,39 @@ void GpuPacers::suit(GpuId gpu) {
   });
   if (!is_wanted) {
     pacers_.erase(gpu);
+    without_thread_.erase(gpu);
     return;
   }
-  std::unique_ptr<PaceDriver>& pacer = pacers_[gpu];
-  if (!pacer) pacer = std::make_unique<PaceDriver>(PaceDriverOptions{.named = name});
+  PaceDriver* const pacer = pacer_of(gpu);
+  if (pacer == nullptr) return;
   for (const auto& [id, instance] : instances_) {
     if (instance.gpu == gpu && !pacer->knows(id)) pace(*pacer, id, instance.share);
   }
 }
 
+PaceDriver* GpuPacers::pacer_of(GpuId gpu) {
+  if (const auto found = pacers_.find(gpu); found != pacers_.end()) return found->second.get();
+  try {
+    PaceDriver* const made = (pacers_[gpu] = make_({.named = name})).get();
+    without_thread_.erase(gpu);
+    return made;
+  } catch (const std::system_error& error) {
+    pacers_.erase(gpu);
+    if (!without_thread_.insert(gpu).second) return nullptr;
+    spdlog::error("device {} is not paced, quotas on it are not kept: no thread: {}; raise the limit of threads",
+                  gpu.value(), error.what());
+    return nullptr;
+  }
+}
+
+void GpuPacers::warn_once(InstanceId instance, const std::string& why) {
+  if (named_.insert(instance).second) spdlog::warn("instance {} is not paced: {}", instance.value(), why);
+}
+
 void GpuPacers::pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share) {
   const bool is_new = !pacer.knows(instance);
   if (Status set = pacer.set_share(instance, share); !set) {
-    spdlog::warn("instance {} is not paced: {}", instance.value(), set.error().message);
+    warn_once(instance, set.error().message);
     return;
   }
   if (!is_new) return;
@@ -80,7 +105,7 @@ void GpuPacers::pace(PaceDriver& pacer, InstanceId instance, const PacedShare& s
 
 void GpuPacers::pace(PaceDriver& pacer, std::uint64_t number, const Process& process) {
   if (Status added = pacer.add_page(process.instance, number, process.page); !added) {
-    spdlog::warn("instance {} is not paced: {}", process.instance.value(), added.error().message);
+    warn_once(process.instance, added.error().message);
   }
 }
 

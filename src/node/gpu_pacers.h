@@ -10,9 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,8 +25,16 @@
 
 namespace fairlead {
 
+// What cannot be paced runs without places, and is named in the log once: an instance once in its life, a device that has no thread once
+// until it has one.
 class GpuPacers {
  public:
+  // Throws std::system_error where there is no thread.
+  using MakeDriver = std::function<std::unique_ptr<PaceDriver>(PaceDriverOptions)>;
+
+  GpuPacers();
+  explicit GpuPacers(MakeDriver make) : make_(std::move(make)) {}
+
   // An instance that has a shim is about to start on the device.
   void started(InstanceId instance, GpuId gpu, const PacedShare& share);
   // Other terms, while it runs. Unknown: nothing happens.
@@ -55,10 +66,16 @@ class GpuPacers {
   void suit(GpuId gpu);
   void pace(PaceDriver& pacer, InstanceId instance, const PacedShare& share);
   void pace(PaceDriver& pacer, std::uint64_t number, const Process& process);
+  // Null: there is no thread.
+  PaceDriver* pacer_of(GpuId gpu);
+  void warn_once(InstanceId instance, const std::string& why);
 
+  MakeDriver make_;
   std::map<InstanceId, Instance> instances_;
   std::map<std::uint64_t, Process> processes_;
   std::map<GpuId, std::unique_ptr<PaceDriver>> pacers_;
+  std::set<InstanceId> named_;      // as not paced
+  std::set<GpuId> without_thread_;  // named, too
 };
 
 }  // namespace fairlead

@@ -1,8 +1,11 @@
 #include "node/gpu_pacers.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <chrono>
+#include <sstream>
+#include <system_error>
 
 #include "base/log.h"
 
@@ -12,6 +15,28 @@ namespace {
 const InstanceId kReserved(1), kOther(2), kElsewhere(3);
 const GpuId kGpu(1), kSecondGpu(2);
 constexpr PacedShare kQuota{.request_percent = 40};
+
+// What is logged while it lives.
+class Lines {
+ public:
+  Lines() {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::move(sink)));
+  }
+  ~Lines() { spdlog::set_default_logger(before_); }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+  int count(const std::string& part) const {
+    const std::string text = text_.str();
+    int found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
 
 class GpuPacersTest : public testing::Test {
  protected:
@@ -83,6 +108,37 @@ TEST_F(GpuPacersTest, AnOlderShimIsNotPaced) {
   page->version = wire::kOldestShimVersion;
   pacers_.process_came(kReserved, 1, page);
   EXPECT_FALSE(is_paced(page) || is_closed(page));
+}
+
+// A function may make connections 200 times a second.
+TEST_F(GpuPacersTest, AnInstanceThatIsNotPacedIsNamedOnce) {
+  const Lines lines;
+  pacers_.started(kReserved, kGpu, kQuota);
+  for (std::uint64_t process = 1; process <= 5; ++process) {
+    auto page = std::make_shared<wire::ShimPage>();
+    page->version = wire::kOldestShimVersion;
+    pacers_.process_came(kReserved, process, page);
+    pacers_.process_left(process);
+  }
+  EXPECT_EQ(lines.count("instance 1 is not paced"), 1);
+}
+
+TEST_F(GpuPacersTest, WhereThereIsNoThreadTheDeviceIsNotPacedAndTheNodeLives) {
+  const Lines lines;
+  bool has_threads = false;
+  GpuPacers pacers([&](PaceDriverOptions options) {
+    if (!has_threads) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    return std::make_unique<PaceDriver>(std::move(options));
+  });
+  pacers.started(kReserved, kGpu, kQuota);
+  auto page = std::make_shared<wire::ShimPage>();
+  pacers.process_came(kReserved, 1, page);
+  EXPECT_FALSE(is_paced(page) || is_closed(page));
+  pacers.started(kOther, kGpu, PacedShare());
+  EXPECT_EQ(lines.count("device 1 is not paced"), 1);
+  has_threads = true;
+  pacers.set_share(kReserved, {.request_percent = 50});
+  EXPECT_TRUE(is_paced(page)) << "as soon as there is one";
 }
 
 TEST_F(GpuPacersTest, WhatWasDeliveredIsOfThoseThatHadWork) {

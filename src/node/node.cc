@@ -124,7 +124,8 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
-                                .keeps_instances = policy.keeps_instances && !policy.one_function_per_gpu});
+                                .keeps_instances = policy.keeps_instances && !policy.one_function_per_gpu,
+                                .pool = options_.core.instances_per_gpu});
   for (const GpuSample& gpu : gpus_->samples()) {
     driver_.core().add_gpu(sharing_->spec_of(gpu.device));
     add_seats_on(gpu.device);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "sharing/pacing/place_scheduler.h"
 
 namespace fairlead {
 namespace {
@@ -171,6 +172,13 @@ Status Shares::check_kept(const Asked& asked) const {
         "gpu:compute-percent is {}; with --sharing {} it must be 100, as kernels take turns on all SMs: start the "
         "node with --sharing mps, or leave it out. gpu:quota-limit bounds a function's time in every mode",
         width, sharing_mode_name(options_.mode));
+  }
+  const bool has_quota = asked.share.request_percent > 0 || asked.share.limit_percent < 100;
+  if (has_quota && !asked.is_kernel_task && options_.pool > kMostPlaces) {
+    return fail(Errc::kInvalidArgument,
+                "gpu:quota-request is {} and gpu:quota-limit is {}; the pool (--pool) is {} instances of a GPU, and {} "
+                "is the most that keep to quotas: start the node with a smaller --pool, or leave both out",
+                asked.share.request_percent, asked.share.limit_percent, options_.pool, kMostPlaces);
   }
   if (asked.seats > 0 && !options_.keeps_instances) {
     return fail(

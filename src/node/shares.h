@@ -30,6 +30,7 @@ class Shares {
     std::string policy;           // its name, for errors
     bool keeps_instances = true;  // the policy does
     double reserve_percent = 3;   // DeviceRoom
+    std::size_t pool = 0;         // instances of a device (--pool); a device that is paced has kMostPlaces at most
   };
   // What a function asks for.
   struct Asked {

@@ -117,6 +117,19 @@ TEST_F(SharesTest, PartOfTheSmsNeedsMps) {
   EXPECT_THAT(refusal(with_mps, record("task", {{"gpu:compute-percent", "24"}}), true), HasSubstr("share one process"));
 }
 
+// Beyond that instances would have no turns, and launch whenever they like.
+TEST_F(SharesTest, AQuotaNeedsAPoolThatCanBePaced) {
+  Shares shares;
+  shares.configure({.policy = "mqfq", .pool = 65});
+  shares.add_device(device(kGpu1, "GPU-a"), 65, kSlots);
+  EXPECT_EQ(refusal(shares, record("f", {{"gpu:quota-request", "34"}})),
+            "gpu:quota-request is 34 and gpu:quota-limit is 100; the pool (--pool) is 65 instances of a GPU, and 64 is "
+            "the most that keep to quotas: start the node with a smaller --pool, or leave both out");
+  EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-limit", "34"}})), HasSubstr("64 is the most"));
+  EXPECT_EQ(refusal(shares, record("f", {{"gpu:replicas", "1"}})), "admitted");
+  EXPECT_EQ(refusal(shares, record("f", {{"gpu:quota-limit", "34"}}), true), "admitted") << "not paced anyway";
+}
+
 TEST_F(SharesTest, NarrowInstancesShareTheSameTime) {
   Shares shares;
   start(shares, SharingMode::kMps);

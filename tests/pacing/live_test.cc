@@ -158,6 +158,17 @@ TEST_F(Live, WhoIsStoppedLosesItsPlaceAndHasItAgainWhenItGoesOn) {
   EXPECT_TRUE(goes_on(*a_));
 }
 
+// What its shim knows of its work stands still while it captures, and its next call waits at the gate.
+TEST_F(Live, ACaptureThatBeganWhileWorkWasInFlightEnds) {
+  start_a();
+  b_ = gpu_.start({"300", "capture", "20"});
+  ASSERT_NE(b_, nullptr);
+  ASSERT_TRUE(PacedGpu::pace(driver_, kB, {.request_percent = 30}, *b_));
+  const std::uint64_t before = b_->kernels();
+  EXPECT_TRUE(until([&] { return b_->kernels() > before + 40; }));  // two rounds
+  EXPECT_TRUE(goes_on(*a_));
+}
+
 TEST_F(Live, WithoutTheNodeGatesAreOpen) {
   start_a();
   b_ = gpu_.start({"300", "deep", "20"});

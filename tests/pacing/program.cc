@@ -6,6 +6,7 @@
 //   graph N     a graph of N kernels, and waits for it
 //   streams N   a kernel on each of N streams, and waits for all of them
 //   fork        deep 4, in a child too
+//   capture N   a kernel, and while it runs a capture of N kernels, a ms apart
 //   pause N     a kernel, waits for it, and N us more
 //
 // PACED_BLOCKS of the environment: blocks of a kernel, 80 where it is not set. KERNEL_US is of a kernel that has a SM for each block.
@@ -81,6 +82,17 @@ class Work {
     MUST(cuGraphInstantiateWithFlags(&made, graph, 0));
     return made;
   }
+  void capture(int kernels) {
+    launch(1);
+    CUgraph graph = nullptr;
+    MUST(cuStreamBeginCapture(streams_[0], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    for (int i = 0; i < kernels; ++i) {
+      const timespec nap = {0, 1'000'000};
+      ::nanosleep(&nap, nullptr);
+      launch();
+    }
+    MUST(cuStreamEndCapture(streams_[0], &graph));
+  }
   void launch_graph(CUgraphExec graph) { MUST(cuGraphLaunch(graph, streams_[0])); }
 
  private:
@@ -113,7 +125,8 @@ int main(int count, char** words) {
   const std::string pattern = count > 2 ? words[2] : "";
   const int n = count > 3 ? std::atoi(words[3]) : 1;
   if (kernel_us <= 0) {
-    std::fprintf(stderr, "usage: paced-program KERNEL_US sync | deep N | graph N | streams N | fork | pause N\n");
+    std::fprintf(stderr,
+                 "usage: paced-program KERNEL_US sync | deep N | graph N | streams N | fork | capture N | pause N\n");
     return 2;
   }
   auto* const shared = progress();
@@ -125,6 +138,8 @@ int main(int count, char** words) {
   while (true) {
     if (graph != nullptr) {
       work.launch_graph(graph);
+    } else if (pattern == "capture") {
+      work.capture(n);
     } else {
       for (int i = 0; i < launches; ++i) work.launch(pattern == "streams" ? i % 8 : 0);
     }

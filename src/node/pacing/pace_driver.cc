@@ -94,6 +94,7 @@ Status PaceDriver::add_page(InstanceId instance, ProcessPage number, Page page) 
                 std::uint32_t{page->version}, wire::kShimVersionOfPlaces);
   }
   page->grant.store(0);
+  page->drained.store(0);  // of an earlier driver: the first grant has that number, too
   page->pace.store(wire::kPacePlaces);
   page->gate.fetch_or(wire::kGateNode);
   places_.add_page(instance, number);

@@ -49,6 +49,7 @@ class PaceDriver {
   // A page stays mapped for as long as the driver has it.
   using Page = std::shared_ptr<wire::ShimPage>;
 
+  // Throws std::system_error: there is no thread to be had.
   explicit PaceDriver(PaceDriverOptions options);
   // Gates of the pages that it still has are open afterwards.
   ~PaceDriver();

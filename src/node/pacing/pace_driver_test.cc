@@ -155,6 +155,14 @@ TEST_P(PaceDriverTest, AShimWithoutPlacesIsRefusedByName) {
   EXPECT_FALSE(driver_->add_page(InstanceId(9), 3, b_));
 }
 
+TEST_P(PaceDriverTest, WhatWasDrainedUnderAnotherDriverIsNothingHere) {
+  const auto page = std::make_shared<wire::ShimPage>();
+  page->grant.store(1);
+  page->drained.store(1);
+  ASSERT_TRUE(driver_->add_page(kA, 3, page));
+  EXPECT_EQ(page->drained.load(), 0u) << "its first place would have drained before it ended";
+}
+
 TEST_P(PaceDriverTest, PagesComeAndGoUnderIt) {
   for (ProcessPage number = 10; number < 400; ++number) {  // more at a time than one wait takes
     ASSERT_TRUE(driver_->add_page(kB, number, std::make_shared<wire::ShimPage>()));

@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace fairlead {
+namespace {
+
+constexpr Duration kMostClaimed = std::chrono::hours(24 * 365 * 100);
+
+}  // namespace
 
 Status LivePlaces::set_share(Instant now, InstanceId id, const PacedShare& share) {
   const auto known = instances_.find(id);
@@ -55,8 +60,9 @@ void LivePlaces::observe(Instant now, ProcessPage number, const PageReading& rea
   // A claim that falls, or grows faster than time, is none.
   const Duration more = std::clamp(reading.gpu_time - page.gpu_time, Duration(0), Duration(std::chrono::hours(1)));
   page.gpu_time = reading.gpu_time;
-  instance.unreported += more;
-  instance.claimed += more;
+  // However often it claims however much.
+  instance.unreported = std::min(instance.unreported + more, kMostClaimed);
+  instance.claimed = std::min(instance.claimed + more, kMostClaimed);
   if (page.is_open && !reading.is_open) page.is_open = false;  // it has no use for the rest, or saw the end first
   if (!page.is_open && reading.is_open) {
     orders_.push_back({PageOrder::Kind::kClose, number, page.grant, now});
@@ -83,14 +89,17 @@ void LivePlaces::tell(Instant now, InstanceId id, Instance& instance) {
   const bool asks = any([](const Page& page) { return page.asks; });
   const bool has_drained = !any([](const Page& page) { return page.is_open || !page.drained; });
   PlaceState state = *pacer_.state_of(id);
-  if (has_drained && (holds_width(state) || state == PlaceState::kRevoked)) {
+  if (has_drained && (holds_width(state) || is_revoked(state))) {
     const Duration told = std::exchange(instance.unreported, Duration(0));
     pacer_.used(now, id, told);
     end_place(now, instance, told);
     asks ? pacer_.drained(now, id, actions_) : pacer_.idle(now, id, actions_);
-  } else if (has_drained && !asks && (state == PlaceState::kAsks || state == PlaceState::kChosen)) {
+  } else if (!asks && (state == PlaceState::kAsks || state == PlaceState::kChosen)) {
     pacer_.idle(now, id, actions_);  // whoever asked has gone
+  } else if (has_drained && instance.is_doubted) {
+    pacer_.drained(now, id, actions_);  // at last, of a place before
   }
+  if (has_drained) instance.is_doubted = false;
   state = *pacer_.state_of(id);
   if (!asks) {
     instance.asked.reset();
@@ -99,7 +108,7 @@ void LivePlaces::tell(Instant now, InstanceId id, Instance& instance) {
   if (!instance.asked) instance.asked = now;
   if (state == PlaceState::kOpen) {
     if (instance.place && instance.place->until > now) open(now, instance, instance.place->until);
-  } else if (state != PlaceState::kAsks && state != PlaceState::kChosen && state != PlaceState::kDrainingAsks) {
+  } else if (state == PlaceState::kIdle || state == PlaceState::kDraining || state == PlaceState::kRevoked) {
     pacer_.asks(now, id, std::nullopt, actions_);
   }
   act(now);  // before another is asked: what it says is of the place it has
@@ -115,6 +124,7 @@ void LivePlaces::act(Instant now) {
         if (!instance.place) {
           instance.place =
               PlaceSpan{.instance = action.instance, .width_percent = instance.share.width_percent, .begin = now};
+          instance.unreported = Duration(0);  // told of places before: of one that was revoked and forgiven
         }
         instance.place->until = action.until;
         open(now, instance, action.until);
@@ -122,6 +132,7 @@ void LivePlaces::act(Instant now) {
       case PlaceAction::Kind::kClose: close(instance); break;
       case PlaceAction::Kind::kRevoke:
         ++instance.revoked;
+        instance.is_doubted = true;
         instance.unreported = Duration(0);  // the pacer has charged all of the time
         end_place(now, instance, Duration::max());
         if (!spans_.empty()) spans_.back().is_revoked = true;

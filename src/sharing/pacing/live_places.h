@@ -139,6 +139,7 @@ class LivePlaces {
     ClaimCheck check;
     std::uint64_t revoked = 0, own_gates = 0;
     bool is_disbelieved = false;
+    bool is_doubted = false;  // it was revoked, and has not drained since
   };
 
   void tell(Instant now, InstanceId id, Instance& instance);

@@ -153,6 +153,43 @@ TEST_F(LivePlacesTest, WhoNeverDrainsLosesItsPlaceAndIsChargedAllOfIt) {
   EXPECT_NE(of(kA).state, PlaceState::kRevoked);
 }
 
+// A capture that began while work was in flight: the shim cannot see that the work has ended.
+TEST_F(LivePlacesTest, WhoNeverSaysThatItHasDrainedIsLetInAgainAllTheSame) {
+  see(0ms, kPageA, {.asks = true});
+  see(1ms, kPageA, {.is_open = true});
+  see(1ms, kPageB, {.asks = true});
+  for (Duration time = 2ms; of(kA).state != PlaceState::kRevoked; time += 2ms) {
+    ASSERT_LT(time, 1s);
+    tick(time);
+  }
+  const Duration revoked = now_ - at(0s);
+  see(revoked + 1ms, kPageB, {.drained = 1});
+  EXPECT_THAT(see(revoked + 2ms, kPageA, {.asks = true}), IsEmpty());
+  EXPECT_EQ(of(kA).state, PlaceState::kRevokedAsks);
+  EXPECT_THAT(see(revoked + 999ms, kPageA, {.asks = true}), IsEmpty());
+  EXPECT_THAT(see(revoked + 1s, kPageA, {.asks = true, .gpu_time = 1s}),
+              ElementsAre(PageOrder{Kind::kOpen, kPageA, 2, at(revoked + 1002ms)}));
+  // Its capture is over, and the new number drains for all that went before.
+  const Duration before = of(kA).total;
+  see(revoked + 1001ms, kPageA, {.drained = 2, .gpu_time = 1s});
+  EXPECT_EQ(of(kA).state, PlaceState::kIdle);
+  EXPECT_LT(of(kA).total - before, 1ms) << "the second was charged already";
+}
+
+TEST_F(LivePlacesTest, WhoDoesNotAskAnyMoreAfterItWasRevokedGetsNothing) {
+  see(0ms, kPageA, {.asks = true});
+  see(1ms, kPageA, {.is_open = true});
+  see(1ms, kPageB, {.asks = true});
+  for (Duration time = 2ms; of(kA).state != PlaceState::kRevoked; time += 2ms) {
+    ASSERT_LT(time, 1s);
+    tick(time);
+  }
+  const Duration revoked = now_ - at(0s);
+  for (Duration time = revoked; time <= revoked + 2s; time += 2ms) tick(time);
+  EXPECT_EQ(of(kA).state, PlaceState::kIdle);
+  EXPECT_EQ(of(kA).revoked, 1u);
+}
+
 TEST_F(LivePlacesTest, WhoOpensItsGateItselfIsClosedAgainAndInTheEndPromisedNothing) {
   for (int i = 1; i <= 3; ++i) {
     EXPECT_THAT(see(i * 1ms, kPageA, {.is_open = true}), ElementsAre(PageOrder{Kind::kClose, kPageA, 0, at(i * 1ms)}));
@@ -184,6 +221,16 @@ TEST_F(LivePlacesTest, GarbageInAPageIsBounded) {
   EXPECT_EQ(of(kA).state, PlaceState::kOpen) << "that is no number of ours";
   see(3ms, kPageA, {.drained = 1, .gpu_time = Duration::max()});
   EXPECT_EQ(of(kA).total, 3ms);
+}
+
+TEST_F(LivePlacesTest, ClaimsDoNotAddUpToMoreThanThereIs) {
+  see(0ms, kPageA, {.asks = true});
+  for (int time = 0; time < 2'600'000; ++time) {  // an hour each: more nanoseconds than 63 bits hold
+    places_.observe(now_, kPageA, {.is_open = true, .gpu_time = 1h});
+    places_.observe(now_, kPageA, {.is_open = true});
+  }
+  see(1ms, kPageA, {.drained = 1});
+  EXPECT_EQ(of(kA).total, 1ms);
 }
 
 TEST_F(LivePlacesTest, ServiceOfTheLastSecondIsThatOfTheLastSecond) {

@@ -61,10 +61,12 @@ void Pacer::asks(Instant now, InstanceId instance, std::optional<Instant> due, P
   if (place == nullptr) return;
   place->due = due;
   if (!places_.step(*place, PlaceEvent::kAsks)) return;
-  if (!place->contends) place->asked = now;
-  contend(*place, true);
-  if (place->rested) place->least_credit = std::max(place->account.credit(now), Duration(0));
-  place->rested = false;
+  if (!is_revoked(place->state)) {
+    if (!place->contends) place->asked = now;
+    contend(*place, true);
+    if (place->rested) place->least_credit = std::max(place->account.credit(now), Duration(0));
+    place->rested = false;
+  }
   go_on(now, actions);
 }
 
@@ -74,6 +76,7 @@ void Pacer::idle(Instant now, InstanceId instance, PlaceActions& actions) {
   if (place->state == PlaceState::kOpen) actions.push_back({PlaceAction::Kind::kClose, instance, now});
   release(now, *place, PlaceEvent::kIdle);
   place->rested = true;
+  place->is_doubted = false;
   go_on(now, actions);
 }
 
@@ -90,6 +93,7 @@ void Pacer::drained(Instant now, InstanceId instance, PlaceActions& actions) {
   }
   if (drains(*place)) frame_.drained_after(now - place->until);
   release(now, *place, PlaceEvent::kDrained);
+  place->is_doubted = false;
   go_on(now, actions);
 }
 
@@ -103,7 +107,7 @@ void Pacer::gone(Instant now, InstanceId instance, PlaceActions& actions) {
 }
 
 void Pacer::tick(Instant now, PlaceActions& actions) {
-  revoke_late(now, actions);
+  judge_late(now, actions);
   if (frame_end_ && *frame_end_ <= now) begin_frame(now, actions);
   go_on(now, actions);
 }
@@ -111,9 +115,8 @@ void Pacer::tick(Instant now, PlaceActions& actions) {
 std::optional<Instant> Pacer::next_tick() const {
   std::optional<Instant> next = frame_end_;
   for (const auto& place : places_) {
-    if (!drains(*place)) continue;
-    const Instant late = place->until + options_.drain_limit;
-    if (!next || late < *next) next = late;
+    const auto late = place_deadline(*place, options_);
+    if (late && (!next || *late < *next)) next = late;
   }
   return next;
 }
@@ -181,6 +184,7 @@ void Pacer::release(Instant now, Paced& place, PlaceEvent event) {
   place.account.release(now);
   if (waits(place)) {
     place.asked = now;
+    contend(place, true);  // who was revoked did not
   } else {
     contend(place, false);
   }
@@ -229,10 +233,19 @@ void Pacer::backfill(Instant now, PlaceActions& actions) {
   }
 }
 
-void Pacer::revoke_late(Instant now, PlaceActions& actions) {
+void Pacer::judge_late(Instant now, PlaceActions& actions) {
   for (const auto& place : places_) {
-    if (!drains(*place) || place->until + options_.drain_limit > now) continue;
-    release(now, *place, PlaceEvent::kRevoked);
+    const auto late = place_deadline(*place, options_);
+    if (!late || *late > now) continue;
+    if (is_revoked(place->state)) {
+      release(now, *place, PlaceEvent::kForgiven);
+      continue;
+    }
+    settle(now, *place, Duration::max());  // and held on, for the account: its kernels may run
+    places_.step(*place, PlaceEvent::kRevoked);
+    contend(*place, false);
+    place->is_doubted = true;
+    place->until = now + options_.again_after;
     actions.push_back({PlaceAction::Kind::kRevoke, place->id, now});
   }
 }

@@ -86,7 +86,7 @@ class Pacer final : public PlaceScheduler {
   void open(Instant now, Paced& place, Grant grant, PlaceActions& actions);
   void go_on(Instant now, PlaceActions& actions);
   void backfill(Instant now, PlaceActions& actions);
-  void revoke_late(Instant now, PlaceActions& actions);
+  void judge_late(Instant now, PlaceActions& actions);
 
   void begin_frame(Instant now, PlaceActions& actions);
   Set choose(Instant now);

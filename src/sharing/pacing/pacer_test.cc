@@ -214,11 +214,67 @@ TEST_F(PacerTest, WhoDoesNotDrainByItsDeadlineLosesItsPlace) {
   EXPECT_THAT(tick(212ms), ElementsAre(revoke(kA, 212ms), open(kB, 214ms)));
   EXPECT_EQ(pacer.state_of(kA), kRevoked);
   EXPECT_THAT(asks(213ms, kA), IsEmpty());  // not before it has drained
-  EXPECT_EQ(pacer.state_of(kA), kRevoked);
+  EXPECT_EQ(pacer.state_of(kA), PlaceState::kRevokedAsks);
   drained(213ms, kA);
-  asks(213ms, kA);
   EXPECT_EQ(pacer.state_of(kA), kAsks);
   EXPECT_LT(credit(213ms, kA), -90ms);
+}
+
+// Its work in flight may wait for what it has not been let in to launch.
+TEST_F(PacerTest, WhoWasRevokedAndAsksIsLetInAgainThoughItHasNotDrained) {
+  share(0s, kA, 100, 50);
+  asks(10ms, kA);
+  tick(12ms);               // alone: held on
+  share(12ms, kA, 90, 50);  // closes it
+  EXPECT_EQ(pacer.next_tick(), Instant(14ms));
+  tick(14ms);
+  EXPECT_THAT(tick(212ms), ElementsAre(revoke(kA, 212ms)));
+  EXPECT_EQ(pacer.state_of(kA), kRevoked);
+  EXPECT_EQ(pacer.next_tick(), Instant(1212ms));
+  EXPECT_THAT(asks(300ms, kA), IsEmpty());
+  EXPECT_THAT(tick(1211ms), IsEmpty());
+  EXPECT_THAT(tick(1212ms), ElementsAre(open(kA, 1214ms)));
+  EXPECT_LT(credit(1212ms, kA), -590ms) << "charged for all of the time: 1.2 s, of which it was promised half";
+  // It has had its chance: others do not wait for it for as long again.
+  share(1213ms, kA, 100, 50);
+  EXPECT_THAT(tick(1223ms), ElementsAre(revoke(kA, 1223ms)));
+  // Nor for ever less: once it drains it is as it was.
+  asks(1224ms, kA);
+  drained(1300ms, kA);
+  EXPECT_EQ(pacer.state_of(kA), kOpen);
+  share(1301ms, kA, 90, 50);
+  tick(1302ms);
+  EXPECT_THAT(tick(1400ms), IsEmpty());
+  EXPECT_THAT(tick(1501ms), ElementsAre(revoke(kA, 1501ms)));
+}
+
+TEST_F(PacerTest, WhoWasRevokedAndAsksForNothingIsIdleInTheEndAndChargedOnce) {
+  share(0s, kA, 100, 50);
+  asks(10ms, kA);
+  share(11ms, kA, 90, 50);
+  tick(12ms);
+  tick(211ms);
+  EXPECT_EQ(pacer.state_of(kA), kRevoked);
+  tick(1211ms);
+  EXPECT_EQ(pacer.state_of(kA), PlaceState::kIdle);
+  EXPECT_EQ(pacer.next_tick(), std::nullopt);
+  const Duration debt = credit(1211ms, kA);
+  EXPECT_EQ(credit(2211ms, kA), debt + 500ms) << "no longer";
+}
+
+TEST_F(PacerTest, ADebtIsAWindowAtMost) {
+  share(0s, kA, 100, 1);
+  asks(10ms, kA);
+  Duration at = 11ms;
+  for (int time = 0; time < 5; ++time) {
+    share(at, kA, 90 + time, 1);
+    for (const Duration end = at + 1300ms; at < end; at += 1ms) {
+      asks(at, kA);
+      tick(at);
+    }
+  }
+  EXPECT_GE(credit(at, kA), -1s - 300ms);
+  EXPECT_LE(credit(at, kA), -900ms);
 }
 
 TEST_F(PacerTest, WhoIsGoneHoldsNothing) {

@@ -23,7 +23,7 @@ class Watch {
       RC_ASSERT(shares.contains(action.instance));
       const PlaceState state = *scheduler_.state_of(action.instance);
       if (action.kind == PlaceAction::Kind::kOpen) RC_ASSERT(action.until > now);
-      if (action.kind == PlaceAction::Kind::kRevoke) RC_ASSERT(state == PlaceState::kRevoked);
+      if (action.kind == PlaceAction::Kind::kRevoke) RC_ASSERT(is_revoked(state));
     }
     RC_ASSERT(scheduler_.width_held() >= 0 && scheduler_.width_held() <= 100);
     bool holds = false, has_work = false;
@@ -31,7 +31,7 @@ class Watch {
       const auto state = scheduler_.state_of(id);
       RC_ASSERT(state.has_value());
       holds |= holds_width(*state);
-      has_work |= *state != PlaceState::kIdle && *state != PlaceState::kRevoked;
+      has_work |= *state != PlaceState::kIdle;  // who was revoked, too: it comes back
     }
     RC_ASSERT(holds == (scheduler_.width_held() > 0));
     if (has_work) RC_ASSERT(scheduler_.next_tick().has_value());  // nobody is forgotten
@@ -53,7 +53,7 @@ PacedShare random_share(Rng& rng) {
 // Honest, late, lying and dying instances.
 void any_events(std::string_view name, std::uint64_t seed, int steps) {
   Rng rng(seed);
-  auto scheduler = std::move(*make_place_scheduler(name, {.drain_limit = 20ms}));
+  auto scheduler = std::move(*make_place_scheduler(name, {.drain_limit = 20ms, .again_after = 60ms}));
   Watch watch(*scheduler);
   Instant now(1s);
   for (int step = 0; step < steps; ++step) {
@@ -117,6 +117,33 @@ void any_events(std::string_view name, std::uint64_t seed, int steps) {
 RC_GTEST_PROP(PlaceSchedulers, HoldWhatIsTrueWhateverHappens, ()) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   for (const std::string_view name : place_scheduler_names()) any_events(name, seed, 400);
+}
+
+// Whatever it is that never says that it has drained: it is let in again and again, as long as it asks.
+TEST(PlaceSchedulers, NobodyIsRevokedForEver) {
+  for (const std::string_view name : place_scheduler_names()) {
+    auto scheduler = std::move(*make_place_scheduler(name, {}));
+    PlaceActions actions;
+    const InstanceId silent(1), other(2);
+    ASSERT_TRUE(scheduler->set_share(Instant(1s), silent, {}, actions));
+    ASSERT_TRUE(scheduler->set_share(Instant(1s), other, {}, actions));
+    int opened = 0;
+    Duration drains{0};
+    for (Instant now(1s); now < Instant(11s); now += 1ms) {
+      actions.clear();
+      scheduler->asks(now, silent, std::nullopt, actions);
+      if (scheduler->state_of(other) == PlaceState::kDraining) scheduler->drained(now, other, actions);
+      scheduler->asks(now, other, std::nullopt, actions);
+      scheduler->tick(now, actions);
+      for (const PlaceAction& action : actions) {
+        opened += action.instance == silent && action.kind == PlaceAction::Kind::kOpen ? 1 : 0;
+      }
+      const PlaceState state = *scheduler->state_of(silent);
+      if (holds_width(state) && state != PlaceState::kOpen) drains += 1ms;
+    }
+    EXPECT_GE(opened, 8) << name;
+    EXPECT_LE(drains, 200ms + 10 * 11ms) << name << ": others wait for it";
+  }
 }
 
 RC_GTEST_PROP(Pacer, GivesNoCreditFromNothing, ()) {

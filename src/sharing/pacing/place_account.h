@@ -1,7 +1,7 @@
 // What one instance has been promised, and what it has had.
 //
 //   credit   grows by request x time, also while the instance is idle, up to one window of it. Service that was granted for credit is taken
-//            off; so is every over-run past the grant, which may make a debt. Service that idle time gives beyond the request costs none.
+//            off; so is every over-run past the grant, which may make a debt, of one window at most. Service that idle time gives beyond the request costs none.
 //   limit    what the instance used in the last window is less than the limit's part of it. A spent nanosecond comes back one window later
 //            (mClock's limit, Gulati et al. 2010, with a window in the place of its spacing, so that bursts within it pass).
 //
@@ -121,6 +121,7 @@ class PlaceAccount {
     earn(now);
     credit_ -= 100 * part(held_entitled_ + (terms_.request_percent > 0 ? held_over_ : Duration(0)));
     const Duration extra(part(held_extra_ + (grant_ == Grant::kExtra ? held_over_ : Duration(0))));
+    credit_ = std::max(credit_, -100 * terms_.window.count());
     if (terms_.limit_percent < 100) recent_.add(now, terms_.window, charged);
     entitled_ += Duration(part(held_entitled_));
     held_entitled_ = held_extra_ = held_over_ = Duration(0);

@@ -17,12 +17,17 @@ std::string_view place_state_name(PlaceState state) {
     case PlaceState::kDraining: return "draining";
     case PlaceState::kDrainingAsks: return "draining, asks";
     case PlaceState::kRevoked: return "revoked";
+    case PlaceState::kRevokedAsks: return "revoked, asks";
   }
   FL_CHECK(false, "state {}", static_cast<int>(state));
 }
 
 bool holds_width(PlaceState state) {
   return state == PlaceState::kOpen || state == PlaceState::kDraining || state == PlaceState::kDrainingAsks;
+}
+
+bool is_revoked(PlaceState state) {
+  return state == PlaceState::kRevoked || state == PlaceState::kRevokedAsks;
 }
 
 std::optional<PlaceState> place_after(PlaceState state, PlaceEvent event) {
@@ -33,6 +38,7 @@ std::optional<PlaceState> place_after(PlaceState state, PlaceEvent event) {
     case PlaceEvent::kAsks:
       if (state == kIdle) return kAsks;
       if (drains) return kDrainingAsks;
+      if (state == kRevoked) return kRevokedAsks;
       break;
     case PlaceEvent::kIdle:
       if (state != kIdle) return kIdle;
@@ -50,11 +56,16 @@ std::optional<PlaceState> place_after(PlaceState state, PlaceEvent event) {
       if (state == kOpen) return kDraining;
       break;
     case PlaceEvent::kDrained:
-      if (state == kDrainingAsks) return kAsks;
+      if (state == kDrainingAsks || state == kRevokedAsks) return kAsks;
       if (state == kDraining || state == kRevoked) return kIdle;
       break;
     case PlaceEvent::kRevoked:
-      if (drains) return kRevoked;
+      if (state == kDraining) return kRevoked;
+      if (state == kDrainingAsks) return kRevokedAsks;
+      break;
+    case PlaceEvent::kForgiven:
+      if (state == kRevokedAsks) return kAsks;
+      if (state == kRevoked) return kIdle;
       break;
   }
   return std::nullopt;

@@ -7,10 +7,15 @@
 //                   │ <──────next frame without──────┘               ^                        │   └──asks──> draining, asks ──drained──> asks
 //                   └────────────────── room ────────────────────────┘                        └──past its deadline──> revoked ──drained──> idle
 //
-//   any ──gone──> forgotten
+//   revoked ──asks──> revoked, asks ──drained, or 1 s since it was revoked──> asks            draining, asks ──past its deadline──> revoked, asks
+//   revoked ──1 s since it was revoked──> idle                                                any ──gone──> forgotten
 //
 // Who is open, draining or "draining, asks" holds its width of the SMs; nobody else holds anything. The widths that are held add up to
 // 100 % at most. A place that was revoked holds nothing: its kernels may still run, and the caller has to see to that.
+//
+// Who was revoked may be honest: what it has in flight may wait for what it has not been let in to launch. So it is let in again, after
+// `again_after`. It is charged all of the time until then; and until it has drained once, a place of its that does not drain is revoked
+// after `second_drain_limit`. Who is stopped for ever keeps others waiting for 12 ms in 1012 then, not for 202 in 1202.
 //
 // Example: `asks` of an instance on an idle device is answered by Open until 2 ms later. Nobody else asks, so each tick opens it for
 // another frame; `idle` closes the gate and frees the place.
@@ -35,10 +40,11 @@
 
 namespace fairlead {
 
-enum class PlaceState : std::uint8_t { kIdle, kAsks, kChosen, kOpen, kDraining, kDrainingAsks, kRevoked };
-std::string_view place_state_name(
-    PlaceState state);  // "idle", "asks", "chosen", "open", "draining", "draining, asks", "revoked"
+enum class PlaceState : std::uint8_t { kIdle, kAsks, kChosen, kOpen, kDraining, kDrainingAsks, kRevoked, kRevokedAsks };
+// "idle", "asks", "chosen", "open", "draining", "draining, asks", "revoked", "revoked, asks"
+std::string_view place_state_name(PlaceState state);
 bool holds_width(PlaceState state);
+bool is_revoked(PlaceState state);
 
 struct PlaceAction {
   enum class Kind : std::uint8_t {
@@ -61,6 +67,8 @@ struct PlaceOptions {
       std::chrono::milliseconds(10);  // T: of the whole device, by which one flow's service may be ahead of another's
   Duration patience = std::chrono::milliseconds(50);  // that a flow too wide for the rest waits, though nobody is ahead
   Duration drain_limit = std::chrono::milliseconds(200);  // past its `until`; then the place is revoked
+  Duration again_after = std::chrono::seconds(1);  // 5 drain limits since it was revoked, an instance may ask again
+  Duration second_drain_limit = std::chrono::milliseconds(10);  // of who was revoked and has not drained since
 };
 
 // Instances that one device can have: what an MPS daemon serves, 60 from CUDA 13.1 on, with some to spare.

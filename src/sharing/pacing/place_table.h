@@ -11,7 +11,17 @@
 
 namespace fairlead {
 
-enum class PlaceEvent : std::uint8_t { kAsks, kIdle, kChosen, kPassedOver, kOpened, kExpired, kDrained, kRevoked };
+enum class PlaceEvent : std::uint8_t {
+  kAsks,
+  kIdle,
+  kChosen,
+  kPassedOver,
+  kOpened,
+  kExpired,
+  kDrained,
+  kRevoked,
+  kForgiven,  // long enough after it was revoked
+};
 // What the state becomes; empty: the event means nothing in it.
 std::optional<PlaceState> place_after(PlaceState state, PlaceEvent event);
 
@@ -19,11 +29,22 @@ struct Place {
   InstanceId id;
   PacedShare share;
   PlaceState state = PlaceState::kIdle;
-  int width = 0;  // that is held: the share's when the place was opened
-  Instant until;  // of an open or draining place
+  int width = 0;            // that is held: the share's when the place was opened
+  Instant until;            // of an open or draining place; of a revoked one, when it is forgiven
+  bool is_doubted = false;  // it was revoked, and has not drained since
   std::optional<Instant> due;
   Instant asked;  // when it began to ask without a place
 };
+
+// When the place is revoked where it drains, or forgiven where it was revoked; none: neither.
+inline std::optional<Instant> place_deadline(const Place& place, const PlaceOptions& options) {
+  if (place.state == PlaceState::kDraining || place.state == PlaceState::kDrainingAsks) {
+    return place.until +
+           (place.is_doubted ? std::min(options.drain_limit, options.second_drain_limit) : options.drain_limit);
+  }
+  if (is_revoked(place.state)) return place.until;
+  return std::nullopt;
+}
 
 // P derives from Place.
 template <typename P>

@@ -1,13 +1,6 @@
 #include "sharing/pacing/token_scheduler.h"
 
 namespace fairlead {
-namespace {
-
-bool drains(const Place& place) {
-  return place.state == PlaceState::kDraining || place.state == PlaceState::kDrainingAsks;
-}
-
-}  // namespace
 
 Status TokenScheduler::set_share(Instant now, InstanceId instance, const PacedShare& share, PlaceActions& actions) {
   if (Status sound = check(share); !sound) return sound;
@@ -40,6 +33,7 @@ void TokenScheduler::idle(Instant now, InstanceId instance, PlaceActions& action
   settle(now, *holder, Duration::max());
   if (holder->state == PlaceState::kOpen) actions.push_back({PlaceAction::Kind::kClose, instance, now});
   places_.step(*holder, PlaceEvent::kIdle);
+  holder->is_doubted = false;
   holder->account.release(now);
   grant(now, actions);
 }
@@ -57,6 +51,7 @@ void TokenScheduler::drained(Instant now, InstanceId instance, PlaceActions& act
     places_.step(*holder, PlaceEvent::kExpired);
   }
   if (places_.step(*holder, PlaceEvent::kDrained)) holder->account.release(now);
+  holder->is_doubted = false;
   grant(now, actions);
 }
 
@@ -70,10 +65,16 @@ void TokenScheduler::gone(Instant now, InstanceId instance, PlaceActions& action
 void TokenScheduler::tick(Instant now, PlaceActions& actions) {
   for (const auto& holder : places_) {
     if (holder->state == PlaceState::kOpen && holder->until <= now) places_.step(*holder, PlaceEvent::kExpired);
-    if (!drains(*holder) || holder->until + options_.drain_limit > now) continue;
+    const auto late = place_deadline(*holder, options_);
+    if (!late || *late > now) continue;
     settle(now, *holder, Duration::max());
+    if (places_.step(*holder, PlaceEvent::kForgiven)) {
+      holder->account.release(now);
+      continue;
+    }
     places_.step(*holder, PlaceEvent::kRevoked);
-    holder->account.release(now);
+    holder->is_doubted = true;
+    holder->until = now + options_.again_after;
     actions.push_back({PlaceAction::Kind::kRevoke, holder->id, now});
   }
   if (now - window_ >= options_.window) {
@@ -93,7 +94,7 @@ std::optional<Instant> TokenScheduler::next_tick() const {
   };
   for (const auto& holder : places_) {
     if (holder->state == PlaceState::kOpen) consider(holder->until);
-    if (drains(*holder)) consider(holder->until + options_.drain_limit);
+    if (const auto late = place_deadline(*holder, options_)) consider(*late);
     if (holder->state == PlaceState::kAsks && !may_ask(*holder)) consider(window_ + options_.window);
   }
   return next;
