@@ -65,6 +65,7 @@ void Core::State::answered_early(Instant now, InvocationId id, bool is_error, Du
   if (invocation == nullptr || !invocation->running || invocation->answered) return;
   pool.take(*pool.find(invocation->instance), InstanceEvent::kAnswered);
   invocation->answered = true;
+  if (Function* function = functions.find(invocation->flow)) function->seat_retries.served();
   invocation->stated = bounded_use(gpu_time, now - invocation->delivered);
   append_completion(now, id, is_error ? OutcomeKind::kFunctionError : OutcomeKind::kSuccess, invocation->stated, out);
 }

@@ -97,7 +97,8 @@ bool Core::State::Seats::start_on(const FlowSpec& spec, GpuId gpu) const {
   auto placement = state.placer.place_start(state.pool, wanted, EverybodyYields());
   if (!placement) return false;
   for (const InstanceId victim : placement->evict) state.evict(now, victim, out);
-  placement->terms = {.is_seated = true, .is_entitled = spec.request_percent > 0};
+  placement->terms = {
+      .is_seated = true, .is_entitled = spec.request_percent > 0, .request_percent = spec.request_percent};
   const InstanceId started = state.start(now, spec.flow, *placement, InvocationId(), out);
   state.pool.take(*state.pool.find(started), InstanceEvent::kPrepares);
   return true;
@@ -180,7 +181,7 @@ bool Core::State::Seats::are_all(const State& state, const FlowSpec& spec) {
 Duration Core::State::Seats::promised(const State& state, const Invocation& invocation, Instant now) {
   const Instance* instance = state.pool.find(invocation.instance);
   if (instance == nullptr || !instance->terms.is_entitled) return Duration(0);
-  return (now - invocation.delivered) * state.functions.at(invocation.flow).spec.request_percent / 100;
+  return (now - invocation.delivered) * instance->terms.request_percent / 100;
 }
 
 }  // namespace fairlead

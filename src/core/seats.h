@@ -28,7 +28,7 @@ struct Core::State::Seats {
   // Whether all instances of the function are, and will be, entitled ones. Not while none is there: it runs elsewhere then, as best
   // effort.
   static bool are_all(const State& state, const FlowSpec& spec);
-  // GPU time that the request of an invocation's function has promised since its delivery, and that was paid for at admission.
+  // GPU time that the request with which its instance started has promised an invocation since its delivery, and that was paid for at admission.
   static Duration promised(const State& state, const Invocation& invocation, Instant now);
 
  private:

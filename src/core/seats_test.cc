@@ -8,6 +8,7 @@ namespace fairlead {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Contains;
 using testing::CoreTest;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -76,6 +77,17 @@ TEST_F(SeatsTest, OnlyWhatGoesBeyondTheRequestCostsVirtualTime) {
   arrive(2, kA, 10s);
   answered(2, 20s, 9s);
   EXPECT_EQ(virtual_time(kA), 2500ms) << "5 s beyond, half as wide as the device";
+}
+
+TEST_F(SeatsTest, TheRequestOfTheStartCountsForTheCharge) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  core_->add_function(seated(kA, {kGpu1}, 40));
+  wake(0s);
+  ready(1);
+  arrive(1, kA, 0s);
+  update(seated(kA, {kGpu1}, 90), 9s);
+  answered(1, 10s, 9s);
+  EXPECT_EQ(virtual_time(kA), 5s) << "4 s were promised in the 10 s, whatever is asked for at the end";
 }
 
 TEST_F(SeatsTest, BestEffortPaysForTheWidthItTakes) {
@@ -171,6 +183,22 @@ TEST_F(SeatsTest, AFunctionLargerThanWhatSeatsLeaveStillRuns) {
   EXPECT_THAT(ready(2), ElementsAre("deliver invocation=1 instance=2"));
 }
 
+TEST_F(SeatsTest, ASeatThatNearlyFillsTheMemoryDoesNotKeepBestEffortOut) {
+  use_ahead({.slots_per_gpu = 2, .instances_per_gpu = 4});
+  core_->device(now_, DeviceAppeared{{.gpu = kGpu2, .memory = gib(16)}}, last_);
+  core_->drain_gpu(now_, kGpu1, last_);
+  FlowSpec a = seated(kA, {kGpu2});
+  a.expected_memory = gib(15);
+  core_->add_function(a);
+  wake(0s);
+  ready(1);
+  for (int i = 0; i < 20; ++i) device_used(2, gib(17));
+  ASSERT_GT(core_->gpus().back().memory_unreported, gib(1)) << "more than the seat leaves";
+  core_->add_function({.flow = kB, .expected_memory = gib(2)});
+  EXPECT_THAT(arrive(1, kB), ElementsAre("start instance=2 flow=2 gpu=2"));
+  EXPECT_THAT(ready(2), ElementsAre("deliver invocation=1 instance=2"));
+}
+
 TEST_F(SeatsTest, AnInstanceThatWentIsReplacedAtOnceIfItServedAndLaterIfNot) {
   use_ahead();
   core_->add_function(seated(kA, {kGpu1}));
@@ -187,6 +215,22 @@ TEST_F(SeatsTest, AnInstanceThatWentIsReplacedAtOnceIfItServedAndLaterIfNot) {
   EXPECT_EQ(core_->next_wakeup(), Instant(7s));
   EXPECT_THAT(update(seated(kA, {kGpu1}), 6s), ElementsAre("start instance=4 flow=1 gpu=1 entitled"))
       << "what changed may work";
+}
+
+TEST_F(SeatsTest, AnEarlyAnswerIsAnAnswerForWhoIsStartedAgain) {
+  use_ahead();
+  core_->add_function(seated(kA, {kGpu1}));
+  wake(0s);
+  ready(1);
+  gone(1, 1s);
+  wake(2s);
+  ready(2);
+  gone(2, 3s);
+  EXPECT_THAT(wake(5s), ElementsAre("start instance=3 flow=1 gpu=1 entitled")) << "2 s later, as nothing was answered";
+  ready(3);
+  arrive(1, kA, 6s);
+  answered_early(1, 7s, 1s);
+  EXPECT_THAT(gone(3, 8s), Contains("start instance=4 flow=1 gpu=1 entitled"));
 }
 
 TEST(SeatRetries, PausesDoubleUntilSomethingIsServed) {

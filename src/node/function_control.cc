@@ -128,10 +128,13 @@ void FunctionControl::save(FunctionRecord record, std::shared_ptr<const BundledT
                         functions_.end_change(record.name);
                         if (!written) {
                           shares_.restore(record.name, before);
+                          settle_shares();
+                          tell_seats({record.name});  // they may have moved while it was written
                           return done(fail(written.error()));
                         }
                         tell_core(record, kernel_task);
                         settle_shares();
+                        keep_seats(record.name);
                         done(std::move(record));
                       });
 }
@@ -169,6 +172,25 @@ FlowSpec FunctionControl::spec_of(const RegisteredFunction& function) {
 void FunctionControl::settle_shares() {
   const std::vector<std::string> changed = shares_.settle();
   if (changed.empty()) return;
+  tell_seats(changed);
+  for (const std::string& name : changed) keep_seats(name);
+}
+
+// So that the next start finds them where they are. While the function is being changed its new record is on its way to the disk, and an
+// old one must not follow it: this is called again after that.
+void FunctionControl::keep_seats(const std::string& name) {
+  RegisteredFunction* function = functions_.find(name);
+  const auto entry = shares_.entry(name);
+  if (function == nullptr || !entry || entry->last == function->record.seats || functions_.is_changing(name)) return;
+  function->record.seats = entry->last;
+  store_.put_function(function->record, [name](const Status& written) {
+    if (written) return;
+    spdlog::error("where function {} has seats is not on disk: {}; after a restart it may get others", name,
+                  written.error().message);
+  });
+}
+
+void FunctionControl::tell_seats(const std::vector<std::string>& changed) {
   Tuning tuning;
   for (const std::string& name : changed) {
     const RegisteredFunction* function = functions_.find(name);

@@ -57,6 +57,8 @@ class FunctionControl {
   void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
   void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
   FlowSpec spec_of(const RegisteredFunction& function);
+  void tell_seats(const std::vector<std::string>& changed);
+  void keep_seats(const std::string& name);
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
 
   const std::string state_dir_;

@@ -95,6 +95,55 @@ class FunctionControlTest : public NodeWithoutProcesses {
   }
 };
 
+TEST_F(FunctionControlTest, SeatsThatAreGivenLaterAreOnDiskToo) {
+  control->shares().configure({});
+  const auto add_gpu = [&](std::uint64_t id, const std::string& uuid) {
+    control->shares().add_device({.id = GpuId(id), .uuid = uuid, .memory = gib(16)}, 32, 2);
+  };
+  add_gpu(1, "GPU-a");
+  FunctionConfig config;
+  config.tags["gpu:quota-request"] = "60";
+  ASSERT_TRUE(create("f", "one", config));
+  ASSERT_EQ(store.functions.at("f").seats, std::vector<std::string>{"GPU-a"});
+  control->shares().remove_device(GpuId(1));
+  add_gpu(2, "GPU-b");
+  control->settle_shares();
+  EXPECT_EQ(store.functions.at("f").seats, std::vector<std::string>{"GPU-b"});
+  store.tell_all();
+
+  const Made made = nothing_yet();
+  config.tags["gpu:quota-request"] = "70";
+  config.handler = "handler";
+  control->update_config("f", config, into(made));
+  control->shares().remove_device(GpuId(2));
+  add_gpu(3, "GPU-c");
+  control->settle_shares();
+  EXPECT_EQ(store.functions.at("f").config.tags["gpu:quota-request"], "70") << "no old record follows the new one";
+  store.tell_all();
+  ASSERT_TRUE(made->value());
+  EXPECT_EQ(store.functions.at("f").seats, std::vector<std::string>{"GPU-c"});
+  EXPECT_EQ(store.functions.at("f").config.tags["gpu:quota-request"], "70");
+}
+
+TEST_F(FunctionControlTest, WaitersGetWhatAFailedWriteGivesBack) {
+  control->shares().configure({});
+  control->shares().add_device({.id = GpuId(1), .uuid = "GPU-a", .memory = gib(16)}, 32, 2);
+  FunctionConfig config;
+  config.tags["gpu:quota-request"] = "60";
+  ASSERT_TRUE(create("waits", "one", config));
+  control->shares().remove_device(GpuId(1));
+  control->settle_shares();
+  const Made made = begin_create("other", "two", config);
+  control->shares().add_device({.id = GpuId(2), .uuid = "GPU-b", .memory = gib(16)}, 32, 2);
+  store.status = fail(Errc::kUnavailable, "the disk is full");
+  unpack(made);
+  control->settle_shares();
+  EXPECT_FALSE(control->shares().status("waits", FlowId(1)).lacking.empty());
+  store.tell_all();
+  ASSERT_FALSE(made->value());
+  EXPECT_TRUE(control->shares().status("waits", FlowId(1)).lacking.empty());
+}
+
 TEST_F(FunctionControlTest, IsSeenOnceItIsOnDisk) {
   const Made made = begin_create("f");
   unpack(made);

@@ -60,6 +60,7 @@ class Functions {
 
   // A name that is being created or changed cannot be created or changed again: kConflict.
   Status begin_change(const std::string& name);
+  bool is_changing(const std::string& name) const { return changing_.contains(name); }
   void end_change(const std::string& name) { changing_.erase(name); }
 
  private:

@@ -144,6 +144,12 @@ Status Node::retune(const NodeTuning& tuning) {
   core.queue_limit = tuning.queue_limit;
   core.slots_per_gpu = tuning.slots_per_gpu;
   if (Status valid = validate(core); !valid) return valid;
+  std::map<GpuId, std::size_t> slots;
+  for (const GpuSample& gpu : gpus_->samples()) {
+    const std::size_t wanted = gpu.device.is_slice() ? tuning.slots_per_slice : tuning.slots_per_gpu;
+    if (!sharing_->spec_of(gpu.device).is_dynamic) slots[gpu.device.id] = wanted;
+  }
+  if (Status seated = control_->shares().set_slots(slots, core.instances_per_gpu); !seated) return seated;
   Tuning change{.queue_limit = tuning.queue_limit};
   tenants_.set_shares(tuning.tenants);
   for (const auto& [name, known] : tenants_.all()) change.tenants.emplace_back(known.id, known.share);
@@ -154,6 +160,7 @@ Status Node::retune(const NodeTuning& tuning) {
   }
   options_.core = core;
   driver_.tell([&](Core& told, Instant now, Actions& out) { told.retune(now, change, out); });
+  control_->settle_shares();
   return {};
 }
 

@@ -79,7 +79,7 @@ class Node final : public NodeService {
   // The devices, and from then on their utilisation and health. REQUIRES: called once, before the first invocation.
   void use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuSharing> sharing);
 
-  // kInvalidArgument: D is more than the node has instances for; nothing was changed then. REQUIRES: use_gpus() was called.
+  // kInvalidArgument: D, or D and a GPU's seats, are more than the node has instances for; nothing was changed then. REQUIRES: use_gpus() was called.
   Status retune(const NodeTuning& tuning);
 
   // Graceful end: refuses new work, runs what was accepted, then calls `drained`. Events that wait stay on disk.

@@ -9,6 +9,8 @@
 namespace fairlead {
 namespace {
 
+constexpr int kWholeTime = 100;  // per cent: no limit
+
 Shares::Asked asked_in(const FunctionRecord& record, bool is_kernel_task) {
   const GpuSettings settings = gpu_settings(record.config).value_or(GpuSettings());
   return {.share = settings.share,
@@ -18,6 +20,25 @@ Shares::Asked asked_in(const FunctionRecord& record, bool is_kernel_task) {
           .is_kernel_task = is_kernel_task};
 }
 
+// Each needs a place in the pool, beside those that may have a slot.
+std::size_t most_seats(std::size_t instances, std::size_t slots) {
+  return instances > slots ? instances - slots : 0;
+}
+
+// Sessions of kernel tasks run in device servers, which nobody paces: a request would let them into the time of others unbounded.
+Status check_unpaced(const Share& share) {
+  constexpr std::string_view kWhy =
+      "a kernel task's calls run in a device server, whose time is not paced: leave it out. gpu:replicas keeps "
+      "sessions without a request";
+  if (share.request_percent > 0) {
+    return fail(Errc::kInvalidArgument, "gpu:quota-request is {}; {}", share.request_percent, kWhy);
+  }
+  if (share.limit_percent < kWholeTime) {
+    return fail(Errc::kInvalidArgument, "gpu:quota-limit is {}; {}", share.limit_percent, kWhy);
+  }
+  return {};
+}
+
 }  // namespace
 
 void Shares::add_device(const Device& device, std::size_t instances, std::size_t slots) {
@@ -25,8 +46,23 @@ void Shares::add_device(const Device& device, std::size_t instances, std::size_t
   book_.add_device(
       device.id,
       {.memory = device.memory, .clients = is_mps ? instances : 0, .reserve_percent = options_.reserve_percent},
-      instances > slots ? instances - slots : 0);
+      most_seats(instances, slots));
   uuids_[device.id] = device.uuid;
+}
+
+Status Shares::set_slots(const std::map<GpuId, std::size_t>& slots, std::size_t instances) {
+  for (const auto& [gpu, wanted] : slots) {
+    const std::size_t seats = book_.seats_on(gpu);  // of a device that is not there: 0
+    if (seats == 0 || seats + wanted <= instances) continue;
+    return fail(Errc::kInvalidArgument,
+                "--slots is {}; GPU {} has {} seats beside them and {} instances at most (--pool): {} slots are the "
+                "most, until a function with gpu:replicas or gpu:quota-request is deleted or asks for fewer",
+                wanted, gpu.value(), seats, instances, instances - std::min(seats, instances));
+  }
+  for (const auto& [gpu, wanted] : slots) {
+    if (uuids_.contains(gpu)) book_.set_most_seats(gpu, most_seats(instances, wanted));
+  }
+  return {};
 }
 
 bool Shares::remove_device(GpuId gpu) {
@@ -66,8 +102,12 @@ std::optional<Shares::Entry> Shares::entry(const std::string& function) const {
 
 void Shares::restore(const std::string& function, const std::optional<Entry>& entry) {
   if (!entry) return release(function);
-  book_.hold(function, seats_asked(*entry).share, entry->seats);
-  entries_[function] = *entry;
+  Entry known = *entry;
+  SeatsAsked asked = seats_asked(known);
+  asked.first = known.seats;
+  known.seats = book_.find_first(function, asked);
+  book_.hold(function, asked.share, known.seats);
+  entries_[function] = std::move(known);
 }
 
 void Shares::release(const std::string& function) {
@@ -77,13 +117,31 @@ void Shares::release(const std::string& function) {
 
 std::vector<std::string> Shares::settle() {
   std::vector<std::string> changed;
+  for (auto& [function, entry] : entries_) {
+    if (keep(function, entry)) changed.push_back(function);
+  }
   for (const bool with_devices : {true, false}) {
     for (auto& [function, entry] : entries_) {
       if (entry.last.empty() != with_devices && settle(function, entry)) changed.push_back(function);
     }
   }
   std::sort(changed.begin(), changed.end());
+  changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   return changed;
+}
+
+// Before anybody is given other seats: it sits where it sat, as far as that is there. `last` stays: the others may come back.
+// True: its seats are others now.
+bool Shares::keep(const std::string& function, Entry& entry) {
+  const std::size_t held = book_.seats(function).size();
+  if (held >= entry.asked.seats || !check_kept(entry.asked)) return false;
+  const SeatsAsked asked = seats_asked(entry);
+  ShareBook::Seats kept = book_.find_first(function, asked);
+  if (kept.size() <= held) return false;
+  const bool are_others = kept != entry.seats;
+  entry.seats = std::move(kept);
+  book_.hold(function, asked.share, entry.seats);
+  return are_others;
 }
 
 // True: its seats are others now.
@@ -162,9 +220,11 @@ Status Shares::check_kept(const Asked& asked) const {
   if (width < kWholeDevice && asked.is_kernel_task) {
     return fail(
         Errc::kInvalidArgument,
-        "gpu:compute-percent is {}; kernel tasks of a tenant share one process, which must have 100: leave it out. "
-        "gpu:quota-limit bounds a kernel task's time",
+        "gpu:compute-percent is {}; kernel tasks of a tenant share one process, which must have 100: leave it out",
         width);
+  }
+  if (asked.is_kernel_task) {
+    if (Status unpaced = check_unpaced(asked.share); !unpaced) return unpaced;
   }
   if (width < kWholeDevice && options_.mode != SharingMode::kMps) {
     return fail(

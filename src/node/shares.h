@@ -3,8 +3,8 @@
 //   create, change ──admit──> ShareBook ──seats──> FunctionRecord::seats (on disk), FlowSpec::seats (the core)
 //   a device appears or goes, seats are given back ──settle──> whoever has too few seats is tried again
 //
-// Who asks for more than there is, is refused, and keeps what it had. A function that was admitted once and has no seats now (the node
-// was started again with fewer devices, or in another mode) runs as best effort and says so in the status.
+// Who asks for more than there is, is refused, and keeps what it had. A function that was admitted once and has too few seats
+// now (the node was started again with fewer devices, or in another mode) is best effort beyond them, and the status says so.
 //
 // Threads: the io_context's.
 #pragma once
@@ -52,6 +52,8 @@ class Shares {
   void configure(Options options) { options_ = std::move(options); }
   // `instances`: of the core, on each device; `slots`: D, at most.
   void add_device(const Device& device, std::size_t instances, std::size_t slots);
+  // Other slots, of devices. kInvalidArgument: they and the seats are more than `instances` on one; all is as before.
+  Status set_slots(const std::map<GpuId, std::size_t>& slots, std::size_t instances);
   bool remove_device(GpuId gpu);  // false: it was not there
 
   // A function that was admitted before: settle() finds its seats. REQUIRES: its configuration was validated.
@@ -59,12 +61,12 @@ class Shares {
   // It is to be so from now on; its seats are held, and in the record. kInvalidArgument: the node cannot keep that; the message says what
   // is lacking and what to do, and all is as before. A function that asks for what it asked before is never refused.
   Status admit(FunctionRecord& record, bool is_kernel_task);
-  // As it was before an admit() that came to nothing.
+  // As it was before an admit() that came to nothing, less seats whose devices went, or were given to others meanwhile: settle() afterwards.
   std::optional<Entry> entry(const std::string& function) const;
   void restore(const std::string& function, const std::optional<Entry>& entry);
   void release(const std::string& function);
 
-  // Finds seats for those who have too few, those with the devices of before first. Gives the names of those whose seats are others now.
+  // Finds seats for those who have too few: first each gets those of before whose devices are there, though they be too few. Gives the names of those whose seats are others now.
   std::vector<std::string> settle();
 
   void describe(const std::string& function, FlowSpec& spec) const;
@@ -80,6 +82,7 @@ class Shares {
   Status check_kept(const Asked& asked) const;
   SeatsAsked seats_asked(const Entry& entry) const;
   Widths widths(const Asked& asked) const;
+  bool keep(const std::string& function, Entry& entry);
   bool settle(const std::string& function, Entry& entry);
 
   Options options_;

@@ -175,14 +175,111 @@ TEST_F(SharesTest, WhatDoesNotFitAfterARestartIsBestEffortAndSaysSo) {
   Shares shares;
   shares.recover(function, false);
   start(shares);
-  EXPECT_THAT(shares.settle(), IsEmpty());
-  EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
+  EXPECT_THAT(shares.settle(), ElementsAre("f"));
+  EXPECT_THAT(spec(shares, "f").seats, ElementsAre(kGpu1, kGpu2)) << "those whose devices are there";
   EXPECT_THAT(shares.status("f", FlowId(1)).lacking, HasSubstr("no GPU has room for number 3"));
   EXPECT_EQ(refusal(shares, function), "admitted") << "new code of it is no new wish";
   shares.add_device(device(GpuId(3), "GPU-c"), kInstances, kSlots);
   shares.add_device(device(GpuId(4), "GPU-d"), kInstances, kSlots);
   EXPECT_THAT(shares.settle(), ElementsAre("f"));
   EXPECT_EQ(shares.status("f", FlowId(1)).lacking, "");
+}
+
+TEST_F(SharesTest, AfterARestartWhoseDeviceIsThereKeepsItBeforeOthersGetIt) {
+  Shares before;
+  start(before);
+  before.add_device(device(GpuId(3), "GPU-c"), kInstances, kSlots);
+  FunctionRecord four = record("a-four", {{"gpu:quota-request", "40"}, {"gpu:replicas", "4"}});
+  FunctionRecord one = record("z-one", {{"gpu:quota-request", "90"}});
+  ASSERT_TRUE(admit(before, four));
+  ASSERT_TRUE(admit(before, one));
+  EXPECT_THAT(four.seats, ElementsAre("GPU-a", "GPU-a", "GPU-b", "GPU-b"));
+  EXPECT_THAT(one.seats, ElementsAre("GPU-c"));
+
+  Shares after;
+  after.recover(four, false);
+  after.recover(one, false);
+  after.configure({.mode = SharingMode::kNone, .policy = "mqfq-setup"});
+  after.add_device(device(kGpu1, "GPU-a"), kInstances, kSlots);
+  after.add_device(device(kGpu2, "GPU-c"), kInstances, kSlots);
+  EXPECT_THAT(after.settle(), ElementsAre("a-four", "z-one"));
+  EXPECT_THAT(spec(after, "a-four").seats, ElementsAre(kGpu1, kGpu1)) << "GPU-c is another's";
+  EXPECT_THAT(spec(after, "z-one").seats, ElementsAre(kGpu2));
+  EXPECT_THAT(after.status("a-four", FlowId(1)).lacking, HasSubstr("room for number 3"));
+  EXPECT_THAT(after.settle(), IsEmpty());
+  after.add_device(device(GpuId(3), "GPU-b"), kInstances, kSlots);
+  EXPECT_THAT(after.settle(), ElementsAre("a-four"));
+  EXPECT_THAT(spec(after, "a-four").seats, ElementsAre(kGpu1, kGpu1, GpuId(3), GpuId(3)));
+}
+
+TEST_F(SharesTest, AKernelTaskHasNoShareOfTimeAsNobodyPacesIt) {
+  Shares shares;
+  start(shares);
+  EXPECT_EQ(refusal(shares, record("task", {{"gpu:quota-request", "34"}}), true),
+            "gpu:quota-request is 34; a kernel task's calls run in a device server, whose time is not paced: leave it "
+            "out. gpu:replicas keeps sessions without a request");
+  EXPECT_THAT(refusal(shares, record("task", {{"gpu:quota-limit", "99"}}), true), HasSubstr("gpu:quota-limit is 99"));
+  EXPECT_EQ(refusal(shares, record("task", {{"gpu:replicas", "2"}, {"gpu:quota-limit", "100"}}), true), "admitted");
+  EXPECT_EQ(spec(shares, "task").seats.size(), 2u);
+  Shares restarted;
+  restarted.recover(record("old", {{"gpu:quota-request", "34"}}), true);
+  start(restarted);
+  restarted.settle();
+  EXPECT_THAT(spec(restarted, "old").seats, IsEmpty()) << "of a node that admitted it";
+  EXPECT_THAT(restarted.status("old", FlowId(1)).lacking, HasSubstr("not paced"));
+}
+
+TEST_F(SharesTest, WhatIsTakenBackHoldsNoDeviceThatWentMeanwhile) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = record("f", {{"gpu:quota-request", "60"}});
+  ASSERT_TRUE(admit(shares, function));
+  const auto before = shares.entry("f");
+  FunctionRecord larger = record("f", {{"gpu:quota-request", "70"}});
+  ASSERT_TRUE(admit(shares, larger));
+  shares.remove_device(kGpu1);
+  shares.restore("f", before);
+  EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
+  EXPECT_THAT(shares.settle(), ElementsAre("f"));
+  EXPECT_THAT(spec(shares, "f").seats, ElementsAre(kGpu2));
+}
+
+TEST_F(SharesTest, WhatIsTakenBackDoesNotSitOnWhoCameMeanwhile) {
+  Shares shares;
+  start(shares);
+  shares.remove_device(kGpu2);
+  FunctionRecord function = record("f", {{"gpu:quota-request", "90"}}),
+                 smaller = record("f", {{"gpu:quota-request", "10"}});
+  FunctionRecord other = record("g", {{"gpu:quota-request", "80"}});
+  ASSERT_TRUE(admit(shares, function));
+  const auto before = shares.entry("f");
+  ASSERT_TRUE(admit(shares, smaller));
+  ASSERT_TRUE(admit(shares, other));
+  shares.restore("f", before);
+  shares.settle();
+  EXPECT_THAT(spec(shares, "g").seats, ElementsAre(kGpu1));
+  EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
+  EXPECT_THAT(shares.status("f", FlowId(1)).lacking, HasSubstr("170.0 %"));
+}
+
+TEST_F(SharesTest, OtherSlotsLeaveOtherPlacesForSeats) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = record("f", {{"gpu:replicas", "40"}});
+  ASSERT_TRUE(admit(shares, function)) << "30 on the first device, 10 on the second";
+  EXPECT_TRUE(shares.set_slots({{kGpu1, 2}, {kGpu2, 22}}, kInstances));
+  EXPECT_THAT(refusal(shares, record("g", {{"gpu:replicas", "1"}})),
+              HasSubstr("GPU 1 comes nearest: gpu:replicas keeps 31"))
+      << "22 slots leave 10 on the second";
+  const Status refused = shares.set_slots({{kGpu1, 3}, {kGpu2, 2}}, kInstances);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(
+      refused.error().message,
+      "--slots is 3; GPU 1 has 30 seats beside them and 32 instances at most (--pool): 2 slots are the most, until "
+      "a function with gpu:replicas or gpu:quota-request is deleted or asks for fewer");
+  EXPECT_NE(refusal(shares, record("g", {{"gpu:replicas", "1"}})), "admitted") << "nothing was changed";
+  EXPECT_TRUE(shares.set_slots({{kGpu1, 2}, {kGpu2, 21}, {GpuId(9), 31}}, kInstances));
+  EXPECT_EQ(refusal(shares, record("g", {{"gpu:replicas", "1"}})), "admitted");
 }
 
 TEST_F(SharesTest, SeatsMoveWhenTheirDeviceGoesAndWaitersGetWhatIsGivenBack) {

@@ -17,6 +17,7 @@
 // Threads: not thread-safe. Determinism: ordered containers only where they are walked.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct InstanceTerms {
   bool is_session = false;   // of a kernel task: it takes a lane
   bool is_seated = false;    // it is kept
   bool is_entitled = false;  // and runs without a slot. REQUIRES: is_seated
+  int request_percent =
+      0;  // of its function when it started: what the tag says later is for instances that start later
 };
 
 struct Instance {
@@ -113,9 +116,12 @@ inline void advance(Instance& instance, InstanceEvent event) {
   instance.life = *next;
 }
 
-// Alone it fits whatever nobody reports: it runs at the price of what is there, rather than never.
+// Alone, or beside nothing but seats, it fits whatever nobody reports: it runs at the price of what is there, rather than never.
+// Example: seats have 15 GiB of 16, 1.5 GiB are unreported: what else is there counts as nothing, and fits.
 inline bool fits_beside(const Gpu& gpu, Bytes memory, Bytes others) {
-  return others + memory <= (others == Bytes(0) ? gpu.capacity.memory : gpu.capacity.memory - gpu.unreported);
+  if (others == Bytes(0)) return memory <= gpu.capacity.memory;
+  const Bytes seats = std::min(gpu.capacity.memory, gpu.seats.held + gpu.seats.awaited);
+  return others + memory <= std::max(gpu.capacity.memory - gpu.unreported, seats);
 }
 
 // What an instance expected to need `expected` is counted with on this GPU. One that expects more than the GPU has beside its seats

@@ -50,6 +50,8 @@ class FlowGroup {
 
  private:
   Duration charge(const Flow& flow, Duration service) const;
+  // The clock does not follow a flow in seats: for these it ends up at the end of the window at most, or where it is.
+  Duration charged_in_seats(const Flow& flow, Duration owed) const;
 
   // The order, where it is one of these as well.
   ByService* const by_service_;

@@ -33,7 +33,7 @@ inline std::optional<FlowGroup::Begun> FlowGroup::choose(Instant now, const Plac
 
 inline std::optional<InvocationId> FlowGroup::take_head(Row row) {
   if (flows[row].queue.empty() || !flows[row].is_below_limit()) return std::nullopt;
-  const InvocationId head = flows.dispatch(row, Duration(0));
+  const InvocationId head = flows.dispatch(row, Duration(0), /*is_seated=*/true);
   order->settle(row);
   return head;
 }
@@ -53,6 +53,12 @@ inline Duration FlowGroup::charge(const Flow& flow, Duration service) const {
   return by_service_ ? flow.cost(by_service_->fixed_charge.value_or(service)) : Duration(0);
 }
 
+inline Duration FlowGroup::charged_in_seats(const Flow& flow, Duration owed) const {
+  if (!by_service_) return owed;
+  const Duration left = by_service_->global_virtual_time() + by_service_->window() - flow.virtual_time;
+  return std::min(owed, std::max(Duration(0), left));
+}
+
 inline void FlowGroup::charge_start(Row row, Duration cost, bool is_ready) {
   if (starts_) starts_->charge_start(flows[row], flows[row].cost(cost), is_ready);
   order->settle(row);
@@ -68,7 +74,8 @@ inline void FlowGroup::finish(Instant now, Row row, InvocationId invocation, con
                         : over.answered ? charge(flow, beyond)
                         : by_service_   ? flow.cost(beyond)
                                         : Duration(0);
-  flow.virtual_time += owed - ended.charged;
+  const bool stays_in_seats = ended.is_seated && flow.supply == Supply::kSeats;
+  flow.virtual_time += stays_in_seats ? charged_in_seats(flow, owed) : owed - ended.charged;
   if (over.answered) flows.record_service(row, over.service);
   order->ended(row, {now, over.answered, over.service, now - ended.queued.arrived});
 }
@@ -147,7 +154,7 @@ std::optional<FlowGroups::Choice> FlowGroups::take(FlowId flow) {
   if (tenants_ && tenants_->is_at_limit(at.tenant)) return std::nullopt;
   const auto head = at.group.take_head(at.row);
   if (!head) return std::nullopt;
-  if (tenants_) tenants_->begin(at.tenant, *head, Duration(0));
+  if (tenants_) tenants_->begin_seated(at.tenant, *head);
   settle(at.tenant);
   return Choice{flow, *head};
 }

@@ -38,7 +38,7 @@ FlowTable::Row FlowTable::add(FlowId flow, const FlowShare& share) {
 
 void FlowTable::remove(FlowId flow) {
   const Row row = row_of(flow);
-  queued_ -= flows_[row].queue.size();
+  count_queued(flows_[row], -static_cast<std::ptrdiff_t>(flows_[row].queue.size()));
   if (flows_[row].contending) --contending_;
   expiries_.erase(row);
   flows_[row] = Flow();
@@ -58,7 +58,7 @@ void FlowTable::arrive(Instant now, Row row, InvocationId invocation) {
   flow.last_arrival = now;
   flow.inactive = false;
   flow.queue.push_back({invocation, now, next_sequence_++});
-  ++queued_;
+  count_queued(flow, 1);
   expiries_.erase(row);
 }
 
@@ -66,23 +66,23 @@ bool FlowTable::cancel(Instant now, Row row, InvocationId invocation) {
   const bool found =
       flows_[row].queue.remove_first([&](const QueuedInvocation& q) { return q.invocation == invocation; });
   if (!found) return false;
-  --queued_;
+  count_queued(flows_[row], -1);
   start_ttl_if_empty(now, row);
   return true;
 }
 
 std::optional<InvocationId> FlowTable::drop_head(Instant now, Row row) {
   if (flows_[row].queue.empty()) return std::nullopt;
-  --queued_;
+  count_queued(flows_[row], -1);
   const InvocationId head = flows_[row].queue.pop_front().invocation;
   start_ttl_if_empty(now, row);
   return head;
 }
 
-InvocationId FlowTable::dispatch(Row row, Duration charged) {
+InvocationId FlowTable::dispatch(Row row, Duration charged, bool is_seated) {
   Flow& flow = flows_[row];
-  flow.in_flight.push_back({flow.queue.pop_front(), charged});
-  --queued_;
+  flow.in_flight.push_back({flow.queue.pop_front(), charged, is_seated});
+  count_queued(flow, -1);
   return flow.in_flight.back().queued.invocation;
 }
 
@@ -95,7 +95,7 @@ InFlight FlowTable::finish(Instant now, Row row, InvocationId invocation) {
 InFlight FlowTable::requeue(Row row, InvocationId invocation) {
   const InFlight returned = take_in_flight(row, invocation);
   flows_[row].queue.push_front(returned.queued);
-  ++queued_;
+  count_queued(flows_[row], 1);
   return returned;
 }
 
@@ -105,7 +105,10 @@ void FlowTable::record_service(Row row, Duration service) {
 
 void FlowTable::set_supply(Row row, Supply supply) {
   supply_is_told_ |= supply != Supply::kSeats && flows_[row].supply != Supply::kSeats;
+  const auto waits = static_cast<std::ptrdiff_t>(flows_[row].queue.size());
+  count_queued(flows_[row], -waits);
   flows_[row].supply = supply;
+  count_queued(flows_[row], waits);
   if (supply != Supply::kReady) flows_[row].behind_starts = false;
 }
 
@@ -155,6 +158,11 @@ FlowView FlowTable::view(Row row, bool throttled) const {
           .contends = flow.contending && !flow.borrowed,
           .passed = flow.passed,
           .pace = flow.inter_arrival ? ArrivalPace{*flow.inter_arrival, *flow.last_arrival} : ArrivalPace{}};
+}
+
+void FlowTable::count_queued(const Flow& flow, std::ptrdiff_t change) {
+  queued_ += static_cast<std::size_t>(change);
+  if (flow.supply == Supply::kSeats) queued_for_seats_ += static_cast<std::size_t>(change);
 }
 
 InFlight FlowTable::take_in_flight(Row row, InvocationId invocation) {

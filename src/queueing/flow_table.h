@@ -34,7 +34,8 @@ struct QueuedInvocation {
 
 struct InFlight {
   QueuedInvocation queued;
-  Duration charged{0};  // virtual time added at dispatch
+  Duration charged{0};     // virtual time added at dispatch
+  bool is_seated = false;  // it takes no slot
 };
 
 // What a flow pays for GPU time.
@@ -59,7 +60,7 @@ struct Flow {
   bool in_heaps = false;           // of MqfqSticky
   std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
   Fifo<QueuedInvocation> queue;
-  std::vector<InFlight> in_flight;  // unordered; as many as slots at most
+  std::vector<InFlight> in_flight;  // unordered; as many as slots and seats at most
 
   std::optional<Duration> service;        // tau; empty until the first completion
   std::optional<Duration> inter_arrival;  // empty until the second arrival
@@ -68,15 +69,18 @@ struct Flow {
 
   static constexpr std::uint32_t kWeightOne = 1 << 16;
 
+  bool holds_slots() const {
+    return std::any_of(in_flight.begin(), in_flight.end(), [](const InFlight& i) { return !i.is_seated; });
+  }
   bool is_below_limit() const { return in_flight.size() < max_concurrency; }
   // Has work that its own reserved concurrency lets run, in a slot.
   bool runnable() const { return !queue.empty() && is_below_limit() && supply != Supply::kSeats; }
 
   // Waits for others, so that they must not run away from it. A flow whose instance has yet to start, or waits for a start
-  // of another, does not: nothing that others leave undone helps it.
+  // of another, does not: nothing that others leave undone helps it. What runs in seats takes nothing from anybody's turn.
   bool contends() const {
     if (!runnable()) return false;
-    return !in_flight.empty() || (supply == Supply::kReady && !behind_starts);
+    return holds_slots() || (supply == Supply::kReady && !behind_starts);
   }
 
   // Since when it waits for its turn: one that had a turn waits anew, however old its queue is.
@@ -117,8 +121,8 @@ class FlowTable {
 
   std::optional<InvocationId> drop_head(Instant now, Row row);  // empty: nothing was queued
 
-  // Head of the queue to in flight. REQUIRES: the queue is not empty.
-  InvocationId dispatch(Row row, Duration charged);
+  // Head of the queue to in flight, in a slot or in a seat. REQUIRES: the queue is not empty.
+  InvocationId dispatch(Row row, Duration charged, bool is_seated = false);
 
   // In flight to gone, or back to the head of the queue. Both give what it was. REQUIRES: it is in flight.
   InFlight finish(Instant now, Row row, InvocationId invocation);
@@ -137,6 +141,7 @@ class FlowTable {
   void expire(Instant now);
 
   std::size_t queued() const { return queued_; }
+  std::size_t queued_for_slots() const { return queued_ - queued_for_seats_; }  // of flows that are not all in seats
   std::size_t queued(FlowId flow) const;
 
   // `throttled` is the policy's word; the rest of the state is known here.
@@ -152,6 +157,7 @@ class FlowTable {
     auto operator<=>(const ExpiryKey&) const = default;
   };
 
+  void count_queued(const Flow& flow, std::ptrdiff_t change);
   InFlight take_in_flight(Row row, InvocationId invocation);
   void start_ttl_if_empty(Instant now, Row row);
   Duration ttl(const Flow& flow) const;
@@ -161,7 +167,7 @@ class FlowTable {
   std::vector<Row> free_rows_;
   IdMap<FlowId, Row> rows_;
   IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
-  std::size_t queued_ = 0;
+  std::size_t queued_ = 0, queued_for_seats_ = 0;
   std::size_t contending_ = 0;
   bool supply_is_told_ = false;
   std::uint64_t next_sequence_ = 0;

@@ -17,7 +17,7 @@ std::optional<GpuOrder::Row> GpuOrder::pick_start(Instant, const Placeable& star
 void GpuOrder::settle(Row row) {
   Flow& flow = flows_[row];
   const bool waits = !flow.queue.empty() && flow.supply == Supply::kReady;
-  const bool busy = waits || !flow.in_flight.empty();
+  const bool busy = waits || flow.holds_slots();
   if (busy && !busy_.contains(row)) flow.virtual_time = std::max(flow.virtual_time, minimum_);
   const ByVirtualTime key{flow.virtual_time, flow.id};
   if (flow.runnable()) {

@@ -7,7 +7,7 @@
 // look unserved for as long as its first invocation runs. A flow that was idle returns at the greater of its own virtual
 // time and the minimum, so idling saves up nothing, and a closed loop of one invocation (idle for an instant after each)
 // keeps its debt. The minimum is over flows that wait or run: a closed loop needs it to count those that run. A flow whose
-// instance has yet to start counts as idle.
+// instance has yet to start counts as idle; what runs in seats takes nobody's turn, and does not count.
 //
 // Example: A has 300 ms, B 100 ms and works, the minimum is 100 ms. C arrives for the first time: it has 100 ms. A, idle
 // meanwhile, returns: it still has 300 ms.
@@ -52,7 +52,7 @@ class GpuOrder : public Order, public ByService, public Starts {
   using ByVirtualTime = ByTime<Duration>;
 
   IndexedHeap<ByVirtualTime> waiting_;  // flows with runnable work
-  IndexedHeap<ByVirtualTime> busy_;     // flows with anything in flight, or queued with an instance to run it
+  IndexedHeap<ByVirtualTime> busy_;     // flows with anything in a slot, or queued with an instance to run it
   Duration minimum_{0};
 };
 

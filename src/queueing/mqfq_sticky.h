@@ -81,6 +81,7 @@ class MqfqSticky : public Order, public ByService, public Starts, public Patient
   FlowId claimant() const override { return claimant_ ? flows_[*claimant_].id : FlowId(); }
 
   Duration global_virtual_time() const override { return global_; }
+  Duration window() const override { return over_run_; }
   bool is_throttled(const Flow& flow) const override { return !flow.queue.empty() && !within_window(flow); }
   std::optional<Instant> next_chance() const override { return next_chance_; }
 

@@ -72,6 +72,8 @@ class ByService {
 
   // The least of the flows that have work, as far as it is known; never falls.
   virtual Duration global_virtual_time() const = 0;
+  // T: how far ahead of that a flow is and may begin still.
+  virtual Duration window() const { return Duration(0); }
   virtual bool is_throttled(const Flow&) const { return false; }
 
   const std::optional<Duration> fixed_charge;  // of every invocation, whatever it took

@@ -41,6 +41,15 @@ class Bench {
     ASSERT_TRUE(choice && choice->flow == flow);
     policy_->on_completion(Instant{}, flow, choice->invocation, service);
   }
+  // One of the flow runs in a seat from now on.
+  InvocationId seat(FlowId flow) {
+    arrive(flow);
+    placeable_.seated = flow;
+    const auto choice = policy_->choose(Instant{}, placeable_);
+    placeable_.seated = FlowId();
+    EXPECT_TRUE(choice && choice->flow == flow);
+    return choice ? choice->invocation : InvocationId();
+  }
   std::string serve(int count, const std::map<FlowId, Duration>& service = {}) {
     std::string order;
     for (int i = 0; i < count; ++i) {
@@ -295,6 +304,71 @@ TEST(TenantQueues, ATenantDoesNotContendWhoseFlowsAreAtTheirLimits) {
   EXPECT_TRUE(bench.policy().contends());
   ASSERT_TRUE(bench.policy().choose(Instant{}, bench.placeable()));
   EXPECT_FALSE(bench.policy().contends()) << "its second call waits for its first, and for nobody else";
+}
+
+// ---- seats
+
+// A waits for its own seat, or for its first instance beside it.
+void hold_a_seat(Bench& bench, Supply supply) {
+  bench.policy().set_supply(kA, supply);
+  bench.placeable().blocked = {kA};
+  bench.seat(kA);
+  bench.arrive(kA);
+}
+
+TEST(Seats, ATenantInSeatsDoesNotHoldTheClockOfTenants) {
+  for (const Supply supply : {Supply::kSeats, Supply::kNone}) {
+    Bench bench("fcfs", by_tenant());
+    for (const FlowId flow : {kA, kB, kC}) bench.add(flow, {.tenant = TenantId(flow.value())});
+    hold_a_seat(bench, supply);
+    bench.arrive(kB, 100);
+    bench.serve(50);
+    bench.arrive(kC, 100);
+    const std::string order = bench.serve(20);
+    EXPECT_EQ(std::count(order.begin(), order.end(), 'C'), 10) << order << ": nobody banks credit before it comes";
+  }
+}
+
+TEST(Seats, AFlowInSeatsDoesNotHoldTheClockOfFlows) {
+  for (const std::string_view name : {"mqfq-sticky", "mqfq-setup", "resident-window"}) {
+    for (const Supply supply : {Supply::kSeats, Supply::kNone}) {
+      Bench bench(name);
+      bench.add(kA);
+      bench.add(kB);
+      hold_a_seat(bench, supply);
+      bench.arrive(kB, 100);
+      bench.serve(50);
+      EXPECT_EQ(bench.policy().global_virtual_time(), 50s) << name;
+    }
+  }
+}
+
+// The clock stands still while A alone works, in its seat.
+TEST(Seats, WhoLeavesThemIsNoFurtherAheadThanTheWindow) {
+  Bench bench("mqfq-sticky", PolicyOptions{}.set(kOverRun, 10s));
+  bench.add(kA);
+  bench.add(kB);
+  bench.policy().set_supply(kA, Supply::kSeats);
+  for (int i = 0; i < 100; ++i) bench.policy().on_completion(Instant{}, kA, bench.seat(kA), 3s, 1s);
+  EXPECT_EQ(bench.policy().view(kA).virtual_time, 10s);
+  bench.policy().set_supply(kA, Supply::kReady);
+  bench.arrive(kB, 50);
+  bench.arrive(kA, 5);
+  const std::string order = bench.serve(40);
+  EXPECT_EQ(std::count(order.begin(), order.end(), 'A'), 5) << order;
+}
+
+TEST(Seats, WhatRunsInSeatsCountsForTheLimitOfItsTenant) {
+  Bench bench("fcfs", by_tenant());
+  bench.add(kA, {.tenant = TenantId(1)});
+  bench.add(kB, {.tenant = TenantId(1)});
+  bench.policy().set_tenant(TenantId(1), {.max_concurrency = 1});
+  bench.policy().set_supply(kA, Supply::kSeats);
+  const InvocationId in_seat = bench.seat(kA);
+  bench.arrive(kB);
+  EXPECT_EQ(bench.serve(1), "");
+  bench.policy().on_completion(Instant{}, kA, in_seat, 1s, 1s);
+  EXPECT_EQ(bench.serve(1), "B");
 }
 
 // ---- what holds for all

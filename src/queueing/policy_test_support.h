@@ -23,10 +23,12 @@ class FakePlaceable final : public Placeable {
   }
   bool may_start() const override { return starts_allowed; }
   bool has_free_slot() const override { return slot_is_free; }
+  FlowId at_once() const override { return seated; }
   std::vector<Place> places(FlowId flow) const override { return {{.gpu = GpuId(1), .free = can_run(flow)}}; }
   std::vector<GpuId> free_gpus() const override { return {GpuId(1)}; }
 
   std::set<FlowId> blocked, short_of_memory, behind_starts, elsewhere;  // by Obstacle
+  FlowId seated;                                                        // who goes at once; none: all by turns
   bool starts_allowed = true, slot_is_free = true;
 };
 

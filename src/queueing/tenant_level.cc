@@ -26,17 +26,24 @@ void TenantLevel::set_share(Row row, const TenantShare& share) {
 void TenantLevel::begin(Row row, InvocationId invocation, Duration expected) {
   Tenant& tenant = tenants_[row];
   const Duration charge = cost(tenant, std::max(kMinCharge, expected));
-  charged_[invocation] = charge;
+  charged_[invocation] = {charge};
   tenant.virtual_time += charge;
   ++tenant.in_flight;
+}
+
+void TenantLevel::begin_seated(Row row, InvocationId invocation) {
+  charged_[invocation] = {.is_seated = true};
+  ++tenants_[row].in_flight;
+  ++tenants_[row].seated;
 }
 
 // The charge of an invocation that is over, replaced by what it really took.
 void TenantLevel::end(Row row, InvocationId invocation, Duration service) {
   Tenant& tenant = tenants_[row];
-  const Duration* charged = charged_.find(invocation);
+  const Charge* charged = charged_.find(invocation);
   FL_CHECK(charged != nullptr, "invocation {} is not in flight", invocation.value());
-  tenant.virtual_time += cost(tenant, service) - *charged;
+  tenant.virtual_time += cost(tenant, service) - charged->cost;
+  if (charged->is_seated) --tenant.seated;
   charged_.erase(invocation);
   --tenant.in_flight;
 }
@@ -57,8 +64,8 @@ Duration TenantLevel::cost(const Tenant& tenant, Duration service) {
 
 void TenantLevel::settle(Row row, const FlowTable& flows) {
   Tenant& tenant = tenants_[row];
-  const bool waits = flows.queued() > 0 && !is_at_limit(row);
-  const bool contends = waits && (flows.contends() || tenant.in_flight > 0);
+  const bool waits = flows.queued_for_slots() > 0 && !is_at_limit(row);
+  const bool contends = waits && (flows.contends() || tenant.in_flight > tenant.seated);
   if (contends && !contending_.contains(row)) tenant.virtual_time = std::max(tenant.virtual_time, global_);
   const ByVirtualTime key{tenant.virtual_time, tenant.id};
   waits ? least_served_.set(row, key) : least_served_.erase(row);

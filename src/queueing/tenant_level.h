@@ -5,7 +5,7 @@
 // Idea. Each tenant has an order of its own for its flows, and a virtual time: the GPU service of all its flows, divided
 // by its weight. The least served tenant that has something to run is next; its order says what. A tenant that had
 // nothing to run joins at the least virtual time of those that had: neither idleness nor a start that all its flows wait
-// for earns credit.
+// for earns credit. Nor does what it has in seats, which waits for nobody's turn.
 //
 // Example: tenant A has 100 invocations queued in each of 100 functions when B sends one. B's virtual time is A's at that
 // moment, so B is served at the second choice at the latest, not the 10,001st.
@@ -36,7 +36,7 @@ class TenantLevel {
   // To be called when the tenant or its flows changed.
   void settle(Row row, const FlowTable& flows);
 
-  // Of the tenants with something queued and below their limit, the first that `accept` takes: by service, or by when they
+  // Of the tenants with something queued for slots and below their limit, the first that `accept` takes: by service, or by when they
   // were last given a start.
   template <typename Accept>
   std::optional<Row> first_by_service(Accept accept) {
@@ -48,8 +48,9 @@ class TenantLevel {
   }
   void give_start(Instant now, Row row) { tenants_[row].start_given = now; }
 
-  // An invocation of the tenant's begins, expected to take so long; it is over, and took so long. Settle afterwards.
+  // An invocation of the tenant's begins, expected to take so long, or in a seat; it is over, and took so long. Settle afterwards.
   void begin(Row row, InvocationId invocation, Duration expected);
+  void begin_seated(Row row, InvocationId invocation);
   void end(Row row, InvocationId invocation, Duration service);
   // A start took so long, or kept slots from others for so long. Settle afterwards.
   void charge_start(Row row, Duration cost);
@@ -63,7 +64,8 @@ class TenantLevel {
     TenantShare share;
     Duration virtual_time{0};
     std::size_t in_flight = 0;
-    Instant start_given{};  // when one of its flows was last given a start
+    std::size_t seated = 0;  // of these, in seats: they count for its limit alone
+    Instant start_given{};   // when one of its flows was last given a start
   };
   struct ByStart {
     Instant given;
@@ -76,12 +78,17 @@ class TenantLevel {
     auto operator<=>(const ByVirtualTime&) const = default;
   };
 
+  struct Charge {
+    Duration cost{0};
+    bool is_seated = false;
+  };
+
   static Duration cost(const Tenant& tenant, Duration service);
 
   std::vector<Tenant> tenants_;
   std::unordered_map<TenantId, Row> rows_;   // tenant 0 too
-  IdMap<InvocationId, Duration> charged_;    // of what is in flight
-  IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued, below their limit
+  IdMap<InvocationId, Charge> charged_;      // of what is in flight
+  IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued for slots, below their limit
   IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
   IndexedHeap<ByVirtualTime> contending_;  // of these, those whose flows do not all wait for starts: they hold global_
   Duration global_{0};

@@ -108,14 +108,14 @@ def test_after_a_restart_every_function_sits_where_it_sat(start_node):
         eventually(lambda: len(seated(node, name)) == 1)  # noqa: B023
 
 
-def test_with_a_gpu_less_a_function_is_best_effort_and_says_so(start_node):
+def test_with_a_gpu_less_a_function_keeps_what_is_there_and_says_what_lacks(start_node):
     node = start_node(gpu_environment=TWO_GPUS)
     node.deploy("f", MISBEHAVE, Tags={"gpu:quota-request": "60", "gpu:replicas": "2"})
     node.stop()
     shutil.rmtree(node.home / "gpu")  # the machine has one GPU now
     node = start_node(keep_state=True)
     share = of(node, "f")["share"]
-    assert share["seats"] == [] and "no GPU has room for number 2" in share["lacking"]
+    assert share["seats"] == [1] and "no GPU has room for number 2" in share["lacking"]
     assert "f lacks seats" in cli(node, "status").stdout
     assert node.invoke("f", json.dumps({"do": "attributes"}))[0] == 200
 
@@ -131,12 +131,15 @@ def test_an_instance_that_crashes_is_started_again(start_node):
 
 def test_sessions_of_kernel_tasks_have_seats_too(start_node):
     node = start_node()
-    node.deploy("add", VECTOR_ADD, Tags={"gpu:quota-request": "34"})
-    eventually(lambda: len(seated(node, "add")) == 1)
+    node.deploy("add", VECTOR_ADD, Tags={"gpu:replicas": "1"})
+    eventually(lambda: any(i["function"] == "add" and i["state"] == "idle" for i in node.status()["instances"]))
     inputs = json.dumps({"inputs": {"a": [1, 2, 3], "b": [4, 5, 6]}})
     assert node.invoke("add", inputs)[0] == 200
     with pytest.raises(NodeFailed, match="share one process"):
         node.deploy("narrow", VECTOR_ADD, Tags={"gpu:compute-percent": "24"})
+    for tag_of_time in ("gpu:quota-request", "gpu:quota-limit"):
+        with pytest.raises(NodeFailed, match=f"{tag_of_time} is 34; .* not paced"):
+            node.deploy("timed", VECTOR_ADD, Tags={tag_of_time: "34"})
 
 
 def test_narrow_instances_share_the_same_time_under_mps(start_node):

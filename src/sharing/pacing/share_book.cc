@@ -27,6 +27,10 @@ void ShareBook::add_device(GpuId gpu, const DeviceRoom& room, std::size_t most_s
   FL_CHECK(is_new, "GPU {} is there already", gpu.value());
 }
 
+void ShareBook::set_most_seats(GpuId gpu, std::size_t most_seats) {
+  devices_.at(gpu).most_seats = most_seats;
+}
+
 void ShareBook::remove_device(GpuId gpu) {
   if (devices_.erase(gpu) == 0) return;
   for (auto& [function, held] : held_) std::erase(held.seats, gpu);
@@ -69,6 +73,23 @@ Result<ShareBook::Seats> ShareBook::find(const std::string& function, const Seat
         "has a share (fairlead status lists them)",
         what_is_asked(asked), seats.empty() ? "it" : fmt::format("number {}", seats.size() + 1), nearest_gpu.value(),
         nearest->message);
+  }
+  std::sort(seats.begin(), seats.end());
+  return seats;
+}
+
+ShareBook::Seats ShareBook::find_first(const std::string& function, const SeatsAsked& asked) {
+  Seats seats;
+  if (!check(asked.share)) return seats;
+  std::map<GpuId, std::vector<PacedShare>> taken;
+  for (const GpuId gpu : asked.first) {
+    const auto device = devices_.find(gpu);
+    if (device == devices_.end() || seats.size() == asked.seats) continue;
+    std::vector<PacedShare> shares = taken.contains(gpu) ? taken.at(gpu) : shares_on(gpu, function);
+    shares.push_back(asked.share);
+    if (lacking_on(device->second, shares)) continue;
+    taken[gpu] = std::move(shares);
+    seats.push_back(gpu);
   }
   std::sort(seats.begin(), seats.end());
   return seats;

@@ -36,11 +36,14 @@ class ShareBook {
 
   // `most_seats`: whatever their shares. REQUIRES: the device is not there.
   void add_device(GpuId gpu, const DeviceRoom& room, std::size_t most_seats);
-  void remove_device(GpuId gpu);  // and all seats on it. No effect where it is not there
+  void set_most_seats(GpuId gpu, std::size_t most_seats);  // for seats to come. REQUIRES: the device is there
+  void remove_device(GpuId gpu);                           // and all seats on it. No effect where it is not there
 
   // Where the function would sit instead of where it does. kInvalidArgument: not all fit; the message names field, value and bound of
   // what lacks on the device that comes nearest, and says what to do. Changes nothing.
   Result<Seats> find(const std::string& function, const SeatsAsked& asked);
+  // The seats of `asked.first` that it could have, be they enough or not. Changes nothing.
+  Seats find_first(const std::string& function, const SeatsAsked& asked);
   // It sits there from now on, and nowhere else, whether that fits or not.
   void hold(const std::string& function, const PacedShare& share, Seats seats);
   void release(const std::string& function);
