@@ -234,7 +234,7 @@ Status Shares::check_kept(const Asked& asked) const {
         width, sharing_mode_name(options_.mode));
   }
   const bool has_quota = asked.share.request_percent > 0 || asked.share.limit_percent < 100;
-  if (has_quota && !asked.is_kernel_task && options_.pool > kMostPlaces) {
+  if (has_quota && options_.pool > kMostPlaces) {
     return fail(Errc::kInvalidArgument,
                 "gpu:quota-request is {} and gpu:quota-limit is {}; the pool (--pool) is {} instances of a GPU, and {} "
                 "is the most that keep to quotas: start the node with a smaller --pool, or leave both out",

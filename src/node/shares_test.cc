@@ -127,7 +127,7 @@ TEST_F(SharesTest, AQuotaNeedsAPoolThatCanBePaced) {
             "the most that keep to quotas: start the node with a smaller --pool, or leave both out");
   EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-limit", "34"}})), HasSubstr("64 is the most"));
   EXPECT_EQ(refusal(shares, record("f", {{"gpu:replicas", "1"}})), "admitted");
-  EXPECT_EQ(refusal(shares, record("f", {{"gpu:quota-limit", "34"}}), true), "admitted") << "not paced anyway";
+  EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-limit", "34"}}), true), HasSubstr("whose time is not paced"));
 }
 
 TEST_F(SharesTest, NarrowInstancesShareTheSameTime) {

@@ -34,8 +34,8 @@ class FakeStore final : public Store {
     tell(std::move(done));
   }
   void retry_event(QueuedEvent event, Done done) override {
-    const auto found = events.find(event.invocation.request_id);
-    if (status && found != events.end()) found->second = std::move(event);
+    const auto held = events.find(event.invocation.request_id);
+    if (status && held != events.end()) held->second = std::move(event);
     tell(std::move(done));
   }
   void finish_event(std::string request_id, Done done) override {
