@@ -5,6 +5,7 @@
 #include <ostream>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "cli/commands.h"
 #include "cli/format.h"
@@ -65,13 +66,14 @@ class NodeRows {
 
   // Of the nodes that have ended since the last call.
   std::string next(const Json& nodes) {
-    std::vector<std::pair<std::int64_t, std::string>> fresh;
+    std::vector<std::tuple<std::int64_t, std::int64_t, std::string>> fresh;  // several may end in a millisecond
     for (const auto& [name, node] : nodes.items()) {
-      if (node.contains("ended_ms") && !shown_.contains(name)) fresh.emplace_back(ms_of(node, "ended_ms"), name);
+      if (!node.contains("ended_ms") || shown_.contains(name)) continue;
+      fresh.emplace_back(ms_of(node, "ended_ms"), ms_of(node, "started_ms"), name);
     }
     std::sort(fresh.begin(), fresh.end());
     std::string text;
-    for (const auto& [ended, name] : fresh) {
+    for (const auto& [ended, started, name] : fresh) {
       const Json& node = nodes[name];
       text += row(name, node.value("function", ""), node.value("state", ""), time_of(node));
       shown_.insert(name);
