@@ -1,10 +1,6 @@
 #include "cli/sim_scaling.h"
 
-#include <fmt/format.h>
-
-#include <ostream>
-
-#include "cli/table.h"
+#include "cli/experiment_rows.h"
 #include "sim/scaling/experiments.h"
 
 namespace fairlead::cli {
@@ -16,45 +12,15 @@ struct ScalingCommand {
   double seconds = 300;
 };
 
-std::string table_of(const std::vector<sim::ScalingRow>& rows) {
-  using enum Table::Align;
-  std::vector<Table::Column> columns = {{"WORKLOAD"}, {"CONTESTANT"}};
-  for (const auto& [name, value] : rows.front().numbers) columns.push_back({name, kRight});
-  columns.push_back({"HASH"});
-  Table table(columns);
-  for (const sim::ScalingRow& row : rows) {
-    std::vector<std::string> cells = {row.workload, row.contestant};
-    for (const auto& [name, value] : row.numbers) cells.push_back(fmt::format("{:.3f}", value));
-    cells.push_back(fmt::format("{:08x}", row.state_hash & 0xffffffff));
-    table.add_row(cells);
-  }
-  return table.text();
-}
-
 int run_sim_scaling(Cli& cli, ScalingCommand command) {
   command.options.length = from_seconds(command.seconds);
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::vector<std::string> experiments = command.experiments;
   if (experiments.empty()) {
     for (const std::string_view name : sim::scaling_experiments()) experiments.emplace_back(name);
   }
-  for (const std::string& experiment : experiments) {
-    const auto rows = sim::run_scaling(experiment, command.options);
-    if (!rows) return cli.report(rows.error());
-    if (!cli.json()) {
-      cli.out() << experiment << '\n' << table_of(*rows) << '\n' << std::flush;
-      continue;
-    }
-    for (const sim::ScalingRow& row : *rows) {
-      nlohmann::ordered_json one = {
-          {"experiment", row.experiment}, {"workload", row.workload}, {"contestant", row.contestant}};
-      for (const auto& [name, value] : row.numbers) one[name] = value;
-      one["state_hash"] = fmt::format("{:016x}", row.state_hash);
-      all.push_back(std::move(one));
-    }
-  }
-  if (cli.json()) cli.out() << all.dump(2) << '\n';
-  return kOk;
+  return print_experiments<sim::ScalingRow>(
+      cli, experiments, {&sim::ScalingRow::contestant, "CONTESTANT", "contestant"},
+      [&](const std::string& experiment) { return sim::run_scaling(experiment, command.options); });
 }
 
 }  // namespace

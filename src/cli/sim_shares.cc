@@ -1,10 +1,6 @@
 #include "cli/sim_shares.h"
 
-#include <fmt/format.h>
-
-#include <ostream>
-
-#include "cli/table.h"
+#include "cli/experiment_rows.h"
 #include "sim/shares/experiments.h"
 
 namespace fairlead::cli {
@@ -16,21 +12,6 @@ struct SharesCommand {
   double kernel_ms = 0.4, best_effort_kernel_ms = 0.4, frame_ms = 2, leash_ms = 0, seconds = 20, warm_up_s = 5;
 };
 
-std::string table_of(const std::vector<sim::SharesRow>& rows) {
-  using enum Table::Align;
-  std::vector<Table::Column> columns = {{"WORKLOAD"}, {"SCHEDULER"}};
-  for (const auto& [name, value] : rows.front().numbers) columns.push_back({name, kRight});
-  columns.push_back({"HASH"});
-  Table table(columns);
-  for (const sim::SharesRow& row : rows) {
-    std::vector<std::string> cells = {row.workload, row.scheduler};
-    for (const auto& [name, value] : row.numbers) cells.push_back(fmt::format("{:.3f}", value));
-    cells.push_back(fmt::format("{:08x}", row.state_hash & 0xffffffff));
-    table.add_row(cells);
-  }
-  return table.text();
-}
-
 int run_sim_shares(Cli& cli, SharesCommand command) {
   command.options.most_kernel = from_seconds(command.kernel_ms / 1000);
   command.options.best_effort_kernel = from_seconds(command.best_effort_kernel_ms / 1000);
@@ -38,24 +19,9 @@ int run_sim_shares(Cli& cli, SharesCommand command) {
   command.options.leash = from_seconds(command.leash_ms / 1000);
   command.options.length = from_seconds(command.seconds);
   command.options.warm_up = from_seconds(command.warm_up_s);
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const std::string& experiment : command.experiments) {
-    const auto rows = sim::run_experiment(experiment, command.options);
-    if (!rows) return cli.report(rows.error());
-    if (!cli.json()) {
-      cli.out() << experiment << '\n' << table_of(*rows) << '\n' << std::flush;
-      continue;
-    }
-    for (const sim::SharesRow& row : *rows) {
-      nlohmann::ordered_json one = {
-          {"experiment", row.experiment}, {"workload", row.workload}, {"scheduler", row.scheduler}};
-      for (const auto& [name, value] : row.numbers) one[name] = value;
-      one["state_hash"] = fmt::format("{:016x}", row.state_hash);
-      all.push_back(std::move(one));
-    }
-  }
-  if (cli.json()) cli.out() << all.dump(2) << '\n';
-  return kOk;
+  return print_experiments<sim::SharesRow>(
+      cli, command.experiments, {&sim::SharesRow::scheduler, "SCHEDULER", "scheduler"},
+      [&](const std::string& experiment) { return sim::run_experiment(experiment, command.options); });
 }
 
 }  // namespace

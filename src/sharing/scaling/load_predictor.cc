@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace fairlead {
 namespace {
@@ -37,57 +38,65 @@ double weight(Duration passed, Duration time) {
   return 1 - std::exp(-to_seconds(passed) / to_seconds(time));
 }
 
-class Ewma final : public LoadPredictor {
+// Arrivals of one instant belong to the time that passes until the next.
+class Sampling {
  public:
-  void observe(Instant now, std::uint64_t arrived) override {
+  struct Sample {
+    double rate;  // of arrivals in `passed`
+    Duration passed;
+    Duration seen;  // with all before it
+    // Its part in an average over `time`. At first it is averaged evenly: there is nothing yet that a moving average could start from.
+    double part(Duration time) const { return std::max(weight(passed, time), to_seconds(passed) / to_seconds(seen)); }
+  };
+  std::optional<Sample> add(Instant now, std::uint64_t arrived) {
     if (!last_) last_ = now;
     held_ += arrived;
     const Duration passed = now - *last_;
-    if (passed <= Duration(0)) return;
-    const double sample = static_cast<double>(held_) / to_seconds(passed);
-    // The first second is averaged evenly: there is nothing yet that a moving average could start from.
+    if (passed <= Duration(0)) return std::nullopt;
     seen_ += passed;
-    rate_ += std::max(weight(passed, kWindow), to_seconds(passed) / to_seconds(seen_)) * (sample - rate_);
     last_ = now;
-    held_ = 0;
+    return Sample{static_cast<double>(std::exchange(held_, 0)) / to_seconds(passed), passed, seen_};
   }
-  double rate(Instant, Duration) const override { return rate_; }
+  std::optional<Instant> last() const { return last_; }  // when it was added to; empty: never
 
  private:
   std::optional<Instant> last_;
   std::uint64_t held_ = 0;
   Duration seen_{0};
+};
+
+class Ewma final : public LoadPredictor {
+ public:
+  void observe(Instant now, std::uint64_t arrived) override {
+    if (const auto sample = sampling_.add(now, arrived)) rate_ += sample->part(kWindow) * (sample->rate - rate_);
+  }
+  double rate(Instant, Duration) const override { return rate_; }
+
+ private:
+  Sampling sampling_;
   double rate_ = 0;
 };
 
 class Holt final : public LoadPredictor {
  public:
   void observe(Instant now, std::uint64_t arrived) override {
-    if (!last_) last_ = now;
-    held_ += arrived;
-    const Duration passed = now - *last_;
-    if (passed <= Duration(0)) return;
-    const double sample = static_cast<double>(held_) / to_seconds(passed);
-    seen_ += passed;
-    const double expected = level_ + trend_ * to_seconds(passed);
-    const double part = std::max(weight(passed, kLevel), to_seconds(passed) / to_seconds(seen_));
-    const double level = expected + part * (sample - expected);
-    if (seen_ > kWindow) trend_ += weight(passed, kTrend) * ((level - level_) / to_seconds(passed) - trend_);
+    const auto sample = sampling_.add(now, arrived);
+    if (!sample) return;
+    const double passed = to_seconds(sample->passed);
+    const double expected = level_ + trend_ * passed;
+    const double level = expected + sample->part(kLevel) * (sample->rate - expected);
+    if (sample->seen > kWindow) trend_ += weight(sample->passed, kTrend) * ((level - level_) / passed - trend_);
     level_ = level;
-    last_ = now;
-    held_ = 0;
   }
   double rate(Instant now, Duration ahead) const override {
-    if (!last_) return 0;
-    return std::max(0.0, level_ + trend_ * to_seconds(now - *last_ + ahead));
+    const auto last = sampling_.last();
+    return last ? std::max(0.0, level_ + trend_ * to_seconds(now - *last + ahead)) : 0;
   }
 
  private:
   static constexpr Duration kLevel = 500ms;  // a level follows in half a second,
   static constexpr Duration kTrend = 1s;     // and a trend in a second: bursts rise within seconds
-  std::optional<Instant> last_;
-  std::uint64_t held_ = 0;
-  Duration seen_{0};
+  Sampling sampling_;
   double level_ = 0, trend_ = 0;  // requests per second, the same per second
 };
 
