@@ -3,8 +3,8 @@
 #include "cli/doctor.h"
 #include "cli/format.h"
 #include "cli/places.h"
-#include "cuda/driver.h"
-#include "cuda/nvml.h"
+#include "gpu/driver.h"
+#include "gpu/nvml.h"
 #include "runtime/mps_daemon.h"
 
 namespace fairlead::cli {

@@ -1,5 +1,5 @@
 // `fairlead fence`: what address fencing does to a module, without a node.
-#include "fence/fence.h"
+#include "gpu/fence/fence.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "base/read_file.h"
 #include "cli/commands.h"
 #include "cli/table.h"
-#include "fence/verifier.h"
+#include "gpu/fence/verifier.h"
 
 namespace fairlead::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "cli/sim_shares.h"
 #include "cli/split.h"
 #include "cli/table.h"
-#include "queueing/policy.h"
+#include "decide/queueing/policy.h"
 #include "sim/experiment.h"
 #include "sim/html_report.h"
 #include "sim/settings.h"

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <ostream>
 
-#include "core/invocation_record.h"
+#include "decide/core/invocation_record.h"
+#include "decide/queueing/window.h"
 #include "node/serve_options.h"
-#include "queueing/window.h"
 #include "sim/recording.h"
 
 namespace fairlead::cli {

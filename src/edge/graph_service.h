@@ -12,8 +12,8 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "graph/graph.h"
-#include "graph/graph_run.h"
+#include "decide/graph/graph.h"
+#include "decide/graph/graph_run.h"
 
 namespace fairlead {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/core.h"
+#include "decide/core/core.h"
 #include "edge/event_service.h"
 #include "edge/graph_service.h"
 #include "model/device.h"

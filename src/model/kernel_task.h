@@ -127,7 +127,7 @@ struct KernelParameter {
   std::uint32_t bytes = 0;
   bool operator==(const KernelParameter&) const = default;
 };
-// What a module says of one of its entry points (cuda/kernel_image.h reads it, without a driver).
+// What a module says of one of its entry points (gpu/kernel_image.h reads it, without a driver).
 struct KernelSignature {
   std::string name;
   std::vector<KernelParameter> parameters;

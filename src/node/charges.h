@@ -13,7 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/invocation_record.h"
+#include "decide/core/invocation_record.h"
+#include "decide/sharing/gpu_books.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/instance_processes.h"
@@ -21,7 +22,6 @@
 #include "node/memory_desk.h"
 #include "node/process_meter.h"
 #include "node/work_after_answers.h"
-#include "sharing/gpu_books.h"
 
 namespace fairlead {
 

@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "core/core.h"
+#include "decide/core/core.h"
 
 namespace fairlead {
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/core.h"
+#include "decide/core/core.h"
 #include "edge/node_service.h"
 #include "model/function.h"
 #include "node/kernel_tasks.h"

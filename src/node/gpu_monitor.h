@@ -14,7 +14,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "cuda/nvml.h"
+#include "gpu/nvml.h"
 #include "model/device.h"
 #include "node/device_list.h"
 #include "node/process_meter.h"

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "decide/pacing/paced_share.h"
 #include "edge/node_service.h"
 #include "node/pacing/pace_driver.h"
-#include "sharing/pacing/paced_share.h"
 
 namespace fairlead {
 

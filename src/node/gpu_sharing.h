@@ -15,13 +15,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/core.h"
+#include "decide/core/core.h"
+#include "decide/sharing/sharing_mode.h"
 #include "model/function.h"
 #include "node/gpu_monitor.h"
 #include "node/worker.h"
 #include "runtime/instance_host.h"
 #include "runtime/mps_daemon.h"
-#include "sharing/sharing_mode.h"
 
 namespace fairlead {
 

@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "decide/graph/graph_run.h"
 #include "edge/graph_service.h"
 #include "edge/node_service.h"
-#include "graph/graph_run.h"
 #include "node/request_id.h"
 #include "store/object_store.h"
 

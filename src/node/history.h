@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/invocation_record.h"
+#include "decide/core/invocation_record.h"
 #include "edge/node_service.h"
 #include "node/worker.h"
 #include "store/segmented_log.h"

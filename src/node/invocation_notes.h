@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "core/invocation_record.h"
+#include "decide/core/invocation_record.h"
 #include "node/functions.h"
 #include "node/history.h"
 

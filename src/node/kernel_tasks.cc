@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/json_bounds.h"
 #include "base/read_file.h"
-#include "cuda/kernel_image.h"
+#include "gpu/kernel_image.h"
 #include "wire/json_value.h"
 #include "wire/kernel_task_codec.h"
 

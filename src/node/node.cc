@@ -9,9 +9,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "decide/queueing/window.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
-#include "queueing/window.h"
 #include "runtime/sandbox_process.h"
 
 namespace fairlead {

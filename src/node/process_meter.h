@@ -9,7 +9,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "cuda/nvml.h"
+#include "gpu/nvml.h"
 
 namespace fairlead {
 

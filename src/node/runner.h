@@ -14,10 +14,10 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "decide/pacing/paced_share.h"
+#include "decide/residency/residency.h"
 #include "node/functions.h"
-#include "residency/residency.h"
 #include "runtime/instance_host.h"
-#include "sharing/pacing/paced_share.h"
 
 namespace fairlead {
 

@@ -13,8 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spare_memory.h"
-#include "cuda/nvml.h"
+#include "decide/queueing/window.h"
+#include "decide/sharing/measured_lanes.h"
 #include "edge/lambda/lambda_outcome.h"
+#include "gpu/nvml.h"
 #include "identity/secret_vault.h"
 #include "node/checkpoint_backend.h"
 #include "node/event_loop.h"
@@ -24,9 +26,7 @@
 #include "node/node.h"
 #include "node/reload.h"
 #include "node/serve_settings.h"
-#include "queueing/window.h"
 #include "runtime/device_server/command_line.h"
-#include "sharing/measured_lanes.h"
 #include "store/state_lock.h"
 
 namespace fairlead {

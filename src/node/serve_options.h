@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "core/core.h"
-#include "queueing/tenant_entry.h"
-#include "residency/object_cache.h"
-#include "residency/residency.h"
+#include "decide/core/core.h"
+#include "decide/queueing/tenant_entry.h"
+#include "decide/residency/object_cache.h"
+#include "decide/residency/residency.h"
+#include "decide/sharing/sharing_mode.h"
 #include "runtime/uid_pool.h"
-#include "sharing/sharing_mode.h"
 #include "wire/shim_frames.h"
 
 namespace fairlead {

@@ -4,9 +4,9 @@
 #include <cctype>
 #include <sstream>
 
+#include "decide/queueing/policy.h"
 #include "model/registry_rules.h"
 #include "net/http_listener.h"
-#include "queueing/policy.h"
 
 namespace fairlead {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <set>
 
+#include "decide/queueing/policy.h"
+#include "decide/queueing/window.h"
 #include "node/gpu_sharing.h"
-#include "queueing/policy.h"
-#include "queueing/window.h"
 #include "runtime/device_server/device_server.h"
 #include "runtime/device_servers/device_servers.h"
 #include "store/object_store.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "sharing/pacing/place_scheduler.h"
+#include "decide/pacing/place_scheduler.h"
 
 namespace fairlead {
 namespace {

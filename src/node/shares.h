@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "core/core.h"
+#include "decide/core/core.h"
+#include "decide/pacing/share_book.h"
+#include "decide/sharing/sharing_mode.h"
 #include "edge/node_service.h"
 #include "model/function.h"
-#include "sharing/pacing/share_book.h"
-#include "sharing/sharing_mode.h"
 
 namespace fairlead {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "queueing/flow_queue.h"
-#include "queueing/tenant_entry.h"
+#include "decide/queueing/flow_queue.h"
+#include "decide/queueing/tenant_entry.h"
 
 namespace fairlead {
 

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/ids.h"
-#include "core/invocation_record.h"
+#include "decide/core/invocation_record.h"
 
 namespace fairlead {
 

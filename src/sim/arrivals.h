@@ -14,7 +14,7 @@
 
 #include "base/rng.h"
 #include "base/units.h"
-#include "queueing/indexed_heap.h"
+#include "decide/queueing/indexed_heap.h"
 
 namespace fairlead::sim {
 

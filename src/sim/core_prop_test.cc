@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/rng.h"
-#include "queueing/policy_test_support.h"
-#include "queueing/window.h"
+#include "decide/queueing/policy_test_support.h"
+#include "decide/queueing/window.h"
 #include "sim/virtual_node_test_support.h"
 
 namespace fairlead::sim {

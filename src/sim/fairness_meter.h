@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/core.h"
+#include "decide/core/core.h"
 #include "sim/service_received.h"
 
 namespace fairlead::sim {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "queueing/policy_test_support.h"
-#include "queueing/window.h"
+#include "decide/queueing/policy_test_support.h"
+#include "decide/queueing/window.h"
 #include "sim/fairness_meter.h"
 #include "sim/virtual_node_test_support.h"
 

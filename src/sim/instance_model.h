@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "core/core.h"
+#include "decide/core/core.h"
 
 namespace fairlead::sim {
 

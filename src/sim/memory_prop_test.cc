@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/rng.h"
-#include "queueing/window.h"
+#include "decide/queueing/window.h"
 #include "sim/virtual_node_test_support.h"
 
 namespace fairlead::sim {

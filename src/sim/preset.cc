@@ -1,7 +1,7 @@
 #include "sim/preset.h"
 
+#include "decide/queueing/window.h"
 #include "node/serve_options.h"
-#include "queueing/window.h"
 
 namespace fairlead::sim {
 Result<Preset> preset_named(std::string_view name) {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "queueing/window.h"
+#include "decide/queueing/window.h"
 #include "sim/company.h"
 
 namespace fairlead::sim {

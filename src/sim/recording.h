@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/invocation_record.h"
+#include "decide/core/invocation_record.h"
 #include "sim/scenario.h"
 
 namespace fairlead::sim {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "queueing/window.h"
+#include "decide/queueing/window.h"
 #include "sim/experiment.h"
 
 namespace fairlead::sim {

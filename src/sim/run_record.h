@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "core/core.h"
+#include "decide/core/core.h"
 #include "sim/open_work.h"
 #include "sim/result.h"
 #include "sim/scenario.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/core.h"
+#include "decide/core/core.h"
+#include "decide/queueing/policy.h"
 #include "model/policy_options.h"
-#include "queueing/policy.h"
 #include "sim/arrivals.h"
 #include "sim/function_model.h"
 #include "sim/trace.h"

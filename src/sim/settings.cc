@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-#include "queueing/policy.h"
+#include "decide/queueing/policy.h"
 #include "sim/preset.h"
 
 namespace fairlead::sim {

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/check.h"
-#include "queueing/policy.h"
-#include "queueing/window.h"
+#include "decide/queueing/policy.h"
+#include "decide/queueing/window.h"
 #include "sim/experiment.h"
 #include "sim/html_report.h"
 #include "sim/preset.h"

@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "base/id_map.h"
-#include "core/core.h"
+#include "decide/core/core.h"
 #include "sim/gpu_watch.h"
 #include "sim/instance_model.h"
 #include "sim/virtual_clock.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/core_test_support.h"
+#include "decide/core/core_test_support.h"
 #include "sim/virtual_node.h"
 
 namespace fairlead::sim::testing {

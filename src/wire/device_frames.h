@@ -102,7 +102,7 @@ struct ModuleTrial {
   };
   std::uint64_t session = 0;  // that waits for it
   std::vector<Module> modules;
-  // The tenant's memory (fence/fence.h). range_bytes 0: the modules are loaded as they are, and the next three frames
+  // The tenant's memory (gpu/fence/fence.h). range_bytes 0: the modules are loaded as they are, and the next three frames
   // are not sent.
   std::uint64_t range_base = 0, range_bytes = 0, guard_bytes = 0;
   std::uint32_t architecture = 0;  // of the device, 80: sm_80

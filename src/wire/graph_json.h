@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "graph/graph.h"
+#include "decide/graph/graph.h"
 
 namespace fairlead::wire {
 

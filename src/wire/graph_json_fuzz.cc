@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "graph/graph_plan.h"
-#include "graph/graph_run.h"
+#include "decide/graph/graph_plan.h"
+#include "decide/graph/graph_run.h"
 #include "wire/graph_json.h"
 
 namespace fairlead::wire {

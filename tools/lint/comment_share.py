@@ -6,7 +6,7 @@ count. A folder is added to SHARES once it has that much; the number may rise.
 """
 import tree
 
-SHARES = {"src/fence": 10}
+SHARES = {"src/gpu/fence": 10}
 
 
 def share(root, folder):

@@ -1,50 +1,50 @@
 #!/usr/bin/env python3
 """Includes go one way: a folder includes itself and the folders named for it here, nothing else.
 
-The decision layers (queueing, placement, sharing, residency) see values only, so that a simulator and a test can run
-them; the software GPU sees nothing of the platform; whatever runs inside a function's process sees next to nothing.
+The rooms of decide/ see values and each other only as named here, so that a simulator and a test can run them; the software GPU sees nothing of the platform; whatever runs inside a function's process sees next to nothing.
 """
 import re
 
 import tree
 
-DECISIONS = {"queueing", "placement", "sharing", "residency"}
+DECISIONS = {"decide/queueing", "decide/placement", "decide/sharing", "decide/residency"}
 VALUES = {"base", "model"}
 
 # folder -> folders it may include, and does (include_arrows.py). abi/ (plain C declarations) is open to all.
 ALLOWED = {
     "base": set(),
     "model": {"base"},
-    "graph": VALUES,
-    "fence": {"base"},
+    "decide/graph": VALUES,
     **{layer: VALUES for layer in DECISIONS},
-    "sharing/packing": {"base", "sharing"},
-    "sharing/profiling": {"base"},
-    "sharing/scaling": {"base", "sharing/profiling"},
-    "core": VALUES | DECISIONS,
-    "cuda": VALUES,
-    "wire": VALUES | {"graph"},
+    "decide/pacing": VALUES,
+    "decide/packing": {"base", "decide/pacing"},
+    "decide/profiling": {"base"},
+    "decide/scaling": {"base", "decide/profiling"},
+    "decide/core": VALUES | DECISIONS,
+    "gpu": VALUES,
+    "gpu/fence": {"base"},
+    "wire": VALUES | {"decide/graph"},
     "net": {"base"},
-    "runtime": VALUES | {"fence", "residency", "net", "wire", "cuda"},
+    "runtime": VALUES | {"decide/residency", "net", "wire", "gpu", "gpu/fence"},
     "store": VALUES,
     "identity": VALUES,
-    "edge": VALUES | {"core", "graph", "net", "store", "identity"},
+    "edge": VALUES | {"decide/core", "decide/graph", "net", "store", "identity"},
     "edge/lambda": VALUES | {"net", "edge"},
     "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
     "edge/metrics": {"edge"},
-    "sim": VALUES | DECISIONS | {"core", "node"},
-    "sim/scaling": {"base", "sharing/packing", "sharing/profiling", "sharing/scaling", "sim"},
-    "node": VALUES | {"queueing", "sharing", "residency", "core", "graph", "cuda", "wire", "net", "runtime", "store", "identity", "edge"},
-    "cli": VALUES | {"queueing", "core", "cuda", "wire", "net", "runtime", "identity", "edge", "edge/native", "node", "sim", "sim/scaling", "fence"},
+    "sim": VALUES | DECISIONS | {"decide/core", "decide/pacing", "node"},
+    "sim/scaling": {"base", "decide/packing", "decide/profiling", "decide/scaling", "sim"},
+    "node": VALUES | {"decide/queueing", "decide/sharing", "decide/residency", "decide/core", "decide/graph", "decide/pacing", "gpu", "wire", "net", "runtime", "store", "identity", "edge"},
+    "cli": VALUES | {"decide/queueing", "decide/core", "gpu", "gpu/fence", "wire", "net", "runtime", "identity", "edge", "edge/native", "node", "sim", "sim/scaling"},
     "shim": {"wire", "base"},
     "softgpu": set(),
     "functions": set(),
     "abi": set(),
 }
 
-# folder -> its headers that nobody else includes. A policy's order and the books are the queue's own (queueing/policy.h).
+# folder -> its headers that nobody else includes. A policy's order and the books are the queue's own (decide/queueing/policy.h).
 PRIVATE = {
-    "queueing": {"order.h", "keyed_order.h", "gpu_order.h", "mqfq_sticky.h", "exclusive.h", "flow_group.h", "tenant_level.h",
+    "decide/queueing": {"order.h", "keyed_order.h", "gpu_order.h", "mqfq_sticky.h", "exclusive.h", "flow_group.h", "tenant_level.h",
                  "residency_index.h", "fifo.h"},
 }
 
@@ -59,7 +59,7 @@ WIRING = {
 EXTERNAL = {
     "boost/beast": {"net"},
     "boost/": {"net", "store", "runtime", "edge", "node", "cli"},
-    "spdlog/": set(ALLOWED) - DECISIONS - {"core", "shim", "softgpu", "functions", "abi"},
+    "spdlog/": set(ALLOWED) - DECISIONS - {"decide/core", "shim", "softgpu", "functions", "abi"},
     "sqlite3.h": {"store"},
 }
 

@@ -111,35 +111,35 @@ class ClassSizes(Lint):
 
 class CommentShare(Lint):
     def test_one_line_in_ten_is_enough_and_less_is_not(self):
-        self.write("src/fence/a.cc", "// why\n" + "int a;\n" * 9)
+        self.write("src/gpu/fence/a.cc", "// why\n" + "int a;\n" * 9)
         self.assert_clean(comment_share.check)
-        self.write("src/fence/a.cc", "// why\n" + "int a;  // what\n" * 10)
-        self.assert_one(comment_share.check, "src/fence", "9.1 %", "at least 10 %")
+        self.write("src/gpu/fence/a.cc", "// why\n" + "int a;  // what\n" * 10)
+        self.assert_one(comment_share.check, "src/gpu/fence", "9.1 %", "at least 10 %")
 
     def test_tests_and_other_folders_do_not_count(self):
-        self.write("src/fence/a.cc", "// why\nint a;\n")
-        self.write("src/fence/a_test.cc", "int a;\n" * 99)
-        self.write("src/fence/testing/b.h", "int a;\n" * 99)
+        self.write("src/gpu/fence/a.cc", "// why\nint a;\n")
+        self.write("src/gpu/fence/a_test.cc", "int a;\n" * 99)
+        self.write("src/gpu/fence/testing/b.h", "int a;\n" * 99)
         self.write("src/node/c.cc", "int a;\n" * 99)
         self.assert_clean(comment_share.check)
 
 
 class IncludeDirection(Lint):
     def test_upward_include_fails(self):
-        self.write("src/queueing/a.cc", '#include "base/ids.h"\n#include "core/core.h"\n')
-        self.assert_one(include_direction.check, "src/queueing/a.cc:2", "core/core.h")
+        self.write("src/decide/queueing/a.cc", '#include "base/ids.h"\n#include "decide/core/core.h"\n')
+        self.assert_one(include_direction.check, "src/decide/queueing/a.cc:2", "decide/core/core.h")
 
     def test_a_folders_private_header_fails(self):
-        self.write("src/core/a.cc", '#include "queueing/policy.h"\n#include "queueing/order.h"\n')
-        self.write("src/queueing/a.cc", '#include "queueing/order.h"\n')
-        self.assert_one(include_direction.check, "src/core/a.cc:2", "order.h")
+        self.write("src/decide/core/a.cc", '#include "decide/queueing/policy.h"\n#include "decide/queueing/order.h"\n')
+        self.write("src/decide/queueing/a.cc", '#include "decide/queueing/order.h"\n')
+        self.assert_one(include_direction.check, "src/decide/core/a.cc:2", "order.h")
 
     def test_softgpu_sees_nothing_of_the_platform(self):
         self.write("softgpu/driver/a.cc", '#include "abi/cuda.h"\n#include "base/result.h"\n')
         self.assert_one(include_direction.check, "base/result.h")
 
     def test_network_library_stays_at_the_edge(self):
-        self.write("src/core/a.cc", "#include <boost/asio.hpp>\n")
+        self.write("src/decide/core/a.cc", "#include <boost/asio.hpp>\n")
         self.assert_one(include_direction.check, "boost/asio.hpp")
 
     def test_beast_stays_out_of_headers(self):
@@ -160,7 +160,7 @@ class IncludeDirection(Lint):
         self.assert_one(include_direction.check, "src/node/node.cc:1", "edge/lambda/b.h")
 
     def test_downward_includes_pass(self):
-        self.write("src/core/a.cc", '#include "core/a.h"\n#include "queueing/policy.h"\n#include <vector>\n')
+        self.write("src/decide/core/a.cc", '#include "decide/core/a.h"\n#include "decide/queueing/policy.h"\n#include <vector>\n')
         self.assert_clean(include_direction.check)
 
 
@@ -193,17 +193,17 @@ class IncludeArrows(Lint):
 
 class Vocabulary(Lint):
     def test_clock_in_a_decision_fails(self):
-        self.write("src/placement/a.cc", "auto t = std::chrono::steady_clock::now();\n")
+        self.write("src/decide/placement/a.cc", "auto t = std::chrono::steady_clock::now();\n")
         self.assert_one(vocabulary.check, "a clock")
 
     def test_clock_in_a_comment_passes(self):
-        self.write("src/placement/a.cc", "// not steady_clock::now()\n")
+        self.write("src/decide/placement/a.cc", "// not steady_clock::now()\n")
         self.assert_clean(vocabulary.check)
 
     def test_iteration_over_unordered_container_fails(self):
-        self.write("src/queueing/a.h", "std::unordered_map<int, std::vector<int>> flows_;\n")
-        self.write("src/queueing/a.cc", "void f() {\n  for (auto& [id, flow] : state.flows_) {}\n}\n")
-        self.assert_one(vocabulary.check, "src/queueing/a.cc:2", "unordered")
+        self.write("src/decide/queueing/a.h", "std::unordered_map<int, std::vector<int>> flows_;\n")
+        self.write("src/decide/queueing/a.cc", "void f() {\n  for (auto& [id, flow] : state.flows_) {}\n}\n")
+        self.assert_one(vocabulary.check, "src/decide/queueing/a.cc:2", "unordered")
 
     def test_reading_a_file_in_a_way_that_throws_fails(self):
         self.write("src/node/a.cc", "std::string text(std::istreambuf_iterator<char>(file), {});\n")
@@ -211,7 +211,7 @@ class Vocabulary(Lint):
         self.assert_one(vocabulary.check, "src/node/a.cc:1", "base/read_file.h")
 
     def test_lookup_in_unordered_container_passes(self):
-        self.write("src/queueing/a.cc", "std::unordered_map<int, int> flows_;\nauto f = flows_.find(1);\n")
+        self.write("src/decide/queueing/a.cc", "std::unordered_map<int, int> flows_;\nauto f = flows_.find(1);\n")
         self.assert_clean(vocabulary.check)
 
     def test_sleep_in_a_unit_test_fails(self):
@@ -352,8 +352,8 @@ class Mutants(Lint):
         self.assert_one(mutants.check, "the replacement is the text itself")
         self.write_list(file="src/node/b.cc")
         self.assert_one(mutants.check, "there is no src/node/b.cc")
-        self.write_list(file="src/cuda/a.cc")
-        self.assert_one(mutants.check, "src/cuda/a.cc is no source of src/node/")
+        self.write_list(file="src/gpu/a.cc")
+        self.assert_one(mutants.check, "src/gpu/a.cc is no source of src/node/")
         self.write_list(tests=[])
         self.assert_one(mutants.check, "no test is to see it")
         self.write_list(replacement=None)

@@ -8,7 +8,7 @@ import re
 
 import tree
 
-DECISION_LAYERS = ("model", "queueing", "placement", "sharing", "residency", "core", "graph")
+DECISION_LAYERS = ("model", "decide")
 
 IMPURE = {
     r"\b(steady|system|high_resolution)_clock\b": "a clock; every entry point is told `now`",
@@ -53,10 +53,10 @@ def check(root):
     unordered = {}  # folder -> names of unordered containers declared there
     for path, lines in code.items():
         if is_decision(path):
-            unordered.setdefault(path.parts[1], set()).update(name for line in lines for name in UNORDERED.findall(line))
+            unordered.setdefault(path.parent, set()).update(name for line in lines for name in UNORDERED.findall(line))
 
     for path, lines in code.items():
-        iteration = iteration_over(unordered.get(path.parts[1])) if is_decision(path) else None
+        iteration = iteration_over(unordered.get(path.parent)) if is_decision(path) else None
         for number, line in enumerate(lines, 1):
             where = f"{path}:{number}"
             if path.stem.endswith("_test") and str(path) not in SLEEP_ALLOWED and SLEEP.search(line):

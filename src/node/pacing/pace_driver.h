@@ -1,5 +1,5 @@
 // The pacer of one device, live: a thread that hears when a process asks or has drained, and opens and closes gates in pages that it
-// shares with the processes (wire/shim_page.h). What it decides is decided in sharing/pacing/live_places.h.
+// shares with the processes (wire/shim_page.h). What it decides is decided in pacing/live_places.h.
 //
 //   process ── asking += 1, bell ──> thread wakes ── events ──> LivePlaces ── orders ──> page: open until, grant, gate; wake
 //
@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "decide/pacing/live_places.h"
 #include "node/pacing/bells.h"
-#include "sharing/pacing/live_places.h"
 #include "wire/shim_page.h"
 
 namespace fairlead {

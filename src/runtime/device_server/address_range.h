@@ -1,5 +1,5 @@
 // The addresses of one tenant in a device server that serves several, and the physical memory behind them. A range is a
-// power of two long and aligned to it, so that the fence (src/fence) can keep a tenant's kernels inside, and what lies next
+// power of two long and aligned to it, so that the fence (src/gpu/fence) can keep a tenant's kernels inside, and what lies next
 // to it is reserved and never mapped. Objects and scratch memory grow from its beginning, module variables, which
 // never move, from its end. Physical memory comes in pieces of one size: what a range has free at its heap's end goes back
 // to the pool, and another range maps it.
@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/context.h"
+#include "gpu/context.h"
 #include "runtime/device_server/range_allocator.h"
 
 namespace fairlead {

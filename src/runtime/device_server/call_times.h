@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "cuda/context.h"
+#include "gpu/context.h"
 #include "runtime/device_server/copy_streams.h"
 
 namespace fairlead {

@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/context.h"
-#include "residency/pending_copies.h"
+#include "decide/residency/pending_copies.h"
+#include "gpu/context.h"
 
 namespace fairlead {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "cuda/shared_library.h"
+#include "gpu/shared_library.h"
 
 namespace fairlead {
 namespace {

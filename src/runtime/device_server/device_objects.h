@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "cuda/context.h"
-#include "residency/object_cache.h"
+#include "decide/residency/object_cache.h"
+#include "gpu/context.h"
 #include "runtime/device_server/address_range.h"
 #include "runtime/device_server/copy_streams.h"
 #include "runtime/device_server/range_allocator.h"

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "base/log.h"
-#include "cuda/kernel_image.h"
-#include "fence/verifier.h"
+#include "gpu/fence/verifier.h"
+#include "gpu/kernel_image.h"
 
 namespace fairlead {
 namespace {

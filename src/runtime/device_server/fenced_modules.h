@@ -1,5 +1,5 @@
 // Modules of a device server that serves several tenants: each is rewritten for its tenant's range of addresses before the
-// driver sees it (src/fence), and refused where that cannot be done. The same module of two tenants is two.
+// driver sees it (src/gpu/fence), and refused where that cannot be done. The same module of two tenants is two.
 //
 // Rewriting reads what strangers wrote, so that it is done by the process that tries modules (module_trial.h); this process
 // says where the variables are. Without trials it does all of it.
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "fence/fence.h"
+#include "gpu/fence/fence.h"
 #include "model/kernel_task.h"
 #include "runtime/device_server/device_objects.h"
 #include "runtime/device_server/variable_bytes.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/context.h"
+#include "gpu/context.h"
 #include "runtime/device_server/module_order.h"
 
 namespace fairlead {

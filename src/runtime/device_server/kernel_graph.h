@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/context.h"
+#include "gpu/context.h"
 
 namespace fairlead {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "cuda/context.h"
+#include "decide/residency/object_cache.h"
+#include "gpu/context.h"
 #include "model/kernel_task.h"
-#include "residency/object_cache.h"
 #include "runtime/device_server/cublas.h"
 #include "runtime/device_server/gemm_call.h"
 #include "runtime/device_server/kernel_graph.h"

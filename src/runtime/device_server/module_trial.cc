@@ -13,8 +13,8 @@
 
 #include "base/give_way.h"
 #include "base/log.h"
-#include "cuda/context.h"
-#include "fence/verifier.h"
+#include "gpu/context.h"
+#include "gpu/fence/verifier.h"
 #include "runtime/device_server/channel.h"
 #include "runtime/device_server/fenced_modules.h"
 #include "wire/device_frames.h"

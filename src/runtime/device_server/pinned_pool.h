@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "cuda/context.h"
+#include "gpu/context.h"
 
 namespace fairlead {
 

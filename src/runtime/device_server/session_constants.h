@@ -6,8 +6,8 @@
 
 #include <optional>
 
+#include "decide/residency/session_residency.h"
 #include "model/kernel_task.h"
-#include "residency/session_residency.h"
 #include "runtime/device_server/device_objects.h"
 #include "wire/device_frames.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/checkpoint.h"
+#include "gpu/checkpoint.h"
 
 namespace fairlead {
 

@@ -1,4 +1,4 @@
-// Device memory of whole processes, moved off the device and back by the driver's checkpoints (cuda/checkpoint.h): all of a
+// Device memory of whole processes, moved off the device and back by the driver's checkpoints (gpu/checkpoint.h): all of a
 // process or nothing, its contexts too, and without its help.
 //
 //   running ──out: lock, checkpoint──> away ──in: restore, unlock──> running
@@ -18,7 +18,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "cuda/checkpoint.h"
+#include "gpu/checkpoint.h"
 #include "wire/shim_frames.h"
 
 namespace fairlead {

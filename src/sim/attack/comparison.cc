@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "queueing/window.h"
+#include "decide/queueing/window.h"
 #include "sim/preset.h"
 #include "sim/simulation.h"
 

@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "queueing/policy.h"
-#include "queueing/window.h"
-#include "residency/object_cache.h"
+#include "decide/queueing/policy.h"
+#include "decide/queueing/window.h"
+#include "decide/residency/object_cache.h"
 
 namespace fairlead::sim {
 

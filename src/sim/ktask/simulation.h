@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "placement/task_lanes.h"
-#include "residency/pending_copies.h"
-#include "sharing/measured_lanes.h"
+#include "decide/placement/task_lanes.h"
+#include "decide/residency/pending_copies.h"
+#include "decide/sharing/measured_lanes.h"
 #include "sim/histogram.h"
 #include "sim/ktask/compute_model.h"
 #include "sim/ktask/setup.h"

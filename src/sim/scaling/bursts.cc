@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "sharing/scaling/scaler.h"
+#include "decide/scaling/scaler.h"
 
 namespace fairlead::sim {
 namespace {

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "sharing/packing/packer.h"
+#include "decide/packing/packer.h"
 #include "sim/scaling/shapes.h"
 
 namespace fairlead::sim {
@@ -33,7 +33,7 @@ struct BurstFunction {
 struct BurstOptions {
   std::string scaler = "fleet";
   std::string predictor = "ewma";
-  double headroom = 1;  // of algorithm1 (sharing/scaling/scaler.h)
+  double headroom = 1;  // of algorithm1 (scaling/scaler.h)
   PackingRule packing = PackingRule::kExact;
   std::vector<BurstFunction> functions;
   double reserve_percent = 0;

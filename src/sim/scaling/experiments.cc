@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sharing/scaling/load_predictor.h"
+#include "decide/scaling/load_predictor.h"
 #include "sim/scaling/bursts.h"
 #include "sim/scaling/packing_runs.h"
 #include "sim/scaling/profiler_runs.h"

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sharing/packing/packer.h"
+#include "decide/packing/packer.h"
 
 namespace fairlead::sim {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/rng.h"
-#include "sharing/profiling/profile_fit.h"
+#include "decide/profiling/profile_fit.h"
 
 namespace fairlead::sim {
 namespace {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "sharing/scaling/sizes.h"
+#include "decide/scaling/sizes.h"
 
 namespace fairlead::sim {
 

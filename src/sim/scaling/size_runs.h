@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sharing/packing/packer.h"
+#include "decide/packing/packer.h"
 #include "sim/scaling/shapes.h"
 
 namespace fairlead::sim {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sharing/pacing/paced_share.h"
+#include "decide/pacing/paced_share.h"
 #include "sim/histogram.h"
 
 namespace fairlead::sim {

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/rng.h"
-#include "sharing/pacing/admission.h"
+#include "decide/pacing/admission.h"
 
 namespace fairlead::sim {
 namespace {

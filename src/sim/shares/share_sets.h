@@ -5,7 +5,7 @@
 //   paper        the paper's kinds: (12, 40), (24, 40), (50, 60)
 //   continuous   widths 5 to 60, requests 5 to 60: any whole number
 //
-// A random set grows until 30 instances in a row did not fit (sharing/pacing/admission.h), so it fills the device as well as chance can.
+// A random set grows until 30 instances in a row did not fit (pacing/admission.h), so it fills the device as well as chance can.
 //
 // Pure. Determinism: of the seed.
 #pragma once

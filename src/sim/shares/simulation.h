@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "sharing/pacing/place_scheduler.h"
+#include "decide/pacing/place_scheduler.h"
 #include "sim/shares/client_model.h"
 #include "sim/virtual_clock.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "cuda/context.h"
+#include "gpu/context.h"
 
 namespace fairlead {
 

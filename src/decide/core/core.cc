@@ -1,0 +1,372 @@
+#include "decide/core/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "decide/core/seats.h"
+#include "decide/core/state.h"
+
+namespace fairlead {
+namespace {
+
+FlowShare share_of(const FlowSpec& spec) {
+  return {
+      .weight = spec.weight, .tenant = spec.tenant, .objective = spec.objective, .width_percent = spec.width_percent};
+}
+
+}  // namespace
+
+Status validate(const CoreOptions& options) {
+  if (options.slots_per_gpu < 1) {
+    return fail(Errc::kInvalidArgument, "slots_per_gpu is 0, it must be at least 1");
+  }
+  if (options.instances_per_gpu < options.slots_per_gpu) {
+    return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least slots_per_gpu, which is {}",
+                options.instances_per_gpu, options.slots_per_gpu);
+  }
+  const std::size_t lanes = std::max(options.task_lanes, options.most_task_lanes);
+  if (options.instances_per_gpu < lanes) {
+    return fail(Errc::kInvalidArgument, "instances_per_gpu is {}, it must be at least the lanes of kernel tasks, {}",
+                options.instances_per_gpu, lanes);
+  }
+  if (options.start_deadline <= Duration(0) || options.return_deadline <= Duration(0)) {
+    return fail(Errc::kInvalidArgument, "start_deadline is {} s and return_deadline is {} s, both must be above 0",
+                to_seconds(options.start_deadline), to_seconds(options.return_deadline));
+  }
+  if (options.move_deadline <= Duration(0) || options.room_deadline <= Duration(0)) {
+    return fail(Errc::kInvalidArgument, "move_deadline is {} s and room_deadline is {} s, both must be above 0",
+                to_seconds(options.move_deadline), to_seconds(options.room_deadline));
+  }
+  return {};
+}
+
+std::string_view eviction_name(EvictionKind kind) {
+  switch (kind) {
+    case EvictionKind::kLru: return "lru";
+    case EvictionKind::kInactiveFirst: return "inactive-first";
+    case EvictionKind::kCost: return "cost";
+  }
+  return "unknown";
+}
+
+std::optional<EvictionKind> eviction_named(std::string_view name) {
+  for (const EvictionKind kind : {EvictionKind::kLru, EvictionKind::kInactiveFirst, EvictionKind::kCost}) {
+    if (name == eviction_name(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+std::unique_ptr<const EvictionPolicy> make_eviction(EvictionKind kind, const RestartCosts& costs,
+                                                    const FlowActivity& activity) {
+  if (kind == EvictionKind::kCost) return std::make_unique<CostAwareEviction>(costs);
+  if (kind == EvictionKind::kInactiveFirst) return std::make_unique<InactiveFirstEviction>(activity);
+  return std::make_unique<LruEviction>();
+}
+
+std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
+  if (kind == EvictionKind::kCost) return std::make_unique<CostAwareSwap>();
+  return std::make_unique<LruSwap>();
+}
+
+}  // namespace
+
+Core::State::State(CoreOptions core_options, std::unique_ptr<FlowQueue> queue_policy)
+    : options(core_options),
+      policy(std::move(queue_policy)),
+      eviction(make_eviction(core_options.eviction, *this, *this)),
+      residency({core_options.memory_policy, core_options.move_deadline, core_options.room_deadline},
+                make_swap(core_options.eviction), *this) {}
+
+Core::Core(CoreOptions options, std::unique_ptr<FlowQueue> policy) {
+  const Status valid = validate(options);
+  FL_CHECK(valid, "{}", valid.error().message);
+  FL_CHECK(policy != nullptr);
+  state_ = std::make_unique<State>(options, std::move(policy));
+}
+
+Core::~Core() = default;
+
+// ---- configuration
+
+void Core::add_gpu(const GpuSpec& gpu) {
+  const std::size_t most = gpu.slots == 0 ? state_->options.slots_per_gpu : gpu.slots;
+  state_->pool.add_gpu(
+      gpu.gpu,
+      {.slots = gpu.is_dynamic ? 1 : most, .clients = state_->options.instances_per_gpu, .memory = gpu.memory});
+  state_->residency.add_gpu(gpu.gpu, gpu.memory);
+  state_->add_device(gpu);
+  state_->add_lanes(gpu);
+}
+
+void Core::add_function(const FlowSpec& spec) {
+  FL_CHECK(state_->functions.try_emplace(spec.flow, {spec}).second, "flow {} is there already", spec.flow.value());
+  state_->residency.add_function(spec.flow, spec.expected_memory);
+  state_->policy->add_flow(spec.flow, share_of(spec));
+  state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
+  state_->note_supply(spec.flow);
+  Actions none;  // nothing follows before the next event
+  State::Seats{*state_, Instant(), none}.keep(state_->functions.at(spec.flow));
+}
+
+void Core::prepare(FlowId flow) {
+  if (state_->starts_ahead() && state_->functions.contains(flow)) state_->kept.to_prepare.push_back(flow);
+}
+
+void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
+  State::Function* function = state_->functions.find(spec.flow);
+  if (function == nullptr) return;
+  function->spec = spec;
+  function->seat_retries = {};
+  State::Seats{*state_, now, out}.keep(*function);
+  state_->residency.update_function(spec.flow, spec.expected_memory);
+  state_->policy->set_share(spec.flow, share_of(spec));
+  state_->retire_instances(now, spec.flow, out);
+  state_->limit_concurrency(now, spec.flow, out);
+  state_->dispatch(now, out);
+}
+
+void Core::set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out) {
+  State::Function* function = state_->functions.find(flow);
+  if (function == nullptr) return;
+  function->spec.max_concurrency = limit;
+  state_->limit_concurrency(now, flow, out);
+  state_->dispatch(now, out);
+}
+
+void Core::remove_function(Instant now, FlowId flow, Actions& out) {
+  if (!state_->functions.contains(flow)) return;
+  const std::vector<Instance*> all = state_->pool.of_flow(flow);  // a copy: stop() changes it
+  for (Instance* instance : all) {
+    if (instance->life.runs()) {
+      state_->pool.take(*instance, InstanceEvent::kRetired);
+      continue;
+    }
+    state_->end_bound(now, *instance, OutcomeKind::kRemoved, OutcomeKind::kRemoved, out);
+    state_->stop(now, instance->id, StopReason::kFunctionChanged, out);
+  }
+  state_->complete_queued(now, flow, OutcomeKind::kRemoved, out);
+  State::Seats{*state_, now, out}.forget(flow);
+  state_->policy->remove_flow(flow);
+  state_->functions.erase(flow);
+  state_->residency.remove_function(flow);
+  state_->forget_task(flow);
+  state_->dispatch(now, out);
+}
+
+// ---- events
+
+Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out, Instant deadline) {
+  Status admitted = state_->admit(flow);
+  if (!admitted) {
+    ++state_->counters.rejected;
+    return admitted;
+  }
+  State::Invocation accepted;
+  accepted.flow = flow;
+  accepted.arrived = now;
+  accepted.deadline = deadline;
+  state_->request_deadlines.add(invocation, deadline);
+  FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice",
+           invocation.value());
+  ++state_->counters.arrived;
+  state_->policy->on_arrival(now, flow, invocation);
+  state_->note_call(flow);
+  state_->dispatch(now, out);
+  return {};
+}
+
+Status Core::State::admit(FlowId flow) const {
+  if (draining) return fail(Errc::kUnavailable, "the node is draining and accepts no invocations");
+  const Function* function = functions.find(flow);
+  if (function == nullptr) return fail(Errc::kNotFound, "the function is none of this node's; deploy it");
+  if (function->spec.max_concurrency == 0u) {
+    return fail(Errc::kResourceExhausted, "the function's reserved concurrency is 0; raise it to invoke");
+  }
+  if (policy->queued() >= options.queue_limit) {
+    return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
+                policy->queued(), options.queue_limit);
+  }
+  if (queued(flow) >= options.queue_limit_per_flow) {
+    return fail(Errc::kResourceExhausted, "{} invocations of the function are queued, the limit is {}; retry later",
+                queued(flow), options.queue_limit_per_flow);
+  }
+  return {};
+}
+
+// Something is queued that was not, or again: those who foresee the next call are told how often the flow is called.
+void Core::State::note_call(FlowId flow) {
+  ArrivalPace& pace = functions.at(flow).pace;
+  pace = policy->view(flow).pace;
+  residency.called(flow, pace);
+}
+
+void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
+  const State::Invocation* found = state_->invocations.find(invocation);
+  if (found == nullptr || found->instance) return;
+  FL_CHECK(state_->policy->cancel(now, found->flow, invocation), "invocation {}", invocation.value());
+  state_->complete(now, invocation, OutcomeKind::kCancelled, Duration(0), out);
+  state_->dispatch(now, out);
+}
+
+void Core::instance_ready(Instant now, InstanceId instance, Actions& out) {
+  state_->ready(now, instance, out);
+}
+
+void Core::instance_gone(Instant now, InstanceId instance, Actions& out) {
+  state_->gone(now, instance, out);
+}
+
+void Core::answered(Instant now, InvocationId invocation, bool is_error, std::optional<Duration> gpu_time,
+                    Actions& out) {
+  state_->answered(now, invocation, is_error, gpu_time, out);
+}
+
+void Core::answered_early(Instant now, InvocationId invocation, bool is_error, Duration gpu_time, Actions& out) {
+  state_->answered_early(now, invocation, is_error, gpu_time, out);
+}
+
+void Core::work_ended(Instant now, InstanceId instance, std::optional<Duration> gpu_time, Actions& out) {
+  state_->work_ended(now, instance, gpu_time, out);
+}
+
+void Core::loaded(Instant now, InvocationId invocation, Actions& out) {
+  state_->loaded(now, invocation, out);
+}
+
+void Core::owes(FlowId flow, Duration gpu_time) {
+  if (State::Function* function = state_->functions.find(flow)) function->owed += gpu_time;
+}
+
+void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
+  state_->idle(now, instance, out);
+}
+
+void Core::set_reload(InstanceId instance, Duration reload) {
+  state_->set_reload(instance, reload);
+}
+
+void Core::set_residence(InstanceId instance, const SessionResidence& residence) {
+  state_->pool.set_residence(instance, residence);
+  state_->set_reload(instance, residence.reload);
+}
+
+void Core::set_session_memory(InstanceId instance, const SessionMemory& memory) {
+  if (state_->pool.find(instance) != nullptr) state_->pool.set_session_memory(instance, memory);
+}
+
+void Core::drain(Instant now, Actions& out) {
+  state_->draining = true;
+  state_->dispatch(now, out);
+}
+
+bool Core::drained() const {
+  return state_->invocations.empty();
+}
+
+void Core::shut_down(Instant now, Actions& out) {
+  state_->draining = true;
+  for (const InstanceId id : state_->pool.ids()) {
+    state_->end_bound(now, *state_->pool.find(id), OutcomeKind::kShutdown, OutcomeKind::kShutdown, out);
+    state_->stop(now, id, StopReason::kShutdown, out);
+  }
+  state_->complete_queued(now, FlowId(), OutcomeKind::kShutdown, out);
+}
+
+std::optional<Instant> Core::next_wakeup() const {
+  Instant next = state_->policy->next_expiry().value_or(Instant::max());
+  if (state_->pool.has_turn() && state_->policy->queued() > 0) {
+    next = std::min(next, state_->policy->next_chance().value_or(Instant::max()));
+  }
+  if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
+  next = std::min({next, state_->request_deadlines.next(), state_->kept.next_start});
+  next = std::min(next, state_->residency.next_deadline().value_or(Instant::max()));
+  return next == Instant::max() ? std::nullopt : std::optional(next);
+}
+
+void Core::wake(Instant now, Actions& out) {
+  state_->expire_deadlines(now, out);
+  state_->policy->expire(now);
+  for (const InstanceId id : state_->residency.expire(now)) {
+    if (Instance* there = state_->pool.find(id)) state_->count_memory(*there);
+  }
+  state_->dispatch(now, out);
+}
+
+// ---- views
+
+namespace {
+
+// People see what returns as busy.
+InstanceState seen_as(const InstanceLife& life) {
+  if (life.starts()) return InstanceState::kStarting;
+  return life.spare() && !life.returning() ? InstanceState::kIdle : InstanceState::kBusy;
+}
+
+}  // namespace
+
+FlowView Core::flow(FlowId flow) const {
+  return state_->policy->view(flow);
+}
+
+std::vector<InstanceView> Core::instances() const {
+  std::vector<InstanceView> views;
+  for (const InstanceId id : state_->pool.ids()) {
+    const Instance& i = *state_->pool.find(id);
+    views.push_back({id, i.flow, i.gpu, seen_as(i.life), i.last_used});
+    if (const MemoryUse* use = state_->residency.use(id)) views.back().memory = *use;
+    views.back().seated = i.terms.is_seated;
+    views.back().entitled = i.terms.is_entitled;
+  }
+  return views;
+}
+
+Bytes Core::expected_memory(FlowId flow) const {
+  return state_->residency.expected(flow);
+}
+
+std::vector<GpuView> Core::gpus() const {
+  std::vector<GpuView> views;
+  for (const Gpu* gpu : state_->pool.gpus()) {
+    const auto works = [](const Instance* instance) { return instance->life.works(); };
+    const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works);
+    views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->capacity.slots,
+                     gpu->serves, gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
+    const State::Device& device = state_->devices.all.at(gpu->id);
+    const GpuHealth& health = device.health;
+    views.back().state = device.goes ? GpuState::kDraining : health.state();
+    views.back().reason = device.goes ? "it is no longer there" : health.reason();
+    views.back().daemon_restarts = health.daemon_restarts();
+    views.back().task_lanes = gpu->task_lanes().lanes;
+    views.back().task_loads = gpu->loading;
+    const auto runs_entitled = [](const Instance* i) { return i->terms.is_entitled && i->life.holds_slot(); };
+    views.back().entitled_in_use =
+        static_cast<std::size_t>(std::count_if(gpu->instances.begin(), gpu->instances.end(), runs_entitled));
+  }
+  return views;
+}
+
+CoreCounters Core::counters() const {
+  CoreCounters counters = state_->counters;
+  counters.memory = state_->residency.counters();
+  counters.idle_slots = state_->idle_slots.seconds();
+  return counters;
+}
+
+IdleReason Core::idle_reason() const {
+  return state_->idle_slots.reason();
+}
+
+Obstacle Core::obstacle(FlowId flow) const {
+  if (state_->functions.at(flow).told_supply == Supply::kSeats) return Obstacle::kItself;
+  const bool needs_start = state_->starts_ahead() && state_->functions.at(flow).told_supply != Supply::kReady;
+  return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
+}
+
+const FlowQueue& Core::policy() const {
+  return *state_->policy;
+}
+
+}  // namespace fairlead

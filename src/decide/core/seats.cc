@@ -1,0 +1,187 @@
+// Seats (FlowSpec::seats): where instances of a function are kept. Whoever fills them in has admitted them (pacing/share_book.h);
+// here they are taken, and used.
+//
+//   taken   an instance starts in each seat before anybody calls, and again when it went; nobody evicts it. What stands in its way and
+//           may go, goes; memory that it waits for is given to nobody else
+//   used    where the function has a request, an invocation begins there as soon as it is queued: it takes no slot, waits for no turn,
+//           and costs virtual time only for what it uses beyond the request
+//
+// Example: D = 1. A has a request and one seat, B none and 100 invocations of 1 s queued. A's invocation begins on arrival, beside B's:
+// the pacer (sharing/pacing) gives A's kernels what the request says. Without the seat it would wait for B's slot.
+//
+// A function that has no instances but those waits for nobody but itself, and the policy is told so (Supply::kSeats). One that may have
+// more (FlowSpec::most_instances) is as any other beyond its seats: these take slots in their turn.
+#include "decide/core/seats.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace fairlead {
+namespace {
+
+constexpr std::size_t kLeastStartsAtOnce = 1;  // where cold starts hold slots, seats start one at a time all the same
+
+class EverybodyYields final : public Yielding {
+ public:
+  bool may_go(const Gpu&) const override { return true; }
+  bool may_go(const Instance&) const override { return true; }
+};
+
+// Nobody is chosen but the one who goes at once.
+class AtOnce final : public Placeable {
+ public:
+  explicit AtOnce(FlowId flow) : flow_(flow) {}
+  FlowId at_once() const override { return flow_; }
+  bool can_run(FlowId) const override { return false; }
+  std::vector<Place> places(FlowId) const override { return {}; }
+
+ private:
+  const FlowId flow_;
+};
+
+}  // namespace
+
+void Core::State::Seats::tend() const {
+  if (state.kept.flows.empty()) return;
+  take();
+  use();
+}
+
+// Memory of what cannot start yet is kept for it.
+void Core::State::Seats::take() const {
+  state.kept.next_start = Instant::max();
+  for (const Gpu* gpu : state.pool.gpus()) state.pool.set_awaited(gpu->id, Bytes(0));
+  std::map<GpuId, Bytes> awaited;
+  for (const FlowId flow : state.kept.flows) {
+    if (state.draining && state.queued(flow) == 0) continue;
+    const Function& function = state.functions.at(flow);
+    std::map<GpuId, std::size_t> seats;
+    for (const GpuId gpu : function.spec.seats) ++seats[gpu];
+    for (const auto& [gpu, wanted] : seats) awaited[gpu] += take_on(function, gpu, wanted);
+  }
+  for (const Gpu* gpu : state.pool.gpus()) state.pool.set_awaited(gpu->id, awaited[gpu->id]);
+}
+
+// Gives the memory of seats there that stay free.
+Bytes Core::State::Seats::take_on(const Function& function, GpuId gpu, std::size_t wanted) const {
+  if (!state.devices.all.contains(gpu) || !state.pool.gpu(gpu).serves) return Bytes(0);
+  const FlowId flow = function.spec.flow;
+  std::size_t missing = wanted - std::min(wanted, taken(flow, gpu));
+  if (missing > 0 && function.seat_retries.not_before() > now) {
+    state.kept.next_start = std::min(state.kept.next_start, function.seat_retries.not_before());
+  } else {
+    while (missing > 0 && start_on(function.spec, gpu)) --missing;
+  }
+  const Bytes each = counted_memory(state.pool.gpu(gpu), state.residency.expected(flow));
+  return Bytes(each.count() * static_cast<std::int64_t>(missing));
+}
+
+// Those that are to go included: their seats are not free yet.
+std::size_t Core::State::Seats::taken(FlowId flow, GpuId gpu) const {
+  const std::vector<Instance*>& all = state.pool.of_flow(flow);
+  return static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(), [gpu](const Instance* i) { return i->terms.is_seated && i->gpu == gpu; }));
+}
+
+bool Core::State::Seats::start_on(const FlowSpec& spec, GpuId gpu) const {
+  std::vector<GpuId> others;
+  for (const Gpu* other : state.pool.gpus()) {
+    if (other->id != gpu) others.push_back(other->id);
+  }
+  const Placer::StartAhead wanted{.flow = spec.flow,
+                                  .expected = state.residency.expected(spec.flow),
+                                  .at_once = std::max(state.options.starts_per_gpu, kLeastStartsAtOnce),
+                                  .is_session = spec.is_kernel_task,
+                                  .not_on = std::move(others)};
+  auto placement = state.placer.place_start(state.pool, wanted, EverybodyYields());
+  if (!placement) return false;
+  for (const InstanceId victim : placement->evict) state.evict(now, victim, out);
+  placement->terms = {
+      .is_seated = true, .is_entitled = spec.request_percent > 0, .request_percent = spec.request_percent};
+  const InstanceId started = state.start(now, spec.flow, *placement, InvocationId(), out);
+  state.pool.take(*state.pool.find(started), InstanceEvent::kPrepares);
+  return true;
+}
+
+void Core::State::Seats::use() const {
+  for (const FlowId flow : state.kept.flows) {
+    state.note_supply(flow);
+    while (state.queued(flow) > 0) {
+      Instance* const seat = free_seat(flow);
+      if (seat == nullptr) break;
+      const auto choice = state.policy->choose(now, AtOnce(flow));
+      if (!choice) break;  // the flow or its tenant is at its limit
+      state.run_on_warm(now, choice->invocation, {.gpu = seat->gpu, .instance = seat, .memory = memory_of(*seat)}, out);
+    }
+  }
+}
+
+// Null: none is free, or has the memory. One that has asked for the next goes before one that is about to.
+Instance* Core::State::Seats::free_seat(FlowId flow) const {
+  const auto rank = [](const Instance* i) { return std::pair(i->returning(), i->id); };
+  Instance* best = nullptr;
+  for (Instance* instance : state.pool.of_flow(flow)) {
+    if (!instance->terms.is_entitled || !instance->spare() || !instance->on->serves) continue;
+    if (!state.pool.has_room(*instance, memory_of(*instance))) continue;
+    if (!state.pool.task_room().fits(instance->id)) continue;
+    if (best == nullptr || rank(instance) < rank(best)) best = instance;
+  }
+  return best;
+}
+
+Bytes Core::State::Seats::memory_of(const Instance& seat) const {
+  return counted_memory(seat, std::max(state.residency.expected(seat.flow), seat.needed));
+}
+
+void Core::State::Seats::move(FlowId flow, std::vector<GpuId> seats) const {
+  Function* function = state.functions.find(flow);
+  if (function == nullptr) return;
+  function->spec.seats = std::move(seats);
+  keep(*function);
+  std::map<GpuId, std::ptrdiff_t> left;
+  for (const GpuId gpu : function->spec.seats) ++left[gpu];
+  const std::vector<Instance*> all = state.pool.of_flow(flow);  // a copy: stop() changes it
+  for (Instance* instance : all) {
+    if (!instance->terms.is_seated || instance->life.retires() || --left[instance->gpu] >= 0) continue;
+    if (instance->life.holds_slot()) {
+      state.pool.take(*instance, InstanceEvent::kRetired);
+    } else {
+      state.stop(now, instance->id, StopReason::kFunctionChanged, out);
+    }
+  }
+  state.note_supply(flow);
+}
+
+// Where every invocation has an instance of its own, or a GPU the instances of one function, there is nothing to keep.
+void Core::State::Seats::keep(const Function& function) const {
+  forget(function.spec.flow);
+  const bool can_keep = state.policy->policy().keeps_instances && !state.policy->policy().one_function_per_gpu;
+  if (can_keep && !function.spec.seats.empty()) state.kept.flows.push_back(function.spec.flow);
+}
+
+void Core::State::Seats::forget(FlowId flow) const {
+  if (std::erase(state.kept.flows, flow) == 0 || !state.kept.flows.empty()) return;
+  state.kept.next_start = Instant::max();
+  for (const Gpu* gpu : state.pool.gpus()) state.pool.set_awaited(gpu->id, Bytes(0));
+}
+
+void Core::State::Seats::note_failure(const Instance& instance) const {
+  Function* function = state.functions.find(instance.flow);
+  if (function != nullptr && instance.terms.is_seated) function->seat_retries.failed(now);
+}
+
+bool Core::State::Seats::are_all(const State& state, const FlowSpec& spec) {
+  if (spec.request_percent == 0 || !spec.most_instances || *spec.most_instances > spec.seats.size()) return false;
+  const std::vector<Instance*>& all = state.pool.of_flow(spec.flow);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Instance* i) { return i->terms.is_entitled && !i->life.retires() && i->on->serves; });
+}
+
+Duration Core::State::Seats::promised(const State& state, const Invocation& invocation, Instant now) {
+  const Instance* instance = state.pool.find(invocation.instance);
+  if (instance == nullptr || !instance->terms.is_entitled) return Duration(0);
+  return (now - invocation.delivered) * instance->terms.request_percent / 100;
+}
+
+}  // namespace fairlead

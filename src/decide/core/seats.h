@@ -1,0 +1,44 @@
+// Inside of Core: instances that are kept in seats (FlowSpec::seats). seats.cc has the idea.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "decide/core/state.h"
+
+namespace fairlead {
+
+// For one event: made where it is handled.
+struct Core::State::Seats {
+  State& state;
+  Instant now;
+  Actions& out;
+
+  // Takes the seats that are free, and begins what waits for them. No effect where nobody has seats.
+  void tend() const;
+
+  // The function's seats are as its spec says from now on.
+  void keep(const Function& function) const;
+  void forget(FlowId flow) const;
+  // The same, with other seats: instances that have none any more go as after a change of the function.
+  void move(FlowId flow, std::vector<GpuId> seats) const;
+
+  // An instance went that was to stay.
+  void note_failure(const Instance& instance) const;
+  // Whether all instances of the function are, and will be, entitled ones. Not while none is there: it runs elsewhere then, as best
+  // effort.
+  static bool are_all(const State& state, const FlowSpec& spec);
+  // GPU time that the request with which its instance started has promised an invocation since its delivery, and that was paid for at admission.
+  static Duration promised(const State& state, const Invocation& invocation, Instant now);
+
+ private:
+  void take() const;
+  void use() const;
+  std::size_t taken(FlowId flow, GpuId gpu) const;
+  Bytes take_on(const Function& function, GpuId gpu, std::size_t wanted) const;
+  bool start_on(const FlowSpec& spec, GpuId gpu) const;
+  Instance* free_seat(FlowId flow) const;
+  Bytes memory_of(const Instance& seat) const;
+};
+
+}  // namespace fairlead

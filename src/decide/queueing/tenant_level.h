@@ -1,0 +1,97 @@
+// Fair between tenants first, then by any policy between the functions of each: the second level of a FlowQueue. A tenant
+// that floods a hundred functions gets what a tenant with one gets, times their weights; without this level it gets a
+// hundred times as much.
+//
+// Idea. Each tenant has an order of its own for its flows, and a virtual time: the GPU service of all its flows, divided
+// by its weight. The least served tenant that has something to run is next; its order says what. A tenant that had
+// nothing to run joins at the least virtual time of those that had: neither idleness nor a start that all its flows wait
+// for earns credit. Nor does what it has in seats, which waits for nobody's turn.
+//
+// Example: tenant A has 100 invocations queued in each of 100 functions when B sends one. B's virtual time is A's at that
+// moment, so B is served at the second choice at the latest, not the 10,001st.
+//
+// Starts ahead are given in turn: to the tenant that was given one longest ago. By virtual time, a tenant whose functions
+// start for long and hardly run would have all starts.
+//
+// Time, threads, determinism: as flow_queue.h.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "base/id_map.h"
+#include "decide/queueing/flow_table.h"
+#include "decide/queueing/flow_view.h"
+#include "decide/queueing/indexed_heap.h"
+
+namespace fairlead {
+
+class TenantLevel {
+ public:
+  using Row = IndexedHeap<int>::Row;
+
+  Row row_of(TenantId tenant);  // made if it is new, then the next one: 0, 1, 2, ...
+  void set_share(Row row, const TenantShare& share);
+
+  // To be called when the tenant or its flows changed.
+  void settle(Row row, const FlowTable& flows);
+
+  // Of the tenants with something queued for slots and below their limit, the first that `accept` takes: by service, or by when they
+  // were last given a start.
+  template <typename Accept>
+  std::optional<Row> first_by_service(Accept accept) {
+    return least_served_.find_first(accept);
+  }
+  template <typename Accept>
+  std::optional<Row> first_by_start(Accept accept) {
+    return by_start_.find_first(accept);
+  }
+  void give_start(Instant now, Row row) { tenants_[row].start_given = now; }
+
+  // An invocation of the tenant's begins, expected to take so long, or in a seat; it is over, and took so long. Settle afterwards.
+  void begin(Row row, InvocationId invocation, Duration expected);
+  void begin_seated(Row row, InvocationId invocation);
+  void end(Row row, InvocationId invocation, Duration service);
+  // A start took so long, or kept slots from others for so long. Settle afterwards.
+  void charge_start(Row row, Duration cost);
+
+  bool is_at_limit(Row row) const;
+  Duration global_virtual_time() const { return global_; }
+
+ private:
+  struct Tenant {
+    TenantId id;
+    TenantShare share;
+    Duration virtual_time{0};
+    std::size_t in_flight = 0;
+    std::size_t seated = 0;  // of these, in seats: they count for its limit alone
+    Instant start_given{};   // when one of its flows was last given a start
+  };
+  struct ByStart {
+    Instant given;
+    TenantId tenant;
+    auto operator<=>(const ByStart&) const = default;
+  };
+  struct ByVirtualTime {
+    Duration virtual_time;
+    TenantId tenant;
+    auto operator<=>(const ByVirtualTime&) const = default;
+  };
+
+  struct Charge {
+    Duration cost{0};
+    bool is_seated = false;
+  };
+
+  static Duration cost(const Tenant& tenant, Duration service);
+
+  std::vector<Tenant> tenants_;
+  std::unordered_map<TenantId, Row> rows_;   // tenant 0 too
+  IdMap<InvocationId, Charge> charged_;      // of what is in flight
+  IndexedHeap<ByVirtualTime> least_served_;  // tenants with something queued for slots, below their limit
+  IndexedHeap<ByStart> by_start_;            // the same, whoever was given a start longest ago first
+  IndexedHeap<ByVirtualTime> contending_;  // of these, those whose flows do not all wait for starts: they hold global_
+  Duration global_{0};
+};
+
+}  // namespace fairlead

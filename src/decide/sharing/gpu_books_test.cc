@@ -1,0 +1,154 @@
+#include "decide/sharing/gpu_books.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "base/rng.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr InstanceId kOne(1);
+constexpr FlowId kFlow(7);
+
+Instant at(Duration time) {
+  return Instant(time);
+}
+
+TEST(GpuBooks, UseIsWhatIsReportedBetweenDeliveryAndEnd) {
+  GpuBooks books;
+  EXPECT_EQ(books.delivered(at(1s), kOne, kFlow, /*reported=*/3s), 0s) << "of its start";
+  EXPECT_EQ(books.used(at(1500ms), kOne, 3500ms), 500ms);
+  books.charged(kOne, 500ms);
+  EXPECT_EQ(books.delivered(at(9s), kOne, kFlow, 3500ms), 0s);
+  EXPECT_EQ(books.used(at(9s), kOne, 3500ms), std::nullopt) << "nothing was measured";
+}
+
+TEST(GpuBooks, WorkBetweenTwoInvocationsIsOwedByTheNext) {
+  GpuBooks books;
+  books.delivered(at(1s), kOne, kFlow, 0s);
+  books.used(at(1500ms), kOne, 500ms);
+  books.charged(kOne, 500ms);
+  EXPECT_EQ(books.delivered(at(9s), kOne, kFlow, 2500ms), 2s);
+  EXPECT_EQ(books.used(at(9100ms), kOne, 2600ms), 100ms);
+}
+
+TEST(GpuBooks, ReportThatIsTooSmallIsReplacedByWhatTheDeviceSays) {
+  GpuBooks books;
+  Duration corrected{0};
+  for (int i = 0; i < 20; ++i) {
+    const Instant begin = at(i * 1s);
+    books.delivered(begin, kOne, kFlow, i * 1us);
+    books.used(begin + 50ms, kOne, (i + 1) * 1us);
+    books.charged(kOne, 50ms);
+    books.device_worked(kOne, begin, begin + 500ms, 500ms);
+    books.device_worked(kOne, begin + 500ms, begin + 1s, 0ms);
+    const auto finding = books.compare(begin + 1s, kOne, (i + 1) * 1us);
+    ASSERT_TRUE(finding) << i;
+    EXPECT_EQ(finding->flow, kFlow);
+    EXPECT_EQ(finding->is_first, i == 0);
+    corrected += finding->missing;
+  }
+  EXPECT_EQ(corrected + 20 * 50ms, 20 * 500ms) << "nothing is lost, nothing is charged twice";
+}
+
+TEST(GpuBooks, WhatAnOpenInvocationMayBeChargedIsNotMissingYet) {
+  GpuBooks books;
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  for (int i = 0; i < 10; ++i) books.device_worked(kOne, at(i * 1s), at((i + 1) * 1s), 1s);
+  EXPECT_FALSE(books.compare(at(10s), kOne, 0s));
+  books.used(at(10s), kOne, 1us);
+  books.charged(kOne, 1s);
+  EXPECT_EQ(books.compare(at(10s), kOne, 1us)->missing, 9s);
+}
+
+TEST(GpuBooks, StartIsNobodysCharge) {
+  GpuBooks books;
+  books.device_worked(kOne, at(0s), at(5s), 5s);
+  books.delivered(at(5s), kOne, kFlow, 0s);
+  books.device_worked(kOne, at(4s), at(6s), 2s);  // reaches back before the first invocation
+  books.used(at(5s), kOne, 1us);
+  books.charged(kOne, 1us);
+  EXPECT_FALSE(books.compare(at(6s), kOne, 1us));
+}
+
+TEST(GpuBooks, WorkAfterAForgedEndIsMissing) {
+  GpuBooks books;
+  books.delivered(at(0s), kOne, kFlow, 0s);
+  books.used(at(1ms), kOne, 1us);
+  books.charged(kOne, 1ms);  // it said that nothing was under way
+  for (int i = 0; i < 5; ++i) books.device_worked(kOne, at(i * 200ms), at((i + 1) * 200ms), 200ms);
+  EXPECT_EQ(books.compare(at(1s), kOne, 1us)->missing, 999ms);
+}
+
+TEST(GpuBooks, ASuspectMayStillWorkUntilTheDeviceIsSeenWithoutItsWork) {
+  GpuBooks books;
+  constexpr InstanceId kOther(2);
+  const auto observe = [&](Instant until, Duration busy) {
+    if (busy > 0s) books.device_worked(kOne, until - 200ms, until, busy);
+    books.observed(until);
+  };
+  books.delivered(at(1s), kOne, kFlow, 0s);
+  books.delivered(at(1s), kOther, FlowId(8), 0s);
+  books.used(at(1001ms), kOne, 1us);
+  EXPECT_FALSE(books.may_still_work(kOne)) << "nobody has found it out";
+  books.charged(kOne, 1ms);
+  for (int i = 6; i <= 10; ++i) observe(at(i * 200ms), 200ms);
+  ASSERT_TRUE(books.compare(at(2s), kOne, 1us));
+  EXPECT_TRUE(books.is_suspect(kOne));
+  EXPECT_FALSE(books.is_suspect(kOther));
+
+  books.delivered(at(2050ms), kOne, kFlow, 1us);
+  books.used(at(2100ms), kOne, 2us);
+  observe(at(2200ms), 0s);
+  EXPECT_TRUE(books.may_still_work(kOne)) << "the sample began before the answer";
+  observe(at(2400ms), 200ms);
+  EXPECT_TRUE(books.may_still_work(kOne));
+  observe(at(2600ms), 0s);
+  EXPECT_FALSE(books.may_still_work(kOne));
+  books.delivered(at(3s), kOne, kFlow, 2us);
+  books.used(at(3001ms), kOne, 3us);
+  EXPECT_TRUE(books.may_still_work(kOne)) << "each answer anew";
+}
+
+// An honest program of any length of call and pause: charged at least what it used; samples of 200 ms in whole percents,
+// rounded to the nearest, that come up to a sample late.
+TEST(GpuBooks, HonestProgramIsNeverFound) {
+  EXPECT_TRUE(rc::check("no finding", [] {
+    Rng rng(*rc::gen::arbitrary<std::uint64_t>());
+    GpuBooks books;
+    const auto most_busy = Duration(1 + rng.below(2'000'000'000) / (1 + rng.below(1000)));
+    const auto most_idle = Duration(1 + rng.below(2'000'000'000) / (1 + rng.below(1000)));
+    constexpr Duration kSample = 200ms;
+    Instant now{}, next_sample = Instant(Duration(rng.below(200'000'000)));
+    Duration reported{0}, in_sample{0};
+    const auto pass = [&](Duration time, bool busy) {
+      for (const Instant end = now + time; now < end;) {
+        const Instant until = std::min(end, next_sample);
+        if (busy) in_sample += until - now;
+        now = until;
+        if (now < next_sample) continue;
+        const auto percent = (in_sample * 100 + kSample / 2) / kSample;
+        books.device_worked(kOne, now - kSample, now, percent * kSample / 100);
+        in_sample = Duration(0);
+        next_sample = now + kSample;
+        RC_ASSERT(!books.compare(now, kOne, reported));
+      }
+    };
+    for (int i = 0; i < 300 && now < Instant(200s); ++i) {
+      books.delivered(now, kOne, kFlow, reported);
+      const auto busy = Duration(1 + rng.below(static_cast<std::uint64_t>(most_busy.count())));
+      pass(busy, true);
+      reported += busy;
+      const auto used = books.used(now, kOne, reported);
+      RC_ASSERT(used == busy);
+      books.charged(kOne, *used);
+      pass(Duration(1 + rng.below(static_cast<std::uint64_t>(most_idle.count()))), false);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace fairlead
