@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/tenant.h"
 #include "store/http_part.h"
 #include "store/image_json.h"
 #include "store/record_checksum.h"
@@ -222,6 +223,26 @@ struct DamagedRow {
   QueuedEvent event;
 };
 
+// Whoever has most of them loses its oldest: a tenant's flood of failures pushes out no letter of another, nor those of the
+// tenant's quiet functions. Some too many are let in first, since this reads all of them.
+Status trim_letters(Database& database) {
+  std::int64_t letters = 0;  // ids have gaps, where letters were redriven or went with their function
+  Status counted =
+      database.query("SELECT count(*) FROM dead_letters", [&](const Row& row) { letters = row.integer(0); });
+  if (!counted || letters <= kMaxDeadLetters + kMaxDeadLetters / 100) return counted;
+  static const std::string kTrim = fmt::format(
+      R"(WITH owned AS MATERIALIZED (
+           SELECT d.id AS id, coalesce(json_extract(f.tags, '$."{}"'), '') AS tenant,
+                  row_number() OVER (PARTITION BY d.function ORDER BY d.id DESC) AS depth
+           FROM dead_letters d LEFT JOIN functions f ON f.name = d.function)
+         DELETE FROM dead_letters WHERE id IN (
+           SELECT id FROM owned
+           WHERE tenant = (SELECT tenant FROM owned GROUP BY tenant ORDER BY count(*) DESC, tenant LIMIT 1)
+           ORDER BY depth DESC, id LIMIT ?))",
+      kTenantTag);
+  return database.run(kTrim, letters - kMaxDeadLetters);
+}
+
 Status put_letter(Database& database, const DeadLetter& letter) {
   static const std::string kInsert =
       fmt::format("INSERT OR REPLACE INTO dead_letters ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", kLetterColumns);
@@ -230,10 +251,7 @@ Status put_letter(Database& database, const DeadLetter& letter) {
                    letter.error_message, std::int64_t{letter.attempts}, letter.accepted_ms, letter.failed_ms,
                    letter.client_context, letter.trace_id, Blob{http_text(letter.http)}, checksum_of(letter));
   if (!status) return status;
-  // Ids have gaps, where letters were redriven or went with their function: what counts is the number of rows.
-  return database.run(
-      "DELETE FROM dead_letters WHERE id <= (SELECT id FROM dead_letters ORDER BY id DESC LIMIT 1 OFFSET ?)",
-      kMaxDeadLetters);
+  return trim_letters(database);
 }
 
 // By its row: its request id, or the name of its function, may be what is damaged.

@@ -12,7 +12,8 @@
 
 namespace fairlead::store {
 
-// The oldest letters beyond this many are dropped when one is added.
+// Beyond this many, and one in a hundred more, letters are dropped: the oldest of the function that has most, of the tenant that
+// has most.
 inline constexpr std::int64_t kMaxDeadLetters = 10'000;
 
 // Code paths below `state_dir` are kept relative to it: the folder may be moved or restored elsewhere.

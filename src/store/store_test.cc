@@ -423,32 +423,73 @@ TEST_F(StoreTest, HowOftenEventsAreTriedIsKeptUntilItsFunctionIsDeleted) {
   EXPECT_TRUE(store->load_event_configs()->empty());
 }
 
-TEST_F(StoreTest, OldestDeadLettersGoBeyondTheLimit) {
-  std::filesystem::create_directories(folder / "s");
-  StateDamage found;
-  auto database = store::open_state_database(folder / "s", found).value();
-  ASSERT_TRUE(store::put_function(*database, folder / "s", record("f")));
-  ASSERT_TRUE(database->run("BEGIN"));
-  int next = 0;
-  const auto bury = [&](std::int64_t count) {
+class DeadLetterLimitTest : public StoreTest {
+ protected:
+  DeadLetterLimitTest() {
+    std::filesystem::create_directories(folder / "s");
+    database = std::move(store::open_state_database(folder / "s", found).value());
+  }
+
+  void deploy(const std::string& name, const std::string& tenant) {
+    FunctionRecord function = record(name);
+    if (!tenant.empty()) function.config.tags["gpu:tenant"] = tenant;
+    ASSERT_TRUE(store::put_function(*database, folder / "s", function));
+  }
+  void bury(std::int64_t count, const std::string& function) {
     for (std::int64_t i = 0; i < count; ++i) {
-      ASSERT_TRUE(store::bury_event(*database, {.request_id = std::to_string(next++), .function = "f"}));
+      ASSERT_TRUE(store::bury_event(*database, {.request_id = std::to_string(next++), .function = function}));
     }
-  };
-  const auto kept = [&] {
+  }
+  std::vector<DeadLetter> kept(const std::string& function = "") {
     std::vector<DeadLetter> letters;
-    EXPECT_TRUE(store::load_dead_letters(*database, "", 1'000'000, letters));
+    EXPECT_TRUE(store::load_dead_letters(*database, function, 1'000'000, letters));
     return letters;
-  };
-  bury(store::kMaxDeadLetters + 5);
+  }
+
+  StateDamage found;
+  std::unique_ptr<store::Database> database;
+  int next = 0;
+};
+
+TEST_F(DeadLetterLimitTest, TheOldestGoAndOneInAHundredMayBeTooMany) {
+  deploy("f", "");
+  ASSERT_TRUE(database->run("BEGIN"));
+  constexpr std::int64_t kTooMany = store::kMaxDeadLetters / 100;
+  bury(store::kMaxDeadLetters + kTooMany, "f");
+  EXPECT_EQ(kept().size(), static_cast<std::size_t>(store::kMaxDeadLetters + kTooMany));
+  bury(1, "f");
   EXPECT_EQ(kept().size(), static_cast<std::size_t>(store::kMaxDeadLetters));
-  EXPECT_EQ(kept().back().request_id, "5");
+  EXPECT_EQ(kept().back().request_id, std::to_string(kTooMany + 1));
 
   ASSERT_TRUE(database->run("DELETE FROM dead_letters WHERE id % 2 = 0"));
   const std::string oldest = kept().back().request_id;
-  bury(store::kMaxDeadLetters / 2);
-  EXPECT_EQ(kept().size(), static_cast<std::size_t>(store::kMaxDeadLetters)) << "letters that were redriven make room";
-  EXPECT_EQ(kept().back().request_id, oldest);
+  bury(store::kMaxDeadLetters / 2, "f");
+  EXPECT_EQ(kept().back().request_id, oldest) << "letters that were redriven make room";
+}
+
+TEST_F(DeadLetterLimitTest, AFloodOfOneTenantPushesOutNobodyElses) {
+  deploy("quiet", "acme");
+  deploy("flood", "thief");
+  deploy("flood-2", "thief");
+  deploy("few", "thief");
+  ASSERT_TRUE(database->run("BEGIN"));
+  bury(20, "quiet");
+  bury(10, "few");
+  bury(store::kMaxDeadLetters, "flood");
+  bury(store::kMaxDeadLetters, "flood-2");
+  EXPECT_EQ(kept("quiet").size(), 20u);
+  EXPECT_EQ(kept("few").size(), 10u) << "nor those of its own functions that fail seldom";
+  EXPECT_GT(kept("flood").size(), 4'000u) << "nor all of what failed before";
+  EXPECT_LE(kept().size(), static_cast<std::size_t>(store::kMaxDeadLetters * 101 / 100));
+}
+
+TEST_F(DeadLetterLimitTest, ManyFunctionsOfOneTenantCountTogether) {
+  deploy("quiet", "acme");
+  for (int i = 0; i < 50; ++i) deploy(fmt::format("thief-{}", i), "thief");
+  ASSERT_TRUE(database->run("BEGIN"));
+  bury(250, "quiet");
+  for (int i = 0; i < 50; ++i) bury(210, fmt::format("thief-{}", i));
+  EXPECT_EQ(kept("quiet").size(), 250u) << "more than any of the others has, and fewer than they have together";
 }
 
 TEST_F(StoreTest, AListOfDeadLettersHasABoundInBytes) {
