@@ -433,6 +433,12 @@ std::vector<FunctionRecord> Node::list_functions() {
   return records;
 }
 
+std::optional<CallSignature> Node::call_signature(const std::string& name) {
+  const RegisteredFunction* function = functions_.find(name);
+  if (function == nullptr || !function->kernel_task) return std::nullopt;
+  return signature_of(function->kernel_task->spec->task);
+}
+
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
   control_->update_code(std::move(name), std::move(code), std::move(done));
 }
