@@ -28,7 +28,7 @@ FAIRLEAD_DEVICE void places(const Shape6& shape, int element, const Strides6& fi
     const T x = in[i];                                              \
     out[i] = expression;                                            \
   }
-UNARY(relu_f32, float, fmaxf(x, 0.0f))
+UNARY(relu_f32, float, x < 0.0f ? 0.0f : x)
 UNARY(gelu_f32, float, gelu(x))
 UNARY(gelu_tanh_f32, float, gelu_tanh(x))
 UNARY(tanh_f32, float, tanhf(x))

@@ -86,21 +86,53 @@ GATHER(unsigned short, 2)
 GATHER(unsigned, 4)
 GATHER(unsigned long long, 8)
 
-// The inverse: out[place of i + index * stride] = in[i]; of several that write one place, any. `out` holds the rest already.
-#define SCATTER(T, bytes)                                                                                         \
-  extern "C" __global__ void scatter_b##bytes(T* out, const T* in, const long long* index, Shape6 shape,          \
-                                              Strides6 in_strides, Strides6 out_strides, int limit, int stride,   \
-                                              int count) {                                                        \
-    const int i = global_thread();                                                                                \
-    if (i >= count) return;                                                                                       \
-    long long at = index[i];                                                                                      \
-    if (at < 0) at += limit;                                                                                      \
-    if (at >= 0 && at < limit) out[place(shape, i, out_strides) + at * stride] = in[place(shape, i, in_strides)]; \
+// The inverse along the middle of [outer][limit][inner]: out is `in`, but where index [outer][length][inner] names a place it is
+// the source's element of that index; of several the last. Every element of the result asks who writes it, so two runs agree.
+#define SCATTER(T, bytes)                                                                                   \
+  extern "C" __global__ void scatter_b##bytes(T* out, const T* in, const long long* index, const T* source, \
+                                              int length, int limit, int inner, int count) {                \
+    const int i = global_thread();                                                                          \
+    if (i >= count) return;                                                                                 \
+    const int own = i / inner % limit;                                                                      \
+    const long long first = (long long)(i / inner / limit) * length * inner + i % inner;                    \
+    T value = in[i];                                                                                        \
+    for (int k = 0; k < length; ++k) {                                                                      \
+      const long long at = index[first + (long long)k * inner];                                             \
+      if ((at < 0 ? at + limit : at) == own) value = source[first + (long long)k * inner];                  \
+    }                                                                                                       \
+    out[i] = value;                                                                                         \
   }
 SCATTER(unsigned char, 1)
 SCATTER(unsigned short, 2)
 SCATTER(unsigned, 4)
 SCATTER(unsigned long long, 8)
+
+// The same, but elements of one place are put together: mode 0 sum, 1 product, 2 largest, 3 smallest, 4 mean. include: with
+// what `in` has there.
+extern "C" __global__ void scatter_reduce_f32(float* out, const float* in, const long long* index, const float* source,
+                                              int length, int limit, int inner, int mode, int include, int count) {
+  const int i = global_thread();
+  if (i >= count) return;
+  const int own = i / inner % limit;
+  const long long first = (long long)(i / inner / limit) * length * inner + i % inner;
+  double value = in[i];
+  int values = include ? 1 : 0;
+  for (int k = 0; k < length; ++k) {
+    const long long at = index[first + (long long)k * inner];
+    if ((at < 0 ? at + limit : at) != own) continue;
+    const double x = source[first + (long long)k * inner];
+    if (values++ == 0) {
+      value = x;
+    } else if (mode == 0 || mode == 4) {
+      value += x;
+    } else if (mode == 1) {
+      value *= x;
+    } else if (x != x || (mode == 2 ? x > value : x < value)) {
+      value = x;
+    }
+  }
+  out[i] = (float)(mode == 4 && values > 1 ? value / values : value);
+}
 
 // Running sums along the middle of [outer][length][inner]; one thread for each line.
 extern "C" __global__ void cumsum_f32(float* out, const float* in, int length, int inner, int count) {

@@ -89,10 +89,40 @@ def test_gather_and_scatter(axis, type):
     index = numpy.argsort(RANDOM.random((4, 5, 6)), axis)
     numpy.testing.assert_array_equal(run(lambda t, a, i: t.gather(a, axis, i), x, index), numpy.take_along_axis(x, index, axis))
     source, expected = RANDOM.integers(0, 99, x.shape).astype(type), x.copy()
-    few = index[:3, :3, :3]
-    numpy.put_along_axis(expected[:3 if axis % 3 else 4, :3 if axis % 3 != 1 else 5, :3 if axis % 3 != 2 else 6], few,
-                         source[:3, :3, :3], axis)
-    numpy.testing.assert_array_equal(run(lambda t, a, i, s: t.scatter(a, axis, i, s), x, few.copy(), source), expected)
+    numpy.put_along_axis(expected, index, source, axis)
+    numpy.testing.assert_array_equal(run(lambda t, a, i, s: t.scatter(a, axis, i, s), x, index, source), expected)
+
+
+@pytest.mark.parametrize("reduce, function, start", [("sum", numpy.add, 0), ("prod", numpy.multiply, 1), ("amax", numpy.maximum, -9e9),
+                                                     ("amin", numpy.minimum, 9e9)])
+@pytest.mark.parametrize("include", [True, False])
+def test_scatter_puts_together(reduce, function, start, include):
+    x, source = numbers(4, 3), numbers(6, 3)
+    index = RANDOM.integers(0, 3, (6, 3))  # row 3 is named by none
+    expected = x.astype("d")
+    if not include:
+        expected[[[j in index[:, c] for c in range(3)] for j in range(4)]] = start
+    function.at(expected, (index, numpy.arange(3)[None]), source)
+    check(lambda t, a, i, s: t.scatter(a, 0, i, s, reduce, include), expected, x, index, source)
+
+
+def test_flip_and_views_with_strides():
+    x = numbers(3, 4, 5)
+    check(lambda t, a: t.flip(a, (0, 2)), x[::-1, :, ::-1], x)
+    check(lambda t, a: t.strided_view(a, (3,), (26,), 2), x.ravel()[2::26][:3], x)
+    with pytest.raises(TaskError, match="elements 0 to 63 of 60"):
+        run(lambda t, a: t.strided_view(a, (4,), (21,)), x)
+
+
+def test_pooling_with_places():
+    x = numbers(1, 2, 6, 7)
+    x[0, 0, 1, 1] = NAN
+    out = run(lambda t, a: t.max_pool2d_indices(a, 2, 1, 0, dilation=2)[1], x)
+    windows = numpy.stack([x[:, :, y:y + 4, z:z + 5] for y in (0, 2) for z in (0, 2)])
+    places = numpy.argmax(numpy.where(numpy.isnan(windows), INFINITY, windows), 0)
+    y, z = numpy.mgrid[0:4, 0:5]
+    numpy.testing.assert_array_equal(out, (y + places // 2 * 2) * 7 + z + places % 2 * 2)
+    assert numpy.isnan(run(lambda t, a: t.max_pool2d(a, 2, 1), x)[0, 0, 1, 1])
 
 
 def test_an_index_from_the_back_and_one_that_is_not_there():

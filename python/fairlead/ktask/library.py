@@ -134,6 +134,8 @@ def _pools():
     window = ("kernel_height: s32, kernel_width: s32, stride_y: s32, stride_x: s32, pad_y: s32, pad_x: s32, ")
     sides = "out: out, in: in, height: s32, width: s32, out_height: s32, out_width: s32, "
     _add("max_pool2d_f32", "pool", f"{sides}{window}count: s32", *_ELEMENTS, "the largest of each window")
+    _add("max_pool2d_indices_f32", "pool", "out: out, indices: out, " + f"{sides}{window}".removeprefix("out: out, ") +
+         "dilation_y: s32, dilation_x: s32, count: s32", *_ELEMENTS, "the largest of each window and its place y width + x (s64)")
     _add("avg_pool2d_f32", "pool", f"{sides}{window}count_padding: s32, count: s32", *_ELEMENTS,
          "the mean of each window; count_padding: pixels outside count as zeros")
     _add("adaptive_avg_pool2d_f32", "pool", f"{sides}count: s32", *_ELEMENTS, "means that make out_height x out_width")
@@ -170,8 +172,11 @@ def _selections():
              "out: out, in: in, index: in, shape: s32[6], in_strides: s32[6], limit: s32, stride: s32, count: s32", *_ELEMENTS,
              f"elements of {size} bytes by index (s64, of the result's shape) along one dimension of size `limit`; 0 where there is none")
         _add(f"scatter_b{size}", "select",
-             "out: out, in: in, index: in, shape: s32[6], in_strides: s32[6], out_strides: s32[6], limit: s32, stride: s32, "
-             "count: s32", *_ELEMENTS, f"the inverse of gather, into a tensor that holds the rest; elements of {size} bytes")
+             "out: out, in: in, index: in, source: in, length: s32, limit: s32, inner: s32, count: s32", *_ELEMENTS,
+             f"the inverse of gather along the middle of [outer][limit][inner], elements of {size} bytes; of several the last")
+    _add("scatter_reduce_f32", "select",
+         "out: out, in: in, index: in, source: in, length: s32, limit: s32, inner: s32, mode: s32, include: s32, count: s32",
+         *_ELEMENTS, "scatter that puts together: mode 0 sum, 1 product, 2 largest, 3 smallest, 4 mean; include: with what was there")
     lines = "length: s32, inner: s32"
     _add("cumsum_f32 cumsum_s64", "select", f"out: out, in: in, {lines}, count: s32", *_ELEMENTS,
          "running sums along the middle of [outer][length][inner]; count: lines")

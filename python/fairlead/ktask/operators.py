@@ -10,6 +10,7 @@ from fairlead.types import TaskError, broadcast_shapes, broadcast_strides, eleme
 # Below so many tiles of 64 x 64 a product is cut into tiles of 32 x 32: a large GPU has 100 to 150 multiprocessors.
 TILES_THAT_FILL_A_DEVICE = 128
 DOT_BLOCKS = 128
+REDUCTIONS = ("sum", "prod", "amax", "amin", "mean")  # as scatter_reduce numbers them
 
 
 def _require(condition, message):
@@ -440,17 +441,32 @@ class Pooling:
     def max_pool2d(self, x, kernel, stride=None, padding=0):
         return self._pool("max_pool2d_f32", x, kernel, stride, padding)
 
-    def avg_pool2d(self, x, kernel, stride=None, padding=0, count_padding=True):
-        return self._pool("avg_pool2d_f32", x, kernel, stride, padding, count_padding=int(count_padding))
+    def max_pool2d_indices(self, x, kernel, stride=None, padding=0, dilation=1, sides=None):
+        """(the largest, its place y width + x as s64). sides: the result's, where its last windows may leave the picture."""
+        kernel, padding, dilation = _pair(kernel), _pair(padding), _pair(dilation)
+        stride = _pair(stride or kernel)
+        self._typed("max_pool2d_indices", x)
+        _require(len(x.shape) == 4, f"max_pool2d_indices: shape {x.shape}, four dimensions are wanted")
+        sides = sides or [(x.shape[2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
+        out, indices = (self.temporary(type, (*x.shape[:2], *sides)) for type in ("f32", "s64"))
+        self.library_kernel("max_pool2d_indices_f32", out=out, indices=indices, height=x.shape[2], width=x.shape[3],
+                            out_height=sides[0], out_width=sides[1], kernel_height=kernel[0], kernel_width=kernel[1],
+                            stride_y=stride[0], stride_x=stride[1], pad_y=padding[0], pad_x=padding[1], dilation_y=dilation[0],
+                            dilation_x=dilation[1], count=out.count, **{"in": x})
+        return out, indices
 
-    def _pool(self, name, x, kernel, stride, padding, **more):
+    def avg_pool2d(self, x, kernel, stride=None, padding=0, count_padding=True, sides=None):
+        """sides: the result's, where its last windows may leave the picture."""
+        return self._pool("avg_pool2d_f32", x, kernel, stride, padding, sides, count_padding=int(count_padding))
+
+    def _pool(self, name, x, kernel, stride, padding, sides=None, **more):
         self._typed(name, x)
         _require(len(x.shape) == 4, f"{name}: shape {x.shape}, four dimensions are wanted")
         kernel, padding = _pair(kernel), _pair(padding)
         stride = _pair(stride or kernel)
         for size, pad in zip(kernel, padding):
             _require(2 * pad <= size, f"{name}: padding {padding}, at most half of the kernel {kernel} is possible")
-        sides = [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in range(2)]
+        sides = sides or [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in range(2)]
         _require(min(sides) > 0, f"{name}: the kernel {kernel} is larger than the picture {x.shape[2:]} with its "
                  "padding")
         out = self.temporary(x.type, (*x.shape[:2], *sides))
@@ -626,18 +642,46 @@ class Moves:
                             stride=x.strides[axis], count=out.count, **{"in": x})
         return out
 
-    def scatter(self, x, axis, index, source):
-        """x with `source` at the places of `index` along one dimension; each place is to be named once."""
+    def scatter(self, x, axis, index, source, reduce=None, include=True):
+        """x with `source` (of index's shape) at the places of `index` along one dimension; of several the last. reduce: sum, prod,
+        amax, amin or mean of them, and with `include` of what x has there. In other dimensions index has x's sizes."""
         axis, = _axes(axis, len(x.shape))
         self._indexed("scatter", x, axis, index)
-        _require(source.type == x.type and len(source.shape) == len(index.shape) and
-                 all(a >= b for a, b in zip(source.shape, index.shape)), f"scatter: {source} for indices {index}")
+        others = all(i == axis or a == b for i, (a, b) in enumerate(zip(index.shape, x.shape)))
+        _require(source.type == x.type and source.shape == index.shape and others,
+                 f"scatter: {source}, indices {index} and {x} do not fit together")
+        out = self.temporary(x.type, x.shape)
+        values = {"out": out, "in": x, "index": index, "source": source, "length": index.shape[axis], "limit": x.shape[axis],
+                  "inner": element_count(x.shape[axis + 1:]), "count": x.count}
+        if reduce is None:
+            self.library_kernel(f"scatter_b{x.type.bytes}", **values)
+        else:
+            self._typed("scatter with a reduction", x)
+            self.library_kernel("scatter_reduce_f32", mode=REDUCTIONS.index(reduce), include=int(include), **values)
+        return out
+
+    def flip(self, x, axes):
+        """The other way round along these dimensions."""
+        axes = _axes(axes, len(x.shape))
+        steps = [-stride if i in axes else stride for i, stride in enumerate(x.strides)]
+        return self.strided_view(x, x.shape, steps, sum((x.shape[i] - 1) * x.strides[i] for i in axes))
+
+    def strided_view(self, x, shape, strides, first=0):
+        """A copy of the elements `first` + index * strides of x, which all must be there."""
+        shape = tuple(shape)
+        ends = [(size - 1) * stride for size, stride in zip(shape, strides)]
+        low, high = first + sum(min(0, end) for end in ends), first + sum(max(0, end) for end in ends)
+        _require(0 <= low and high < x.count, f"strided_view: elements {low} to {high} of {x.count}")
+        out = self.temporary(x.type, shape)
+        place = type(x)(self, x.buffer, x.type, shape, x.offset + first * x.type.bytes)
+        self._strided(out, place, shape, strides_of(shape), strides)
+        return out
+
+    def put(self, x, part, strides, first=0):
+        """A copy of x with `part` at the elements `first` + index * strides."""
         out = self.copy(x)
-        strides = [0 if i == axis else stride for i, stride in enumerate(x.strides)]
-        sizes, (to, start) = six(index.shape, strides, source.strides)
-        kernel = f"scatter_b{x.type.bytes}"
-        self.library_kernel(kernel, out=out, index=index, shape=sizes, in_strides=start, out_strides=to, limit=x.shape[axis],
-                            stride=x.strides[axis], count=index.count, **{"in": source})
+        place = type(out)(self, out.buffer, out.type, part.shape, first * out.type.bytes)
+        self._strided(place, part, part.shape, strides, part.strides)
         self.launches[-1].arguments[0].access = None  # what is not named there stays
         return out
 
