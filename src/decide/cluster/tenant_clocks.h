@@ -1,0 +1,67 @@
+// A tenant's fair share over all nodes: what each node is told of it, so that a tenant on few nodes is not behind one on many.
+//
+// Idea. Each node is fair to the tenants that wait on it, by virtual time: service over weight. Over the cluster that is not fair: a tenant
+// that waits on sixteen nodes gets sixteen parts, one that waits on two gets two. So nodes gossip what each tenant was served, the sum over weight is
+// the tenant's clock over the cluster, and whoever is ahead counts less on every node: its weight is multiplied by 2^(-lead / half_lead),
+// within a factor of `most_factor` each way. It is a controller of the first order: the lead falls by itself as soon as weights differ.
+//
+// Example. A and B have weight 1. A was served 40 s, B 36 s: A leads the mean of 38 s by 2 s, B by -2 s. With a half_lead of 1 s A counts 0.25, B 4.
+//
+// As on a node, idleness earns nothing: a tenant that waits nowhere moves with the least clock of those that wait.
+//
+// A node's word is bounded: within one exchange it may add what its tokens can serve in the time since its last report and no more, however much
+// it claims; what is not a number, or falls, adds nothing.
+//
+// Source: the virtual time of MQFQ (Hedayati et al., ATC '19); the exchange is ours. Pure. Not thread-safe. Determinism: of the calls.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/units.h"
+#include "decide/cluster/load_report.h"
+
+namespace fairlead {
+
+struct TenantClockSettings {
+  Duration half_lead = std::chrono::seconds(4);  // of service per weight: so far ahead halves the weight
+  double most_factor = 16;                       // to either side
+  double slack = 1.5;                            // times tokens x time that a report may add
+};
+
+class TenantClocks {
+ public:
+  explicit TenantClocks(const TenantClockSettings& settings) : settings_(settings) {}
+
+  void set_weight(std::uint64_t tenant, double weight);  // REQUIRES: above 0. 1 where nobody says
+  // Call it for all that is news (Members::heard), in any order of nodes; then advance().
+  void report(Instant now, const LoadReport& report);
+  void forget(NodeId node);  // it is dead: it waits for nobody
+  // Idle tenants move with the clock of those that wait. After the reports of a gossip period.
+  void advance();
+
+  // By which a node multiplies the tenant's weight now: 1 where nothing is known.
+  double factor(std::uint64_t tenant) const;
+  double lead_s(std::uint64_t tenant) const;  // before the mean clock of those that wait
+
+ private:
+  struct Tenant {
+    double weight = 1;
+    double clock_s = 0;
+    bool waits = false;
+  };
+  struct Seen {
+    std::uint64_t incarnation = 0;
+    Instant at;
+    std::map<std::uint64_t, TenantService> tenants;
+  };
+  double plausible(const Seen& seen, Instant now, const LoadReport& report) const;
+
+  TenantClockSettings settings_;
+  std::map<std::uint64_t, Tenant> tenants_;
+  std::map<NodeId, Seen> seen_;
+  double mean_s_ = 0;
+};
+
+}  // namespace fairlead
