@@ -8,6 +8,7 @@
 #include "cli/run_table.h"
 #include "cli/sim_attack.h"
 #include "cli/sim_chart.h"
+#include "cli/sim_cluster.h"
 #include "cli/sim_ktask.h"
 #include "cli/sim_record.h"
 #include "cli/sim_scaling.h"
@@ -143,6 +144,7 @@ void add_sim(Cli& cli) {
   add_sim_attack(cli, command);
   add_sim_record(cli, command);
   add_sim_chart(cli, command);
+  add_sim_cluster(cli, command);
   add_sim_ktask(cli, command);
   add_sim_scaling(cli, command);
   add_sim_shares(cli, command);

@@ -255,7 +255,7 @@ LoadReport served(NodeId node, std::uint64_t number, std::vector<TenantService> 
 }
 
 TEST(TenantClocks, WhoWasServedMoreCountsLessOnEveryNode) {
-  TenantClocks clocks({});
+  TenantClocks clocks({.half_lead = seconds(4)});  // 2 tokens, 2 tenants: 4 s halve
   Instant now{seconds(1)};
   clocks.report(now, served(NodeId(1), 1, {{1, 0, true}, {2, 0, true}}));
   now += seconds(4);

@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::size_t kMostTenants = 10'000;  // names come from others
 
+double tokens_of(const LoadReport& report) {
+  return std::isfinite(report.tokens) ? std::clamp(report.tokens, 0.0, 4096.0) : 0;
+}
+
 }  // namespace
 
 void TenantClocks::set_weight(std::uint64_t tenant, double weight) {
@@ -20,17 +24,17 @@ void TenantClocks::set_weight(std::uint64_t tenant, double weight) {
 }
 
 double TenantClocks::plausible(const Seen& seen, Instant now, const LoadReport& report) const {
-  const double tokens = std::isfinite(report.tokens) ? std::clamp(report.tokens, 0.0, 4096.0) : 0;
-  return settings_.slack * tokens * std::max(0.0, to_seconds(now - seen.at));
+  return settings_.slack * tokens_of(report) * std::max(0.0, to_seconds(now - seen.at));
 }
 
 void TenantClocks::report(Instant now, const LoadReport& report) {
   const auto [found, is_new] = seen_.try_emplace(report.node);
   Seen& seen = found->second;
-  if (is_new) seen = {report.incarnation, now, {}};  // its past is not this gateway's to judge
-  if (report.incarnation != seen.incarnation) seen = {report.incarnation, seen.at, {}};
+  if (is_new) seen = {report.incarnation, now, 0, {}};  // its past is not this gateway's to judge
+  if (report.incarnation != seen.incarnation) seen = {report.incarnation, seen.at, 0, {}};
   double left = plausible(seen, now, report);
   seen.at = now;
+  seen.tokens = tokens_of(report);
   for (auto& [tenant, before] : seen.tenants) before.is_waiting = false;
   for (const TenantService& said : report.tenants) {
     if (tenants_.size() >= kMostTenants && tenants_.count(said.tenant) == 0) continue;
@@ -69,7 +73,11 @@ void TenantClocks::advance() {
     of.waits = waits;
     if (waits) sum += of.clock_s;
   }
-  if (!waiting.empty()) mean_s_ = sum / static_cast<double>(waiting.size());
+  if (waiting.empty()) return;
+  mean_s_ = sum / static_cast<double>(waiting.size());
+  double tokens = 0;
+  for (const auto& [node, seen] : seen_) tokens += seen.tokens;
+  half_s_ = std::max(1e-3, to_seconds(settings_.half_lead) * tokens / static_cast<double>(waiting.size()));
 }
 
 double TenantClocks::lead_s(std::uint64_t tenant) const {
@@ -80,7 +88,7 @@ double TenantClocks::lead_s(std::uint64_t tenant) const {
 double TenantClocks::factor(std::uint64_t tenant) const {
   const auto found = tenants_.find(tenant);
   if (found == tenants_.end() || !found->second.waits) return 1;
-  const double factor = std::exp2(-lead_s(tenant) / to_seconds(settings_.half_lead));
+  const double factor = std::exp2(-lead_s(tenant) / half_s_);
   return std::clamp(factor, 1 / settings_.most_factor, settings_.most_factor);
 }
 

@@ -2,10 +2,11 @@
 //
 // Idea. Each node is fair to the tenants that wait on it, by virtual time: service over weight. Over the cluster that is not fair: a tenant
 // that waits on sixteen nodes gets sixteen parts, one that waits on two gets two. So nodes gossip what each tenant was served, the sum over weight is
-// the tenant's clock over the cluster, and whoever is ahead counts less on every node: its weight is multiplied by 2^(-lead / half_lead),
-// within a factor of `most_factor` each way. It is a controller of the first order: the lead falls by itself as soon as weights differ.
+// the tenant's clock over the cluster, and whoever is ahead counts less on every node: its weight is multiplied by 2^(-lead / half),
+// within a factor of `most_factor` each way; half is a tenant's part of all tokens for `half_lead`. It is a controller of the first order: the lead falls by itself as soon as weights differ.
 //
-// Example. A and B have weight 1. A was served 40 s, B 36 s: A leads the mean of 38 s by 2 s, B by -2 s. With a half_lead of 1 s A counts 0.25, B 4.
+// Example. A and B have weight 1. A was served 40 s, B 36 s: A leads the mean of 38 s by 2 s, B by -2 s. A node of 2 tokens and a half_lead of 1 s: half is 1 s, A
+// counts 0.25, B 4.
 //
 // As on a node, idleness earns nothing: a tenant that waits nowhere moves with the least clock of those that wait.
 //
@@ -25,8 +26,9 @@
 namespace fairlead {
 
 struct TenantClockSettings {
-  Duration half_lead = std::chrono::seconds(4);  // of service per weight: so far ahead halves the weight
-  double most_factor = 16;                       // to either side
+  // Ahead by what one of those that wait would be served in so long, were all tokens shared alike: that halves its weight.
+  Duration half_lead = std::chrono::milliseconds(400);
+  double most_factor = 1024;  // to either side
   double slack = 1.5;                            // times tokens x time that a report may add
 };
 
@@ -54,6 +56,7 @@ class TenantClocks {
   struct Seen {
     std::uint64_t incarnation = 0;
     Instant at;
+    double tokens = 0;
     std::map<std::uint64_t, TenantService> tenants;
   };
   double plausible(const Seen& seen, Instant now, const LoadReport& report) const;
@@ -62,6 +65,7 @@ class TenantClocks {
   std::map<std::uint64_t, Tenant> tenants_;
   std::map<NodeId, Seen> seen_;
   double mean_s_ = 0;
+  double half_s_ = 1;  // lead that halves a weight
 };
 
 }  // namespace fairlead
