@@ -27,8 +27,7 @@ void add_sim_cluster(Cli& cli, CLI::App& sim) {
   auto cluster = std::make_shared<ClusterCommand>();  // shared: the parser writes it, the command reads it
   CLI::App& command = cli.add_command(sim, "cluster", "Many nodes: routings of calls, failures, fairness over nodes",
                                       [&cli, cluster] { return run_sim_cluster(cli, *cluster); });
-  command
-      .add_option("experiment", cluster->experiments, "routing, bounds, failures, fairness, speed; all by default")
+  command.add_option("experiment", cluster->experiments, "routing, bounds, failures, fairness, speed; all by default")
       ->delimiter(',');
   command.add_option("--nodes", cluster->options.nodes, "Nodes")->check(CLI::Range(2, 10'000));
   command.add_option("--gpus", cluster->options.gpus, "GPUs of each node")->check(CLI::Range(1, 64));

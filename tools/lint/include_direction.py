@@ -36,7 +36,7 @@ ALLOWED = {
     "edge/inference": VALUES | {"wire", "edge"},
     "edge/metrics": {"edge"},
     "sim": VALUES | DECISIONS | {"decide/core", "decide/pacing", "node"},
-    "sim/cluster": {"base", "model", "decide/queueing", "decide/core", "decide/cluster", "sim"},
+    "sim/cluster": {"base", "decide/cluster", "sim"},
     "sim/scaling": {"base", "decide/packing", "decide/profiling", "decide/scaling", "sim"},
     "node": VALUES | {"decide/queueing", "decide/sharing", "decide/residency", "decide/core", "decide/graph", "decide/pacing", "gpu", "wire", "net", "runtime", "store", "identity", "edge"},
     "cli": VALUES | {"decide/queueing", "decide/core", "gpu", "gpu/fence", "wire", "net", "runtime", "identity", "edge", "edge/native", "node", "sim", "sim/cluster", "sim/scaling"},

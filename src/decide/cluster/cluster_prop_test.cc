@@ -18,7 +18,8 @@ const std::string kClass = "a100";
 
 // One gateway and the nodes that it sees. Nodes report when told to; `truth` is what they hold.
 struct Gateway {
-  explicit Gateway(std::size_t nodes, BoundSettings bound = {}) : loads(bound), truth(nodes), number(nodes), incarnation(nodes, 1) {
+  explicit Gateway(std::size_t nodes, BoundSettings bound = {})
+      : loads(bound), truth(nodes), number(nodes), incarnation(nodes, 1) {
     for (std::size_t i = 0; i < nodes; ++i) {
       orders.add(id(i), node_key("node-" + std::to_string(i)), kClass);
       members.add(now, id(i));
@@ -27,10 +28,16 @@ struct Gateway {
   static NodeId id(std::size_t i) { return NodeId(i + 1); }
   static std::size_t row(NodeId node) { return node.value() - 1; }
 
-  Heard says(std::size_t i, double backlog_s, bool is_draining = false, std::shared_ptr<const WarmFunctions> warm = nullptr) {
+  Heard says(std::size_t i, double backlog_s, bool is_draining = false,
+             std::shared_ptr<const WarmFunctions> warm = nullptr) {
     const Heard heard = members.heard(now, id(i), {incarnation[i], ++number[i], is_draining});
     if (heard == Heard::kNews) {
-      loads.report({.node = id(i), .incarnation = incarnation[i], .number = number[i], .tokens = 2, .backlog_s = backlog_s, .is_draining = is_draining,
+      loads.report({.node = id(i),
+                    .incarnation = incarnation[i],
+                    .number = number[i],
+                    .tokens = 2,
+                    .backlog_s = backlog_s,
+                    .is_draining = is_draining,
                     .warm = std::move(warm)});
     }
     return heard;
@@ -39,7 +46,9 @@ struct Gateway {
     members.advance(now);
     loads.settle(now, [&](NodeId node) { return members.takes_calls(node); });
   }
-  std::optional<HomeChoice> choose(std::uint64_t function) { return choose_home({orders, members, loads}, function, kClass, {}); }
+  std::optional<HomeChoice> choose(std::uint64_t function) {
+    return choose_home({orders, members, loads}, function, kClass, {});
+  }
 
   Instant now = Instant(seconds(100));
   HomeOrders orders;
@@ -94,7 +103,8 @@ TEST(ClusterProperties, NoNodeIsGivenACallAboveTheBoundWhileAnotherIsBelow) {
         const auto choice = gateway.choose(function_key("t", std::to_string(rng.below(2) == 0 ? hot : rng.next())));
         ASSERT_TRUE(choice);
         if (!gateway.loads.is_within_bound(choice->node)) {
-          for (std::size_t i = 0; i < gateway.truth.size(); ++i) ASSERT_FALSE(gateway.loads.is_within_bound(Gateway::id(i))) << "seed " << seed;
+          for (std::size_t i = 0; i < gateway.truth.size(); ++i)
+            ASSERT_FALSE(gateway.loads.is_within_bound(Gateway::id(i))) << "seed " << seed;
         }
         gateway.loads.sent(choice->node, 0.5);
         gateway.truth[Gateway::row(choice->node)] += 0.5;
@@ -154,8 +164,10 @@ TEST(ClusterProperties, NoCallIsForwardedTwice) {
       ArrivedCall call;
       for (;;) {
         const View& view = views[at];
-        const HopVerdict verdict =
-            judge_hop(call, {.epoch = view.epoch, .is_chosen = view.chosen == at, .may_run = view.may_run, .knows_other = view.chosen != at});
+        const HopVerdict verdict = judge_hop(call, {.epoch = view.epoch,
+                                                    .is_chosen = view.chosen == at,
+                                                    .may_run = view.may_run,
+                                                    .knows_other = view.chosen != at});
         if (verdict == HopVerdict::kForward) {
           ASSERT_EQ(call.hops, 0u) << "seed " << seed;
           call = {.hops = call.hops + 1, .is_from_peer = true, .sender_epoch = view.epoch};
@@ -178,7 +190,7 @@ TEST(ClusterProperties, SharesNeverExceedTheReservationAndSumToItWhenAllHaveAnsw
     Rng rng(seed);
     const std::uint64_t reserved = rng.below(40);
     ReservationSplit split(reserved);
-    std::map<NodeId, std::uint64_t> uses;  // what each node allows itself
+    std::map<NodeId, std::uint64_t> uses;                            // what each node allows itself
     std::vector<std::pair<NodeId, ReservationSplit::Told>> answers;  // under way to the gateway
     std::map<NodeId, std::uint64_t> last_number;
     const auto deliver = [&](NodeId node) {
@@ -211,7 +223,8 @@ TEST(ClusterProperties, SharesNeverExceedTheReservationAndSumToItWhenAllHaveAnsw
           break;
         }
         case 3:
-          if (!uses.empty()) deliver(std::next(uses.begin(), static_cast<std::ptrdiff_t>(rng.below(uses.size())))->first);
+          if (!uses.empty())
+            deliver(std::next(uses.begin(), static_cast<std::ptrdiff_t>(rng.below(uses.size())))->first);
           break;
         default:
           if (!answers.empty()) {
@@ -246,7 +259,9 @@ TEST(ClusterProperties, WhoReportsTooLittleTakesNoMoreThanTheBound) {
       const auto choice = gateway.choose(function_key("t", std::to_string(call)));
       const NodeId liar = Gateway::id(kLiar);
       if (choice->node == liar) {
-        ASSERT_TRUE(gateway.loads.own_outstanding(liar) <= 0 || gateway.loads.own_outstanding(liar) / 2 < gateway.loads.bound_per_token()) << tick;
+        ASSERT_TRUE(gateway.loads.own_outstanding(liar) <= 0 ||
+                    gateway.loads.own_outstanding(liar) / 2 < gateway.loads.bound_per_token())
+            << tick;
       }
       gateway.loads.sent(choice->node, 0.5);
       gateway.truth[Gateway::row(choice->node)] += 0.5;
@@ -270,7 +285,8 @@ TEST(ClusterProperties, WhoReportsTooMuchShedsItsCallsForPatienceAndLiftsNobodys
     gateway.now += milliseconds(200);
     for (std::size_t i = 0; i < 10; ++i) gateway.says(i, i == kLiar ? 1e300 : 2);
     gateway.settle();
-    ASSERT_LE(gateway.loads.bound_per_token(), 1.5 * (9 * 1 + 4 * 1) / 10.0 + 1e-9);  // of honest nodes with 1 s per token
+    ASSERT_LE(gateway.loads.bound_per_token(),
+              1.5 * (9 * 1 + 4 * 1) / 10.0 + 1e-9);  // of honest nodes with 1 s per token
     for (std::uint64_t f = 0; f < 200; ++f) {
       const std::uint64_t key = function_key("t", std::to_string(f));
       if (*gateway.orders.at(key, kClass, 0) != Gateway::id(kLiar)) continue;

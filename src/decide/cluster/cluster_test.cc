@@ -42,11 +42,13 @@ TEST(HomeOrders, ANodeThatGoesMovesItsOwnFunctionsAloneAndTheyAreOneOfN) {
   constexpr std::size_t kNodes = 20, kFunctions = 20'000;
   HomeOrders orders = orders_of(kNodes);
   std::vector<NodeId> before;
-  for (std::uint64_t f = 0; f < kFunctions; ++f) before.push_back(*orders.at(function_key("t", std::to_string(f)), kClass, 0));
+  for (std::uint64_t f = 0; f < kFunctions; ++f)
+    before.push_back(*orders.at(function_key("t", std::to_string(f)), kClass, 0));
   const NodeId gone(7);
   std::size_t moved = 0;
   std::vector<NodeId> second;
-  for (std::uint64_t f = 0; f < kFunctions; ++f) second.push_back(*orders.at(function_key("t", std::to_string(f)), kClass, 1));
+  for (std::uint64_t f = 0; f < kFunctions; ++f)
+    second.push_back(*orders.at(function_key("t", std::to_string(f)), kClass, 1));
   orders.remove(gone);
   for (std::uint64_t f = 0; f < kFunctions; ++f) {
     const NodeId now = *orders.at(function_key("t", std::to_string(f)), kClass, 0);
@@ -59,7 +61,8 @@ TEST(HomeOrders, ANodeThatGoesMovesItsOwnFunctionsAloneAndTheyAreOneOfN) {
   }
   EXPECT_NEAR(static_cast<double>(moved), kFunctions / kNodes, 0.15 * kFunctions / kNodes);
   orders.add(gone, node_key("node-7"), kClass);  // and back
-  for (std::uint64_t f = 0; f < kFunctions; ++f) ASSERT_EQ(*orders.at(function_key("t", std::to_string(f)), kClass, 0), before[f]);
+  for (std::uint64_t f = 0; f < kFunctions; ++f)
+    ASSERT_EQ(*orders.at(function_key("t", std::to_string(f)), kClass, 0), before[f]);
 }
 
 TEST(HomeOrders, TenantAndFunctionAreTwoNames) {
@@ -138,14 +141,17 @@ TEST_F(MembersTest, ADrainIsANodesOwnWordAndTheEpochCountsIt) {
 
 TEST_F(MembersTest, TimesThatCannotBeAreNamed) {
   EXPECT_TRUE(validate(MemberTimes{}));
-  EXPECT_THAT(validate(MemberTimes{.suspect_after = milliseconds(300)}).error().message, HasSubstr("suspect after is 300 ms"));
-  EXPECT_THAT(validate(MemberTimes{.dead_after = milliseconds(500)}).error().message, HasSubstr("dead after is 500 ms"));
+  EXPECT_THAT(validate(MemberTimes{.suspect_after = milliseconds(300)}).error().message,
+              HasSubstr("suspect after is 300 ms"));
+  EXPECT_THAT(validate(MemberTimes{.dead_after = milliseconds(500)}).error().message,
+              HasSubstr("dead after is 500 ms"));
   EXPECT_THAT(validate(MemberTimes{.gossip_period = Duration(0)}).error().message, HasSubstr("gossip period is 0 ms"));
 }
 
 PeerLoads loads_of(std::vector<double> backlogs, BoundSettings settings = {}) {
   PeerLoads loads(settings);
-  for (std::size_t i = 0; i < backlogs.size(); ++i) loads.report({.node = NodeId(i + 1), .tokens = 2, .backlog_s = backlogs[i]});
+  for (std::size_t i = 0; i < backlogs.size(); ++i)
+    loads.report({.node = NodeId(i + 1), .tokens = 2, .backlog_s = backlogs[i]});
   loads.settle(Instant(), [](NodeId) { return true; });
   return loads;
 }
@@ -199,7 +205,9 @@ TEST(HomeChoice, PrefersAWarmNodeWithinTheBoundAndNoOther) {
     PeerLoads loads({});
     for (std::uint64_t i = 1; i <= 4; ++i) {
       const NodeId node(i);
-      loads.report({.node = node, .tokens = 2, .backlog_s = node == second && second_is_full ? 5.0 : 1.0,
+      loads.report({.node = node,
+                    .tokens = 2,
+                    .backlog_s = node == second && second_is_full ? 5.0 : 1.0,
                     .warm = node == second || node == third ? warm : nullptr});
     }
     loads.settle(Instant(), [](NodeId) { return true; });

@@ -16,15 +16,18 @@ std::string_view member_state_name(MemberState state) {
 }
 
 Status validate(const MemberTimes& times) {
-  const double period = to_ms(times.gossip_period), suspect = to_ms(times.suspect_after), dead = to_ms(times.dead_after);
+  const double period = to_ms(times.gossip_period), suspect = to_ms(times.suspect_after),
+               dead = to_ms(times.dead_after);
   if (period < 1 || period > 60'000) {
     return fail(Errc::kInvalidArgument, "gossip period is {} ms, it must be 1 to 60000", period);
   }
   if (suspect < 2 * period) {
-    return fail(Errc::kInvalidArgument, "suspect after is {} ms, it must be at least two gossip periods, {} ms: one report may be lost", suspect,
-                2 * period);
+    return fail(Errc::kInvalidArgument,
+                "suspect after is {} ms, it must be at least two gossip periods, {} ms: one report may be lost",
+                suspect, 2 * period);
   }
-  if (dead < suspect) return fail(Errc::kInvalidArgument, "dead after is {} ms, it must be at least suspect after, {} ms", dead, suspect);
+  if (dead < suspect)
+    return fail(Errc::kInvalidArgument, "dead after is {} ms, it must be at least suspect after, {} ms", dead, suspect);
   return {};
 }
 
@@ -63,7 +66,8 @@ Heard Members::heard(Instant now, NodeId node, const Word& word) {
 void Members::unreachable(Instant, NodeId node) {
   Member* member = find(node);
   if (member == nullptr) return;
-  if (member->state == MemberState::kAlive || member->state == MemberState::kDraining) become(*member, MemberState::kSuspect);
+  if (member->state == MemberState::kAlive || member->state == MemberState::kDraining)
+    become(*member, MemberState::kSuspect);
 }
 
 void Members::rumoured_dead(Instant, NodeId node, std::uint64_t incarnation) {

@@ -46,8 +46,8 @@ struct Word {  // of a node about itself
 };
 
 enum class Heard {
-  kNews,       // it counts
-  kOld,        // not above what was heard before
+  kNews,         // it counts
+  kOld,          // not above what was heard before
   kThoughtDead,  // of an incarnation that is dead or has left here: tell the node, so that it takes a higher one
 };
 
@@ -67,7 +67,9 @@ class Members {
   // Silence, up to now. Call it at least each gossip period. Those whose state changed, ascending.
   std::vector<NodeId> advance(Instant now);
 
-  bool knows(NodeId node) const { return node && node.value() <= members_.size() && members_[node.value() - 1].is_known; }
+  bool knows(NodeId node) const {
+    return node && node.value() <= members_.size() && members_[node.value() - 1].is_known;
+  }
   MemberState state(NodeId node) const;  // REQUIRES: knows(node)
   std::uint64_t incarnation(NodeId node) const;
   // May be given calls that come in now.

@@ -35,9 +35,9 @@ struct OwnView {
 
 enum class HopVerdict {
   kRun,
-  kForward,     // to the node that the route says, with hops + 1
+  kForward,      // to the node that the route says, with hops + 1
   kMisdirected,  // 421, with the own map
-  kRefuse,      // 400: a hop header from no peer, or of too many hops
+  kRefuse,       // 400: a hop header from no peer, or of too many hops
   kUnavailable,  // 503: nobody may take it
 };
 

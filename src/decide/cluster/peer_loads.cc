@@ -9,12 +9,15 @@ namespace fairlead {
 
 Status validate(const BoundSettings& settings) {
   if (!(settings.c > 1 && settings.c <= 100)) {
-    return fail(Errc::kInvalidArgument, "c is {}, it must be above 1 and at most 100: at 1 no node is below the bound where all are alike", settings.c);
+    return fail(Errc::kInvalidArgument,
+                "c is {}, it must be above 1 and at most 100: at 1 no node is below the bound where all are alike",
+                settings.c);
   }
   if (!(settings.most_of_median >= 1 && settings.most_of_median <= 1000)) {
     return fail(Errc::kInvalidArgument, "most of median is {}, it must be 1 to 1000", settings.most_of_median);
   }
-  if (settings.patience <= Duration(0)) return fail(Errc::kInvalidArgument, "patience is {} s, it must be above 0", to_seconds(settings.patience));
+  if (settings.patience <= Duration(0))
+    return fail(Errc::kInvalidArgument, "patience is {} s, it must be above 0", to_seconds(settings.patience));
   return {};
 }
 

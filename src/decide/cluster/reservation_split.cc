@@ -74,7 +74,8 @@ void ReservationSplit::tell(Part& part, std::uint64_t share) {
 void ReservationSplit::grant() {
   std::uint64_t free = reserved_ - held();
   for (auto& [node, part] : parts_) {
-    if (part.told < part.aim && part.held > part.told) {  // it was told to shrink, and is to grow again: it has that already
+    if (part.told < part.aim &&
+        part.held > part.told) {  // it was told to shrink, and is to grow again: it has that already
       tell(part, std::min(part.aim, part.held));
     }
     const std::uint64_t more = std::min(free, part.aim - part.told);

@@ -47,7 +47,7 @@ class ReservationSplit {
     std::uint64_t aim = 0;
     std::uint64_t told = 0;
     std::uint64_t number = 0;  // of `told`
-    std::uint64_t held = 0;  // the most that it may be using
+    std::uint64_t held = 0;    // the most that it may be using
   };
   static void tell(Part& part, std::uint64_t share);
   void grant();  // what is free, to those below their aims

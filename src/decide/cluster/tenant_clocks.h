@@ -29,7 +29,7 @@ struct TenantClockSettings {
   // Ahead by what one of those that wait would be served in so long, were all tokens shared alike: that halves its weight.
   Duration half_lead = std::chrono::milliseconds(400);
   double most_factor = 1024;  // to either side
-  double slack = 1.5;                            // times tokens x time that a report may add
+  double slack = 1.5;         // times tokens x time that a report may add
 };
 
 class TenantClocks {

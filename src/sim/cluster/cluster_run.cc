@@ -20,7 +20,10 @@ const std::string kClass = "gpu";
 NodeMachine machine_of(const ClusterRunOptions& options) {
   Scenario scenario;
   apply(Preset::kNode, scenario);
-  NodeMachine machine{.gpus = options.gpus, .device = scenario.device, .core = scenario.core, .policy = scenario.policy,
+  NodeMachine machine{.gpus = options.gpus,
+                      .device = scenario.device,
+                      .core = scenario.core,
+                      .policy = scenario.policy,
                       .policy_options = scenario.policy_options};
   machine.core.instances_per_gpu = options.instances_per_gpu;
   machine.policy_options.by_tenant = !options.tenant_loads.empty();
@@ -135,8 +138,10 @@ void ClusterRun::make_functions() {
   const auto devices = static_cast<double>(options_.nodes * options_.gpus);
   Rng rng(options_.seed * 77 + 1);
   for (std::size_t t = 0; t < tenants; ++t) {
-    const double per_node = has_tenants ? options_.tenant_functions[t] : static_cast<double>(options_.functions_per_node);
-    const auto count = std::max<std::size_t>(1, static_cast<std::size_t>(per_node * static_cast<double>(options_.nodes)));
+    const double per_node =
+        has_tenants ? options_.tenant_functions[t] : static_cast<double>(options_.functions_per_node);
+    const auto count =
+        std::max<std::size_t>(1, static_cast<std::size_t>(per_node * static_cast<double>(options_.nodes)));
     const double load = has_tenants ? options_.tenant_loads[t] : options_.load;
     const std::size_t first = functions_.size();
     double work = 0;
@@ -147,7 +152,8 @@ void ClusterRun::make_functions() {
       work += function.mean_s * function.share;
       functions_.push_back(function);
     }
-    for (std::size_t i = first; i < functions_.size(); ++i) functions_[i].share *= load * devices / work;  // calls per second
+    for (std::size_t i = first; i < functions_.size(); ++i)
+      functions_[i].share *= load * devices / work;  // calls per second
   }
   double sum = 0;
   for (const ClusterFunction& function : functions_) cumulative_.push_back(sum += function.share);
@@ -186,10 +192,12 @@ std::optional<HomeChoice> ClusterRun::choose(Gateway& gateway, std::size_t funct
   if (options_.routing == ClusterRouting::kTwoChoice || options_.routing == ClusterRouting::kLeast) {
     std::optional<HomeChoice> best;
     for (std::size_t place = 0, found = 0; found < 2 && place < options_.nodes; ++place) {
-      const NodeId node = options_.routing == ClusterRouting::kLeast ? id(dice_.below(options_.nodes)) : *orders_.at(key, kClass, place);
+      const NodeId node = options_.routing == ClusterRouting::kLeast ? id(dice_.below(options_.nodes))
+                                                                     : *orders_.at(key, kClass, place);
       if (!gateway.members.takes_calls(node)) continue;
       ++found;
-      if (!best || gateway.loads.load_per_token(node) < gateway.loads.load_per_token(best->node)) best = HomeChoice{node, HomeReason::kHome, place};
+      if (!best || gateway.loads.load_per_token(node) < gateway.loads.load_per_token(best->node))
+        best = HomeChoice{node, HomeReason::kHome, place};
     }
     return best;
   }
@@ -208,7 +216,8 @@ void ClusterRun::route(Instant at, const ClusterCall& call) {
   gateway.loads.sent(choice->node, expected);
   if (options_.routing == ClusterRouting::kChRlu) {
     // The call itself is counted already: what is random is the rest, up to as much again.
-    gateway.at_random[node] += dice_.uniform() * expected / static_cast<double>(machine_.gpus * machine_.core.slots_per_gpu);
+    gateway.at_random[node] +=
+        dice_.uniform() * expected / static_cast<double>(machine_.gpus * machine_.core.slots_per_gpu);
   }
   places_ += static_cast<double>(choice->place);
   ++routed_;
@@ -220,7 +229,8 @@ void ClusterRun::route_window(Instant end) {
     const double part = rng_.uniform() * (is_hot(next_arrival_) ? 1 + hot_extra_ : 1);
     const std::size_t function = part >= 1 ? hot_function_ : function_at(part);
     const double work = functions_[function].mean_s * (0.7 + 0.6 * rng_.uniform());
-    if (next_arrival_ < end_) route(next_arrival_, {function, rng_.below(gateways_.size()), next_arrival_, from_seconds(work)});
+    if (next_arrival_ < end_)
+      route(next_arrival_, {function, rng_.below(gateways_.size()), next_arrival_, from_seconds(work)});
     ++counted_.all_calls;
     next_arrival_ += from_seconds(rng_.exponential(1 / per_second(next_arrival_)));
   }
@@ -285,7 +295,8 @@ void ClusterRun::gossip(Instant now) {
     if (options_.has_tenant_clocks) clocks_.report(now, report);
     for (Gateway& gateway : gateways_) {
       if (options_.gossip_loss > 0 && now > Instant() && dice_.uniform() < options_.gossip_loss) continue;
-      if (gateway.members.heard(now, id(n), {report.incarnation, report.number, report.is_draining}) != Heard::kNews) continue;
+      if (gateway.members.heard(now, id(n), {report.incarnation, report.number, report.is_draining}) != Heard::kNews)
+        continue;
       gateway.loads.report(report);
       gateway.at_random[n] = 0;
     }
@@ -403,7 +414,8 @@ ClusterRunResult ClusterRun::run() {
     if (!stuck_.empty()) send_again(now);
     if (now < end_) continue;
     if (!options_.tenant_loads.empty()) break;  // overloaded on purpose: what waits at the end is not of interest
-    const bool are_open = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node && node->open() > 0; });
+    const bool are_open =
+        std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node && node->open() > 0; });
     if (!are_open && stuck_.empty()) break;
   }
   counted_.cpu_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;

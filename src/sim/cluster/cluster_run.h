@@ -65,12 +65,12 @@ struct ClusterRunOptions {
 struct ClusterRunResult {
   std::uint64_t calls = 0, refused = 0, resent = 0, lost = 0;  // of calls after the warm-up
   double mean_s = 0, p50_s = 0, p99_s = 0, cold_percent = 0;
-  double worst_load = 0;     // the most loaded node's backlog over the mean, in the mean over ticks
-  double homes_away = 0;     // place in the function's order, mean
-  double back_s = 0;         // until p99 of a second is within 1.5 of before the loss, and stays; -1: never
+  double worst_load = 0;  // the most loaded node's backlog over the mean, in the mean over ticks
+  double homes_away = 0;  // place in the function's order, mean
+  double back_s = 0;      // until p99 of a second is within 1.5 of before the loss, and stays; -1: never
   double worst_gap_s = 0, mean_gap_s = 0;  // of tenants: most - least service per weight in windows of 30 s
   double worst_gap_part = 0;               // the same, of a fair part
-  double cpu_s = 0;          // of the process
+  double cpu_s = 0;                        // of the process
   std::uint64_t all_calls = 0;
   std::uint64_t state_hash = 0;
 };

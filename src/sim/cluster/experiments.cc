@@ -10,8 +10,13 @@ namespace {
 using Rows = std::vector<ClusterRow>;
 
 ClusterRunOptions base(const ClusterOptions& options) {
-  return {.nodes = options.nodes, .gpus = options.gpus, .load = options.load, .seconds = options.seconds, .warm_up = options.warm_up,
-          .seed = options.seed, .threads = options.threads};
+  return {.nodes = options.nodes,
+          .gpus = options.gpus,
+          .load = options.load,
+          .seconds = options.seconds,
+          .warm_up = options.warm_up,
+          .seed = options.seed,
+          .threads = options.threads};
 }
 
 std::string workload_of(const ClusterOptions& options) {
@@ -64,7 +69,8 @@ Rows bounds(const ClusterOptions& options) {
       ClusterRunOptions run = base(options);
       run.bound.c = c;
       run.warm_search = search;
-      rows.push_back(row_of("bounds", fmt::format("c {}, {}", c, search == 1 ? "first" : "warm of 16"), workload_of(options), run_cluster(run)));
+      rows.push_back(row_of("bounds", fmt::format("c {}, {}", c, search == 1 ? "first" : "warm of 16"),
+                            workload_of(options), run_cluster(run)));
     }
   }
   return rows;
@@ -114,7 +120,8 @@ Rows fairness(const ClusterOptions& options) {
     std::size_t nodes;
     bool has_clocks;
   };
-  for (const Case& one : {Case{"one node", 1, false}, {"16 nodes, each for itself", 16, false}, {"16 nodes, clocks", 16, true}}) {
+  for (const Case& one :
+       {Case{"one node", 1, false}, {"16 nodes, each for itself", 16, false}, {"16 nodes, clocks", 16, true}}) {
     ClusterRunOptions run = base(options);
     run.nodes = one.nodes;
     run.has_tenant_clocks = one.has_clocks;
@@ -126,7 +133,9 @@ Rows fairness(const ClusterOptions& options) {
     rows.push_back({.experiment = "fairness",
                     .contestant = one.name,
                     .workload = "flood and three",
-                    .numbers = {{"worst_gap_s", found.worst_gap_s}, {"mean_gap_s", found.mean_gap_s}, {"worst_gap_part", found.worst_gap_part}},
+                    .numbers = {{"worst_gap_s", found.worst_gap_s},
+                                {"mean_gap_s", found.mean_gap_s},
+                                {"worst_gap_part", found.worst_gap_part}},
                     .state_hash = found.state_hash});
   }
   return rows;
@@ -136,13 +145,14 @@ Rows speed(const ClusterOptions& options) {
   Rows rows;
   const auto add = [&](std::string name, const ClusterRunOptions& run) {
     const ClusterRunResult found = run_cluster(run);
-    rows.push_back({.experiment = "speed",
-                    .contestant = std::move(name),
-                    .workload = workload_of(options),
-                    .numbers = {{"calls", static_cast<double>(found.all_calls)},
-                                {"cpu_s", found.cpu_s},
-                                {"calls_per_cpu_s", static_cast<double>(found.all_calls) / std::max(1e-9, found.cpu_s)}},
-                    .state_hash = found.state_hash});
+    rows.push_back(
+        {.experiment = "speed",
+         .contestant = std::move(name),
+         .workload = workload_of(options),
+         .numbers = {{"calls", static_cast<double>(found.all_calls)},
+                     {"cpu_s", found.cpu_s},
+                     {"calls_per_cpu_s", static_cast<double>(found.all_calls) / std::max(1e-9, found.cpu_s)}},
+         .state_hash = found.state_hash});
   };
   ClusterRunOptions run = base(options);
   run.nodes = 1;
@@ -173,11 +183,13 @@ std::vector<std::string_view> cluster_experiments() {
 }
 
 Result<std::vector<ClusterRow>> run_cluster_experiment(std::string_view experiment, const ClusterOptions& options) {
-  if (options.nodes < 2 || options.nodes > 10'000) return fail(Errc::kInvalidArgument, "nodes is {}, it must be 2 to 10000", options.nodes);
+  if (options.nodes < 2 || options.nodes > 10'000)
+    return fail(Errc::kInvalidArgument, "nodes is {}, it must be 2 to 10000", options.nodes);
   for (const Experiment& one : kExperiments) {
     if (one.name == experiment) return one.run(options);
   }
-  return fail(Errc::kInvalidArgument, "experiment is \"{}\", it must be one of {}", experiment, fmt::join(cluster_experiments(), ", "));
+  return fail(Errc::kInvalidArgument, "experiment is \"{}\", it must be one of {}", experiment,
+              fmt::join(cluster_experiments(), ", "));
 }
 
 }  // namespace fairlead::sim

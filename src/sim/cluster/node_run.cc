@@ -59,7 +59,8 @@ void NodeRun::run(FlowId, InvocationId invocation, Run& run) {
 }
 
 void NodeRun::observe(const Action& action) {
-  hash_ = (hash_ ^ (static_cast<std::uint64_t>(clock_.now().time_since_epoch().count()) + action.index())) * 0x9e3779b97f4a7c15u;
+  hash_ = (hash_ ^ (static_cast<std::uint64_t>(clock_.now().time_since_epoch().count()) + action.index())) *
+          0x9e3779b97f4a7c15u;
   hash_ ^= hash_ >> 29;
   std::visit([this](const auto& one) { note(one); }, action);
 }
@@ -93,7 +94,8 @@ void NodeRun::note(const Complete& action) {
   if (!open.is_delivered) --tenant.waiting;
   tenant.served_s += to_seconds(action.service);
   backlog_s_ -= function.mean_s;
-  answers_.push_back({open.call, clock_.now(), action.start == StartKind::kCold, action.outcome != OutcomeKind::kSuccess});
+  answers_.push_back(
+      {open.call, clock_.now(), action.start == StartKind::kCold, action.outcome != OutcomeKind::kSuccess});
   open_.erase(action.invocation);
 }
 
@@ -105,7 +107,8 @@ std::vector<ClusterCall> NodeRun::open_calls() const {
 
 void NodeRun::set_tenant_weights(const std::vector<double>& weights) {
   Tuning tuning;
-  for (std::size_t i = 0; i < weights.size(); ++i) tuning.tenants.emplace_back(TenantId(i), TenantShare{.weight = weights[i]});
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    tuning.tenants.emplace_back(TenantId(i), TenantShare{.weight = weights[i]});
   node_.apply([&](Actions& out) { node_.core().retune(clock_.now(), tuning, out); });
 }
 
@@ -125,7 +128,8 @@ LoadReport NodeRun::report(NodeId node, bool is_draining, Duration skew) {
                     .is_draining = is_draining,
                     .warm = warm_said_};
   if (tenants_.size() > 1) {
-    for (std::size_t i = 0; i < tenants_.size(); ++i) report.tenants.push_back({i, tenants_[i].served_s, tenants_[i].waiting > 0});
+    for (std::size_t i = 0; i < tenants_.size(); ++i)
+      report.tenants.push_back({i, tenants_[i].served_s, tenants_[i].waiting > 0});
   }
   return report;
 }

@@ -48,7 +48,8 @@ struct NodeMachine {
 class NodeRun final : private ClockParty, private InstanceModel {
  public:
   // All must outlive this. `tenants`: how many.
-  NodeRun(const NodeMachine& machine, const std::vector<ClusterFunction>& functions, std::size_t tenants, std::uint64_t incarnation, Instant now);
+  NodeRun(const NodeMachine& machine, const std::vector<ClusterFunction>& functions, std::size_t tenants,
+          std::uint64_t incarnation, Instant now);
 
   void send(Instant at, const ClusterCall& call);  // REQUIRES: at >= where the clock stands
   void run_until(Instant end) { clock_.run_until(end); }
