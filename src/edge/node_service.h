@@ -15,6 +15,7 @@
 #include "decide/core/core.h"
 #include "edge/event_service.h"
 #include "edge/graph_service.h"
+#include "model/call_signature.h"
 #include "model/device.h"
 #include "model/function.h"
 #include "model/invocation.h"
@@ -213,6 +214,8 @@ class NodeService {
                                Callback<FunctionRecord> done) = 0;
   virtual Result<FunctionRecord> get_function(const std::string& name) = 0;
   virtual std::vector<FunctionRecord> list_functions() = 0;  // by name
+  // What a call of it takes and gives; nothing: it does not say, or there is no such function.
+  virtual std::optional<CallSignature> call_signature(const std::string& name) = 0;
   virtual void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) = 0;
   virtual void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) = 0;
   virtual void delete_function(std::string name, std::function<void(Status)> done) = 0;

@@ -470,6 +470,12 @@ std::vector<FunctionRecord> Node::list_functions() {
   return records;
 }
 
+std::optional<CallSignature> Node::call_signature(const std::string& name) {
+  const RegisteredFunction* function = functions_.find(name);
+  if (function == nullptr || !function->kernel_task) return std::nullopt;
+  return signature_of(function->is_pipeline() ? function->kernel_task->pipeline->interface : function->kernel_task->spec->task);
+}
+
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
   control_->update_code(std::move(name), std::move(code), std::move(done));
 }
@@ -535,6 +541,10 @@ NodeStatus Node::status() {
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   status.pipelines = pipelines_->status();
   if (gpus_) status.gpus = gpu_status(device_views(), *gpus_);
+  for (GpuStatus& gpu : status.gpus) {
+    const std::string holder = pipelines_->holder(gpu.view.gpu);
+    if (!holder.empty() && gpu.reason.empty()) gpu.reason = "held by pipeline " + holder;
+  }
   return status;
 }
 

@@ -97,6 +97,7 @@ class Node final : public NodeService {
                        Callback<FunctionRecord> done) override;
   Result<FunctionRecord> get_function(const std::string& name) override;
   std::vector<FunctionRecord> list_functions() override;
+  std::optional<CallSignature> call_signature(const std::string& name) override;
   void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) override;
   void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) override;
   void delete_function(std::string name, std::function<void(Status)> done) override;

@@ -496,6 +496,19 @@ void Pipelines::answer(Asked& asked, Answer reply) {
 
 // ---- for people
 
+std::string Pipelines::holder(GpuId gpu) const {
+  const auto slice = slices_.find(gpu);
+  if (slice == slices_.end()) return "";
+  for (const auto& [flow, group] : groups_) {
+    const auto has_it = [&](const Running& running) { return running.number == slice->second; };
+    if ((group.current && has_it(*group.current)) || (group.next && has_it(*group.next)) ||
+        std::any_of(group.draining.begin(), group.draining.end(), has_it)) {
+      return group.name;
+    }
+  }
+  return "";
+}
+
 std::vector<PipelineStatus> Pipelines::status() const {
   std::vector<PipelineStatus> list;
   for (const auto& [flow, group] : groups_) {

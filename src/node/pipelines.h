@@ -62,6 +62,7 @@ class Pipelines final : public Runner {
   // Once each period of the monitor: functions that came and went, devices likewise, what is better now.
   void tick();
   bool holds(GpuId gpu) const { return slices_.contains(gpu); }
+  std::string holder(GpuId gpu) const;         // the function that has it; "": none
   std::vector<PipelineStatus> status() const;  // by function
 
   void start(const StartOrder& order) override;

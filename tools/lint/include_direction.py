@@ -32,6 +32,7 @@ ALLOWED = {
     "edge": VALUES | {"decide/core", "decide/graph", "net", "store", "identity"},
     "edge/lambda": VALUES | {"net", "edge"},
     "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
+    "edge/inference": VALUES | {"wire", "edge"},
     "edge/metrics": {"edge"},
     "sim": VALUES | DECISIONS | {"decide/core", "decide/pacing", "node"},
     "sim/scaling": {"base", "decide/packing", "decide/profiling", "decide/scaling", "sim"},
@@ -52,7 +53,7 @@ PRIVATE = {
 # Where the node is wired: these files see edges, which are told of the node and not the other way round.
 WIRING = {
     "src/node/serve.cc": {"edge/lambda"},  # what failures are called
-    "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/metrics"},
+    "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/inference", "edge/metrics"},
     "src/node/object_sockets.cc": {"edge/native"},
 }
 

@@ -1,6 +1,7 @@
 #include "decide/pipeline/request_flow.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -23,6 +24,7 @@ Result<RequestFlow> RequestFlow::make(Dag dag, std::vector<FlowStage> stages, Fl
 Status RequestFlow::add_stages(const std::vector<FlowStage>& stages) {
   constexpr std::size_t kNone = kAbsent;
   stage_of_.assign(dag_.components.size(), kNone);
+  const std::vector<std::size_t> order = topological_order(dag_);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (stages[i].replicas == 0 || stages[i].components.empty()) {
       return fail(Errc::kInvalidArgument, "stages[{}] has {} replicas and {} components, it needs one of each", i,
@@ -36,7 +38,8 @@ Status RequestFlow::add_stages(const std::vector<FlowStage>& stages) {
       stage_of_[one] = i;
     }
     stages_.emplace_back();
-    stages_.back().components = stages[i].components;
+    std::copy_if(order.begin(), order.end(), std::back_inserter(stages_.back().components),
+                 [&](std::size_t one) { return stage_of_[one] == i; });
     stages_.back().replicas.resize(stages[i].replicas);
     stages_.back().slots.assign(settings_.ring_depth, false);
   }
@@ -94,13 +97,12 @@ void RequestFlow::offer(Instant now, PipelineRequestId request, std::optional<In
   pump(now, out);
 }
 
-// A component that decides itself, in its own stage, may run: nothing is known yet.
-bool RequestFlow::component_runs(const Request& request, std::size_t component, std::size_t stage) const {
+// `ran`: of each component it reads, whether it ran, or may run where its own stage decides that.
+bool RequestFlow::component_runs(const Request& request, std::size_t component,
+                                 const std::vector<std::optional<bool>>& ran) const {
   const Component& one = dag_.components[component];
   const auto may = [&](const TensorSource& source) {
-    if (!source.component) return true;
-    if (request.ran[*source.component]) return *request.ran[*source.component];
-    return stage_of_[*source.component] == stage && component_runs(request, *source.component, stage);
+    return !source.component || ran[*source.component].value_or(false);
   };
   if (one.when) {
     if (!may(one.when->value)) return false;
@@ -112,10 +114,13 @@ bool RequestFlow::component_runs(const Request& request, std::size_t component, 
   });
 }
 
+// Each once, in their order: a component may read 16 others that read 16 others.
 std::vector<std::size_t> RequestFlow::components_of(const Request& request, std::size_t stage) const {
+  std::vector<std::optional<bool>> ran = request.ran;
   std::vector<std::size_t> run;
   for (const std::size_t one : stages_[stage].components) {
-    if (component_runs(request, one, stage)) run.push_back(one);
+    ran[one] = component_runs(request, one, ran);
+    if (*ran[one]) run.push_back(one);
   }
   return run;
 }
@@ -219,13 +224,13 @@ std::string RequestFlow::note(Request& request, std::size_t stage, const StageRe
   }
   // With the scalars known, what may run is what did, component by component.
   for (const std::size_t one : at.components) {
-    if (ran(one) && !component_runs(request, one, stage)) {
+    if (ran(one) && !component_runs(request, one, request.ran)) {
       return fmt::format("stage {} says that {} ran, whose condition does not hold or whose input is not there", stage,
                          dag_.components[one].name);
     }
     const auto& when = dag_.components[one].when;
     const bool decided = !when || request.scalars.contains({*when->value.component, when->value.port});
-    if (!ran(one) && decided && component_runs(request, one, stage)) {
+    if (!ran(one) && decided && component_runs(request, one, request.ran)) {
       return fmt::format("stage {} did not run {}, though its inputs are there", stage, dag_.components[one].name);
     }
     request.ran[one] = ran(one);

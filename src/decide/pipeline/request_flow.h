@@ -48,8 +48,8 @@ namespace fairlead {
 using PipelineRequestId = Id<struct PipelineRequestTag>;
 
 struct FlowStage {
-  std::vector<std::size_t> components;  // in topological order
-  std::size_t replicas = 1;             // the fastest first: of those that are free the first one runs
+  std::vector<std::size_t> components;
+  std::size_t replicas = 1;  // the fastest first: of those that are free the first one runs
 };
 
 struct FlowSettings {
@@ -172,7 +172,7 @@ class RequestFlow {
   RequestFlow(Dag dag, FlowSettings settings) : dag_(std::move(dag)), settings_(settings) {}
   Status add_stages(const std::vector<FlowStage>& stages);
 
-  bool component_runs(const Request& request, std::size_t component, std::size_t stage) const;
+  bool component_runs(const Request& request, std::size_t component, const std::vector<std::optional<bool>>& ran) const;
   std::vector<std::size_t> components_of(const Request& request, std::size_t stage) const;
   void pump(Instant now, Actions& out);
   bool step(Instant now, std::size_t stage, Actions& out);

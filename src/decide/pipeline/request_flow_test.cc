@@ -53,6 +53,27 @@ class FlowTest : public ::testing::Test {
   Instant now{};
 };
 
+// 16^60 ways lead from the last component to the first.
+TEST_F(FlowTest, ComponentsThatReadEachOtherManyTimesAreLookedAtOnce) {
+  Dag dag = dag_of_nothing();
+  dag.components.push_back(component(dag, "c0", {"input"}));
+  FlowStage all{.components = {0}};
+  for (std::size_t i = 1; i < 60; ++i) {
+    dag.components.push_back(component(dag, "c" + std::to_string(i), {}));
+    for (std::size_t j = 0; j < kMaxComponentPorts; ++j) {
+      dag.components[i].inputs.push_back({.name = "x" + std::to_string(j), .sources = {{i - 1, 0}, {i - 1, 0}}});
+    }
+    all.components.insert(all.components.begin(), i);  // in an order that is not theirs
+  }
+  end_with(dag, "c59");
+  make(dag, {all});
+  offer(1);
+  ASSERT_EQ(run(0).components.size(), 60u);
+  EXPECT_EQ(run(0).components.front(), 0u);
+  done(run(0));
+  EXPECT_EQ(answers().at(0).end, FlowEnd::kAnswered);
+}
+
 TEST_F(FlowTest, SeveralRequestsAreInsideOneForEachStage) {
   make(three_in_a_row(), {{{0}}, {{1}}, {{2}}});
   offer(1);
