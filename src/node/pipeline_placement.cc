@@ -1,5 +1,7 @@
 #include "node/pipeline_placement.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
