@@ -8,8 +8,7 @@ Result<Autoscale> autoscale_of(const FunctionConfig& config) {
   const auto tag = config.tags.find(std::string(kAutoscaleTag));
   if (tag == config.tags.end() || tag->second == "false") return Autoscale::kOff;
   if (tag->second != "true" && tag->second != "pinned") {
-    return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be true, pinned or false", kAutoscaleTag,
-                tag->second);
+    return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be true, pinned or false", kAutoscaleTag, tag->second);
   }
   if (!config.tags.contains("gpu:objective-ms")) {
     return fail(Errc::kInvalidArgument, "tag {} is '{}' and gpu:objective-ms is missing: it says what to scale for",

@@ -9,8 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMostRate = 1e7;      // requests per second
-constexpr double kMostTime = 3.6e6;    // ms: an hour
+constexpr double kMostRate = 1e7;       // requests per second
+constexpr double kMostTime = 3.6e6;     // ms: an hour
 constexpr double kMostBytes = 1 << 30;  // in KiB: a tebibyte
 constexpr std::size_t kMaxText = 1024;
 

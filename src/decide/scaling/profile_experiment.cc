@@ -108,16 +108,12 @@ std::optional<ProfilePoint> ProfileExperiment::next_trial(Instant now) {
     state_ = State::kEnded;
     return std::nullopt;
   }
-  at_ = *next.at;
-  why_ = next.why;
-  doing_ = fmt::format("{} % of the SMs x {} % of the time: {}", at_.width_percent, at_.quota_percent, why_);
+  trial_ = {.at = *next.at, .why = next.why};
+  doing_ = fmt::format("{} % of the SMs x {} % of the time: {}", trial_.at.width_percent, trial_.at.quota_percent,
+                       trial_.why);
   state_ = State::kStarting;
   since_ = now;
-  gaps_.clear();
-  latencies_.clear();
-  memory_ = Bytes(0);
-  gpu_time_ = Duration(0);
-  return at_;
+  return trial_.at;
 }
 
 void ProfileExperiment::answered(Instant now, Duration latency) {
@@ -128,22 +124,23 @@ void ProfileExperiment::answered(Instant now, Duration latency) {
     since_ = now;
     return;
   }
-  if (state_ == State::kMeasuring && gaps_.size() < kMostKept) gaps_.push_back(to_seconds(now - last_answer_));
-  if (latencies_.size() < kMostKept) latencies_.push_back(to_ms(latency));
-  last_answer_ = now;
-  if (state_ != State::kWarming || latencies_.size() < kWarmAnswers || now - since_ < settings_.warm_up) return;
+  if (state_ == State::kMeasuring && trial_.gaps.size() < kMostKept)
+    trial_.gaps.push_back(to_seconds(now - trial_.last_answer));
+  if (trial_.latencies.size() < kMostKept) trial_.latencies.push_back(to_ms(latency));
+  trial_.last_answer = now;
+  if (state_ != State::kWarming || trial_.latencies.size() < kWarmAnswers || now - since_ < settings_.warm_up) return;
   state_ = State::kMeasuring;
   since_ = now;
-  latencies_.clear();
-  gpu_time_before_ = gpu_time_;
+  trial_.latencies.clear();
+  trial_.gpu_time_before = trial_.gpu_time;
 }
 
 void ProfileExperiment::used(Bytes memory, Duration gpu_time) {
-  memory_ = std::max(memory_, memory);
-  gpu_time_ = std::max(gpu_time_, gpu_time);
-  if (settings_.said_memory <= Bytes(0) || memory_ <= settings_.said_memory) return;
+  trial_.memory = std::max(trial_.memory, memory);
+  trial_.gpu_time = std::max(trial_.gpu_time, gpu_time);
+  if (settings_.said_memory <= Bytes(0) || trial_.memory <= settings_.said_memory) return;
   fail(fmt::format("an instance uses {:.0f} MiB of device memory, and gpu:memory-mib is {:.0f}: raise the tag",
-                   memory_.mib(), settings_.said_memory.mib()));
+                   trial_.memory.mib(), settings_.said_memory.mib()));
 }
 
 void ProfileExperiment::fail(std::string why) {
@@ -155,20 +152,20 @@ void ProfileExperiment::fail(std::string why) {
 
 double ProfileExperiment::rate() const {
   double sum = 0;
-  for (const double gap : gaps_) sum += gap;
-  return static_cast<double>(gaps_.size()) / std::max(sum, 1e-9);
+  for (const double gap : trial_.gaps) sum += gap;
+  return static_cast<double>(trial_.gaps.size()) / std::max(sum, 1e-9);
 }
 
 // Of the mean of the gaps. Answers that wait for their quota come in groups, so that the gaps are not independent: means of ten groups are.
 double ProfileExperiment::error() const {
   constexpr std::size_t kGroups = 10;
-  const std::size_t groups = std::min(kGroups, gaps_.size());
+  const std::size_t groups = std::min(kGroups, trial_.gaps.size());
   if (groups < kLeastAnswers) return 1;
-  const std::size_t each = gaps_.size() / groups;
+  const std::size_t each = trial_.gaps.size() / groups;
   double sum = 0, squares = 0;
   for (std::size_t i = 0; i < groups; ++i) {
     double mean = 0;
-    for (std::size_t k = 0; k < each; ++k) mean += gaps_[i * each + k] / static_cast<double>(each);
+    for (std::size_t k = 0; k < each; ++k) mean += trial_.gaps[i * each + k] / static_cast<double>(each);
     sum += mean;
     squares += mean * mean;
   }
@@ -180,28 +177,29 @@ double ProfileExperiment::error() const {
 void ProfileExperiment::look(Instant now) {
   if (state_ == State::kStarting && now - since_ >= settings_.start_deadline) {
     return fail(fmt::format("no answer within {:.0f} s of the start of a trial at {} % x {} %",
-                            to_seconds(settings_.start_deadline), at_.width_percent, at_.quota_percent));
+                            to_seconds(settings_.start_deadline), trial_.at.width_percent, trial_.at.quota_percent));
   }
   if (state_ != State::kMeasuring) return;
   const Duration passed = now - since_;
-  if (gaps_.size() < kLeastAnswers || passed < settings_.least) return;
+  if (trial_.gaps.size() < kLeastAnswers || passed < settings_.least) return;
   if (error() > kKnown && passed < settings_.most) return;
   measure(now);
 }
 
 void ProfileExperiment::measure(Instant now) {
   const double seconds = std::max(1e-9, to_seconds(now - since_));
-  MeasuredTrial trial{.width_percent = at_.width_percent,
-                      .quota_percent = at_.quota_percent,
-                      .rate_per_s = rate(),
-                      .error = error(),
-                      .p50_ms = percentile(latencies_, 0.5),
-                      .p99_ms = percentile(latencies_, 0.99),
-                      .utilisation = std::clamp(to_seconds(gpu_time_ - gpu_time_before_) / seconds, 0.0, 1.0),
-                      .memory = memory_,
-                      .requests = gaps_.size()};
-  trial.why = why_;
-  fit_.add({.at = at_, .rate_per_s = trial.rate_per_s, .error = trial.error});
+  MeasuredTrial trial{
+      .width_percent = trial_.at.width_percent,
+      .quota_percent = trial_.at.quota_percent,
+      .rate_per_s = rate(),
+      .error = error(),
+      .p50_ms = percentile(trial_.latencies, 0.5),
+      .p99_ms = percentile(trial_.latencies, 0.99),
+      .utilisation = std::clamp(to_seconds(trial_.gpu_time - trial_.gpu_time_before) / seconds, 0.0, 1.0),
+      .memory = trial_.memory,
+      .requests = trial_.gaps.size()};
+  trial.why = trial_.why;
+  fit_.add({.at = trial_.at, .rate_per_s = trial.rate_per_s, .error = trial.error});
   trials_.push_back(std::move(trial));
   state_ = State::kIdle;
 }
@@ -214,7 +212,7 @@ FunctionProfile ProfileExperiment::profile() const {
                           .work_ms = model.work_ms,
                           .saturation_percent = std::clamp(model.saturation_percent, 1.0, 100.0)};
   const auto best = best_size_of(sizes_on_node(model, settings_.has_widths, settings_.most_quota), settings_.terms);
-  const ProfilePoint at = best ? ProfilePoint{best->width_percent, best->quota_percent} : at_;
+  const ProfilePoint at = best ? ProfilePoint{best->width_percent, best->quota_percent} : trial_.at;
   profile.error = 2 * fit_.estimate(at).error;
   profile.ended = doing_;
   return profile;

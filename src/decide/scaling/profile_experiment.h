@@ -83,15 +83,17 @@ class ProfileExperiment {
   std::vector<MeasuredTrial> trials_;
   std::uint64_t calls_ = 0;
 
-  // Of the trial that goes on.
-  ProfilePoint at_;
-  std::string why_;
-  Instant since_{};                    // of the state
-  Instant last_answer_{};              // while measuring
-  std::vector<double> gaps_;           // seconds between answers
-  std::vector<double> latencies_;      // ms
-  Bytes memory_{0};
-  Duration gpu_time_{0}, gpu_time_before_{0};  // now, and when measuring began
+  struct Trial {
+    ProfilePoint at;
+    std::string why;
+    Instant last_answer{};          // while it measures
+    std::vector<double> gaps;       // seconds between answers
+    std::vector<double> latencies;  // ms
+    Bytes memory{0};
+    Duration gpu_time{0}, gpu_time_before{0};  // now, and when measuring began
+  };
+  Instant since_{};  // of the state
+  Trial trial_;      // that goes on
 };
 
 std::string_view name_of(ProfileExperiment::State state);
