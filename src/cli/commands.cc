@@ -1,5 +1,7 @@
 #include "cli/commands.h"
 
+#include "cli/autoscale.h"
+
 namespace fairlead::cli {
 
 void add_all_commands(Cli& cli, Serve serve) {
@@ -26,6 +28,8 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_plan(cli);
   add_sim(cli);
   add_replay(cli);
+  add_profile(cli);
+  add_autoscale(cli);
   add_fence(cli);
   add_version(cli);
   add_completion(cli);

@@ -39,6 +39,7 @@ void add_certificate(Cli& cli);
 void add_plan(Cli& cli);
 void add_sim(Cli& cli);
 void add_replay(Cli& cli);
+void add_profile(Cli& cli);
 void add_fence(Cli& cli);
 
 void add_version(Cli& cli);

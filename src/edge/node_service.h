@@ -15,6 +15,7 @@
 #include "decide/core/core.h"
 #include "edge/event_service.h"
 #include "edge/graph_service.h"
+#include "edge/scaling_service.h"
 #include "model/call_signature.h"
 #include "model/device.h"
 #include "model/function.h"
@@ -224,6 +225,7 @@ class NodeService {
   virtual ObjectStore& objects() = 0;
   virtual GraphService& graphs() = 0;
   virtual EventService& event_service() = 0;
+  virtual ScalingService& scaling() = 0;
 
   // Operations.
   virtual NodeStatus status() = 0;

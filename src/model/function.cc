@@ -1,5 +1,7 @@
 #include "model/function.h"
 
+#include "model/autoscale_tag.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -157,8 +159,9 @@ constexpr std::string_view kReplicasTag = "gpu:replicas";
 constexpr std::string_view kObjectiveTag = "gpu:objective-ms";
 
 Status refuse_unknown_settings(const FunctionConfig& config) {
-  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag,
-                                        kReplicasTag,     "gpu:weight",          "gpu:tenant",     kObjectiveTag};
+  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag,
+                                        kQuotaLimitTag,   kReplicasTag,          "gpu:weight",
+                                        "gpu:tenant",     kObjectiveTag,         kAutoscaleTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
     return fail(Errc::kInvalidArgument, "tag {} is not known; the gpu: tags are {}", key, fmt::join(kTags, ", "));

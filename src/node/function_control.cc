@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/autoscale_tag.h"
 #include "node/container_spec.h"
 #include "node/pipeline_folder.h"
 #include "store/user_rights.h"
@@ -16,6 +17,7 @@ Status validate(const std::string& name, const FunctionConfig& config) {
   if (Status valid = validate_function_name(name); !valid) return valid;
   if (Status valid = validate_config(config); !valid) return valid;
   if (const auto gpu = gpu_settings(config); !gpu) return fail(gpu.error());
+  if (const auto scaled = autoscale_of(config); !scaled) return fail(scaled.error());
   return {};
 }
 
@@ -259,6 +261,42 @@ void FunctionControl::set_reserved_concurrency(std::string name, std::optional<i
   save(std::move(record), (*function)->kernel_task, std::move(done));
 }
 
+Status FunctionControl::add_trial(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
+  if (Status admitted = shares_.admit(record, kernel_task != nullptr); !admitted) return admitted;
+  tell_core(record, std::move(kernel_task));
+  return {};
+}
+
+Shares::Placed FunctionControl::scale(const std::string& name, const Share& share, const Shares::Wanted& wanted) {
+  const auto before = shares_.entry(name);
+  const bool is_other = !before || before->asked.share != share;
+  Shares::Placed placed = shares_.scale(name, share, wanted);
+  if (!is_other) {
+    tell_seats({name});
+    return placed;
+  }
+  const FlowSpec spec = spec_of(*functions_.find(name));
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    core.update_function(now, spec, out);
+    core.wake(now, out);
+  });
+  return placed;
+}
+
+void FunctionControl::remove_trial(const std::string& name) {
+  forget(name);
+}
+
+// After the core: what that gave back is forgotten too.
+void FunctionControl::forget(const std::string& name) {
+  const RegisteredFunction& known = *functions_.find(name);
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
+  removed_(known);
+  functions_.remove(name);
+  shares_.release(name);
+  settle_shares();
+}
+
 void FunctionControl::remove(std::string name, std::function<void(Status)> done) {
   const auto function = functions_.get(name);
   if (!function) return done(fail(function.error()));
@@ -267,14 +305,9 @@ void FunctionControl::remove(std::string name, std::function<void(Status)> done)
   (*function)->is_leaving = true;
   store_.delete_function(name, [this, name, done](Status written) {
     functions_.end_change(name);
-    RegisteredFunction& known = *functions_.find(name);
-    known.is_leaving = static_cast<bool>(written);
+    functions_.find(name)->is_leaving = static_cast<bool>(written);
     if (!written) return done(written);
-    driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
-    removed_(known);  // after the core: what that gave back is forgotten too
-    functions_.remove(name);
-    shares_.release(name);
-    settle_shares();
+    forget(name);
     done({});
   });
 }

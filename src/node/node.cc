@@ -99,12 +99,22 @@ Status Node::open() {
                                                request_ids_, driver_, [this](const RegisteredFunction& function) {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);
+                                                 scaling_->function_removed(function.record.name);
                                                });
+  const auto devices = [this] {
+    std::vector<Device> there;
+    if (!gpus_) return there;
+    for (const GpuSample& one : gpus_->samples()) there.push_back(one.device);
+    return there;
+  };
+  scaling_ = std::make_unique<FunctionScaling>(io_, *store_, *control_, functions_, invocations_, instances_, driver_,
+                                               devices);
   return {};
 }
 
 Status Node::recover() {
   if (Status functions = control_->recover(); !functions) return functions;
+  if (Status profiles = scaling_->recover(); !profiles) return profiles;
   auto events = store_->load_events();
   if (!events) return fail(events.error());
   if (!functions_.all().empty() || !events->empty()) {
@@ -139,6 +149,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     add_seats_on(gpu.device);
   }
   control_->settle_shares();
+  scaling_->start({.has_widths = sharing_->mode() == SharingMode::kMps, .keep = options_.scale_to_zero});
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
   events_->submit();
 }
@@ -409,10 +420,10 @@ void Node::act(const Deliver& action) {
 // ---- the graceful end
 
 void Node::drain(std::function<void()> drained) {
+  scaling_->drain();
   graphs_->drain();
   events_->drain();
-  is_draining_ = true;
-  drained_ = std::move(drained);
+  drain_ = {.has_begun = true, .done = std::move(drained)};
   driver_.tell([this](Core& core, Instant now, Actions& out) {
     core.drain(now, out);
     invocations_.cancel_submitted(now, out);  // they stay on disk for the next start
@@ -420,8 +431,8 @@ void Node::drain(std::function<void()> drained) {
 }
 
 void Node::note_drained() {
-  if (!drained_ || !driver_.core().drained() || store_->pending_writes() > 0) return;
-  boost::asio::post(io_, std::exchange(drained_, nullptr));
+  if (!drain_.done || !driver_.core().drained() || store_->pending_writes() > 0) return;
+  boost::asio::post(io_, std::exchange(drain_.done, nullptr));
 }
 
 // ---- NodeService
@@ -438,6 +449,7 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<Outcome> 
     done(fail(function.error()));
     return {};
   }
+  scaling_->called(request.invocation.function);
   return invocations_.invoke(**function, std::move(request), std::move(done));
 }
 
@@ -466,7 +478,9 @@ Result<FunctionRecord> Node::get_function(const std::string& name) {
 
 std::vector<FunctionRecord> Node::list_functions() {
   std::vector<FunctionRecord> records;
-  for (const auto& [name, function] : functions_.all()) records.push_back(function.record);
+  for (const auto& [name, function] : functions_.all()) {
+    if (!is_trial(name)) records.push_back(function.record);
+  }
   return records;
 }
 
@@ -522,7 +536,7 @@ NodeStatus Node::status() {
   status.memory_policy = memory_policy_name(options_.core.memory_policy);
   status.uptime = monotonic_now() - started_;
   status.global_virtual_time = core.policy().global_virtual_time();
-  status.draining = is_draining_;
+  status.draining = drain_.has_begun;
   status.queued = core.policy().queued();
   status.counters = core.counters();
   status.instances = core.instances();

@@ -25,6 +25,7 @@
 #include "node/core_driver.h"
 #include "node/failure_words.h"
 #include "node/function_control.h"
+#include "node/function_scaling.h"
 #include "node/functions.h"
 #include "node/gpu_monitor.h"
 #include "node/gpu_sharing.h"
@@ -60,8 +61,9 @@ struct NodeOptions {
   DeviceServersOptions device_servers;
   ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
-  std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
-  SecretSource secrets;                  // none: no function may refer to one
+  std::optional<ShimHostOptions> shims;               // none: programs run without the shim; see ProgramRunnerOptions
+  Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
+  SecretSource secrets;                               // none: no function may refer to one
 };
 
 // What an operator may change while the node runs. D only where it is fixed.
@@ -106,6 +108,7 @@ class Node final : public NodeService {
   ObjectStore& objects() override { return *objects_; }
   GraphService& graphs() override { return *graphs_; }
   EventService& event_service() override { return *events_; }
+  ScalingService& scaling() override { return *scaling_; }
   NodeStatus status() override;
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
@@ -157,8 +160,10 @@ class Node final : public NodeService {
   InvocationNotes notes_;
   Charges charges_;
   Invocations invocations_;
-  bool is_draining_ = false;
-  std::function<void()> drained_;
+  struct Drain {
+    bool has_begun = false;
+    std::function<void()> done;
+  } drain_;
 
   std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
 
@@ -174,6 +179,7 @@ class Node final : public NodeService {
   std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<TaskRequests> task_requests_;
   std::unique_ptr<FunctionControl> control_;
+  std::unique_ptr<FunctionScaling> scaling_;
   std::unique_ptr<GpuMonitor> gpus_;
 };
 

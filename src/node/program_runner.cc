@@ -123,7 +123,10 @@ Result<InstanceSpec> ProgramRunner::describe(const StartOrder& order) const {
   }
   spec.memory_limit = mib(config.memory_mib);
   spec.tmp_limit = mib(config.ephemeral_storage_mib);
-  give_share_(spec, order.gpu, gpu_settings(config).value_or(GpuSettings()).share);
+  // Of a function that the node scales the order says how wide it is, not the tags.
+  Share share = gpu_settings(config).value_or(GpuSettings()).share;
+  if (order.share.width_percent < kWholeDevice) share.width_percent = order.share.width_percent;
+  give_share_(spec, order.gpu, share);
   return spec;
 }
 

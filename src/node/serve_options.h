@@ -92,7 +92,8 @@ struct ServeOptions {
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
   std::uint64_t event_memory_bytes = default_request_memory_bytes();  // of asynchronous invocations that are not over
-  double event_retry_seconds = 60;  // before a failed event's second attempt; then twice that
+  double event_retry_seconds = 60;     // before a failed event's second attempt; then twice that
+  double scale_to_zero_seconds = 600;  // without a call: a function that the node scales has no instance then
   std::string log_level = "info";
 
   std::string policy = "mqfq-setup";

@@ -222,6 +222,9 @@ ServeSettings node_settings() {
           "Disk for what `sim record` makes traces of, a line for each invocation, the oldest go first; 0: none"),
       ServeSetting("event-retry", &Options::event_retry_seconds, seconds_number(0, kHourSeconds),
                    "Seconds before an asynchronous invocation that failed is tried again; the next time twice that"),
+      ServeSetting("scale-to-zero", &Options::scale_to_zero_seconds, seconds_number(0, kHourSeconds),
+                   "Seconds without a call after which a function that the node scales (tag gpu:autoscale) has no "
+                   "instance"),
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),
