@@ -27,6 +27,7 @@ class MemoryDesk {
     Duration move_deadline;  // of an order; a quarter of it for the process's own work to end, the rest for copying
     Duration period;         // between two looks
     std::function<bool()> runs_anything;
+    std::function<Bytes(GpuId, Bytes)> drop_unused_models = {};  // as ModelHost::evict(); empty: there are none
   };
   MemoryDesk(boost::asio::io_context& io, Options options, CoreDriver& driver, Instances& instances,
              Functions& functions);

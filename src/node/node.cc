@@ -36,7 +36,12 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
       memory_(io,
               {.move_deadline = options_.core.move_deadline,
                .period = GpuMonitor::kPeriod,
-               .runs_anything = [this] { return busy(); }},
+               .runs_anything = [this] { return busy(); },
+               .drop_unused_models =
+                   [this](GpuId gpu, Bytes bytes) {
+                     ModelHost* const models = programs_->models();
+                     return models != nullptr ? models->evict(gpu, bytes) : Bytes(0);
+                   }},
               driver_, instances_, functions_),
       notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
       charges_(
@@ -55,7 +60,8 @@ Status Node::open() {
   // The spawner is forked before the store's thread starts.
   auto programs = ProgramRunner::create(
       io_,
-      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .secrets = options_.secrets},
+      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .models = options_.models,
+       .secrets = options_.secrets},
       instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
@@ -92,6 +98,7 @@ Status Node::open() {
                                                request_ids_, driver_, [this](const RegisteredFunction& function) {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);
+                                                 forget_models(model_scope(function.record));
                                                });
   return {};
 }
@@ -434,7 +441,12 @@ std::vector<FunctionRecord> Node::list_functions() {
 }
 
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
-  control_->update_code(std::move(name), std::move(code), std::move(done));
+  const auto before = functions_.get(name);
+  const std::string scope = before ? model_scope((*before)->record) : "";
+  control_->update_code(std::move(name), std::move(code), [this, scope, done = std::move(done)](Result<FunctionRecord> changed) {
+    if (changed && model_scope(*changed) != scope) forget_models(scope);
+    done(std::move(changed));
+  });
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
@@ -447,6 +459,10 @@ void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, 
     if (changed) events_->function_changed(name);
     done(std::move(changed));
   });
+}
+
+void Node::forget_models(const std::string& scope) {
+  if (ModelHost* const models = programs_->models()) models->scope_gone(scope);
 }
 
 void Node::delete_function(std::string name, std::function<void(Status)> done) {
@@ -494,6 +510,7 @@ NodeStatus Node::status() {
   status.spawner_obstacle = programs_->obstacle();
   status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());
+  if (const ModelHost* const models = programs_->models()) status.models = model_status(models->views());
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   if (gpus_) status.gpus = gpu_status(core.gpus(), *gpus_);

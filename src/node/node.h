@@ -60,6 +60,7 @@ struct NodeOptions {
   ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
   std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
+  std::optional<ModelHostOptions> models;  // none: programs keep no models together
   SecretSource secrets;                  // none: no function may refer to one
 };
 
@@ -131,6 +132,7 @@ class Node final : public NodeService {
   void act(const GrantRoom& action) { memory_.act(action); }
   void act(const Charge& action) { charges_.act(action); }
   void act(const DeviceChange& action);
+  void forget_models(const std::string& scope);  // of a version of a function that is not there any more
   void note_drained();
 
   void observe(const GpuObservation& observation);
