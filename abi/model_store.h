@@ -25,7 +25,7 @@ enum {
 };
 
 enum ModelRequestKind {
-  MODEL_OPEN = 1,  /* bytes 0: only if it is there (GET), else what to store (STORE) */
+  MODEL_OPEN = 1, /* bytes 0: only if it is there (GET), else what to store (STORE) */
   MODEL_SEAL = 2,
   MODEL_CLOSE = 3,
 };
@@ -42,7 +42,7 @@ struct ModelRequest {
   uint64_t tensor; /* SEAL, CLOSE */
   uint64_t bytes;
   uint32_t flags;
-  uint32_t reserved; /* 0 */
+  uint32_t reserved;                  /* 0 */
   uint8_t digest[MODEL_DIGEST_BYTES]; /* BLAKE2b-256 */
   char id[MODEL_ID_BYTES];            /* OPEN: 1 to 255 bytes without control characters, then NULs */
 };

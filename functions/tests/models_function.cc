@@ -13,13 +13,14 @@ int main() {
   return fairlead::run([&](const fairlead::Event& event) {
     if (!gpu) gpu = std::make_unique<fairlead::Gpu>();
     fairlead::Parameters parameters(event.payload);
-    const std::string file = parameters.text("file", "model.safetensors", 200), name = parameters.text("tensor", "a", 200);
+    const std::string file = parameters.text("file", "model.safetensors", 200),
+                      name = parameters.text("tensor", "a", 200);
     parameters.check_all_used();
     const fairlead::SharedModel model = fairlead::SharedModel::load(*gpu, "/var/task/" + file);
     const auto& tensor = model.header().tensors.at(name);
     std::vector<std::uint8_t> bytes(tensor.end - tensor.begin);
-    fairlead::check_driver(gpu->driver(), gpu->driver().cuMemcpyDtoH_v2(bytes.data(), model.address(name), bytes.size()),
-                           "cuMemcpyDtoH");
+    fairlead::check_driver(
+        gpu->driver(), gpu->driver().cuMemcpyDtoH_v2(bytes.data(), model.address(name), bytes.size()), "cuMemcpyDtoH");
     fairlead::JsonObject answer;
     answer.add("bytes", static_cast<std::int64_t>(bytes.size()));
     answer.add("sum", std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));

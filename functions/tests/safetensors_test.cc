@@ -48,13 +48,20 @@ TEST(Safetensors, WhatCannotBeTrustedIsRefused) {
   EXPECT_THAT(refusal(tensor(shape + "," + type + R"(,"data_offsets":[24,0])"), 24), HasSubstr("24 to 0"));
   EXPECT_THAT(refusal(tensor(shape + "," + type + R"(,"data_offsets":[0])"), 24), HasSubstr("[begin, end]"));
   EXPECT_THAT(refusal(tensor(shape + R"(,"dtype":"F17",)" + offsets), 24), HasSubstr("'F17'"));
-  EXPECT_THAT(refusal(tensor(R"("shape":[4611686018427387904,4611686018427387904],)" + type + "," + offsets), 24), HasSubstr("2^62"));
+  EXPECT_THAT(refusal(tensor(R"("shape":[4611686018427387904,4611686018427387904],)" + type + "," + offsets), 24),
+              HasSubstr("2^62"));
   EXPECT_THAT(refusal(tensor(R"("shape":[99999999999999999999],)" + type + "," + offsets), 24), HasSubstr("2^62"));
   EXPECT_THAT(refusal(tensor(R"("shape":[-1],)" + type + "," + offsets), 24), HasSubstr("whole number"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2),
-              HasSubstr("twice"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3),
-              HasSubstr("begins at 1"));
+  EXPECT_THAT(
+      refusal(
+          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+          2),
+      HasSubstr("twice"));
+  EXPECT_THAT(
+      refusal(
+          R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+          3),
+      HasSubstr("begins at 1"));
   EXPECT_THAT(refusal("{} x", 0), HasSubstr("follows"));
   EXPECT_THAT(refusal("", 0), HasSubstr("expected"));
   EXPECT_THAT(refusal(R"({"a)", 0), HasSubstr("no end"));
@@ -71,7 +78,8 @@ TEST(Safetensors, LengthsAreBounded) {
     }
   };
   EXPECT_EQ(length(92, 100), "92");
-  for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{93}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+  for (const std::uint64_t wrong :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{93}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
     EXPECT_THAT(length(wrong, 100), HasSubstr("2 to 92"));
   }
   EXPECT_THAT(length(kMaxSafetensorsHeader + 1, std::uint64_t{1} << 40), HasSubstr("100000000"));

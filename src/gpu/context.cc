@@ -76,7 +76,6 @@ struct CudaContext::Library {
 
   // Null: the driver lacks it.
   decltype(cuFuncLoad)* load_function = nullptr;
-  decltype(cuMemExportToShareableHandle)* export_memory = nullptr;
 };
 
 Status CudaContext::Library::bind() {
@@ -123,7 +122,6 @@ Status CudaContext::Library::bind() {
 void CudaContext::Library::find_newer() {
   decltype(cuGetProcAddress_v2)* resolve = nullptr;
   void* address = nullptr;
-  if (!shared.bind(export_memory, "cuMemExportToShareableHandle")) export_memory = nullptr;
   if (!shared.bind(resolve, "cuGetProcAddress_v2")) return;
   if (resolve("cuFuncLoad", &address, kFuncLoadSince, 0, nullptr) != CUDA_SUCCESS) return;
   load_function = reinterpret_cast<decltype(cuFuncLoad)*>(address);
@@ -258,28 +256,8 @@ Status CudaContext::map_memory(CUdeviceptr address, Bytes bytes) {
 }
 
 Result<CUmemGenericAllocationHandle> CudaContext::create_memory(Bytes bytes) {
-  return create_memory(bytes, CU_MEM_HANDLE_TYPE_NONE);
-}
-
-Result<CUmemGenericAllocationHandle> CudaContext::create_shareable(Bytes bytes) {
-  if (library_->export_memory == nullptr) {
-    return fail(Errc::kUnavailable, "the driver has no cuMemExportToShareableHandle: CUDA 10.2 brought it");
-  }
-  return create_memory(bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-}
-
-Result<UniqueFd> CudaContext::share(CUmemGenericAllocationHandle memory) const {
-  int descriptor = -1;
-  const CUresult code =
-      library_->export_memory(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-  if (Status exported = check(code, "cuMemExportToShareableHandle"); !exported) return fail(exported.error());
-  return UniqueFd(descriptor);
-}
-
-Result<CUmemGenericAllocationHandle> CudaContext::create_memory(Bytes bytes, CUmemAllocationHandleType exported) {
   const Library& driver = *library_;
-  CUmemAllocationProp properties = driver.allocation();
-  properties.requestedHandleTypes = exported;
+  const CUmemAllocationProp properties = driver.allocation();
   CUmemGenericAllocationHandle memory = 0;
   const CUresult code = driver.create(&memory, size_of(bytes), &properties, 0);
   if (Status made = check(code, fmt::format("take {} bytes of device memory", bytes.count())); !made) {

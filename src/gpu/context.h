@@ -10,7 +10,6 @@
 
 #include "abi/cuda.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "base/units.h"
 #include "gpu/graph_calls.h"
 #include "model/kernel_task.h"
@@ -37,9 +36,6 @@ class CudaContext {
   Status map_memory(CUdeviceptr address, Bytes bytes);  // of the granularity; zeroed by nobody; kResourceExhausted
   // The same in parts: memory that is mapped at one address now and at another later, always as a whole.
   Result<CUmemGenericAllocationHandle> create_memory(Bytes bytes);  // kResourceExhausted
-  // The same, which other processes may map, too. share(): a descriptor that holds it, for SCM_RIGHTS.
-  Result<CUmemGenericAllocationHandle> create_shareable(Bytes bytes);
-  Result<UniqueFd> share(CUmemGenericAllocationHandle memory) const;
   Status map(CUdeviceptr address, Bytes bytes, CUmemGenericAllocationHandle memory);
   Status unmap(CUdeviceptr address, Bytes bytes);  // REQUIRES: nothing on the device uses it
   void release_memory(CUmemGenericAllocationHandle memory);
@@ -112,7 +108,6 @@ class CudaContext {
   Status start(int ordinal);
   Status bind_hot();
   Status read_limits();
-  Result<CUmemGenericAllocationHandle> create_memory(Bytes bytes, CUmemAllocationHandleType exported);
 
   std::unique_ptr<Library> library_;
   Hot calls_;

@@ -7,7 +7,8 @@
 namespace fairlead {
 namespace {
 
-Result<std::set<std::string>> tenants_in(const std::map<std::string, std::string>& tags, const char* tag, bool all_may) {
+Result<std::set<std::string>> tenants_in(const std::map<std::string, std::string>& tags, const char* tag,
+                                         bool all_may) {
   std::set<std::string> tenants;
   const auto found = tags.find(tag);
   if (found == tags.end()) return tenants;

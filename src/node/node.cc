@@ -38,9 +38,9 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
                .period = GpuMonitor::kPeriod,
                .runs_anything = [this] { return busy(); },
                .drop_unused_models =
-                   [this](GpuId gpu, Bytes bytes) {
+                   [this](GpuId gpu, Bytes bytes, std::function<void(Bytes)> done) {
                      ModelHost* const models = programs_->models();
-                     return models != nullptr ? models->evict(gpu, bytes) : Bytes(0);
+                     models != nullptr ? models->evict(gpu, bytes, std::move(done)) : done(Bytes(0));
                    }},
               driver_, instances_, functions_),
       notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
@@ -58,11 +58,13 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
 
 Status Node::open() {
   // The spawner is forked before the store's thread starts.
-  auto programs = ProgramRunner::create(
-      io_,
-      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .models = options_.models,
-       .secrets = options_.secrets},
-      instance_events(), memory_.events());
+  auto programs = ProgramRunner::create(io_,
+                                        {.host = options_.host,
+                                         .gpu_access = options_.gpu_access,
+                                         .shims = options_.shims,
+                                         .models = options_.models,
+                                         .secrets = options_.secrets},
+                                        instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
   auto store = Store::open(io_, options_.state_dir);
@@ -443,10 +445,11 @@ std::vector<FunctionRecord> Node::list_functions() {
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
   const auto before = functions_.get(name);
   const std::string scope = before ? model_scope((*before)->record) : "";
-  control_->update_code(std::move(name), std::move(code), [this, scope, done = std::move(done)](Result<FunctionRecord> changed) {
-    if (changed && model_scope(*changed) != scope) forget_models(scope);
-    done(std::move(changed));
-  });
+  control_->update_code(std::move(name), std::move(code),
+                        [this, scope, done = std::move(done)](Result<FunctionRecord> changed) {
+                          if (changed && model_scope(*changed) != scope) forget_models(scope);
+                          done(std::move(changed));
+                        });
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {

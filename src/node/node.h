@@ -59,9 +59,9 @@ struct NodeOptions {
   DeviceServersOptions device_servers;
   ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
-  std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
+  std::optional<ShimHostOptions> shims;    // none: programs run without the shim; see ProgramRunnerOptions
   std::optional<ModelHostOptions> models;  // none: programs keep no models together
-  SecretSource secrets;                  // none: no function may refer to one
+  SecretSource secrets;                    // none: no function may refer to one
 };
 
 // What an operator may change while the node runs. D only where it is fixed.

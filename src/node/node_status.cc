@@ -117,7 +117,7 @@ std::vector<ModelStatus> model_status(const std::vector<ModelHost::View>& views)
                        .by_content = view.use.by_content,
                        .evicted = view.use.evicted,
                        .by_tenant = {}};
-    for (const auto& [tenant, used] : view.by_tenant) status.by_tenant[tenant] = bytes(used);
+    for (const auto& [tenant, used] : view.use.by_tenant) status.by_tenant[tenant] = bytes(used);
     list.push_back(std::move(status));
   }
   return list;

@@ -141,6 +141,7 @@ def test_a_flood_stops_at_the_budget_and_ten_thousand_handles_at_a_count(node, t
     deploy(node, tmp_path, "calm", tenant="calm")
     code = RAW + """
 s = connect()
+big = ask(s, 1, size=1 << 40, name=b"big")["text"]
 kinds = {}
 for i in range(10_000):
     r = ask(s, 1, size=1, name=b"t%d" % i)
@@ -148,7 +149,6 @@ for i in range(10_000):
         os.close(fd)
     kinds[r["kind"]] = kinds.get(r["kind"], 0) + 1
 last = r["text"]
-big = ask(connect(), 1, size=1 << 40, name=b"big")["text"]
 answer = kinds, last, big
 """
     kinds, last, big = run(node, "flood", code)
@@ -243,7 +243,7 @@ def test_unused_models_make_room_for_an_allocation(start_node, tmp_path):
     node = start_node("--model-memory", "90", "--model-quota", "100", gpu_environment={"SOFTGPU_MEMORY_SCALE": "40"})
     deploy(node, tmp_path, "holds")
     deploy(node, tmp_path, "needs")
-    total = node.status()["gpus"][0]["memory_bytes"]
+    total = node.status()["gpus"][0]["memory_total_bytes"]
     size = total * 7 // 10 // MIB * MIB
     run(node, "holds", f"answer = the_store().store('big', {size}, lambda memory: None).bytes")
     assert try_run(node, "needs", f"gpu = the_store().gpu\ngpu.allocate({total // 2})").get("error")  # in use: it stays

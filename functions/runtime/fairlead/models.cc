@@ -30,7 +30,8 @@ constexpr std::uint64_t kPieceBytes = 16 << 20;
 }
 
 const char* type_of(std::uint32_t error) {
-  constexpr std::array<const char*, 7> kNames = {"Refused", "Absent", "Pending", "Again", "Refused", "NoRoom", "Unavailable"};
+  constexpr std::array<const char*, 7> kNames = {"Refused", "Absent", "Pending",    "Again",
+                                                 "Refused", "NoRoom", "Unavailable"};
   return kNames[error < kNames.size() ? error : 0];
 }
 
@@ -81,7 +82,8 @@ class Connection {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path == nullptr || std::strlen(path) >= sizeof address.sun_path) {
-      fail("Unavailable", "FAIRLEAD_MODELS is not set: this is no function of a node, or the node shares no models (--model-memory)");
+      fail("Unavailable",
+           "FAIRLEAD_MODELS is not set: this is no function of a node, or the node shares no models (--model-memory)");
     }
     std::strcpy(address.sun_path, path);
     socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -111,7 +113,8 @@ class Connection {
       descriptors.all.resize(before + count);
       std::memcpy(&descriptors.all[before], CMSG_DATA(header), count * sizeof(int));
     }
-    if (size != sizeof answer || answer.version != MODEL_PROTOCOL) lose(size < 0 ? std::strerror(errno) : "end of file");
+    if (size != sizeof answer || answer.version != MODEL_PROTOCOL)
+      lose(size < 0 ? std::strerror(errno) : "end of file");
     if ((message.msg_flags & MSG_CTRUNC) != 0) lose("this process has no file descriptors left");
     return answer;
   }
@@ -262,7 +265,8 @@ SharedModel SharedModel::load(const Gpu& gpu, const std::string& path, const std
   const auto fill = [&](std::uint64_t address) {
     for (std::uint64_t done = 0; done < header.data_bytes; done += kPieceBytes) {
       const std::string piece = file.read(header.data_begin + done, std::min(kPieceBytes, header.data_bytes - done));
-      check_driver(gpu.driver(), gpu.driver().cuMemcpyHtoD_v2(address + done, piece.data(), piece.size()), "cuMemcpyHtoD");
+      check_driver(gpu.driver(), gpu.driver().cuMemcpyHtoD_v2(address + done, piece.data(), piece.size()),
+                   "cuMemcpyHtoD");
     }
   };
   const std::string name = id.empty() ? path.substr(path.rfind('/') + 1) : id;

@@ -11,9 +11,21 @@ namespace {
 
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-constexpr std::array<std::pair<std::string_view, unsigned>, 15> kTypes = {
-    {{"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2}, {"BF16", 2},
-     {"I32", 4}, {"U32", 4}, {"F32", 4}, {"I64", 8}, {"U64", 8}, {"F64", 8}}};
+constexpr std::array<std::pair<std::string_view, unsigned>, 15> kTypes = {{{"BOOL", 1},
+                                                                           {"U8", 1},
+                                                                           {"I8", 1},
+                                                                           {"F8_E4M3", 1},
+                                                                           {"F8_E5M2", 1},
+                                                                           {"I16", 2},
+                                                                           {"U16", 2},
+                                                                           {"F16", 2},
+                                                                           {"BF16", 2},
+                                                                           {"I32", 4},
+                                                                           {"U32", 4},
+                                                                           {"F32", 4},
+                                                                           {"I64", 8},
+                                                                           {"U64", 8},
+                                                                           {"F64", 8}}};
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error("Model.Format", "safetensors: " + what);
@@ -149,11 +161,13 @@ class Reader {
 
 // What its type and shape need.
 std::uint64_t bytes_of(const std::string& name, const SafetensorsHeader::Tensor& tensor) {
-  const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& known) { return known.first == tensor.dtype; });
+  const auto type =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& known) { return known.first == tensor.dtype; });
   if (type == kTypes.end()) refuse(shown(name) + ": dtype is '" + tensor.dtype.substr(0, 40) + "', which is not known");
   std::uint64_t bytes = type->second;
   for (const std::uint64_t size : tensor.shape) {
-    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kMostBytes) refuse(shown(name) + ": its shape has above 2^62 bytes");
+    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kMostBytes)
+      refuse(shown(name) + ": its shape has above 2^62 bytes");
   }
   return bytes;
 }
@@ -161,7 +175,8 @@ std::uint64_t bytes_of(const std::string& name, const SafetensorsHeader::Tensor&
 }  // namespace
 
 std::uint64_t safetensors_header_bytes(std::string_view first8, std::uint64_t file_bytes) {
-  if (first8.size() != 8 || file_bytes < 8) refuse("the file has " + std::to_string(file_bytes) + " bytes, it must have 8");
+  if (first8.size() != 8 || file_bytes < 8)
+    refuse("the file has " + std::to_string(file_bytes) + " bytes, it must have 8");
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(first8[static_cast<std::size_t>(i)]);
   const std::uint64_t most = std::min(kMaxSafetensorsHeader, file_bytes - 8);
@@ -180,19 +195,21 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
   for (const auto& [name, tensor] : header.tensors) {
     const std::uint64_t bytes = bytes_of(name, tensor);
     if (tensor.end < tensor.begin || tensor.end - tensor.begin != bytes) {
-      refuse(shown(name) + ": its data has bytes " + std::to_string(tensor.begin) + " to " + std::to_string(tensor.end) +
-             ", its shape needs " + std::to_string(bytes));
+      refuse(shown(name) + ": its data has bytes " + std::to_string(tensor.begin) + " to " +
+             std::to_string(tensor.end) + ", its shape needs " + std::to_string(bytes));
     }
     parts.emplace_back(tensor.begin, tensor.end);
   }
   std::sort(parts.begin(), parts.end());
   std::uint64_t at = 0;
   for (const auto& [begin, end] : parts) {
-    if (begin != at) refuse("a tensor's data begins at " + std::to_string(begin) + ", the one before ends at " + std::to_string(at));
+    if (begin != at)
+      refuse("a tensor's data begins at " + std::to_string(begin) + ", the one before ends at " + std::to_string(at));
     at = end;
   }
   if (at != header.data_bytes) {
-    refuse("the tensors have " + std::to_string(at) + " bytes, the file has " + std::to_string(header.data_bytes) + " of data");
+    refuse("the tensors have " + std::to_string(at) + " bytes, the file has " + std::to_string(header.data_bytes) +
+           " of data");
   }
   return header;
 }

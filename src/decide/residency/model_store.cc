@@ -43,12 +43,10 @@ void ModelStore::open(Instant now, HolderId holder, const ModelOpen& request, Mo
     return refuse(ModelRefusal::kRefused, "the id of a tensor is 1 to 255 bytes without control characters");
   }
   if (request.bytes > kMostBytes) {
-    return refuse(ModelRefusal::kRefused,
-                  fmt::format("{} bytes: a tensor has at most {}", request.bytes, kMostBytes));
+    return refuse(ModelRefusal::kRefused, fmt::format("{} bytes: a tensor has at most {}", request.bytes, kMostBytes));
   }
   const auto name = std::pair(user.scope, request.id);
-  if (const auto named = names_.find(name);
-      named != names_.end() && !may_share(tensors_.at(named->second), user)) {
+  if (const auto named = names_.find(name); named != names_.end() && !may_share(tensors_.at(named->second), user)) {
     // Another tenant's, which this function took and takes no more.
     const auto found = tensors_.find(named->second);
     found->second.names.erase(name);
@@ -95,8 +93,8 @@ ModelStore::Tensors::iterator ModelStore::find_content(const ModelUser& user, co
                                                        std::uint64_t bytes) {
   return std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& entry) {
     const Tensor& tensor = entry.second;
-    return tensor.state == State::kSealed && tensor.digest == digest &&
-           (bytes == 0 || bytes == tensor.bytes) && may_share(tensor, user);
+    return tensor.state == State::kSealed && tensor.digest == digest && (bytes == 0 || bytes == tensor.bytes) &&
+           may_share(tensor, user);
   });
 }
 
@@ -109,19 +107,18 @@ bool ModelStore::may_share(const Tensor& tensor, const ModelUser& user) const {
 void ModelStore::wait(Tensor& tensor, HolderId holder, const ModelOpen& request, ModelActions& out) {
   if (!request.wait) {
     out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, ModelRefusal::kPending,
-                              fmt::format("tensor '{}' is being filled", request.id));
+                     fmt::format("tensor '{}' is being filled", request.id));
     return;
   }
   if (tensor.filler == holder) {
     out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, ModelRefusal::kRefused,
-                              fmt::format("tensor '{}' is this process's to fill: it would wait for itself", request.id));
+                     fmt::format("tensor '{}' is this process's to fill: it would wait for itself", request.id));
     return;
   }
   std::size_t& waiting = holders_.at(holder).waiting;
   if (waiting >= options_.waiting) {
     out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, ModelRefusal::kRefused,
-                              fmt::format("{} opens of this process wait already, at most {} may", waiting,
-                                          options_.waiting));
+                     fmt::format("{} opens of this process wait already, at most {} may", waiting, options_.waiting));
     return;
   }
   ++waiting;
@@ -136,8 +133,8 @@ Status ModelStore::check_new(const ModelUser& user, const ModelOpen& request, st
                                    [&](const auto& entry) { return entry.second.tenant == user.tenant; });
   if (static_cast<std::size_t>(count) >= options_.tenant_tensors) {
     return fail(Errc::kResourceExhausted,
-                "tensor '{}': tenant {} has {} tensors on this GPU, at most {}; store a model as one tensor", request.id,
-                user.tenant, count, options_.tenant_tensors);
+                "tensor '{}': tenant {} has {} tensors on this GPU, at most {}; store a model as one tensor",
+                request.id, user.tenant, count, options_.tenant_tensors);
   }
   if (taken > std::min(options_.memory, options_.tenant_memory)) {
     return fail(Errc::kResourceExhausted,
@@ -153,13 +150,13 @@ void ModelStore::create(Instant now, HolderId holder, const ModelOpen& request, 
   const std::uint64_t taken = (request.bytes + options_.granule - 1) / options_.granule * options_.granule;
   if (const Status fits = check_new(user, request, taken); !fits) {
     const bool full = fits.error().code == Errc::kResourceExhausted;
-    out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, full ? ModelRefusal::kNoRoom : ModelRefusal::kRefused,
-                              fits.error().message);
+    out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number,
+                     full ? ModelRefusal::kNoRoom : ModelRefusal::kRefused, fits.error().message);
     return;
   }
   if (const auto full = make_room(user.tenant, taken, out)) {
     out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, ModelRefusal::kNoRoom,
-                              fmt::format("tensor '{}' takes {:.0f} MiB: {}", request.id, mib_of(taken), *full));
+                     fmt::format("tensor '{}' takes {:.0f} MiB: {}", request.id, mib_of(taken), *full));
     return;
   }
   const TensorId id(++last_tensor_);
@@ -181,7 +178,7 @@ std::optional<std::string> ModelStore::make_room(const std::string& tenant, std:
   const auto drop_oldest = [&](const std::string* of) {
     auto oldest = tensors_.end();
     for (auto it = tensors_.begin(); it != tensors_.end(); ++it) {
-      if (!is_unused(it->second) || (of != nullptr && it->second.tenant != *of)) continue;
+      if (!it->second.is_unused() || (of != nullptr && it->second.tenant != *of)) continue;
       if (oldest == tensors_.end() || it->second.used < oldest->second.used) oldest = it;
     }
     if (oldest == tensors_.end()) return false;
@@ -194,26 +191,27 @@ std::optional<std::string> ModelStore::make_room(const std::string& tenant, std:
   const auto reclaimable = [&](const std::string* of) {
     std::uint64_t sum = 0;
     for (const auto& [id, tensor] : tensors_) {
-      if (is_unused(tensor) && tensor.given.empty() && (of == nullptr || tensor.tenant == *of)) sum += tensor.taken;
+      if (tensor.is_unused() && tensor.given.empty() && (of == nullptr || tensor.tenant == *of)) sum += tensor.taken;
     }
     return sum;
   };
-  if (used(&tenant) - reclaimable(&tenant) + taken > options_.tenant_memory) {
-    return fmt::format("models of tenant {} hold {:.0f} of its {:.0f} MiB (--model-quota)", tenant, mib_of(used(&tenant)),
-                       mib_of(options_.tenant_memory));
+  if (tensors_.taken(&tenant) - reclaimable(&tenant) + taken > options_.tenant_memory) {
+    return fmt::format("models of tenant {} hold {:.0f} of its {:.0f} MiB (--model-quota)", tenant,
+                       mib_of(tensors_.taken(&tenant)), mib_of(options_.tenant_memory));
   }
-  if (used(nullptr) - reclaimable(nullptr) + taken > options_.memory) {
-    return fmt::format("models hold {:.0f} of their {:.0f} MiB on this GPU (--model-memory)", mib_of(used(nullptr)),
-                       mib_of(options_.memory));
+  if (tensors_.taken(nullptr) - reclaimable(nullptr) + taken > options_.memory) {
+    return fmt::format("models hold {:.0f} of their {:.0f} MiB on this GPU (--model-memory)",
+                       mib_of(tensors_.taken(nullptr)), mib_of(options_.memory));
   }
-  while (used(&tenant) + taken > options_.tenant_memory && drop_oldest(&tenant)) {
+  while (tensors_.taken(&tenant) + taken > options_.tenant_memory && drop_oldest(&tenant)) {
   }
-  while (used(nullptr) + taken > options_.memory && drop_oldest(nullptr)) {
+  while (tensors_.taken(nullptr) + taken > options_.memory && drop_oldest(nullptr)) {
   }
   return std::nullopt;
 }
 
-void ModelStore::give(HolderId holder, std::uint64_t number, Tensors::iterator tensor, bool to_fill, ModelActions& out) {
+void ModelStore::give(HolderId holder, std::uint64_t number, Tensors::iterator tensor, bool to_fill,
+                      ModelActions& out) {
   tensor->second.given.insert(holders_.at(holder).instance);
   if (!to_fill) tensor->second.holders.insert(holder);
   out.push_back(GiveTensor{holder, number, tensor->first, tensor->second.bytes, to_fill, tensor->second.digest});
@@ -224,7 +222,7 @@ void ModelStore::seal(HolderId holder, std::uint64_t number, TensorId id, ModelA
   // A foreign number is answered as one that never was.
   if (found == tensors_.end() || found->second.filler != holder || found->second.state != State::kFilling) {
     out.emplace_back(std::in_place_type<RefuseModel>, holder, number, ModelRefusal::kRefused,
-                              fmt::format("tensor {} is not one that this process fills", id.value()));
+                     fmt::format("tensor {} is not one that this process fills", id.value()));
     return;
   }
   found->second.state = State::kHashing;
@@ -246,15 +244,15 @@ void ModelStore::close(Instant now, HolderId holder, TensorId id, ModelActions& 
 }
 
 void ModelStore::holder_gone(Instant now, HolderId holder, ModelActions& out) {
-  std::vector<TensorId> held;
+  std::vector<TensorId> touched;
   for (auto& [id, tensor] : tensors_) {
     std::erase_if(tensor.waiters, [&](const Waiter& waiter) { return waiter.holder == holder; });
-    if (tensor.holders.contains(holder)) held.push_back(id);
+    if (tensor.holders.contains(holder)) touched.push_back(id);
     if (tensor.filler != holder) continue;
-    if (tensor.state == State::kFilling) held.push_back(id);
+    if (tensor.state == State::kFilling) touched.push_back(id);
     tensor.filler = HolderId(0);  // whose answer nobody waits for
   }
-  for (const TensorId id : held) {
+  for (const TensorId id : touched) {
     const auto found = tensors_.find(id);
     if (found == tensors_.end()) continue;
     if (found->second.holders.contains(holder)) {
@@ -282,15 +280,18 @@ void ModelStore::instance_gone(Instant now, InstanceId instance, ModelActions& o
     const bool is_over = tensor.state == State::kLingering && tensor.given.empty();
     it = is_over ? tensors_.erase(it) : std::next(it);
   }
-  const bool last = std::none_of(users_.begin(), users_.end(), [&](const auto& entry) { return entry.second.scope == scope; });
+  const bool last =
+      std::none_of(users_.begin(), users_.end(), [&](const auto& entry) { return entry.second.scope == scope; });
   if (last) gone_scopes_.erase(scope);
 }
 
 void ModelStore::scope_gone(const std::string& scope, ModelActions& out) {
-  const bool runs = std::any_of(users_.begin(), users_.end(), [&](const auto& entry) { return entry.second.scope == scope; });
+  const bool runs =
+      std::any_of(users_.begin(), users_.end(), [&](const auto& entry) { return entry.second.scope == scope; });
   if (runs) gone_scopes_.insert(scope);
   std::vector<TensorId> named;
-  for (auto it = names_.lower_bound({scope, ""}); it != names_.end() && it->first.first == scope; it = names_.erase(it)) {
+  for (auto it = names_.lower_bound({scope, ""}); it != names_.end() && it->first.first == scope;
+       it = names_.erase(it)) {
     tensors_.at(it->second).names.erase(it->first);
     named.push_back(it->second);
   }
@@ -305,7 +306,8 @@ void ModelStore::created(TensorId id, const std::optional<ModelFailure>& failure
   const auto found = tensors_.find(id);
   if (found == tensors_.end() || found->second.state != State::kCreating) return;
   Tensor& tensor = found->second;
-  if (tensor.filler == HolderId(0)) return drop(found, ModelRefusal::kAgain, "who asked for it ended: open it again", out);
+  if (tensor.filler == HolderId(0))
+    return drop(found, ModelRefusal::kAgain, "who asked for it ended: open it again", out);
   if (failure) {
     out.emplace_back(std::in_place_type<RefuseModel>, tensor.filler, tensor.number, failure->why, failure->message);
     return drop(found, failure->why, failure->message, out);
@@ -323,7 +325,8 @@ void ModelStore::hashed(Instant now, TensorId id, const Result<ModelDigest>& dig
   const HolderId filler = std::exchange(tensor.filler, HolderId(0));
   if (!digest || filler == HolderId(0)) {
     const std::string why = digest ? "who filled the tensor ended: open it again" : digest.error().message;
-    if (filler != HolderId(0)) out.emplace_back(std::in_place_type<RefuseModel>, filler, tensor.number, ModelRefusal::kAgain, why);
+    if (filler != HolderId(0))
+      out.emplace_back(std::in_place_type<RefuseModel>, filler, tensor.number, ModelRefusal::kAgain, why);
     return drop(found, ModelRefusal::kAgain, why, out);
   }
   const auto same = find_content(user_of(filler), *digest, tensor.bytes);
@@ -356,7 +359,8 @@ void ModelStore::checked(Tensors::iterator found, const Result<ModelDigest>& dig
   }
   ++counters_.spoiled;
   drop(found, ModelRefusal::kAgain,
-       digest ? "a program that had the tensor wrote to it: open it again, it is stored anew" : digest.error().message, out);
+       digest ? "a program that had the tensor wrote to it: open it again, it is stored anew" : digest.error().message,
+       out);
 }
 
 void ModelStore::let_go(Instant now, HolderId holder, Tensors::iterator found, ModelActions& out) {
@@ -379,7 +383,7 @@ void ModelStore::answer_waiters(Tensors::iterator tensor, Tensors::iterator inst
     }
     if (waiter.request.digest && *waiter.request.digest != instead->second.digest) {
       out.emplace_back(std::in_place_type<RefuseModel>, waiter.holder, waiter.request.number, ModelRefusal::kRefused,
-                                fmt::format("tensor '{}' is there with another content: use another id", waiter.request.id));
+                       fmt::format("tensor '{}' is there with another content: use another id", waiter.request.id));
       continue;
     }
     ++counters_.shared;
@@ -422,13 +426,13 @@ void ModelStore::drop(Tensors::iterator found, ModelRefusal why, const std::stri
 }
 
 void ModelStore::drop_if_useless(Tensors::iterator tensor, ModelActions& out) {
-  if (is_unused(tensor->second) && tensor->second.names.empty()) drop(tensor, ModelRefusal::kAgain, "", out);
+  if (tensor->second.is_unused() && tensor->second.names.empty()) drop(tensor, ModelRefusal::kAgain, "", out);
 }
 
 std::uint64_t ModelStore::evict(std::uint64_t bytes, ModelActions& out) {
   std::vector<std::pair<Instant, TensorId>> unused;
   for (const auto& [id, tensor] : tensors_) {
-    if (is_unused(tensor)) unused.emplace_back(tensor.used, id);
+    if (tensor.is_unused()) unused.emplace_back(tensor.used, id);
   }
   std::sort(unused.begin(), unused.end());
   std::uint64_t freed = 0;
@@ -444,9 +448,9 @@ std::uint64_t ModelStore::evict(std::uint64_t bytes, ModelActions& out) {
 
 // ---- what is known
 
-std::uint64_t ModelStore::used(const std::string* tenant) const {
+std::uint64_t ModelStore::Tensors::taken(const std::string* tenant) const {
   std::uint64_t sum = 0;
-  for (const auto& [id, tensor] : tensors_) {
+  for (const auto& [id, tensor] : *this) {
     if (tenant == nullptr || tensor.tenant == *tenant) sum += tensor.taken;
   }
   return sum;
@@ -456,8 +460,9 @@ ModelStoreUse ModelStore::use() const {
   ModelStoreUse use = counters_;
   for (const auto& [id, tensor] : tensors_) {
     use.bytes += tensor.taken;
+    use.by_tenant[tensor.tenant] += tensor.taken;
     use.holders += tensor.holders.size();
-    if (is_unused(tensor)) use.unused += tensor.taken;
+    if (tensor.is_unused()) use.unused += tensor.taken;
     if (tensor.state == State::kLingering) use.lingering += tensor.taken;
     if (tensor.state != State::kSealed) continue;
     ++use.tensors;
@@ -466,12 +471,6 @@ ModelStoreUse ModelStore::use() const {
     if (!instances.empty()) use.saved += tensor.taken * (instances.size() - 1);
   }
   return use;
-}
-
-std::map<std::string, std::uint64_t> ModelStore::use_by_tenant() const {
-  std::map<std::string, std::uint64_t> by_tenant;
-  for (const auto& [id, tensor] : tensors_) by_tenant[tensor.tenant] += tensor.taken;
-  return by_tenant;
 }
 
 std::optional<ModelStore::State> ModelStore::state(TensorId id) const {

@@ -38,8 +38,8 @@
 
 namespace fairlead {
 
-using TensorId = Id<struct ModelTensorTag>;      // never used again
-using HolderId = Id<struct ModelHolderTag>;      // a process of an instance
+using TensorId = Id<struct ModelTensorTag>;        // never used again
+using HolderId = Id<struct ModelHolderTag>;        // a process of an instance
 using ModelDigest = std::array<std::uint8_t, 32>;  // of the content, as the server read it from the device
 
 // Whom an instance is, as the node knows it.
@@ -103,14 +103,16 @@ struct ModelStoreOptions {
 };
 
 struct ModelStoreUse {
-  std::uint64_t bytes = 0;      // on the device, as far as the store knows
-  std::uint64_t unused = 0;     // part of it: sealed and held by nobody
-  std::uint64_t lingering = 0;  // part of it: dropped, and perhaps still mapped by a living instance
-  std::size_t tensors = 0;      // sealed
-  std::size_t holders = 0;      // processes that hold a tensor, summed over tensors
-  std::uint64_t saved = 0;      // that private copies would take on top: bytes x (instances that hold it - 1)
-  std::uint64_t stored = 0, shared = 0, by_content = 0, evicted = 0, spoiled = 0;  // since the start: tensors sealed; opens answered with one
-                                                                      // that was there, part of them by content; dropped for room; found changed
+  std::uint64_t bytes = 0;                         // on the device, as far as the store knows
+  std::map<std::string, std::uint64_t> by_tenant;  // of it, by whose budget
+  std::uint64_t unused = 0;                        // part of it: sealed and held by nobody
+  std::uint64_t lingering = 0;                     // part of it: dropped, and perhaps still mapped by a living instance
+  std::size_t tensors = 0;                         // sealed
+  std::size_t holders = 0;                         // processes that hold a tensor, summed over tensors
+  std::uint64_t saved = 0;  // that private copies would take on top: bytes x (instances that hold it - 1)
+  std::uint64_t stored = 0, shared = 0, by_content = 0, evicted = 0,
+                spoiled = 0;  // since the start: tensors sealed; opens answered with one
+                              // that was there, part of them by content; dropped for room; found changed
 };
 
 class ModelStore {
@@ -143,7 +145,6 @@ class ModelStore {
   std::uint64_t evict(std::uint64_t bytes, ModelActions& out);
 
   ModelStoreUse use() const;
-  std::map<std::string, std::uint64_t> use_by_tenant() const;
   std::optional<State> state(TensorId tensor) const;
   std::optional<InstanceId> filler(TensorId tensor) const;  // of one that is being made or filled
   // Whether the holder may have the descriptors: it fills it, or it is sealed and it holds it.
@@ -164,17 +165,21 @@ class ModelStore {
     std::set<std::pair<std::string, std::string>> names;  // scope, id
     std::set<HolderId> holders;
     std::set<InstanceId> given;  // alive, and had its descriptors
-    bool checking = false;  // sealed, and being hashed again: given to nobody
+    bool checking = false;       // sealed, and being hashed again: given to nobody
     HolderId filler;
     std::uint64_t number = 0;  // of the open, then of the seal, that waits for the server
     std::vector<Waiter> waiters;
     Instant used{};
+
+    bool is_unused() const { return state == State::kSealed && holders.empty() && waiters.empty(); }
   };
   struct Holder {
     InstanceId instance;
     std::size_t waiting = 0;
   };
-  using Tensors = std::map<TensorId, Tensor>;
+  struct Tensors : std::map<TensorId, Tensor> {
+    std::uint64_t taken(const std::string* tenant) const;  // null: all
+  };
 
   const ModelUser& user_of(HolderId holder) const { return users_.at(holders_.at(holder).instance); }
   bool may_share(const Tensor& tensor, const ModelUser& user) const;
@@ -189,10 +194,6 @@ class ModelStore {
   void answer_waiters(Tensors::iterator tensor, Tensors::iterator instead, ModelActions& out);
   void drop(Tensors::iterator tensor, ModelRefusal why, const std::string& message, ModelActions& out);
   void drop_if_useless(Tensors::iterator tensor, ModelActions& out);
-  bool is_unused(const Tensor& tensor) const {
-    return tensor.state == State::kSealed && tensor.holders.empty() && tensor.waiters.empty();
-  }
-  std::uint64_t used(const std::string* tenant) const;
 
   const ModelStoreOptions options_;
   std::map<InstanceId, ModelUser> users_;

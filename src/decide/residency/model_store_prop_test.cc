@@ -61,8 +61,11 @@ class World {
       case 1:
       case 2:
       case 3: {
-        ModelOpen request{.number = ++number_, .id = std::string(1, static_cast<char>('p' + below(4))), .bytes = below(3) * 4 * kMiB,
-                          .digest = std::nullopt, .wait = below(2) == 0};
+        ModelOpen request{.number = ++number_,
+                          .id = std::string(1, static_cast<char>('p' + below(4))),
+                          .bytes = below(3) * 4 * kMiB,
+                          .digest = std::nullopt,
+                          .wait = below(2) == 0};
         if (below(2) == 0) request.digest = content(below(3));
         program.unanswered.insert(request.number);
         store_.open(now_, HolderId(n), request, out);
@@ -165,7 +168,8 @@ class World {
     }
     EXPECT_EQ(store_.state(a.tensor), ModelStore::State::kSealed);
     const Program& owner = owner_.at(a.tensor);
-    const bool both = (owner.lends.contains(program.tenant) || owner.lends.contains("@all")) && program.uses.contains(owner.tenant);
+    const bool both =
+        (owner.lends.contains(program.tenant) || owner.lends.contains("@all")) && program.uses.contains(owner.tenant);
     EXPECT_TRUE(owner.tenant == program.tenant || both) << owner.tenant << " for " << program.tenant;
     program.holding.insert(a.tensor);
   }
@@ -178,7 +182,8 @@ class World {
 
   void check() {
     EXPECT_LE(store_.use().bytes, kMemory);
-    for (const auto& [tenant, bytes] : store_.use_by_tenant()) EXPECT_LE(bytes, kTenant) << tenant;
+    const ModelStoreUse use = store_.use();
+    for (const auto& [tenant, bytes] : use.by_tenant) EXPECT_LE(bytes, kTenant) << tenant;
     for (const auto& [n, program] : programs_) {
       for (const TensorId tensor : program.holding) EXPECT_TRUE(store_.may_map(HolderId(n), tensor));
     }

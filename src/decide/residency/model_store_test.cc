@@ -128,10 +128,10 @@ TEST_F(ModelStoreTest, TenantsShareWhereBothAgree) {
     return given != nullptr ? given->tensor : TensorId(0);
   };
   EXPECT_EQ(asks(start(3, "u", "a", {}, {"t"}), 7), base);
-  EXPECT_EQ(asks(start(4, "u", "b"), 7), TensorId(0));            // it did not ask for t's
+  EXPECT_EQ(asks(start(4, "u", "b"), 7), TensorId(0));             // it did not ask for t's
   EXPECT_EQ(asks(start(5, "v", "c", {}, {"t"}), 7), TensorId(0));  // t did not lend to it
   EXPECT_EQ(asks(start(6, "v", "d", {}, {"t"}), 9), for_all);
-  EXPECT_EQ(store.use_by_tenant(), (std::map<std::string, std::uint64_t>{{"t", 14 * kMiB}}));  // the owner's budget
+  EXPECT_EQ(store.use().by_tenant, (std::map<std::string, std::uint64_t>{{"t", 14 * kMiB}}));  // the owner's budget
 }
 
 TEST_F(ModelStoreTest, ConsentThatWasTakenBackEndsWithTheNextOpen) {

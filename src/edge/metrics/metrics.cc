@@ -285,30 +285,33 @@ void write_models(MetricWriter& out, const NodeStatus& status) {
                   out.sample(label + ",state=\"unused\"", m.unused.count());
                   out.sample(label + ",state=\"lingering\"", m.lingering.count());
                 });
-  per_model_gpu(out, status, "fairlead_model_tenant_bytes", "gauge", "The same by the tenant whose budget it counts in.",
-                [&](const Models& m, const std::string& label) {
+  per_model_gpu(out, status, "fairlead_model_tenant_bytes", "gauge",
+                "The same by the tenant whose budget it counts in.", [&](const Models& m, const std::string& label) {
                   for (const auto& [tenant, bytes] : m.by_tenant) {
                     out.sample(fmt::format("{},tenant=\"{}\"", label, escape(tenant)), bytes.count());
                   }
                 });
   per_model_gpu(out, status, "fairlead_model_limit_bytes", "gauge", "Device memory that models may take.",
                 [&](const Models& m, const std::string& label) { out.sample(label, m.memory.count()); });
-  per_model_gpu(out, status, "fairlead_model_saved_bytes", "gauge", "What private copies of the same models would take more.",
+  per_model_gpu(out, status, "fairlead_model_saved_bytes", "gauge",
+                "What private copies of the same models would take more.",
                 [&](const Models& m, const std::string& label) { out.sample(label, m.saved.count()); });
   per_model_gpu(out, status, "fairlead_models", "gauge", "Sealed models.",
                 [&](const Models& m, const std::string& label) { out.sample(label, m.tensors); });
   per_model_gpu(out, status, "fairlead_model_holders", "gauge", "Processes that have a model open, summed over models.",
                 [&](const Models& m, const std::string& label) { out.sample(label, m.holders); });
-  per_model_gpu(out, status, "fairlead_model_events_total", "counter",
-                "Models stored, opens answered with one that was there, part of those found by content, models dropped for "
-                "room.",
-                [&](const Models& m, const std::string& label) {
-                  out.sample(label + ",event=\"stored\"", m.stored);
-                  out.sample(label + ",event=\"shared\"", m.shared);
-                  out.sample(label + ",event=\"by_content\"", m.by_content);
-                  out.sample(label + ",event=\"evicted\"", m.evicted);
-                });
-  per_model_gpu(out, status, "fairlead_model_server_restarts_total", "counter", "Model servers that ended by themselves.",
+  per_model_gpu(
+      out, status, "fairlead_model_events_total", "counter",
+      "Models stored, opens answered with one that was there, part of those found by content, models dropped for "
+      "room.",
+      [&](const Models& m, const std::string& label) {
+        out.sample(label + ",event=\"stored\"", m.stored);
+        out.sample(label + ",event=\"shared\"", m.shared);
+        out.sample(label + ",event=\"by_content\"", m.by_content);
+        out.sample(label + ",event=\"evicted\"", m.evicted);
+      });
+  per_model_gpu(out, status, "fairlead_model_server_restarts_total", "counter",
+                "Model servers that ended by themselves.",
                 [&](const Models& m, const std::string& label) { out.sample(label, m.restarts); });
 }
 

@@ -3,7 +3,7 @@
 //
 //   kCreate tensor, bytes  ->  kBlocks + descriptors (as many packets as it takes), kCreated      or kFull, kFailed
 //   kHash tensor           ->  kHashed, digest                                                    or kFailed
-//   kDrop tensor           ->  nothing
+//   kDrop tensor           ->  kDropped, once its memory is free as far as programs have let it go
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Order {
   std::uint64_t bytes = 0;
 };
 
-enum class ReportKind : std::uint32_t { kBlocks = 1, kCreated = 2, kFull = 3, kFailed = 4, kHashed = 5 };
+enum class ReportKind : std::uint32_t { kBlocks = 1, kCreated = 2, kFull = 3, kFailed = 4, kHashed = 5, kDropped = 6 };
 struct Report {
   ReportKind kind = ReportKind::kBlocks;
   std::uint32_t reserved = 0;

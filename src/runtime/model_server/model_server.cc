@@ -47,7 +47,8 @@ class Server {
       case OrderKind::kHash: return hashes_.push_back(order.tensor);
       case OrderKind::kDrop:
         std::erase(hashes_, order.tensor);
-        return memory_.drop(order.tensor);
+        memory_.drop(order.tensor);
+        return send(ReportKind::kDropped, order.tensor);
     }
   }
 
@@ -107,7 +108,12 @@ int run(const Options& options) {
     spdlog::error("model server: {}", cuda.error().message);
     return 1;
   }
-  auto memory = TensorMemory::create(**cuda);
+  auto shareable = ShareableMemory::open(options.library_dir, **cuda);
+  if (!shareable) {
+    spdlog::error("model server: {}", shareable.error().message);
+    return 1;
+  }
+  auto memory = TensorMemory::create(**cuda, *std::move(shareable));
   if (!memory) {
     spdlog::error("model server: {}", memory.error().message);
     return 1;

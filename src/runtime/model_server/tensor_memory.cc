@@ -16,8 +16,8 @@ Bytes bytes_of(std::uint64_t count) {
 
 }  // namespace
 
-Result<std::unique_ptr<TensorMemory>> TensorMemory::create(CudaContext& cuda) {
-  std::unique_ptr<TensorMemory> memory(new TensorMemory(cuda));
+Result<std::unique_ptr<TensorMemory>> TensorMemory::create(CudaContext& cuda, ShareableMemory shareable) {
+  std::unique_ptr<TensorMemory> memory(new TensorMemory(cuda, std::move(shareable)));
   if (cuda.mapping_granularity() > bytes_of(kGranuleBytes)) {
     return fail(Errc::kUnavailable, "the device maps memory in units of {} bytes, models are in units of {}",
                 cuda.mapping_granularity().count(), kGranuleBytes);
@@ -50,11 +50,12 @@ Status TensorMemory::with_mapped(const Block& block, Use use) {
 }
 
 Result<TensorMemory::Block> TensorMemory::make_block(std::uint64_t bytes) {
-  const auto memory = cuda_.create_shareable(bytes_of(bytes));
+  const auto memory = shareable_.create(bytes_of(bytes));
   if (!memory) return fail(memory.error());
   const Block block{*memory, bytes};
   const Status zeroed = with_mapped(block, [&](CUdeviceptr address) -> Status {
-    if (Status filled = cuda_.check(cuda_.fill_zero(address, bytes, stream_), "zero a model's memory"); !filled) return filled;
+    if (Status filled = cuda_.check(cuda_.fill_zero(address, bytes, stream_), "zero a model's memory"); !filled)
+      return filled;
     return cuda_.synchronize(stream_);
   });
   if (zeroed) return block;
@@ -75,7 +76,7 @@ Result<std::vector<UniqueFd>> TensorMemory::add(std::uint64_t id, std::uint64_t 
     const auto block = make_block(std::min(kBlockBytes, end - at));
     if (!block) return undo(block.error());
     tensor.blocks.push_back(*block);
-    auto descriptor = cuda_.share(block->memory);
+    auto descriptor = shareable_.share(block->memory);
     if (!descriptor) return undo(descriptor.error());
     descriptors.push_back(*std::move(descriptor));
   }

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "gpu/context.h"
+#include "gpu/shareable_memory.h"
 #include "runtime/model_server/frames.h"
 
 namespace fairlead::model_server {
 
 class TensorMemory {
  public:
-  static Result<std::unique_ptr<TensorMemory>> create(CudaContext& cuda);
+  static Result<std::unique_ptr<TensorMemory>> create(CudaContext& cuda, ShareableMemory shareable);
   ~TensorMemory();
 
   // Descriptors of its blocks, in order. kResourceExhausted: the device is full, and nothing was taken.
@@ -46,13 +47,14 @@ class TensorMemory {
     crypto_generichash_state state;
   };
 
-  explicit TensorMemory(CudaContext& cuda) : cuda_(cuda) {}
+  TensorMemory(CudaContext& cuda, ShareableMemory shareable) : cuda_(cuda), shareable_(std::move(shareable)) {}
   // Calls use(address) while the block is mapped in the window.
   template <typename Use>
   Status with_mapped(const Block& block, Use use);
   Result<Block> make_block(std::uint64_t bytes);
 
   CudaContext& cuda_;
+  ShareableMemory shareable_;
   CUdeviceptr window_ = 0;  // kBlockBytes of addresses
   CUstream stream_ = nullptr;
   char* staging_ = nullptr;  // pinned

@@ -87,7 +87,8 @@ void ModelConnection::send(ModelAnswer answer, const Blocks& blocks) {
       wait_write();
     }
     if (queued_.size() >= kMaxQueued) {
-      return close_later(fmt::format("models: {} answers wait to be read, at most {} may", queued_.size() + 1, kMaxQueued));
+      return close_later(
+          fmt::format("models: {} answers wait to be read, at most {} may", queued_.size() + 1, kMaxQueued));
     }
     queued_.push_back(packet);
   } while (first < total);

@@ -42,7 +42,8 @@ ModelStoreOptions store_options(const ModelHostOptions& options, std::uint64_t m
 ModelHost::Gpu::Gpu(Context context, GpuId id, Bytes memory, std::map<std::string, std::string> environment)
     : context_(std::move(context)),
       id_(id),
-      memory_(static_cast<std::uint64_t>(memory.count()) / 100 * static_cast<std::uint64_t>(context_.options.memory_percent)),
+      memory_(static_cast<std::uint64_t>(memory.count()) / 100 *
+              static_cast<std::uint64_t>(context_.options.memory_percent)),
       environment_(std::move(environment)),
       store_(store_options(context_.options, memory_)) {}
 
@@ -108,7 +109,8 @@ Status ModelHost::Gpu::start_server() {
   }
   auto started = ModelServerLink::start(
       context_.io, {.words = context_.options.server, .environment = environment_},
-      {.report = [this](const Report& report, std::vector<UniqueFd> descriptors) { on_report(report, std::move(descriptors)); },
+      {.report = [this](const Report& report,
+                        std::vector<UniqueFd> descriptors) { on_report(report, std::move(descriptors)); },
        .gone = [this](const std::string& reason) { on_gone(reason); }});
   if (!started) return fail(started.error());
   server_ = *std::move(started);
@@ -130,13 +132,15 @@ void ModelHost::Gpu::on_report(const Report& report, std::vector<UniqueFd> descr
       const std::size_t wanted = model_server::block_count(creating->second.bytes);
       // The kernel drops descriptors for which this process has no room.
       if (creating->second.blocks.size() != wanted) {
-        return failed(tensor, ModelRefusal::kUnavailable, "the node has no file descriptors left for the model's blocks");
+        return failed(tensor, ModelRefusal::kUnavailable,
+                      "the node has no file descriptors left for the model's blocks");
       }
       blocks_[tensor] = std::make_shared<const std::vector<UniqueFd>>(std::move(creating->second.blocks));
       creating_.erase(creating);
       store_.created(tensor, std::nullopt, actions);
       break;
     }
+    case ReportKind::kDropped: return dropped(tensor);
     case ReportKind::kFull: return on_full(tensor, report.message);
     case ReportKind::kFailed:
       if (creating != creating_.end()) return failed(tensor, ModelRefusal::kUnavailable, report.message);
@@ -191,6 +195,31 @@ bool ModelHost::Gpu::grant_room(std::uint64_t request, bool granted) {
   return true;
 }
 
+void ModelHost::Gpu::evict(std::uint64_t bytes, std::function<void(Bytes)> done) {
+  Eviction eviction{.dropping = {}, .freed = Bytes(0), .done = std::move(done)};
+  ModelActions actions;
+  eviction.freed = Bytes(static_cast<std::int64_t>(store_.evict(bytes, actions)));
+  for (const ModelAction& action : actions) {
+    if (const auto* const drop = std::get_if<DropTensor>(&action); drop != nullptr && server_)
+      eviction.dropping.insert(drop->tensor);
+  }
+  evictions_.push_back(std::move(eviction));
+  carry_out(actions);
+  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) dropped(TensorId(0));  // where nothing was to be waited for
+  });
+}
+
+void ModelHost::Gpu::dropped(TensorId tensor) {
+  std::vector<Eviction> over;
+  for (Eviction& eviction : evictions_) {
+    eviction.dropping.erase(tensor);
+    if (eviction.dropping.empty()) over.push_back(std::move(eviction));
+  }
+  std::erase_if(evictions_, [](const Eviction& eviction) { return eviction.dropping.empty(); });
+  for (const Eviction& eviction : over) eviction.done(eviction.freed);
+}
+
 void ModelHost::Gpu::failed(TensorId tensor, ModelRefusal why, const std::string& message) {
   creating_.erase(tensor);
   ModelActions actions;
@@ -201,16 +230,21 @@ void ModelHost::Gpu::failed(TensorId tensor, ModelRefusal why, const std::string
 void ModelHost::Gpu::on_gone(const std::string& reason) {
   ++restarts_;
   ended_ = monotonic_now();
-  spdlog::error("the model server of GPU {} ended ({}): what programs have open stays readable to them, what is opened from "
-                "now on is stored anew",
-                id_.value(), reason);
+  spdlog::error(
+      "the model server of GPU {} ended ({}): what programs have open stays readable to them, what is opened from "
+      "now on is stored anew",
+      id_.value(), reason);
   // It may be on the stack.
   boost::asio::post(context_.io, [link = std::shared_ptr<ModelServerLink>(std::move(server_))] {});
   creating_.clear();
   room_requests_.clear();
+  for (Eviction& eviction : evictions_) eviction.dropping.clear();
+  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) dropped(TensorId(0));
+  });
   ModelActions actions;
-  store_.server_lost(fmt::format("the model server of the GPU ended ({}): open the model again, it is stored anew", reason),
-                     actions);
+  store_.server_lost(
+      fmt::format("the model server of the GPU ended ({}): open the model again, it is stored anew", reason), actions);
   carry_out(actions);
 }
 
@@ -218,17 +252,16 @@ void ModelHost::Gpu::on_gone(const std::string& reason) {
 void ModelHost::Gpu::end_idle_server() {
   if (!server_ || store_.use().bytes > 0) return;
   boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired() && server_ && store_.use().bytes == 0) server_.reset();
+    if (alive.expired() || !server_ || store_.use().bytes > 0) return;
+    server_.reset();
+    for (Eviction& eviction : evictions_) eviction.dropping.clear();  // all of its memory is free
+    dropped(TensorId(0));
   });
 }
 
 ModelHost::View ModelHost::Gpu::view() const {
-  return {.gpu = id_,
-          .pid = server_ ? server_->pid() : 0,
-          .restarts = restarts_,
-          .memory = memory_,
-          .use = store_.use(),
-          .by_tenant = store_.use_by_tenant()};
+  return {
+      .gpu = id_, .pid = server_ ? server_->pid() : 0, .restarts = restarts_, .memory = memory_, .use = store_.use()};
 }
 
 }  // namespace fairlead

@@ -29,6 +29,7 @@ class ModelHost::Gpu {
   ModelStore& store() { return store_; }
   // Carries out what the store says. Call after every call of it that fills `actions`.
   void carry_out(const ModelActions& actions);
+  void evict(std::uint64_t bytes, std::function<void(Bytes)> done);
   // Whether the request was of this GPU.
   bool grant_room(std::uint64_t request, bool granted);
   View view() const;
@@ -38,6 +39,11 @@ class ModelHost::Gpu {
     std::uint64_t bytes = 0;
     std::vector<UniqueFd> blocks;
     bool asked_for_room = false;
+  };
+  struct Eviction {
+    std::set<TensorId> dropping;  // of which the server has not said that it did
+    Bytes freed{0};
+    std::function<void(Bytes)> done;
   };
   void act(const CreateTensor& action);
   void act(const HashTensor& action);
@@ -49,6 +55,7 @@ class ModelHost::Gpu {
   void on_full(TensorId tensor, const std::string& message);
   void on_gone(const std::string& reason);
   void end_idle_server();
+  void dropped(TensorId tensor);
   void failed(TensorId tensor, ModelRefusal why, const std::string& message);
 
   const Context context_;
@@ -62,6 +69,7 @@ class ModelHost::Gpu {
   std::map<TensorId, Creating> creating_;
   std::map<TensorId, ModelConnection::Blocks> blocks_;
   std::map<std::uint64_t, TensorId> room_requests_;
+  std::vector<Eviction> evictions_;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

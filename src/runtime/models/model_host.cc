@@ -76,8 +76,9 @@ class ModelHost::Instance {
   void admit(UniqueFd socket) {
     const HolderId holder(++host_.last_holder_);
     gpu_.store().add_holder(holder, id_);
-    ModelConnection::Events events{.request = [this, holder](const ModelRequest& request) { on_request(holder, request); },
-                                   .closed = [this, holder](const std::string& why) { on_closed(holder, why); }};
+    ModelConnection::Events events{
+        .request = [this, holder](const ModelRequest& request) { on_request(holder, request); },
+        .closed = [this, holder](const std::string& why) { on_closed(holder, why); }};
     auto connection = std::make_unique<ModelConnection>(host_.io_, std::move(socket), std::move(events));
     ModelConnection& started = *connection;
     connections_[holder] = std::move(connection);
@@ -144,8 +145,8 @@ Result<std::string> ModelHost::add(ModelTerms terms) {
         if (user->answer(holder, said, blocks)) return;
       }
     };
-    gpu = std::make_unique<Gpu>(Gpu::Context{io_, options_, events_, last_room_, answer}, terms.gpu, terms.device_memory,
-                                std::move(terms.environment));
+    gpu = std::make_unique<Gpu>(Gpu::Context{io_, options_, events_, last_room_, answer}, terms.gpu,
+                                terms.device_memory, std::move(terms.environment));
   }
   auto instance = std::make_unique<Instance>(*this, *gpu, terms.user);
   Result<std::string> path = instance->open();
@@ -179,13 +180,10 @@ void ModelHost::grant_room(std::uint64_t request, bool granted) {
   }
 }
 
-Bytes ModelHost::evict(GpuId id, Bytes bytes) {
+void ModelHost::evict(GpuId id, Bytes bytes, std::function<void(Bytes)> done) {
   const auto found = gpus_.find(id);
-  if (found == gpus_.end()) return Bytes(0);
-  ModelActions actions;
-  const std::uint64_t freed = found->second->store().evict(static_cast<std::uint64_t>(bytes.count()), actions);
-  found->second->carry_out(actions);
-  return Bytes(static_cast<std::int64_t>(freed));
+  if (found == gpus_.end()) return boost::asio::post(io_, [done = std::move(done)] { done(Bytes(0)); });
+  found->second->evict(static_cast<std::uint64_t>(bytes.count()), std::move(done));
 }
 
 std::vector<ModelHost::View> ModelHost::views() const {

@@ -59,8 +59,9 @@ class ModelHost {
   void scope_gone(const std::string& scope);
   void grant_room(std::uint64_t request, bool granted);
 
-  // Drops models that nobody uses, until so much is free or none is left. Gives what it freed.
-  Bytes evict(GpuId gpu, Bytes bytes);
+  // Drops models that nobody uses, until so much is free or none is left. done(): what was freed, once it is; later, and not
+  // after the end of this class.
+  void evict(GpuId gpu, Bytes bytes, std::function<void(Bytes)> done);
 
   struct View {
     GpuId gpu;
@@ -68,7 +69,6 @@ class ModelHost {
     std::uint64_t restarts = 0;
     std::uint64_t memory = 0;  // that models may take
     ModelStoreUse use;
-    std::map<std::string, std::uint64_t> by_tenant;
   };
   std::vector<View> views() const;
 

@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (request.error().message.empty()) std::abort();
     return 0;
   }
-  if (request->kind < MODEL_OPEN || request->kind > MODEL_CLOSE || std::memchr(request->id, 0, sizeof request->id) == nullptr) {
+  if (request->kind < MODEL_OPEN || request->kind > MODEL_CLOSE ||
+      std::memchr(request->id, 0, sizeof request->id) == nullptr) {
     std::abort();
   }
   return 0;

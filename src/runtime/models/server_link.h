@@ -30,7 +30,8 @@ class ModelServerLink {
     std::function<void(const model_server::Report&, std::vector<UniqueFd>)> report;
     std::function<void(std::string reason)> gone;  // once; nothing follows
   };
-  static Result<std::unique_ptr<ModelServerLink>> start(boost::asio::io_context& io, const Options& options, Events events);
+  static Result<std::unique_ptr<ModelServerLink>> start(boost::asio::io_context& io, const Options& options,
+                                                        Events events);
   ~ModelServerLink();  // kills it, and waits for it
   ModelServerLink(const ModelServerLink&) = delete;
   ModelServerLink& operator=(const ModelServerLink&) = delete;
