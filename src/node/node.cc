@@ -36,7 +36,12 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
       memory_(io,
               {.move_deadline = options_.core.move_deadline,
                .period = GpuMonitor::kPeriod,
-               .runs_anything = [this] { return busy(); }},
+               .runs_anything = [this] { return busy(); },
+               .drop_unused_models =
+                   [this](GpuId gpu, Bytes bytes, std::function<void(Bytes)> done) {
+                     ModelHost* const models = programs_->models();
+                     models != nullptr ? models->evict(gpu, bytes, std::move(done)) : done(Bytes(0));
+                   }},
               driver_, instances_, functions_),
       notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
       charges_(
@@ -53,10 +58,13 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
 
 Status Node::open() {
   // The spawner is forked before the store's thread starts.
-  auto programs = ProgramRunner::create(
-      io_,
-      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .secrets = options_.secrets},
-      instance_events(), memory_.events());
+  auto programs = ProgramRunner::create(io_,
+                                        {.host = options_.host,
+                                         .gpu_access = options_.gpu_access,
+                                         .shims = options_.shims,
+                                         .models = options_.models,
+                                         .secrets = options_.secrets},
+                                        instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
   auto store = Store::open(io_, options_.state_dir);
@@ -100,6 +108,7 @@ Status Node::open() {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);
                                                  scaling_->function_removed(function.record.name);
+                                                 forget_models(model_scope(function.record));
                                                });
   const auto devices = [this] {
     std::vector<Device> there;
@@ -491,7 +500,13 @@ std::optional<CallSignature> Node::call_signature(const std::string& name) {
 }
 
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
-  control_->update_code(std::move(name), std::move(code), std::move(done));
+  const auto before = functions_.get(name);
+  const std::string scope = before ? model_scope((*before)->record) : "";
+  control_->update_code(std::move(name), std::move(code),
+                        [this, scope, done = std::move(done)](Result<FunctionRecord> changed) {
+                          if (changed && model_scope(*changed) != scope) forget_models(scope);
+                          done(std::move(changed));
+                        });
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
@@ -504,6 +519,10 @@ void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, 
     if (changed) events_->function_changed(name);
     done(std::move(changed));
   });
+}
+
+void Node::forget_models(const std::string& scope) {
+  if (ModelHost* const models = programs_->models()) models->scope_gone(scope);
 }
 
 void Node::delete_function(std::string name, std::function<void(Status)> done) {
@@ -551,6 +570,7 @@ NodeStatus Node::status() {
   status.spawner_obstacle = programs_->obstacle();
   status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());
+  if (const ModelHost* const models = programs_->models()) status.models = model_status(models->views());
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   status.pipelines = pipelines_->status();
