@@ -5,7 +5,7 @@ from environment import ROOT, require
 from test_fairlead_torch import require_export
 
 
-@pytest.mark.parametrize("name", ("modules", "printed", "refusals"))
+@pytest.mark.parametrize("name", ("modules", "printed", "refusals", "applications", "medium", "large"))
 def test_a_pipeline_of_modules(software_gpu, name):
     require("torch")
     require_export()

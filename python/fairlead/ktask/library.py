@@ -137,7 +137,7 @@ def _pools():
     _add("max_pool2d_indices_f32", "pool", "out: out, indices: out, " + f"{sides}{window}".removeprefix("out: out, ") +
          "dilation_y: s32, dilation_x: s32, count: s32", *_ELEMENTS, "the largest of each window and its place y width + x (s64)")
     _add("avg_pool2d_f32", "pool", f"{sides}{window}count_padding: s32, count: s32", *_ELEMENTS,
-         "the mean of each window; count_padding: pixels outside count as zeros")
+         "the mean of each window; count_padding 1: pixels outside count as zeros; below 0: the sum by -count_padding")
     _add("adaptive_avg_pool2d_f32", "pool", f"{sides}count: s32", *_ELEMENTS, "means that make out_height x out_width")
 
 

@@ -70,6 +70,8 @@ class ModuleBody:
             raise TaskError(f"outputs names {len(names)}, forward() returns {len(results)} tensors")
         if not all(isinstance(result, torch.Tensor) for result in results):
             raise TaskError("forward() returns something that is no tensor")
+        if set(names) & set(tensors):
+            raise TaskError(f"outputs {names}: an input has the same name; a component's tensors need names of their own")
         for result in results:
             if result.dtype not in TYPE_NAMES:
                 raise TaskError(f"forward() returns {result.dtype}, possible are {', '.join(map(str, TYPE_NAMES))}")

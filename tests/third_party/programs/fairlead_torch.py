@@ -145,7 +145,7 @@ def many():
 
 class Unsupported(nn.Module):
     def forward(self, x):
-        return torch.cumsum(x, 0)  # the culprit
+        return torch.linalg.svdvals(x)  # the culprit
 
 
 class Counting(nn.Module):
@@ -168,11 +168,12 @@ def refusals():
             raise AssertionError(f"not refused: {words}")
 
     x = torch.randn(4, prod((2, 2)))
-    refused(nn.Sequential(nn.Linear(4, 4), Unsupported()).eval(), x, "cumsum", "fairlead_torch.py",
-            "torch.cumsum(x, 0)  # the culprit")
+    refused(nn.Sequential(nn.Linear(4, 4), Unsupported()).eval(), x, "svd", "fairlead_torch.py",
+            "torch.linalg.svdvals(x)  # the culprit")
     refused(Counting().eval(), x, "changes its own state (calls)")
     refused(nn.Linear(4, 4), x, "training mode")
-    refused(nn.Linear(4, 4).half().eval(), x.half(), "float16")
+    refused(nn.Linear(4, 4).to(torch.complex128).eval(), x.to(torch.complex128), "complex128")
+    refused(nn.RReLU(0.1, 0.9).train(), x, "training mode")
 
 
 CASES = {case.__name__: case for case in (resnet, cnn, transformer, encoder, many, refusals)}
