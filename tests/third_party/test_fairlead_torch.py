@@ -4,7 +4,7 @@ import pytest
 from environment import ROOT, require
 
 
-@pytest.mark.parametrize("name", ("resnet", "cnn", "transformer", "encoder", "many", "refusals"))
+@pytest.mark.parametrize("name", ("resnet", "cnn", "transformer", "encoder", "many", "types", "halves", "sequences", "refusals"))
 def test_a_module_as_a_task(software_gpu, name):
     require("torch")
     require_export()

@@ -139,6 +139,8 @@ def mul(c, a, b):
 def div(c, a, b, *, rounding_mode=None):
     type = c.common_type()
     if type not in FLOATS:
+        if rounding_mode == "floor":
+            return c.task.strided("quotient", *_pair(c, _number(a), _number(b)))
         if rounding_mode:
             c.refuse(f"a division of whole numbers, rounded by {rounding_mode}")
         type = "f32"
@@ -147,6 +149,11 @@ def div(c, a, b, *, rounding_mode=None):
         c.refuse("a division that is rounded down")
     out = c.task.binary("div", a, b)
     return c.task.unary("trunc", out) if rounding_mode == "trunc" else out
+
+
+@aten("floor_divide")
+def floor_divide(c, a, b):
+    return div(c, a, b, rounding_mode="floor")
 
 
 def _strided(name):
@@ -385,3 +392,20 @@ def all_(c, x, dim=None, keepdim=False):
 def cumsum(c, x, dim, *, dtype=None):
     x = c.as_type(x, c.result_type())
     return c.task.cumsum(x, dim) if x.shape else x
+
+
+@aten("_cdist_forward")
+def cdist(c, a, b, p, compute_mode=None):
+    """The p-norm of every row of a minus every row of b."""
+    a, b = c.tensor(a), c.tensor(b)
+    apart = c.task.binary("sub", a.reshape((*a.shape[:-1], 1, a.shape[-1])), b.reshape((*b.shape[:-2], 1, *b.shape[-2:])))
+    if p == 2:
+        return c.task.unary("sqrt", c.task.sum(c.task.unary("square", apart), -1))
+    apart = c.task.unary("abs", apart)
+    if p == math.inf:
+        return c.task.max(apart, -1)
+    if p == 1:
+        return c.task.sum(apart, -1)
+    if p <= 0:
+        c.refuse(f"distances of norm {p}")
+    return c.task.strided("pow", c.task.sum(c.task.strided("pow", apart, c.filled("f32", p)), -1), c.filled("f32", 1 / p))

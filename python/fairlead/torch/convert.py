@@ -24,6 +24,8 @@ IGNORED = ("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_co
 MOST_DECOMPOSITIONS = 20
 # Random by their tags: these refuse to be, or are when their dropout is, which then is refused where they are taken apart.
 CHECKED = ("dropout", "native_dropout", "scaled_dot_product_attention")
+# PyTorch computes these in f32 and rounds once; their parts would round many times in f16 and bf16.
+ROUNDED_ONCE = ("grid_sampler", "grid_sampler_2d", "upsample_bicubic2d", "upsample_linear1d", "upsample_trilinear3d")
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
@@ -48,22 +50,39 @@ def from_module(module, example_inputs, example_keywords=None, output_names=None
 
 
 def _converted(program, output_names):
-    apart = {}
+    apart, first = {}, None
     for _ in range(MOST_DECOMPOSITIONS):
         targets = _targets(program)
         missing = {target for target in targets if _name(target) not in OPERATORS and target not in apart}
+        _refuse_many_roundings(program, missing)
         found = {target: decomposition for target in missing if (decomposition := _decomposition(target))}
         if not found:
             try:
                 return Converter(program, output_names).convert()
             except UnsupportedOperator as error:
                 decomposition = _decomposition(error.target)
+                first = first or error  # what its parts lack would name operators that nobody wrote
                 if decomposition is None or error.target in apart:
-                    raise
+                    raise first from None
                 found = {error.target: decomposition}
         apart.update(found)
-        program = _apart(program, apart, found)
+        try:
+            program = _apart(program, apart, found)
+        except UnsupportedOperator:
+            if first:
+                raise first from None
+            raise
     raise UnsupportedOperator(f"{', '.join(sorted(map(_name, apart)))}: taken apart {MOST_DECOMPOSITIONS} times, and not done")
+
+
+def _refuse_many_roundings(program, targets):
+    for node in program.graph.nodes:
+        if node.target in targets and _name(node.target) in ROUNDED_ONCE:
+            inputs = [source.meta.get("val") for source in node.all_input_nodes]
+            if any(isinstance(val, torch.Tensor) and val.dtype in (torch.float16, torch.bfloat16) for val in inputs):
+                error = UnsupportedOperator(f"{_name(node.target)} in f16 or bf16 is not supported; it comes from {_origin(node)}")
+                error.target = node.target
+                raise error
 
 
 def _targets(program):
@@ -241,6 +260,7 @@ class Converter:
         if not isinstance(meta, torch.Tensor) or value is None:
             return value
         if isinstance(value, torch.Tensor):
+            value = value.to(meta.dtype) if value.dtype == torch.float32 and TYPES.get(meta.dtype) in HALVES else value
             if (value.dtype, value.shape) != (meta.dtype, meta.shape):
                 self.refuse(f"{name} that gives {value.dtype}{list(value.shape)}")
             return value

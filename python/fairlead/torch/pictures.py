@@ -148,10 +148,9 @@ def max_pool2d_with_indices(c, x, kernel_size, stride=None, padding=0, dilation=
 @aten("avg_pool2d")
 def avg_pool2d(c, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     x, shape = _four(c.tensor(x)), c.result_shape()
-    count = -divisor_override if divisor_override and divisor_override > 0 else int(count_include_pad)
-    if divisor_override is not None and divisor_override <= 0:
-        c.refuse(f"avg_pool2d by {divisor_override}")
-    return c.task.avg_pool2d(x, _pair(kernel_size), _pair(stride or kernel_size), _pair(padding), count, shape[-2:]).reshape(shape)
+    count = -1 if divisor_override else int(count_include_pad)
+    out = c.task.avg_pool2d(x, _pair(kernel_size), _pair(stride or kernel_size), _pair(padding), count, shape[-2:]).reshape(shape)
+    return c.task.scale(out, 1 / divisor_override) if divisor_override else out
 
 
 def _deep(c, x, kernel, stride, padding, pool):
@@ -167,10 +166,10 @@ def _deep(c, x, kernel, stride, padding, pool):
 
 @aten("avg_pool3d")
 def avg_pool3d(c, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    if divisor_override:
-        c.refuse("avg_pool3d with a divisor")
-    return _deep(c, x, kernel_size, stride, padding, lambda x, kernel, step, pad, sides: c.task.avg_pool2d(x, kernel, step, pad,
-                                                                                                           count_include_pad, sides))
+    count = -1 if divisor_override else int(count_include_pad)
+    out = _deep(c, x, kernel_size, stride, padding,
+                lambda x, kernel, step, pad, sides: c.task.avg_pool2d(x, kernel, step, pad, count, sides))
+    return c.task.scale(out, 1 / divisor_override) if divisor_override else out
 
 
 @aten("max_pool3d")

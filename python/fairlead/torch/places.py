@@ -235,6 +235,18 @@ def masked_fill(c, x, mask, value):
     return where(c, mask, value, x)
 
 
+@aten("masked_scatter")
+def masked_scatter(c, x, mask, source):
+    """The source's elements in their order, where the mask is true: place k takes as many as were true before it."""
+    x, source, shape = c.tensor(x), c.tensor(source), c.result_shape()
+    mask = c.task.expand(truth(c, mask), shape)
+    count = element_count(shape)
+    order = c.task.cumsum(c.as_type(mask.reshape(count), "s64"), 0)
+    first = c.task.strided("max", c.task.strided("sub", order, c.filled("s64", 1)), c.filled("s64", 0))
+    taken = c.task.gather(source.reshape(source.count), 0, first).reshape(shape)
+    return c.task.where(mask, taken, c.task.expand(x, shape))
+
+
 # ---- by index
 
 
