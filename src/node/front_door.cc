@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "edge/inference/inference_edge.h"
 #include "edge/lambda/lambda_edge.h"
 #include "edge/lambda/lambda_outcome.h"
 #include "edge/metrics/metrics.h"
@@ -57,8 +58,9 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
 
 // An edge more is a line more.
 Status FrontDoor::add_edges() {
-  Edge edges[] = {lambda_edge(node_), native_edge(io_, node_, lambda_response), metrics_edge(node_), key_edge(*keys_),
-                  secret_edge(secrets_, node_, wall_clock_ms)};
+  Edge edges[] = {lambda_edge(node_),    native_edge(io_, node_, lambda_response),
+                  inference_edge(node_), metrics_edge(node_),
+                  key_edge(*keys_),      secret_edge(secrets_, node_, wall_clock_ms)};
   for (Edge& edge : edges) {
     if (Status added = router_.add(std::move(edge)); !added) return added;
   }

@@ -34,6 +34,7 @@
 #include "node/invocations.h"
 #include "node/kernel_task_runner.h"
 #include "node/memory_desk.h"
+#include "node/pipelines.h"
 #include "node/program_runner.h"
 #include "node/request_id.h"
 #include "node/secrets.h"
@@ -96,6 +97,7 @@ class Node final : public NodeService {
                        Callback<FunctionRecord> done) override;
   Result<FunctionRecord> get_function(const std::string& name) override;
   std::vector<FunctionRecord> list_functions() override;
+  std::optional<CallSignature> call_signature(const std::string& name) override;
   void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) override;
   void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) override;
   void delete_function(std::string name, std::function<void(Status)> done) override;
@@ -140,6 +142,8 @@ class Node final : public NodeService {
   void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
+  std::vector<GpuView> device_views() const;  // of the machine's devices
+  Pipelines::Devices pipeline_devices();
 
   boost::asio::io_context& io_;
   NodeOptions options_;  // as retuned
@@ -167,6 +171,7 @@ class Node final : public NodeService {
   std::unique_ptr<GraphRuns> graphs_;
   std::unique_ptr<Worker> worker_;  // for blocking work of this machine's own: unpacking, files of constants
   std::unique_ptr<KernelTaskRunner> kernel_tasks_;
+  std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<TaskRequests> task_requests_;
   std::unique_ptr<FunctionControl> control_;
   std::unique_ptr<GpuMonitor> gpus_;

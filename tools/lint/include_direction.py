@@ -20,10 +20,11 @@ ALLOWED = {
     "decide/packing": {"base", "decide/pacing"},
     "decide/profiling": {"base"},
     "decide/scaling": {"base", "decide/profiling"},
+    "decide/pipeline": VALUES,
     "decide/core": VALUES | DECISIONS,
     "gpu": VALUES,
     "gpu/fence": {"base"},
-    "wire": VALUES | {"decide/graph"},
+    "wire": VALUES | {"decide/graph", "decide/pipeline"},
     "net": {"base"},
     "runtime": VALUES | {"decide/residency", "net", "wire", "gpu", "gpu/fence"},
     "store": VALUES,
@@ -31,11 +32,13 @@ ALLOWED = {
     "edge": VALUES | {"decide/core", "decide/graph", "net", "store", "identity"},
     "edge/lambda": VALUES | {"net", "edge"},
     "edge/native": VALUES | {"wire", "net", "store", "identity", "edge"},
+    "edge/inference": VALUES | {"wire", "edge"},
     "edge/metrics": {"edge"},
     "sim": VALUES | DECISIONS | {"decide/core", "decide/pacing", "node"},
+    "sim/pipelines": {"base", "decide/pipeline"},
     "sim/scaling": {"base", "decide/packing", "decide/profiling", "decide/scaling", "sim"},
     "node": VALUES | {"decide/queueing", "decide/sharing", "decide/residency", "decide/core", "decide/graph", "decide/pacing", "gpu", "wire", "net", "runtime", "store", "identity", "edge"},
-    "cli": VALUES | {"decide/queueing", "decide/core", "gpu", "gpu/fence", "wire", "net", "runtime", "identity", "edge", "edge/native", "node", "sim", "sim/scaling"},
+    "cli": VALUES | {"decide/queueing", "decide/core", "gpu", "gpu/fence", "wire", "net", "runtime", "identity", "edge", "edge/native", "node", "sim", "sim/pipelines", "sim/scaling", "decide/pipeline"},
     "shim": {"wire", "base"},
     "softgpu": set(),
     "functions": set(),
@@ -51,7 +54,7 @@ PRIVATE = {
 # Where the node is wired: these files see edges, which are told of the node and not the other way round.
 WIRING = {
     "src/node/serve.cc": {"edge/lambda"},  # what failures are called
-    "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/metrics"},
+    "src/node/front_door.cc": {"edge/lambda", "edge/native", "edge/inference", "edge/metrics"},
     "src/node/object_sockets.cc": {"edge/native"},
 }
 

@@ -164,6 +164,11 @@ class FakeNode : public NodeService {
     for (const auto& [name, record] : functions) records.push_back(record);
     return records;
   }
+  std::optional<CallSignature> call_signature(const std::string& name) override {
+    const auto it = signatures.find(name);
+    return it == signatures.end() ? std::nullopt : std::optional(it->second);
+  }
+  std::map<std::string, CallSignature> signatures;
   void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) override {
     last_code = std::move(code);
     done(functions.at(name));

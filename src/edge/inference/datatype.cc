@@ -1,0 +1,49 @@
+#include "edge/inference/datatype.h"
+
+namespace fairlead::inference {
+namespace {
+
+// The element that stands in a list of numbers: complex ones are pairs, untyped ones bytes.
+ElementType plain(ElementType type) {
+  switch (type) {
+    case ElementType::kBytes: return ElementType::kU8;
+    case ElementType::kC64: return ElementType::kF32;
+    case ElementType::kC128: return ElementType::kF64;
+    default: return type;
+  }
+}
+
+}  // namespace
+
+std::string_view configured_datatype_of(ElementType type) {
+  switch (plain(type)) {
+    case ElementType::kS8: return "TYPE_INT8";
+    case ElementType::kU8: return "TYPE_UINT8";
+    case ElementType::kS16: return "TYPE_INT16";
+    case ElementType::kU16: return "TYPE_UINT16";
+    case ElementType::kS32: return "TYPE_INT32";
+    case ElementType::kU32: return "TYPE_UINT32";
+    case ElementType::kS64: return "TYPE_INT64";
+    case ElementType::kU64: return "TYPE_UINT64";
+    case ElementType::kF16: return "TYPE_FP16";
+    case ElementType::kBf16: return "TYPE_BF16";
+    case ElementType::kF32: return "TYPE_FP32";
+    default: return "TYPE_FP64";
+  }
+}
+
+std::string_view datatype_of(ElementType type) {
+  return configured_datatype_of(type).substr(std::string_view("TYPE_").size());
+}
+
+TensorView view_of(const TensorSpec& tensor) {
+  TensorView view{datatype_of(tensor.type), plain(tensor.type), tensor.shape};
+  const bool is_complex = tensor.type == ElementType::kC64 || tensor.type == ElementType::kC128;
+  if (view.shape.empty()) {
+    view.shape = {static_cast<std::uint64_t>(tensor.bytes.count()) / element_bytes(tensor.type)};
+  }
+  if (is_complex) view.shape.push_back(2);
+  return view;
+}
+
+}  // namespace fairlead::inference
