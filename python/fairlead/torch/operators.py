@@ -90,7 +90,17 @@ def attention(c, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=Fal
         attn_mask = torch.zeros(attn_mask.shape).masked_fill(~attn_mask, -math.inf)
     elif attn_mask is not None and c.dtype_of(3, "attn_mask") == torch.bool:
         attn_mask = c.task.where(c.tensor(attn_mask), c.filled("f32", 0.0), c.filled("f32", -math.inf))
-    return c.task.attention(query, key, value, scale, None if attn_mask is None else c.tensor(attn_mask))
+    if attn_mask is None or isinstance(attn_mask, torch.Tensor) and not (attn_mask == -math.inf).all(-1).any():
+        return c.task.attention(query, key, value, scale, None if attn_mask is None else c.tensor(attn_mask))
+    return _attention_of_some(c, query, key, value, c.tensor(attn_mask), scale)
+
+
+def _attention_of_some(c, query, key, value, mask, scale):
+    """With a mask that may leave a row nothing: PyTorch then gives zeros, the softmax of nothing would be NaN."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = c.task.binary("add", c.task.gemm(query, key, transpose_b=True, alpha=scale), mask)
+    nothing = c.task.strided("eq", c.task.max(scores, -1, keepdims=True), c.filled("f32", -math.inf))
+    return c.task.gemm(c.task.where(nothing, c.filled("f32", 0.0), c.task.softmax(scores)), value)
 
 
 def _repeat_heads(c, x, times):

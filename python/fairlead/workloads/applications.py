@@ -9,7 +9,7 @@
 
 A variant is a width (channels) and a number of blocks. What the paper says of its variants is the smallest slice that holds
 them (Table 5, MINIMUM_SLICE); it prints no sizes of memory. `width` and `picture` scale to any: the weights of a module grow
-with width squared, its activations with width times pixels. Needs PyTorch 2.5.
+with width squared, its activations with width times pixels. Needs PyTorch 2.6.
 """
 
 import torch

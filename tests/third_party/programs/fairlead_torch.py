@@ -184,6 +184,9 @@ def types():
     compare(Function(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.argmax(), x.isnan(), x.isinf(), x.sort()[1], torch.maximum(x, -x),
                                 F.max_pool1d(x[None], 2), F.leaky_relu(x))).eval(), nan)
     compare(Function(lambda pixels: pixels.float() / 255).eval(), torch.randint(0, 256, (2, 5), dtype=torch.uint8))
+    q, mask = torch.randn(2, 3, 4, 8), torch.tensor([[True, False, True, True], [False] * 4, [True] * 4, [False, True, False, False]])
+    compare(Function(lambda q, mask: F.scaled_dot_product_attention(q, q, q, mask)).eval(), q, mask)  # one row sees nothing
+    compare(Function(lambda q: F.scaled_dot_product_attention(q, q, q, mask)).eval(), q)
     scalar = torch.tensor(2.5)
     compare(Function(lambda x, s: (x * s, s + 1, (x * s).sum())).eval(), x, scalar)
 
