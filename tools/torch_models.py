@@ -8,6 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 SIZE = 64  # of pictures; families that need more say so
+# frames, height and width of video
+FRAMES = {"video.mvit": (4, 32, 32), "video.s3d": (16, 224, 224)}
 SIZES = {"inception_v3": 96, "alexnet": 96, "vgg11": 32, "vit_b_32": 64, "maxvit_t": 64}
 
 
@@ -17,6 +19,8 @@ def settled(module):
         if isinstance(part, nn.modules.batchnorm._BatchNorm) and part.running_mean is not None:
             part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.8, 1.2)
+        if isinstance(part, nn.Linear) and not part.weight.any():  # a head that begins at zero would hide what comes before it
+            nn.init.normal_(part.weight, 0, 0.1)
     return module.eval()
 
 
@@ -55,15 +59,27 @@ def _vision(name, family):
             return module, [torch.randn(1, 3, 64, 64)]
         if family.startswith(("detection", "segmentation")):
             more["weights_backbone"] = None
+        if name.startswith("mvit"):
+            return _mvit(), [torch.randn(1, 3, *FRAMES[family])]
         module = torchvision.models.get_model(name, weights=None, **more)
         if family.startswith("video"):
-            return module, [torch.randn(1, 3, 16 if "mvit" in name else 8, *((224, 224) if "mvit" in name else (size, size)))]
+            return module, [torch.randn(1, 3, *(FRAMES.get(family, (8, size, size))))]
         if family.startswith("optical_flow"):
             return module, [torch.randn(1, 3, 128, 128), torch.randn(1, 3, 128, 128)]
         if family.startswith("detection"):
             return _List(module), [torch.randn(3, size, size)]
         return module, [torch.randn(1, 3, size, size)]
     return make
+
+
+def _mvit():
+    """Two blocks of the second version: with pooled queries, relative positions and residual pooling."""
+    from torchvision.models.video.mvit import MSBlockConfig, MViT
+    taps = {"kernel_q": [3, 3, 3], "kernel_kv": [3, 3, 3]}
+    blocks = [MSBlockConfig(num_heads=1, input_channels=24, output_channels=48, stride_q=[1, 1, 1], stride_kv=[1, 2, 2], **taps),
+              MSBlockConfig(num_heads=2, input_channels=48, output_channels=48, stride_q=[1, 2, 2], stride_kv=[1, 1, 1], **taps)]
+    return MViT(spatial_size=(32, 32), temporal_size=4, block_setting=blocks, residual_pool=True, residual_with_cls_embed=False,
+                rel_pos_embed=True, proj_after_attn=True, stochastic_depth_prob=0, num_classes=10)
 
 
 class _List(nn.Module):
