@@ -142,8 +142,6 @@ class Node final : public NodeService {
   void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
-  std::vector<GpuView> device_views() const;  // of the machine's devices
-  Pipelines::Devices pipeline_devices();
 
   boost::asio::io_context& io_;
   NodeOptions options_;  // as retuned
@@ -157,8 +155,10 @@ class Node final : public NodeService {
   InvocationNotes notes_;
   Charges charges_;
   Invocations invocations_;
-  bool is_draining_ = false;
-  std::function<void()> drained_;
+  struct Drain {
+    bool is_begun = false;
+    std::function<void()> done;  // empty: it has been called, or nothing is drained
+  } drain_;
 
   std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
 
