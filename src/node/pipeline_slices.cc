@@ -18,6 +18,9 @@ std::vector<Device> PipelineSlices::free() const {
   for (const GpuView& view : driver_.core().gpus()) {
     if (view.slots_in_use > 0 || view.entitled_in_use > 0 || !view.serves) busy.insert(view.gpu);
   }
+  for (const InstanceView& instance : driver_.core().instances()) {
+    if (instance.seated) busy.insert(instance.gpu);  // it was promised its place
+  }
   std::erase_if(all, [&](const Device& device) {
     return held_.contains(device.id) || busy.contains(device.id) || device.is_slice() != has_slices;
   });

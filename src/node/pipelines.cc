@@ -244,7 +244,7 @@ void Pipelines::ready_places(Group& group) {
     if (place.flow != group.flow || place.is_ready) continue;
     if (runs) ready.push_back(id);
     const bool lacks = !group.current && !group.lacking.empty();
-    if (!runs && lacks && monotonic_now() - place.since > kPatience) given_up.push_back(id);
+    if (!runs && lacks && monotonic_now() - place.since >= options_.patience) given_up.push_back(id);
   }
   for (const InstanceId id : ready) {
     places_.at(id).is_ready = true;
@@ -408,8 +408,9 @@ void Pipelines::fail_request(InvocationId invocation, const std::string& type, c
 
 void Pipelines::answer(Asked& asked, Answer reply) {
   const InstanceId id = asked.place;
+  const InvocationId invocation = asked.invocation;
   if (asked.at) by_request_.erase(*asked.at);
-  asked_.erase(asked.invocation);
+  asked_.erase(invocation);
   const auto place = places_.find(id);
   if (place == places_.end()) return;
   place->second.request.reset();

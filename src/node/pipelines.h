@@ -38,12 +38,11 @@ struct PipelinesOptions {
   ServerProcess::Options servers;                  // but the environment
   std::map<std::string, std::string> environment;  // of the servers: where the GPU's libraries are
   unsigned retries = 2;                            // of a request, whose stage fails
+  Duration patience = std::chrono::seconds(5);     // of a place, while no slices are free
 };
 
 class Pipelines final : public Runner {
  public:
-  static constexpr Duration kPatience = std::chrono::seconds(5);  // of a start, while no slices are free
-
   Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
             InstanceEvents events);
 

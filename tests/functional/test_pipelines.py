@@ -41,7 +41,7 @@ def port(name, n=N):
 
 def component(name, source, ms, memory_gib, n=N, when=None):
     made = {"name": name, "task": name, "inputs": {"x": source}, "outputs": [port("y", n)],
-            "profile": {"memory_mib": {"weights": GIB, "peak": memory_gib * GIB},
+            "profile": {"memory_mib": {"weights": memory_gib * GIB, "peak": memory_gib * GIB},
                         "ms": {slice_: [ms / divided, 0, 1] for slice_, divided in (("1g", 1), ("2g", 1.9), ("4g", 3.6))}}}
     if when:
         made["when"] = when
