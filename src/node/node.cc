@@ -15,6 +15,16 @@
 #include "runtime/sandbox_process.h"
 
 namespace fairlead {
+namespace {
+
+// Of the machine's devices.
+std::vector<GpuView> device_views(const Core& core) {
+  std::vector<GpuView> views = core.gpus();
+  std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
+  return views;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOptions options) {
   if (Status valid = validate(options.core); !valid) return fail(valid.error());
@@ -147,7 +157,24 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   programs_->set_share(give_share);
   control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
   kernel_tasks_->set_share(give_share);
-  pipelines_->connect(pipeline_devices(), give_share);
+  pipelines_->connect(
+      {.all =
+           [this] {
+             std::vector<Device> all;
+             for (const GpuView& view : device_views(driver_.core())) {
+               if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
+             }
+             return all;
+           },
+       .is_empty =
+           [this](GpuId gpu) {
+             const std::vector<GpuView> views = device_views(driver_.core());
+             const auto has_any = [gpu](const GpuView& view) { return view.gpu == gpu && view.instances > 0; };
+             if (std::any_of(views.begin(), views.end(), has_any)) return false;
+             return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
+           },
+       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
+      give_share);
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
@@ -207,7 +234,7 @@ void Node::compare_devices(const GpuObservation& observation) {
   };
   bool seats_went = false;
   driver_.tell([&](Core& core, Instant now, Actions& out) {
-    for (const GpuView& view : device_views()) {
+    for (const GpuView& view : device_views(core)) {
       if (is_there(view.gpu)) continue;
       core.device(now, DeviceWent{view.gpu}, out);
       seats_went |= control_->shares().remove_device(view.gpu);
@@ -248,36 +275,11 @@ void Node::observe(const GpuObservation& observation) {
     }
   });
   std::vector<GpuId> serving;
-  for (const GpuView& gpu : device_views()) {
+  for (const GpuView& gpu : device_views(driver_.core())) {
     if (gpu.state == GpuState::kServing) serving.push_back(gpu.gpu);
   }
   sharing_->ask_daemons(monotonic_now(), serving);
   pipelines_->tick();
-}
-
-std::vector<GpuView> Node::device_views() const {
-  std::vector<GpuView> views = driver_.core().gpus();
-  std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
-  return views;
-}
-
-Pipelines::Devices Node::pipeline_devices() {
-  return {.all =
-              [this] {
-                std::vector<Device> all;
-                for (const GpuView& view : device_views()) {
-                  if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
-                }
-                return all;
-              },
-          .is_empty =
-              [this](GpuId gpu) {
-                for (const GpuView& view : device_views()) {
-                  if (view.gpu == gpu && view.instances > 0) return false;
-                }
-                return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
-              },
-          .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }};
 }
 
 GpuSharing::Events Node::daemon_events() {
@@ -574,7 +576,7 @@ NodeStatus Node::status() {
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   status.pipelines = pipelines_->status();
-  if (gpus_) status.gpus = gpu_status(device_views(), *gpus_);
+  if (gpus_) status.gpus = gpu_status(device_views(driver_.core()), *gpus_);
   for (GpuStatus& gpu : status.gpus) {
     const std::string holder = pipelines_->holder(gpu.view.gpu);
     if (!holder.empty() && gpu.reason.empty()) gpu.reason = "held by pipeline " + holder;

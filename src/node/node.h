@@ -147,8 +147,6 @@ class Node final : public NodeService {
   void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
-  std::vector<GpuView> device_views() const;  // of the machine's devices
-  Pipelines::Devices pipeline_devices();
 
   boost::asio::io_context& io_;
   NodeOptions options_;  // as retuned
