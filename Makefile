@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas portable clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas portable package package-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -68,9 +68,16 @@ reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/repro
 	@tools/python-env tests/requirements.txt build/venv
 	@tools/reproduce-kaas
 
-portable: packages ## build-portable: runs on any Linux with glibc 2.36 or newer
+portable: packages ## build-portable: runs on any Linux with glibc 2.35 or newer
 	@tools/build portable
 	@tools/lint/portable.py
 
+package: packages ## dist/: a tarball, Debian packages and a Python wheel (docs/install.md)
+	@tools/package
+
+package-check: package ## each package in a clean Debian 12: install, serve, invoke, upgrade, remove, purge
+	@tools/python-env tests/requirements.txt build/venv
+	@FAIRLEAD_PACKAGES=all build/venv/bin/python -m pytest -q -rs --durations=0 tests/packages
+
 clean: ## remove what was built
-	@rm -rf build build-*
+	@rm -rf build build-* dist
