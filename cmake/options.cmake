@@ -4,6 +4,7 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
@@ -32,7 +33,7 @@ if(FAIRLEAD_PORTABLE)
   # What is linked in statically is not offered to others: the libraries under lib/ export their own names only.
   add_link_options(-static-libstdc++ -static-libgcc -Wl,--exclude-libs,libstdc++.a:libgcc.a:libgcc_eh.a)
   # The linker looks for it from the start: libstdc++, which asks for it, comes last.
-  add_library(fl_older_glibc STATIC ${CMAKE_CURRENT_LIST_DIR}/static/arc4random.cc)
+  add_library(fl_older_glibc STATIC ${CMAKE_CURRENT_LIST_DIR}/static/arc4random.c)
   add_link_options(-Wl,-u,arc4random)
   link_libraries(fl_older_glibc)
 endif()
