@@ -17,7 +17,7 @@ option(FAIRLEAD_BENCH "Build benchmarks" ON)
 set(FAIRLEAD_COMMIT "" CACHE STRING "What `fairlead --version` says beside the version, for example the commit of a package")
 set(FAIRLEAD_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize, for example address,undefined")
 
-add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -Werror=return-type -fno-omit-frame-pointer)
+add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wno-missing-field-initializers -Werror=return-type -fno-omit-frame-pointer)
 if(FAIRLEAD_SANITIZE)
   # Callers of a C interface may pass any integer where it has an enumeration.
   add_compile_options(-fsanitize=${FAIRLEAD_SANITIZE} -fno-sanitize-recover=undefined -fno-sanitize=enum)

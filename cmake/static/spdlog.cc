@@ -43,6 +43,9 @@ template class SPDLOG_API ansicolor_stderr_sink<details::console_nullmutex>;
 
 }  // namespace spdlog::sinks
 
-template SPDLOG_API spdlog::logger::logger(std::string name, sinks_init_list::iterator begin, sinks_init_list::iterator end);
-template SPDLOG_API std::shared_ptr<spdlog::logger> spdlog::stdout_logger_mt<spdlog::synchronous_factory>(const std::string& name);
-template SPDLOG_API std::shared_ptr<spdlog::logger> spdlog::stderr_logger_mt<spdlog::synchronous_factory>(const std::string& name);
+template SPDLOG_API spdlog::logger::logger(std::string name, sinks_init_list::iterator begin,
+                                           sinks_init_list::iterator end);
+template SPDLOG_API std::shared_ptr<spdlog::logger> spdlog::stdout_logger_mt<spdlog::synchronous_factory>(
+    const std::string& name);
+template SPDLOG_API std::shared_ptr<spdlog::logger> spdlog::stderr_logger_mt<spdlog::synchronous_factory>(
+    const std::string& name);

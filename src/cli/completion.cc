@@ -15,7 +15,8 @@ struct Command {
   std::string description;
   std::vector<std::string> options;  // "--json"
   std::vector<std::string> actions;  // of a command that has some: "put"
-  std::map<std::string, std::vector<std::string>> values;  // of options that have a fixed set: "--eviction", {"lru", "cost"}
+  std::map<std::string, std::vector<std::string>>
+      values;  // of options that have a fixed set: "--eviction", {"lru", "cost"}
 };
 
 std::vector<std::string> split(const std::string& text, char by) {
@@ -34,7 +35,8 @@ std::vector<std::string> split(const std::string& text, char by) {
 std::vector<std::string> fixed_values(const CLI::Option& option) {
   const std::string form = option.get_type_name();
   const std::size_t open = form.find('{'), close = form.rfind('}');
-  if (open != std::string::npos && close != std::string::npos) return split(form.substr(open + 1, close - open - 1), ',');
+  if (open != std::string::npos && close != std::string::npos)
+    return split(form.substr(open + 1, close - open - 1), ',');
   if (form.find('|') == std::string::npos) return {};
   std::vector<std::string> values;
   for (const std::string& word : split(form, '|')) {
@@ -94,7 +96,8 @@ std::string value_cases(const std::vector<Command>& commands, const char* assign
   std::string cases;
   for (const Command& command : commands) {
     for (const auto& [option, values] : command.values) {
-      cases += fmt::format("    '{} {}') {} ;;\n", command.name, option, fmt::format(fmt::runtime(assignment), joined(values)));
+      cases += fmt::format("    '{} {}') {} ;;\n", command.name, option,
+                           fmt::format(fmt::runtime(assignment), joined(values)));
     }
   }
   return cases;

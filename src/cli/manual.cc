@@ -56,13 +56,15 @@ std::string options_text(const CLI::App& app) {
       text += ".PP\n" + roff(group) + ":\n";
     }
     const std::string name = option->get_name(/*positional=*/!option->nonpositional(), /*all_options=*/true);
-    text += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(name), roff(value_text(*option)), roff(option->get_description()));
+    text +=
+        fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(name), roff(value_text(*option)), roff(option->get_description()));
   }
   return text;
 }
 
 std::string command_text(const CLI::App& command, const std::string& name) {
-  std::string text = fmt::format(".SS {}\n{}.\n{}", roff(synopsis(command, name)), roff(command.get_description()), options_text(command));
+  std::string text = fmt::format(".SS {}\n{}.\n{}", roff(synopsis(command, name)), roff(command.get_description()),
+                                 options_text(command));
   if (!command.get_footer().empty()) text += ".PP\n" + roff(command.get_footer()) + "\n";
   for (const CLI::App* below : shown_commands(command)) text += command_text(*below, name + " " + below->get_name());
   return text;
@@ -80,10 +82,12 @@ std::string manual(const CLI::App& app) {
 }  // namespace
 
 void add_manual(Cli& cli) {
-  cli.add_command("manual", "Print the manual page: fairlead manual | man -l -", [&cli]() -> int {
-        cli.out() << manual(cli.app());
-        return kOk;
-      }).group("");
+  cli.add_command("manual", "Print the manual page: fairlead manual | man -l -",
+                  [&cli]() -> int {
+                    cli.out() << manual(cli.app());
+                    return kOk;
+                  })
+      .group("");
 }
 
 }  // namespace fairlead::cli

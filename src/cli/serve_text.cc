@@ -73,7 +73,9 @@ std::string config_text(const Settled& settled) {
 }
 
 std::string config_template() {
-  std::string text = "# Settings of a node, each with its default. `fairlead serve --config FILE --print-config` checks the file.\n[serve]\n";
+  std::string text =
+      "# Settings of a node, each with its default. `fairlead serve --config FILE --print-config` checks the "
+      "file.\n[serve]\n";
   for (const ServeSetting& setting : serve_settings()) {
     text += fmt::format("\n# {}\n# May be: {}.", setting.help, setting.bound);
     if (const std::string words = setting.default_words; !words.empty()) text += fmt::format(" Default: {}.", words);

@@ -17,9 +17,10 @@ FIRST_ANSWER_S = 60  # from an archive to an answer, with the machine's part
 # The node as fairlead.service runs it: user, rights, read-only folders. `serve` returns when the node answers.
 SERVICE = r"""
 for folder in /usr /etc; do mount --bind $folder $folder; mount -o remount,bind,ro $folder; done
-as_service() { setpriv --reuid=fairlead --regid=fairlead --init-groups --no-new-privs env HOME=/var/lib/fairlead "$@"; }
+as_service() { exec setpriv --reuid=fairlead --regid=fairlead --init-groups --no-new-privs env HOME=/var/lib/fairlead "$@"; }
 wait_for() { for ((i = 0; i < 1200; i++)); do if "$@" >/dev/null 2>&1; then return 0; fi; sleep 0.05; done; cat /tmp/node.log; return 1; }  # sleep: a look
 fl() { fairlead --endpoint unix:/var/lib/fairlead/operator.sock "$@"; }
+# as_service is the process itself, not a shell around the node.
 serve() { as_service fairlead serve --config /etc/fairlead/fairlead.toml >/tmp/node.log 2>&1 & node=$!; wait_for fl status; }
 stop() { kill $node; wait $node; }
 """
