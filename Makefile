@@ -22,7 +22,11 @@ security: build ## attacks on a node from outside and from inside of functions (
 	@tools/python-env tests/requirements.txt build/venv
 	@build/venv/bin/python -m pytest -q tests/security
 
-demo: build ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
+# What it runs, and the README's first commands: half of a build is tests.
+DEMO_BUILDS = fairlead fairlead_shim softgpu_cuda softgpu_nvml softgpu kernel_library \
+              $(addprefix function_, imagenet roberta ffmpeg fft isoneural lud needle pathfinder noop)
+demo: packages ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
+	@tools/build release $(DEMO_BUILDS)
 	@tools/demo
 
 bench: build ## every number of the README, one JSON line each

@@ -87,12 +87,13 @@ class CleanRoot:
         return done.stdout
 
     def listing(self):
-        """Every path with its kind, mode and owner, but for what dpkg itself keeps of its work; and the users there are."""
+        """Every path with its kind, mode and owner, but for what dpkg and userdel keep of their own work; and the users there are."""
+        copies = {f"etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow")}
         own = ("var/lib/dpkg", "var/log", "var/cache", "var/lib/apt", "dev", "proc", "sys", "tmp", "run")
         lines = set()
         for path in self.folder.rglob("*"):
             name = str(path.relative_to(self.folder))
-            if not name.startswith(own):
+            if not name.startswith(own) and name not in copies:
                 status = path.lstat()
                 lines.add(f"{name} {status.st_mode:o} {status.st_uid}:{status.st_gid}")
         for file in ("etc/passwd", "etc/group", "etc/shadow", "etc/gshadow"):
