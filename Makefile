@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas portable package package-check clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas reproduce-fluid portable package package-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -71,6 +71,9 @@ reproduce: build ## the claims of the MQFQ-Sticky paper measured again: docs/rep
 reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/reproduction-kaas.md
 	@tools/python-env tests/requirements.txt build/venv
 	@tools/reproduce-kaas
+
+reproduce-fluid: build ## the claims of the FluidFaaS paper measured again: docs/reproduction-fluid.md
+	@tools/fluid-page
 
 portable: packages ## build-portable: runs on any Linux with glibc 2.35 or newer
 	@tools/build portable

@@ -59,7 +59,11 @@ class Gpu:
         self.call("cuCtxSetCurrent", self._context)
 
     def call(self, name, *arguments):
-        self._check(name, getattr(self._cuda, name)(*arguments))
+        self._check(name, self.try_call(name, *arguments))
+
+    def try_call(self, name, *arguments):
+        """The driver's own code; 0: it was done."""
+        return getattr(self._cuda, name)(*arguments)
 
     def _check(self, what, code):
         if code == _SUCCESS:
