@@ -1,11 +1,14 @@
 #include "cli/commands.h"
 
+#include "cli/autoscale.h"
+
 namespace fairlead::cli {
 
 void add_all_commands(Cli& cli, Serve serve) {
   add_serve(cli, std::move(serve));
   add_doctor(cli);
   add_device_server(cli);
+  add_model_server(cli);
   add_spawner(cli);
   add_jail(cli);
   add_deploy(cli);
@@ -23,8 +26,11 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_secret(cli);
   add_certificate(cli);
   add_ktask(cli);
+  add_plan(cli);
   add_sim(cli);
   add_replay(cli);
+  add_profile(cli);
+  add_autoscale(cli);
   add_fence(cli);
   add_version(cli);
   add_completion(cli);

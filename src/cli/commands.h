@@ -13,6 +13,7 @@ using Serve = std::function<int(const ServeOptions&, const RereadSettings&)>;
 void add_serve(Cli& cli, Serve serve);
 void add_doctor(Cli& cli);
 void add_device_server(Cli& cli);  // hidden: the node starts it
+void add_model_server(Cli& cli);   // hidden: the node starts it
 void add_spawner(Cli& cli);        // hidden too
 void add_jail(Cli& cli);           // hidden, too
 
@@ -36,8 +37,10 @@ void add_tenant(Cli& cli);
 void add_secret(Cli& cli);
 void add_certificate(Cli& cli);
 
+void add_plan(Cli& cli);
 void add_sim(Cli& cli);
 void add_replay(Cli& cli);
+void add_profile(Cli& cli);
 void add_fence(Cli& cli);
 
 void add_version(Cli& cli);

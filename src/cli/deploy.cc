@@ -3,6 +3,8 @@
 
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/payload.h"
+#include "cli/profile_runs.h"
 #include "cli/zip_folder.h"
 #include "model/function.h"
 
@@ -24,6 +26,9 @@ struct Options {
   std::optional<int> gpu_request_percent;
   std::optional<int> gpu_limit_percent;
   std::optional<std::string> replicas;
+  std::optional<int> objective_ms;
+  std::string sample;  // file with a payload for trials; "": none
+  bool yes = false;
   std::optional<double> weight;
   std::optional<int> timeout_seconds;
   std::optional<int> memory_mib;
@@ -55,6 +60,8 @@ Result<Json> tags_of(const Options& options) {
   set("gpu:compute-percent", options.gpu_compute_percent);
   set("gpu:quota-request", options.gpu_request_percent);
   set("gpu:quota-limit", options.gpu_limit_percent);
+  set("gpu:objective-ms", options.objective_ms);
+  if (options.objective_ms && !options.sample.empty()) (*tags)["gpu:autoscale"] = "true";
   if (options.replicas) (*tags)["gpu:replicas"] = *options.replicas;
   if (options.weight) (*tags)["gpu:weight"] = fmt::format("{}", *options.weight);
   if (options.contract) (*tags)[kContractTag] = *options.contract;
@@ -145,6 +152,41 @@ Status check_package(const Options& options) {
   return check_function_folder(options.folder);
 }
 
+bool is_profiled(Cli& cli, const std::string& name, const std::string& code) {
+  const Result<Json> known = cli.node().call("GET", native_path(name, "/profile"));
+  if (!known) return false;
+  for (const Json& profile : known->value("profiles", Json::array())) {
+    if (profile.value("code_sha256", "") == code) return true;
+  }
+  return false;
+}
+
+// Measured where nothing is known of this code; the node does the rest.
+int find_size(Cli& cli, const Options& options, const std::string& code) {
+  if (options.sample.empty()) {
+    cli.err() << fmt::format(
+        "no --sample: {0} is not measured and runs best effort; its objective counts for policies with deadlines "
+        "alone. "
+        "Deploy it with --sample FILE, a payload, and the node finds its share of a GPU\n",
+        options.name);
+    return kOk;
+  }
+  if (!is_profiled(cli, options.name, code)) {
+    auto payload = read_payload({.file = options.sample}, cli.in(), kMaxSyncPayloadBytes);
+    if (!payload) return cli.report(payload.error());
+    if (!agrees_to_calls(cli, options.name, false, options.yes)) {
+      cli.err() << fmt::format(
+          "nothing was measured: {0} runs best effort until fairlead profile {0} --sample {1} --yes\n", options.name,
+          options.sample);
+      return kOk;
+    }
+    const auto profile = run_experiment(cli, {.function = options.name, .payload = *std::move(payload)});
+    if (!profile) return cli.report(profile.error());
+  }
+  cli.err() << fmt::format("next: fairlead describe {0}   fairlead autoscale {0} --explain\n", options.name);
+  return kOk;
+}
+
 int run_deploy(Cli& cli, const Options& options) {
   if (Status status = validate_function_name(options.name); !status) return cli.report(status.error());
   if (Status status = check_package(options); !status) return cli.report(status.error());
@@ -166,7 +208,7 @@ int run_deploy(Cli& cli, const Options& options) {
     if (!reserved) return cli.report(reserved.error());
   }
   print_result(cli, options, *function, !exists);
-  return kOk;
+  return options.objective_ms ? find_size(cli, options, function->value("CodeSha256", "")) : kOk;
 }
 
 void add_share_options(CLI::App& command, Options& options) {
@@ -219,12 +261,21 @@ void add_deploy(Cli& cli) {
   command.add_option("NAME", options->name, "Function: letters, digits, - and _, at most 64")->required();
   CLI::Option* folder = command.add_option(
       "FOLDER", options->folder,
-      "Folder with an executable 'bootstrap' at its top level, or with a 'task.json' (a kernel task)");
+      "Folder with an executable 'bootstrap' at its top level, or with a 'task.json' (a kernel task) or a 'pipeline.json'");
   add_image_options(command, *options, folder);
   command.add_option("--env", options->environment, "Environment variable KEY=VALUE; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--tag", options->tags, "Tag key=value; may be repeated")->allow_extra_args(false);
   add_share_options(command, *options);
+  const auto objective =
+      command.add_option("--objective-ms", options->objective_ms,
+                         "Wanted from arrival to answer; with --sample the node finds share and replicas");
+  objective->check(CLI::Range(1, 3'600'000))->group("Share of a GPU");
+  command
+      .add_option("--sample", options->sample, "File with a payload to measure the function with; -: standard input")
+      ->needs(objective)
+      ->group("Share of a GPU");
+  command.add_flag("--yes,-y", options->yes, "Measure without asking")->needs(objective)->group("Share of a GPU");
   command.add_option("--weight", options->weight, "Fair share relative to other functions [1]")
       ->check(CLI::Range(0.01, 100.0));
   command.add_option("--timeout", options->timeout_seconds, "Seconds one invocation may take")

@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/profile_runs.h"
 #include "cli/status_text.h"
 #include "cli/table.h"
 
@@ -45,7 +46,28 @@ Json live_state_of(Cli& cli, const std::string& name) {
   return {};
 }
 
-std::string description_of(const Json& function, const Json& live) {
+// Null where the node does not scale it.
+Json scaling_of(Cli& cli, const std::string& name) {
+  Result<Json> scaling = cli.node().call("GET", native_path(name, "/scaling"));
+  return scaling ? *std::move(scaling) : Json();
+}
+
+template <typename AddRow>
+void add_scaling_rows(const Json& scaling, AddRow row) {
+  const std::string state = scaling.value("state", "");
+  const std::string lacking = scaling.value("lacking", "");
+  row("Scaling", lacking.empty() ? state : state + ": " + lacking);
+  if (scaling.value("quota_percent", 0) == 0) return;
+  row("Rectangle", fmt::format("{} % of the SMs x {} % of the time: {:.1f} requests/s, {:.1f} ms each",
+                               scaling.value("width_percent", 0), scaling.value("quota_percent", 0),
+                               scaling.value("rate_per_s", 0.0), scaling.value("execution_ms", 0.0)));
+  row("Replicas", fmt::format("{} in {} seats, {} start, {} beside them", scaling.value("ready", 0),
+                              scaling.value("seats", 0), scaling.value("starting", 0), scaling.value("parked", 0)));
+  row("Price", fmt::format("{:.2f} GPUs, {:.2f} an instance", scaling.value("gpus", 0.0),
+                           scaling.value("gpus_per_instance", 0.0)));
+}
+
+std::string description_of(const Json& function, const Json& live, const Json& scaling) {
   const Json configuration = function.value("Configuration", Json::object());
   const Json environment = configuration.value("Environment", Json::object()).value("Variables", Json::object());
   const Json concurrency = function.value("Concurrency", Json::object());
@@ -76,13 +98,15 @@ std::string description_of(const Json& function, const Json& live) {
     row("Starts", starts_text(live));
     row("Device memory", memory_text(live));
   }
+  if (!scaling.is_null()) add_scaling_rows(scaling, row);
   return table.text().substr(1);  // without the empty heading
 }
 
 int run_describe(Cli& cli, const std::string& name) {
   Result<Json> function = cli.node().call("GET", function_path(name));
   if (!function) return cli.report(function.error());
-  cli.out() << (cli.json() ? function->dump(2) + "\n" : description_of(*function, live_state_of(cli, name)));
+  cli.out() << (cli.json() ? function->dump(2) + "\n"
+                           : description_of(*function, live_state_of(cli, name), scaling_of(cli, name)));
   return kOk;
 }
 

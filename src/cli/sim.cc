@@ -10,6 +10,7 @@
 #include "cli/sim_chart.h"
 #include "cli/sim_cluster.h"
 #include "cli/sim_ktask.h"
+#include "cli/sim_pipelines.h"
 #include "cli/sim_record.h"
 #include "cli/sim_scaling.h"
 #include "cli/sim_scenario.h"
@@ -146,6 +147,7 @@ void add_sim(Cli& cli) {
   add_sim_chart(cli, command);
   add_sim_cluster(cli, command);
   add_sim_ktask(cli, command);
+  add_sim_pipelines(cli, command);
   add_sim_scaling(cli, command);
   add_sim_shares(cli, command);
 }

@@ -15,6 +15,7 @@
 #include "decide/core/core.h"
 #include "edge/event_service.h"
 #include "edge/graph_service.h"
+#include "edge/scaling_service.h"
 #include "model/call_signature.h"
 #include "model/device.h"
 #include "model/function.h"
@@ -128,6 +129,42 @@ struct DeviceServerStatus {
   std::uint64_t modules = 0;  // loaded
 };
 
+// A function that is a pipeline, and where its stages are.
+struct PipelineStatus {
+  struct Stage {
+    GpuId gpu;
+    std::string slice;                    // "2g.20gb"
+    std::vector<std::string> components;  // in the order in which they run
+    std::int64_t pid = 0;
+    bool is_ready = false;
+    std::size_t ring_used = 0, ring_depth = 0;  // slots for what it hands on
+    Bytes ring_bytes{0};
+    std::uint64_t requests = 0, restarts = 0;
+    Duration gpu_time{0};
+  };
+  std::string function;
+  std::string state;  // "no slices", "waits for its slices", "starts", "runs", "moves"
+  std::string why;    // of the plan, or what is lacking
+  std::vector<Stage> stages;
+  std::size_t in_flight = 0, waiting = 0, draining = 0;  // requests in it; for it; pipelines that run what they still have
+  std::uint64_t moves = 0, rebuilt = 0;
+};
+
+// Models that programs share on one GPU (docs/models.md).
+struct ModelStatus {
+  GpuId gpu;
+  std::int64_t pid = 0;  // of the model server; 0: none runs
+  std::uint64_t restarts = 0;
+  Bytes memory{0};     // that models may take
+  Bytes used{0};       // on the device; of it:
+  Bytes unused{0};     //   sealed, and held by nobody
+  Bytes lingering{0};  //   dropped, and perhaps still mapped by a living instance
+  Bytes saved{0};      // what private copies would take on top
+  std::size_t tensors = 0, holders = 0;
+  std::uint64_t stored = 0, shared = 0, by_content = 0, evicted = 0;  // as ModelStoreUse
+  std::map<std::string, Bytes> by_tenant;                             // used, by whose budget
+};
+
 struct NodeStatus {
   std::string version;
   std::string policy;
@@ -153,6 +190,8 @@ struct NodeStatus {
   std::string spawner_obstacle;  // why no program can start now; "": one can
   std::uint64_t spawner_restarts = 0;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
+  std::vector<PipelineStatus> pipelines;           // by function
+  std::vector<ModelStatus> models;                 // by GPU; those where a program has run
 };
 
 // Lines of core/invocation_record.h, one for each invocation that is over.
@@ -202,6 +241,7 @@ class NodeService {
   virtual ObjectStore& objects() = 0;
   virtual GraphService& graphs() = 0;
   virtual EventService& event_service() = 0;
+  virtual ScalingService& scaling() = 0;
 
   // Operations.
   virtual NodeStatus status() = 0;

@@ -300,6 +300,27 @@ bool CudaContext::pin(void* memory, Bytes bytes, bool read_only) {
   return library_->host_register(memory, size_of(bytes), flags) == CUDA_SUCCESS;
 }
 
+StreamWords::StreamWords(const CudaContext& cuda) : cuda_(cuda) {
+  const SharedLibrary& shared = cuda.library_->shared;
+  const bool found = shared.bind(wait_, "cuStreamWaitValue32_v2") && shared.bind(set_, "cuStreamWriteValue32_v2") &&
+                     shared.bind(device_pointer_, "cuMemHostGetDevicePointer_v2");
+  if (!found) wait_ = nullptr;
+}
+
+Result<CUdeviceptr> StreamWords::pin(void* memory, Bytes bytes) const {
+  const CudaContext::Library& driver = *cuda_.library_;
+  CUdeviceptr address = 0;
+  CUresult code = driver.host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (code == CUDA_SUCCESS) {
+    code = device_pointer_(&address, memory, 0);
+    if (code != CUDA_SUCCESS) driver.host_unregister(memory);
+  }
+  if (Status pinned = cuda_.check(code, fmt::format("pin {} bytes of host memory", bytes.count())); !pinned) {
+    return fail(pinned.error());
+  }
+  return address;
+}
+
 void CudaContext::unpin(void* memory) {
   library_->host_unregister(memory);
 }

@@ -91,6 +91,8 @@ class CudaContext {
   }
 
  private:
+  friend class StreamWords;
+
   struct Hot {
     decltype(cuLaunchKernel)* launch = nullptr;
     decltype(cuMemcpyHtoDAsync_v2)* copy_in = nullptr;
@@ -111,6 +113,30 @@ class CudaContext {
 
   std::unique_ptr<Library> library_;
   Hot calls_;
+};
+
+// Words of host memory that streams wait for and set. Threads: as CudaContext's, which must outlive it.
+class StreamWords {
+ public:
+  explicit StreamWords(const CudaContext& cuda);
+  bool there() const { return wait_ != nullptr && set_ != nullptr; }  // false: the driver lacks them
+
+  // As CudaContext::pin(), which ends with unpin(); gives the memory's address for streams. kUnavailable.
+  Result<CUdeviceptr> pin(void* memory, Bytes bytes) const;
+  // REQUIRES, both: there(). At least `value`, as a cyclic number.
+  CUresult wait(CUstream stream, CUdeviceptr word, std::uint32_t value) const {
+    return wait_(stream, word, value, CU_STREAM_WAIT_VALUE_GEQ);
+  }
+  // After all that is before it on the stream can be seen.
+  CUresult set(CUstream stream, CUdeviceptr word, std::uint32_t value) const {
+    return set_(stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+  }
+
+ private:
+  const CudaContext& cuda_;
+  decltype(cuStreamWaitValue32_v2)* wait_ = nullptr;
+  decltype(cuStreamWriteValue32_v2)* set_ = nullptr;
+  decltype(cuMemHostGetDevicePointer_v2)* device_pointer_ = nullptr;
 };
 
 }  // namespace fairlead

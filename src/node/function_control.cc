@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/autoscale_tag.h"
 #include "node/container_spec.h"
+#include "node/pipeline_folder.h"
 #include "store/user_rights.h"
 
 namespace fairlead {
@@ -15,6 +17,7 @@ Status validate(const std::string& name, const FunctionConfig& config) {
   if (Status valid = validate_function_name(name); !valid) return valid;
   if (Status valid = validate_config(config); !valid) return valid;
   if (const auto gpu = gpu_settings(config); !gpu) return fail(gpu.error());
+  if (const auto scaled = autoscale_of(config); !scaled) return fail(scaled.error());
   return {};
 }
 
@@ -38,8 +41,8 @@ void set_code(FunctionRecord& record, CodeBundle bundle) {
 
 // Of a function that was registered before: what was valid then is now.
 std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
-  if (!is_kernel_task(record.code_path)) return nullptr;
-  auto task = read_kernel_task(record.code_path);
+  if (!is_kernel_task(record.code_path) && !is_pipeline(record.code_path)) return nullptr;
+  auto task = is_pipeline(record.code_path) ? read_pipeline(record.code_path) : read_kernel_task(record.code_path);
   if (task) return std::make_shared<const BundledTask>(*std::move(task));
   spdlog::error("kernel task {} cannot be read any more: {}", record.name, task.error().message);
   return nullptr;
@@ -72,7 +75,7 @@ Status FunctionControl::recover() {
     const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
     shares_.recover(record, function.kernel_task != nullptr);
     driver_.core().add_function(spec_of(function));
-    if (function.kernel_task) driver_.core().prepare(function.flow);
+    if (function.kernel_task && !function.is_pipeline()) driver_.core().prepare(function.flow);
   }
   remove_unused_bundles(state_dir_, functions_.code_paths());
   remove_unused_images(state_dir_, functions_.code_paths());
@@ -100,8 +103,9 @@ void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<Pr
             code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
         if (!bundle) return fail(bundle.error());
         PreparedCode prepared{*std::move(bundle), nullptr};
-        if (!is_kernel_task(prepared.bundle.path)) return prepared;
-        auto task = read_kernel_task(prepared.bundle.path);
+        const bool is_dag = is_pipeline(prepared.bundle.path);
+        if (!is_dag && !is_kernel_task(prepared.bundle.path)) return prepared;
+        auto task = is_dag ? read_pipeline(prepared.bundle.path) : read_kernel_task(prepared.bundle.path);
         if (!task) return fail(task.error());
         prepared.kernel_task = std::make_shared<const BundledTask>(*std::move(task));
         return prepared;
@@ -158,13 +162,14 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
       const RegisteredFunction& added = functions_.add(record, kernel_task);
       core.add_function(spec_of(added));
     }
-    if (kernel_task) core.prepare(functions_.find(record.name)->flow);
+    if (kernel_task && !kernel_task->pipeline) core.prepare(functions_.find(record.name)->flow);
     if (kernel_task || !record.seats.empty()) core.wake(now, out);
   });
 }
 
 FlowSpec FunctionControl::spec_of(const RegisteredFunction& function) {
   FlowSpec spec = flow_spec(function, tenants_);
+  if (function.is_pipeline()) return spec;
   shares_.describe(function.record.name, spec);
   return spec;
 }
@@ -256,6 +261,42 @@ void FunctionControl::set_reserved_concurrency(std::string name, std::optional<i
   save(std::move(record), (*function)->kernel_task, std::move(done));
 }
 
+Status FunctionControl::add_trial(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task) {
+  if (Status admitted = shares_.admit(record, kernel_task != nullptr); !admitted) return admitted;
+  tell_core(record, std::move(kernel_task));
+  return {};
+}
+
+Shares::Placed FunctionControl::scale(const std::string& name, const Share& share, const Shares::Wanted& wanted) {
+  const auto before = shares_.entry(name);
+  const bool is_other = !before || before->asked.share != share;
+  Shares::Placed placed = shares_.scale(name, share, wanted);
+  if (!is_other) {
+    tell_seats({name});
+    return placed;
+  }
+  const FlowSpec spec = spec_of(*functions_.find(name));
+  driver_.tell([&](Core& core, Instant now, Actions& out) {
+    core.update_function(now, spec, out);
+    core.wake(now, out);
+  });
+  return placed;
+}
+
+void FunctionControl::remove_trial(const std::string& name) {
+  forget(name);
+}
+
+// After the core: what that gave back is forgotten too.
+void FunctionControl::forget(const std::string& name) {
+  const RegisteredFunction& known = *functions_.find(name);
+  driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
+  removed_(known);
+  functions_.remove(name);
+  shares_.release(name);
+  settle_shares();
+}
+
 void FunctionControl::remove(std::string name, std::function<void(Status)> done) {
   const auto function = functions_.get(name);
   if (!function) return done(fail(function.error()));
@@ -264,14 +305,9 @@ void FunctionControl::remove(std::string name, std::function<void(Status)> done)
   (*function)->is_leaving = true;
   store_.delete_function(name, [this, name, done](Status written) {
     functions_.end_change(name);
-    RegisteredFunction& known = *functions_.find(name);
-    known.is_leaving = static_cast<bool>(written);
+    functions_.find(name)->is_leaving = static_cast<bool>(written);
     if (!written) return done(written);
-    driver_.tell([&](Core& core, Instant now, Actions& out) { core.remove_function(now, known.flow, out); });
-    removed_(known);  // after the core: what that gave back is forgotten too
-    functions_.remove(name);
-    shares_.release(name);
-    settle_shares();
+    forget(name);
     done({});
   });
 }

@@ -45,6 +45,15 @@ class FunctionControl {
   void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done);
   void remove(std::string name, std::function<void(Status)> done);
 
+  // A function that no client can call, and that is on no disk: an instance of it starts in the seats of its share. kInvalidArgument: they
+  // are not there. REQUIRES: its configuration was validated; the name is free.
+  Status add_trial(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task);
+  // What it runs is ended, and its seats are free. REQUIRES: it was added.
+  void remove_trial(const std::string& name);
+
+  // As Shares::scale(), and the core is told: of a share that is another than before, all instances are replaced.
+  Shares::Placed scale(const std::string& name, const Share& share, const Shares::Wanted& wanted);
+
   Shares& shares() { return shares_; }
   // After devices came or went: the core is told of seats that are others now.
   void settle_shares();
@@ -59,6 +68,7 @@ class FunctionControl {
   FlowSpec spec_of(const RegisteredFunction& function);
   void tell_seats(const std::vector<std::string>& changed);
   void keep_seats(const std::string& name);
+  void forget(const std::string& name);
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);
 
   const std::string state_dir_;

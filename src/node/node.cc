@@ -15,6 +15,16 @@
 #include "runtime/sandbox_process.h"
 
 namespace fairlead {
+namespace {
+
+// Of the machine's devices.
+std::vector<GpuView> device_views(const Core& core) {
+  std::vector<GpuView> views = core.gpus();
+  std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
+  return views;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOptions options) {
   if (Status valid = validate(options.core); !valid) return fail(valid.error());
@@ -36,7 +46,12 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
       memory_(io,
               {.move_deadline = options_.core.move_deadline,
                .period = GpuMonitor::kPeriod,
-               .runs_anything = [this] { return busy(); }},
+               .runs_anything = [this] { return busy(); },
+               .drop_unused_models =
+                   [this](GpuId gpu, Bytes bytes, std::function<void(Bytes)> done) {
+                     ModelHost* const models = programs_->models();
+                     models != nullptr ? models->evict(gpu, bytes, std::move(done)) : done(Bytes(0));
+                   }},
               driver_, instances_, functions_),
       notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
       charges_(
@@ -53,10 +68,13 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
 
 Status Node::open() {
   // The spawner is forked before the store's thread starts.
-  auto programs = ProgramRunner::create(
-      io_,
-      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .secrets = options_.secrets},
-      instance_events(), memory_.events());
+  auto programs = ProgramRunner::create(io_,
+                                        {.host = options_.host,
+                                         .gpu_access = options_.gpu_access,
+                                         .shims = options_.shims,
+                                         .models = options_.models,
+                                         .secrets = options_.secrets},
+                                        instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
   auto store = Store::open(io_, options_.state_dir);
@@ -82,6 +100,13 @@ Status Node::open() {
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
       instance_events());
+  pipelines_ = std::make_unique<Pipelines>(io_,
+                                           PipelinesOptions{.servers = {.program = options_.device_servers.program,
+                                                                        .arguments = options_.device_servers.own_arguments,
+                                                                        .environment = {},
+                                                                        .launcher = options_.device_servers.launcher},
+                                                            .environment = options_.gpu_access.environment},
+                                           driver_, functions_, instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
   ImageStoreOptions images = options_.images;
@@ -92,12 +117,23 @@ Status Node::open() {
                                                request_ids_, driver_, [this](const RegisteredFunction& function) {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);
+                                                 scaling_->function_removed(function.record.name);
+                                                 forget_models(model_scope(function.record));
                                                });
+  const auto devices = [this] {
+    std::vector<Device> there;
+    if (!gpus_) return there;
+    for (const GpuSample& one : gpus_->samples()) there.push_back(one.device);
+    return there;
+  };
+  scaling_ = std::make_unique<FunctionScaling>(io_, *store_, *control_, functions_, invocations_, instances_, driver_,
+                                               devices);
   return {};
 }
 
 Status Node::recover() {
   if (Status functions = control_->recover(); !functions) return functions;
+  if (Status profiles = scaling_->recover(); !profiles) return profiles;
   auto events = store_->load_events();
   if (!events) return fail(events.error());
   if (!functions_.all().empty() || !events->empty()) {
@@ -121,6 +157,24 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   programs_->set_share(give_share);
   control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
   kernel_tasks_->set_share(give_share);
+  pipelines_->connect(
+      {.all =
+           [this] {
+             std::vector<Device> all;
+             for (const GpuView& view : device_views(driver_.core())) {
+               if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
+             }
+             return all;
+           },
+       .is_empty =
+           [this](GpuId gpu) {
+             const std::vector<GpuView> views = device_views(driver_.core());
+             const auto has_any = [gpu](const GpuView& view) { return view.gpu == gpu && view.instances > 0; };
+             if (std::any_of(views.begin(), views.end(), has_any)) return false;
+             return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
+           },
+       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
+      give_share);
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
@@ -131,6 +185,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     add_seats_on(gpu.device);
   }
   control_->settle_shares();
+  scaling_->start({.has_widths = sharing_->mode() == SharingMode::kMps, .keep = options_.scale_to_zero});
   gpus_->start(io_, [this](const GpuObservation& observation) { observe(observation); });
   events_->submit();
 }
@@ -179,7 +234,7 @@ void Node::compare_devices(const GpuObservation& observation) {
   };
   bool seats_went = false;
   driver_.tell([&](Core& core, Instant now, Actions& out) {
-    for (const GpuView& view : core.gpus()) {
+    for (const GpuView& view : device_views(core)) {
       if (is_there(view.gpu)) continue;
       core.device(now, DeviceWent{view.gpu}, out);
       seats_went |= control_->shares().remove_device(view.gpu);
@@ -220,10 +275,11 @@ void Node::observe(const GpuObservation& observation) {
     }
   });
   std::vector<GpuId> serving;
-  for (const GpuView& gpu : driver_.core().gpus()) {
+  for (const GpuView& gpu : device_views(driver_.core())) {
     if (gpu.state == GpuState::kServing) serving.push_back(gpu.gpu);
   }
   sharing_->ask_daemons(monotonic_now(), serving);
+  pipelines_->tick();
 }
 
 GpuSharing::Events Node::daemon_events() {
@@ -240,6 +296,7 @@ GpuSharing::Events Node::daemon_events() {
 }
 
 void Node::act(const DeviceChange& change) {
+  if (is_pipeline_device(change.gpu)) return;  // no process is there, and nobody watches it
   if (change.kind == DeviceChange::Kind::kGone) return forget_device(change.gpu);
   const std::vector<GpuView> views = driver_.core().gpus();
   const auto is_it = [&](const GpuView& view) { return view.gpu == change.gpu; };
@@ -337,9 +394,11 @@ void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
 void Node::act(const StartInstance& action) {
   const RegisteredFunction* const function = functions_.find(action.flow);
   FL_CHECK(function != nullptr, "flow {} has no function", action.flow.value());
-  Runner& runner = function->kernel_task ? static_cast<Runner&>(*kernel_tasks_) : *programs_;
+  Runner& runner = function->is_pipeline()  ? static_cast<Runner&>(*pipelines_)
+                   : function->kernel_task ? static_cast<Runner&>(*kernel_tasks_)
+                                           : *programs_;
   instances_.add(action.instance, {.flow = action.flow, .gpu = action.gpu, .runner = &runner});
-  sharing_->instance_started(action.instance, action.gpu);
+  if (!function->is_pipeline()) sharing_->instance_started(action.instance, action.gpu);
   memory_.watch();
   const GpuSample* const known = sample(action.gpu);
   runner.start({.instance = action.instance,
@@ -372,10 +431,10 @@ void Node::act(const Deliver& action) {
 // ---- the graceful end
 
 void Node::drain(std::function<void()> drained) {
+  scaling_->drain();
   graphs_->drain();
   events_->drain();
-  is_draining_ = true;
-  drained_ = std::move(drained);
+  drain_ = {.has_begun = true, .done = std::move(drained)};
   driver_.tell([this](Core& core, Instant now, Actions& out) {
     core.drain(now, out);
     invocations_.cancel_submitted(now, out);  // they stay on disk for the next start
@@ -383,8 +442,8 @@ void Node::drain(std::function<void()> drained) {
 }
 
 void Node::note_drained() {
-  if (!drained_ || !driver_.core().drained() || store_->pending_writes() > 0) return;
-  boost::asio::post(io_, std::exchange(drained_, nullptr));
+  if (!drain_.done || !driver_.core().drained() || store_->pending_writes() > 0) return;
+  boost::asio::post(io_, std::exchange(drain_.done, nullptr));
 }
 
 // ---- NodeService
@@ -401,6 +460,7 @@ NodeService::CancelHandle Node::invoke(InvokeRequest request, Callback<Outcome> 
     done(fail(function.error()));
     return {};
   }
+  scaling_->called(request.invocation.function);
   return invocations_.invoke(**function, std::move(request), std::move(done));
 }
 
@@ -429,18 +489,26 @@ Result<FunctionRecord> Node::get_function(const std::string& name) {
 
 std::vector<FunctionRecord> Node::list_functions() {
   std::vector<FunctionRecord> records;
-  for (const auto& [name, function] : functions_.all()) records.push_back(function.record);
+  for (const auto& [name, function] : functions_.all()) {
+    if (!is_trial(name)) records.push_back(function.record);
+  }
   return records;
 }
 
 std::optional<CallSignature> Node::call_signature(const std::string& name) {
   const RegisteredFunction* function = functions_.find(name);
   if (function == nullptr || !function->kernel_task) return std::nullopt;
-  return signature_of(function->kernel_task->spec->task);
+  return signature_of(function->is_pipeline() ? function->kernel_task->pipeline->interface : function->kernel_task->spec->task);
 }
 
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
-  control_->update_code(std::move(name), std::move(code), std::move(done));
+  const auto before = functions_.get(name);
+  const std::string scope = before ? model_scope((*before)->record) : "";
+  control_->update_code(std::move(name), std::move(code),
+                        [this, scope, done = std::move(done)](Result<FunctionRecord> changed) {
+                          if (changed && model_scope(*changed) != scope) forget_models(scope);
+                          done(std::move(changed));
+                        });
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
@@ -453,6 +521,10 @@ void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, 
     if (changed) events_->function_changed(name);
     done(std::move(changed));
   });
+}
+
+void Node::forget_models(const std::string& scope) {
+  if (ModelHost* const models = programs_->models()) models->scope_gone(scope);
 }
 
 void Node::delete_function(std::string name, std::function<void(Status)> done) {
@@ -485,7 +557,7 @@ NodeStatus Node::status() {
   status.memory_policy = memory_policy_name(options_.core.memory_policy);
   status.uptime = monotonic_now() - started_;
   status.global_virtual_time = core.policy().global_virtual_time();
-  status.draining = is_draining_;
+  status.draining = drain_.has_begun;
   status.queued = core.policy().queued();
   status.counters = core.counters();
   status.instances = core.instances();
@@ -500,9 +572,15 @@ NodeStatus Node::status() {
   status.spawner_obstacle = programs_->obstacle();
   status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());
+  if (const ModelHost* const models = programs_->models()) status.models = model_status(models->views());
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
-  if (gpus_) status.gpus = gpu_status(core.gpus(), *gpus_);
+  status.pipelines = pipelines_->status();
+  if (gpus_) status.gpus = gpu_status(device_views(driver_.core()), *gpus_);
+  for (GpuStatus& gpu : status.gpus) {
+    const std::string holder = pipelines_->holder(gpu.view.gpu);
+    if (!holder.empty() && gpu.reason.empty()) gpu.reason = "held by pipeline " + holder;
+  }
   return status;
 }
 

@@ -25,6 +25,7 @@
 #include "node/core_driver.h"
 #include "node/failure_words.h"
 #include "node/function_control.h"
+#include "node/function_scaling.h"
 #include "node/functions.h"
 #include "node/gpu_monitor.h"
 #include "node/gpu_sharing.h"
@@ -34,6 +35,7 @@
 #include "node/invocations.h"
 #include "node/kernel_task_runner.h"
 #include "node/memory_desk.h"
+#include "node/pipelines.h"
 #include "node/program_runner.h"
 #include "node/request_id.h"
 #include "node/secrets.h"
@@ -59,8 +61,10 @@ struct NodeOptions {
   DeviceServersOptions device_servers;
   ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
-  std::optional<ShimHostOptions> shims;  // none: programs run without the shim; see ProgramRunnerOptions
-  SecretSource secrets;                  // none: no function may refer to one
+  std::optional<ShimHostOptions> shims;               // none: programs run without the shim; see ProgramRunnerOptions
+  std::optional<ModelHostOptions> models;             // none: programs keep no models together
+  Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
+  SecretSource secrets;                               // none: no function may refer to one
 };
 
 // What an operator may change while the node runs. D only where it is fixed.
@@ -105,6 +109,7 @@ class Node final : public NodeService {
   ObjectStore& objects() override { return *objects_; }
   GraphService& graphs() override { return *graphs_; }
   EventService& event_service() override { return *events_; }
+  ScalingService& scaling() override { return *scaling_; }
   NodeStatus status() override;
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
@@ -132,6 +137,7 @@ class Node final : public NodeService {
   void act(const GrantRoom& action) { memory_.act(action); }
   void act(const Charge& action) { charges_.act(action); }
   void act(const DeviceChange& action);
+  void forget_models(const std::string& scope);  // of a version of a function that is not there any more
   void note_drained();
 
   void observe(const GpuObservation& observation);
@@ -154,8 +160,10 @@ class Node final : public NodeService {
   InvocationNotes notes_;
   Charges charges_;
   Invocations invocations_;
-  bool is_draining_ = false;
-  std::function<void()> drained_;
+  struct Drain {
+    bool has_begun = false;
+    std::function<void()> done;
+  } drain_;
 
   std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
 
@@ -168,8 +176,10 @@ class Node final : public NodeService {
   std::unique_ptr<GraphRuns> graphs_;
   std::unique_ptr<Worker> worker_;  // for blocking work of this machine's own: unpacking, files of constants
   std::unique_ptr<KernelTaskRunner> kernel_tasks_;
+  std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<TaskRequests> task_requests_;
   std::unique_ptr<FunctionControl> control_;
+  std::unique_ptr<FunctionScaling> scaling_;
   std::unique_ptr<GpuMonitor> gpus_;
 };
 

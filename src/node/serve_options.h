@@ -92,7 +92,8 @@ struct ServeOptions {
   double drain_seconds = 30;                              // how long a graceful stop waits for running invocations
   std::uint64_t history_bytes = std::uint64_t{64} << 20;  // of invocations that are over; 0: none is kept
   std::uint64_t event_memory_bytes = default_request_memory_bytes();  // of asynchronous invocations that are not over
-  double event_retry_seconds = 60;  // before a failed event's second attempt; then twice that
+  double event_retry_seconds = 60;     // before a failed event's second attempt; then twice that
+  double scale_to_zero_seconds = 600;  // without a call: a function that the node scales has no instance then
   std::string log_level = "info";
 
   std::string policy = "mqfq-setup";
@@ -115,6 +116,9 @@ struct ServeOptions {
   wire::MemoryBackend memory_backend = wire::MemoryBackend::kVmm;
   wire::UvmMode uvm_mode = wire::UvmMode::kPrefetchSwap;
   std::uint64_t host_memory_bytes = default_host_memory_bytes();  // where swapped device memory goes; 0: none
+
+  int model_memory_percent = 50;  // of a GPU, for models that programs share; 0: none
+  int model_quota_percent = 50;   // of that, for one tenant
 
   std::uint64_t object_memory_bytes = default_object_memory_bytes();
   std::string object_memory_dir;  // "": of its own in /dev/shm

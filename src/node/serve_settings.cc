@@ -222,6 +222,9 @@ ServeSettings node_settings() {
           "Disk for what `sim record` makes traces of, a line for each invocation, the oldest go first; 0: none"),
       ServeSetting("event-retry", &Options::event_retry_seconds, seconds_number(0, kHourSeconds),
                    "Seconds before an asynchronous invocation that failed is tried again; the next time twice that"),
+      ServeSetting("scale-to-zero", &Options::scale_to_zero_seconds, seconds_number(0, kHourSeconds),
+                   "Seconds without a call after which a function that the node scales (tag gpu:autoscale) has no "
+                   "instance"),
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),
@@ -328,6 +331,10 @@ ServeSettings device_memory_settings() {
           "host-memory", &Options::host_memory_bytes, size_in({}),
           "Memory of this machine for device memory that has left its GPU; 0: it goes to memory of the functions")
           .by_default(kQuarterOfMemory),
+      ServeSetting("model-memory", &Options::model_memory_percent, whole_number<int>(0, 100),
+                   "Per cent of a GPU's memory for models that programs share; 0: they share none"),
+      ServeSetting("model-quota", &Options::model_quota_percent, whole_number<int>(1, 100),
+                   "Per cent of --model-memory for the models of one tenant"),
   };
 }
 

@@ -1,10 +1,12 @@
 #include "node/shares.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
 #include "decide/pacing/place_scheduler.h"
+#include "model/autoscale_tag.h"
 
 namespace fairlead {
 namespace {
@@ -17,7 +19,8 @@ Shares::Asked asked_in(const FunctionRecord& record, bool is_kernel_task) {
           .replicas = settings.replicas,
           .seats = settings.seats(),
           .weight = settings.weight,
-          .is_kernel_task = is_kernel_task};
+          .is_kernel_task = is_kernel_task,
+          .is_scaled = autoscale_of(record.config).value_or(Autoscale::kOff) != Autoscale::kOff};
 }
 
 // Each needs a place in the pool, beside those that may have a slot.
@@ -78,7 +81,8 @@ void Shares::recover(const FunctionRecord& record, bool is_kernel_task) {
 Status Shares::admit(FunctionRecord& record, bool is_kernel_task) {
   const Asked asked = asked_in(record, is_kernel_task);
   const auto known = entries_.find(record.name);
-  if (known != entries_.end() && known->second.asked == asked) {
+  const bool stays_scaled = known != entries_.end() && known->second.asked.is_scaled && asked.is_scaled;
+  if (stays_scaled || (known != entries_.end() && known->second.asked == asked)) {
     record.seats = known->second.last;
     return {};
   }
@@ -113,6 +117,48 @@ void Shares::restore(const std::string& function, const std::optional<Entry>& en
 void Shares::release(const std::string& function) {
   book_.release(function);
   entries_.erase(function);
+}
+
+Shares::Placed Shares::scale(const std::string& function, const Share& share, const Wanted& wanted) {
+  Entry& entry = entries_.at(function);
+  entry.asked.share = share;
+  entry.asked.seats = 0;
+  entry.last.clear();
+  entry.lacking.clear();
+  Placed placed;
+  if (Status can = check_kept({.share = share, .seats = 1, .is_kernel_task = entry.asked.is_kernel_task}); !can) {
+    placed.lacking = can.error().message;
+    book_.hold(function, seats_asked(entry).share, {});
+    entry.seats.clear();
+    return placed;
+  }
+  SeatsAsked asked = seats_asked(entry);
+  asked.first = wanted.kept;
+  asked.seats = wanted.kept.size();
+  ShareBook::Seats seats = book_.find_first(function, asked);
+  const std::size_t kept = seats.size();
+  asked.first = seats;
+  for (const GpuId gpu : wanted.serving) asked.first.insert(asked.first.end(), wanted.more, gpu);
+  for (asked.seats = kept + wanted.more; asked.seats > kept; --asked.seats) {
+    const auto found = book_.find(function, asked);
+    if (found) {
+      std::set_difference(found->begin(), found->end(), seats.begin(), seats.end(), std::back_inserter(placed.added));
+      break;
+    }
+    if (placed.lacking.empty()) placed.lacking = found.error().message;
+  }
+  const auto serves = [&](GpuId gpu) {
+    return std::find(wanted.serving.begin(), wanted.serving.end(), gpu) != wanted.serving.end();
+  };
+  if (std::erase_if(placed.added, [&](GpuId gpu) { return !serves(gpu); }) > 0 && placed.lacking.empty()) {
+    placed.lacking = "the GPUs that have room for more do not serve";
+  }
+  seats.insert(seats.end(), placed.added.begin(), placed.added.end());
+  std::sort(seats.begin(), seats.end());
+  entry.asked.seats = seats.size();
+  entry.seats = seats;
+  book_.hold(function, asked.share, std::move(seats));
+  return placed;
 }
 
 std::vector<std::string> Shares::settle() {

@@ -39,7 +39,19 @@ class Shares {
     std::size_t seats = 0;
     double weight = 1;
     bool is_kernel_task = false;
+    bool is_scaled = false;  // the node finds share and seats (scale()), not the author
     bool operator==(const Asked&) const = default;
+  };
+  // Of a function that the node scales: seats that it keeps, where it can have them, and how many more, on devices that serve.
+  struct Wanted {
+    ShareBook::Seats kept;
+    std::size_t more = 0;
+    std::vector<GpuId> serving;
+  };
+  // What became of seats that were asked for.
+  struct Placed {
+    std::vector<GpuId> added;
+    std::string lacking;  // why there are no more; "": none is missing
   };
   struct Entry {
     Asked asked;
@@ -65,6 +77,8 @@ class Shares {
   std::optional<Entry> entry(const std::string& function) const;
   void restore(const std::string& function, const std::optional<Entry>& entry);
   void release(const std::string& function);
+  // Its instances have this share from now on, and as many of the seats as there is room for. REQUIRES: it is known, and scaled.
+  Placed scale(const std::string& function, const Share& share, const Wanted& wanted);
 
   // Finds seats for those who have too few: first each gets those of before whose devices are there, though they be too few. Gives the names of those whose seats are others now.
   std::vector<std::string> settle();

@@ -315,5 +315,57 @@ TEST_F(SharesTest, WhatIsDeliveredIsWhatItsMeterSays) {
   EXPECT_FALSE(shares.status("f", FlowId(2)).delivery);
 }
 
+FunctionRecord scaled(const std::string& name) {
+  return record(name, {{"gpu:autoscale", "true"}, {"gpu:objective-ms", "69"}});
+}
+
+Share part(int request) {
+  Share share;
+  share.request_percent = request;
+  return share;
+}
+
+TEST_F(SharesTest, WhatTheNodeScalesGetsAsManySeatsAsThereIsRoomFor) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = scaled("f");
+  ASSERT_TRUE(admit(shares, function));
+  EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
+  const std::vector<GpuId> both{kGpu1, kGpu2};
+  const auto placed = shares.scale("f", part(60), {.more = 3, .serving = both});
+  EXPECT_THAT(placed.added, ElementsAre(kGpu1, kGpu2));
+  EXPECT_THAT(placed.lacking, HasSubstr("97.0 % is the most"));
+  EXPECT_EQ(spec(shares, "f").request_percent, 60);
+  EXPECT_THAT(refusal(shares, record("other", {{"gpu:quota-request", "50"}})), HasSubstr("110.0 %"));
+  shares.scale("f", part(60), {.kept = {kGpu2}, .serving = both});
+  EXPECT_THAT(spec(shares, "f").seats, ElementsAre(kGpu2));
+  EXPECT_EQ(refusal(shares, record("other", {{"gpu:quota-request", "50"}})), "admitted");
+}
+
+TEST_F(SharesTest, SeatsThatAreScaledGoToDevicesThatServe) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = scaled("f");
+  ASSERT_TRUE(admit(shares, function));
+  const auto placed = shares.scale("f", part(60), {.more = 2, .serving = {kGpu2}});
+  EXPECT_THAT(placed.added, ElementsAre(kGpu2));
+  EXPECT_THAT(spec(shares, "f").seats, ElementsAre(kGpu2));
+  EXPECT_NE(placed.lacking, "");
+}
+
+TEST_F(SharesTest, AChangeOfTagsLeavesWhatTheNodeFound) {
+  Shares shares;
+  start(shares);
+  FunctionRecord function = scaled("f");
+  ASSERT_TRUE(admit(shares, function));
+  shares.scale("f", part(60), {.more = 1, .serving = {kGpu1}});
+  function.config.tags["gpu:autoscale"] = "pinned";
+  ASSERT_TRUE(admit(shares, function));
+  EXPECT_THAT(spec(shares, "f").seats, ElementsAre(kGpu1));
+  function.config.tags.erase("gpu:autoscale");
+  ASSERT_TRUE(admit(shares, function));
+  EXPECT_THAT(spec(shares, "f").seats, IsEmpty());
+}
+
 }  // namespace
 }  // namespace fairlead

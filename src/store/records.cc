@@ -142,7 +142,8 @@ Status put_function(Database& database, const std::string& state_dir, const Func
 Status delete_function(Database& database, const std::string& name) {
   for (const std::string_view sql :
        {"DELETE FROM events WHERE function = ?", "DELETE FROM dead_letters WHERE function = ?",
-        "DELETE FROM event_configs WHERE function = ?", "DELETE FROM functions WHERE name = ?"}) {
+        "DELETE FROM event_configs WHERE function = ?", "DELETE FROM profiles WHERE function = ?",
+        "DELETE FROM functions WHERE name = ?"}) {
     if (Status status = database.run(sql, name); !status) return status;
   }
   return {};
@@ -321,6 +322,26 @@ Status load_event_configs(Database& database, std::map<std::string, EventInvokeC
                                               .age_seconds = narrow(row.optional_integer(2)),
                                               .last_modified_ms = row.integer(3)};
                         });
+}
+
+Status put_profile(Database& database, const FunctionProfile& profile) {
+  Status put = database.run(
+      "INSERT OR REPLACE INTO profiles SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM functions WHERE name = "
+      "?1)",
+      profile.function, profile.code_sha256, profile.device, to_json(profile), profile.measured_ms);
+  if (!put) return put;
+  return database.run(
+      "DELETE FROM profiles WHERE function = ?1 AND rowid NOT IN (SELECT rowid FROM profiles WHERE function = ?1 "
+      "ORDER BY measured_ms DESC, rowid DESC LIMIT ?2)",
+      profile.function, static_cast<std::int64_t>(Store::kMaxProfilesOfFunction));
+}
+
+// What cannot be read is not needed: it is measured again.
+Status load_profiles(Database& database, std::vector<FunctionProfile>& out) {
+  out.clear();
+  return database.query("SELECT profile FROM profiles ORDER BY function, measured_ms, rowid", [&](const Row& row) {
+    if (auto profile = profile_from_json(row.text(0))) out.push_back(*std::move(profile));
+  });
 }
 
 Status bury_event(Database& database, const DeadLetter& letter) {

@@ -33,6 +33,10 @@ Status put_event_config(Database& database, const std::string& function, const E
 Status delete_event_config(Database& database, const std::string& function);
 Status load_event_configs(Database& database, std::map<std::string, EventInvokeConfig>& out);
 
+// No effect where the function does not exist (any more). Beyond kMaxProfilesOfFunction the oldest of the function go.
+Status put_profile(Database& database, const FunctionProfile& profile);
+Status load_profiles(Database& database, std::vector<FunctionProfile>& out);  // by function, the oldest first
+
 Status bury_event(Database& database, const DeadLetter& letter);
 Status load_dead_letters(Database& database, const std::string& function, std::size_t limit,
                          std::vector<DeadLetter>& out);  // newest first

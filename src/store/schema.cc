@@ -65,6 +65,10 @@ constexpr std::string_view kMigrations[kSchemaVersion][14] = {
     {"DELETE FROM dead_letters WHERE function NOT IN (SELECT name FROM functions)"},
     // Where instances of a function are kept: UUIDs of devices, a JSON list.
     {"ALTER TABLE functions ADD COLUMN seats TEXT NOT NULL DEFAULT '[]'"},
+    // What was measured of a function on a model of device: JSON (model/function_profile.h).
+    {R"(CREATE TABLE profiles (
+       function TEXT NOT NULL, code_sha256 TEXT NOT NULL, device TEXT NOT NULL,
+       profile TEXT NOT NULL, measured_ms INTEGER NOT NULL, PRIMARY KEY (function, code_sha256, device)) STRICT)"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

@@ -10,7 +10,7 @@
 
 namespace fairlead::store {
 
-inline constexpr int kSchemaVersion = 9;
+inline constexpr int kSchemaVersion = 10;
 
 std::string database_path(const std::string& state_dir);
 

@@ -121,6 +121,19 @@ class SqliteStore final : public Store {
     commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
   }
 
+  void put_profile(FunctionProfile profile, Done done) override {
+    const std::size_t bytes = kSmall + profile.trials.size() * sizeof(MeasuredTrial);
+    auto apply = [profile = std::move(profile)](Database& database) { return store::put_profile(database, profile); };
+    commit_.submit(std::move(apply), bytes, kRefusable, std::move(done));
+  }
+
+  Result<std::vector<FunctionProfile>> load_profiles() override {
+    std::vector<FunctionProfile> profiles;
+    Status status = commit_.run_and_wait([&](Database& database) { return store::load_profiles(database, profiles); });
+    if (!status) return fail(status.error());
+    return profiles;
+  }
+
   void redrive_dead_letters(std::string function, std::size_t limit, std::int64_t accepted_ms,
                             std::function<void(Result<Redriven>)> done) override {
     submit_for<Redriven>(

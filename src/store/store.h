@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "model/event_invoke_config.h"
 #include "model/function.h"
+#include "model/function_profile.h"
 #include "model/invocation.h"
 
 namespace fairlead {
@@ -89,6 +90,10 @@ class Store {
   // Of a function that exists, until it is deleted.
   virtual void put_event_config(std::string function, EventInvokeConfig config, Done done) = 0;
   virtual void delete_event_config(std::string function, Done done) = 0;
+  // What was measured of a function that exists, in place of what was for the same code and device; goes with the function.
+  static constexpr std::size_t kMaxProfilesOfFunction = 16;
+  virtual void put_profile(FunctionProfile profile, Done done) = 0;
+  virtual Result<std::vector<FunctionProfile>> load_profiles() = 0;  // by function, the oldest first; at start
   // Dead letters of `function`, "": of all functions that exist, but for damaged ones, become events that are accepted at
   // `accepted_ms`, under their ids and without the deadlines they had: at most `limit` of them, or kMaxLetterBytes of payload.
   static constexpr std::size_t kMaxLetterBytes = 16 << 20;

@@ -145,7 +145,8 @@ TEST_F(StoreTest, ADatabaseFromBeforeImagesTraceIdsAndDeadlinesIsMigrated) {
     StateDamage found;
     auto database = store::open_state_database(folder.path(), found).value();
     for (const char* sql :
-         {"ALTER TABLE functions DROP COLUMN seats",
+         {"DROP TABLE profiles",
+          "ALTER TABLE functions DROP COLUMN seats",
           "ALTER TABLE functions DROP COLUMN image",
           "ALTER TABLE functions DROP COLUMN image_config",
           "INSERT INTO functions VALUES ('old','d','r','h','provided',256,9,512,'{\"A\":\"1\"}','{}','c2hh',3,"
@@ -381,7 +382,8 @@ TEST_F(StoreTest, LettersOfFunctionsThatWereDeletedBeforeAreRemovedOnce) {
           "failed_ms) VALUES (?1, ?1, x'', 'T', 'm', 1, 1, 1)",
           std::string_view(name)));
     }
-    ASSERT_TRUE(database->run("ALTER TABLE functions DROP COLUMN seats"));  // the step behind it adds it
+    ASSERT_TRUE(database->run("ALTER TABLE functions DROP COLUMN seats"));  // the steps behind it add them
+    ASSERT_TRUE(database->run("DROP TABLE profiles"));
     ASSERT_TRUE(database->run("PRAGMA user_version = 7"));
   }
   StateDamage found;
@@ -390,6 +392,56 @@ TEST_F(StoreTest, LettersOfFunctionsThatWereDeletedBeforeAreRemovedOnce) {
   ASSERT_TRUE(store::load_dead_letters(*database, "", 10, letters));
   ASSERT_EQ(letters.size(), 1u);
   EXPECT_EQ(letters[0].function, "f");
+}
+
+FunctionProfile profile_of(const std::string& function, const std::string& code, std::int64_t measured_ms) {
+  FunctionProfile profile{.function = function, .code_sha256 = code, .device = "V100"};
+  profile.trials = {{.rate_per_s = 10, .error = 0.02}};
+  profile.work_ms = 100;
+  profile.measured_ms = measured_ms;
+  return profile;
+}
+
+TEST_F(StoreTest, ProfilesOutliveTheNodeAndGoWithTheirFunction) {
+  {
+    auto store = open_store(io, folder.path());
+    store->put_function(record("f"), {});
+    store->put_function(record("g"), {});
+    store->put_profile(profile_of("f", "c1", 1), {});
+    store->put_profile(profile_of("g", "c1", 1), {});
+    store->put_profile(profile_of("f", "c1", 5), {});  // in place of the first
+    store->put_profile(profile_of("nobody", "c1", 1), {});
+    store->delete_function("g", {});
+  }
+  const auto profiles = open_store(io, folder.path())->load_profiles();
+  ASSERT_TRUE(profiles.has_value());
+  EXPECT_EQ(*profiles, std::vector{profile_of("f", "c1", 5)});
+}
+
+TEST_F(StoreTest, OfOneFunctionTheOldestProfilesGo) {
+  {
+    auto store = open_store(io, folder.path());
+    store->put_function(record("f"), {});
+    for (int i = 0; i < 20; ++i) store->put_profile(profile_of("f", fmt::format("c{}", i), i), {});
+  }
+  const auto profiles = open_store(io, folder.path())->load_profiles();
+  ASSERT_EQ(profiles->size(), Store::kMaxProfilesOfFunction);
+  EXPECT_EQ(profiles->front().code_sha256, "c4");
+}
+
+// A database of the version before, as a released node left it.
+TEST_F(StoreTest, ADatabaseFromBeforeProfilesIsMigrated) {
+  {
+    StateDamage found;
+    auto database = store::open_state_database(folder.path(), found).value();
+    ASSERT_TRUE(store::put_function(*database, folder.path(), record("f")));
+    ASSERT_TRUE(database->run("DROP TABLE profiles"));
+    ASSERT_TRUE(database->run("PRAGMA user_version = 9"));
+  }
+  auto store = open_store(io, folder.path());
+  EXPECT_EQ(store->load_functions()->size(), 1u);
+  store->put_profile(profile_of("f", "c1", 5), {});
+  EXPECT_EQ(store->load_profiles()->size(), 1u);
 }
 
 TEST_F(StoreTest, ARedriveTakesNoMoreThanItsBytes) {

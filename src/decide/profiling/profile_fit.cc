@@ -20,8 +20,11 @@ double log_execution(const ProfileTrial& trial) {
 
 }  // namespace
 
-ProfileFit::ProfileFit(double target_error, double expected_error, int most_trials)
-    : target_error_(target_error), expected_error_(expected_error), most_trials_(most_trials) {
+ProfileFit::ProfileFit(double target_error, double expected_error, int most_trials, std::vector<int> widths)
+    : target_error_(target_error),
+      expected_error_(expected_error),
+      most_trials_(most_trials),
+      widths_(widths.empty() ? std::vector<int>(std::begin(kWidths), std::end(kWidths)) : std::move(widths)) {
   for (int fixed = 0; fixed < 20; ++fixed) {
     for (int saturation = 4; saturation <= 100; saturation += 4)
       hypotheses_.push_back({fixed / 20.0, saturation * 1.0});
@@ -137,7 +140,7 @@ NextTrial ProfileFit::next(const std::vector<ProfilePoint>& of_interest) const {
   }
   ProfilePoint best;
   double most = -1;
-  for (const int width : kWidths) {
+  for (const int width : widths_) {
     const Moments found = moments(worst->width_percent, width);
     const double lowers = found.covariance * found.covariance / (found.variance_b + expected_error_ * expected_error_);
     if (lowers <= most) continue;

@@ -47,7 +47,8 @@ struct NextTrial {
 class ProfileFit {
  public:
   // target_error: two standard deviations of what is of interest, as a part. expected_error: of a trial that was not run yet.
-  ProfileFit(double target_error, double expected_error, int most_trials);
+  // widths: at which it measures, 1-100; empty: the paper's.
+  ProfileFit(double target_error, double expected_error, int most_trials, std::vector<int> widths = {});
 
   void add(const ProfileTrial& trial);
   RateEstimate estimate(const ProfilePoint& at) const;
@@ -76,6 +77,7 @@ class ProfileFit {
 
   const double target_error_, expected_error_;
   const int most_trials_;
+  const std::vector<int> widths_;
   std::vector<ProfileTrial> trials_;
   std::vector<Hypothesis> hypotheses_;
 };

@@ -235,6 +235,36 @@ void write_task_phases(MetricWriter& out, const DeviceServerStatus& server, cons
   for (const auto& [phase, time] : all) out.sample(fmt::format("{},phase=\"{}\"", label, phase), to_seconds(time));
 }
 
+template <typename Value>
+void per_pipeline_stage(MetricWriter& out, const NodeStatus& status, std::string_view name, std::string_view type,
+                        std::string_view help, Value value) {
+  out.begin(name, type, help);
+  for (const PipelineStatus& pipeline : status.pipelines) {
+    for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+      const PipelineStatus::Stage& stage = pipeline.stages[i];
+      out.sample(fmt::format("function=\"{}\",stage=\"{}\",gpu=\"{}\"", escape(pipeline.function), i, stage.gpu.value()),
+                 value(stage));
+    }
+  }
+}
+
+void write_pipelines(MetricWriter& out, const NodeStatus& status) {
+  if (status.pipelines.empty()) return;
+  using Stage = PipelineStatus::Stage;
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_requests_total", "counter", "Requests that the stage has run.",
+                     [](const Stage& stage) { return stage.requests; });
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_restarts_total", "counter", "Servers of the stage that ended.",
+                     [](const Stage& stage) { return stage.restarts; });
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_gpu_seconds_total", "counter", "GPU time of the stage.",
+                     [](const Stage& stage) { return to_seconds(stage.gpu_time); });
+  per_pipeline_stage(out, status, "fairlead_pipeline_ring_slots_used", "gauge", "Slots of the stage's ring that hold a tensor.",
+                     [](const Stage& stage) { return stage.ring_used; });
+  out.begin("fairlead_pipeline_moves_total", "counter", "Pipelines that moved to one slice.");
+  for (const PipelineStatus& pipeline : status.pipelines) {
+    out.sample(fmt::format("function=\"{}\"", escape(pipeline.function)), pipeline.moves);
+  }
+}
+
 void write_device_servers(MetricWriter& out, const NodeStatus& status) {
   using Server = DeviceServerStatus;
   per_device_server(out, status, "fairlead_device_server_restarts_total", "counter",
@@ -266,6 +296,53 @@ void write_device_servers(MetricWriter& out, const NodeStatus& status) {
   per_device_server(out, status, "fairlead_device_server_modules", "gauge",
                     "Modules it had loaded when it answered last.",
                     [&](const Server& s, const std::string& label) { out.sample(label, s.modules); });
+}
+
+template <typename Value>
+void per_model_gpu(MetricWriter& out, const NodeStatus& status, std::string_view name, std::string_view type,
+                   std::string_view help, Value value) {
+  out.begin(name, type, help);
+  for (const ModelStatus& models : status.models) value(models, fmt::format("gpu=\"{}\"", models.gpu.value()));
+}
+
+void write_models(MetricWriter& out, const NodeStatus& status) {
+  using Models = ModelStatus;
+  per_model_gpu(out, status, "fairlead_model_bytes", "gauge",
+                "Device memory of models that programs share: in use, unused (it goes when room is needed), lingering "
+                "(dropped, perhaps still mapped by an instance).",
+                [&](const Models& m, const std::string& label) {
+                  out.sample(label + ",state=\"held\"", (m.used - m.unused - m.lingering).count());
+                  out.sample(label + ",state=\"unused\"", m.unused.count());
+                  out.sample(label + ",state=\"lingering\"", m.lingering.count());
+                });
+  per_model_gpu(out, status, "fairlead_model_tenant_bytes", "gauge",
+                "The same by the tenant whose budget it counts in.", [&](const Models& m, const std::string& label) {
+                  for (const auto& [tenant, bytes] : m.by_tenant) {
+                    out.sample(fmt::format("{},tenant=\"{}\"", label, escape(tenant)), bytes.count());
+                  }
+                });
+  per_model_gpu(out, status, "fairlead_model_limit_bytes", "gauge", "Device memory that models may take.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.memory.count()); });
+  per_model_gpu(out, status, "fairlead_model_saved_bytes", "gauge",
+                "What private copies of the same models would take more.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.saved.count()); });
+  per_model_gpu(out, status, "fairlead_models", "gauge", "Sealed models.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.tensors); });
+  per_model_gpu(out, status, "fairlead_model_holders", "gauge", "Processes that have a model open, summed over models.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.holders); });
+  per_model_gpu(
+      out, status, "fairlead_model_events_total", "counter",
+      "Models stored, opens answered with one that was there, part of those found by content, models dropped for "
+      "room.",
+      [&](const Models& m, const std::string& label) {
+        out.sample(label + ",event=\"stored\"", m.stored);
+        out.sample(label + ",event=\"shared\"", m.shared);
+        out.sample(label + ",event=\"by_content\"", m.by_content);
+        out.sample(label + ",event=\"evicted\"", m.evicted);
+      });
+  per_model_gpu(out, status, "fairlead_model_server_restarts_total", "counter",
+                "Model servers that ended by themselves.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.restarts); });
 }
 
 void write_objects(MetricWriter& out, const NodeStatus& status) {
@@ -457,6 +534,8 @@ std::string render_metrics(const NodeStatus& status) {
   write_events(out, status.events);
   write_damage(out, status.damage);
   write_device_servers(out, status);
+  write_pipelines(out, status);
+  write_models(out, status);
   write_durations(out, status);
   write_instances(out, status);
   write_gpus(out, status);

@@ -175,6 +175,30 @@ json settings_json(const NodeSettings& settings) {
           {"queue_limit_per_function", settings.core.queue_limit_per_flow}};
 }
 
+json models_json(const std::vector<ModelStatus>& models) {
+  json list = json::array();
+  for (const ModelStatus& gpu : models) {
+    json by_tenant = json::object();
+    for (const auto& [tenant, bytes] : gpu.by_tenant) by_tenant[tenant] = bytes.count();
+    list.push_back({{"gpu", gpu.gpu.value()},
+                    {"server_pid", gpu.pid},
+                    {"server_restarts", gpu.restarts},
+                    {"limit_bytes", gpu.memory.count()},
+                    {"bytes", gpu.used.count()},
+                    {"unused_bytes", gpu.unused.count()},
+                    {"lingering_bytes", gpu.lingering.count()},
+                    {"saved_bytes", gpu.saved.count()},
+                    {"models", gpu.tensors},
+                    {"holders", gpu.holders},
+                    {"stored", gpu.stored},
+                    {"shared", gpu.shared},
+                    {"by_content", gpu.by_content},
+                    {"evicted", gpu.evicted},
+                    {"tenants", std::move(by_tenant)}});
+  }
+  return list;
+}
+
 json task_requests_json(const TaskRequestsStatus& requests) {
   return {{"kept", requests.kept},
           {"queued", requests.queued},
@@ -183,6 +207,24 @@ json task_requests_json(const TaskRequestsStatus& requests) {
           {"errors", requests.stats.errors},
           {"cold_starts", requests.stats.cold_starts},
           {"service_seconds", to_seconds(requests.stats.service)}};
+}
+
+json pipeline_json(const PipelineStatus& pipeline) {
+  json stages = json::array();
+  for (const PipelineStatus::Stage& stage : pipeline.stages) {
+    stages.push_back({{"gpu", stage.gpu.value()},
+                      {"slice", stage.slice},
+                      {"components", stage.components},
+                      {"pid", stage.pid},
+                      {"ready", stage.is_ready},
+                      {"ring", {{"used", stage.ring_used}, {"depth", stage.ring_depth}, {"bytes", stage.ring_bytes.count()}}},
+                      {"requests", stage.requests},
+                      {"restarts", stage.restarts},
+                      {"gpu_seconds", to_seconds(stage.gpu_time)}});
+  }
+  return {{"function", pipeline.function},   {"state", pipeline.state},       {"why", pipeline.why},
+          {"stages", std::move(stages)},     {"in_flight", pipeline.in_flight}, {"waiting", pipeline.waiting},
+          {"draining", pipeline.draining},   {"moves", pipeline.moves},       {"rebuilt", pipeline.rebuilt}};
 }
 
 json slice_json(const std::optional<Slice>& slice) {
@@ -302,6 +344,8 @@ json status_json(const NodeStatus& status) {
     instances.back()["entitled"] = instance.entitled;
     if (instance.memory) instances.back()["memory"] = memory_json(*instance.memory);
   }
+  json pipelines = json::array();
+  for (const PipelineStatus& pipeline : status.pipelines) pipelines.push_back(pipeline_json(pipeline));
   return {{"version", status.version},
           {"policy", status.policy},
           {"sharing", status.sharing},
@@ -313,6 +357,7 @@ json status_json(const NodeStatus& status) {
           {"resident_bytes", status.resident.count()},
           {"objects", objects_json(status.objects)},
           {"task_requests", task_requests_json(status.task_requests)},
+          {"models", models_json(status.models)},
           {"events", events_json(status.events)},
           {"state_damage", damage_json(status.damage)},
           {"spawner", {{"obstacle", status.spawner_obstacle}, {"restarts", status.spawner_restarts}}},
@@ -322,6 +367,7 @@ json status_json(const NodeStatus& status) {
           {"tenants", std::move(tenants)},
           {"functions", std::move(functions)},
           {"gpus", std::move(gpus)},
+          {"pipelines", std::move(pipelines)},
           {"instances", std::move(instances)}};
 }
 

@@ -78,6 +78,32 @@ class FakeEvents : public EventService {
   EventCounters counters() const override { return {}; }
 };
 
+class FakeScaling : public ScalingService {
+ public:
+  Status started;
+  ProfileStatus known;
+  ScalingStatus status;
+  ProfileRequest last_request;
+  FunctionProfile last_imported;
+  bool is_stopped = false;
+
+  Status start_profile(ProfileRequest request) override {
+    last_request = std::move(request);
+    return started;
+  }
+  Result<ProfileStatus> profile(const std::string&) override { return known; }
+  Status stop_profile(const std::string&) override {
+    is_stopped = true;
+    return {};
+  }
+  void import_profile(std::string, FunctionProfile profile, Callback<FunctionProfile> done) override {
+    last_imported = profile;
+    done(std::move(profile));
+  }
+  Result<ScalingStatus> scaling(const std::string&) override { return status; }
+  std::vector<ScalingStatus> all_scaling() override { return {status}; }
+};
+
 class FakeNode : public NodeService {
  public:
   // What the next invocations get; a pending one is kept until answer().
@@ -92,6 +118,7 @@ class FakeNode : public NodeService {
       ObjectStore::open(io, {.memory_dir = object_folder / "memory", .spill_dir = object_folder / "spill"}).value();
   FakeGraphs fake_graphs;
   FakeEvents fake_events;
+  FakeScaling fake_scaling;
   std::string log_text;
   std::vector<DeadLetter> letters;
   std::map<std::uint64_t, HistoryPage> pages;  // by where they begin
@@ -191,6 +218,7 @@ class FakeNode : public NodeService {
   ObjectStore& objects() override { return *object_store; }
   GraphService& graphs() override { return fake_graphs; }
   EventService& event_service() override { return fake_events; }
+  ScalingService& scaling() override { return fake_scaling; }
   NodeStatus status() override { return node_status; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     last_limit = tail_bytes;

@@ -58,6 +58,11 @@ class FakeStore final : public Store {
     done(std::move(newest));
   }
   Result<std::map<std::string, EventInvokeConfig>> load_event_configs() override { return configs; }
+  void put_profile(FunctionProfile profile, Done done) override {
+    if (status) profiles.push_back(std::move(profile));
+    tell(std::move(done));
+  }
+  Result<std::vector<FunctionProfile>> load_profiles() override { return profiles; }
   void put_event_config(std::string function, EventInvokeConfig config, Done done) override {
     if (status) configs[function] = config;
     tell(std::move(done));
@@ -89,6 +94,7 @@ class FakeStore final : public Store {
   std::map<std::string, FunctionRecord> functions;
   std::map<std::string, QueuedEvent> events;  // by request id
   std::vector<DeadLetter> letters;
+  std::vector<FunctionProfile> profiles;
   std::map<std::string, EventInvokeConfig> configs;  // by function
 
  private:

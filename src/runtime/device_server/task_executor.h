@@ -75,6 +75,7 @@ class TaskExecutor {
   void answer(wire::CallDone done);
   static wire::CallDone outcome(const TaskCall& call);
   wire::ServerCounters counters() const;
+  Status check_rings(const TaskCall& call) const;
   bool context_is_lost(const TaskCall* starting = nullptr);
   void erase_if_dropped(std::uint64_t session);
   void tell_constants();
@@ -83,7 +84,10 @@ class TaskExecutor {
   const Send send_;
   const std::unique_ptr<DeviceObjects> objects_;
   const std::unique_ptr<LanePool> lanes_;
-  PinnedPool pinned_;
+  struct HostMemory {  // that devices copy from and to
+    PinnedPool pinned;
+    StageRings rings;
+  } host_;
   CallTimesPool times_;
   TaskModules modules_;
   SessionLoader loader_;

@@ -1,0 +1,106 @@
+#include "cli/profile_runs.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <istream>
+#include <ostream>
+#include <thread>
+
+#include "cli/format.h"
+#include "cli/table.h"
+
+namespace fairlead::cli {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(200);
+constexpr int kGridTrials = 35;
+
+std::string rectangle(const Json& trial) {
+  return fmt::format("{} % of the SMs x {} % of the time", trial.value("width_percent", 0),
+                     trial.value("quota_percent", 0));
+}
+
+// Those since the last look.
+void tell_trials(Cli& cli, const Json& experiment, std::size_t& told) {
+  const Json trials = experiment.value("trials", Json::array());
+  for (; told < trials.size(); ++told) {
+    cli.err() << fmt::format("{:2}. {}: {:.1f} requests/s +- {:.1f} %  ({})\n", told + 1, rectangle(trials[told]),
+                             trials[told].value("rate_per_s", 0.0), 100 * trials[told].value("error", 0.0),
+                             trials[told].value("why", ""));
+  }
+}
+
+}  // namespace
+
+std::string native_path(const std::string& function, const std::string& suffix) {
+  return "/fairlead/v1/functions/" + net::percent_encode(function) + suffix;
+}
+
+bool agrees_to_calls(Cli& cli, const std::string& function, bool is_grid, bool yes) {
+  cli.err() << fmt::format(
+      "{} will be called again and again with this payload, a few seconds for each of {} trials; its answers are "
+      "thrown away, and what it does otherwise is done each time.\n",
+      function, is_grid ? fmt::format("{}", kGridTrials) : fmt::format("some 3 to 9, at most {}", kGridTrials));
+  if (yes || ::isatty(STDIN_FILENO) == 0) return yes;
+  cli.err() << "Go on? [y/N] " << std::flush;
+  std::string answer;
+  std::getline(cli.in(), answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Result<Json> run_experiment(Cli& cli, const ProfileRun& run) {
+  const std::string path = native_path(run.function, "/profile");
+  std::string query = fmt::format("?trial-seconds={}", run.trial_seconds);
+  if (run.is_grid) query += "&grid=1";
+  const auto started = cli.node().send({.method = "POST", .target = path + query, .headers = {}, .body = run.payload});
+  if (!started) return fail(started.error());
+  std::size_t told = 0;
+  while (true) {
+    Result<Json> state = cli.node().call("GET", path);
+    if (!state) return state;
+    const Json experiment = state->value("experiment", Json());
+    if (experiment.is_null()) return fail(Errc::kUnavailable, "the node was started again: the experiment is gone");
+    tell_trials(cli, experiment, told);
+    if (!experiment.value("running", false)) {
+      if (const std::string failed = experiment.value("failed", ""); !failed.empty()) {
+        return fail(Errc::kConflict, "the experiment on {} ended after {} trials and {} calls: {}", run.function, told,
+                    experiment.value("calls", 0), failed);
+      }
+      cli.err() << fmt::format("{} trials, {} calls; {}\n", told, experiment.value("calls", 0),
+                               experiment.value("doing", ""));
+      const Json profiles = state->value("profiles", Json::array());
+      if (!profiles.empty()) return profiles.front();  // else it is on its way to the disk
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+std::string profile_text(const Json& profile) {
+  Table table({{"SMS", Table::Align::kRight},
+               {"TIME", Table::Align::kRight},
+               {"REQ/S", Table::Align::kRight},
+               {"ERROR", Table::Align::kRight},
+               {"P50 MS", Table::Align::kRight},
+               {"P99 MS", Table::Align::kRight},
+               {"GPU BUSY", Table::Align::kRight},
+               {"MEMORY", Table::Align::kRight},
+               {"CALLS", Table::Align::kRight}});
+  for (const Json& trial : profile.value("trials", Json::array())) {
+    table.add_row(
+        {fmt::format("{} %", trial.value("width_percent", 0)), fmt::format("{} %", trial.value("quota_percent", 0)),
+         fmt::format("{:.1f}", trial.value("rate_per_s", 0.0)),
+         fmt::format("{:.1f} %", 100 * trial.value("error", 0.0)), fmt::format("{:.2f}", trial.value("p50_ms", 0.0)),
+         fmt::format("{:.2f}", trial.value("p99_ms", 0.0)), format_percent(trial.value("utilisation", 0.0)),
+         format_bytes(trial.value("memory_bytes", 0.0)), fmt::format("{}", trial.value("requests", 0))});
+  }
+  return fmt::format("{} on {}, code {}, {}{}\n", profile.value("function", ""), profile.value("device", ""),
+                     profile.value("code_sha256", ""), format_time(profile.value("measured_ms", std::int64_t{0})),
+                     profile.value("imported", false) ? ", imported" : "") +
+         fmt::format("execution: {:.2f} ms + {:.1f} ms x % / min(SMs, {:.0f} %)\nwhy no more: {}\n\n",
+                     profile.value("fixed_ms", 0.0), profile.value("work_ms", 0.0),
+                     profile.value("saturation_percent", 0.0), profile.value("ended", "")) +
+         table.text();
+}
+
+}  // namespace fairlead::cli

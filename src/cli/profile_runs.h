@@ -1,0 +1,25 @@
+// An experiment on a node, from the command line: started, followed to its end, told.
+#pragma once
+
+#include <string>
+
+#include "cli/cli.h"
+
+namespace fairlead::cli {
+
+struct ProfileRun {
+  std::string function;
+  std::string payload;
+  bool is_grid = false;
+  double trial_seconds = 0;
+};
+
+// The author is told before that the function will run many times. False: he was asked, and does not want it.
+bool agrees_to_calls(Cli& cli, const std::string& function, bool is_grid, bool yes);
+// Starts it and waits for its end; says each trial on stderr. The profile, as the node keeps it.
+Result<Json> run_experiment(Cli& cli, const ProfileRun& run);
+std::string profile_text(const Json& profile);
+// "/fairlead/v1/functions/NAME" + suffix
+std::string native_path(const std::string& function, const std::string& suffix);
+
+}  // namespace fairlead::cli

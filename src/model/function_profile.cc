@@ -1,0 +1,145 @@
+#include "model/function_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace fairlead {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMostRate = 1e7;       // requests per second
+constexpr double kMostTime = 3.6e6;     // ms: an hour
+constexpr double kMostBytes = 1 << 30;  // in KiB: a tebibyte
+constexpr std::size_t kMaxText = 1024;
+
+// Reads members of one object; the first that is wrong is what it says.
+class Members {
+ public:
+  Members(const json& object, std::string path) : object_(object), path_(std::move(path)) {}
+
+  double number(const char* name, double least, double most) {
+    const auto found = object_.find(name);
+    if (found == object_.end() || !found->is_number()) return refuse("{}{} must be a number", path_, name), least;
+    const double value = found->get<double>();
+    if (!(value >= least && value <= most)) {
+      return refuse("{}{} is {}; it must be between {} and {}", path_, name, value, least, most), least;
+    }
+    return value;
+  }
+  int percent(const char* name) { return static_cast<int>(number(name, 1, 100)); }
+  std::string text(const char* name, bool may_be_empty) {
+    const auto found = object_.find(name);
+    if (found == object_.end() || !found->is_string()) return refuse("{}{} must be a string", path_, name), "";
+    const std::string& value = found->get_ref<const std::string&>();
+    if (value.size() > kMaxText || (value.empty() && !may_be_empty)) {
+      return refuse("{}{} has {} bytes; {} to {} are possible", path_, name, value.size(), may_be_empty ? 0 : 1,
+                    kMaxText),
+             "";
+    }
+    return value;
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  template <typename... Args>
+  void refuse(fmt::format_string<Args...> text, Args&&... args) {
+    if (status_) status_ = fail(Errc::kInvalidArgument, text, std::forward<Args>(args)...);
+  }
+
+  const json& object_;
+  const std::string path_;
+  Status status_;
+};
+
+json trial_json(const MeasuredTrial& trial) {
+  return {{"width_percent", trial.width_percent},
+          {"quota_percent", trial.quota_percent},
+          {"rate_per_s", trial.rate_per_s},
+          {"error", trial.error},
+          {"p50_ms", trial.p50_ms},
+          {"p99_ms", trial.p99_ms},
+          {"utilisation", trial.utilisation},
+          {"memory_bytes", trial.memory.count()},
+          {"requests", trial.requests},
+          {"why", trial.why}};
+}
+
+Result<MeasuredTrial> trial_from(const json& object, std::size_t index) {
+  const std::string path = fmt::format("trials[{}].", index);
+  if (!object.is_object()) return fail(Errc::kInvalidArgument, "trials[{}] must be an object", index);
+  Members members(object, path);
+  MeasuredTrial trial{.width_percent = members.percent("width_percent"),
+                      .quota_percent = members.percent("quota_percent"),
+                      .rate_per_s = members.number("rate_per_s", 1e-6, kMostRate),
+                      .error = members.number("error", 1e-6, 10),
+                      .p50_ms = members.number("p50_ms", 0, kMostTime),
+                      .p99_ms = members.number("p99_ms", 0, kMostTime),
+                      .utilisation = members.number("utilisation", 0, 1)};
+  trial.memory = Bytes(static_cast<std::int64_t>(members.number("memory_bytes", 0, kMostBytes * 1024)));
+  trial.requests = static_cast<std::uint64_t>(members.number("requests", 0, 1e12));
+  trial.why = members.text("why", true);
+  if (!members.status()) return fail(members.status().error());
+  return trial;
+}
+
+}  // namespace
+
+Bytes FunctionProfile::memory() const {
+  Bytes most(0);
+  for (const MeasuredTrial& trial : trials) most = std::max(most, trial.memory);
+  return most;
+}
+
+std::string to_json(const FunctionProfile& profile) {
+  json trials = json::array();
+  for (const MeasuredTrial& trial : profile.trials) trials.push_back(trial_json(trial));
+  const json all = {{"function", profile.function},
+                    {"code_sha256", profile.code_sha256},
+                    {"device", profile.device},
+                    {"fixed_ms", profile.fixed_ms},
+                    {"work_ms", profile.work_ms},
+                    {"saturation_percent", profile.saturation_percent},
+                    {"error", profile.error},
+                    {"ended", profile.ended},
+                    {"measured_ms", profile.measured_ms},
+                    {"imported", profile.is_imported},
+                    {"trials", std::move(trials)}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<FunctionProfile> profile_from_json(std::string_view text) {
+  if (text.size() > kMaxProfileBytes) {
+    return fail(Errc::kInvalidArgument, "the profile has {} bytes; {} is the most", text.size(), kMaxProfileBytes);
+  }
+  int depth = 0;
+  const auto shallow = [&depth](int at, json::parse_event_t, json&) { return (depth = std::max(depth, at)) <= 4; };
+  const json all = json::parse(text, shallow, false);
+  if (depth > 4 || !all.is_object()) return fail(Errc::kInvalidArgument, "the profile is not a JSON object");
+  Members members(all, "");
+  FunctionProfile profile{.function = members.text("function", false),
+                          .code_sha256 = members.text("code_sha256", false),
+                          .device = members.text("device", false),
+                          .trials = {},
+                          .fixed_ms = members.number("fixed_ms", 0, kMostTime),
+                          .work_ms = members.number("work_ms", 1e-6, kMostTime * 100),
+                          .saturation_percent = members.number("saturation_percent", 1, 100),
+                          .error = members.number("error", 0, 10),
+                          .ended = members.text("ended", true),
+                          .measured_ms = static_cast<std::int64_t>(members.number("measured_ms", 0, 1e15)),
+                          .is_imported = all.value("imported", json(false)) == json(true)};
+  if (!members.status()) return fail(members.status().error());
+  const auto trials = all.find("trials");
+  if (trials == all.end() || !trials->is_array() || trials->empty() || trials->size() > kMaxProfileTrials) {
+    return fail(Errc::kInvalidArgument, "trials must be a list of 1 to {} trials", kMaxProfileTrials);
+  }
+  for (std::size_t i = 0; i < trials->size(); ++i) {
+    auto trial = trial_from((*trials)[i], i);
+    if (!trial) return fail(trial.error());
+    profile.trials.push_back(*std::move(trial));
+  }
+  return profile;
+}
+
+}  // namespace fairlead

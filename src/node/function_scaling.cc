@@ -1,0 +1,127 @@
+#include "node/function_scaling.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace fairlead {
+
+FunctionScaling::FunctionScaling(boost::asio::io_context& io, Store& store, FunctionControl& control,
+                                 Functions& functions, Invocations& invocations, Instances& instances,
+                                 CoreDriver& driver, Devices devices)
+    : store_(store),
+      functions_(functions),
+      devices_(std::move(devices)),
+      profiler_(
+          io, control, functions, invocations, instances,
+          [this](GpuId gpu) -> std::optional<Device> {
+            for (const Device& device : devices_()) {
+              if (device.id == gpu) return device;
+            }
+            return std::nullopt;
+          },
+          [this](FunctionProfile profile) { keep(std::move(profile), {}); }),
+      autoscaler_(
+          io, driver, control, functions, [this](const FunctionRecord& record) { return profile_of(record); },
+          [this] {
+            Bytes least(0);
+            for (const Device& device : devices_()) {
+              if (least == Bytes(0) || device.memory < least) least = device.memory;
+            }
+            return least;
+          }) {}
+
+void FunctionScaling::start(Autoscaler::Options options) {
+  has_widths_ = options.has_widths;
+  autoscaler_.start(options);
+}
+
+// Of its code, on a model of device that the node has: the newest.
+const FunctionProfile* FunctionScaling::profile_of(const FunctionRecord& record) const {
+  const auto known = profiles_.find(record.name);
+  if (known == profiles_.end()) return nullptr;
+  const std::vector<Device> devices = devices_();
+  for (const FunctionProfile& profile : known->second) {
+    const auto is_it = [&](const Device& device) { return device.name == profile.device; };
+    if (profile.code_sha256 == record.code_sha256 && std::any_of(devices.begin(), devices.end(), is_it))
+      return &profile;
+  }
+  return nullptr;
+}
+
+Status FunctionScaling::recover() {
+  auto profiles = store_.load_profiles();
+  if (!profiles) return fail(profiles.error());
+  for (FunctionProfile& profile : *profiles) {
+    std::vector<FunctionProfile>& known = profiles_[profile.function];
+    known.insert(known.begin(), std::move(profile));
+  }
+  return {};
+}
+
+void FunctionScaling::function_removed(const std::string& function) {
+  profiles_.erase(function);
+  autoscaler_.forget(function);
+}
+
+Status FunctionScaling::start_profile(ProfileRequest request) {
+  return profiler_.start(request, has_widths_);
+}
+
+Status FunctionScaling::stop_profile(const std::string& function) {
+  const auto status = profiler_.status(function);
+  if (!status || !status->is_running) return fail(Errc::kNotFound, "no experiment on {} goes on", function);
+  profiler_.stop("it was stopped by its caller");
+  return {};
+}
+
+Result<ProfileStatus> FunctionScaling::profile(const std::string& function) {
+  if (const auto known = functions_.get(function); !known) return fail(known.error());
+  const auto found = profiles_.find(function);
+  return ProfileStatus{.profiles = found == profiles_.end() ? std::vector<FunctionProfile>() : found->second,
+                       .experiment = profiler_.status(function)};
+}
+
+void FunctionScaling::import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) {
+  const auto known = functions_.get(function);
+  if (!known) return done(fail(known.error()));
+  if (profile.code_sha256 != (*known)->record.code_sha256) {
+    return done(fail(Errc::kInvalidArgument,
+                     "code_sha256 is '{}', and the code of {} is '{}': a profile is of one version of the code",
+                     profile.code_sha256, function, (*known)->record.code_sha256));
+  }
+  profile.function = std::move(function);
+  profile.is_imported = true;
+  keep(std::move(profile), std::move(done));
+}
+
+void FunctionScaling::keep(FunctionProfile profile, Callback<FunctionProfile> done) {
+  FunctionProfile durable = profile;
+  store_.put_profile(std::move(durable), [this, profile = std::move(profile), done](const Status& written) {
+    if (!written) {
+      spdlog::error("profile of function {} is not on disk: {}", profile.function, written.error().message);
+      if (done) done(fail(written.error()));
+      return;
+    }
+    if (functions_.find(profile.function) == nullptr) {
+      if (done) done(fail(Errc::kNotFound, "function {} was deleted meanwhile", profile.function));
+      return;
+    }
+    std::vector<FunctionProfile>& known = profiles_[profile.function];
+    std::erase_if(known, [&](const FunctionProfile& one) {
+      return one.code_sha256 == profile.code_sha256 && one.device == profile.device;
+    });
+    known.insert(known.begin(), profile);
+    if (known.size() > Store::kMaxProfilesOfFunction) known.pop_back();
+    autoscaler_.profiled(profile.function);
+    if (done) done(profile);
+  });
+}
+
+Result<ScalingStatus> FunctionScaling::scaling(const std::string& function) {
+  if (const auto known = functions_.get(function); !known) return fail(known.error());
+  return autoscaler_.status(function);
+}
+
+}  // namespace fairlead

@@ -1,0 +1,52 @@
+// What was measured of functions, and what the node makes of it: profiles in memory and on disk, experiments (profiler.h).
+//
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edge/scaling_service.h"
+#include "node/autoscaler.h"
+#include "node/profiler.h"
+#include "store/store.h"
+
+namespace fairlead {
+
+class FunctionScaling final : public ScalingService {
+ public:
+  using Devices = std::function<std::vector<Device>()>;
+
+  FunctionScaling(boost::asio::io_context& io, Store& store, FunctionControl& control, Functions& functions,
+                  Invocations& invocations, Instances& instances, CoreDriver& driver, Devices devices);
+
+  Status recover();  // profiles that the store holds, at the start
+  // The devices are there. From now on functions are scaled.
+  void start(Autoscaler::Options options);
+  void called(const std::string& function) { autoscaler_.called(function); }
+  void drain() { profiler_.stop("the node drains"); }
+  void function_removed(const std::string& function);
+
+  Status start_profile(ProfileRequest request) override;
+  Result<ProfileStatus> profile(const std::string& function) override;
+  Status stop_profile(const std::string& function) override;
+  void import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) override;
+  Result<ScalingStatus> scaling(const std::string& function) override;
+  std::vector<ScalingStatus> all_scaling() override { return autoscaler_.all(); }
+
+ private:
+  void keep(FunctionProfile profile, Callback<FunctionProfile> done);
+  const FunctionProfile* profile_of(const FunctionRecord& record) const;
+
+  Store& store_;
+  Functions& functions_;
+  bool has_widths_ = false;
+  std::map<std::string, std::vector<FunctionProfile>> profiles_;  // by function, the newest first
+  const Devices devices_;
+  Profiler profiler_;
+  Autoscaler autoscaler_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,87 @@
+// Carries experiments out (decide/scaling/profile_experiment.h): for each trial a function of its own, which no client can call and no disk
+// knows, with a seat of the trial's rectangle; one request of it after the other, whose answers are thrown away.
+//
+//   profile f ──> f#trial, 100 % x 97 % ──admitted as any share──> seat ──> calls ──> removed ──> f#trial, 24 % x 97 % ...
+//                        └── no room, an error, f changes, the node drains: removed, and the experiment says why
+//
+// What is beside it on the device is not disturbed beyond what the trial was admitted with, and a trial with less than the whole time is what
+// a busy device has room for. One experiment at a time. The node's end leaves nothing: nothing of a trial is on disk.
+//
+// Threads: everything on the io_context's thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decide/scaling/profile_experiment.h"
+#include "edge/scaling_service.h"
+#include "node/function_control.h"
+#include "node/functions.h"
+#include "node/instances.h"
+#include "node/invocations.h"
+
+namespace fairlead {
+
+inline constexpr char kTrialMark = '#';  // in names of trials; no function's name has it
+inline bool is_trial(const std::string& function) {
+  return function.find(kTrialMark) != std::string::npos;
+}
+
+class Profiler {
+ public:
+  using DeviceOf = std::function<std::optional<Device>(GpuId)>;
+  // A profile that was measured: everything in it is set.
+  using Measured = std::function<void(FunctionProfile)>;
+
+  Profiler(boost::asio::io_context& io, FunctionControl& control, Functions& functions, Invocations& invocations,
+           Instances& instances, DeviceOf device_of, Measured measured);
+
+  // As ScalingService has it. `has_widths`: the node runs MPS.
+  Status start(const ProfileRequest& request, bool has_widths);
+  void stop(const std::string& why);  // no effect where none goes on
+  bool is_running() const { return running_.has_value() && !running_->is_over; }
+  // The one that goes on, or went on last. Empty: there was none of it.
+  std::optional<ExperimentStatus> status(const std::string& function) const;
+
+ private:
+  struct Running {
+    FunctionRecord record;  // of the function, when it began
+    std::string payload;
+    ProfileExperiment experiment;
+    std::string device;  // model, once a trial has a seat
+    bool is_over = false;
+    bool has_trial = false;
+    std::uint64_t trial = 0;  // counts, so that an answer of an earlier one is known
+    Instant sent{};
+  };
+
+  Result<ExperimentSettings> settings_for(const ProfileRequest& request, const RegisteredFunction& function,
+                                          bool has_widths);
+  FunctionRecord trial_record(const FunctionRecord& record, const ProfilePoint& at) const;
+  void next_trial();
+  Status begin_trial(const ProfilePoint& at);
+  void end_trial();
+  void finish();
+  void send();
+  void on_answer(std::uint64_t trial, const Result<Outcome>& outcome);
+  void look();
+  void go_on();
+  void note_use();
+
+  boost::asio::io_context& io_;
+  FunctionControl& control_;
+  Functions& functions_;
+  Invocations& invocations_;
+  Instances& instances_;
+  const DeviceOf device_of_;
+  const Measured measured_;
+  boost::asio::steady_timer timer_;
+  std::optional<Running> running_;
+  std::uint64_t trials_ = 0;
+};
+
+}  // namespace fairlead
