@@ -60,7 +60,7 @@ enum Activation { kNoActivation = 0, kRelu = 1, kGelu = 2, kGeluTanh = 3, kTanh 
 
 FAIRLEAD_DEVICE float activate(float x, int activation) {
   switch (activation) {
-    case kRelu: return fmaxf(x, 0.0f);
+    case kRelu: return x < 0.0f ? 0.0f : x;  // NaN stays
     case kGelu: return gelu(x);
     case kGeluTanh: return gelu_tanh(x);
     case kTanh: return tanhf(x);
@@ -82,9 +82,11 @@ struct Sum {
     return a + b;
   }
 };
-struct Maximum {
-  static __device__ float apply(float a, float b) { return fmaxf(a, b); }
-  static __device__ double apply(double a, double b) { return fmax(a, b); }
+struct Maximum {  // NaN is larger than all
+  template <typename T>
+  static __device__ T apply(T a, T b) {
+    return a > b || a != a ? a : b;
+  }
 };
 
 FAIRLEAD_DEVICE float exchange(float value, int mask) {

@@ -28,7 +28,7 @@ FAIRLEAD_DEVICE void places(const Shape6& shape, int element, const Strides6& fi
     const T x = in[i];                                              \
     out[i] = expression;                                            \
   }
-UNARY(relu_f32, float, fmaxf(x, 0.0f))
+UNARY(relu_f32, float, x < 0.0f ? 0.0f : x)
 UNARY(gelu_f32, float, gelu(x))
 UNARY(gelu_tanh_f32, float, gelu_tanh(x))
 UNARY(tanh_f32, float, tanhf(x))
@@ -105,6 +105,35 @@ extern "C" __global__ void bias_add_f32(float* out, const float* x, const float*
   if (i < count) out[i] = x[i] + bias[i / inner % channels];
 }
 
+// f16 and bf16 have two bytes and are computed with in float; a float becomes the nearest of them, ties to even.
+struct Half {
+  unsigned short bits;
+  Half() = default;
+  __device__ explicit Half(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+  __device__ explicit operator float() const {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+  }
+};
+struct Brain {
+  unsigned short bits;
+  Brain() = default;
+  __device__ explicit Brain(float x) {
+    unsigned all;
+    __builtin_memcpy(&all, &x, sizeof all);
+    const bool is_nan = x != x;
+    bits = is_nan ? 0x7fc0 : (unsigned short)((all + 0x7fff + (all >> 16 & 1)) >> 16);
+  }
+  __device__ explicit operator float() const {
+    const unsigned all = (unsigned)bits << 16;
+    float x;
+    __builtin_memcpy(&x, &all, sizeof x);
+    return x;
+  }
+};
+
+// Whole numbers of a float that has a fraction are cut towards zero.
 #define CONVERT(name, From, To)                                         \
   extern "C" __global__ void name(To* out, const From* in, int count) { \
     const int i = global_thread();                                      \
@@ -112,6 +141,19 @@ extern "C" __global__ void bias_add_f32(float* out, const float* x, const float*
   }
 CONVERT(convert_f32_f64, float, double)
 CONVERT(convert_f64_f32, double, float)
+CONVERT(convert_f16_f32, Half, float)
+CONVERT(convert_f32_f16, float, Half)
+CONVERT(convert_bf16_f32, Brain, float)
+CONVERT(convert_f32_bf16, float, Brain)
 CONVERT(convert_s32_f32, int, float)
+CONVERT(convert_s64_f32, long long, float)
+CONVERT(convert_u8_f32, unsigned char, float)
+CONVERT(convert_f32_s32, float, int)
+CONVERT(convert_f32_s64, float, long long)
+CONVERT(convert_f32_u8, float, unsigned char)
 CONVERT(convert_s64_s32, long long, int)
 CONVERT(convert_s32_s64, int, long long)
+CONVERT(convert_u8_s32, unsigned char, int)
+CONVERT(convert_u8_s64, unsigned char, long long)
+CONVERT(convert_s64_f64, long long, double)
+CONVERT(convert_u8_f64, unsigned char, double)

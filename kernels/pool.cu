@@ -19,7 +19,10 @@ extern "C" __global__ void max_pool2d_f32(float* out, const float* in, int heigh
   const Range columns = inside(i % out_width * stride_x - pad_x, kernel_width, width);
   float largest = -__builtin_inff();
   for (int y = rows.first; y < rows.last; ++y) {
-    for (int x = columns.first; x < columns.last; ++x) largest = fmaxf(largest, plane[y * width + x]);
+    for (int x = columns.first; x < columns.last; ++x) {
+      const float value = plane[y * width + x];
+      if (value > largest || value != value) largest = value;
+    }
   }
   out[i] = largest;
 }
@@ -37,8 +40,10 @@ extern "C" __global__ void avg_pool2d_f32(float* out, const float* in, int heigh
   for (int y = rows.first; y < rows.last; ++y) {
     for (int x = columns.first; x < columns.last; ++x) total += plane[y * width + x];
   }
-  const int pixels =
-      count_padding ? kernel_height * kernel_width : (rows.last - rows.first) * (columns.last - columns.first);
+  const Range all_rows = inside(i / out_width % out_height * stride_y, kernel_height, height + 2 * pad_y);
+  const Range all_columns = inside(i % out_width * stride_x, kernel_width, width + 2 * pad_x);
+  const int pixels = count_padding ? (all_rows.last - all_rows.first) * (all_columns.last - all_columns.first)
+                                   : (rows.last - rows.first) * (columns.last - columns.first);
   out[i] = total / (float)pixels;
 }
 
@@ -60,4 +65,32 @@ extern "C" __global__ void adaptive_avg_pool2d_f32(float* out, const float* in, 
     for (int x = first_x; x < last_x; ++x) total += plane[y * width + x];
   }
   out[i] = total / (float)((last_y - first_y) * (last_x - first_x));
+}
+
+// With dilation, and with the place y * width + x of the largest; NaN wins, of equal ones the first.
+extern "C" __global__ void max_pool2d_indices_f32(float* out, long long* indices, const float* in, int height,
+                                                  int width, int out_height, int out_width, int kernel_height,
+                                                  int kernel_width, int stride_y, int stride_x, int pad_y, int pad_x,
+                                                  int dilation_y, int dilation_x, int count) {
+  const int i = global_thread();
+  if (i >= count) return;
+  const float* plane = in + (long long)(i / (out_height * out_width)) * height * width;
+  const int first_y = i / out_width % out_height * stride_y - pad_y;
+  const int first_x = i % out_width * stride_x - pad_x;
+  float largest = -__builtin_inff();
+  int at = -1;
+  for (int ky = 0; ky < kernel_height; ++ky) {
+    const int y = first_y + ky * dilation_y;
+    if (y < 0 || y >= height) continue;
+    for (int kx = 0; kx < kernel_width; ++kx) {
+      const int x = first_x + kx * dilation_x;
+      if (x < 0 || x >= width) continue;
+      const float value = plane[y * width + x];
+      if (at >= 0 && !(value > largest) && value == value) continue;
+      largest = value;
+      at = y * width + x;
+    }
+  }
+  out[i] = largest;
+  indices[i] = at;
 }

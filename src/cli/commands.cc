@@ -25,6 +25,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_secret(cli);
   add_certificate(cli);
   add_ktask(cli);
+  add_plan(cli);
   add_sim(cli);
   add_replay(cli);
   add_profile(cli);

@@ -36,6 +36,7 @@ void add_tenant(Cli& cli);
 void add_secret(Cli& cli);
 void add_certificate(Cli& cli);
 
+void add_plan(Cli& cli);
 void add_sim(Cli& cli);
 void add_replay(Cli& cli);
 void add_profile(Cli& cli);

@@ -11,7 +11,7 @@ void add_status(Cli& cli) {
     if (!status) return cli.report(status.error());
     cli.out() << (cli.json() ? status->dump(2) + "\n"
                              : summary_text(*status) + "\n" + tenants_text(*status) + shares_text(*status) +
-                                   gpus_text(*status));
+                                   gpus_text(*status) + pipelines_text(*status));
     return kOk;
   });
 }

@@ -105,6 +105,35 @@ std::string gpus_text(const json& status) {
   return table.empty() ? "no GPU\n" : table.text();
 }
 
+std::string pipelines_text(const json& status) {
+  Table table({{"PIPELINE"},
+               {"STATE"},
+               {"STAGE"},
+               {"GPU", kRight},
+               {"SLICE"},
+               {"RING", kRight},
+               {"REQUESTS", kRight},
+               {"GPU TIME", kRight},
+               {"RESTARTS", kRight}});
+  std::string why;
+  for (const json& pipeline : child(status, "pipelines")) {
+    const std::string name = text(pipeline, "function");
+    why += fmt::format("{}: {}\n", name, text(pipeline, "why"));
+    if (child(pipeline, "stages").empty()) table.add_row({name, text(pipeline, "state"), "", "", "", "", "", "", ""});
+    for (const json& stage : child(pipeline, "stages")) {
+      std::string names;
+      for (const json& component : child(stage, "components")) {
+        if (component.is_string()) names += (names.empty() ? "" : ", ") + component.get<std::string>();
+      }
+      const json& ring = child(stage, "ring");
+      table.add_row({name, text(pipeline, "state"), names, count(stage, "gpu"), text(stage, "slice"),
+                     count(ring, "used") + "/" + count(ring, "depth"), count(stage, "requests"),
+                     format_seconds(number(stage, "gpu_seconds")), count(stage, "restarts")});
+    }
+  }
+  return table.empty() ? "" : table.text() + why;
+}
+
 std::string starts_text(const json& function) {
   const json& stats = child(function, "stats");
   return fmt::format("{} device-warm, {} host-warm, {} cold", count(stats, "device_warm_starts"),

@@ -129,6 +129,27 @@ struct DeviceServerStatus {
   std::uint64_t modules = 0;  // loaded
 };
 
+// A function that is a pipeline, and where its stages are.
+struct PipelineStatus {
+  struct Stage {
+    GpuId gpu;
+    std::string slice;                    // "2g.20gb"
+    std::vector<std::string> components;  // in the order in which they run
+    std::int64_t pid = 0;
+    bool is_ready = false;
+    std::size_t ring_used = 0, ring_depth = 0;  // slots for what it hands on
+    Bytes ring_bytes{0};
+    std::uint64_t requests = 0, restarts = 0;
+    Duration gpu_time{0};
+  };
+  std::string function;
+  std::string state;  // "no slices", "waits for its slices", "starts", "runs", "moves"
+  std::string why;    // of the plan, or what is lacking
+  std::vector<Stage> stages;
+  std::size_t in_flight = 0, waiting = 0, draining = 0;  // requests in it; for it; pipelines that run what they still have
+  std::uint64_t moves = 0, rebuilt = 0;
+};
+
 struct NodeStatus {
   std::string version;
   std::string policy;
@@ -154,6 +175,7 @@ struct NodeStatus {
   std::string spawner_obstacle;  // why no program can start now; "": one can
   std::uint64_t spawner_restarts = 0;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
+  std::vector<PipelineStatus> pipelines;           // by function
 };
 
 // Lines of core/invocation_record.h, one for each invocation that is over.

@@ -63,6 +63,7 @@ struct CudaContext::Library {
   decltype(cuMemFreeHost)* host_free = nullptr;
   decltype(cuMemHostRegister_v2)* host_register = nullptr;
   decltype(cuMemHostUnregister)* host_unregister = nullptr;
+  decltype(cuMemHostGetDevicePointer_v2)* host_device_pointer = nullptr;
   decltype(cuModuleLoadDataEx)* load = nullptr;
   decltype(cuModuleUnload)* unload = nullptr;
   decltype(cuModuleGetFunction)* get_function = nullptr;
@@ -101,6 +102,7 @@ Status CudaContext::Library::bind() {
                                shared.bind(host_free, "cuMemFreeHost"),
                                shared.bind(host_register, "cuMemHostRegister_v2"),
                                shared.bind(host_unregister, "cuMemHostUnregister"),
+                               shared.bind(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
                                shared.bind(load, "cuModuleLoadDataEx"),
                                shared.bind(unload, "cuModuleUnload"),
                                shared.bind(get_function, "cuModuleGetFunction"),
@@ -137,6 +139,8 @@ Status CudaContext::bind_hot() {
         shared.bind(calls_.call_host, "cuLaunchHostFunc")}) {
     if (!status) return status;
   }
+  if (!shared.bind(calls_.wait_value, "cuStreamWaitValue32_v2")) calls_.wait_value = nullptr;
+  if (!shared.bind(calls_.write_value, "cuStreamWriteValue32_v2")) calls_.write_value = nullptr;
   return {};
 }
 
@@ -298,6 +302,20 @@ void CudaContext::free_pinned(void* memory) {
 bool CudaContext::pin(void* memory, Bytes bytes, bool read_only) {
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | (read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0);
   return library_->host_register(memory, size_of(bytes), flags) == CUDA_SUCCESS;
+}
+
+Result<CUdeviceptr> CudaContext::pin_for_streams(void* memory, Bytes bytes) {
+  CUdeviceptr address = 0;
+  CUresult code =
+      library_->host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (code == CUDA_SUCCESS) {
+    code = library_->host_device_pointer(&address, memory, 0);
+    if (code != CUDA_SUCCESS) library_->host_unregister(memory);
+  }
+  if (Status pinned = check(code, fmt::format("pin {} bytes of host memory", bytes.count())); !pinned) {
+    return fail(pinned.error());
+  }
+  return address;
 }
 
 void CudaContext::unpin(void* memory) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "model/autoscale_tag.h"
 #include "node/container_spec.h"
+#include "node/pipeline_folder.h"
 #include "store/user_rights.h"
 
 namespace fairlead {
@@ -40,8 +41,8 @@ void set_code(FunctionRecord& record, CodeBundle bundle) {
 
 // Of a function that was registered before: what was valid then is now.
 std::shared_ptr<const BundledTask> kernel_task_of(const FunctionRecord& record) {
-  if (!is_kernel_task(record.code_path)) return nullptr;
-  auto task = read_kernel_task(record.code_path);
+  if (!is_kernel_task(record.code_path) && !is_pipeline(record.code_path)) return nullptr;
+  auto task = is_pipeline(record.code_path) ? read_pipeline(record.code_path) : read_kernel_task(record.code_path);
   if (task) return std::make_shared<const BundledTask>(*std::move(task));
   spdlog::error("kernel task {} cannot be read any more: {}", record.name, task.error().message);
   return nullptr;
@@ -74,7 +75,7 @@ Status FunctionControl::recover() {
     const RegisteredFunction& function = functions_.add(record, kernel_task_of(record));
     shares_.recover(record, function.kernel_task != nullptr);
     driver_.core().add_function(spec_of(function));
-    if (function.kernel_task) driver_.core().prepare(function.flow);
+    if (function.kernel_task && !function.is_pipeline()) driver_.core().prepare(function.flow);
   }
   remove_unused_bundles(state_dir_, functions_.code_paths());
   remove_unused_images(state_dir_, functions_.code_paths());
@@ -102,8 +103,9 @@ void FunctionControl::prepare_code(CodeSource code, std::function<void(Result<Pr
             code.folder.empty() ? store_zip(state_dir, code.zip) : store_folder(state_dir, code.folder, code.reader);
         if (!bundle) return fail(bundle.error());
         PreparedCode prepared{*std::move(bundle), nullptr};
-        if (!is_kernel_task(prepared.bundle.path)) return prepared;
-        auto task = read_kernel_task(prepared.bundle.path);
+        const bool is_dag = is_pipeline(prepared.bundle.path);
+        if (!is_dag && !is_kernel_task(prepared.bundle.path)) return prepared;
+        auto task = is_dag ? read_pipeline(prepared.bundle.path) : read_kernel_task(prepared.bundle.path);
         if (!task) return fail(task.error());
         prepared.kernel_task = std::make_shared<const BundledTask>(*std::move(task));
         return prepared;
@@ -160,13 +162,14 @@ void FunctionControl::tell_core(const FunctionRecord& record, std::shared_ptr<co
       const RegisteredFunction& added = functions_.add(record, kernel_task);
       core.add_function(spec_of(added));
     }
-    if (kernel_task) core.prepare(functions_.find(record.name)->flow);
+    if (kernel_task && !kernel_task->pipeline) core.prepare(functions_.find(record.name)->flow);
     if (kernel_task || !record.seats.empty()) core.wake(now, out);
   });
 }
 
 FlowSpec FunctionControl::spec_of(const RegisteredFunction& function) {
   FlowSpec spec = flow_spec(function, tenants_);
+  if (function.is_pipeline()) return spec;
   shares_.describe(function.record.name, spec);
   return spec;
 }

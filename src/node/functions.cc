@@ -1,5 +1,6 @@
 #include "node/functions.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/check.h"
@@ -27,6 +28,11 @@ void count_in(FunctionStats& stats, const Complete& complete) {
 
 }  // namespace
 
+// One for each component, which is the most that it has stages, and one whose answer is on its way.
+std::size_t pipeline_seats(const PipelineProgram& program) {
+  return std::min<std::size_t>(program.dag.components.size() + 1, 8);
+}
+
 Functions::Functions() {
   requested_stats_.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
 }
@@ -36,7 +42,13 @@ FlowSpec flow_spec(const RegisteredFunction& function, Tenants& tenants) {
   const auto gpu = gpu_settings(record.config);
   FL_CHECK(gpu.has_value(), "{}: {}", record.name, gpu.error().message);
   FlowSpec spec{.flow = function.flow, .weight = gpu->weight};
-  spec.is_kernel_task = function.kernel_task != nullptr;
+  spec.is_kernel_task = function.kernel_task != nullptr && !function.is_pipeline();
+  if (function.is_pipeline()) {
+    // Its slices are its own: it waits for nobody's turn, and has no instance anywhere else.
+    spec.seats.assign(pipeline_seats(*function.kernel_task->pipeline), function.pipeline_device);
+    spec.most_instances = 0;
+    spec.request_percent = 100;
+  }
   spec.timeout = std::chrono::seconds(record.config.timeout_seconds);
   if (record.reserved_concurrency) spec.max_concurrency = static_cast<std::size_t>(*record.reserved_concurrency);
   spec.expected_memory = gpu->share.memory.value_or(Bytes(0));
@@ -49,8 +61,10 @@ RegisteredFunction& Functions::add_to(ByName& functions, FunctionRecord record,
                                       std::shared_ptr<const BundledTask> kernel_task) {
   const std::string name = record.name;
   const FlowId flow(++last_flow_);
+  const GpuId pipeline_device(kFirstPipelineDevice + flow.value());
   const auto [it, added] =
       functions.emplace(name, RegisteredFunction{flow, std::move(record), {}, std::move(kernel_task)});
+  it->second.pipeline_device = pipeline_device;
   FL_CHECK(added, "function {} is registered already", name);
   it->second.stats.duration_histogram.resize(std::size(kDurationBucketsSeconds) + 1);
   by_flow_[flow] = &it->second;

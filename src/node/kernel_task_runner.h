@@ -49,6 +49,7 @@ class KernelTaskRunner final : public Runner {
 
   StoredObjects& objects() { return stored_objects_; }
   std::vector<DeviceServers::View> servers() const { return servers_.views(); }
+  void end_idle_servers(GpuId gpu) { servers_.end_idle(gpu); }
 
  private:
   void put_constants(std::shared_ptr<const BundledTask> task, const std::string& tenant, std::size_t from,

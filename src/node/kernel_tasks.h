@@ -11,6 +11,7 @@
 #include "model/kernel_task_request.h"
 #include "node/stored_objects.h"
 #include "runtime/device_servers/device_servers.h"
+#include "runtime/pipeline/pipeline_program.h"
 
 namespace fairlead {
 
@@ -22,9 +23,10 @@ struct BundledConstant {
 };
 struct BundledTask {
   std::shared_ptr<const KernelTaskSpec>
-      spec;  // shared with sessions; of a request, it keeps what is lent and the modules
+      spec;  // shared with sessions; of a request, it keeps what is lent and the modules. Null: of a pipeline
   std::vector<BundledConstant> constants;
   std::vector<std::shared_ptr<const LentObject>> lent;
+  std::shared_ptr<const PipelineProgram> pipeline = nullptr;  // instead: several kernel tasks (pipeline_folder.h)
 };
 
 // Whether the bundle's top level has task.json and no bootstrap.

@@ -82,6 +82,13 @@ Status Node::open() {
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
       instance_events());
+  pipelines_ = std::make_unique<Pipelines>(io_,
+                                           PipelinesOptions{.servers = {.program = options_.device_servers.program,
+                                                                        .arguments = options_.device_servers.own_arguments,
+                                                                        .environment = {},
+                                                                        .launcher = options_.device_servers.launcher},
+                                                            .environment = options_.gpu_access.environment},
+                                           driver_, functions_, instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
   ImageStoreOptions images = options_.images;
@@ -131,6 +138,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   programs_->set_share(give_share);
   control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
   kernel_tasks_->set_share(give_share);
+  pipelines_->connect(pipeline_devices(), give_share);
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
@@ -190,7 +198,7 @@ void Node::compare_devices(const GpuObservation& observation) {
   };
   bool seats_went = false;
   driver_.tell([&](Core& core, Instant now, Actions& out) {
-    for (const GpuView& view : core.gpus()) {
+    for (const GpuView& view : device_views()) {
       if (is_there(view.gpu)) continue;
       core.device(now, DeviceWent{view.gpu}, out);
       seats_went |= control_->shares().remove_device(view.gpu);
@@ -231,10 +239,36 @@ void Node::observe(const GpuObservation& observation) {
     }
   });
   std::vector<GpuId> serving;
-  for (const GpuView& gpu : driver_.core().gpus()) {
+  for (const GpuView& gpu : device_views()) {
     if (gpu.state == GpuState::kServing) serving.push_back(gpu.gpu);
   }
   sharing_->ask_daemons(monotonic_now(), serving);
+  pipelines_->tick();
+}
+
+std::vector<GpuView> Node::device_views() const {
+  std::vector<GpuView> views = driver_.core().gpus();
+  std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
+  return views;
+}
+
+Pipelines::Devices Node::pipeline_devices() {
+  return {.all =
+              [this] {
+                std::vector<Device> all;
+                for (const GpuView& view : device_views()) {
+                  if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
+                }
+                return all;
+              },
+          .is_empty =
+              [this](GpuId gpu) {
+                for (const GpuView& view : device_views()) {
+                  if (view.gpu == gpu && view.instances > 0) return false;
+                }
+                return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
+              },
+          .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }};
 }
 
 GpuSharing::Events Node::daemon_events() {
@@ -251,6 +285,7 @@ GpuSharing::Events Node::daemon_events() {
 }
 
 void Node::act(const DeviceChange& change) {
+  if (is_pipeline_device(change.gpu)) return;  // no process is there, and nobody watches it
   if (change.kind == DeviceChange::Kind::kGone) return forget_device(change.gpu);
   const std::vector<GpuView> views = driver_.core().gpus();
   const auto is_it = [&](const GpuView& view) { return view.gpu == change.gpu; };
@@ -348,9 +383,11 @@ void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
 void Node::act(const StartInstance& action) {
   const RegisteredFunction* const function = functions_.find(action.flow);
   FL_CHECK(function != nullptr, "flow {} has no function", action.flow.value());
-  Runner& runner = function->kernel_task ? static_cast<Runner&>(*kernel_tasks_) : *programs_;
+  Runner& runner = function->is_pipeline()  ? static_cast<Runner&>(*pipelines_)
+                   : function->kernel_task ? static_cast<Runner&>(*kernel_tasks_)
+                                           : *programs_;
   instances_.add(action.instance, {.flow = action.flow, .gpu = action.gpu, .runner = &runner});
-  sharing_->instance_started(action.instance, action.gpu);
+  if (!function->is_pipeline()) sharing_->instance_started(action.instance, action.gpu);
   memory_.watch();
   const GpuSample* const known = sample(action.gpu);
   runner.start({.instance = action.instance,
@@ -450,7 +487,7 @@ std::vector<FunctionRecord> Node::list_functions() {
 std::optional<CallSignature> Node::call_signature(const std::string& name) {
   const RegisteredFunction* function = functions_.find(name);
   if (function == nullptr || !function->kernel_task) return std::nullopt;
-  return signature_of(function->kernel_task->spec->task);
+  return signature_of(function->is_pipeline() ? function->kernel_task->pipeline->interface : function->kernel_task->spec->task);
 }
 
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
@@ -516,7 +553,12 @@ NodeStatus Node::status() {
   status.device_servers = device_server_status(kernel_tasks_->servers());
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
-  if (gpus_) status.gpus = gpu_status(core.gpus(), *gpus_);
+  status.pipelines = pipelines_->status();
+  if (gpus_) status.gpus = gpu_status(device_views(), *gpus_);
+  for (GpuStatus& gpu : status.gpus) {
+    const std::string holder = pipelines_->holder(gpu.view.gpu);
+    if (!holder.empty() && gpu.reason.empty()) gpu.reason = "held by pipeline " + holder;
+  }
   return status;
 }
 

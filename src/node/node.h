@@ -35,6 +35,7 @@
 #include "node/invocations.h"
 #include "node/kernel_task_runner.h"
 #include "node/memory_desk.h"
+#include "node/pipelines.h"
 #include "node/program_runner.h"
 #include "node/request_id.h"
 #include "node/secrets.h"
@@ -144,6 +145,8 @@ class Node final : public NodeService {
   void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
+  std::vector<GpuView> device_views() const;  // of the machine's devices
+  Pipelines::Devices pipeline_devices();
 
   boost::asio::io_context& io_;
   NodeOptions options_;  // as retuned
@@ -173,6 +176,7 @@ class Node final : public NodeService {
   std::unique_ptr<GraphRuns> graphs_;
   std::unique_ptr<Worker> worker_;  // for blocking work of this machine's own: unpacking, files of constants
   std::unique_ptr<KernelTaskRunner> kernel_tasks_;
+  std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<TaskRequests> task_requests_;
   std::unique_ptr<FunctionControl> control_;
   std::unique_ptr<FunctionScaling> scaling_;

@@ -89,6 +89,9 @@ DeviceServersOptions device_servers_options(const ServeOptions& options) {
   server.cublas = cublas_choice(options);
   server.trials = trial > 0;
   servers.arguments = device_server_arguments(server);
+  server.spaces = AddressSpaces::kOne;
+  server.trials = false;
+  servers.own_arguments = device_server_arguments(server);
   return servers;
 }
 

@@ -30,7 +30,19 @@ void visit_fields(Fields& f, DropSession& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, RunCall& x) {
-  f(x.call), f(x.session), f(x.inputs), f(x.outputs), f(x.supplied);
+  f(x.call), f(x.session), f(x.inputs), f(x.outputs), f(x.supplied), f(x.ring_inputs), f(x.ring_outputs);
+}
+template <typename Fields>
+void visit_fields(Fields& f, RingSlot& x) {
+  f(x.buffer), f(x.slot), f(x.start), f(x.ring);
+}
+template <typename Fields>
+void visit_fields(Fields& f, OpenRing& x) {
+  f(x.ring), f(x.slots), f(x.slot_bytes);
+}
+template <typename Fields>
+void visit_fields(Fields& f, CloseRing& x) {
+  f(x.ring);
 }
 template <typename Fields>
 void visit_fields(Fields& f, FetchObject& x) {

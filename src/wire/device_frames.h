@@ -18,6 +18,8 @@
 //   server ObjectFetched ──────> node
 //   server <────── DropObject    node     its owner deleted it
 //   server <───── DropSession    node
+//   server <──────── OpenRing    node     memory through which calls hand tensors to those of other servers
+//   server <─────── CloseRing    node
 //   server ServerFault ────────> node     a kernel faulted, the context is lost: the server ends
 //
 // A process that tries modules (runtime/device_server/module_trial.h) gets one ModuleTrial. Where they are to be fenced it
@@ -63,6 +65,15 @@ struct ModuleImage {
   bool operator==(const ModuleImage&) const = default;
 };
 
+// A tensor in a slot of a ring (stage_ring.h): read from there, or written there, chunk for chunk.
+struct RingSlot {
+  std::uint32_t buffer = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t start = 0;  // what the slot's word says before the first chunk
+  std::uint64_t ring = 0;
+  bool operator==(const RingSlot&) const = default;
+};
+
 struct RegisterSession {
   std::uint64_t session = 0;
   std::string tenant;  // whose it is: a server of several tenants keeps them apart
@@ -82,7 +93,19 @@ struct RunCall {
   std::vector<BoundObject> inputs;
   std::vector<BoundObject> outputs;
   std::vector<SuppliedObject> supplied;
+  // Inputs that are in no other list; and outputs that are written to a ring as well. One whose object is 0 is not answered then.
+  std::vector<RingSlot> ring_inputs, ring_outputs;
   bool operator==(const RunCall&) const = default;
+};
+struct OpenRing {  // descriptor 0 is its memory. A call that uses one that could not be opened fails, and says why
+  std::uint64_t ring = 0;  // a number that the node uses once
+  std::uint32_t slots = 0;
+  std::uint64_t slot_bytes = 0;
+  bool operator==(const OpenRing&) const = default;
+};
+struct CloseRing {
+  std::uint64_t ring = 0;
+  bool operator==(const CloseRing&) const = default;
 };
 struct FetchObject {  // descriptor 0 is where to
   std::uint64_t fetch = 0;
@@ -141,7 +164,7 @@ struct TrialEnded {
   bool operator==(const TrialEnded&) const = default;
 };
 using FrameToServer = std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject, ModuleTrial,
-                                   ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded>;
+                                   ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded, OpenRing, CloseRing>;
 
 struct ServerReady {
   std::string device;

@@ -85,7 +85,7 @@ class PipelineReader {
     if (!value.has_only({"inputs", "name", "needs_gpu", "outputs", "profile", "program", "task", "when"})) return one;
     if (const auto name = value.require("name")) one.name = name->text(kMaxTextBytes);
     if (const auto task = value.find("task")) one.task = task->text(kMaxTextBytes);
-    if (const auto program = value.find("program")) one.program = program->text(kMaxTextBytes);
+    if (const auto program = value.find("program")) one.program = read_program(*program);
     one.needs_gpu = one.program.empty();
     if (const auto needs = value.find("needs_gpu")) one.needs_gpu = needs->boolean();
     if (const auto outputs = value.require("outputs")) {
@@ -93,6 +93,16 @@ class PipelineReader {
     }
     if (const auto profile = value.find("profile")) read_profile(*profile, one);
     return one;
+  }
+
+  // FILE:FUNCTION, whichever way it is said.
+  static std::string read_program(const JsonValue& value) {
+    if (value.json().is_string()) return std::string(value.text(kMaxTextBytes));
+    if (!value.has_only({"file", "function"})) return "";
+    const auto file = value.require("file");
+    const auto function = value.require("function");
+    if (!file || !function) return "";
+    return fmt::format("{}:{}", file->text(kMaxTextBytes), function->text(kMaxTextBytes));
   }
 
   static Bytes read_mib(const JsonValue& value) {

@@ -11,8 +11,8 @@
 //      {"name": "depth", "task": "depth", "inputs": {"x": ["sr.y", "deblur.y"]}, "outputs": [...]}]}
 //
 // A time is mean, standard deviation, and how often it was seen: 0 is a prediction. `part` (default 1) is the part of the requests for which
-// the branch runs. A component has a `task` (the folder of a kernel task: it needs a GPU) or a `program` (it needs none, and its time is "host"),
-// unless `needs_gpu` says otherwise.
+// the branch runs. A component has a `task` (the folder of a kernel task: it needs a GPU) or a `program` (FILE:FUNCTION, or {"file", "function"}: it needs none, and
+// its time is "host"), unless `needs_gpu` says otherwise.
 //
 // Threads: free functions, any thread.
 #pragma once

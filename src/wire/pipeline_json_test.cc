@@ -43,6 +43,18 @@ TEST(PipelineJson, SaysWhatIsMadeOfWhat) {
   EXPECT_EQ(dag->outputs[0].from, (TensorSource{3, 0}));
 }
 
+TEST(PipelineJson, AProgramIsAFunctionOfAFile) {
+  json document = example();
+  document["components"][0]["task"] = nullptr;  // as the Python package writes it
+  document["components"][0]["program"] = {{"file", "decode/steps.py"}, {"function", "decode"}};
+  const auto dag = pipeline_from_json(document.dump());
+  ASSERT_TRUE(dag) << dag.error().message;
+  EXPECT_EQ(dag->components[0].program, "decode/steps.py:decode");
+  EXPECT_FALSE(dag->components[0].needs_gpu);
+  document["components"][0]["program"] = {{"file", "decode/steps.py"}};
+  EXPECT_EQ(refusal(document), "components[0].program has no 'function'; it is required");
+}
+
 TEST(PipelineJson, ReadsBackAsItWas) {
   const auto dag = pipeline_from_json(example().dump());
   ASSERT_TRUE(dag);

@@ -8,6 +8,10 @@ over the arguments' names; ceil(a, b) is a / b rounded up.
 """
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4, "sigmoid": 5}
+MATHEMATICS = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "expm1", "exp_precise",
+               "log_precise", "log1p", "log2", "log10", "sigmoid_precise", "tanh_precise", "floor", "ceil", "round", "trunc", "sign",
+               "reciprocal")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 ELEMENTS_PER_BLOCK = 256
 MAX_GRID_YZ = 65535
 
@@ -81,7 +85,9 @@ def _elementwise():
          "x, not below low, not above high")
     _add("bias_add_f32", "elementwise", "out: out, x: in, bias: in, channels: s32, inner: s32, count: s32", *_ELEMENTS,
          "x + bias[channel], x being [outer][channels][inner]")
-    _add("convert_f32_f64 convert_f64_f32 convert_s32_f32 convert_s64_s32 convert_s32_s64", "elementwise",
+    pairs = ("f32_f64 f64_f32 f16_f32 f32_f16 bf16_f32 f32_bf16 s32_f32 s64_f32 u8_f32 f32_s32 f32_s64 f32_u8 s64_s32 s32_s64 "
+             "u8_s32 u8_s64 s64_f64 u8_f64")
+    _add(" ".join(f"convert_{pair}" for pair in pairs.split()), "elementwise",
          "out: out, in: in, count: s32", *_ELEMENTS, "from the first type to the second")
 
 
@@ -128,13 +134,84 @@ def _pools():
     window = ("kernel_height: s32, kernel_width: s32, stride_y: s32, stride_x: s32, pad_y: s32, pad_x: s32, ")
     sides = "out: out, in: in, height: s32, width: s32, out_height: s32, out_width: s32, "
     _add("max_pool2d_f32", "pool", f"{sides}{window}count: s32", *_ELEMENTS, "the largest of each window")
+    _add("max_pool2d_indices_f32", "pool", "out: out, indices: out, " + f"{sides}{window}".removeprefix("out: out, ") +
+         "dilation_y: s32, dilation_x: s32, count: s32", *_ELEMENTS, "the largest of each window and its place y width + x (s64)")
     _add("avg_pool2d_f32", "pool", f"{sides}{window}count_padding: s32, count: s32", *_ELEMENTS,
          "the mean of each window; count_padding: pixels outside count as zeros")
     _add("adaptive_avg_pool2d_f32", "pool", f"{sides}count: s32", *_ELEMENTS, "means that make out_height x out_width")
 
 
+def _mathematics():
+    _add(" ".join(f"{name}_f32" for name in MATHEMATICS), "mathematics", "out: out, in: in, count: s32", *_ELEMENTS,
+         "the function of each element, to a float's full precision")
+    _add(" ".join(f"{name}_f32_strided" for name in ("pow", "atan2", "fmod", "remainder", "prelu", "maximum", "minimum")), "mathematics",
+         f"out: out, a: in, b: in, {_LAYOUT}", *_ELEMENTS,
+         "of two tensors read with strides; prelu: a where it is above 0, else a b; maximum and minimum: NaN if one is")
+    _add("leaky_relu_f32", "mathematics", "out: out, in: in, slope: f32, count: s32", *_ELEMENTS, "x above 0, slope x below")
+    _add("elu_f32", "mathematics", "out: out, in: in, alpha: f32, scale: f32, input_scale: f32, count: s32", *_ELEMENTS,
+         "scale x above 0, alpha scale (exp(input_scale x) - 1) below")
+    _add("clamp_nan_f32", "mathematics", "out: out, in: in, low: f32, high: f32, count: s32", *_ELEMENTS,
+         "x, not below low, not above high; NaN stays")
+    _add("channel_affine_f32", "mathematics",
+         "out: out, in: in, weight: in?, bias: in?, channels: s32, inner: s32, count: s32", *_ELEMENTS,
+         "x weight[channel] + bias[channel], x being [outer][channels][inner]")
+
+
+def _selections():
+    types = ("f32", "f64", "s32", "s64", "u8")
+    _add(" ".join(f"{name}_{t}_strided" for t in types for name in COMPARISONS), "select", f"out: out, a: in, b: in, {_LAYOUT}",
+         *_ELEMENTS, "1 where it holds, else 0 (bytes), of two tensors read with strides")
+    whole = [f"{name}_{t}_strided" for t in ("s32", "s64") for name in ("add", "sub", "mul", "max", "min")]
+    whole += [f"{name}_{t}_strided" for t in ("u8", "s32", "s64") for name in ("and", "or", "xor")]
+    _add(" ".join(whole), "select", f"out: out, a: in, b: in, {_LAYOUT}", *_ELEMENTS, "of whole numbers, read with strides")
+    for size in (1, 2, 4, 8):
+        _add(f"where_b{size}", "select",
+             "out: out, condition: in, a: in, b: in, shape: s32[6], c_strides: s32[6], a_strides: s32[6], b_strides: s32[6], "
+             "count: s32", *_ELEMENTS, f"a where the byte is not 0, else b; elements of {size} bytes, all read with strides")
+        _add(f"gather_b{size}", "select",
+             "out: out, in: in, index: in, shape: s32[6], in_strides: s32[6], limit: s32, stride: s32, count: s32", *_ELEMENTS,
+             f"elements of {size} bytes by index (s64, of the result's shape) along one dimension of size `limit`; 0 where there is none")
+        _add(f"scatter_b{size}", "select",
+             "out: out, in: in, index: in, source: in, length: s32, limit: s32, inner: s32, count: s32", *_ELEMENTS,
+             f"the inverse of gather along the middle of [outer][limit][inner], elements of {size} bytes; of several the last")
+    _add("scatter_reduce_f32", "select",
+         "out: out, in: in, index: in, source: in, length: s32, limit: s32, inner: s32, mode: s32, include: s32, count: s32",
+         *_ELEMENTS, "scatter that puts together: mode 0 sum, 1 product, 2 largest, 3 smallest, 4 mean; include: with what was there")
+    lines = "length: s32, inner: s32"
+    _add("cumsum_f32 cumsum_s64", "select", f"out: out, in: in, {lines}, count: s32", *_ELEMENTS,
+         "running sums along the middle of [outer][length][inner]; count: lines")
+    _add("sort_f32", "select", "out: out, indices: out, in: in, length: s32, descending: s32, count: s32", *_ELEMENTS,
+         "rows sorted, and where each element was (s64); equal ones keep their order, NaN is the largest")
+    _add("product_f32", "select", f"out: out, in: in, {lines}, count: s32", *_ELEMENTS,
+         "the product over the middle of [outer][length][inner]; count: results")
+    _add("extreme_f32", "select", f"out: out, indices: out, in: in, {lines}, sign: f32, count: s32", *_ELEMENTS,
+         "the largest (sign 1) or smallest (sign -1) and its index (s64); NaN wins, of equal ones the first")
+    _add("any_u8", "select", f"out: out, in: in, {lines}, count: s32", *_ELEMENTS,
+         "whether one of the middle of [outer][length][inner] is not 0")
+
+
+def _pictures():
+    sides = "height: s32, width: s32, out_height: s32, out_width: s32, "
+    _add("conv_transpose2d_f32", "picture",
+         "out: out, in: in, weights: in, bias: in?, channels: s32, height: s32, width: s32, out_channels: s32, out_height: s32, "
+         "out_width: s32, kernel_height: s32, kernel_width: s32, stride_y: s32, stride_x: s32, pad_y: s32, pad_x: s32, "
+         "dilation_y: s32, dilation_x: s32, groups: s32, count: s32", *_ELEMENTS,
+         "transposed convolution + bias; weights [channel][out channel of the group][y][x]")
+    _add("resize_bilinear_f32", "picture", f"out: out, in: in, {sides}scale_y: f32, scale_x: f32, align_corners: s32, count: s32",
+         *_ELEMENTS, "bilinear resize; scale: pixels of the picture for one of the result")
+    _add("resize_nearest_f32", "picture", f"out: out, in: in, {sides}scale_y: f32, scale_x: f32, count: s32", *_ELEMENTS,
+         "the pixel floor(y scale_y), floor(x scale_x)")
+    for size in (2, 4):
+        _add(f"pad_mirror_b{size}", "picture",
+             "out: out, in: in, length: s32, out_length: s32, inner: s32, before: s32, reflect: s32, count: s32", *_ELEMENTS,
+             f"padding along the middle of [outer][length][inner], elements of {size} bytes: reflect 1 mirrors at the edges, 0 repeats them")
+
+
 _products()
 _elementwise()
+_mathematics()
+_selections()
+_pictures()
 _moves()
 _reductions()
 _normalisations()

@@ -4,12 +4,13 @@ import math
 
 from fairlead.ktask.graph import Scalar
 from fairlead.ktask.layout import six, slices
-from fairlead.ktask.library import ACTIVATIONS, MAX_GRID_YZ, ceil
+from fairlead.ktask.library import ACTIVATIONS, COMPARISONS, MAX_GRID_YZ, ceil
 from fairlead.types import TaskError, broadcast_shapes, broadcast_strides, element_count, strides_of
 
 # Below so many tiles of 64 x 64 a product is cut into tiles of 32 x 32: a large GPU has 100 to 150 multiprocessors.
 TILES_THAT_FILL_A_DEVICE = 128
 DOT_BLOCKS = 128
+REDUCTIONS = ("sum", "prod", "amax", "amin", "mean")  # as scatter_reduce numbers them
 
 
 def _require(condition, message):
@@ -33,7 +34,8 @@ class Elementwise:
     """Of each element alone."""
 
     def unary(self, name, x):
-        """relu, gelu, gelu_tanh, tanh, sigmoid, silu, exp, log, sqrt, rsqrt, abs, square; of f32."""
+        """relu, gelu, gelu_tanh, tanh, sigmoid, silu, exp, log, sqrt, rsqrt, abs, square, and those of fairlead:mathematics (sin,
+        erf, floor, ...); of f32."""
         out = self.temporary(x.type, x.shape)
         self._typed(name, x)
         self.library_kernel(f"{name}_{x.type}", out=out, count=x.count, **{"in": x})
@@ -62,6 +64,62 @@ class Elementwise:
         sizes, (of_a, of_b) = six(shape, broadcast_strides(a.shape, shape), broadcast_strides(b.shape, shape))
         self.library_kernel(f"{name}_{a.type}_strided", out=out, a=a, b=b, shape=sizes, a_strides=of_a,
                             b_strides=of_b, count=out.count)
+        return out
+
+    def strided(self, name, a, b, out_type=None):
+        """A kernel NAME_strided of two tensors of one type, shapes as NumPy broadcasts them: pow, atan2, fmod, remainder, prelu,
+        maximum and minimum (NaN if one is); eq, ne, lt, le, gt, ge (u8); of whole numbers add, sub, mul, max, min, and, or, xor."""
+        _require(a.type == b.type, f"{name}: types {a.type} and {b.type} differ")
+        shape = broadcast_shapes(a.shape, b.shape)
+        out = self.temporary(out_type or ("u8" if name in COMPARISONS else a.type), shape)
+        sizes, (of_a, of_b) = six(shape, broadcast_strides(a.shape, shape), broadcast_strides(b.shape, shape))
+        self.library_kernel(f"{name}_{a.type}_strided", out=out, a=a, b=b, shape=sizes, a_strides=of_a, b_strides=of_b,
+                            count=out.count)
+        return out
+
+    def where(self, condition, a, b):
+        """a where the byte of `condition` is not 0, else b; shapes as NumPy broadcasts them."""
+        _require(a.type == b.type and condition.type.bytes == 1, f"where: {condition}, {a} and {b} do not fit together")
+        shape = broadcast_shapes(condition.shape, broadcast_shapes(a.shape, b.shape))
+        out = self.temporary(a.type, shape)
+        sizes, strides = six(shape, *(broadcast_strides(x.shape, shape) for x in (condition, a, b)))
+        self.library_kernel(f"where_b{a.type.bytes}", out=out, condition=condition, a=a, b=b, shape=sizes, c_strides=strides[0],
+                            a_strides=strides[1], b_strides=strides[2], count=out.count)
+        return out
+
+    def leaky_relu(self, x, slope=0.01):
+        return self._with_factors("leaky_relu", x, slope=slope)
+
+    def elu(self, x, alpha=1, scale=1, input_scale=1):
+        return self._with_factors("elu", x, alpha=alpha, scale=scale, input_scale=input_scale)
+
+    def prelu(self, x, weight, axis=1):
+        """One slope, or one for each index of `axis`."""
+        if weight.count > 1:
+            axis, = _axes(axis, len(x.shape))
+            _require(weight.count == x.shape[axis], f"prelu: {weight.count} slopes for {x.shape[axis]} channels")
+            weight = weight.reshape(weight.count, *(1,) * (len(x.shape) - axis - 1))
+        return self.strided("prelu", x, weight)
+
+    def clamp_nan(self, x, low=-math.inf, high=math.inf):
+        """clamp, but NaN stays."""
+        return self._with_factors("clamp_nan", x, low=low, high=high)
+
+    def _with_factors(self, name, x, **factors):
+        self._typed(name, x)
+        out = self.temporary(x.type, x.shape)
+        self.library_kernel(f"{name}_f32", out=out, count=x.count, **{"in": x}, **factors)
+        return out
+
+    def channel_affine(self, x, weight=None, bias=None, axis=1):
+        """x weight + bias, one of each for each index of `axis`."""
+        self._typed("channel_affine", x)
+        axis, = _axes(axis, len(x.shape))
+        for what in (weight, bias):
+            _require(what is None or what.count == x.shape[axis], f"channel_affine: {what} for {x.shape[axis]} channels")
+        out = self.temporary(x.type, x.shape)
+        self.library_kernel("channel_affine_f32", out=out, weight=weight, bias=bias, channels=x.shape[axis],
+                            inner=element_count(x.shape[axis + 1:]), count=x.count, **{"in": x})
         return out
 
     def add(self, a, b):
@@ -180,6 +238,27 @@ class Products:
                             groups=groups, activation=ACTIVATIONS[activation], images=images, **{"in": x})
         return out
 
+    def conv_transpose2d(self, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+        """x [image][channel][y][x], weight [channel][out / groups][y][x]; PyTorch's conv_transpose2d."""
+        self._typed("conv_transpose2d", x)
+        _require(len(x.shape) == 4 and len(weight.shape) == 4, f"conv_transpose2d: shapes {x.shape} and {weight.shape}, four "
+                 "dimensions each are wanted")
+        images, channels = x.shape[:2]
+        _require(weight.shape[0] == channels and channels % groups == 0,
+                 f"conv_transpose2d: {channels} channels, weights {weight.shape} and {groups} groups do not fit together")
+        outputs = weight.shape[1] * groups
+        _require(bias is None or bias.count == outputs, f"conv_transpose2d: {bias and bias.count} biases for {outputs} channels")
+        stride, padding, more, dilation = map(_pair, (stride, padding, output_padding, dilation))
+        sides = [(x.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + more[i] + 1
+                 for i in range(2)]
+        out = self.temporary("f32", (images, outputs, *sides))
+        self.library_kernel("conv_transpose2d_f32", out=out, weights=weight, bias=bias, channels=channels, height=x.shape[2],
+                            width=x.shape[3], out_channels=outputs, out_height=sides[0], out_width=sides[1],
+                            kernel_height=weight.shape[2], kernel_width=weight.shape[3], stride_y=stride[0], stride_x=stride[1],
+                            pad_y=padding[0], pad_x=padding[1], dilation_y=dilation[0], dilation_x=dilation[1], groups=groups,
+                            count=out.count, **{"in": x})
+        return out
+
     def attention(self, query, key, value, scale=None, mask=None):
         """softmax(scale Q K^T + mask) V over the last two dimensions; scale: 1 / sqrt of their last, if not said."""
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -289,6 +368,64 @@ class Reductions:
         return out
 
 
+    def group_norm(self, x, groups, weight=None, bias=None, epsilon=1e-5):
+        """Channels in dimension 1; each group of them in each picture to mean 0 and variance 1, times weight, plus bias of the
+        channel. groups = channels is instance normalisation."""
+        _require(len(x.shape) >= 2 and x.shape[1] % groups == 0, f"group_norm: shape {x.shape} and {groups} groups do not fit together")
+        out = self.layer_norm(x, None, None, epsilon, length=element_count(x.shape[1:]) // groups)
+        return out if weight is None and bias is None else self.channel_affine(out, weight, bias)
+
+    def product(self, x, axis=-1, keepdims=False):
+        """Of one dimension."""
+        self._typed("product", x)
+        axis, = _axes(axis, len(x.shape))
+        kept, inner, count = _line(x, axis)
+        out = self.temporary("f32", kept)
+        self.library_kernel("product_f32", out=out, length=x.shape[axis], inner=inner, count=count, **{"in": x})
+        return out if keepdims else out.reshape((*kept[:axis], *kept[axis + 1:]))
+
+    def extreme(self, x, axis, sign=1, keepdims=False):
+        """(the largest, its index as s64) of one dimension; sign=-1: the smallest. NaN wins, of equal ones the first."""
+        self._typed("extreme", x)
+        axis, = _axes(axis, len(x.shape))
+        kept, inner, count = _line(x, axis)
+        out, indices = self.temporary("f32", kept), self.temporary("s64", kept)
+        self.library_kernel("extreme_f32", out=out, indices=indices, length=x.shape[axis], inner=inner, sign=sign, count=count,
+                            **{"in": x})
+        shape = kept if keepdims else (*kept[:axis], *kept[axis + 1:])
+        return out.reshape(shape), indices.reshape(shape)
+
+    def any(self, x, axis, keepdims=False):
+        """Whether one byte along the dimension is not 0 (u8)."""
+        self._typed("any", x, "u8")
+        axis, = _axes(axis, len(x.shape))
+        kept, inner, count = _line(x, axis)
+        out = self.temporary("u8", kept)
+        self.library_kernel("any_u8", out=out, length=x.shape[axis], inner=inner, count=count, **{"in": x})
+        return out if keepdims else out.reshape((*kept[:axis], *kept[axis + 1:]))
+
+    def cumsum(self, x, axis=-1):
+        _require(x.type.name in ("f32", "s64"), f"cumsum is for f32 and s64, not {x.type}")
+        axis, = _axes(axis, len(x.shape))
+        _, inner, count = _line(x, axis)
+        out = self.temporary(x.type, x.shape)
+        self.library_kernel(f"cumsum_{x.type}", out=out, length=x.shape[axis], inner=inner, count=count, **{"in": x})
+        return out
+
+    def sort(self, x, descending=False):
+        """(sorted, indices as s64) of the last dimension, stable; NaN is the largest. Costs length^2."""
+        self._typed("sort", x)
+        out, indices = self.temporary("f32", x.shape), self.temporary("s64", x.shape)
+        self.library_kernel("sort_f32", out=out, indices=indices, length=x.shape[-1], descending=int(descending), count=x.count,
+                            **{"in": x})
+        return out, indices
+
+
+def _line(x, axis):
+    """(the shape with size 1 at the axis, elements behind the axis, how many lines)."""
+    return (*x.shape[:axis], 1, *x.shape[axis + 1:]), element_count(x.shape[axis + 1:]), x.count // x.shape[axis]
+
+
 def _runs(axes):
     """[(first, last)] of neighbours in an ascending list."""
     runs = []
@@ -304,17 +441,32 @@ class Pooling:
     def max_pool2d(self, x, kernel, stride=None, padding=0):
         return self._pool("max_pool2d_f32", x, kernel, stride, padding)
 
-    def avg_pool2d(self, x, kernel, stride=None, padding=0, count_padding=True):
-        return self._pool("avg_pool2d_f32", x, kernel, stride, padding, count_padding=int(count_padding))
+    def max_pool2d_indices(self, x, kernel, stride=None, padding=0, dilation=1, sides=None):
+        """(the largest, its place y width + x as s64). sides: the result's, where its last windows may leave the picture."""
+        kernel, padding, dilation = _pair(kernel), _pair(padding), _pair(dilation)
+        stride = _pair(stride or kernel)
+        self._typed("max_pool2d_indices", x)
+        _require(len(x.shape) == 4, f"max_pool2d_indices: shape {x.shape}, four dimensions are wanted")
+        sides = sides or [(x.shape[2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
+        out, indices = (self.temporary(type, (*x.shape[:2], *sides)) for type in ("f32", "s64"))
+        self.library_kernel("max_pool2d_indices_f32", out=out, indices=indices, height=x.shape[2], width=x.shape[3],
+                            out_height=sides[0], out_width=sides[1], kernel_height=kernel[0], kernel_width=kernel[1],
+                            stride_y=stride[0], stride_x=stride[1], pad_y=padding[0], pad_x=padding[1], dilation_y=dilation[0],
+                            dilation_x=dilation[1], count=out.count, **{"in": x})
+        return out, indices
 
-    def _pool(self, name, x, kernel, stride, padding, **more):
+    def avg_pool2d(self, x, kernel, stride=None, padding=0, count_padding=True, sides=None):
+        """sides: the result's, where its last windows may leave the picture."""
+        return self._pool("avg_pool2d_f32", x, kernel, stride, padding, sides, count_padding=int(count_padding))
+
+    def _pool(self, name, x, kernel, stride, padding, sides=None, **more):
         self._typed(name, x)
         _require(len(x.shape) == 4, f"{name}: shape {x.shape}, four dimensions are wanted")
         kernel, padding = _pair(kernel), _pair(padding)
         stride = _pair(stride or kernel)
         for size, pad in zip(kernel, padding):
             _require(2 * pad <= size, f"{name}: padding {padding}, at most half of the kernel {kernel} is possible")
-        sides = [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in range(2)]
+        sides = sides or [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in range(2)]
         _require(min(sides) > 0, f"{name}: the kernel {kernel} is larger than the picture {x.shape[2:]} with its "
                  "padding")
         out = self.temporary(x.type, (*x.shape[:2], *sides))
@@ -330,6 +482,55 @@ class Pooling:
         out = self.temporary(x.type, (*x.shape[:2], height, width))
         self.library_kernel("adaptive_avg_pool2d_f32", out=out, height=x.shape[2], width=x.shape[3],
                             out_height=height, out_width=width, count=out.count, **{"in": x})
+        return out
+
+
+    def resize(self, x, size, mode="bilinear", align_corners=False, scales=(None, None)):
+        """PyTorch's interpolate of [image][channel][y][x], "bilinear" or "nearest"; scales: where said, the result's pixels for one
+        of the picture, instead of what the sizes say."""
+        self._typed("resize", x)
+        _require(len(x.shape) == 4 and mode in ("bilinear", "nearest"), f"resize: shape {x.shape} and mode {mode}: four dimensions, "
+                 "and bilinear or nearest are possible")
+        size = _pair(size)
+        corners = align_corners and mode == "bilinear"
+        steps = [(have - 1) / (want - 1) if corners and want > 1 else 0 if corners else 1 / scale if scale else have / want
+                 for have, want, scale in zip(x.shape[2:], size, scales)]
+        out = self.temporary("f32", (*x.shape[:2], *size))
+        more = {"align_corners": int(align_corners)} if mode == "bilinear" else {}
+        self.library_kernel(f"resize_{mode}_f32", out=out, height=x.shape[2], width=x.shape[3], out_height=size[0], out_width=size[1],
+                            scale_y=steps[0], scale_x=steps[1], count=out.count, **{"in": x}, **more)
+        return out
+
+    def pixel_shuffle(self, x, factor):
+        """[image][channel factor factor][y][x] to [image][channel][y factor][x factor]."""
+        images, channels, height, width = x.shape
+        _require(channels % (factor * factor) == 0, f"pixel_shuffle: {channels} channels are no multiple of {factor * factor}")
+        parts = x.reshape(images, channels // factor ** 2, factor, factor, height, width)
+        return self.permute(parts, (0, 1, 4, 2, 5, 3)).reshape(images, channels // factor ** 2, height * factor, width * factor)
+
+    def pad(self, x, before, after, mode="constant", value=0):
+        """`before` and `after`: elements for each of the last dimensions, first the outer ones; mode constant, reflect or edge."""
+        _require(len(before) == len(after) <= len(x.shape) and mode in ("constant", "reflect", "edge"),
+                 f"pad: {before}, {after} of shape {x.shape}, mode {mode}")
+        for axis, front, back in zip(range(len(x.shape) - len(before), len(x.shape)), before, after):
+            if front or back:
+                x = self._pad_axis(x, axis, front, back, mode, value)
+        return x
+
+    def _pad_axis(self, x, axis, front, back, mode, value):
+        size = x.shape[axis]
+        if mode == "constant":
+            x = self.slice(x, axis, max(0, -front), size + min(0, back))
+            parts = [self.fill(x.type, (*x.shape[:axis], count, *x.shape[axis + 1:]), value) if count > 0 else None
+                     for count in (front, back)]
+            kept = [part for part in (parts[0], x, parts[1]) if part is not None]
+            return self.concat(kept, axis) if len(kept) > 1 else x
+        limit = size - 1 if mode == "reflect" else math.inf
+        _require(0 <= front <= limit and 0 <= back <= limit, f"pad: {front} and {back} of {size} elements, 0 to {limit} are possible")
+        out = self.temporary(x.type, (*x.shape[:axis], size + front + back, *x.shape[axis + 1:]))
+        self.library_kernel(f"pad_mirror_b{x.type.bytes}", out=out, length=size, out_length=out.shape[axis],
+                            inner=element_count(x.shape[axis + 1:]), before=front, reflect=int(mode == "reflect"), count=out.count,
+                            **{"in": x})
         return out
 
 
@@ -428,6 +629,66 @@ class Moves:
                 self._strided(place, tensor, tensor.shape, out.strides, tensor.strides)
             at += tensor.shape[axis]
         return out
+
+    def gather(self, x, axis, index):
+        """x along one dimension by `index` (s64), which has x's rank and in the other dimensions no larger sizes; an index that is
+        not there gives 0."""
+        axis, = _axes(axis, len(x.shape))
+        self._indexed("gather", x, axis, index)
+        out = self.temporary(x.type, index.shape)
+        strides = [0 if i == axis else stride for i, stride in enumerate(x.strides)]
+        sizes, (strides,) = six(index.shape, strides)
+        self.library_kernel(f"gather_b{x.type.bytes}", out=out, index=index, shape=sizes, in_strides=strides, limit=x.shape[axis],
+                            stride=x.strides[axis], count=out.count, **{"in": x})
+        return out
+
+    def scatter(self, x, axis, index, source, reduce=None, include=True):
+        """x with `source` (of index's shape) at the places of `index` along one dimension; of several the last. reduce: sum, prod,
+        amax, amin or mean of them, and with `include` of what x has there. In other dimensions index has x's sizes."""
+        axis, = _axes(axis, len(x.shape))
+        self._indexed("scatter", x, axis, index)
+        others = all(i == axis or a == b for i, (a, b) in enumerate(zip(index.shape, x.shape)))
+        _require(source.type == x.type and source.shape == index.shape and others,
+                 f"scatter: {source}, indices {index} and {x} do not fit together")
+        out = self.temporary(x.type, x.shape)
+        values = {"out": out, "in": x, "index": index, "source": source, "length": index.shape[axis], "limit": x.shape[axis],
+                  "inner": element_count(x.shape[axis + 1:]), "count": x.count}
+        if reduce is None:
+            self.library_kernel(f"scatter_b{x.type.bytes}", **values)
+        else:
+            self._typed("scatter with a reduction", x)
+            self.library_kernel("scatter_reduce_f32", mode=REDUCTIONS.index(reduce), include=int(include), **values)
+        return out
+
+    def flip(self, x, axes):
+        """The other way round along these dimensions."""
+        axes = _axes(axes, len(x.shape))
+        steps = [-stride if i in axes else stride for i, stride in enumerate(x.strides)]
+        return self.strided_view(x, x.shape, steps, sum((x.shape[i] - 1) * x.strides[i] for i in axes))
+
+    def strided_view(self, x, shape, strides, first=0):
+        """A copy of the elements `first` + index * strides of x, which all must be there."""
+        shape = tuple(shape)
+        ends = [(size - 1) * stride for size, stride in zip(shape, strides)]
+        low, high = first + sum(min(0, end) for end in ends), first + sum(max(0, end) for end in ends)
+        _require(0 <= low and high < x.count, f"strided_view: elements {low} to {high} of {x.count}")
+        out = self.temporary(x.type, shape)
+        place = type(x)(self, x.buffer, x.type, shape, x.offset + first * x.type.bytes)
+        self._strided(out, place, shape, strides_of(shape), strides)
+        return out
+
+    def put(self, x, part, strides, first=0):
+        """A copy of x with `part` at the elements `first` + index * strides."""
+        out = self.copy(x)
+        place = type(out)(self, out.buffer, out.type, part.shape, first * out.type.bytes)
+        self._strided(place, part, part.shape, strides, part.strides)
+        self.launches[-1].arguments[0].access = None  # what is not named there stays
+        return out
+
+    def _indexed(self, what, x, axis, index):
+        _require(index.type.name == "s64", f"{what}: indices are s64, not {index.type}")
+        fits = len(index.shape) == len(x.shape) and all(i == axis or a <= b for i, (a, b) in enumerate(zip(index.shape, x.shape)))
+        _require(fits, f"{what}: indices of shape {index.shape} for {x.shape}")
 
     def embedding(self, table, indices):
         """Rows of `table` by index (s32 or s64); NaN where there is no such row."""

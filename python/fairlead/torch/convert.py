@@ -20,15 +20,15 @@ class UnsupportedOperator(TaskError):
     """The module uses what a task cannot do; the message names the operator and the line it comes from."""
 
 
-def from_module(module, example_inputs, example_keywords=None):
+def from_module(module, example_inputs, example_keywords=None, output_names=None):
     """The task of a module in evaluation mode. Inputs are called as the arguments of its forward(), outputs "output",
-    or "output0", "output1", ... where there are several."""
+    or "output0", "output1", ... where there are several, unless `output_names` are given."""
     if module.training:
         raise TaskError("the module is in training mode: call its eval() first")
     with torch.no_grad(), _plain_attention():
         program = torch.export.export(module, tuple(example_inputs), example_keywords or {})
         program = program.run_decompositions({})  # nothing is taken apart, but nothing is done in place any more
-        return Converter(program).convert()
+        return Converter(program, output_names).convert()
 
 
 @contextlib.contextmanager
@@ -43,8 +43,8 @@ def _plain_attention():
 
 
 class Converter:
-    def __init__(self, program):
-        self.program, self.task = program, Task()
+    def __init__(self, program, output_names=None):
+        self.program, self.task, self.output_names = program, Task(), output_names
         self.values = {}      # node: tensor of the task, Pending, torch tensor (a constant), number, list
         self.constants = {}   # id of a torch tensor: (it, its tensor in the task)
         self.names = {}       # id of a parameter: its name in the module
@@ -130,8 +130,8 @@ class Converter:
 
     def _outputs(self, node):
         results = [value for value in node.args[0] if value is not None]
-        for index, result in enumerate(results):
-            name = "output" if len(results) == 1 else f"output{index}"
+        names = self.output_names or (["output"] if len(results) == 1 else [f"output{i}" for i in range(len(results))])
+        for name, result in zip(names, results):
             self.task.output(name, self.tensor(self.values[result]))
 
     def refuse(self, what):

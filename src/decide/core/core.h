@@ -105,6 +105,7 @@ struct GpuSpec {
   bool is_dynamic = false;     // D follows the load, from 1 to `slots` (sharing/dynamic_slots.h)
   bool has_daemon = false;     // shared through MPS: a fault of one client ends them all (sharing/gpu_health.h)
   bool has_task_lanes = true;  // false: kernel tasks take slots there, as everything does
+  bool only_seats = false;     // no slots: nobody runs there but instances in seats with a request (FlowSpec::seats)
 };
 
 // ---- what is said of devices

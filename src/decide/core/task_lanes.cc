@@ -14,7 +14,7 @@ constexpr Duration kLeastPatience = std::chrono::seconds(2);
 }  // namespace
 
 void Core::State::add_lanes(const GpuSpec& gpu) {
-  if (!starts_ahead()) return;  // a start that holds a slot must find an instance that can go
+  if (!starts_ahead() || gpu.only_seats) return;  // a start that holds a slot must find an instance that can go
   pool.set_loads_at_once(gpu.gpu, options.task_loads_per_gpu);
   if (!gpu.has_task_lanes) return;
   pool.set_lanes(gpu.gpu, options.task_lanes);

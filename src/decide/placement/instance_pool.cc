@@ -45,7 +45,7 @@ void InstancePool::remove_gpu(GpuId id) {
 
 void InstancePool::set_slots(GpuId id, std::size_t slots) {
   change_slots(gpus_.at(id), [slots](Gpu& gpu) {
-    FL_CHECK(slots >= 1 && slots <= gpu.capacity.clients, "slots={} clients={}", slots, gpu.capacity.clients);
+    FL_CHECK(slots <= gpu.capacity.clients, "slots={} clients={}", slots, gpu.capacity.clients);
     gpu.capacity.slots = slots;
   });
 }

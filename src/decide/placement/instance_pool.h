@@ -135,7 +135,7 @@ class InstancePool {
   InstancePool(const InstancePool&) = delete;
   InstancePool& operator=(const InstancePool&) = delete;
 
-  // REQUIRES: not added before; 1 <= slots <= clients, so that a free slot always finds room among evictable instances.
+  // REQUIRES: not added before; slots <= clients, so that a free slot always finds room among evictable instances. 0: for seats alone.
   void add_gpu(GpuId gpu, const Capacity& capacity);
   void remove_gpu(GpuId gpu);  // and what is claimed there. REQUIRES: no instance is left on it
   // D from now on; what holds a slot keeps it. REQUIRES: as add_gpu.

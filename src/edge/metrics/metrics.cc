@@ -235,6 +235,36 @@ void write_task_phases(MetricWriter& out, const DeviceServerStatus& server, cons
   for (const auto& [phase, time] : all) out.sample(fmt::format("{},phase=\"{}\"", label, phase), to_seconds(time));
 }
 
+template <typename Value>
+void per_pipeline_stage(MetricWriter& out, const NodeStatus& status, std::string_view name, std::string_view type,
+                        std::string_view help, Value value) {
+  out.begin(name, type, help);
+  for (const PipelineStatus& pipeline : status.pipelines) {
+    for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+      const PipelineStatus::Stage& stage = pipeline.stages[i];
+      out.sample(fmt::format("function=\"{}\",stage=\"{}\",gpu=\"{}\"", escape(pipeline.function), i, stage.gpu.value()),
+                 value(stage));
+    }
+  }
+}
+
+void write_pipelines(MetricWriter& out, const NodeStatus& status) {
+  if (status.pipelines.empty()) return;
+  using Stage = PipelineStatus::Stage;
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_requests_total", "counter", "Requests that the stage has run.",
+                     [](const Stage& stage) { return stage.requests; });
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_restarts_total", "counter", "Servers of the stage that ended.",
+                     [](const Stage& stage) { return stage.restarts; });
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_gpu_seconds_total", "counter", "GPU time of the stage.",
+                     [](const Stage& stage) { return to_seconds(stage.gpu_time); });
+  per_pipeline_stage(out, status, "fairlead_pipeline_ring_slots_used", "gauge", "Slots of the stage's ring that hold a tensor.",
+                     [](const Stage& stage) { return stage.ring_used; });
+  out.begin("fairlead_pipeline_moves_total", "counter", "Pipelines that moved to one slice.");
+  for (const PipelineStatus& pipeline : status.pipelines) {
+    out.sample(fmt::format("function=\"{}\"", escape(pipeline.function)), pipeline.moves);
+  }
+}
+
 void write_device_servers(MetricWriter& out, const NodeStatus& status) {
   using Server = DeviceServerStatus;
   per_device_server(out, status, "fairlead_device_server_restarts_total", "counter",
@@ -457,6 +487,7 @@ std::string render_metrics(const NodeStatus& status) {
   write_events(out, status.events);
   write_damage(out, status.damage);
   write_device_servers(out, status);
+  write_pipelines(out, status);
   write_durations(out, status);
   write_instances(out, status);
   write_gpus(out, status);

@@ -185,6 +185,24 @@ json task_requests_json(const TaskRequestsStatus& requests) {
           {"service_seconds", to_seconds(requests.stats.service)}};
 }
 
+json pipeline_json(const PipelineStatus& pipeline) {
+  json stages = json::array();
+  for (const PipelineStatus::Stage& stage : pipeline.stages) {
+    stages.push_back({{"gpu", stage.gpu.value()},
+                      {"slice", stage.slice},
+                      {"components", stage.components},
+                      {"pid", stage.pid},
+                      {"ready", stage.is_ready},
+                      {"ring", {{"used", stage.ring_used}, {"depth", stage.ring_depth}, {"bytes", stage.ring_bytes.count()}}},
+                      {"requests", stage.requests},
+                      {"restarts", stage.restarts},
+                      {"gpu_seconds", to_seconds(stage.gpu_time)}});
+  }
+  return {{"function", pipeline.function},   {"state", pipeline.state},       {"why", pipeline.why},
+          {"stages", std::move(stages)},     {"in_flight", pipeline.in_flight}, {"waiting", pipeline.waiting},
+          {"draining", pipeline.draining},   {"moves", pipeline.moves},       {"rebuilt", pipeline.rebuilt}};
+}
+
 json slice_json(const std::optional<Slice>& slice) {
   if (!slice) return nullptr;
   return {{"profile", slice->profile}, {"start", slice->start ? json(*slice->start) : json()}, {"size", slice->size}};
@@ -302,6 +320,8 @@ json status_json(const NodeStatus& status) {
     instances.back()["entitled"] = instance.entitled;
     if (instance.memory) instances.back()["memory"] = memory_json(*instance.memory);
   }
+  json pipelines = json::array();
+  for (const PipelineStatus& pipeline : status.pipelines) pipelines.push_back(pipeline_json(pipeline));
   return {{"version", status.version},
           {"policy", status.policy},
           {"sharing", status.sharing},
@@ -322,6 +342,7 @@ json status_json(const NodeStatus& status) {
           {"tenants", std::move(tenants)},
           {"functions", std::move(functions)},
           {"gpus", std::move(gpus)},
+          {"pipelines", std::move(pipelines)},
           {"instances", std::move(instances)}};
 }
 

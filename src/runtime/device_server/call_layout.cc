@@ -1,5 +1,7 @@
 #include "runtime/device_server/call_layout.h"
 
+#include <algorithm>
+
 #include "runtime/device_server/range_allocator.h"
 
 namespace fairlead {
@@ -19,6 +21,10 @@ class Region {
  private:
   std::uint64_t end_;
 };
+
+bool is_in(const std::vector<wire::RingSlot>& slots, std::uint32_t buffer) {
+  return std::ranges::any_of(slots, [buffer](const wire::RingSlot& slot) { return slot.buffer == buffer; });
+}
 
 }  // namespace
 
@@ -42,6 +48,7 @@ CallLayout lay_out_call(std::span<const BufferSpec> buffers, const Temporaries& 
     if (output.object != 0) continue;
     const std::uint64_t bytes = size_of(output.buffer);
     place.scratch_offset = scratch.append(bytes);
+    if (is_in(order.ring_outputs, output.buffer)) continue;
     layout.outputs.push_back({output.buffer, staging.append(bytes), bytes});
   }
   for (const auto& input : order.inputs) {
@@ -52,6 +59,10 @@ CallLayout lay_out_call(std::span<const BufferSpec> buffers, const Temporaries& 
       place.object = input.object;
       if (input.object == 0) place.scratch_offset = scratch.append(size_of(input.buffer));
     }
+  }
+  for (const auto& input : order.ring_inputs) {
+    if (buffers[input.buffer].role == BufferRole::kInOut) continue;  // is where its output is
+    layout.places[input.buffer].scratch_offset = scratch.append(size_of(input.buffer));
   }
   layout.scratch = scratch.size();
   layout.staging = staging.size();

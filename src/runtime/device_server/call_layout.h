@@ -2,7 +2,7 @@
 // there and back, through a block of pinned memory (staging). Decided before any address is known: where an object is, and
 // where the scratch memory, is only known once both were made room for.
 //
-//   scratch:  temporaries │ outputs that are answered inline │ inputs that came inline
+//   scratch:  temporaries │ outputs that are answered inline, or go to a ring only │ inputs that came inline │ inputs from rings
 //   staging:  inputs that came inline, in their order │ outputs that are answered inline
 //
 // Example: x came inline, m is an in-out that begins as object 7 and is answered as object 9, y is answered inline, all of 512

@@ -56,6 +56,30 @@ CUresult queue_outputs(const TaskCall& call, CudaContext& cuda, std::span<const 
   return CUDA_SUCCESS;
 }
 
+CUresult await_rings(const TaskCall& call, const StageRings& rings) {
+  CUresult code = CUDA_SUCCESS;
+  for (const wire::RingSlot& slot : call.order.ring_inputs) {
+    if (code == CUDA_SUCCESS) code = rings.wait_first(slot, call.lane->main());
+  }
+  return code;
+}
+
+CUresult read_rings(const TaskCall& call, const StageRings& rings, std::span<const CUdeviceptr> addresses) {
+  CUresult code = CUDA_SUCCESS;
+  for (const wire::RingSlot& slot : call.order.ring_inputs) {
+    if (code == CUDA_SUCCESS) code = rings.read(slot, addresses[slot.buffer], call.lane->main());
+  }
+  return code;
+}
+
+CUresult write_rings(const TaskCall& call, const StageRings& rings, std::span<const CUdeviceptr> addresses) {
+  CUresult code = CUDA_SUCCESS;
+  for (const wire::RingSlot& slot : call.order.ring_outputs) {
+    if (code == CUDA_SUCCESS) code = rings.write(slot, addresses[slot.buffer], call.lane->main());
+  }
+  return code;
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> find_needs(TaskCall& call, const DeviceObjects& objects) {
@@ -77,7 +101,8 @@ std::vector<std::uint64_t> find_needs(TaskCall& call, const DeviceObjects& objec
   return missing;
 }
 
-CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, HostCall told) {
+CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
+                    HostCall told) {
   const CUstream stream = call.lane->main();
   CUresult code = CUDA_SUCCESS;
   const auto check = [&code](CUresult result) {
@@ -85,12 +110,15 @@ CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& obje
   };
   check(objects.wait(stream, call.needs, call.scratch, call.times.load));
   const std::vector<CUdeviceptr> addresses = addresses_of(call, objects);
+  check(await_rings(call, rings));
   check(cuda.record(call.times.begin, stream));
   if (call.loads) check(cuda.call_host(stream, told.function, told.data));
   check(queue_inputs(call, cuda, objects, addresses));
+  if (code == CUDA_SUCCESS) check(read_rings(call, rings, addresses));
   check(cuda.record(call.times.run_begin, stream));
   if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda, *call.lane, addresses));
   check(cuda.record(call.times.run_end, stream));
+  if (code == CUDA_SUCCESS) check(write_rings(call, rings, addresses));
   check(queue_outputs(call, cuda, addresses));
   check(cuda.record(call.times.done, stream));
   return code;

@@ -2,6 +2,9 @@
 //
 //   lane: wait for loads │ begin │ in-outs, inline inputs, zeros │ run begin │ kernels │ run end │ inline outputs │ done
 //
+// Tensors of rings (stage_rings.h) are copied on the lane as well: what a call reads before its kernels, what it writes behind them. `begin`
+// is recorded once the first chunk of each is there, so that waiting for another device is no time of this one.
+//
 // Threads: the device server's loop.
 #pragma once
 
@@ -10,6 +13,7 @@
 
 #include "runtime/device_server/call_layout.h"
 #include "runtime/device_server/session_loader.h"
+#include "runtime/device_server/stage_rings.h"
 
 namespace fairlead {
 
@@ -38,7 +42,8 @@ struct HostCall {
   void (*function)(void*);
   void* data;
 };
-CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, HostCall told);
+CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
+                    HostCall told);
 
 // What of it took how long, and what it brought back. REQUIRES: it is done.
 void describe_success(const TaskCall& call, const CudaContext& cuda, const DeviceObjects& objects, Instant now,

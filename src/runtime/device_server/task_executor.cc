@@ -49,6 +49,7 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
       lanes_(std::move(lanes)),
       pinned_(cuda),
       times_(cuda),
+      rings_(cuda),
       modules_(cuda, *objects_, options.spaces, options.modules),
       loader_({cuda, *objects_, *lanes_, pinned_, times_}, modules_,
               {.launching = options.launching, .cublas = options.cublas, .device_bytes = options.cache.device}),
@@ -79,6 +80,11 @@ void TaskExecutor::on(Frame& frame, std::span<const UniqueFd> descriptors) {
   if constexpr (std::is_same_v<Frame, wire::RunCall>) run(frame, descriptors);
   if constexpr (std::is_same_v<Frame, wire::FetchObject>) fetch(frame, descriptors);
   if constexpr (std::is_same_v<Frame, wire::DropObject>) objects_->drop(ObjectId(frame.object));
+  if constexpr (std::is_same_v<Frame, wire::OpenRing>) {
+    FL_CHECK(!descriptors.empty(), "ring {} without its memory", frame.ring);
+    if (Status opened = rings_.open(frame, descriptors[0]); !opened) spdlog::error("device server: {}", opened.error().message);
+  }
+  if constexpr (std::is_same_v<Frame, wire::CloseRing>) rings_.close(frame.ring);
   if constexpr (std::is_same_v<Frame, wire::ModuleTrial> || std::is_same_v<Frame, wire::VariablesPlaced>) {
     spdlog::error("device server: got a frame of module trials, which a process of its own is for");
   }
@@ -98,7 +104,23 @@ void TaskExecutor::run(wire::RunCall& frame, std::span<const UniqueFd> descripto
   if (session == sessions_.end()) call->error = "the session is not registered";
   if (!call->error.empty()) return answer(outcome(*call));
   call->session = &session->second;
+  if (Status there = check_rings(*call); !there) {
+    call->error = there.error().message;
+    return answer(outcome(*call));
+  }
   waiting_.push_back(std::move(call));
+}
+
+Status TaskExecutor::check_rings(const TaskCall& call) const {
+  const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
+  for (const auto* slots : {&call.order.ring_inputs, &call.order.ring_outputs}) {
+    for (const wire::RingSlot& slot : *slots) {
+      if (slot.buffer >= buffers.size()) return fail(Errc::kInvalidArgument, "the task has no buffer {}", slot.buffer);
+      Status there = rings_.check(slot, static_cast<std::uint64_t>(buffers[slot.buffer].bytes.count()));
+      if (!there) return there;
+    }
+  }
+  return {};
 }
 
 void TaskExecutor::fetch(const wire::FetchObject& frame, std::span<const UniqueFd> descriptors) {
@@ -240,7 +262,7 @@ TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
   call.lane = &lanes_->take();
   call.session->busy = true;
   const HostCall wake = waking(wake_);
-  const CUresult code = queue_call(call, cuda_, *objects_, wake);
+  const CUresult code = queue_call(call, cuda_, *objects_, rings_, wake);
   if (code != CUDA_SUCCESS) {
     call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
     if (context_is_lost(&call)) return Started::kYes;

@@ -75,6 +75,7 @@ class TaskExecutor {
   void answer(wire::CallDone done);
   static wire::CallDone outcome(const TaskCall& call);
   wire::ServerCounters counters() const;
+  Status check_rings(const TaskCall& call) const;
   bool context_is_lost(const TaskCall* starting = nullptr);
   void erase_if_dropped(std::uint64_t session);
   void tell_constants();
@@ -85,6 +86,7 @@ class TaskExecutor {
   const std::unique_ptr<LanePool> lanes_;
   PinnedPool pinned_;
   CallTimesPool times_;
+  StageRings rings_;
   TaskModules modules_;
   SessionLoader loader_;
   SessionConstants constants_;

@@ -291,12 +291,29 @@ void DeviceServers::watch_idle(Server& server) {
   server.idle.async_wait([this, handle = Handle(*this, server)](boost::system::error_code error) {
     Server* const idles = error ? nullptr : handle.find();
     if (idles == nullptr || !idles->life.is_idle()) return;
-    for (const auto& [name, output] : idles->objects.outputs()) {
-      const auto known = objects_.look_up(name);
-      if (known && known->on_device) return watch_idle(*idles);
-    }
+    if (holds_outputs(*idles)) return watch_idle(*idles);
     happens(*idles, &ServerLife::idle_over);
   });
+}
+
+bool DeviceServers::holds_outputs(const Server& server) const {
+  const auto& outputs = server.objects.outputs();
+  return std::any_of(outputs.begin(), outputs.end(), [this](const auto& output) {
+    const auto known = objects_.look_up(output.first);
+    return known && known->on_device;
+  });
+}
+
+void DeviceServers::end_idle(GpuId gpu) {
+  std::vector<Place> places;  // what happens to one may remove it
+  for (const auto& [place, server] : servers_) {
+    if (place.gpu == gpu) places.push_back(place);
+  }
+  for (const Place& place : places) {
+    const auto found = servers_.find(place);
+    if (found == servers_.end() || !found->second.life.is_idle() || holds_outputs(found->second)) continue;
+    happens(found->second, &ServerLife::idle_over);
+  }
 }
 
 std::vector<DeviceServers::View> DeviceServers::views() const {

@@ -54,6 +54,7 @@ struct DeviceServersOptions {
   Launcher launcher = {}, trial_launcher = {};
   std::string program = "/proc/self/exe";          // where there is a launcher, as that has it
   std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
+  std::vector<std::string> own_arguments;          // of one that a tenant has for itself, for the stage of a pipeline
   bool one_for_all = false;                        // tenants, on each GPU: REQUIRES servers that fence addresses
   Duration patience = std::chrono::seconds(10);    // for the constants of a session
   Duration idle_limit = std::chrono::seconds(60);  // a server without sessions ends, unless it holds outputs
@@ -89,6 +90,8 @@ class DeviceServers {
   void start(SessionSpec spec);
   void deliver(InstanceId instance, DeliverRequest request);
   void kill(InstanceId instance);
+  // Servers there that have no session end now, unless they hold the only copy of an output.
+  void end_idle(GpuId gpu);
   bool has(InstanceId instance) const { return sessions_.contains(instance); }
   Use use(InstanceId instance) const;
   std::vector<View> views() const;
@@ -209,6 +212,7 @@ class DeviceServers {
   void move_to_own_server(const std::string& tenant, Server& from);
   void restart_after(Server& server, Duration wait);
   void watch_idle(Server& server);
+  bool holds_outputs(const Server& server) const;
 
   // ---- sessions
   void open_constants(Session& session);

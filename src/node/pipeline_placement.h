@@ -1,0 +1,33 @@
+// Which of the slices that are free now a pipeline takes: the planner's answer (decide/pipeline), with slices of this node in it, and a
+// sentence for people. One slice for each stage.
+//
+// Pure. Threads: plain functions, any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "decide/pipeline/dag.h"
+#include "model/device.h"
+
+namespace fairlead {
+
+struct PipelinePlacement {
+  struct Stage {
+    Device device;
+    std::vector<std::size_t> components;
+  };
+  std::vector<Stage> stages;
+  Duration latency{0};  // predicted, of a request alone
+  std::string why;      // what was taken, and what was passed over
+};
+
+std::string slice_type(const Device& device);  // "2g" of "2g.20gb"; a whole GPU is "7g"
+
+// kResourceExhausted: nothing fits; the message says why of the first that was looked at. `objective` 0: none.
+Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free);
+// The same with one stage alone, on the least slice where it fits and is not slower than `at_most`.
+Result<PipelinePlacement> place_whole(const Dag& dag, const std::vector<Device>& free, Duration at_most);
+
+}  // namespace fairlead

@@ -1,0 +1,417 @@
+#include "runtime/pipeline/pipeline_instance.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace fairlead {
+namespace {
+
+constexpr Duration kFirstWait = std::chrono::milliseconds(100);
+constexpr Duration kLongEnough = std::chrono::minutes(1);  // ready for so long, and the next restart is at once
+
+void add(TaskPhases& sum, const TaskPhases& more) {
+  sum.kernel_run += more.kernel_run;
+  sum.device_malloc += more.device_malloc;
+  sum.device_copy += more.device_copy;
+  sum.overhead += more.overhead;
+}
+
+// Whether a scalar is not zero; of numbers, -0 is zero.
+bool is_set(std::string_view bytes, ElementType type) {
+  if (type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kF16 || type == ElementType::kBf16) {
+    if ((static_cast<unsigned char>(bytes.back()) & 0x7fU) != 0) return true;
+    bytes.remove_suffix(1);
+  }
+  return std::any_of(bytes.begin(), bytes.end(), [](char byte) { return byte != 0; });
+}
+
+bool decides(const Dag& dag, std::size_t component, std::size_t port) {
+  return std::any_of(dag.components.begin(), dag.components.end(), [&](const Component& one) {
+    return one.when && one.when->value == TensorSource{component, port};
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PipelineInstance>> PipelineInstance::start(boost::asio::io_context& io, Options options,
+                                                                  Events events) {
+  std::vector<FlowStage> stages;
+  for (const PlacedStage& stage : options.stages) stages.push_back({.components = stage.components});
+  auto flow = RequestFlow::make(options.program->dag, stages, options.flow);
+  if (!flow) return fail(flow.error());
+  std::unique_ptr<PipelineInstance> made(
+      new PipelineInstance(io, std::move(options), *std::move(flow), std::move(events)));
+  if (Status rings = made->make_rings(); !rings) return fail(rings.error());
+  RequestFlow::Actions none;  // nothing follows: no request is there yet
+  for (std::size_t stage = 0; stage < made->stages_.size(); ++stage) {
+    made->flow_.lost(monotonic_now(), stage, 0, "it starts", none);
+    made->start_process(stage);
+  }
+  return made;
+}
+
+PipelineInstance::PipelineInstance(boost::asio::io_context& io, Options options, RequestFlow flow, Events events)
+    : io_(io), options_(std::move(options)), flow_(std::move(flow)), events_(std::move(events)), timer_(io) {
+  stage_of_.resize(options_.program->dag.components.size());
+  for (std::size_t s = 0; s < options_.stages.size(); ++s) {
+    Stage& stage = stages_.emplace_back();
+    stage.restart = std::make_unique<boost::asio::steady_timer>(io_);
+    stage.view = {.gpu = options_.stages[s].gpu, .slice = options_.stages[s].slice};
+    stage.view.ring_depth = options_.flow.ring_depth;
+    for (const std::size_t component : options_.stages[s].components) {
+      stage_of_[component] = s;
+      stage.view.components.push_back(options_.program->dag.components[component].name);
+    }
+  }
+}
+
+PipelineInstance::~PipelineInstance() = default;
+
+// Of each output that somebody beyond its stage reads.
+Status PipelineInstance::make_rings() {
+  const Dag& dag = options_.program->dag;
+  std::set<std::pair<std::size_t, std::size_t>> crossing;
+  for (std::size_t c = 0; c < dag.components.size(); ++c) {
+    for (const ComponentInput& input : dag.components[c].inputs) {
+      for (const TensorSource& source : input.sources) {
+        if (source.component && stage_of_[*source.component] != stage_of_[c]) {
+          crossing.emplace(*source.component, source.port);
+        }
+      }
+    }
+    for (std::size_t port = 0; port < dag.components[c].outputs.size(); ++port) {
+      if (decides(dag, c, port)) crossing.emplace(c, port);
+    }
+  }
+  for (const DagOutput& output : dag.outputs) {
+    if (output.from.component) crossing.emplace(*output.from.component, output.from.port);
+  }
+  for (const auto& [component, port] : crossing) {
+    const auto bytes = static_cast<std::uint64_t>(dag.components[component].outputs[port].bytes().count());
+    auto ring = HostRing::make({static_cast<std::uint32_t>(options_.flow.ring_depth), bytes});
+    if (!ring) {
+      return fail(ring.error().code, "{}: {}", dag.name_of({component, port}), ring.error().message);
+    }
+    Stage& stage = stages_[stage_of_[component]];
+    stage.view.ring_bytes += (*ring)->bytes();
+    stage.rings[{component, port}] = *std::move(ring);
+  }
+  return {};
+}
+
+bool PipelineInstance::is_read_within(std::size_t stage, std::size_t component, std::size_t port) const {
+  const Dag& dag = options_.program->dag;
+  const auto& all = options_.stages[stage].components;
+  return std::any_of(all.begin(), all.end(), [&](std::size_t one) {
+    const auto& inputs = dag.components[one].inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](const ComponentInput& input) {
+      return std::find(input.sources.begin(), input.sources.end(), TensorSource{component, port}) != input.sources.end();
+    });
+  });
+}
+
+// ---- processes
+
+void PipelineInstance::start_process(std::size_t stage) {
+  ServerProcess::Options process = options_.process;
+  process.environment = options_.stages[stage].environment;
+  stages_[stage].process = std::make_unique<StageProcess>(
+      io_,
+      StageProcess::Options{.process = std::move(process),
+                            .tenant = options_.tenant,
+                            .program = options_.program,
+                            .components = options_.stages[stage].components},
+      StageProcess::Events{.ready = [this, stage] { on_ready(stage); },
+                           .lost = [this, stage](const std::string& why) { on_lost(stage, why); },
+                           .done = [this, stage](wire::CallDone done) { on_done(stage, std::move(done)); }});
+}
+
+// All that it will read or write is pinned before its first request.
+void PipelineInstance::on_ready(std::size_t s) {
+  Stage& stage = stages_[s];
+  const Dag& dag = options_.program->dag;
+  for (const auto& [output, ring] : stage.rings) stage.process->open(*ring);
+  for (const std::size_t component : options_.stages[s].components) {
+    for (const ComponentInput& input : dag.components[component].inputs) {
+      for (const TensorSource& source : input.sources) {
+        if (!source.component || stage_of_[*source.component] == s) continue;
+        stage.process->open(*stages_[stage_of_[*source.component]].rings.at({*source.component, source.port}));
+      }
+    }
+  }
+  stage.ready_since = monotonic_now();
+  stage.view.is_ready = true;
+  RequestFlow::Actions actions;
+  flow_.ready(monotonic_now(), s, 0, actions);
+  carry_out(std::move(actions));
+  const bool all = std::all_of(stages_.begin(), stages_.end(), [](const Stage& one) { return one.view.is_ready; });
+  if (all && !std::exchange(was_ready_, true)) events_.ready();
+}
+
+void PipelineInstance::on_lost(std::size_t s, const std::string& why) {
+  Stage& stage = stages_[s];
+  const bool lasted = stage.view.is_ready && monotonic_now() - stage.ready_since >= kLongEnough;
+  stage.view.is_ready = false;
+  ++stage.view.restarts;
+  stage.process.reset();
+  stage.run.reset();
+  const std::string what = fmt::format("the server of {} on GPU {} has ended: {}", fmt::join(stage.view.components, ", "),
+                                       stage.view.gpu.value(), why);
+  if (!was_ready_ && !is_abandoned_) return events_.broken(what);
+  if (!is_abandoned_) restart(s, lasted, what);
+  RequestFlow::Actions actions;
+  flow_.lost(monotonic_now(), s, 0, what, actions);
+  carry_out(std::move(actions));
+}
+
+void PipelineInstance::restart(std::size_t s, bool lasted, const std::string& what) {
+  Stage& stage = stages_[s];
+  spdlog::warn("pipeline {}: {}", options_.program->dag.name, what);
+  stage.restart->expires_after(lasted ? Duration(0) : stage.wait);
+  stage.wait = lasted ? Duration(0) : std::min(kMostWait, std::max(kFirstWait, 2 * stage.wait));
+  stage.restart->async_wait([this, s, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (!error && !alive.expired() && !is_abandoned_) start_process(s);
+  });
+}
+
+// ---- requests
+
+void PipelineInstance::offer(Request request) {
+  const PipelineRequestId id = request.id;
+  const auto deadline = request.deadline;
+  Live& live = live_[id];
+  live.request = std::move(request);
+  live.ran.resize(options_.program->dag.components.size());
+  RequestFlow::Actions actions;
+  flow_.offer(monotonic_now(), id, deadline, actions);
+  carry_out(std::move(actions));
+}
+
+void PipelineInstance::cancel(PipelineRequestId request) {
+  RequestFlow::Actions actions;
+  flow_.cancel(monotonic_now(), request, actions);
+  carry_out(std::move(actions));
+}
+
+void PipelineInstance::abandon(const std::string& why) {
+  RequestFlow::Actions actions;
+  is_abandoned_ = true;
+  flow_.abandon(monotonic_now(), why, actions);
+  carry_out(std::move(actions));
+  for (Stage& stage : stages_) {
+    if (stage.process) stage.process->kill();
+  }
+}
+
+void PipelineInstance::carry_out(RequestFlow::Actions actions) {
+  for (const RequestFlow::Action& action : actions) std::visit([this](const auto& one) { act(one); }, action);
+  arm_timer();
+}
+
+void PipelineInstance::arm_timer() {
+  const auto next = flow_.next_wakeup();
+  if (!next) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_after(std::max(Duration(0), *next - monotonic_now()));
+  timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (error || alive.expired()) return;
+    RequestFlow::Actions actions;
+    flow_.wake(monotonic_now(), actions);
+    carry_out(std::move(actions));
+  });
+}
+
+void PipelineInstance::act(const RequestFlow::Run& order) {
+  Stage& stage = stages_[order.stage];
+  FL_CHECK(!stage.run && stage.process, "stage {} cannot run a request", order.stage);
+  stage.run = Run{.order = order, .next = 0, .ran = {}, .objects = {}};
+  // Posted: a stage that has nothing to do reports at once, and who tells the flow is inside of it.
+  boost::asio::post(io_, [this, stage = order.stage, tried = order.tried, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired() && stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
+  });
+}
+
+void PipelineInstance::act(const RequestFlow::Kill& kill) {
+  spdlog::warn("pipeline {}: the server of {} takes longer than it may and is ended", options_.program->dag.name,
+               fmt::join(stages_[kill.stage].view.components, ", "));
+  if (stages_[kill.stage].process) stages_[kill.stage].process->kill();
+}
+
+void PipelineInstance::act(const RequestFlow::Answer& answer) {
+  auto live = live_.extract(answer.request);
+  if (live.empty()) return;
+  Reply reply{.id = answer.request,
+              .end = answer.end,
+              .why = answer.why,
+              .outputs = {},
+              .gpu_time = live.mapped().gpu_time,
+              .phases = live.mapped().phases};
+  const Dag& dag = options_.program->dag;
+  for (std::size_t o = 0; answer.end == FlowEnd::kAnswered && o < dag.outputs.size(); ++o) {
+    const TensorSource& from = dag.outputs[o].from;
+    std::optional<std::string>& output = reply.outputs.emplace_back();
+    if (!from.component) {
+      output = (*live.mapped().request.inputs)[from.port];
+    } else if (answer.outputs[o].slot != RequestFlow::kAbsent) {
+      const HostRing& ring = *stages_[answer.outputs[o].stage].rings.at({*from.component, from.port});
+      output = ring.tensor(static_cast<std::uint32_t>(answer.outputs[o].slot));
+    }
+  }
+  boost::asio::post(io_, [this, alive = std::weak_ptr<int>(alive_), reply = std::move(reply)]() mutable {
+    if (alive.expired()) return;
+    const PipelineRequestId id = reply.id;
+    const bool holds_slots = reply.end == FlowEnd::kAnswered;
+    if (holds_slots) {
+      RequestFlow::Actions actions;
+      flow_.taken(monotonic_now(), id, actions);
+      carry_out(std::move(actions));
+    }
+    events_.replied(std::move(reply));
+  });
+}
+
+// ---- a stage's run
+
+std::size_t PipelineInstance::slot_of(const Run& run, std::size_t stage) const {
+  if (stage == run.order.writes.stage) return run.order.writes.slot;
+  const auto found = std::find_if(run.order.reads.begin(), run.order.reads.end(),
+                                  [stage](const RingSlot& slot) { return slot.stage == stage; });
+  FL_CHECK(found != run.order.reads.end(), "stage {} reads nothing of stage {}", run.order.stage, stage);
+  return found->slot;
+}
+
+bool PipelineInstance::scalar(const Run& run, const TensorSource& source) const {
+  const std::size_t stage = stage_of_[*source.component];
+  const HostRing& ring = *stages_[stage].rings.at({*source.component, source.port});
+  const ElementType type = options_.program->dag.port(source).type;
+  return is_set(ring.tensor(static_cast<std::uint32_t>(slot_of(run, stage))), type);
+}
+
+bool PipelineInstance::runs(const Run& run, const Live& live, std::size_t component) const {
+  const Component& one = options_.program->dag.components[component];
+  const auto ran = [&](const TensorSource& source) { return !source.component || live.ran[*source.component].value_or(false); };
+  if (one.when && (!ran(one.when->value) || scalar(run, one.when->value) != one.when->is)) return false;
+  return std::all_of(one.inputs.begin(), one.inputs.end(), [&](const ComponentInput& input) {
+    return std::any_of(input.sources.begin(), input.sources.end(), ran);
+  });
+}
+
+void PipelineInstance::step(std::size_t s) {
+  Run& run = *stages_[s].run;
+  const auto live = live_.find(run.order.request);
+  if (live == live_.end()) return end_run(s, "nobody waits for its request any more");
+  for (; run.next < run.order.components.size(); ++run.next) {
+    const std::size_t component = run.order.components[run.next];
+    live->second.ran[component] = false;
+    if (runs(run, live->second, component)) return send(s, component);
+  }
+  end_run(s, "");
+}
+
+void PipelineInstance::bind_input(wire::RunCall& call, const Run& run, const Live& live, std::size_t s,
+                                  std::size_t component, std::size_t input) {
+  const ComponentInput& port = options_.program->dag.components[component].inputs[input];
+  const std::uint32_t buffer = options_.program->tasks[component].inputs[input];
+  for (const TensorSource& source : port.sources) {
+    if (!source.component) {
+      call.inputs.push_back({.buffer = buffer, .object = 0, .bytes = (*live.request.inputs)[source.port]});
+      return;
+    }
+    if (!live.ran[*source.component].value_or(false)) continue;
+    const std::size_t from = stage_of_[*source.component];
+    if (from == s) {
+      call.inputs.push_back({.buffer = buffer, .object = run.objects.at({*source.component, source.port}), .bytes = {}});
+    } else {
+      const HostRing& ring = *stages_[from].rings.at({*source.component, source.port});
+      call.ring_inputs.push_back(ring.read(static_cast<std::uint32_t>(slot_of(run, from)), buffer));
+    }
+    return;
+  }
+}
+
+void PipelineInstance::send(std::size_t s, std::size_t component) {
+  Stage& stage = stages_[s];
+  Run& run = *stage.run;
+  wire::RunCall call{.call = ++last_call_};
+  const Live& live = live_.at(run.order.request);
+  for (std::size_t i = 0; i < options_.program->dag.components[component].inputs.size(); ++i) {
+    bind_input(call, run, live, s, component, i);
+  }
+  const std::vector<std::uint32_t>& buffers = options_.program->tasks[component].outputs;
+  for (std::uint32_t port = 0; port < buffers.size(); ++port) {
+    const auto ring = stage.rings.find({component, port});
+    wire::BoundObject output{.buffer = buffers[port], .object = 0, .bytes = {}};
+    // One that nobody reads is an object too: what is answered inline would be copied.
+    if (ring == stage.rings.end() || is_read_within(s, component, port)) {
+      output.object = run.objects[{component, port}] = ++last_object_;
+    }
+    call.outputs.push_back(std::move(output));
+    if (ring != stage.rings.end()) {
+      call.ring_outputs.push_back(ring->second->write(static_cast<std::uint32_t>(run.order.writes.slot), buffers[port]));
+    }
+  }
+  component_of_call_[call.call] = component;
+  stage.process->run(component, std::move(call));
+}
+
+void PipelineInstance::on_done(std::size_t s, wire::CallDone done) {
+  Stage& stage = stages_[s];
+  const auto component = component_of_call_.extract(done.call);
+  if (component.empty() || !stage.run) return;
+  Run& run = *stage.run;
+  stage.view.gpu_time += Duration(done.gpu_ns);
+  const auto live = live_.find(run.order.request);
+  if (live != live_.end()) {
+    live->second.gpu_time += Duration(done.gpu_ns);
+    add(live->second.phases, done.phases);
+  }
+  if (done.outcome != wire::CallDone::Outcome::kDone) {
+    return end_run(s, fmt::format("component {}: {}", options_.program->dag.components[component.mapped()].name, done.error));
+  }
+  run.ran.push_back(component.mapped());
+  if (live != live_.end()) live->second.ran[component.mapped()] = true;
+  ++run.next;
+  step(s);
+}
+
+// What it left on the device goes with it.
+void PipelineInstance::end_run(std::size_t s, const std::string& error) {
+  Stage& stage = stages_[s];
+  const Run run = *std::exchange(stage.run, std::nullopt);
+  for (const auto& [output, object] : run.objects) stage.process->drop(object);
+  RequestFlow::Actions actions;
+  if (error.empty()) {
+    ++stage.view.requests;
+    StageReport report{.ran = run.ran, .scalars = {}};
+    for (const std::size_t component : run.ran) {
+      for (std::size_t port = 0; port < options_.program->tasks[component].outputs.size(); ++port) {
+        if (!decides(options_.program->dag, component, port)) continue;
+        report.scalars.emplace_back(TensorSource{component, port}, scalar(run, {component, port}));
+      }
+    }
+    flow_.done(monotonic_now(), s, 0, run.order.tried, report, actions);
+  } else {
+    flow_.failed(monotonic_now(), s, 0, run.order.tried, error, actions);
+  }
+  carry_out(std::move(actions));
+}
+
+std::vector<PipelineInstance::StageView> PipelineInstance::stages() const {
+  std::vector<StageView> views;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    views.push_back(stages_[s].view);
+    views.back().pid = stages_[s].process ? stages_[s].process->pid() : 0;
+    views.back().ring_used = flow_.slots_used(s);
+  }
+  return views;
+}
+
+}  // namespace fairlead

@@ -1,0 +1,154 @@
+// A pipeline that runs: its stages on their slices, the memory between them, and the requests that pass through. RequestFlow
+// (decide/pipeline/request_flow.h) decides which stage runs which request; here that is done.
+//
+//   start ──> every stage's server has its components ──> ready ──> offer ──> answered ...
+//   a server ends ──> the stage's request waits, or runs again from the last whole tensor ──> its next server is there ──> goes on
+//
+// Where a tensor is. What another stage reads, the function answers or a condition looks at goes through a ring in host memory; what the
+// same stage reads stays on the device as an object until the stage has ended its run; what came with the request is in the node's memory.
+//
+// A server that ends is started again on its slice: at once, then after 0.1 s, doubled up to kMostWait, until one was ready for a minute.
+// A slice that is gone takes the whole instance with it: abandon() gives the requests back.
+//
+// Threads: the loop's. Events never come from inside a call of this class.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decide/pipeline/request_flow.h"
+#include "runtime/pipeline/stage_process.h"
+
+namespace fairlead {
+
+struct PlacedStage {
+  GpuId gpu;
+  std::string slice;                               // "2g.20gb", for people
+  std::vector<std::size_t> components;             // in topological order
+  std::map<std::string, std::string> environment;  // of its server
+};
+
+class PipelineInstance {
+ public:
+  static constexpr Duration kMostWait = std::chrono::seconds(10);
+
+  struct Options {
+    std::shared_ptr<const PipelineProgram> program;
+    std::string tenant = "default";
+    ServerProcess::Options process;  // but the environment
+    std::vector<PlacedStage> stages;
+    FlowSettings flow;
+  };
+  struct Request {
+    PipelineRequestId id;
+    std::shared_ptr<const std::vector<std::string>> inputs;  // bytes of the function's inputs, in their order
+    std::optional<Instant> deadline;
+  };
+  struct Reply {
+    PipelineRequestId id;
+    FlowEnd end = FlowEnd::kAnswered;
+    std::string why;
+    std::vector<std::optional<std::string>> outputs;  // of kAnswered; empty: what makes it did not run
+    Duration gpu_time{0};                             // of all stages, also of runs that failed
+    TaskPhases phases;                                // sums
+  };
+  struct Events {
+    std::function<void()> ready;  // the first time that all stages are there
+    std::function<void(Reply)> replied;
+    std::function<void(std::string why)> broken;  // before it was ever ready: it cannot start
+  };
+  struct StageView {
+    GpuId gpu;
+    std::string slice;
+    std::vector<std::string> components;
+    std::int64_t pid = 0;
+    bool is_ready = false;
+    std::size_t ring_used = 0, ring_depth = 0;
+    Bytes ring_bytes{0};
+    std::uint64_t requests = 0, restarts = 0;  // runs that ended well; servers that ended
+    Duration gpu_time{0};
+  };
+
+  // kResourceExhausted: memory between the stages. Else what RequestFlow::make() refuses.
+  static Result<std::unique_ptr<PipelineInstance>> start(boost::asio::io_context& io, Options options, Events events);
+  ~PipelineInstance();  // ends the servers; nothing is told
+
+  bool is_ready() const { return was_ready_; }
+  bool has_room() const { return flow_.has_room(); }
+  // REQUIRES: has_room(); ids ascend.
+  void offer(Request request);
+  void cancel(PipelineRequestId request);
+  // Every request is answered kReturned or kFailed, and the servers end: it can only be destroyed then, once it is_empty().
+  void abandon(const std::string& why);
+  bool is_empty() const { return flow_.is_empty(); }
+  std::size_t unanswered() const { return flow_.unanswered(); }
+  std::vector<StageView> stages() const;
+  const std::vector<PlacedStage>& placed() const { return options_.stages; }
+
+ private:
+  struct Run {  // that a stage does
+    RequestFlow::Run order;
+    std::size_t next = 0;                          // of order.components
+    std::vector<std::size_t> ran;
+    std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> objects;  // on the device: by component and port
+  };
+  struct Stage {
+    std::unique_ptr<StageProcess> process;
+    std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<HostRing>> rings;  // of its outputs: by component and port
+    std::optional<Run> run;
+    std::unique_ptr<boost::asio::steady_timer> restart;
+    Duration wait{0};  // before the next restart
+    Instant ready_since;
+    StageView view;
+  };
+  struct Live {
+    Request request;
+    Duration gpu_time{0};
+    TaskPhases phases;
+    std::vector<std::optional<bool>> ran;  // by component
+  };
+
+  PipelineInstance(boost::asio::io_context& io, Options options, RequestFlow flow, Events events);
+  Status make_rings();
+  bool is_read_within(std::size_t stage, std::size_t component, std::size_t port) const;
+  void start_process(std::size_t stage);
+  void on_ready(std::size_t stage);
+  void on_lost(std::size_t stage, const std::string& why);
+  void restart(std::size_t stage, bool lasted, const std::string& what);
+  void on_done(std::size_t stage, wire::CallDone done);
+
+  void carry_out(RequestFlow::Actions actions);
+  void act(const RequestFlow::Run& run);
+  void act(const RequestFlow::Kill& kill);
+  void act(const RequestFlow::Answer& answer);
+  void step(std::size_t stage);
+  bool runs(const Run& run, const Live& live, std::size_t component) const;
+  bool scalar(const Run& run, const TensorSource& source) const;
+  std::size_t slot_of(const Run& run, std::size_t stage) const;
+  void send(std::size_t stage, std::size_t component);
+  void bind_input(wire::RunCall& call, const Run& run, const Live& live, std::size_t stage, std::size_t component,
+                  std::size_t input);
+  void end_run(std::size_t stage, const std::string& error);
+  void arm_timer();
+
+  boost::asio::io_context& io_;
+  const Options options_;
+  RequestFlow flow_;
+  const Events events_;
+  std::vector<std::size_t> stage_of_;  // by component
+  std::vector<Stage> stages_;
+  std::map<PipelineRequestId, Live> live_;
+  bool was_ready_ = false, is_abandoned_ = false;
+  std::uint64_t last_call_ = 0, last_object_ = 0;
+  std::map<std::uint64_t, std::size_t> component_of_call_;
+  boost::asio::steady_timer timer_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace fairlead

@@ -1,0 +1,78 @@
+// The device server of one stage of a pipeline on one slice: a process of its own, with a session for each component. Calls name what they
+// read and write by rings, by objects that stay on the device, or bring it along.
+//
+//   start ──> ServerReady ──> a session for each component ──> ready ──> run ──> done ... ──> lost (once; or destroyed)
+//
+// No decisions here: what runs when is RequestFlow's to say. Nothing of a process is kept when it ends: who owns the stage makes another.
+//
+// Threads: the loop's. Events never come from inside a call of this class.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/device_servers/server_process.h"
+#include "runtime/pipeline/host_ring.h"
+#include "runtime/pipeline/pipeline_program.h"
+
+namespace fairlead {
+
+class StageProcess {
+ public:
+  struct Options {
+    ServerProcess::Options process;
+    std::string tenant = "default";
+    std::shared_ptr<const PipelineProgram> program;
+    std::vector<std::size_t> components;  // of the program
+  };
+  struct Events {
+    std::function<void()> ready;
+    std::function<void(std::string why)> lost;  // it ended, or a session could not be made; nothing follows
+    std::function<void(wire::CallDone)> done;
+  };
+  StageProcess(boost::asio::io_context& io, Options options, Events events);
+  ~StageProcess();  // ends the process and waits for its end
+
+  // REQUIRES: ready. `call` holds component's buffers; its session and what of it is supplied are filled in here.
+  void run(std::size_t component, wire::RunCall call);
+  void open(const HostRing& ring);  // no effect the second time
+  void drop(std::uint64_t object);
+  void kill();  // -9; lost follows
+
+  bool is_ready() const { return is_ready_; }
+  std::int64_t pid() const { return process_ ? process_->pid() : 0; }
+  const std::string& device() const { return device_; }
+
+ private:
+  struct Constant {
+    std::uint32_t buffer = 0;
+    std::uint64_t object = 0;
+    std::uint64_t bytes = 0;
+    std::string file;
+  };
+  void on_frame(wire::FrameToNode& frame);
+  void on_done(wire::CallDone& done);
+  Status register_session(std::size_t component);
+  Status supply(const Constant& constant, std::vector<wire::SuppliedObject>& supplied, std::vector<int>& descriptors,
+                std::vector<UniqueFd>& files) const;
+  void lose(std::string why);
+
+  boost::asio::io_context& io_;
+  const Options options_;
+  const Events events_;
+  std::unique_ptr<ServerProcess> process_;
+  std::map<std::size_t, std::vector<Constant>> constants_;  // by component
+  std::map<std::uint64_t, std::pair<std::size_t, wire::RunCall>> calls_;
+  std::set<std::uint64_t> rings_, resupplied_;
+  std::size_t sessions_ready_ = 0;
+  bool is_ready_ = false, is_lost_ = false;
+  std::string device_, fault_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace fairlead

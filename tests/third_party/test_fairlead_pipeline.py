@@ -1,0 +1,14 @@
+"""Pipelines of PyTorch modules on the software GPU, in every partition, against PyTorch on the CPU."""
+
+import pytest
+from environment import ROOT, require
+from test_fairlead_torch import require_export
+
+
+@pytest.mark.parametrize("name", ("modules", "printed", "refusals"))
+def test_a_pipeline_of_modules(software_gpu, name):
+    require("torch")
+    require_export()
+    done = software_gpu(["fairlead_pipeline.py", name], PYTHONPATH=str(ROOT / "python"),
+                        FAIRLEAD_KERNELS=str(ROOT / "build/share/fairlead/kernels"))
+    assert done.returncode == 0, done.stdout
