@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas portable clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas reproduce-fluid portable package package-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -22,7 +22,11 @@ security: build ## attacks on a node from outside and from inside of functions (
 	@tools/python-env tests/requirements.txt build/venv
 	@build/venv/bin/python -m pytest -q tests/security
 
-demo: build ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
+# What it runs, and the README's first commands: half of a build is tests.
+DEMO_BUILDS = fairlead fairlead_shim softgpu_cuda softgpu_nvml softgpu kernel_library \
+              $(addprefix function_, imagenet roberta ffmpeg fft isoneural lud needle pathfinder noop)
+demo: packages ## 24 functions on one GPU, the same workload under FCFS and MQFQ-Sticky
+	@tools/build release $(DEMO_BUILDS)
 	@tools/demo
 
 bench: build ## every number of the README, one JSON line each
@@ -68,9 +72,19 @@ reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/repro
 	@tools/python-env tests/requirements.txt build/venv
 	@tools/reproduce-kaas
 
-portable: packages ## build-portable: runs on any Linux with glibc 2.36 or newer
+reproduce-fluid: build ## the claims of the FluidFaaS paper measured again: docs/reproduction-fluid.md
+	@tools/fluid-page
+
+portable: packages ## build-portable: runs on any Linux with glibc 2.35 or newer
 	@tools/build portable
 	@tools/lint/portable.py
 
+package: packages ## dist/: a tarball, Debian packages and a Python wheel (docs/install.md)
+	@tools/package
+
+package-check: package ## each package in a clean Debian 12: install, serve, invoke, upgrade, remove, purge
+	@tools/python-env tests/requirements.txt build/venv
+	@FAIRLEAD_PACKAGES=all build/venv/bin/python -m pytest -q -rs --durations=0 tests/packages
+
 clean: ## remove what was built
-	@rm -rf build build-*
+	@rm -rf build build-* dist

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from bench import charge_bench, defence_bench, hostile_bench, ktask_bench, node_bench, parts_bench, shares_bench, shim_bench  # noqa: E402
+from bench import charge_bench, defence_bench, hostile_bench, ktask_bench, models_bench, node_bench, parts_bench, pipeline_bench, shares_bench, shim_bench  # noqa: E402
 
 PARTS = {
     "policy": parts_bench.policy,
@@ -24,6 +24,8 @@ PARTS = {
     "defence": defence_bench.main,
     "node": node_bench.main,
     "ktask": ktask_bench.main,
+    "models": models_bench.main,
+    "pipeline": pipeline_bench.main,
 }
 
 

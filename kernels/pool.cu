@@ -27,7 +27,7 @@ extern "C" __global__ void max_pool2d_f32(float* out, const float* in, int heigh
   out[i] = largest;
 }
 
-// Divides by the pixels of the kernel that are in the picture, or with `count_padding` by all of them.
+// Divides by the pixels of the kernel that are in the picture, with `count_padding` 1 by all of them, or below 0 by -count_padding.
 extern "C" __global__ void avg_pool2d_f32(float* out, const float* in, int height, int width, int out_height,
                                           int out_width, int kernel_height, int kernel_width, int stride_y,
                                           int stride_x, int pad_y, int pad_x, int count_padding, int count) {
@@ -42,8 +42,9 @@ extern "C" __global__ void avg_pool2d_f32(float* out, const float* in, int heigh
   }
   const Range all_rows = inside(i / out_width % out_height * stride_y, kernel_height, height + 2 * pad_y);
   const Range all_columns = inside(i % out_width * stride_x, kernel_width, width + 2 * pad_x);
-  const int pixels = count_padding ? (all_rows.last - all_rows.first) * (all_columns.last - all_columns.first)
-                                   : (rows.last - rows.first) * (columns.last - columns.first);
+  const int pixels = count_padding < 0 ? -count_padding
+                     : count_padding   ? (all_rows.last - all_rows.first) * (all_columns.last - all_columns.first)
+                                       : (rows.last - rows.first) * (columns.last - columns.first);
   out[i] = total / (float)pixels;
 }
 

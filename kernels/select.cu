@@ -41,12 +41,15 @@ COMPARE(s32, int)
 COMPARE(s64, long long)
 COMPARE(u8, unsigned char)
 
-#define WHOLE(suffix, T)                              \
-  BINARY(add_##suffix##_strided, T, T, x + y)         \
-  BINARY(sub_##suffix##_strided, T, T, x - y)         \
-  BINARY(mul_##suffix##_strided, T, T, x* y)          \
-  BINARY(max_##suffix##_strided, T, T, x > y ? x : y) \
-  BINARY(min_##suffix##_strided, T, T, x < y ? x : y)
+// remainder and quotient as Python has them: rounded down; 0 by 0.
+#define WHOLE(suffix, T)                                                                                            \
+  BINARY(add_##suffix##_strided, T, T, x + y)                                                                       \
+  BINARY(sub_##suffix##_strided, T, T, x - y)                                                                       \
+  BINARY(mul_##suffix##_strided, T, T, x* y)                                                                        \
+  BINARY(max_##suffix##_strided, T, T, x > y ? x : y)                                                               \
+  BINARY(min_##suffix##_strided, T, T, x < y ? x : y)                                                               \
+  BINARY(remainder_##suffix##_strided, T, T, y == 0 ? 0 : x % y != 0 && (x % y < 0) != (y < 0) ? x % y + y : x % y) \
+  BINARY(quotient_##suffix##_strided, T, T, y == 0 ? 0 : x / y - (x % y != 0 && (x % y < 0) != (y < 0)))
 WHOLE(s32, int)
 WHOLE(s64, long long)
 #define BITS(suffix, T)                      \

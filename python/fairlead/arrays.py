@@ -73,7 +73,7 @@ def checked(value, type, shape, what):
     expected = element_count(shape) * want.bytes
     if array.type is not None and want.name not in ("bytes", "bf16") and array.type != want:
         raise TaskError(f"{what} is of type {array.type}, {want} is wanted")
-    if array.type is not None and want.name not in ("bytes", "bf16") and tuple(array.shape) != tuple(shape):
+    if array.type is not None and want.name not in ("bytes", "bf16") and (tuple(array.shape) or (1,)) != (tuple(shape) or (1,)):
         raise TaskError(f"{what} has shape {tuple(array.shape)}, {tuple(shape)} is wanted")
     if array.data.nbytes != expected:
         raise TaskError(f"{what} has {array.data.nbytes} bytes, {expected} are wanted")

@@ -6,6 +6,7 @@
 
 #include "base/spelling.h"
 #include "cli/config_file.h"
+#include "cli/version.h"
 
 namespace fairlead::cli {
 namespace {
@@ -47,7 +48,7 @@ Cli::Cli(std::istream& in, std::ostream& out, std::ostream& err)
       ->envname("FAIRLEAD_ENDPOINT")
       ->capture_default_str();
   app_.add_flag("--json", json_, "Print JSON instead of text");
-  app_.set_version_flag("--version", "fairlead " FAIRLEAD_VERSION, "Print the version and exit");
+  app_.set_version_flag("--version", version_text(), "Print the version and exit");
   app_.set_config("--config", "",
                   "TOML file with values for these options; the settings of a node in a section [serve]");
   app_.config_formatter(std::make_shared<ConfigFile>(app_));

@@ -57,7 +57,7 @@ TEST(CommandLine, MistypedCommandIsNamedWithTheOneThatWasMeant) {
 TEST(CommandLine, VersionIsTextOrJson) {
   EXPECT_EQ(run_cli({"--version"}).out, run_cli({"version"}).out);
   EXPECT_EQ(run_cli({"--version"}).status, kOk);
-  EXPECT_THAT(run_cli({"version"}).out, testing::MatchesRegex("fairlead [0-9.]+\n"));
+  EXPECT_THAT(run_cli({"version"}).out, testing::MatchesRegex("fairlead [0-9.]+( .*)?\n"));
   EXPECT_TRUE(Json::parse(run_cli({"version", "--json"}).out).contains("version"));
 }
 
@@ -343,8 +343,44 @@ COMP_WORDS=(fairlead de); COMP_CWORD=1; _fairlead
 [[ "${COMPREPLY[*]}" == "deploy describe" || "${COMPREPLY[*]}" == "deploy describe dead-letters" ]] || exit 1
 COMP_WORDS=(fairlead --json serve --slo); COMP_CWORD=3; _fairlead
 [[ "${COMPREPLY[*]}" == "--slots" ]] || exit 2
+COMP_WORDS=(fairlead serve --sharing m); COMP_CWORD=3; _fairlead
+[[ "${COMPREPLY[*]}" == "mps mig" ]] || exit 3
+COMP_WORDS=(fairlead serve --eviction =); COMP_CWORD=3; _fairlead
+[[ "${COMPREPLY[*]}" == "lru inactive-first cost" ]] || exit 4
+COMP_WORDS=(fairlead deploy f --contract = h); COMP_CWORD=5; _fairlead
+[[ "${COMPREPLY[*]}" == "http" ]] || exit 5
+COMP_WORDS=(fairlead serve --slots a); COMP_CWORD=3; _fairlead
+[[ "${COMPREPLY[*]}" == "auto" ]] || exit 6
 )";
   EXPECT_EQ(run_shell("bash", script), 0);
+}
+
+// The manual and the file of a package
+
+TEST(Manual, SaysWhatEveryCommandsHelpSays) {
+  const std::string page = run_cli({"manual"}).out;
+  for (const std::string& command : kCommands) {
+    std::string name;
+    for (const char c : command) name += c == '-' ? "\\-" : std::string(1, c);
+    EXPECT_THAT(page, HasSubstr(".SS fairlead " + name)) << command;
+  }
+  EXPECT_THAT(page, HasSubstr("\\-\\-eviction"));
+  EXPECT_THAT(page, HasSubstr(".SS fairlead object put"));
+  EXPECT_THAT(page, Not(HasSubstr("device\\-server")));  // hidden
+}
+
+TEST(Template, IsAFileInWhichNothingIsSet) {
+  const Outcome text = run_cli({"serve", "--print-template"});
+  TemporaryConfig file(text.out);
+  const Outcome settled = run_cli({"serve", "--config", file.path(), "--print-config"});
+  EXPECT_EQ(settled.out, run_cli({"serve", "--print-config"}).out);
+  // And taking the sign away sets it.
+  std::string changed = text.out;
+  const std::string line = "# pool = \"32\"\n";
+  ASSERT_NE(changed.find(line), std::string::npos);
+  changed.replace(changed.find(line), line.size(), "pool = \"31\"\n");
+  TemporaryConfig other(changed);
+  EXPECT_THAT(run_cli({"serve", "--config", other.path(), "--print-config"}).out, HasSubstr("\npool = \"31\"  # "));
 }
 
 }  // namespace

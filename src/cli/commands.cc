@@ -8,6 +8,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_serve(cli, std::move(serve));
   add_doctor(cli);
   add_device_server(cli);
+  add_model_server(cli);
   add_spawner(cli);
   add_jail(cli);
   add_deploy(cli);

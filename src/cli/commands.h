@@ -13,6 +13,7 @@ using Serve = std::function<int(const ServeOptions&, const RereadSettings&)>;
 void add_serve(Cli& cli, Serve serve);
 void add_doctor(Cli& cli);
 void add_device_server(Cli& cli);  // hidden: the node starts it
+void add_model_server(Cli& cli);   // hidden: the node starts it
 void add_spawner(Cli& cli);        // hidden too
 void add_jail(Cli& cli);           // hidden, too
 

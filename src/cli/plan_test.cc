@@ -41,6 +41,13 @@ TEST(PlanCommand, WhatFitsNowhereIsExplained) {
   EXPECT_THAT(found.out, HasSubstr("needs"));
 }
 
+TEST(SimPipelinesCommand, PrintsRowsByContestant) {
+  const Outcome found = run_cli({"--json", "sim", "pipelines", "counterexample"});
+  EXPECT_EQ(found.status, kOk) << found.err;
+  EXPECT_EQ(Json::parse(found.out)[0]["contestant"], "cv");
+  EXPECT_THAT(run_cli({"sim", "pipelines", "everything"}).err, HasSubstr("counterexample"));
+}
+
 TEST(PlanCommand, WhatIsNotKnownIsNamed) {
   EXPECT_THAT(run_cli({"plan", "app9"}).err, HasSubstr("app0-small"));
   EXPECT_THAT(run_cli({"plan", "app0-small", "--free", "5g"}).err, HasSubstr("\"5g\" is no slice of a100-80"));

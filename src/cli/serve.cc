@@ -84,12 +84,13 @@ RereadSettings reread(const ServeSources& sources) {
 
 struct ServeCommand {
   const CLI::App* parser = nullptr;
-  bool prints_config = false, prints_page = false;
+  bool prints_config = false, prints_page = false, prints_template = false;
 };
 
 int run_serve(Cli& cli, const ServeCommand& command, const Serve& serve) {
   std::signal(SIGHUP, SIG_IGN);  // until the node handles it: a library that is looked at below takes its time
   if (command.prints_page) return print(cli, settings_markdown());
+  if (command.prints_template) return print(cli, config_template());
   ServeSources sources{.command_line = given_settings(*command.parser, serve_settings()),
                        .variables = serve_variables(),
                        .config_path = cli.config_path().empty() ? "" : absolute(cli.config_path())};
@@ -114,6 +115,8 @@ void add_serve(Cli& cli, Serve serve) {
   self->parser = &command;
   command.add_flag("--print-config", self->prints_config,
                    "Print every setting with its value and where that stands, as a file for --config, and exit");
+  command.add_flag("--print-template", self->prints_template,
+                   "Print a file for --config in which every setting is explained and none is set, and exit");
   command.add_flag("--settings", self->prints_page, "Print what each setting is, as docs/settings.md has it, and exit");
   add_settings(command, serve_settings());
   command.footer(

@@ -33,6 +33,9 @@ Result<SettledSettings<ServeOptions>> settle(const ServeSources& sources);
 std::string config_text(const SettledSettings<ServeOptions>& settled);
 std::string config_json(const SettledSettings<ServeOptions>& settled);
 
+// A file for --config to begin with: every setting explained, and none of them set.
+std::string config_template();
+
 // The table of docs/settings.md.
 std::string settings_markdown();
 

@@ -40,6 +40,13 @@ std::string config_line(const ServeSetting& setting, const Settled& settled) {
   return fmt::format("{} = {}  # {}\n", setting.name, toml_value(setting, texts), origin->second);
 }
 
+// One whose value depends on the machine, or that has none, is named without a value.
+std::string template_line(const ServeSetting& setting) {
+  const std::vector<std::string> texts = setting.write(ServeOptions());
+  const bool is_known = setting.default_words.empty() && !texts.empty();
+  return fmt::format("# {} = {}\n", setting.name, is_known ? toml_value(setting, texts) : "");
+}
+
 // In a cell of a table.
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
@@ -62,6 +69,18 @@ std::string name_cell(const ServeSetting& setting) {
 std::string config_text(const Settled& settled) {
   std::string text = "[serve]\n";
   for (const ServeSetting& setting : serve_settings()) text += config_line(setting, settled);
+  return text;
+}
+
+std::string config_template() {
+  std::string text =
+      "# Settings of a node, each with its default. `fairlead serve --config FILE --print-config` checks the "
+      "file.\n[serve]\n";
+  for (const ServeSetting& setting : serve_settings()) {
+    text += fmt::format("\n# {}\n# May be: {}.", setting.help, setting.bound);
+    if (const std::string words = setting.default_words; !words.empty()) text += fmt::format(" Default: {}.", words);
+    text += fmt::format(" A new value needs a {}.\n{}", live_text(setting), template_line(setting));
+  }
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/sim_attack.h"
 #include "cli/sim_chart.h"
 #include "cli/sim_ktask.h"
+#include "cli/sim_pipelines.h"
 #include "cli/sim_record.h"
 #include "cli/sim_scaling.h"
 #include "cli/sim_scenario.h"
@@ -144,6 +145,7 @@ void add_sim(Cli& cli) {
   add_sim_record(cli, command);
   add_sim_chart(cli, command);
   add_sim_ktask(cli, command);
+  add_sim_pipelines(cli, command);
   add_sim_scaling(cli, command);
   add_sim_shares(cli, command);
 }

@@ -1,15 +1,21 @@
+#include "cli/version.h"
+
 #include <ostream>
 
 #include "cli/commands.h"
 
 namespace fairlead::cli {
 
+std::string version_text() {
+  const std::string commit = FAIRLEAD_COMMIT;
+  return "fairlead " FAIRLEAD_VERSION + (commit.empty() ? "" : " (" + commit + ")");
+}
+
 void add_version(Cli& cli) {
   cli.add_command("version", "Print the version", [&cli]() -> int {
-    if (cli.json())
-      cli.out() << Json{{"version", FAIRLEAD_VERSION}}.dump() << "\n";
-    else
-      cli.out() << "fairlead " << FAIRLEAD_VERSION << "\n";
+    Json version{{"version", FAIRLEAD_VERSION}};
+    if (*FAIRLEAD_COMMIT != '\0') version["commit"] = FAIRLEAD_COMMIT;
+    cli.out() << (cli.json() ? version.dump() : version_text()) << "\n";
     return kOk;
   });
 }

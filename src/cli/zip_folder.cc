@@ -113,7 +113,9 @@ Status check_function_folder(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) return fail(Errc::kNotFound, "{} is not a folder", folder);
   const std::string bootstrap = folder + "/bootstrap";
-  if (fs::is_regular_file(folder + "/task.json", error) && !fs::exists(bootstrap, error)) return {};  // a kernel task
+  for (const char* instead : {"/task.json", "/pipeline.json"}) {  // a kernel task, several of them
+    if (fs::is_regular_file(folder + instead, error) && !fs::exists(bootstrap, error)) return {};
+  }
   if (!fs::is_regular_file(bootstrap, error)) {
     return fail(Errc::kInvalidArgument,
                 "{} has no file 'bootstrap': the program that is started, which asks for invocations at "

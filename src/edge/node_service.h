@@ -150,6 +150,21 @@ struct PipelineStatus {
   std::uint64_t moves = 0, rebuilt = 0;
 };
 
+// Models that programs share on one GPU (docs/models.md).
+struct ModelStatus {
+  GpuId gpu;
+  std::int64_t pid = 0;  // of the model server; 0: none runs
+  std::uint64_t restarts = 0;
+  Bytes memory{0};     // that models may take
+  Bytes used{0};       // on the device; of it:
+  Bytes unused{0};     //   sealed, and held by nobody
+  Bytes lingering{0};  //   dropped, and perhaps still mapped by a living instance
+  Bytes saved{0};      // what private copies would take on top
+  std::size_t tensors = 0, holders = 0;
+  std::uint64_t stored = 0, shared = 0, by_content = 0, evicted = 0;  // as ModelStoreUse
+  std::map<std::string, Bytes> by_tenant;                             // used, by whose budget
+};
+
 struct NodeStatus {
   std::string version;
   std::string policy;
@@ -176,6 +191,7 @@ struct NodeStatus {
   std::uint64_t spawner_restarts = 0;
   std::vector<DeviceServerStatus> device_servers;  // by GPU and tenant
   std::vector<PipelineStatus> pipelines;           // by function
+  std::vector<ModelStatus> models;                 // by GPU; those where a program has run
 };
 
 // Lines of core/invocation_record.h, one for each invocation that is over.

@@ -63,7 +63,6 @@ struct CudaContext::Library {
   decltype(cuMemFreeHost)* host_free = nullptr;
   decltype(cuMemHostRegister_v2)* host_register = nullptr;
   decltype(cuMemHostUnregister)* host_unregister = nullptr;
-  decltype(cuMemHostGetDevicePointer_v2)* host_device_pointer = nullptr;
   decltype(cuModuleLoadDataEx)* load = nullptr;
   decltype(cuModuleUnload)* unload = nullptr;
   decltype(cuModuleGetFunction)* get_function = nullptr;
@@ -102,7 +101,6 @@ Status CudaContext::Library::bind() {
                                shared.bind(host_free, "cuMemFreeHost"),
                                shared.bind(host_register, "cuMemHostRegister_v2"),
                                shared.bind(host_unregister, "cuMemHostUnregister"),
-                               shared.bind(host_device_pointer, "cuMemHostGetDevicePointer_v2"),
                                shared.bind(load, "cuModuleLoadDataEx"),
                                shared.bind(unload, "cuModuleUnload"),
                                shared.bind(get_function, "cuModuleGetFunction"),
@@ -139,8 +137,6 @@ Status CudaContext::bind_hot() {
         shared.bind(calls_.call_host, "cuLaunchHostFunc")}) {
     if (!status) return status;
   }
-  if (!shared.bind(calls_.wait_value, "cuStreamWaitValue32_v2")) calls_.wait_value = nullptr;
-  if (!shared.bind(calls_.write_value, "cuStreamWriteValue32_v2")) calls_.write_value = nullptr;
   return {};
 }
 
@@ -304,15 +300,22 @@ bool CudaContext::pin(void* memory, Bytes bytes, bool read_only) {
   return library_->host_register(memory, size_of(bytes), flags) == CUDA_SUCCESS;
 }
 
-Result<CUdeviceptr> CudaContext::pin_for_streams(void* memory, Bytes bytes) {
+StreamWords::StreamWords(const CudaContext& cuda) : cuda_(cuda) {
+  const SharedLibrary& shared = cuda.library_->shared;
+  const bool found = shared.bind(wait_, "cuStreamWaitValue32_v2") && shared.bind(set_, "cuStreamWriteValue32_v2") &&
+                     shared.bind(device_pointer_, "cuMemHostGetDevicePointer_v2");
+  if (!found) wait_ = nullptr;
+}
+
+Result<CUdeviceptr> StreamWords::pin(void* memory, Bytes bytes) const {
+  const CudaContext::Library& driver = *cuda_.library_;
   CUdeviceptr address = 0;
-  CUresult code =
-      library_->host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  CUresult code = driver.host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (code == CUDA_SUCCESS) {
-    code = library_->host_device_pointer(&address, memory, 0);
-    if (code != CUDA_SUCCESS) library_->host_unregister(memory);
+    code = device_pointer_(&address, memory, 0);
+    if (code != CUDA_SUCCESS) driver.host_unregister(memory);
   }
-  if (Status pinned = check(code, fmt::format("pin {} bytes of host memory", bytes.count())); !pinned) {
+  if (Status pinned = cuda_.check(code, fmt::format("pin {} bytes of host memory", bytes.count())); !pinned) {
     return fail(pinned.error());
   }
   return address;

@@ -45,9 +45,6 @@ class CudaContext {
   void free_pinned(void* memory);
   bool pin(void* memory, Bytes bytes, bool read_only);  // false: this driver does not; copies work all the same
   void unpin(void* memory);
-  // The same for memory whose words streams wait for and set; gives its address for that. kUnavailable.
-  Result<CUdeviceptr> pin_for_streams(void* memory, Bytes bytes);
-  bool streams_wait_for_memory() const { return calls_.wait_value != nullptr && calls_.write_value != nullptr; }
 
   // kInvalidArgument with the compiler's own words; kResourceExhausted.
   Result<CUmodule> load_module(const std::string& image);
@@ -92,16 +89,10 @@ class CudaContext {
   CUresult call_host(CUstream stream, CUhostFn function, void* data) const {
     return calls_.call_host(stream, function, data);
   }
-  // REQUIRES, both: streams_wait_for_memory(). At least `value`, as a cyclic number.
-  CUresult wait_for_word(CUstream stream, CUdeviceptr word, std::uint32_t value) const {
-    return calls_.wait_value(stream, word, value, CU_STREAM_WAIT_VALUE_GEQ);
-  }
-  // After all that is before it on the stream can be seen.
-  CUresult set_word(CUstream stream, CUdeviceptr word, std::uint32_t value) const {
-    return calls_.write_value(stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
-  }
 
  private:
+  friend class StreamWords;
+
   struct Hot {
     decltype(cuLaunchKernel)* launch = nullptr;
     decltype(cuMemcpyHtoDAsync_v2)* copy_in = nullptr;
@@ -112,9 +103,6 @@ class CudaContext {
     decltype(cuStreamWaitEvent)* wait = nullptr;
     decltype(cuEventQuery)* query = nullptr;
     decltype(cuLaunchHostFunc)* call_host = nullptr;
-    // Null: the driver lacks them.
-    decltype(cuStreamWaitValue32_v2)* wait_value = nullptr;
-    decltype(cuStreamWriteValue32_v2)* write_value = nullptr;
   };
   struct Library;
 
@@ -125,6 +113,30 @@ class CudaContext {
 
   std::unique_ptr<Library> library_;
   Hot calls_;
+};
+
+// Words of host memory that streams wait for and set. Threads: as CudaContext's, which must outlive it.
+class StreamWords {
+ public:
+  explicit StreamWords(const CudaContext& cuda);
+  bool there() const { return wait_ != nullptr && set_ != nullptr; }  // false: the driver lacks them
+
+  // As CudaContext::pin(), which ends with unpin(); gives the memory's address for streams. kUnavailable.
+  Result<CUdeviceptr> pin(void* memory, Bytes bytes) const;
+  // REQUIRES, both: there(). At least `value`, as a cyclic number.
+  CUresult wait(CUstream stream, CUdeviceptr word, std::uint32_t value) const {
+    return wait_(stream, word, value, CU_STREAM_WAIT_VALUE_GEQ);
+  }
+  // After all that is before it on the stream can be seen.
+  CUresult set(CUstream stream, CUdeviceptr word, std::uint32_t value) const {
+    return set_(stream, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+  }
+
+ private:
+  const CudaContext& cuda_;
+  decltype(cuStreamWaitValue32_v2)* wait_ = nullptr;
+  decltype(cuStreamWriteValue32_v2)* set_ = nullptr;
+  decltype(cuMemHostGetDevicePointer_v2)* device_pointer_ = nullptr;
 };
 
 }  // namespace fairlead

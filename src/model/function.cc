@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/model_consent.h"
 #include "model/secret_reference.h"
 
 namespace fairlead {
@@ -159,9 +160,9 @@ constexpr std::string_view kReplicasTag = "gpu:replicas";
 constexpr std::string_view kObjectiveTag = "gpu:objective-ms";
 
 Status refuse_unknown_settings(const FunctionConfig& config) {
-  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag,
-                                        kQuotaLimitTag,   kReplicasTag,          "gpu:weight",
-                                        "gpu:tenant",     kObjectiveTag,         kAutoscaleTag};
+  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag,
+                                        kReplicasTag,     "gpu:weight",          "gpu:tenant",     kObjectiveTag,
+                                        kAutoscaleTag,    kLendsModelsTag,       kTakesModelsTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
     return fail(Errc::kInvalidArgument, "tag {} is not known; the gpu: tags are {}", key, fmt::join(kTags, ", "));
@@ -294,6 +295,7 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
   if (Status valid = validate_tenant(settings.tenant); !valid) {
     return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);
   }
+  if (const auto consent = model_consent(config.tags); !consent) return fail(consent.error());
   if (const auto objective = find_tag(config, kObjectiveTag)) {
     const auto value = parse_setting<int>(*objective, 1, kMaxObjectiveMs);
     if (!value) return fail(value.error());

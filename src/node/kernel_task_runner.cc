@@ -76,11 +76,11 @@ void KernelTaskRunner::kill(InstanceId instance) {
 }
 
 std::optional<DeviceUse> KernelTaskRunner::use(InstanceId instance) {
-  if (!servers_.has(instance)) return std::nullopt;
-  const DeviceServers::Use use = servers_.use(instance);
+  const auto use = servers_.use(instance);
+  if (!use) return std::nullopt;
   DeviceUse as_one;
-  as_one.memory.held = as_one.memory.resident = as_one.memory.fixed = use.device;
-  as_one.gpu_time = use.gpu_time;
+  as_one.memory.held = as_one.memory.resident = as_one.memory.fixed = use->device;
+  as_one.gpu_time = use->gpu_time;
   return as_one;
 }
 

@@ -37,6 +37,18 @@ void MemoryDesk::on_moved(InstanceId instance, const MemoryMoved& move) {
 
 void MemoryDesk::on_needs_room(InstanceId instance, std::uint64_t request, Bytes bytes) {
   spdlog::debug("instance {} needs room for {:.1f} MiB", instance.value(), bytes.mib());
+  const LiveInstance* const live = instances_.find(instance);
+  if (live == nullptr || !options_.drop_unused_models) return ask_core_for_room(instance, request, bytes);
+  // Models that nobody uses cost nobody a move. Where they are enough, the core need not know: the asker tries again, and
+  // asks again if the device is still full.
+  options_.drop_unused_models(live->gpu, bytes, [this, instance, request, bytes](Bytes freed) {
+    if (freed < bytes) return ask_core_for_room(instance, request, bytes);
+    LiveInstance* const asker = instances_.find(instance);
+    if (asker != nullptr) asker->runner->grant_room(instance, request, true);
+  });
+}
+
+void MemoryDesk::ask_core_for_room(InstanceId instance, std::uint64_t request, Bytes bytes) {
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     report_grown(out);
     core.needs_room(now, instance, request, bytes, out);

@@ -27,6 +27,8 @@ class MemoryDesk {
     Duration move_deadline;  // of an order; a quarter of it for the process's own work to end, the rest for copying
     Duration period;         // between two looks
     std::function<bool()> runs_anything;
+    // As ModelHost::evict(); empty: there are none.
+    std::function<void(GpuId, Bytes, std::function<void(Bytes)> done)> drop_unused_models = {};
   };
   MemoryDesk(boost::asio::io_context& io, Options options, CoreDriver& driver, Instances& instances,
              Functions& functions);
@@ -47,6 +49,7 @@ class MemoryDesk {
   const MoveTimes& moves() const { return moves_; }
 
  private:
+  void ask_core_for_room(InstanceId instance, std::uint64_t request, Bytes bytes);
   void report_grown(Actions& out);
   void count_launches(LiveInstance& instance, const LaunchCounts& launches);
 

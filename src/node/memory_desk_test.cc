@@ -57,6 +57,33 @@ TEST_F(MemoryDeskTest, RoomThatIsThereIsGrantedAndToldToTheRunner) {
   EXPECT_EQ(runner.granted, (std::map<std::uint64_t, bool>{{7, true}}));
 }
 
+// Where models that nobody uses are enough, the core is not asked and nothing moves; where they are not, it is.
+TEST_F(MemoryDeskTest, ModelsThatNobodyUsesMakeRoomFirst) {
+  for (const Bytes freed : {gib(3), gib(2)}) {
+    Bytes asked{0};
+    std::function<void(Bytes)> done;
+    MemoryDesk desk(io,
+                    {.move_deadline = std::chrono::seconds(8),
+                     .period = std::chrono::seconds(1),
+                     .runs_anything = [] { return false; },
+                     .drop_unused_models =
+                         [&](GpuId, Bytes bytes, std::function<void(Bytes)> told) {
+                           asked = bytes;
+                           done = std::move(told);
+                         }},
+                    driver, instances, functions);
+    runner.uses[kFirst] = holding(gib(1));
+    runner.granted.clear();
+    const std::optional<MemoryUse> before = known_of(kFirst);
+    desk.on_needs_room(kFirst, 7, gib(3));
+    EXPECT_EQ(asked, gib(3));
+    EXPECT_TRUE(runner.granted.empty());  // not before the memory is free
+    done(freed);
+    EXPECT_EQ(runner.granted, (std::map<std::uint64_t, bool>{{7, true}}));
+    EXPECT_EQ(known_of(kFirst) == before, freed >= gib(3));  // the core has looked at all where it was asked
+  }
+}
+
 // An idle instance's memory makes room; the order is the runner's, with a quarter of the deadline for the process to stop.
 TEST_F(MemoryDeskTest, WhatIsIdleMovesForWhoNeedsRoom) {
   runner.uses[kFirst] = holding(gib(9));

@@ -15,6 +15,16 @@
 #include "runtime/sandbox_process.h"
 
 namespace fairlead {
+namespace {
+
+// Of the machine's devices.
+std::vector<GpuView> device_views(const Core& core) {
+  std::vector<GpuView> views = core.gpus();
+  std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
+  return views;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOptions options) {
   if (Status valid = validate(options.core); !valid) return fail(valid.error());
@@ -36,7 +46,12 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
       memory_(io,
               {.move_deadline = options_.core.move_deadline,
                .period = GpuMonitor::kPeriod,
-               .runs_anything = [this] { return busy(); }},
+               .runs_anything = [this] { return busy(); },
+               .drop_unused_models =
+                   [this](GpuId gpu, Bytes bytes, std::function<void(Bytes)> done) {
+                     ModelHost* const models = programs_->models();
+                     models != nullptr ? models->evict(gpu, bytes, std::move(done)) : done(Bytes(0));
+                   }},
               driver_, instances_, functions_),
       notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
       charges_(
@@ -53,10 +68,13 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
 
 Status Node::open() {
   // The spawner is forked before the store's thread starts.
-  auto programs = ProgramRunner::create(
-      io_,
-      {.host = options_.host, .gpu_access = options_.gpu_access, .shims = options_.shims, .secrets = options_.secrets},
-      instance_events(), memory_.events());
+  auto programs = ProgramRunner::create(io_,
+                                        {.host = options_.host,
+                                         .gpu_access = options_.gpu_access,
+                                         .shims = options_.shims,
+                                         .models = options_.models,
+                                         .secrets = options_.secrets},
+                                        instance_events(), memory_.events());
   if (!programs) return fail(programs.error());
   programs_ = *std::move(programs);
   auto store = Store::open(io_, options_.state_dir);
@@ -100,6 +118,7 @@ Status Node::open() {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);
                                                  scaling_->function_removed(function.record.name);
+                                                 forget_models(model_scope(function.record));
                                                });
   const auto devices = [this] {
     std::vector<Device> there;
@@ -138,7 +157,24 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   programs_->set_share(give_share);
   control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
   kernel_tasks_->set_share(give_share);
-  pipelines_->connect(pipeline_devices(), give_share);
+  pipelines_->connect(
+      {.all =
+           [this] {
+             std::vector<Device> all;
+             for (const GpuView& view : device_views(driver_.core())) {
+               if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
+             }
+             return all;
+           },
+       .is_empty =
+           [this](GpuId gpu) {
+             const std::vector<GpuView> views = device_views(driver_.core());
+             const auto has_any = [gpu](const GpuView& view) { return view.gpu == gpu && view.instances > 0; };
+             if (std::any_of(views.begin(), views.end(), has_any)) return false;
+             return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
+           },
+       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
+      give_share);
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
@@ -198,7 +234,7 @@ void Node::compare_devices(const GpuObservation& observation) {
   };
   bool seats_went = false;
   driver_.tell([&](Core& core, Instant now, Actions& out) {
-    for (const GpuView& view : device_views()) {
+    for (const GpuView& view : device_views(core)) {
       if (is_there(view.gpu)) continue;
       core.device(now, DeviceWent{view.gpu}, out);
       seats_went |= control_->shares().remove_device(view.gpu);
@@ -239,36 +275,11 @@ void Node::observe(const GpuObservation& observation) {
     }
   });
   std::vector<GpuId> serving;
-  for (const GpuView& gpu : device_views()) {
+  for (const GpuView& gpu : device_views(driver_.core())) {
     if (gpu.state == GpuState::kServing) serving.push_back(gpu.gpu);
   }
   sharing_->ask_daemons(monotonic_now(), serving);
   pipelines_->tick();
-}
-
-std::vector<GpuView> Node::device_views() const {
-  std::vector<GpuView> views = driver_.core().gpus();
-  std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
-  return views;
-}
-
-Pipelines::Devices Node::pipeline_devices() {
-  return {.all =
-              [this] {
-                std::vector<Device> all;
-                for (const GpuView& view : device_views()) {
-                  if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
-                }
-                return all;
-              },
-          .is_empty =
-              [this](GpuId gpu) {
-                for (const GpuView& view : device_views()) {
-                  if (view.gpu == gpu && view.instances > 0) return false;
-                }
-                return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
-              },
-          .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }};
 }
 
 GpuSharing::Events Node::daemon_events() {
@@ -491,7 +502,13 @@ std::optional<CallSignature> Node::call_signature(const std::string& name) {
 }
 
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
-  control_->update_code(std::move(name), std::move(code), std::move(done));
+  const auto before = functions_.get(name);
+  const std::string scope = before ? model_scope((*before)->record) : "";
+  control_->update_code(std::move(name), std::move(code),
+                        [this, scope, done = std::move(done)](Result<FunctionRecord> changed) {
+                          if (changed && model_scope(*changed) != scope) forget_models(scope);
+                          done(std::move(changed));
+                        });
 }
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
@@ -504,6 +521,10 @@ void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, 
     if (changed) events_->function_changed(name);
     done(std::move(changed));
   });
+}
+
+void Node::forget_models(const std::string& scope) {
+  if (ModelHost* const models = programs_->models()) models->scope_gone(scope);
 }
 
 void Node::delete_function(std::string name, std::function<void(Status)> done) {
@@ -551,10 +572,11 @@ NodeStatus Node::status() {
   status.spawner_obstacle = programs_->obstacle();
   status.spawner_restarts = programs_->spawner_restarts();
   status.device_servers = device_server_status(kernel_tasks_->servers());
+  if (const ModelHost* const models = programs_->models()) status.models = model_status(models->views());
   status.functions = function_status(functions_, core, status.instances, control_->shares());
   if (options_.policy_options.by_tenant) status.tenants = tenant_status(functions_, core, tenants_);
   status.pipelines = pipelines_->status();
-  if (gpus_) status.gpus = gpu_status(device_views(), *gpus_);
+  if (gpus_) status.gpus = gpu_status(device_views(driver_.core()), *gpus_);
   for (GpuStatus& gpu : status.gpus) {
     const std::string holder = pipelines_->holder(gpu.view.gpu);
     if (!holder.empty() && gpu.reason.empty()) gpu.reason = "held by pipeline " + holder;

@@ -62,6 +62,7 @@ struct NodeOptions {
   ImageStoreOptions images = {};  // but the state folder and who the node is, which the node knows
   FailureWords failure_words;
   std::optional<ShimHostOptions> shims;               // none: programs run without the shim; see ProgramRunnerOptions
+  std::optional<ModelHostOptions> models;             // none: programs keep no models together
   Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
   SecretSource secrets;                               // none: no function may refer to one
 };
@@ -136,6 +137,7 @@ class Node final : public NodeService {
   void act(const GrantRoom& action) { memory_.act(action); }
   void act(const Charge& action) { charges_.act(action); }
   void act(const DeviceChange& action);
+  void forget_models(const std::string& scope);  // of a version of a function that is not there any more
   void note_drained();
 
   void observe(const GpuObservation& observation);
@@ -145,8 +147,6 @@ class Node final : public NodeService {
   void forget_device(GpuId gpu);
   GpuSharing::Events daemon_events();
   const GpuSample* sample(GpuId gpu) const;  // null: no monitor yet
-  std::vector<GpuView> device_views() const;  // of the machine's devices
-  Pipelines::Devices pipeline_devices();
 
   boost::asio::io_context& io_;
   NodeOptions options_;  // as retuned

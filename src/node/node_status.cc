@@ -98,4 +98,29 @@ std::vector<DeviceServerStatus> device_server_status(const std::vector<DeviceSer
   return list;
 }
 
+std::vector<ModelStatus> model_status(const std::vector<ModelHost::View>& views) {
+  std::vector<ModelStatus> list;
+  const auto bytes = [](std::uint64_t count) { return Bytes(static_cast<std::int64_t>(count)); };
+  for (const ModelHost::View& view : views) {
+    ModelStatus status{.gpu = view.gpu,
+                       .pid = view.pid,
+                       .restarts = view.restarts,
+                       .memory = bytes(view.memory),
+                       .used = bytes(view.use.bytes),
+                       .unused = bytes(view.use.unused),
+                       .lingering = bytes(view.use.lingering),
+                       .saved = bytes(view.use.saved),
+                       .tensors = view.use.tensors,
+                       .holders = view.use.holders,
+                       .stored = view.use.stored,
+                       .shared = view.use.shared,
+                       .by_content = view.use.by_content,
+                       .evicted = view.use.evicted,
+                       .by_tenant = {}};
+    for (const auto& [tenant, used] : view.use.by_tenant) status.by_tenant[tenant] = bytes(used);
+    list.push_back(std::move(status));
+  }
+  return list;
+}
+
 }  // namespace fairlead

@@ -10,6 +10,7 @@
 #include "node/shares.h"
 #include "node/tenants.h"
 #include "runtime/device_servers/device_servers.h"
+#include "runtime/models/model_host.h"
 
 namespace fairlead {
 
@@ -24,5 +25,6 @@ std::vector<TenantStatus> tenant_status(const Functions& functions, const Core& 
 // `views` and `samples`: of the same devices in the same order.
 std::vector<GpuStatus> gpu_status(const std::vector<GpuView>& views, const GpuMonitor& monitor);
 std::vector<DeviceServerStatus> device_server_status(const std::vector<DeviceServers::View>& views);
+std::vector<ModelStatus> model_status(const std::vector<ModelHost::View>& views);
 
 }  // namespace fairlead

@@ -1,12 +1,18 @@
 #include "node/pipeline_placement.h"
 
-#include <algorithm>
-#include <map>
+#include <fmt/ranges.h>
 
-#include "decide/pipeline/pipeline_model.h"
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "decide/pipeline/planner.h"
 
 namespace fairlead {
 namespace {
+
+constexpr std::string_view kOneSliceForEachStage = "exact", kWholeFunction = "esg";  // planner.h
+constexpr std::size_t kMostTold = 3;  // partitions that were passed over
 
 int compute_of(const std::string& type) {
   return type.empty() || type[0] < '1' || type[0] > '9' ? 7 : type[0] - '0';
@@ -51,61 +57,54 @@ std::string describe(const PipelinePlacement& placement, const Dag& dag) {
   return text;
 }
 
-struct Fit {
-  std::optional<PipelinePlacement> placement;
-  std::string why_not;
-};
-
-// Each stage on the least free slice where it fits, the largest stage first.
-Fit fit(const PipelineModel& model, const Partition& partition, const std::vector<Device>& free, const Types& types) {
-  Fit found;
-  std::vector<std::size_t> order(partition.stages.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return partition.stages[a].memory > partition.stages[b].memory;
-  });
+// Slices of a type are alike: the first that is left.
+PipelinePlacement on_devices(const PipelineModel& model, const PipelinePlan& plan, const std::vector<Device>& free,
+                             const Types& types) {
+  PipelinePlacement placement{.stages = {}, .latency = plan.latency, .why = {}};
   std::vector<bool> taken(free.size(), false);
-  PipelinePlacement placement;
-  placement.stages.resize(partition.stages.size());
-  for (const std::size_t s : order) {
-    const StageShape& stage = partition.stages[s];
+  const Partition& partition = model.partitions()[plan.partition];
+  for (std::size_t s = 0; s < partition.stages.size(); ++s) {
     std::size_t at = 0;
-    while (at < free.size() && (taken[at] || !stage.fits(types.of_device[at]))) ++at;
-    if (at == free.size()) {
-      std::vector<std::string> names;
-      for (const std::size_t component : stage.components) names.push_back(model.dag().components[component].name);
-      found.why_not = fmt::format("[{}] needs {:.0f} MiB, and no free slice that is left has them", fmt::join(names, ", "),
-                                  stage.memory.mib());
-      return found;
-    }
+    while (taken[at] || types.of_device[at] != plan.slices[s].front()) ++at;
     taken[at] = true;
-    placement.stages[s] = {free[at], stage.components};
-    placement.latency += stage.hop + *stage.times[types.of_device[at]];
+    placement.stages.push_back({free[at], partition.stages[s].components});
   }
-  found.placement = std::move(placement);
-  return found;
+  return placement;
 }
 
-Result<PipelinePlacement> first_fit(const Dag& dag, std::vector<Device> free, std::size_t most_stages, Duration at_most) {
+std::string passed_over(const PipelineModel& model, const PlanRequest& request, const std::optional<PipelinePlan>& plan) {
+  std::string text;
+  std::size_t told = 0;
+  for (const PlanConsidered& considered : explain(model, request, plan)) {
+    if (considered.why.empty() || ++told > kMostTold) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", considered.partition, considered.why);
+  }
+  return text;
+}
+
+Result<PipelinePlacement> placed_by(std::string_view planner, const Dag& dag, std::vector<Device> free, Duration objective) {
   free = smallest_first(std::move(free));
   if (free.empty()) return fail(Errc::kResourceExhausted, "no slice is free");
   const Types types = types_of(free);
-  if (types.all.size() > kMaxSliceTypes) return fail(Errc::kResourceExhausted, "slices of more than {} types", kMaxSliceTypes);
-  const PipelineModel model(dag, types.all);
-  std::vector<std::string> passed;
-  for (const Partition& partition : model.partitions()) {
-    if (partition.stages.size() > most_stages) continue;
-    Fit found = fit(model, partition, free, types);
-    if (found.placement && found.placement->latency <= at_most) {
-      found.placement->why = describe(*found.placement, dag);
-      if (!passed.empty()) found.placement->why += "; passed over: " + fmt::format("{}", fmt::join(passed, "; "));
-      return *std::move(found.placement);
-    }
-    if (passed.size() < 3) {
-      passed.push_back(partition.text(dag) + ": " + (found.placement ? "slower than it may be" : found.why_not));
-    }
+  if (types.all.size() > kMaxSliceTypes) {
+    return fail(Errc::kResourceExhausted, "there are slices of {} types, at most {} are planned for", types.all.size(), kMaxSliceTypes);
   }
-  return fail(Errc::kResourceExhausted, "{}", passed.empty() ? "no partition" : fmt::format("{}", fmt::join(passed, "; ")));
+  const PipelineModel model(dag, types.all);
+  PlanRequest request{.free = std::vector<int>(types.all.size(), 0), .objective = objective};
+  for (const std::size_t type : types.of_device) ++request.free[type];
+  const auto chosen = planner_named(planner);
+  if (!chosen) return fail(chosen.error());
+  const auto plan = (*chosen)->one(model, request);
+  if (!plan) {
+    return fail(Errc::kResourceExhausted, "no plan fits the {} slices that are free: {}", free.size(),
+                passed_over(model, request, plan));
+  }
+  PipelinePlacement placement = on_devices(model, *plan, free, types);
+  placement.why = describe(placement, dag);
+  if (const std::string passed = passed_over(model, request, plan); !passed.empty()) {
+    placement.why += "; passed over: " + passed;
+  }
+  return placement;
 }
 
 }  // namespace
@@ -117,13 +116,13 @@ std::string slice_type(const Device& device) {
 
 Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free) {
   if (dag.objective > Duration(0)) {
-    if (auto in_time = first_fit(dag, free, kMaxComponents, dag.objective)) return in_time;
+    if (auto in_time = placed_by(kOneSliceForEachStage, dag, free, dag.objective)) return in_time;
   }
-  return first_fit(dag, free, kMaxComponents, Duration::max());
+  return placed_by(kOneSliceForEachStage, dag, free, Duration(0));
 }
 
 Result<PipelinePlacement> place_whole(const Dag& dag, const std::vector<Device>& free, Duration at_most) {
-  return first_fit(dag, free, 1, at_most);
+  return placed_by(kWholeFunction, dag, free, at_most);
 }
 
 }  // namespace fairlead

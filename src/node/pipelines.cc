@@ -15,20 +15,14 @@ namespace {
 constexpr Bytes kAnyMemory{std::int64_t{1} << 50};  // the device of a pipeline's function: its slices' memory is counted by the planner
 constexpr Duration kFirstWait = std::chrono::seconds(1), kMostWait = std::chrono::seconds(30);
 
-std::vector<GpuId> slices_of(const PipelinePlacement& placement) {
-  std::vector<GpuId> slices;
-  for (const PipelinePlacement::Stage& stage : placement.stages) slices.push_back(stage.device.id);
-  return slices;
-}
-
 }  // namespace
 
 Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
                      InstanceEvents events)
-    : io_(io), options_(std::move(options)), driver_(driver), functions_(functions), events_(std::move(events)) {}
+    : io_(io), options_(std::move(options)), driver_(driver), functions_(functions), events_(std::move(events)), slices_(driver, functions) {}
 
-void Pipelines::connect(Devices devices, GiveShare give_share) {
-  devices_ = std::move(devices);
+void Pipelines::connect(PipelineSlices::Devices devices, GiveShare give_share) {
+  slices_.connect(std::move(devices));
   give_share_ = std::move(give_share);
 }
 
@@ -45,19 +39,12 @@ Pipelines::Group* Pipelines::find(FlowId flow) {
 
 void Pipelines::tick() {
   meet_functions();
-  const std::vector<Device> devices = devices_.all();
-  lose_devices(devices);
-  std::vector<GpuId> served;
-  for (const GpuView& view : driver_.core().gpus()) {
-    if (view.serves && holds(view.gpu)) served.push_back(view.gpu);  // its health had drained it as well, and was mended
-  }
-  for (const GpuId gpu : served) {
-    driver_.tell([&](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
-  }
+  slices_.keep();
   for (auto& [flow, group] : groups_) {
+    lose_slices(group);
     std::erase_if(group.draining, [this](const Running& running) {
       if (!running.instance->is_empty()) return false;
-      give_back(running);
+      slices_.give_back(running.placement);
       return true;
     });
     if (!group.current) place(group);
@@ -109,10 +96,10 @@ void Pipelines::meet_functions() {
 
 void Pipelines::forget(Group& group, const std::string& why) {
   for (std::optional<Running>* running : {&group.current, &group.next}) {
-    if (*running) give_back(**running);
+    if (*running) slices_.give_back((*running)->placement);
     running->reset();
   }
-  for (const Running& running : group.draining) give_back(running);
+  for (const Running& running : group.draining) slices_.give_back(running.placement);
   group.draining.clear();
   std::vector<InvocationId> open;
   for (const auto& [invocation, asked] : asked_) {
@@ -130,75 +117,28 @@ void Pipelines::retire(Group& group) {
 }
 
 void Pipelines::drain(Group& group, Running running) {
-  if (!running.instance) return give_back(running);
+  if (!running.instance) return slices_.give_back(running.placement);
   group.draining.push_back(std::move(running));
 }
 
 // ---- slices
 
-void Pipelines::lose_devices(const std::vector<Device>& devices) {
-  const auto is_gone = [&](const PipelinePlacement::Stage& stage) {
-    return std::none_of(devices.begin(), devices.end(), [&](const Device& one) { return one.id == stage.device.id; });
-  };
-  for (auto& [flow, group] : groups_) {
-    for (std::optional<Running>* running : {&group.current, &group.next}) {
-      if (!*running) continue;
-      const auto& stages = (*running)->placement.stages;
-      const auto lost = std::find_if(stages.begin(), stages.end(), is_gone);
-      if (lost == stages.end()) continue;
-      const std::string why = fmt::format("slice {} (GPU {}) is gone", slice_type(lost->device), lost->device.id.value());
-      spdlog::warn("pipeline {}: {}; it is built anew on what is left", group.name, why);
-      ++group.rebuilt;
-      if ((*running)->instance) (*running)->instance->abandon(why);
-      drain(group, *std::move(*running));
-      running->reset();
-    }
+void Pipelines::lose_slices(Group& group) {
+  for (std::optional<Running>* running : {&group.current, &group.next}) {
+    const auto lost = *running ? slices_.lost((*running)->placement) : std::nullopt;
+    if (!lost) continue;
+    const std::string why = fmt::format("slice {} (GPU {}) is gone", slice_type(*lost), lost->id.value());
+    spdlog::warn("pipeline {}: {}; it is built anew on what is left", group.name, why);
+    ++group.rebuilt;
+    if ((*running)->instance) (*running)->instance->abandon(why);
+    drain(group, *std::move(*running));
+    running->reset();
   }
-}
-
-std::vector<Device> Pipelines::free_devices() const {
-  std::vector<Device> all = devices_.all();
-  const bool has_slices = std::any_of(all.begin(), all.end(), [](const Device& device) { return device.is_slice(); });
-  std::set<GpuId> busy;
-  for (const GpuView& view : driver_.core().gpus()) {
-    if (view.slots_in_use > 0 || view.entitled_in_use > 0 || !view.serves) busy.insert(view.gpu);
-  }
-  std::erase_if(all, [&](const Device& device) {
-    return holds(device.id) || busy.contains(device.id) || device.is_slice() != has_slices;
-  });
-  return all;
-}
-
-bool Pipelines::leaves_others_one(const PipelinePlacement& placement) const {
-  const bool are_others = std::any_of(functions_.all().begin(), functions_.all().end(),
-                                      [](const auto& entry) { return !entry.second.is_pipeline(); });
-  if (!are_others) return true;
-  const std::vector<GpuId> taken = slices_of(placement);
-  const std::vector<Device> all = devices_.all();
-  return std::any_of(all.begin(), all.end(), [&](const Device& device) {
-    return !holds(device.id) && std::find(taken.begin(), taken.end(), device.id) == taken.end();
-  });
-}
-
-// On all that is free; or, where that leaves nothing to others, without one of them, the least first.
-Result<PipelinePlacement> Pipelines::plan(const Group& group) const {
-  const std::vector<Device> free = free_devices();
-  auto best = place_pipeline(group.program->dag, free);
-  if (!best || leaves_others_one(*best)) return best;
-  for (const Device& left : free) {
-    std::vector<Device> rest;
-    std::copy_if(free.begin(), free.end(), std::back_inserter(rest), [&](const Device& one) { return one.id != left.id; });
-    auto placed = place_pipeline(group.program->dag, rest);
-    if (!placed) continue;
-    placed->why += fmt::format("; {} is left to other functions", slice_type(left));
-    return placed;
-  }
-  return fail(Errc::kResourceExhausted, "it fits only on all free slices, and the last one is left to other functions");
 }
 
 void Pipelines::place(Group& group) {
   if (monotonic_now() < group.not_before) return;
-  auto placement = plan(group);
+  auto placement = slices_.plan(group.program->dag);
   if (!placement) {
     group.lacking = placement.error().message;
     return;
@@ -209,34 +149,17 @@ void Pipelines::place(Group& group) {
 
 Pipelines::Running Pipelines::reserve(PipelinePlacement placement) {
   Running running{.number = ++last_number_, .placement = std::move(placement), .instance = nullptr};
-  for (const GpuId gpu : slices_of(running.placement)) {
-    slices_[gpu] = running.number;
-    driver_.tell([&](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
-    devices_.end_idle_servers(gpu);
-  }
+  slices_.take(running.number, running.placement);
   return running;
-}
-
-// Those of its slices that are still there.
-void Pipelines::give_back(const Running& running) {
-  for (const auto& stage : running.placement.stages) slices_.erase(stage.device.id);
-  driver_.tell([&](Core& core, Instant now, Actions& out) {
-    std::set<GpuId> known;
-    for (const GpuView& view : core.gpus()) known.insert(view.gpu);
-    for (const GpuId gpu : slices_of(running.placement)) {
-      if (known.contains(gpu)) core.restore_gpu(now, gpu, out);
-    }
-  });
 }
 
 // False: it cannot, and its slices were given back.
 bool Pipelines::begin(Group& group, Running& running) {
-  const std::vector<GpuId> slices = slices_of(running.placement);
-  if (!std::all_of(slices.begin(), slices.end(), devices_.is_empty)) return true;
+  if (!slices_.are_empty(running.placement)) return true;
   if (Status begun = begin_now(group, running); !begun) {
     group.lacking = begun.error().message;
     spdlog::warn("pipeline {}: {}", group.name, group.lacking);
-    give_back(running);
+    slices_.give_back(running.placement);
     group.wait = std::clamp(2 * group.wait, kFirstWait, kMostWait);
     group.not_before = monotonic_now() + group.wait;
     return false;
@@ -275,8 +198,8 @@ Status Pipelines::begin_now(Group& group, Running& running) {
 void Pipelines::improve(Group& group) {
   if (group.current->placement.stages.size() < 2 || monotonic_now() < group.not_before) return;
   const Dag& dag = group.program->dag;
-  auto whole = place_whole(dag, free_devices(), std::max(dag.objective, group.current->placement.latency));
-  if (!whole || !leaves_others_one(*whole)) return;
+  auto whole = slices_.plan_whole(dag, std::max(dag.objective, group.current->placement.latency));
+  if (!whole) return;
   spdlog::info("pipeline {}: it moves to one slice: {}", group.name, whole->why);
   group.next = reserve(*std::move(whole));
 }
@@ -302,7 +225,7 @@ void Pipelines::on_broken(FlowId flow, Number number, const std::string& why) {
   for (std::optional<Running>* running : {&group->current, &group->next}) {
     if (!*running || (*running)->number != number) continue;
     spdlog::warn("pipeline {} does not start: {}", group->name, why);
-    give_back(**running);
+    slices_.give_back((*running)->placement);
     running->reset();
     group->wait = std::clamp(2 * group->wait, kFirstWait, kMostWait);
     group->not_before = monotonic_now() + group->wait;
@@ -321,7 +244,7 @@ void Pipelines::ready_places(Group& group) {
     if (place.flow != group.flow || place.is_ready) continue;
     if (runs) ready.push_back(id);
     const bool lacks = !group.current && !group.lacking.empty();
-    if (!runs && lacks && monotonic_now() - place.since > kPatience) given_up.push_back(id);
+    if (!runs && lacks && monotonic_now() - place.since >= options_.patience) given_up.push_back(id);
   }
   for (const InstanceId id : ready) {
     places_.at(id).is_ready = true;
@@ -485,8 +408,9 @@ void Pipelines::fail_request(InvocationId invocation, const std::string& type, c
 
 void Pipelines::answer(Asked& asked, Answer reply) {
   const InstanceId id = asked.place;
+  const InvocationId invocation = asked.invocation;
   if (asked.at) by_request_.erase(*asked.at);
-  asked_.erase(asked.invocation);
+  asked_.erase(invocation);
   const auto place = places_.find(id);
   if (place == places_.end()) return;
   place->second.request.reset();
@@ -497,10 +421,10 @@ void Pipelines::answer(Asked& asked, Answer reply) {
 // ---- for people
 
 std::string Pipelines::holder(GpuId gpu) const {
-  const auto slice = slices_.find(gpu);
-  if (slice == slices_.end()) return "";
+  const auto holder = slices_.holder(gpu);
+  if (!holder) return "";
   for (const auto& [flow, group] : groups_) {
-    const auto has_it = [&](const Running& running) { return running.number == slice->second; };
+    const auto has_it = [&](const Running& running) { return running.number == *holder; };
     if ((group.current && has_it(*group.current)) || (group.next && has_it(*group.next)) ||
         std::any_of(group.draining.begin(), group.draining.end(), has_it)) {
       return group.name;

@@ -7,9 +7,6 @@
 //   slice     the core's ──planned, drained──> awaited ──empty──> held by a pipeline ──the pipeline went──> the core's
 //   pipeline  none ──slices are free──> starts ──all stages there──> current ──a better place is ready──> drains ──empty──> gone
 //
-// What is given to a pipeline is drained in the core, and restored when it comes back. One device is left to functions that are none, as long
-// as there are such.
-//
 // Moves. Where a slice is free that has room for the whole function, and is expected to answer no later, a second pipeline of one stage starts
 // there. From when it is ready new requests go to it; the first runs what it has and goes. So nothing is dropped, and what came first
 // began first.
@@ -30,8 +27,7 @@
 #include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
-#include "node/gpu_monitor.h"
-#include "node/pipeline_placement.h"
+#include "node/pipeline_slices.h"
 #include "node/program_runner.h"
 #include "node/runner.h"
 #include "runtime/pipeline/pipeline_instance.h"
@@ -42,26 +38,17 @@ struct PipelinesOptions {
   ServerProcess::Options servers;                  // but the environment
   std::map<std::string, std::string> environment;  // of the servers: where the GPU's libraries are
   unsigned retries = 2;                            // of a request, whose stage fails
+  Duration patience = std::chrono::seconds(5);     // of a place, while no slices are free
 };
 
 class Pipelines final : public Runner {
  public:
-  static constexpr Duration kPatience = std::chrono::seconds(5);  // of a start, while no slices are free
-
-  // What it must know of devices.
-  struct Devices {
-    std::function<std::vector<Device>()> all;          // that are there
-    std::function<bool(GpuId)> is_empty;               // no instance's process is on it
-    std::function<void(GpuId)> end_idle_servers;       // of kernel tasks, that hold its memory
-  };
-
   Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
             InstanceEvents events);
 
-  void connect(Devices devices, GiveShare give_share);
+  void connect(PipelineSlices::Devices devices, GiveShare give_share);
   // Once each period of the monitor: functions that came and went, devices likewise, what is better now.
   void tick();
-  bool holds(GpuId gpu) const { return slices_.contains(gpu); }
   std::string holder(GpuId gpu) const;         // the function that has it; "": none
   std::vector<PipelineStatus> status() const;  // by function
 
@@ -78,7 +65,7 @@ class Pipelines final : public Runner {
   int init_pid(InstanceId) const override { return 0; }
 
  private:
-  using Number = std::uint64_t;  // of a running pipeline; never used again
+  using Number = PipelineSlices::Holder;  // of a running pipeline; never used again
   struct Running {
     Number number = 0;
     PipelinePlacement placement;
@@ -118,15 +105,11 @@ class Pipelines final : public Runner {
 
   void meet_functions();
   void forget(Group& group, const std::string& why);
-  void lose_devices(const std::vector<Device>& devices);
+  void lose_slices(Group& group);
   void place(Group& group);
   void improve(Group& group);
   void retire(Group& group);
-  std::vector<Device> free_devices() const;
-  Result<PipelinePlacement> plan(const Group& group) const;
-  bool leaves_others_one(const PipelinePlacement& placement) const;
   Running reserve(PipelinePlacement placement);
-  void give_back(const Running& running);
   bool begin(Group& group, Running& running);
   Status begin_now(Group& group, Running& running);
   void on_ready(FlowId flow, Number number);
@@ -148,10 +131,9 @@ class Pipelines final : public Runner {
   CoreDriver& driver_;
   Functions& functions_;
   const InstanceEvents events_;
-  Devices devices_;
+  PipelineSlices slices_;
   GiveShare give_share_;
   std::map<FlowId, Group> groups_;
-  std::map<GpuId, Number> slices_;  // held, or awaited
   std::map<InstanceId, Place> places_;
   std::map<InvocationId, Asked> asked_;
   std::map<std::pair<Number, PipelineRequestId>, InvocationId> by_request_;

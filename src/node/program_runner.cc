@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/model_consent.h"
 #include "model/tenant.h"
 #include "node/container_spec.h"
 #include "wire/shim_codec.h"
@@ -36,13 +37,20 @@ void log_move(InstanceId instance, const SwapOutcome& outcome) {
                 outcome.bytes.mib(), to_ms(outcome.total_time), to_ms(outcome.move_time));
 }
 
+constexpr const char* kModelsSocketPath = "/run/fairlead/models.sock";
+
 }  // namespace
+
+std::string model_scope(const FunctionRecord& record) {
+  return record.name + ":" + record.code_sha256;
+}
 
 Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_context& io, ProgramRunnerOptions options,
                                                              InstanceEvents events, MemoryEvents memory) {
   std::unique_ptr<ProgramRunner> runner(new ProgramRunner(io, std::move(options)));
   events.gone = [runner = runner.get(), gone = std::move(events.gone)](InstanceId instance, ExitInfo exit) {
     if (runner->shims_) runner->shims_->remove(instance);
+    if (runner->models_) runner->models_->remove(instance);
     runner->pacers_.gone(instance);
     gone(instance, std::move(exit));
   };
@@ -55,6 +63,11 @@ Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_con
 }
 
 void ProgramRunner::make_shims(MemoryEvents memory) {
+  if (options_.models) {
+    ModelHostOptions models = *options_.models;
+    models.socket_dir = options_.host.state_dir + "/run";
+    models_ = std::make_unique<ModelHost>(io_, std::move(models), ModelEvents{.needs_room = memory.needs_room});
+  }
   if (!options_.shims) return;
   staging_worker_ = std::make_unique<Worker>(io_);
   ShimHostOptions options = *options_.shims;
@@ -93,7 +106,29 @@ void ProgramRunner::start(const StartOrder& order) {
   if (Status offered = objects_->offer(tenant, spec); !offered) {
     spdlog::error("function {} runs without objects: {}", spec.function, offered.error().message);
   }
+  offer_models(order, spec);
   host_->start(std::move(spec));
+}
+
+// The server's environment is what any program of that GPU gets, without the author's part.
+void ProgramRunner::offer_models(const StartOrder& order, InstanceSpec& spec) {
+  if (!models_) return;
+  const FunctionRecord& record = order.function.record;
+  InstanceSpec server{.instance = order.instance, .function = record.name};
+  server.environment = options_.gpu_access.environment;
+  give_share_(server, order.gpu, Share());
+  const ModelConsent consent = model_consent(record.config.tags).value_or(ModelConsent());
+  Result<std::string> socket = models_->add({.user = {.instance = order.instance,
+                                                      .tenant = tenant_of(record.config.tags),
+                                                      .scope = model_scope(record),
+                                                      .lends_to = consent.lends_to,
+                                                      .uses_from = consent.takes_of},
+                                             .gpu = order.gpu,
+                                             .device_memory = order.device_memory,
+                                             .environment = std::move(server.environment)});
+  if (!socket) return spdlog::error("function {} runs without models: {}", spec.function, socket.error().message);
+  spec.binds.push_back({*std::move(socket), kModelsSocketPath, true});
+  spec.environment["FAIRLEAD_MODELS"] = kModelsSocketPath;
 }
 
 // As a start that failed: never from inside a call.
@@ -170,6 +205,7 @@ void ProgramRunner::swap_in(InstanceId instance) {
 }
 
 void ProgramRunner::grant_room(InstanceId instance, std::uint64_t request, bool granted) {
+  if ((request & ModelHost::kRoomRequest) != 0) return models_->grant_room(request, granted);
   if (shims_) shims_->grant_room(instance, request, granted);
 }
 

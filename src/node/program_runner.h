@@ -18,6 +18,7 @@
 #include "node/runner.h"
 #include "node/secrets.h"
 #include "node/worker.h"
+#include "runtime/models/model_host.h"
 #include "runtime/shim/shim_host.h"
 
 namespace fairlead {
@@ -29,8 +30,12 @@ struct ProgramRunnerOptions {
   InstanceHostOptions host;
   GpuAccess gpu_access;
   std::optional<ShimHostOptions> shims;  // none: without the shim; socket_dir, background and run_move are the runner's
+  std::optional<ModelHostOptions> models;  // none: programs keep no models together; socket_dir is the runner's
   SecretSource secrets;
 };
+
+// What names a version of a function to the store of models.
+std::string model_scope(const FunctionRecord& record);
 
 class ProgramRunner final : public Runner {
  public:
@@ -54,6 +59,7 @@ class ProgramRunner final : public Runner {
   int init_pid(InstanceId instance) const override { return static_cast<int>(host_->stats(instance).init_pid); }
 
   bool moves_memory() const { return shims_ != nullptr; }
+  ModelHost* models() { return models_.get(); }  // null: none
   // How instances share the devices by places; only of devices where somebody has a quota.
   std::vector<std::pair<GpuId, PaceSnapshot>> places() const { return pacers_.snapshot(); }
   std::optional<ShareDelivery> delivery(FlowId flow) const { return pacers_.delivery(flow); }
@@ -68,6 +74,7 @@ class ProgramRunner final : public Runner {
   Result<InstanceSpec> describe(const StartOrder& order) const;
   void end_unstarted(InstanceId instance, std::string reason);
   std::optional<ShimAccess> shim_access(const StartOrder& order);
+  void offer_models(const StartOrder& order, InstanceSpec& spec);
 
   boost::asio::io_context& io_;
   const ProgramRunnerOptions options_;
@@ -78,6 +85,7 @@ class ProgramRunner final : public Runner {
   std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
   GpuPacers pacers_;
   std::unique_ptr<ShimHost> shims_;
+  std::unique_ptr<ModelHost> models_;
   std::unique_ptr<InstanceHost> host_;
   std::unique_ptr<ObjectSockets> objects_;
 };

@@ -95,6 +95,16 @@ DeviceServersOptions device_servers_options(const ServeOptions& options) {
   return servers;
 }
 
+std::optional<ModelHostOptions> model_options(const ServeOptions& options) {
+  if (options.model_memory_percent == 0) return std::nullopt;
+  ModelHostOptions models;
+  models.server = {"/proc/self/exe", "model-server"};
+  if (!options.driver_dir.empty()) models.server.insert(models.server.end(), {"--gpu-library", options.driver_dir});
+  models.memory_percent = options.model_memory_percent;
+  models.tenant_percent = options.model_quota_percent;
+  return models;
+}
+
 // Where somebody says how much runs at once, that is what runs.
 void set_task_lanes(const ServeOptions& options, CoreOptions& core) {
   core.task_loads_per_gpu = 1;
@@ -139,6 +149,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   }
   node.images.registries = RegistryRules::parse(options.registries).value_or(RegistryRules());
   node.shims = shim_options(options);
+  node.models = model_options(options);
   node.history_bytes = options.history_bytes;
   node.scale_to_zero = from_seconds(options.scale_to_zero_seconds);
   node.events.first_retry = from_seconds(options.event_retry_seconds);

@@ -117,6 +117,9 @@ struct ServeOptions {
   wire::UvmMode uvm_mode = wire::UvmMode::kPrefetchSwap;
   std::uint64_t host_memory_bytes = default_host_memory_bytes();  // where swapped device memory goes; 0: none
 
+  int model_memory_percent = 50;  // of a GPU, for models that programs share; 0: none
+  int model_quota_percent = 50;   // of that, for one tenant
+
   std::uint64_t object_memory_bytes = default_object_memory_bytes();
   std::string object_memory_dir;  // "": of its own in /dev/shm
   std::string object_spill_dir;   // "": in state_dir

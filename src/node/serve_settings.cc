@@ -331,6 +331,10 @@ ServeSettings device_memory_settings() {
           "host-memory", &Options::host_memory_bytes, size_in({}),
           "Memory of this machine for device memory that has left its GPU; 0: it goes to memory of the functions")
           .by_default(kQuarterOfMemory),
+      ServeSetting("model-memory", &Options::model_memory_percent, whole_number<int>(0, 100),
+                   "Per cent of a GPU's memory for models that programs share; 0: they share none"),
+      ServeSetting("model-quota", &Options::model_quota_percent, whole_number<int>(1, 100),
+                   "Per cent of --model-memory for the models of one tenant"),
   };
 }
 

@@ -40,7 +40,9 @@ std::string bootstrap_one_level_down(const std::string& root) {
 Status check_program(const std::string& root) {
   std::error_code error;
   const std::string path = root + "/bootstrap";
-  if (fs::is_regular_file(root + "/task.json", error) && !fs::exists(path, error)) return {};
+  for (const char* instead : {"/task.json", "/pipeline.json"}) {  // a kernel task, several of them
+    if (fs::is_regular_file(root + instead, error) && !fs::exists(path, error)) return {};
+  }
   struct stat status;
   if (lstat(path.c_str(), &status) != 0) {
     return fail(Errc::kInvalidArgument,

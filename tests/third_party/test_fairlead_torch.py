@@ -4,7 +4,7 @@ import pytest
 from environment import ROOT, require
 
 
-@pytest.mark.parametrize("name", ("resnet", "cnn", "transformer", "encoder", "many", "refusals"))
+@pytest.mark.parametrize("name", ("resnet", "cnn", "transformer", "encoder", "many", "types", "halves", "sequences", "refusals"))
 def test_a_module_as_a_task(software_gpu, name):
     require("torch")
     require_export()
@@ -24,5 +24,5 @@ def test_the_example_runs(software_gpu):
 def require_export():
     """Debian's PyTorch is older than torch.export."""
     import torch
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 5):
-        pytest.skip(f"PyTorch is {torch.__version__}, 2.5 or newer is wanted: pip install torch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+        pytest.skip(f"PyTorch is {torch.__version__}, 2.6 or newer is wanted: pip install torch")

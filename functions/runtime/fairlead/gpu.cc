@@ -4,27 +4,10 @@
 
 #include <utility>
 
+#include "fairlead/driver.h"
 #include "fairlead/error.h"
 
-#define CUDA_ABI_EXACT_NAMES
-#include "abi/cuda.h"
-
 namespace fairlead {
-
-// clang-format off
-#define FAIRLEAD_DRIVER_CALLS(X) \
-  X(cuInit) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceTotalMem_v2) \
-  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize) \
-  X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemsetD8_v2) \
-  X(cuModuleLoadDataEx) X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuEventCreate) \
-  X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime)
-// clang-format on
-
-struct Driver {
-#define FAIRLEAD_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
-  FAIRLEAD_DRIVER_CALLS(FAIRLEAD_DRIVER_MEMBER)
-#undef FAIRLEAD_DRIVER_MEMBER
-};
 
 namespace {
 
@@ -88,6 +71,10 @@ void check(const Driver& driver, CUresult result, const char* call) {
 }
 
 }  // namespace
+
+void check_driver(const Driver& driver, CUresult result, const char* call) {
+  check(driver, result, call);
+}
 
 Gpu::Gpu(int ordinal) : driver_(shared_driver()) {
   check(driver_, driver_.cuInit(0), "cuInit");

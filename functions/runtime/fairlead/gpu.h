@@ -25,7 +25,7 @@
 
 namespace fairlead {
 
-struct Driver;  // the driver's entry points, gpu.cc
+struct Driver;  // the driver's entry points, driver.h
 
 class Gpu {
  public:
@@ -41,6 +41,7 @@ class Gpu {
   void synchronize() const;
 
   const Driver& driver() const { return driver_; }
+  int device() const { return device_; }  // the driver's number
 
  private:
   const Driver& driver_;

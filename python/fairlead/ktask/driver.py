@@ -1,7 +1,7 @@
 """The CUDA driver through ctypes, as much of it as running a kernel task needs.
 
-Which driver: $FAIRLEAD_LIBCUDA if set, else the machine's libcuda.so.1, else the software GPU of a source tree around
-this package (build/lib/softgpu), so that a task can be tried where there is no GPU. It is then an A100, unless
+Which driver: $FAIRLEAD_LIBCUDA if set, else the machine's libcuda.so.1, else the software GPU: that of the wheel (native/), or
+of a source tree around this package (build/lib/softgpu), so that a task can be tried where there is no GPU. It is then an A100, unless
 $SOFTGPU_PROFILE or its state folder says otherwise, so that code for all but the newest GPUs runs.
 """
 
@@ -11,7 +11,10 @@ import os
 import pathlib
 
 SOURCE_TREE = pathlib.Path(__file__).resolve().parents[3]
-SOFTWARE_GPU = SOURCE_TREE / "build/lib/softgpu/libcuda.so.1"
+NATIVE = pathlib.Path(__file__).resolve().parents[1] / "native"  # what a wheel brings (tools/package)
+SOFTWARE_GPU = NATIVE / "softgpu/libcuda.so.1"
+if not SOFTWARE_GPU.exists():
+    SOFTWARE_GPU = SOURCE_TREE / "build/lib/softgpu/libcuda.so.1"
 _JIT_ERROR_LOG_BUFFER, _JIT_ERROR_LOG_BUFFER_SIZE = 5, 6
 _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 _SHARED_WITHOUT_OPT_IN = 48 << 10
@@ -56,7 +59,11 @@ class Gpu:
         self.call("cuCtxSetCurrent", self._context)
 
     def call(self, name, *arguments):
-        self._check(name, getattr(self._cuda, name)(*arguments))
+        self._check(name, self.try_call(name, *arguments))
+
+    def try_call(self, name, *arguments):
+        """The driver's own code; 0: it was done."""
+        return getattr(self._cuda, name)(*arguments)
 
     def _check(self, what, code):
         if code == _SUCCESS:

@@ -137,7 +137,7 @@ def _pools():
     _add("max_pool2d_indices_f32", "pool", "out: out, indices: out, " + f"{sides}{window}".removeprefix("out: out, ") +
          "dilation_y: s32, dilation_x: s32, count: s32", *_ELEMENTS, "the largest of each window and its place y width + x (s64)")
     _add("avg_pool2d_f32", "pool", f"{sides}{window}count_padding: s32, count: s32", *_ELEMENTS,
-         "the mean of each window; count_padding: pixels outside count as zeros")
+         "the mean of each window; count_padding 1: pixels outside count as zeros; below 0: the sum by -count_padding")
     _add("adaptive_avg_pool2d_f32", "pool", f"{sides}count: s32", *_ELEMENTS, "means that make out_height x out_width")
 
 
@@ -161,9 +161,10 @@ def _selections():
     types = ("f32", "f64", "s32", "s64", "u8")
     _add(" ".join(f"{name}_{t}_strided" for t in types for name in COMPARISONS), "select", f"out: out, a: in, b: in, {_LAYOUT}",
          *_ELEMENTS, "1 where it holds, else 0 (bytes), of two tensors read with strides")
-    whole = [f"{name}_{t}_strided" for t in ("s32", "s64") for name in ("add", "sub", "mul", "max", "min")]
+    whole = [f"{name}_{t}_strided" for t in ("s32", "s64") for name in ("add", "sub", "mul", "max", "min", "remainder",
+                                                                          "quotient")]
     whole += [f"{name}_{t}_strided" for t in ("u8", "s32", "s64") for name in ("and", "or", "xor")]
-    _add(" ".join(whole), "select", f"out: out, a: in, b: in, {_LAYOUT}", *_ELEMENTS, "of whole numbers, read with strides")
+    _add(" ".join(whole), "select", f"out: out, a: in, b: in, {_LAYOUT}", *_ELEMENTS, "of whole numbers, read with strides; remainder and quotient as Python rounds, 0 by 0")
     for size in (1, 2, 4, 8):
         _add(f"where_b{size}", "select",
              "out: out, condition: in, a: in, b: in, shape: s32[6], c_strides: s32[6], a_strides: s32[6], b_strides: s32[6], "

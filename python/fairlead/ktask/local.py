@@ -13,7 +13,7 @@ import struct
 import sys
 
 from fairlead.arrays import checked, to_array
-from fairlead.ktask.driver import SOURCE_TREE, gpu
+from fairlead.ktask.driver import NATIVE, SOURCE_TREE, gpu
 from fairlead.ktask.graph import buffer_bytes
 from fairlead.types import TYPES, TaskError
 
@@ -21,10 +21,10 @@ LIBRARY = "fairlead:"
 
 
 def library_module(name):
-    """The code of module "fairlead:NAME": from $FAIRLEAD_KERNELS, a source tree around this package, or an
-    installation."""
-    folders = [os.environ.get("FAIRLEAD_KERNELS"), SOURCE_TREE / "build/share/fairlead/kernels",
-               *(pathlib.Path(prefix) / "share/fairlead/kernels" for prefix in (sys.prefix, "/usr/local", "/usr"))]
+    """The code of module "fairlead:NAME": from $FAIRLEAD_KERNELS, the wheel, a source tree around this package,
+    or an installation."""
+    folders = [os.environ.get("FAIRLEAD_KERNELS"), NATIVE / "kernels", SOURCE_TREE / "build/share/fairlead/kernels",
+               *(pathlib.Path(prefix) / "share/fairlead/kernels" for prefix in (sys.prefix, "/usr/local", "/usr", "/usr/lib/fairlead"))]
     for folder in filter(None, folders):
         path = pathlib.Path(folder) / f"{name.removeprefix(LIBRARY)}.ptx"
         if path.is_file():

@@ -456,7 +456,8 @@ class Pooling:
         return out, indices
 
     def avg_pool2d(self, x, kernel, stride=None, padding=0, count_padding=True, sides=None):
-        """sides: the result's, where its last windows may leave the picture."""
+        """count_padding: pixels outside count as zeros; -n divides by n instead. sides: the result's, where its last windows may
+        leave the picture."""
         return self._pool("avg_pool2d_f32", x, kernel, stride, padding, sides, count_padding=int(count_padding))
 
     def _pool(self, name, x, kernel, stride, padding, sides=None, **more):

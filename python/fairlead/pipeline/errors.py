@@ -1,11 +1,12 @@
 """What is wrong with a pipeline, and where its author wrote it."""
 
+import contextlib
 import pathlib
 import traceback
 
 from fairlead.types import TaskError
 
-_PACKAGE = str(pathlib.Path(__file__).resolve().parents[1])
+_NOT_THE_AUTHORS = (str(pathlib.Path(__file__).resolve().parent), contextlib.__file__)
 
 
 class PipelineError(TaskError):
@@ -13,9 +14,9 @@ class PipelineError(TaskError):
 
 
 def author_line():
-    """FILE:LINE of the innermost caller that is not of this package; "" where there is none."""
+    """FILE:LINE of the innermost caller that is not of fairlead.pipeline; "" where there is none."""
     for frame in reversed(traceback.extract_stack()):
-        if not str(pathlib.Path(frame.filename).resolve()).startswith(_PACKAGE):
+        if not str(pathlib.Path(frame.filename).resolve()).startswith(_NOT_THE_AUTHORS):
             return f"{frame.filename}:{frame.lineno}"
     return ""
 

@@ -3,7 +3,8 @@
     class Deblur(fairlead.Module):      # was: nn.Module; nothing else changes
         ...
     y = Deblur.reg(self, x)             # in a DAG method: made here, or
-    y = self.deblur.reg(self, x)        # one that the pipeline has made
+    y = self.deblur.reg(self, x)        # one that the pipeline has made, or
+    y = self.deblur(x)                  # the same, written as before
 """
 
 import functools
@@ -13,7 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fairlead.arrays import to_array
-from fairlead.pipeline.pipeline import snake_case
+from fairlead.pipeline.pipeline import Value, snake_case
 from fairlead.torch import from_module
 from fairlead.torch.convert import TYPES as TYPE_NAMES
 from fairlead.types import TaskError
@@ -39,6 +40,13 @@ class Module(torch.nn.Module):
 
     outputs = None
     reg = _Register()
+
+    def __call__(self, *arguments, **keywords):
+        """With values of a pipeline: registers itself, so that a DAG method may read like the program that it was."""
+        value = next((one for one in (*arguments, *keywords.values()) if isinstance(one, Value)), None)
+        if value is not None:
+            return value.pipeline.module(self, *arguments, **keywords)
+        return super().__call__(*arguments, **keywords)
 
 
 class ModuleBody:
@@ -70,6 +78,8 @@ class ModuleBody:
             raise TaskError(f"outputs names {len(names)}, forward() returns {len(results)} tensors")
         if not all(isinstance(result, torch.Tensor) for result in results):
             raise TaskError("forward() returns something that is no tensor")
+        if set(names) & set(tensors):
+            raise TaskError(f"outputs {names}: an input has the same name; a component's tensors need names of their own")
         for result in results:
             if result.dtype not in TYPE_NAMES:
                 raise TaskError(f"forward() returns {result.dtype}, possible are {', '.join(map(str, TYPE_NAMES))}")

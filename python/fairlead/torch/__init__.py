@@ -1,4 +1,4 @@
-"""PyTorch modules as kernel tasks.
+"""PyTorch: modules as kernel tasks, and weights that are on the GPU once for all instances (load).
 
     task = fairlead.torch.from_module(module.eval(), (example,))
 
@@ -8,5 +8,6 @@ normalisation, a sum and an activation behind a convolution or a matrix product 
 """
 
 from fairlead.torch.convert import UnsupportedOperator, from_module
+from fairlead.torch.loading import load
 
-__all__ = ["from_module", "UnsupportedOperator"]
+__all__ = ["from_module", "load", "UnsupportedOperator"]

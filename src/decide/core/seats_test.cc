@@ -47,6 +47,26 @@ TEST_F(SeatsTest, AnInstanceStartsBeforeAnybodyCallsAndStaysWhileOthersNeedRoom)
       << "the pool is full, and only B's may go";
 }
 
+TEST_F(SeatsTest, ADeviceForSeatsRunsNobodyElseAndItsFunctionRunsNowhereElse) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4, .task_loads_per_gpu = 1});
+  FlowSpec spec = seated(kA, {kGpu2, kGpu2}, 100);
+  spec.most_instances = 0;
+  core_->add_function(spec);
+  add(kB);
+  EXPECT_THAT(arrive(1, kA), IsEmpty()) << "its device is not there, and no other is its";
+  EXPECT_THAT(lines({}, [&](Actions& out) {
+                core_->device(now_, DeviceAppeared{{.gpu = kGpu2, .memory = gib(1), .only_seats = true}}, out);
+              }),
+              ElementsAre("start instance=1 flow=1 gpu=2 entitled", "start instance=2 flow=1 gpu=2 entitled"));
+  EXPECT_THAT(ready(1), ElementsAre("deliver invocation=1 instance=1"));
+  EXPECT_THAT(ready(2), IsEmpty());
+  EXPECT_THAT(arrive(2, kB), ElementsAre("start instance=3 flow=2 gpu=1"));
+  EXPECT_THAT(ready(3), ElementsAre("deliver invocation=2 instance=3"));
+  EXPECT_THAT(arrive(3, kB), IsEmpty()) << "the other device has no slot for it";
+  EXPECT_THAT(arrive(4, kA), ElementsAre("deliver invocation=4 instance=2"));
+  EXPECT_THAT(arrive(5, kA), IsEmpty());
+}
+
 TEST_F(SeatsTest, AnInvocationBeginsAtOnceBesideOneThatHoldsTheOnlySlot) {
   use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
   core_->add_function(seated(kA, {kGpu1}));

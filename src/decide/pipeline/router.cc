@@ -32,27 +32,31 @@ void RequestQueue::settle(Instant now) {
   }
 }
 
-QueuedRequest RequestQueue::take(std::set<Key>& from) {
-  const PipelineRequestId id = from.begin()->second;
-  from.erase(from.begin());
+QueuedRequest RequestQueue::take(std::set<Key>& from, std::set<Key>::iterator one) {
+  const PipelineRequestId id = one->second;
+  from.erase(one);
   const QueuedRequest taken = by_id_.at(id);
   by_id_.erase(id);
   return taken;
 }
 
-std::optional<QueuedRequest> RequestQueue::pop(Instant now) {
+std::optional<QueuedRequest> RequestQueue::pop(Instant now, Duration needs, bool late_too) {
   settle(now);
   if (by_id_.empty()) return std::nullopt;
+  if (order_ == QueueOrder::kDeadline) return take(open_, open_.begin());
+  const auto met = std::find_if(open_.begin(), open_.end(),
+                                [&](const Key& one) { return by_id_.at(one.second).deadline - needs >= now; });
   if (late_.empty()) {
     owed_ = 0;
-    return take(open_);
+  } else {
+    const bool turn = owed_ + late_share_ >= 1;
+    if (turn || (late_too && met == open_.end())) {
+      owed_ = turn ? owed_ + late_share_ - 1 : owed_;
+      return take(late_, late_.begin());
+    }
+    if (met != open_.end()) owed_ += late_share_;
   }
-  owed_ += late_share_;
-  if (open_.empty() || owed_ >= 1) {
-    owed_ = std::max(0.0, owed_ - 1);
-    return take(late_);
-  }
-  return take(open_);
+  return met == open_.end() ? std::nullopt : std::optional(take(open_, met));
 }
 
 bool RequestQueue::remove(PipelineRequestId id) {

@@ -45,8 +45,9 @@ class RequestQueue {
   explicit RequestQueue(QueueOrder order, double late_share = 0.05) : order_(order), late_share_(late_share) {}
 
   void push(const QueuedRequest& request);  // REQUIRES: an id that is not in it
-  // The next one, which leaves the queue. Nothing: empty.
-  std::optional<QueuedRequest> pop(Instant now);
+  // The next one, which leaves the queue, for an instance that answers after `needs`. Nothing: empty; or, by kLateLast, all that can still be
+  // met need a faster one, and `late_too` is false: it is kept for one that can. Their share the late have in any case.
+  std::optional<QueuedRequest> pop(Instant now, Duration needs = Duration(0), bool late_too = true);
   bool remove(PipelineRequestId id);
   std::size_t size() const { return by_id_.size(); }
   bool empty() const { return by_id_.empty(); }
@@ -56,7 +57,7 @@ class RequestQueue {
  private:
   using Key = std::pair<Instant, PipelineRequestId>;
   void settle(Instant now);
-  QueuedRequest take(std::set<Key>& from);
+  QueuedRequest take(std::set<Key>& from, std::set<Key>::iterator one);
 
   const QueueOrder order_;
   const double late_share_;

@@ -41,6 +41,15 @@ TEST(RequestQueue, OursServesFirstWhatCanStillBeMet) {
   EXPECT_EQ(queue.pop(at(250ms))->id, id(1));
 }
 
+TEST(RequestQueue, ASlowInstanceTakesWhatItCanStillMeetAndLeavesTheRest) {
+  RequestQueue queue(QueueOrder::kLateLast);
+  queue.push(request(1, 0ms, 100ms));
+  queue.push(request(2, 1ms, 300ms));
+  EXPECT_EQ(queue.pop(at(50ms), 80ms)->id, id(2));
+  EXPECT_FALSE(queue.pop(at(50ms), 80ms));
+  EXPECT_EQ(queue.pop(at(50ms), 20ms)->id, id(1));
+}
+
 TEST(RequestQueue, TheLateHaveTheirShare) {
   RequestQueue queue(QueueOrder::kLateLast, 0.25);
   for (std::uint64_t i = 1; i <= 10; ++i) queue.push(request(i, 0ms, 0ms));

@@ -298,6 +298,53 @@ void write_device_servers(MetricWriter& out, const NodeStatus& status) {
                     [&](const Server& s, const std::string& label) { out.sample(label, s.modules); });
 }
 
+template <typename Value>
+void per_model_gpu(MetricWriter& out, const NodeStatus& status, std::string_view name, std::string_view type,
+                   std::string_view help, Value value) {
+  out.begin(name, type, help);
+  for (const ModelStatus& models : status.models) value(models, fmt::format("gpu=\"{}\"", models.gpu.value()));
+}
+
+void write_models(MetricWriter& out, const NodeStatus& status) {
+  using Models = ModelStatus;
+  per_model_gpu(out, status, "fairlead_model_bytes", "gauge",
+                "Device memory of models that programs share: in use, unused (it goes when room is needed), lingering "
+                "(dropped, perhaps still mapped by an instance).",
+                [&](const Models& m, const std::string& label) {
+                  out.sample(label + ",state=\"held\"", (m.used - m.unused - m.lingering).count());
+                  out.sample(label + ",state=\"unused\"", m.unused.count());
+                  out.sample(label + ",state=\"lingering\"", m.lingering.count());
+                });
+  per_model_gpu(out, status, "fairlead_model_tenant_bytes", "gauge",
+                "The same by the tenant whose budget it counts in.", [&](const Models& m, const std::string& label) {
+                  for (const auto& [tenant, bytes] : m.by_tenant) {
+                    out.sample(fmt::format("{},tenant=\"{}\"", label, escape(tenant)), bytes.count());
+                  }
+                });
+  per_model_gpu(out, status, "fairlead_model_limit_bytes", "gauge", "Device memory that models may take.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.memory.count()); });
+  per_model_gpu(out, status, "fairlead_model_saved_bytes", "gauge",
+                "What private copies of the same models would take more.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.saved.count()); });
+  per_model_gpu(out, status, "fairlead_models", "gauge", "Sealed models.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.tensors); });
+  per_model_gpu(out, status, "fairlead_model_holders", "gauge", "Processes that have a model open, summed over models.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.holders); });
+  per_model_gpu(
+      out, status, "fairlead_model_events_total", "counter",
+      "Models stored, opens answered with one that was there, part of those found by content, models dropped for "
+      "room.",
+      [&](const Models& m, const std::string& label) {
+        out.sample(label + ",event=\"stored\"", m.stored);
+        out.sample(label + ",event=\"shared\"", m.shared);
+        out.sample(label + ",event=\"by_content\"", m.by_content);
+        out.sample(label + ",event=\"evicted\"", m.evicted);
+      });
+  per_model_gpu(out, status, "fairlead_model_server_restarts_total", "counter",
+                "Model servers that ended by themselves.",
+                [&](const Models& m, const std::string& label) { out.sample(label, m.restarts); });
+}
+
 void write_objects(MetricWriter& out, const NodeStatus& status) {
   const ObjectStore::Usage& usage = status.objects;
   out.begin("fairlead_objects", "gauge", "Objects of the node, wherever they are.");
@@ -488,6 +535,7 @@ std::string render_metrics(const NodeStatus& status) {
   write_damage(out, status.damage);
   write_device_servers(out, status);
   write_pipelines(out, status);
+  write_models(out, status);
   write_durations(out, status);
   write_instances(out, status);
   write_gpus(out, status);

@@ -175,6 +175,30 @@ json settings_json(const NodeSettings& settings) {
           {"queue_limit_per_function", settings.core.queue_limit_per_flow}};
 }
 
+json models_json(const std::vector<ModelStatus>& models) {
+  json list = json::array();
+  for (const ModelStatus& gpu : models) {
+    json by_tenant = json::object();
+    for (const auto& [tenant, bytes] : gpu.by_tenant) by_tenant[tenant] = bytes.count();
+    list.push_back({{"gpu", gpu.gpu.value()},
+                    {"server_pid", gpu.pid},
+                    {"server_restarts", gpu.restarts},
+                    {"limit_bytes", gpu.memory.count()},
+                    {"bytes", gpu.used.count()},
+                    {"unused_bytes", gpu.unused.count()},
+                    {"lingering_bytes", gpu.lingering.count()},
+                    {"saved_bytes", gpu.saved.count()},
+                    {"models", gpu.tensors},
+                    {"holders", gpu.holders},
+                    {"stored", gpu.stored},
+                    {"shared", gpu.shared},
+                    {"by_content", gpu.by_content},
+                    {"evicted", gpu.evicted},
+                    {"tenants", std::move(by_tenant)}});
+  }
+  return list;
+}
+
 json task_requests_json(const TaskRequestsStatus& requests) {
   return {{"kept", requests.kept},
           {"queued", requests.queued},
@@ -333,6 +357,7 @@ json status_json(const NodeStatus& status) {
           {"resident_bytes", status.resident.count()},
           {"objects", objects_json(status.objects)},
           {"task_requests", task_requests_json(status.task_requests)},
+          {"models", models_json(status.models)},
           {"events", events_json(status.events)},
           {"state_damage", damage_json(status.damage)},
           {"spawner", {{"obstacle", status.spawner_obstacle}, {"restarts", status.spawner_restarts}}},

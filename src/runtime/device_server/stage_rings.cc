@@ -25,7 +25,7 @@ Status StageRings::open(const wire::OpenRing& frame, const UniqueFd& memory) {
                 frame.slot_bytes, StageRingShape::kMostSlots, StageRingShape::kMostSlotBytes);
   }
   if (rings_.contains(frame.ring)) return fail(Errc::kInvalidArgument, "ring {} is open already", frame.ring);
-  if (!cuda_.streams_wait_for_memory()) {
+  if (!words_.there()) {
     return fail(Errc::kUnavailable, "the driver has no cuStreamWaitValue32: a pipeline cannot pass tensors between slices");
   }
   struct stat file {};
@@ -35,7 +35,7 @@ Status StageRings::open(const wire::OpenRing& frame, const UniqueFd& memory) {
   }
   void* const at = ::mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return fail(errno_error(errno, "map a ring"));
-  const auto pinned = cuda_.pin_for_streams(at, Bytes(static_cast<std::int64_t>(shape.bytes())));
+  const auto pinned = words_.pin(at, Bytes(static_cast<std::int64_t>(shape.bytes())));
   if (!pinned) {
     ::munmap(at, shape.bytes());
     return fail(pinned.error());
@@ -64,7 +64,7 @@ Status StageRings::check(const wire::RingSlot& slot, std::uint64_t bytes) const 
 
 CUresult StageRings::wait_first(const wire::RingSlot& slot, CUstream stream) const {
   const Ring& ring = rings_.at(slot.ring);
-  return cuda_.wait_for_word(stream, ring.words + ring.shape.word_offset(slot.slot), slot.start + 1);
+  return words_.wait(stream, ring.words + ring.shape.word_offset(slot.slot), slot.start + 1);
 }
 
 CUresult StageRings::read(const wire::RingSlot& slot, CUdeviceptr to, CUstream stream) const {
@@ -74,7 +74,7 @@ CUresult StageRings::read(const wire::RingSlot& slot, CUdeviceptr to, CUstream s
   CUresult code = CUDA_SUCCESS;
   for (std::uint32_t chunk = 0; chunk < ring.shape.chunks() && code == CUDA_SUCCESS; ++chunk) {
     const std::uint64_t at = chunk * StageRingShape::kChunk;
-    code = cuda_.wait_for_word(stream, word, slot.start + chunk + 1);
+    code = words_.wait(stream, word, slot.start + chunk + 1);
     if (code != CUDA_SUCCESS) break;
     code = cuda_.copy_in(to + at, data + at, std::min(StageRingShape::kChunk, ring.shape.slot_bytes - at), stream);
   }
@@ -90,7 +90,7 @@ CUresult StageRings::write(const wire::RingSlot& slot, CUdeviceptr from, CUstrea
     const std::uint64_t at = chunk * StageRingShape::kChunk;
     code = cuda_.copy_out(data + at, from + at, std::min(StageRingShape::kChunk, ring.shape.slot_bytes - at), stream);
     if (code != CUDA_SUCCESS) break;
-    code = cuda_.set_word(stream, word, slot.start + chunk + 1);
+    code = words_.set(stream, word, slot.start + chunk + 1);
   }
   return code;
 }

@@ -15,7 +15,7 @@ namespace fairlead {
 
 class StageRings {
  public:
-  explicit StageRings(CudaContext& cuda) : cuda_(cuda) {}
+  explicit StageRings(CudaContext& cuda) : cuda_(cuda), words_(cuda) {}
   ~StageRings();
   StageRings(const StageRings&) = delete;
   StageRings& operator=(const StageRings&) = delete;
@@ -45,6 +45,7 @@ class StageRings {
   void unmap(const Ring& ring);
 
   CudaContext& cuda_;
+  const StreamWords words_;
   std::map<std::uint64_t, Ring> rings_;
 };
 

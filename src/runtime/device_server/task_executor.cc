@@ -47,11 +47,10 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
       send_(std::move(send)),
       objects_(std::move(objects)),
       lanes_(std::move(lanes)),
-      pinned_(cuda),
+      host_{PinnedPool(cuda), StageRings(cuda)},
       times_(cuda),
-      rings_(cuda),
       modules_(cuda, *objects_, options.spaces, options.modules),
-      loader_({cuda, *objects_, *lanes_, pinned_, times_}, modules_,
+      loader_({cuda, *objects_, *lanes_, host_.pinned, times_}, modules_,
               {.launching = options.launching, .cublas = options.cublas, .device_bytes = options.cache.device}),
       constants_(*objects_, options.cache.load_bytes_per_second),
       registrations_(*objects_, modules_, {.trials = options.trials, .architecture = cuda.architecture()}, send_,
@@ -82,9 +81,9 @@ void TaskExecutor::on(Frame& frame, std::span<const UniqueFd> descriptors) {
   if constexpr (std::is_same_v<Frame, wire::DropObject>) objects_->drop(ObjectId(frame.object));
   if constexpr (std::is_same_v<Frame, wire::OpenRing>) {
     FL_CHECK(!descriptors.empty(), "ring {} without its memory", frame.ring);
-    if (Status opened = rings_.open(frame, descriptors[0]); !opened) spdlog::error("device server: {}", opened.error().message);
+    if (Status opened = host_.rings.open(frame, descriptors[0]); !opened) spdlog::error("device server: {}", opened.error().message);
   }
-  if constexpr (std::is_same_v<Frame, wire::CloseRing>) rings_.close(frame.ring);
+  if constexpr (std::is_same_v<Frame, wire::CloseRing>) host_.rings.close(frame.ring);
   if constexpr (std::is_same_v<Frame, wire::ModuleTrial> || std::is_same_v<Frame, wire::VariablesPlaced>) {
     spdlog::error("device server: got a frame of module trials, which a process of its own is for");
   }
@@ -116,7 +115,7 @@ Status TaskExecutor::check_rings(const TaskCall& call) const {
   for (const auto* slots : {&call.order.ring_inputs, &call.order.ring_outputs}) {
     for (const wire::RingSlot& slot : *slots) {
       if (slot.buffer >= buffers.size()) return fail(Errc::kInvalidArgument, "the task has no buffer {}", slot.buffer);
-      Status there = rings_.check(slot, static_cast<std::uint64_t>(buffers[slot.buffer].bytes.count()));
+      Status there = host_.rings.check(slot, static_cast<std::uint64_t>(buffers[slot.buffer].bytes.count()));
       if (!there) return there;
     }
   }
@@ -252,7 +251,7 @@ TaskExecutor::Started TaskExecutor::start(TaskCall& call) {
 }
 
 TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
-  const auto staging = pinned_.take(static_cast<std::uint64_t>(call.layout.staging.count()));
+  const auto staging = host_.pinned.take(static_cast<std::uint64_t>(call.layout.staging.count()));
   if (!staging) {
     objects_->release(call.request, false, call.scratch);
     times_.give_back(call.times);
@@ -262,7 +261,7 @@ TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
   call.lane = &lanes_->take();
   call.session->busy = true;
   const HostCall wake = waking(wake_);
-  const CUresult code = queue_call(call, cuda_, *objects_, rings_, wake);
+  const CUresult code = queue_call(call, cuda_, *objects_, host_.rings, wake);
   if (code != CUDA_SUCCESS) {
     call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
     if (context_is_lost(&call)) return Started::kYes;
@@ -288,7 +287,7 @@ void TaskExecutor::finish(TaskCall& call) {
   for (const ObjectNeed& need : call.needs) done.session_bytes += static_cast<std::uint64_t>(need.bytes.count());
   done.session_bytes += static_cast<std::uint64_t>(call.scratch.bytes.count());
   objects_->release(call.request, call.error.empty(), call.scratch);
-  pinned_.give_back(call.staging);
+  host_.pinned.give_back(call.staging);
   times_.give_back(call.times);
   lanes_->give_back(*call.lane);
   call.session->busy = false;

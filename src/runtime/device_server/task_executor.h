@@ -84,9 +84,11 @@ class TaskExecutor {
   const Send send_;
   const std::unique_ptr<DeviceObjects> objects_;
   const std::unique_ptr<LanePool> lanes_;
-  PinnedPool pinned_;
+  struct HostMemory {  // that devices copy from and to
+    PinnedPool pinned;
+    StageRings rings;
+  } host_;
   CallTimesPool times_;
-  StageRings rings_;
   TaskModules modules_;
   SessionLoader loader_;
   SessionConstants constants_;

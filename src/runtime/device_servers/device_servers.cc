@@ -285,22 +285,26 @@ void DeviceServers::forget_process(Server& server) {
   server.objects.clear();
 }
 
+namespace {
+
+bool holds_outputs(ObjectSource& source, const ServerObjects& objects) {
+  const auto& outputs = objects.outputs();
+  return std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) {
+    const auto known = source.look_up(output.first);
+    return known && known->on_device;
+  });
+}
+
+}  // namespace
+
 // One that holds the only copy of an output stays.
 void DeviceServers::watch_idle(Server& server) {
   server.idle.expires_after(options_.idle_limit);
   server.idle.async_wait([this, handle = Handle(*this, server)](boost::system::error_code error) {
     Server* const idles = error ? nullptr : handle.find();
     if (idles == nullptr || !idles->life.is_idle()) return;
-    if (holds_outputs(*idles)) return watch_idle(*idles);
+    if (holds_outputs(objects_, idles->objects)) return watch_idle(*idles);
     happens(*idles, &ServerLife::idle_over);
-  });
-}
-
-bool DeviceServers::holds_outputs(const Server& server) const {
-  const auto& outputs = server.objects.outputs();
-  return std::any_of(outputs.begin(), outputs.end(), [this](const auto& output) {
-    const auto known = objects_.look_up(output.first);
-    return known && known->on_device;
   });
 }
 
@@ -311,7 +315,7 @@ void DeviceServers::end_idle(GpuId gpu) {
   }
   for (const Place& place : places) {
     const auto found = servers_.find(place);
-    if (found == servers_.end() || !found->second.life.is_idle() || holds_outputs(found->second)) continue;
+    if (found == servers_.end() || !found->second.life.is_idle() || holds_outputs(objects_, found->second.objects)) continue;
     happens(found->second, &ServerLife::idle_over);
   }
 }
@@ -457,9 +461,9 @@ void DeviceServers::kill(InstanceId instance) {
   post([this, instance] { end_session(instance, "stopped", {}); });
 }
 
-DeviceServers::Use DeviceServers::use(InstanceId instance) const {
+std::optional<DeviceServers::Use> DeviceServers::use(InstanceId instance) const {
   const auto found = sessions_.find(instance);
-  return found == sessions_.end() ? Use{} : found->second.use;
+  return found == sessions_.end() ? std::nullopt : std::optional(found->second.use);
 }
 
 // ---- what calls and sessions share

@@ -92,8 +92,7 @@ class DeviceServers {
   void kill(InstanceId instance);
   // Servers there that have no session end now, unless they hold the only copy of an output.
   void end_idle(GpuId gpu);
-  bool has(InstanceId instance) const { return sessions_.contains(instance); }
-  Use use(InstanceId instance) const;
+  std::optional<Use> use(InstanceId instance) const;  // empty: it is not there
   std::vector<View> views() const;
 
  private:
@@ -212,7 +211,6 @@ class DeviceServers {
   void move_to_own_server(const std::string& tenant, Server& from);
   void restart_after(Server& server, Duration wait);
   void watch_idle(Server& server);
-  bool holds_outputs(const Server& server) const;
 
   // ---- sessions
   void open_constants(Session& session);

@@ -13,7 +13,7 @@ TEST_F(DeviceServersTest, ACallComputesWithItsInputAndItsConstant) {
   EXPECT_EQ(objects_.opened, 1);  // the constant, once
   EXPECT_EQ(view().counters.misses, 1u);
   EXPECT_EQ(view().counters.hits, 2u);  // came with the session: both calls found it
-  EXPECT_GT(servers_->use(instance).gpu_time, Duration(0));
+  EXPECT_GT(servers_->use(instance)->gpu_time, Duration(0));
 }
 
 TEST_F(DeviceServersTest, AKeyedOutputStaysOnTheDeviceAndFeedsTheNextCall) {

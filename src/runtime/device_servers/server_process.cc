@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,11 +10,11 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "runtime/spawn_child.h"
 
 namespace fairlead {
 namespace {
 
-constexpr int kSocketInServer = 3;
 using Wait = boost::asio::posix::stream_descriptor;
 
 std::string describe_end(int status) {
@@ -28,33 +27,7 @@ Result<pid_t> spawn(const ServerProcess::Options& options, int socket) {
   if (options.launcher) words = options.launcher(options.environment);
   words.insert(words.end(), {options.program, "device-server"});
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : options.environment) variables.push_back(name + "=" + value);
-  const auto pointers = [](std::vector<std::string>& strings) {
-    std::vector<char*> list;
-    for (std::string& text : strings) list.push_back(text.data());
-    list.push_back(nullptr);
-    return list;
-  };
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, socket, kSocketInServer);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);  // Ctrl-C is the node's to handle
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  const std::string file = words.front();
-  const int error =
-      ::posix_spawn(&pid, file.c_str(), &actions, &attributes, pointers(words).data(), pointers(variables).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return fail(errno_error(error, "start " + file + " device-server"));
-  return pid;
+  return spawn_with_socket(std::move(words), options.environment, socket);
 }
 
 }  // namespace
@@ -63,9 +36,6 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(boost::asio::io_cont
                                                             Events events) {
   auto pair = make_seqpacket_pair();
   if (!pair) return fail(pair.error());
-  if (pair->second.get() == kSocketInServer) {  // dup2() to itself would leave it close-on-exec
-    pair->second.reset(::fcntl(pair->second.get(), F_DUPFD_CLOEXEC, kSocketInServer + 1));
-  }
   const auto pid = spawn(options, pair->second.get());
   if (!pid) return fail(pid.error());
   UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));

@@ -89,7 +89,6 @@ class PipelineInstance {
   bool is_empty() const { return flow_.is_empty(); }
   std::size_t unanswered() const { return flow_.unanswered(); }
   std::vector<StageView> stages() const;
-  const std::vector<PlacedStage>& placed() const { return options_.stages; }
 
  private:
   struct Run {  // that a stage does

@@ -55,10 +55,10 @@ class AsPrinted(fairlead.Pipeline):
         return Blur.reg(self, x1)
 
 
-def agree(pipeline, folder, **inputs):
+def agree(pipeline, folder, few=False, **inputs):
     expected = pipeline.reference(**inputs)
     names = [component["name"] for component in pipeline.graph()["components"]]
-    for stages in partitions(names):
+    for stages in [[names], [[name] for name in names]] if few else partitions(names):
         with load(folder, stages) as run:
             answer = run(**inputs)
         assert set(answer) == set(expected)
@@ -108,7 +108,31 @@ def refusals():
     refused(lambda self, x: self.module(3, x, name="conv"), "a PyTorch module is wanted")
 
 
-CASES = {case.__name__: case for case in (modules, printed, refusals)}
+def applications(variant="small"):
+    """Every application of the paper in every partition; both branches of the one that has two."""
+    from fairlead.workloads import applications as paper
+    for number in range(4):
+        made = paper.make(number, variant)
+        with tempfile.TemporaryDirectory() as folder:
+            made.build(folder)
+            ran = set()
+            for detail in (True, False) if number == 3 else (True,):
+                agree(made, folder, few=variant != "small", picture=paper.picture_of(detail).numpy())
+                with load(folder) as run:
+                    run(picture=paper.picture_of(detail).numpy())
+                    ran.add("sr" in run.ran)
+            assert ran == ({True, False} if number == 3 else {True}), ran
+
+
+def medium():
+    applications("medium")
+
+
+def large():
+    applications("large")
+
+
+CASES = {case.__name__: case for case in (modules, printed, refusals, applications, medium, large)}
 
 if __name__ == "__main__":
     CASES[sys.argv[1]]()

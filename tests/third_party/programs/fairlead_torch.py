@@ -3,6 +3,7 @@
 usage: fairlead_torch.py NAME
 """
 
+import pathlib
 import sys
 from math import prod
 
@@ -145,7 +146,7 @@ def many():
 
 class Unsupported(nn.Module):
     def forward(self, x):
-        return torch.cumsum(x, 0)  # the culprit
+        return torch.linalg.svdvals(x)  # the culprit
 
 
 class Counting(nn.Module):
@@ -158,6 +159,67 @@ class Counting(nn.Module):
         return x + 1
 
 
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors):
+        return self.function(*tensors)
+
+
+def types():
+    """What PyTorch promotes, and what a careless front end would compute in the wrong type."""
+    x, n, m = torch.randn(3, 4), torch.randint(-5, 5, (3, 4)), torch.tensor([[True], [False], [True]])
+    cases = [lambda x, n, m: (x * m, x + n, n * 2.5, n / 2, n + 1, n - n * 3, -n, n.abs()),
+             lambda x, n, m: (n > 0.5, x == n, (x > 0) & m, ~m, m.sum(), m.float().mean(), n.sum(1), (n > 0).any(0), (n > 0).all(1)),
+             lambda x, n, m: (torch.where(m, x, n), torch.where(x > 0, 1.0, x), x.masked_fill(m, -1), n.clamp(-2, 2), x.clamp(min=n)),
+             lambda x, n, m: (2 ** x, x ** 3, x ** n, 3 - n, 1 / x, x // 1 if False else x.trunc(), x.round(), torch.fmod(x, 0.3), x % 0.3),
+             lambda x, n, m: (x.double() * 2, (x.double() @ x.double().T).float(), n.double(), n.to(torch.int32) + 1, x.to(torch.int64)),
+             lambda x, n, m: (x.sort(0)[0], x.topk(2)[1], x.argmax(), x.cumsum(1), n.cumsum(0), x.flip(1), x.roll(1, 1), x.var(0), x.std()),
+             lambda x, n, m: (x[n[:, 0] % 3], x[:, [0, -1]], x[n[:, 0] % 3, n[:, 1] % 4], x.gather(1, n % 4), x.amin(1), x.prod(0))]
+    for case in cases:
+        compare(Function(case).eval(), x, n, m)
+    nan = torch.tensor([float("nan"), -1.0, 2.0, float("inf")])
+    compare(Function(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.argmax(), x.isnan(), x.isinf(), x.sort()[1], torch.maximum(x, -x),
+                                F.max_pool1d(x[None], 2), F.leaky_relu(x))).eval(), nan)
+    compare(Function(lambda pixels: pixels.float() / 255).eval(), torch.randint(0, 256, (2, 5), dtype=torch.uint8))
+    q, mask = torch.randn(2, 3, 4, 8), torch.tensor([[True, False, True, True], [False] * 4, [True] * 4, [False, True, False, False]])
+    compare(Function(lambda q, mask: F.scaled_dot_product_attention(q, q, q, mask)).eval(), q, mask)  # one row sees nothing
+    compare(Function(lambda q: F.scaled_dot_product_attention(q, q, q, mask)).eval(), q)
+    scalar = torch.tensor(2.5)
+    compare(Function(lambda x, s: (x * s, s + 1, (x * s).sum())).eval(), x, scalar)
+
+
+def halves():
+    """f16 and bf16: as close to f32's result as PyTorch's own."""
+    for dtype, digits in ((torch.float16, 2e-3), (torch.bfloat16, 2e-2)):
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 16), nn.LayerNorm(16), nn.GELU())
+        net, x = settle(net).to(dtype), torch.randn(2, 3, 8, 8).to(dtype)
+        task = fairlead_torch.from_module(net, (x,))
+        raw = x.view(torch.int16).numpy().view("uint16") if dtype == torch.bfloat16 else x.numpy()
+        answer = torch.from_numpy(task.run(input=raw)["output"].copy())
+        answer = (answer.view(torch.bfloat16) if dtype == torch.bfloat16 else answer).float()
+        with torch.no_grad():
+            wide = net.float()(x.float())
+        assert (answer - wide).abs().max() <= digits * (1 + wide.abs().max()), (answer - wide).abs().max()
+
+
+def sequences():
+    """Recurrent layers, one dimension, nanoGPT's and Llama's attention."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
+    import torch_models
+    for name, make in torch_models.OTHERS.items():
+        module, inputs = make()
+        compare(torch_models.settled(module), *inputs)
+
+
+class Scribbling(nn.Module):
+    def forward(self, x):
+        x.add_(1)
+        return x * 2
+
+
 def refusals():
     def refused(module, x, *words):
         try:
@@ -168,14 +230,21 @@ def refusals():
             raise AssertionError(f"not refused: {words}")
 
     x = torch.randn(4, prod((2, 2)))
-    refused(nn.Sequential(nn.Linear(4, 4), Unsupported()).eval(), x, "cumsum", "fairlead_torch.py",
-            "torch.cumsum(x, 0)  # the culprit")
+    refused(nn.Sequential(nn.Linear(4, 4), Unsupported()).eval(), x, "svd", "fairlead_torch.py",
+            "torch.linalg.svdvals(x)  # the culprit")
     refused(Counting().eval(), x, "changes its own state (calls)")
     refused(nn.Linear(4, 4), x, "training mode")
-    refused(nn.Linear(4, 4).half().eval(), x.half(), "float16")
+    refused(nn.Linear(4, 4).to(torch.complex128).eval(), x.to(torch.complex128), "complex128")
+    refused(Scribbling().eval(), x.clone(), "changes its own state")
+    refused(Function(lambda x: F.dropout(x, 0.5, training=True)).eval(), x, "a dropout that is on")
+    refused(Function(lambda x: x + torch.rand_like(x)).eval(), x, "random")
+    refused(Function(torch.nonzero).eval(), x, "nonzero")
+    refused(Function(lambda x: x + 1).eval(), torch.ones(3, dtype=torch.uint8), "add of torch.uint8")
+    refused(Function(torch.fft.fft).eval(), x, "fft")
+    refused(Function(lambda x: x[x > 0].sum()).eval(), x)
 
 
-CASES = {case.__name__: case for case in (resnet, cnn, transformer, encoder, many, refusals)}
+CASES = {case.__name__: case for case in (resnet, cnn, transformer, encoder, many, types, halves, sequences, refusals)}
 
 if __name__ == "__main__":
     CASES[sys.argv[1]]()

@@ -1,0 +1,106 @@
+#include "node/pipeline_slices.h"
+
+#include <algorithm>
+#include <set>
+
+namespace fairlead {
+
+std::optional<PipelineSlices::Holder> PipelineSlices::holder(GpuId gpu) const {
+  const auto found = held_.find(gpu);
+  return found == held_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Nothing runs there. Whole GPUs only where there are no slices at all.
+std::vector<Device> PipelineSlices::free() const {
+  std::vector<Device> all = devices_.all();
+  const bool has_slices = std::any_of(all.begin(), all.end(), [](const Device& device) { return device.is_slice(); });
+  std::set<GpuId> busy;
+  for (const GpuView& view : driver_.core().gpus()) {
+    if (view.slots_in_use > 0 || view.entitled_in_use > 0 || !view.serves) busy.insert(view.gpu);
+  }
+  for (const InstanceView& instance : driver_.core().instances()) {
+    if (instance.seated) busy.insert(instance.gpu);  // it was promised its place
+  }
+  std::erase_if(all, [&](const Device& device) {
+    return held_.contains(device.id) || busy.contains(device.id) || device.is_slice() != has_slices;
+  });
+  return all;
+}
+
+bool PipelineSlices::leaves_one(const PipelinePlacement& placement) const {
+  const bool are_others = std::any_of(functions_.all().begin(), functions_.all().end(),
+                                      [](const auto& entry) { return !entry.second.is_pipeline(); });
+  if (!are_others) return true;
+  const std::vector<Device> all = devices_.all();
+  return std::any_of(all.begin(), all.end(), [&](const Device& device) {
+    const auto is_it = [&](const PipelinePlacement::Stage& stage) { return stage.device.id == device.id; };
+    return !held_.contains(device.id) && std::none_of(placement.stages.begin(), placement.stages.end(), is_it);
+  });
+}
+
+// On all that is free; or, where that leaves nothing to others, without one of them, the first first.
+Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag) const {
+  const std::vector<Device> free_now = free();
+  auto best = place_pipeline(dag, free_now);
+  if (!best || leaves_one(*best)) return best;
+  for (const Device& left : free_now) {
+    std::vector<Device> rest = free_now;
+    std::erase_if(rest, [&](const Device& one) { return one.id == left.id; });
+    auto placed = place_pipeline(dag, rest);
+    if (!placed) continue;
+    placed->why += fmt::format("; {} is left to other functions", slice_type(left));
+    return placed;
+  }
+  return fail(Errc::kResourceExhausted, "it fits only on all free slices, and the last one is left to other functions");
+}
+
+std::optional<PipelinePlacement> PipelineSlices::plan_whole(const Dag& dag, Duration at_most) const {
+  auto whole = place_whole(dag, free(), at_most);
+  if (!whole || !leaves_one(*whole)) return std::nullopt;
+  return *std::move(whole);
+}
+
+void PipelineSlices::take(Holder holder, const PipelinePlacement& placement) {
+  for (const PipelinePlacement::Stage& stage : placement.stages) {
+    const GpuId gpu = stage.device.id;
+    held_[gpu] = holder;
+    driver_.tell([gpu](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
+    devices_.end_idle_servers(gpu);
+  }
+}
+
+void PipelineSlices::give_back(const PipelinePlacement& placement) {
+  std::set<GpuId> known;
+  for (const GpuView& view : driver_.core().gpus()) known.insert(view.gpu);
+  for (const PipelinePlacement::Stage& stage : placement.stages) {
+    const GpuId gpu = stage.device.id;
+    if (held_.erase(gpu) == 0 || !known.contains(gpu)) continue;
+    driver_.tell([gpu](Core& core, Instant now, Actions& out) { core.restore_gpu(now, gpu, out); });
+  }
+}
+
+bool PipelineSlices::are_empty(const PipelinePlacement& placement) const {
+  return std::all_of(placement.stages.begin(), placement.stages.end(),
+                     [this](const PipelinePlacement::Stage& stage) { return devices_.is_empty(stage.device.id); });
+}
+
+std::optional<Device> PipelineSlices::lost(const PipelinePlacement& placement) const {
+  const std::vector<Device> all = devices_.all();
+  for (const PipelinePlacement::Stage& stage : placement.stages) {
+    const auto is_it = [&](const Device& one) { return one.id == stage.device.id; };
+    if (std::none_of(all.begin(), all.end(), is_it)) return stage.device;
+  }
+  return std::nullopt;
+}
+
+void PipelineSlices::keep() {
+  std::vector<GpuId> served;
+  for (const GpuView& view : driver_.core().gpus()) {
+    if (view.serves && held_.contains(view.gpu)) served.push_back(view.gpu);
+  }
+  for (const GpuId gpu : served) {
+    driver_.tell([gpu](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
+  }
+}
+
+}  // namespace fairlead

@@ -1,0 +1,58 @@
+// One `fairlead model-server` as the node sees it: its process, its reports, its end.
+//
+// Threads: the loop's. Callbacks run on it, never from inside a call of this class.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "runtime/model_server/frames.h"
+
+namespace fairlead {
+
+class ModelServerLink {
+ public:
+  struct Options {
+    std::vector<std::string> words;  // the program and its arguments
+    std::map<std::string, std::string> environment;
+  };
+  struct Events {
+    std::function<void(const model_server::Report&, std::vector<UniqueFd>)> report;
+    std::function<void(std::string reason)> gone;  // once; nothing follows
+  };
+  static Result<std::unique_ptr<ModelServerLink>> start(boost::asio::io_context& io, const Options& options,
+                                                        Events events);
+  ~ModelServerLink();  // kills it, and waits for it
+  ModelServerLink(const ModelServerLink&) = delete;
+  ModelServerLink& operator=(const ModelServerLink&) = delete;
+
+  void send(const model_server::Order& order);
+  pid_t pid() const { return pid_; }
+
+ private:
+  ModelServerLink(boost::asio::io_context& io, pid_t pid, UniqueFd end, UniqueFd socket, Events events);
+  void wait_read();
+  void wait_end();
+  void wait_write();
+  void on_readable();
+
+  boost::asio::posix::stream_descriptor socket_;
+  boost::asio::posix::stream_descriptor end_;  // pidfd
+  const Events events_;
+  const pid_t pid_;
+  std::deque<model_server::Order> unsent_;
+  bool reaped_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace fairlead

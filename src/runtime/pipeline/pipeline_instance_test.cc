@@ -1,0 +1,215 @@
+// Pipelines of real device servers on the software GPU: y = 2 x + 1, then 3 y + 1, then 5 z + 1, in every partition; servers that are
+// killed at the worst moment. Planted and caught: a stage that is not started again; a retry that reads what a dead writer left; a restart
+// after abandon(); an output that is dropped before its reader has ended.
+#include "runtime/pipeline/pipeline_instance.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t kElements = 256;
+
+std::string floats(float first) {
+  std::vector<float> values(kElements);
+  for (std::uint32_t i = 0; i < kElements; ++i) values[i] = first + static_cast<float>(i);
+  return {reinterpret_cast<const char*>(values.data()), kElements * 4};
+}
+std::string expected(float first) {
+  std::vector<float> values(kElements);
+  for (std::uint32_t i = 0; i < kElements; ++i) values[i] = 30 * (first + static_cast<float>(i)) + 21;
+  return {reinterpret_cast<const char*>(values.data()), kElements * 4};
+}
+
+class PipelineInstanceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "fairlead-pipeline-XXXXXX").string();
+    FL_CHECK(::mkdtemp(pattern.data()) != nullptr);
+    home_ = pattern;
+    fs::copy_file(TEST_KERNELS, home_ + "/kernels.ptx");
+    std::ofstream(home_ + "/ones") << [] {
+      const std::vector<float> ones(kElements, 1.0F);
+      return std::string(reinterpret_cast<const char*>(ones.data()), kElements * 4);
+    }();
+    make_program();
+  }
+  void TearDown() override {
+    instance_.reset();
+    fs::remove_all(home_);
+  }
+
+  void make_program() {
+    const TensorPort port{.name = "y", .type = ElementType::kF32, .shape = {kElements}};
+    Dag& dag = program_->dag;
+    dag.name = "chain";
+    dag.inputs = {{.name = "x", .type = ElementType::kF32, .shape = {kElements}}};
+    for (const float k : {2.0F, 3.0F, 5.0F}) {
+      const std::size_t at = dag.components.size();
+      Component one{.name = std::string(1, static_cast<char>('a' + at)), .task = "t"};
+      one.inputs = {{.name = "x", .sources = {at == 0 ? TensorSource{} : TensorSource{at - 1, 0}}}};
+      one.outputs = {port};
+      one.times = {{.slice = "1g", .mean = 10ms}};
+      dag.components.push_back(one);
+      program_->tasks.push_back(task(k));
+    }
+    dag.outputs = {{.name = "out", .from = {2, 0}}};
+  }
+
+  ComponentTask task(float k) const {
+    const auto buffer = [](const char* name, BufferRole role, const char* constant = "") {
+      BufferSpec spec{.name = name, .bytes = Bytes(kElements * 4), .role = role, .type = ElementType::kF32, .shape = {}};
+      spec.constant = constant;
+      return spec;
+    };
+    const auto launch = [](const char* kernel, std::vector<KernelArgument> arguments) {
+      return KernelLaunch{.module = 0, .kernel = kernel, .block = {kElements, 1, 1}, .arguments = std::move(arguments)};
+    };
+    auto spec = std::make_shared<KernelTaskSpec>();
+    spec->task.modules = {{.name = "kernels.ptx", .sha256 = std::string(32, 'k')}};
+    spec->task.buffers = {buffer("x", BufferRole::kInput), buffer("w", BufferRole::kConstant, "ones"), buffer("y", BufferRole::kOutput)};
+    spec->task.kernels = {
+        launch("scale", {BufferArgument{.buffer = 0}, BufferArgument{.buffer = 2},
+                         LiteralArgument{.bytes = std::string(reinterpret_cast<const char*>(&k), 4), .relocations = {}}}),
+        launch("accumulate", {BufferArgument{.buffer = 1}, BufferArgument{.buffer = 2}})};
+    spec->module_files = {home_ + "/kernels.ptx"};
+    return {.spec = spec, .constant_files = {{"ones", home_ + "/ones"}}, .inputs = {0}, .outputs = {2}};
+  }
+
+  void start(std::vector<std::vector<std::size_t>> stages, unsigned retries = 2) {
+    PipelineInstance::Options options{.program = program_, .stages = {}};
+    options.process.program = DEVICE_SERVER;
+    options.process.arguments = {SOFTGPU_FOLDER, std::to_string(64 << 20), std::to_string(64 << 20), "cost"};
+    for (std::vector<std::size_t>& components : stages) {
+      options.stages.push_back({.gpu = GpuId(options.stages.size() + 1), .slice = "1g", .components = std::move(components),
+                                .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}}});
+    }
+    options.flow = {.ring_depth = 4, .retries = retries, .stage_limit = 60s};
+    auto started = PipelineInstance::start(
+        io_, std::move(options),
+        {.ready = [this] { ready_ = true; },
+         .replied = [this](PipelineInstance::Reply reply) { replies_[reply.id] = std::move(reply); },
+         .broken = [this](const std::string& why) { broken_ = why; }});
+    ASSERT_TRUE(started) << started.error().message;
+    instance_ = *std::move(started);
+  }
+  template <typename Condition>
+  void run_until(Condition condition, Duration limit = 120s) {
+    const Instant end = monotonic_now() + limit;
+    while (!condition() && monotonic_now() < end) {
+      io_.restart();
+      io_.run_one_for(100ms);
+    }
+    ASSERT_TRUE(condition());
+  }
+  PipelineRequestId offer(float first) {
+    const PipelineRequestId id(++last_);
+    instance_->offer({.id = id, .inputs = std::make_shared<const std::vector<std::string>>(1, floats(first)), .deadline = {}});
+    return id;
+  }
+  void expect_answer(PipelineRequestId id, float first) {
+    run_until([&] { return replies_.contains(id); });
+    ASSERT_EQ(replies_[id].end, FlowEnd::kAnswered) << replies_[id].why;
+    EXPECT_TRUE(replies_[id].outputs.at(0) == expected(first));
+    EXPECT_GT(replies_[id].gpu_time, 0ns);
+  }
+
+  std::string home_;
+  boost::asio::io_context io_;
+  std::shared_ptr<PipelineProgram> program_ = std::make_shared<PipelineProgram>();
+  bool ready_ = false;
+  std::string broken_;
+  std::map<PipelineRequestId, PipelineInstance::Reply> replies_;
+  std::unique_ptr<PipelineInstance> instance_;
+  std::uint64_t last_ = 0;
+};
+
+TEST_F(PipelineInstanceTest, EveryPartitionGivesTheSameForSeveralRequestsAtOnce) {
+  for (const std::vector<std::vector<std::size_t>>& stages :
+       {std::vector<std::vector<std::size_t>>{{0, 1, 2}}, {{0}, {1, 2}}, {{0, 1}, {2}}, {{0}, {1}, {2}}}) {
+    ready_ = false;
+    start(stages);
+    run_until([&] { return ready_; });
+    std::vector<PipelineRequestId> ids;
+    for (int r = 0; r < 4; ++r) ids.push_back(offer(static_cast<float>(r)));
+    EXPECT_EQ(instance_->unanswered(), 4u);
+    for (int r = 0; r < 4; ++r) expect_answer(ids[static_cast<std::size_t>(r)], static_cast<float>(r));
+    run_until([&] { return instance_->is_empty(); });
+    for (const auto& stage : instance_->stages()) {
+      EXPECT_EQ(stage.ring_used, 0u);
+      EXPECT_EQ(stage.requests, 4u);
+    }
+  }
+}
+
+TEST_F(PipelineInstanceTest, KilledServersStartAgainAndNoRequestIsLost) {
+  start({{0}, {1}, {2}});
+  run_until([&] { return ready_; });
+  for (int round = 0; round < 6; ++round) {
+    const auto first = static_cast<float>(round);
+    const PipelineRequestId a = offer(first), b = offer(first + 1);
+    for (int turns = 0; turns < round; ++turns) io_.run_one_for(1ms);
+    const auto stage = static_cast<std::size_t>(round % 3);
+    if (const auto pid = instance_->stages()[stage].pid; pid > 0) ::kill(static_cast<pid_t>(pid), SIGKILL);
+    expect_answer(a, first);
+    expect_answer(b, first + 1);
+    run_until([&] {
+      const auto stages = instance_->stages();
+      return std::all_of(stages.begin(), stages.end(), [](const auto& one) { return one.is_ready; });
+    });
+  }
+  std::uint64_t restarts = 0;
+  for (const auto& stage : instance_->stages()) restarts += stage.restarts;
+  EXPECT_EQ(restarts, 6u);
+}
+
+TEST_F(PipelineInstanceTest, WhatIsAbandonedComesBackAndNothingStartsAgain) {
+  start({{0}, {1, 2}});
+  run_until([&] { return ready_; });
+  const PipelineRequestId id = offer(1);
+  instance_->abandon("its slice is gone");
+  run_until([&] { return replies_.contains(id); });
+  EXPECT_EQ(replies_[id].end, FlowEnd::kReturned);
+  run_until([&] { return instance_->is_empty(); });
+  run_until([&] { return instance_->stages()[0].pid == 0 && instance_->stages()[1].pid == 0; });
+  io_.restart();
+  io_.run_for(300ms);
+  EXPECT_EQ(instance_->stages()[0].pid, 0);
+}
+
+TEST_F(PipelineInstanceTest, AModuleThatTheDriverRefusesBreaksItBeforeItIsReady) {
+  std::ofstream(home_ + "/kernels.ptx") << "no module";
+  start({{0}, {1, 2}});
+  run_until([&] { return !broken_.empty(); });
+  EXPECT_FALSE(ready_);
+  EXPECT_THAT(broken_, HasSubstr("component"));
+}
+
+TEST_F(PipelineInstanceTest, ACancelledRequestIsAnsweredAtOnceAndItsSlotsComeBack) {
+  start({{0}, {1}, {2}});
+  run_until([&] { return ready_; });
+  const PipelineRequestId id = offer(1);
+  instance_->cancel(id);
+  run_until([&] { return replies_.contains(id); });
+  EXPECT_EQ(replies_[id].end, FlowEnd::kCancelled);
+  expect_answer(offer(2), 2);
+  run_until([&] { return instance_->is_empty(); });
+}
+
+}  // namespace
+}  // namespace fairlead
