@@ -126,7 +126,7 @@ def test_a_function_too_large_for_each_slice_runs_on_several(p1, folder):
     held = {stage["gpu"] for stage in pipeline(node)["stages"]}
     for gpu in node.status()["gpus"]:
         assert ("pipeline chain" in gpu["reason"]) == (gpu["id"] in held)
-    text = subprocess.run([BUILD / "bin/fairlead", "--node", node.endpoint, "status"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "status"], capture_output=True, text=True, check=True).stdout
     assert "PIPELINE" in text and "[" in text
 
 
