@@ -43,7 +43,9 @@ void Pipelines::tick() {
   for (auto& [flow, group] : groups_) {
     lose_slices(group);
     std::erase_if(group.draining, [this](const Running& running) {
-      if (!running.instance->is_empty()) return false;
+      const auto open = by_request_.lower_bound({running.number, PipelineRequestId()});
+      const bool is_heard = open == by_request_.end() || open->first.first != running.number;  // its last replies are posted
+      if (!running.instance->is_empty() || !is_heard) return false;
       slices_.give_back(running.placement);
       return true;
     });
