@@ -259,9 +259,9 @@ void add_deploy(Cli& cli) {
       "deploy", "Create a function from a folder or an image, or update it; on update, what is not given stays",
       [&cli, options] { return run_deploy(cli, *options); });
   command.add_option("NAME", options->name, "Function: letters, digits, - and _, at most 64")->required();
-  CLI::Option* folder = command.add_option(
-      "FOLDER", options->folder,
-      "Folder with an executable 'bootstrap' at its top level, or with a 'task.json' (a kernel task) or a 'pipeline.json'");
+  CLI::Option* folder = command.add_option("FOLDER", options->folder,
+                                           "Folder with an executable 'bootstrap' at its top level, or with a "
+                                           "'task.json' (a kernel task) or a 'pipeline.json'");
   add_image_options(command, *options, folder);
   command.add_option("--env", options->environment, "Environment variable KEY=VALUE; may be repeated")
       ->allow_extra_args(false);

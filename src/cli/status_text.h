@@ -9,7 +9,8 @@ namespace fairlead::cli {
 
 std::string summary_text(const nlohmann::json& status);  // three lines
 std::string gpus_text(const nlohmann::json& status);     // a table, one row per GPU
-std::string pipelines_text(const nlohmann::json& status);  // a row for each stage, and why they are where they are; "": there are none
+std::string pipelines_text(
+    const nlohmann::json& status);  // a row for each stage, and why they are where they are; "": there are none
 // One line for each tenant; empty where the policy has none.
 std::string tenants_text(const nlohmann::json& status);
 // One line for each function that has a share, then one for each that lacks seats; empty where none has.

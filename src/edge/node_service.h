@@ -146,7 +146,8 @@ struct PipelineStatus {
   std::string state;  // "no slices", "waits for its slices", "starts", "runs", "moves"
   std::string why;    // of the plan, or what is lacking
   std::vector<Stage> stages;
-  std::size_t in_flight = 0, waiting = 0, draining = 0;  // requests in it; for it; pipelines that run what they still have
+  std::size_t in_flight = 0, waiting = 0,
+              draining = 0;  // requests in it; for it; pipelines that run what they still have
   std::uint64_t moves = 0, rebuilt = 0;
 };
 

@@ -16,8 +16,8 @@ namespace fairlead {
 
 struct ProfileRequest {
   std::string function;
-  std::string payload;   // that every trial sends
-  bool is_grid = false;  // the paper's 35 trials in place of those that tell most
+  std::string payload;       // that every trial sends
+  bool is_grid = false;      // the paper's 35 trials in place of those that tell most
   double trial_seconds = 0;  // that a trial measures for; 0: as long as it has to
 };
 
@@ -48,14 +48,14 @@ struct ScalingNote {
 // Of one function that the node scales, or would.
 struct ScalingStatus {
   std::string function;
-  std::string state;    // "scaled", "pinned", "best effort"
-  std::string lacking;  // why it is best effort
+  std::string state;                         // "scaled", "pinned", "best effort"
+  std::string lacking;                       // why it is best effort
   int width_percent = 0, quota_percent = 0;  // of an instance
   double rate_per_s = 0;                     // that one answers
   double execution_ms = 0;
   std::size_t seats = 0, ready = 0, parked = 0, starting = 0;
-  double gpus = 0;               // price: what the seats fill, in devices
-  double gpus_per_instance = 0;  // of one
+  double gpus = 0;                 // price: what the seats fill, in devices
+  double gpus_per_instance = 0;    // of one
   std::vector<ScalingNote> notes;  // the newest first
 };
 
@@ -73,8 +73,9 @@ class ScalingService {
   // Of another node, of the same code. kInvalidArgument: of other code.
   virtual void import_profile(std::string function, FunctionProfile profile, Callback<FunctionProfile> done) = 0;
 
-  virtual Result<ScalingStatus> scaling(const std::string& function) = 0;  // kNotFound; kInvalidArgument: it is not scaled
-  virtual std::vector<ScalingStatus> all_scaling() = 0;                    // without notes
+  virtual Result<ScalingStatus> scaling(
+      const std::string& function) = 0;                  // kNotFound; kInvalidArgument: it is not scaled
+  virtual std::vector<ScalingStatus> all_scaling() = 0;  // without notes
 };
 
 }  // namespace fairlead

@@ -310,7 +310,8 @@ StreamWords::StreamWords(const CudaContext& cuda) : cuda_(cuda) {
 Result<CUdeviceptr> StreamWords::pin(void* memory, Bytes bytes) const {
   const CudaContext::Library& driver = *cuda_.library_;
   CUdeviceptr address = 0;
-  CUresult code = driver.host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  CUresult code =
+      driver.host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (code == CUDA_SUCCESS) {
     code = device_pointer_(&address, memory, 0);
     if (code != CUDA_SUCCESS) driver.host_unregister(memory);

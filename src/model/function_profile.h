@@ -37,8 +37,8 @@ struct FunctionProfile {
   std::string device;       // its model: Device::name
   std::vector<MeasuredTrial> trials;
   double fixed_ms = 0, work_ms = 0, saturation_percent = 100;  // ThroughputModel
-  double error = 0;           // of the model at the rectangle of interest, two standard deviations, as a part
-  std::string ended;          // why no more was measured
+  double error = 0;              // of the model at the rectangle of interest, two standard deviations, as a part
+  std::string ended;             // why no more was measured
   std::int64_t measured_ms = 0;  // since 1970
   bool is_imported = false;
   bool operator==(const FunctionProfile&) const = default;

@@ -27,13 +27,15 @@ struct RegisteredFunction {
   std::shared_ptr<const BundledTask> kernel_task;  // when it is one; shared with what is being started
   bool requested = false;                          // of a one-off request
   bool is_leaving = false;                         // its removal is being written: it accepts no events any more
-  GpuId pipeline_device = {};                      // of a pipeline: what its slices together are for the core (pipelines.h)
+  GpuId pipeline_device = {};  // of a pipeline: what its slices together are for the core (pipelines.h)
 
   bool is_pipeline() const { return kernel_task && kernel_task->pipeline; }
 };
 // The device of a pipeline's function; no device of the machine has such a number.
 inline constexpr std::uint64_t kFirstPipelineDevice = std::uint64_t{1} << 40;
-inline bool is_pipeline_device(GpuId gpu) { return gpu.value() >= kFirstPipelineDevice; }
+inline bool is_pipeline_device(GpuId gpu) {
+  return gpu.value() >= kFirstPipelineDevice;
+}
 std::size_t pipeline_seats(const PipelineProgram& program);  // requests that are in it at a time
 
 // The scheduling view of a record. REQUIRES: its configuration was validated.

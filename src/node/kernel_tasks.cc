@@ -268,7 +268,8 @@ Result<BundledTask> read_requested_task(const KernelTaskRequest& request) {
   if (!spec) return fail(spec.error());
   if (Status used = files.all_used(); !used) return fail(used.error());
   requested->spec = *std::move(spec);
-  return BundledTask{.spec = {requested, &requested->spec}, .constants = {}, .lent = requested->lent, .pipeline = nullptr};
+  return BundledTask{
+      .spec = {requested, &requested->spec}, .constants = {}, .lent = requested->lent, .pipeline = nullptr};
 }
 
 }  // namespace fairlead

@@ -100,13 +100,14 @@ Status Node::open() {
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
       instance_events());
-  pipelines_ = std::make_unique<Pipelines>(io_,
-                                           PipelinesOptions{.servers = {.program = options_.device_servers.program,
-                                                                        .arguments = options_.device_servers.own_arguments,
-                                                                        .environment = {},
-                                                                        .launcher = options_.device_servers.launcher},
-                                                            .environment = options_.gpu_access.environment},
-                                           driver_, functions_, instance_events());
+  pipelines_ =
+      std::make_unique<Pipelines>(io_,
+                                  PipelinesOptions{.servers = {.program = options_.device_servers.program,
+                                                               .arguments = options_.device_servers.own_arguments,
+                                                               .environment = {},
+                                                               .launcher = options_.device_servers.launcher},
+                                                   .environment = options_.gpu_access.environment},
+                                  driver_, functions_, instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
   ImageStoreOptions images = options_.images;
@@ -157,24 +158,25 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
   programs_->set_share(give_share);
   control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
   kernel_tasks_->set_share(give_share);
-  pipelines_->connect(
-      {.all =
-           [this] {
-             std::vector<Device> all;
-             for (const GpuView& view : device_views(driver_.core())) {
-               if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
-             }
-             return all;
-           },
-       .is_empty =
-           [this](GpuId gpu) {
-             const std::vector<GpuView> views = device_views(driver_.core());
-             const auto has_any = [gpu](const GpuView& view) { return view.gpu == gpu && view.instances > 0; };
-             if (std::any_of(views.begin(), views.end(), has_any)) return false;
-             return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
-           },
-       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
-      give_share);
+  pipelines_->connect({.all =
+                           [this] {
+                             std::vector<Device> all;
+                             for (const GpuView& view : device_views(driver_.core())) {
+                               if (const GpuSample* const known = sample(view.gpu)) all.push_back(known->device);
+                             }
+                             return all;
+                           },
+                       .is_empty =
+                           [this](GpuId gpu) {
+                             const std::vector<GpuView> views = device_views(driver_.core());
+                             const auto has_any = [gpu](const GpuView& view) {
+                               return view.gpu == gpu && view.instances > 0;
+                             };
+                             if (std::any_of(views.begin(), views.end(), has_any)) return false;
+                             return !sharing_->knows(gpu) || sharing_->instances(gpu) == 0;
+                           },
+                       .end_idle_servers = [this](GpuId gpu) { kernel_tasks_->end_idle_servers(gpu); }},
+                      give_share);
   const Policy& policy = driver_.core().policy().policy();
   control_->shares().configure({.mode = sharing_->mode(),
                                 .policy = std::string(policy.name),
@@ -394,7 +396,7 @@ void Node::on_gone(InstanceId instance, const ExitInfo& exit) {
 void Node::act(const StartInstance& action) {
   const RegisteredFunction* const function = functions_.find(action.flow);
   FL_CHECK(function != nullptr, "flow {} has no function", action.flow.value());
-  Runner& runner = function->is_pipeline()  ? static_cast<Runner&>(*pipelines_)
+  Runner& runner = function->is_pipeline() ? static_cast<Runner&>(*pipelines_)
                    : function->kernel_task ? static_cast<Runner&>(*kernel_tasks_)
                                            : *programs_;
   instances_.add(action.instance, {.flow = action.flow, .gpu = action.gpu, .runner = &runner});
@@ -498,7 +500,8 @@ std::vector<FunctionRecord> Node::list_functions() {
 std::optional<CallSignature> Node::call_signature(const std::string& name) {
   const RegisteredFunction* function = functions_.find(name);
   if (function == nullptr || !function->kernel_task) return std::nullopt;
-  return signature_of(function->is_pipeline() ? function->kernel_task->pipeline->interface : function->kernel_task->spec->task);
+  return signature_of(
+      function->is_pipeline() ? function->kernel_task->pipeline->interface : function->kernel_task->spec->task);
 }
 
 void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {

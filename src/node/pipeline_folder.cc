@@ -44,12 +44,13 @@ Result<std::string> folder_in(const std::string& code_path, const Component& com
   const fs::path path = fs::weakly_canonical(fs::path(code_path) / component.task, error);
   const fs::path inside = path.lexically_relative(fs::weakly_canonical(code_path, error));
   if (error || component.task.empty() || inside.empty() || inside == "." || *inside.begin() == "..") {
-    return fail(Errc::kInvalidArgument, "component {}: task is '{}', which is no folder in the code bundle", component.name,
-                component.task);
+    return fail(Errc::kInvalidArgument, "component {}: task is '{}', which is no folder in the code bundle",
+                component.name, component.task);
   }
   if (!is_kernel_task(path.string())) {
-    return fail(Errc::kInvalidArgument, "component {}: task is '{}': there is no kernel task (task.json) in that folder",
-                component.name, component.task);
+    return fail(Errc::kInvalidArgument,
+                "component {}: task is '{}': there is no kernel task (task.json) in that folder", component.name,
+                component.task);
   }
   return path.string();
 }
@@ -59,8 +60,8 @@ Result<std::uint32_t> buffer_of(const KernelTask& task, const Component& compone
   for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
     const BufferSpec& buffer = task.buffers[b];
     if (buffer.name != port) continue;
-    const bool fits = buffer.role == BufferRole::kInOut ||
-                      buffer.role == (is_output ? BufferRole::kOutput : BufferRole::kInput);
+    const bool fits =
+        buffer.role == BufferRole::kInOut || buffer.role == (is_output ? BufferRole::kOutput : BufferRole::kInput);
     if (!fits) {
       return fail(Errc::kInvalidArgument, "component {}: {} {} is a buffer of its task that is {}", component.name,
                   is_output ? "output" : "input", port, buffer_role_name(buffer.role));
@@ -83,7 +84,8 @@ Status check_all_bound(const KernelTask& task, const Component& component, const
     const auto has = [b](const std::vector<std::uint32_t>& all) { return std::count(all.begin(), all.end(), b) == 1; };
     if ((!in || has(made.inputs)) && (!out || has(made.outputs))) continue;
     return fail(Errc::kInvalidArgument, "component {}: buffer {} of its task is {} and must be one of its {}",
-                component.name, task.buffers[b].name, buffer_role_name(role), in && !has(made.inputs) ? "inputs" : "outputs");
+                component.name, task.buffers[b].name, buffer_role_name(role),
+                in && !has(made.inputs) ? "inputs" : "outputs");
   }
   return {};
 }
@@ -162,7 +164,8 @@ Result<BundledTask> read_pipeline(const std::string& code_path) {
   if (!text) return fail(text.error());
   auto dag = wire::pipeline_from_json(*text);
   if (!dag) return fail(dag.error().code, "{}: {}", kPipelineFile, dag.error().message);
-  if (Status named = check_names(*dag); !named) return fail(named.error().code, "{}: {}", kPipelineFile, named.error().message);
+  if (Status named = check_names(*dag); !named)
+    return fail(named.error().code, "{}: {}", kPipelineFile, named.error().message);
   auto program = std::make_shared<PipelineProgram>();  // shared by the function and the pipelines that run it
   for (Component& component : dag->components) {
     auto task = read_component(code_path, *dag, component);

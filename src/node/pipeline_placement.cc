@@ -12,7 +12,7 @@ namespace fairlead {
 namespace {
 
 constexpr std::string_view kOneSliceForEachStage = "exact", kWholeFunction = "esg";  // planner.h
-constexpr std::size_t kMostTold = 3;  // partitions that were passed over
+constexpr std::size_t kMostTold = 3;                                                 // partitions that were passed over
 
 int compute_of(const std::string& type) {
   return type.empty() || type[0] < '1' || type[0] > '9' ? 7 : type[0] - '0';
@@ -38,8 +38,10 @@ Types types_of(const std::vector<Device>& devices) {
     const auto is_it = [&](const SliceType& type) { return type.times == name && type.memory == device.memory; };
     auto known = std::find_if(types.all.begin(), types.all.end(), is_it);
     if (known == types.all.end()) {
-      const bool first = std::none_of(types.all.begin(), types.all.end(), [&](const SliceType& t) { return t.times == name; });
-      types.all.push_back({.name = first ? name : name + "+", .compute = compute_of(name), .memory = device.memory, .times = name});
+      const bool first =
+          std::none_of(types.all.begin(), types.all.end(), [&](const SliceType& t) { return t.times == name; });
+      types.all.push_back(
+          {.name = first ? name : name + "+", .compute = compute_of(name), .memory = device.memory, .times = name});
       known = types.all.end() - 1;
     }
     types.of_device.push_back(static_cast<std::size_t>(known - types.all.begin()));
@@ -72,7 +74,8 @@ PipelinePlacement on_devices(const PipelineModel& model, const PipelinePlan& pla
   return placement;
 }
 
-std::string passed_over(const PipelineModel& model, const PlanRequest& request, const std::optional<PipelinePlan>& plan) {
+std::string passed_over(const PipelineModel& model, const PlanRequest& request,
+                        const std::optional<PipelinePlan>& plan) {
   std::string text;
   std::size_t told = 0;
   for (const PlanConsidered& considered : explain(model, request, plan)) {
@@ -82,12 +85,14 @@ std::string passed_over(const PipelineModel& model, const PlanRequest& request, 
   return text;
 }
 
-Result<PipelinePlacement> placed_by(std::string_view planner, const Dag& dag, std::vector<Device> free, Duration objective) {
+Result<PipelinePlacement> placed_by(std::string_view planner, const Dag& dag, std::vector<Device> free,
+                                    Duration objective) {
   free = smallest_first(std::move(free));
   if (free.empty()) return fail(Errc::kResourceExhausted, "no slice is free");
   const Types types = types_of(free);
   if (types.all.size() > kMaxSliceTypes) {
-    return fail(Errc::kResourceExhausted, "there are slices of {} types, at most {} are planned for", types.all.size(), kMaxSliceTypes);
+    return fail(Errc::kResourceExhausted, "there are slices of {} types, at most {} are planned for", types.all.size(),
+                kMaxSliceTypes);
   }
   const PipelineModel model(dag, types.all);
   PlanRequest request{.free = std::vector<int>(types.all.size(), 0), .objective = objective};

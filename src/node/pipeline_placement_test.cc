@@ -14,8 +14,12 @@ namespace {
 using testing::HasSubstr;
 
 Device slice(std::uint64_t id, const std::string& profile, int memory_gib) {
-  return {.id = GpuId(id), .name = "A100", .uuid = "MIG-" + std::to_string(id), .gpu_uuid = "GPU-1",
-          .slice = Slice{.profile = profile, .start = {}, .size = 1}, .memory = gib(memory_gib)};
+  return {.id = GpuId(id),
+          .name = "A100",
+          .uuid = "MIG-" + std::to_string(id),
+          .gpu_uuid = "GPU-1",
+          .slice = Slice{.profile = profile, .start = {}, .size = 1},
+          .memory = gib(memory_gib)};
 }
 
 std::set<std::uint64_t> ids(const PipelinePlacement& placement) {
@@ -61,7 +65,8 @@ TEST(PipelinePlacement, TheSameProfileWithMoreMemoryIsAnotherType) {
 }
 
 TEST(PipelinePlacement, WhatFitsNowhereSaysWhatWasLookedAt) {
-  EXPECT_THAT(place_pipeline(three_in_a_row(), {slice(1, "1g.10gb", 10)}).error().message, HasSubstr("1 slices that are free"));
+  EXPECT_THAT(place_pipeline(three_in_a_row(), {slice(1, "1g.10gb", 10)}).error().message,
+              HasSubstr("1 slices that are free"));
   EXPECT_THAT(place_pipeline(three_in_a_row(), {}).error().message, HasSubstr("no slice is free"));
 }
 

@@ -12,14 +12,20 @@
 namespace fairlead {
 namespace {
 
-constexpr Bytes kAnyMemory{std::int64_t{1} << 50};  // the device of a pipeline's function: its slices' memory is counted by the planner
+constexpr Bytes kAnyMemory{std::int64_t{1}
+                           << 50};  // the device of a pipeline's function: its slices' memory is counted by the planner
 constexpr Duration kFirstWait = std::chrono::seconds(1), kMostWait = std::chrono::seconds(30);
 
 }  // namespace
 
 Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
                      InstanceEvents events)
-    : io_(io), options_(std::move(options)), driver_(driver), functions_(functions), events_(std::move(events)), slices_(driver, functions) {}
+    : io_(io),
+      options_(std::move(options)),
+      driver_(driver),
+      functions_(functions),
+      events_(std::move(events)),
+      slices_(driver, functions) {}
 
 void Pipelines::connect(PipelineSlices::Devices devices, GiveShare give_share) {
   slices_.connect(std::move(devices));
@@ -43,7 +49,10 @@ void Pipelines::tick() {
   for (auto& [flow, group] : groups_) {
     lose_slices(group);
     std::erase_if(group.draining, [this](const Running& running) {
-      if (!running.instance->is_empty()) return false;
+      const auto open = by_request_.lower_bound({running.number, PipelineRequestId()});
+      const bool is_heard =
+          open == by_request_.end() || open->first.first != running.number;  // its last replies are posted
+      if (!running.instance->is_empty() || !is_heard) return false;
       slices_.give_back(running.placement);
       return true;
     });
@@ -67,7 +76,8 @@ void Pipelines::meet_functions() {
   for (const FlowId flow : gone) {
     Group& group = groups_.at(flow);
     forget(group, "the function is gone");
-    driver_.tell([device = group.device](Core& core, Instant now, Actions& out) { core.device(now, DeviceWent{device}, out); });
+    driver_.tell(
+        [device = group.device](Core& core, Instant now, Actions& out) { core.device(now, DeviceWent{device}, out); });
     groups_.erase(flow);
   }
   for (const auto& [name, function] : functions_.all()) {
@@ -89,7 +99,8 @@ void Pipelines::meet_functions() {
     group.device = function.pipeline_device;
     group.program = function.kernel_task->pipeline;
     driver_.tell([device = group.device](Core& core, Instant now, Actions& out) {
-      core.device(now, DeviceAppeared{{.gpu = device, .memory = kAnyMemory, .has_task_lanes = false, .only_seats = true}}, out);
+      core.device(
+          now, DeviceAppeared{{.gpu = device, .memory = kAnyMemory, .has_task_lanes = false, .only_seats = true}}, out);
     });
   }
 }
@@ -169,7 +180,8 @@ bool Pipelines::begin(Group& group, Running& running) {
 
 Status Pipelines::begin_now(Group& group, Running& running) {
   const RegisteredFunction* const function = functions_.find(group.flow);
-  PipelineInstance::Options options{.program = group.program, .tenant = group.tenant, .process = options_.servers, .stages = {}, .flow = {}};
+  PipelineInstance::Options options{
+      .program = group.program, .tenant = group.tenant, .process = options_.servers, .stages = {}, .flow = {}};
   for (const PipelinePlacement::Stage& stage : running.placement.stages) {
     InstanceSpec shared{.function = group.name};
     shared.environment = options_.environment;
@@ -258,14 +270,19 @@ void Pipelines::ready_places(Group& group) {
 void Pipelines::end_place(InstanceId id, const std::string& why) {
   if (places_.erase(id) == 0) return;
   post([this, id, why] {
-    events_.gone(id, ExitInfo{.exit_status = 1, .signal = {}, .reason = why, .init_error_payload = {},
+    events_.gone(id, ExitInfo{.exit_status = 1,
+                              .signal = {},
+                              .reason = why,
+                              .init_error_payload = {},
                               .init_failure = {"Pipeline.NotPlaced", why}});
   });
 }
 
 void Pipelines::start(const StartOrder& order) {
-  places_[order.instance] = {.flow = order.function.flow, .is_ready = false, .since = monotonic_now(), .gpu_time = Duration(0), .request = {}};
-  if (!is_pipeline_device(order.gpu)) return end_place(order.instance, "a pipeline's function has no instance on a device");
+  places_[order.instance] = {
+      .flow = order.function.flow, .is_ready = false, .since = monotonic_now(), .gpu_time = Duration(0), .request = {}};
+  if (!is_pipeline_device(order.gpu))
+    return end_place(order.instance, "a pipeline's function has no instance on a device");
   const FlowId flow = order.function.flow;
   post([this, flow] {
     if (Group* const group = find(flow)) ready_places(*group);
@@ -319,7 +336,8 @@ Result<std::vector<std::string>> Pipelines::read_call(const Group& group, const 
   }
   for (const CallBinding& output : call->outputs) {
     if (output.key.empty()) continue;
-    return fail(Errc::kInvalidArgument, "output {} is to be the object '{}': outputs of a pipeline are answered in the call",
+    return fail(Errc::kInvalidArgument,
+                "output {} is to be the object '{}': outputs of a pipeline are answered in the call",
                 interface.buffers[output.buffer].name, output.key);
   }
   return inputs;
@@ -341,7 +359,8 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   asked.program = group->program;
   auto inputs = read_call(*group, request.invocation.payload);
   if (!inputs) {
-    return post([this, id = request.id, why = inputs.error().message] { fail_request(id, "Pipeline.InvalidCall", why); });
+    return post(
+        [this, id = request.id, why = inputs.error().message] { fail_request(id, "Pipeline.InvalidCall", why); });
   }
   asked.inputs = std::make_shared<const std::vector<std::string>>(*std::move(inputs));
   group->waiting.push_back(request.id);
@@ -384,12 +403,13 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
     KernelTaskAnswer content{.outputs = {}, .phases = reply.phases};
     const auto first = static_cast<std::uint32_t>(asked.program->dag.inputs.size());
     for (std::uint32_t o = 0; o < reply.outputs.size(); ++o) {
-      if (reply.outputs[o]) content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = *std::move(reply.outputs[o])});
+      if (reply.outputs[o])
+        content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = *std::move(reply.outputs[o])});
     }
     Answer answered{.invocation = invocation, .is_error = false, .content_type = {}, .payload = {}, .failure = {}};
     answered.content_type = asked.binary ? wire::kKernelTaskContentType : "application/json";
-    answered.payload = asked.binary ? wire::encode(content)
-                                    : wire::kernel_task_answer_to_json(asked.program->interface, content);
+    answered.payload =
+        asked.binary ? wire::encode(content) : wire::kernel_task_answer_to_json(asked.program->interface, content);
     answer(asked, std::move(answered));
   }
   if (Group* const still = find(flow)) offer_waiting(*still);
@@ -399,11 +419,8 @@ void Pipelines::fail_request(InvocationId invocation, const std::string& type, c
   const auto asked = asked_.find(invocation);
   if (asked == asked_.end()) return;
   if (Group* const group = find(asked->second.flow)) std::erase(group->waiting, invocation);
-  answer(asked->second, {.invocation = invocation,
-                         .is_error = true,
-                         .content_type = {},
-                         .payload = {},
-                         .failure = {type, message}});
+  answer(asked->second,
+         {.invocation = invocation, .is_error = true, .content_type = {}, .payload = {}, .failure = {type, message}});
 }
 
 void Pipelines::answer(Asked& asked, Answer reply) {
@@ -444,7 +461,11 @@ std::vector<PipelineStatus> Pipelines::status() const {
     one.rebuilt = group.rebuilt;
     one.why = group.current ? group.current->placement.why : group.lacking;
     const bool begun = group.current && group.current->instance;
-    one.state = !group.current ? "no slices" : !begun ? "waits for its slices" : !group.current->instance->is_ready() ? "starts" : group.next ? "moves" : "runs";
+    one.state = !group.current                         ? "no slices"
+                : !begun                               ? "waits for its slices"
+                : !group.current->instance->is_ready() ? "starts"
+                : group.next                           ? "moves"
+                                                       : "runs";
     if (!begun) continue;
     one.in_flight = group.current->instance->unanswered();
     for (const Running& running : group.draining) one.in_flight += running.instance->unanswered();
@@ -462,7 +483,8 @@ std::vector<PipelineStatus> Pipelines::status() const {
                             .gpu_time = stage.gpu_time});
     }
   }
-  std::sort(list.begin(), list.end(), [](const PipelineStatus& a, const PipelineStatus& b) { return a.function < b.function; });
+  std::sort(list.begin(), list.end(),
+            [](const PipelineStatus& a, const PipelineStatus& b) { return a.function < b.function; });
   return list;
 }
 

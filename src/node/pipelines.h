@@ -5,7 +5,7 @@
 // every function, and what the pipeline has no room for waits in the function's own queue.
 //
 //   slice     the core's ──planned, drained──> awaited ──empty──> held by a pipeline ──the pipeline went──> the core's
-//   pipeline  none ──slices are free──> starts ──all stages there──> current ──a better place is ready──> drains ──empty──> gone
+//   pipeline  none ──slices are free──> starts ──all there──> current ──a better place is ready──> drains ──empty──> gone
 //
 // Moves. Where a slice is free that has room for the whole function, and is expected to answer no later, a second pipeline of one stage starts
 // there. From when it is ready new requests go to it; the first runs what it has and goes. So nothing is dropped, and what came first

@@ -33,9 +33,14 @@ class PipelinesTest : public testing::Test {
                         .is_empty = [](GpuId) { return false; },  // so that no process starts
                         .end_idle_servers = [this](GpuId gpu) { ended_.push_back(gpu); }},
                        [](InstanceSpec&, GpuId, const Share&) {});
-    for (const auto& [profile, memory] : {std::pair("4g.40gb", 40), std::pair("2g.20gb", 20), std::pair("1g.10gb", 10)}) {
-      Device device{.id = GpuId(devices_.size() + 1), .name = "A100", .uuid = "MIG-", .gpu_uuid = "GPU-1",
-                    .slice = Slice{.profile = profile, .start = {}, .size = 1}, .memory = gib(memory)};
+    for (const auto& [profile, memory] :
+         {std::pair("4g.40gb", 40), std::pair("2g.20gb", 20), std::pair("1g.10gb", 10)}) {
+      Device device{.id = GpuId(devices_.size() + 1),
+                    .name = "A100",
+                    .uuid = "MIG-",
+                    .gpu_uuid = "GPU-1",
+                    .slice = Slice{.profile = profile, .start = {}, .size = 1},
+                    .memory = gib(memory)};
       device.uuid += std::to_string(device.id.value());
       driver_.core().add_gpu({.gpu = device.id, .memory = device.memory});
       devices_.push_back(device);

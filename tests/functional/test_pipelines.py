@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -71,8 +72,9 @@ CHAIN = {"deblur": 2.0, "sr": 3.0, "depth": 5.0}
 
 def chain(folder, name="chain", memory_gib=9, **more):
     """out = 5 (3 (2 x + 2) + 3) + 5 = 30 x + 50"""
-    components = [component("deblur", "input.image", 20, memory_gib), component("sr", "deblur.y", 30, memory_gib),
-                  component("depth", "sr.y", 20, memory_gib)]
+    n = more.get("n", N)
+    components = [component("deblur", "input.image", 20, memory_gib, n), component("sr", "deblur.y", 30, memory_gib, n),
+                  component("depth", "sr.y", 20, memory_gib, n)]
     return folder(name, components, "depth.y", CHAIN, **more)
 
 
@@ -126,7 +128,7 @@ def test_a_function_too_large_for_each_slice_runs_on_several(p1, folder):
     held = {stage["gpu"] for stage in pipeline(node)["stages"]}
     for gpu in node.status()["gpus"]:
         assert ("pipeline chain" in gpu["reason"]) == (gpu["id"] in held)
-    text = subprocess.run([BUILD / "bin/fairlead", "--node", node.endpoint, "status"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, "status"], capture_output=True, text=True, check=True).stdout
     assert "PIPELINE" in text and "[" in text
 
 
@@ -142,10 +144,10 @@ def test_every_partition_gives_the_same(p1, folder, profiles, stages):
 @pytest.mark.parametrize("profiles", ["4g.40gb", "2g.20gb,1g.10gb", "1g.10gb,1g.10gb,1g.10gb"])
 def test_a_branch_runs_where_its_condition_holds(p1, folder, profiles):
     """deblur says whether the first number is not 0; only then sr runs, and depth reads what ran last."""
-    deblur = component("deblur", "input.image", 20, 5)
+    deblur = component("deblur", "input.image", 20, 4)
     deblur["outputs"].append({"name": "is_low", "type": "f32", "shape": [1]})
-    sr = component("sr", "deblur.y", 30, 5, when={"value": "deblur.is_low", "is": True})
-    depth = component("depth", ["sr.y", "deblur.y"], 20, 5)
+    sr = component("sr", "deblur.y", 30, 4, when={"value": "deblur.is_low", "is": True})
+    depth = component("depth", ["sr.y", "deblur.y"], 20, 4)
     made = folder("chain", [deblur, sr, depth], "depth.y", CHAIN)
     task = affine(2.0)
     task["buffers"]["is_low"] = vector("output", 1)
@@ -274,6 +276,7 @@ def test_a_slice_that_is_removed_rebuilds_the_pipeline_on_what_is_left(p1, folde
     node.deploy("chain", chain(folder, memory_gib=5))
     out(node.invoke("chain", call(numbers(0))))
     stage = pipeline(node)["stages"][-1]
+    listed = re.findall(r"GPU instance +(\d+)[^\n]*\n *compute instance[^\n]*(MIG-\S+)", softgpu("mig", "list", **A100))
     gone = next(gpu for gpu in node.status()["gpus"] if gpu["id"] == stage["gpu"])
     load = Load(node)
     load.served(10)
@@ -282,7 +285,7 @@ def test_a_slice_that_is_removed_rebuilds_the_pipeline_on_what_is_left(p1, folde
         pid = next((one["pid"] for one in pipeline(node)["stages"] if one["gpu"] == stage["gpu"]), 0)
         if pid:
             os.kill(pid, signal.SIGKILL)
-        return destroyed(softgpu, gone["uuid"])
+        return destroyed(softgpu, next(instance for instance, uuid in listed if uuid == gone["uuid"]))
     eventually(remove)
     eventually(lambda: runs(node) and pipeline(node)["rebuilt"] == 1)
     load.served(10)

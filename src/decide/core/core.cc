@@ -93,9 +93,10 @@ Core::~Core() = default;
 
 void Core::add_gpu(const GpuSpec& gpu) {
   const std::size_t most = gpu.slots == 0 ? state_->options.slots_per_gpu : gpu.slots;
+  const std::size_t slots = gpu.is_dynamic ? 1 : most;
   state_->pool.add_gpu(
       gpu.gpu,
-      {.slots = gpu.only_seats ? 0 : gpu.is_dynamic ? 1 : most, .clients = state_->options.instances_per_gpu, .memory = gpu.memory});
+      {.slots = gpu.only_seats ? 0 : slots, .clients = state_->options.instances_per_gpu, .memory = gpu.memory});
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
   state_->add_device(gpu);
   state_->add_lanes(gpu);

@@ -93,7 +93,8 @@ bool Core::State::Seats::start_on(const FlowSpec& spec, GpuId gpu) const {
                                   .expected = state.residency.expected(spec.flow),
                                   .at_once = std::max(state.options.starts_per_gpu, kLeastStartsAtOnce),
                                   .is_session = spec.is_kernel_task,
-                                  .not_on = std::move(others)};
+                                  .not_on = std::move(others),
+                                  .is_seat = true};
   auto placement = state.placer.place_start(state.pool, wanted, EverybodyYields());
   if (!placement) return false;
   for (const InstanceId victim : placement->evict) state.evict(now, victim, out);

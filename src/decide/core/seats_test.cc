@@ -54,9 +54,10 @@ TEST_F(SeatsTest, ADeviceForSeatsRunsNobodyElseAndItsFunctionRunsNowhereElse) {
   core_->add_function(spec);
   add(kB);
   EXPECT_THAT(arrive(1, kA), IsEmpty()) << "its device is not there, and no other is its";
-  EXPECT_THAT(lines({}, [&](Actions& out) {
-                core_->device(now_, DeviceAppeared{{.gpu = kGpu2, .memory = gib(1), .only_seats = true}}, out);
-              }),
+  EXPECT_THAT(lines({},
+                    [&](Actions& out) {
+                      core_->device(now_, DeviceAppeared{{.gpu = kGpu2, .memory = gib(1), .only_seats = true}}, out);
+                    }),
               ElementsAre("start instance=1 flow=1 gpu=2 entitled", "start instance=2 flow=1 gpu=2 entitled"));
   EXPECT_THAT(ready(1), ElementsAre("deliver invocation=1 instance=1"));
   EXPECT_THAT(ready(2), IsEmpty());

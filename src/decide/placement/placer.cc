@@ -94,6 +94,7 @@ const Gpu* Placer::gpu_for_start(const InstancePool& pool, const StartAhead& sta
   for (const Gpu* gpu : pool.gpus()) {
     const bool idles = gpu->has_turn(start.is_session);
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || (start.only_where_a_slot_idles && !idles)) continue;
+    if (gpu->capacity.slots == 0 && !start.is_seat) continue;
     if ((best != nullptr && load(best) <= load(gpu)) || contains(start.not_on, gpu->id)) continue;
     const Bytes memory = counted_memory(*gpu, start.expected);
     if (!pool.has_room(*gpu, start.flow, memory)) continue;
@@ -146,6 +147,7 @@ Obstacle Placer::obstacle(const InstancePool& pool, const StartAhead& start) con
   Obstacle found = Obstacle::kItself;
   for (const Gpu* gpu : pool.gpus()) {
     if (!gpu->serves || gpu->starting_ahead >= start.at_once || contains(start.not_on, gpu->id)) continue;
+    if (gpu->capacity.slots == 0 && !start.is_seat) continue;
     if (start.only_where_a_slot_idles && !gpu->has_turn(start.is_session)) continue;
     const Bytes memory = counted_memory(*gpu, start.expected);
     const bool has_room = pool.has_room(*gpu, start.flow, memory);

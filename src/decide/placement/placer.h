@@ -59,6 +59,7 @@ class Placer {
     bool is_session = false;  // of a kernel task: a lane that is free is as good as a slot
     bool only_where_a_slot_idles = false;
     std::vector<GpuId> not_on = {};  // whatever is free there
+    bool is_seat = false;            // it is kept: a GPU without slots takes it, too
   };
   // can_start is place_start() without the answer.
   std::optional<Placement> place_start(const InstancePool& pool, const StartAhead& start,

@@ -242,8 +242,9 @@ void per_pipeline_stage(MetricWriter& out, const NodeStatus& status, std::string
   for (const PipelineStatus& pipeline : status.pipelines) {
     for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
       const PipelineStatus::Stage& stage = pipeline.stages[i];
-      out.sample(fmt::format("function=\"{}\",stage=\"{}\",gpu=\"{}\"", escape(pipeline.function), i, stage.gpu.value()),
-                 value(stage));
+      out.sample(
+          fmt::format("function=\"{}\",stage=\"{}\",gpu=\"{}\"", escape(pipeline.function), i, stage.gpu.value()),
+          value(stage));
     }
   }
 }
@@ -251,13 +252,14 @@ void per_pipeline_stage(MetricWriter& out, const NodeStatus& status, std::string
 void write_pipelines(MetricWriter& out, const NodeStatus& status) {
   if (status.pipelines.empty()) return;
   using Stage = PipelineStatus::Stage;
-  per_pipeline_stage(out, status, "fairlead_pipeline_stage_requests_total", "counter", "Requests that the stage has run.",
-                     [](const Stage& stage) { return stage.requests; });
-  per_pipeline_stage(out, status, "fairlead_pipeline_stage_restarts_total", "counter", "Servers of the stage that ended.",
-                     [](const Stage& stage) { return stage.restarts; });
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_requests_total", "counter",
+                     "Requests that the stage has run.", [](const Stage& stage) { return stage.requests; });
+  per_pipeline_stage(out, status, "fairlead_pipeline_stage_restarts_total", "counter",
+                     "Servers of the stage that ended.", [](const Stage& stage) { return stage.restarts; });
   per_pipeline_stage(out, status, "fairlead_pipeline_stage_gpu_seconds_total", "counter", "GPU time of the stage.",
                      [](const Stage& stage) { return to_seconds(stage.gpu_time); });
-  per_pipeline_stage(out, status, "fairlead_pipeline_ring_slots_used", "gauge", "Slots of the stage's ring that hold a tensor.",
+  per_pipeline_stage(out, status, "fairlead_pipeline_ring_slots_used", "gauge",
+                     "Slots of the stage's ring that hold a tensor.",
                      [](const Stage& stage) { return stage.ring_used; });
   out.begin("fairlead_pipeline_moves_total", "counter", "Pipelines that moved to one slice.");
   for (const PipelineStatus& pipeline : status.pipelines) {

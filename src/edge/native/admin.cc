@@ -212,19 +212,20 @@ json task_requests_json(const TaskRequestsStatus& requests) {
 json pipeline_json(const PipelineStatus& pipeline) {
   json stages = json::array();
   for (const PipelineStatus::Stage& stage : pipeline.stages) {
-    stages.push_back({{"gpu", stage.gpu.value()},
-                      {"slice", stage.slice},
-                      {"components", stage.components},
-                      {"pid", stage.pid},
-                      {"ready", stage.is_ready},
-                      {"ring", {{"used", stage.ring_used}, {"depth", stage.ring_depth}, {"bytes", stage.ring_bytes.count()}}},
-                      {"requests", stage.requests},
-                      {"restarts", stage.restarts},
-                      {"gpu_seconds", to_seconds(stage.gpu_time)}});
+    stages.push_back(
+        {{"gpu", stage.gpu.value()},
+         {"slice", stage.slice},
+         {"components", stage.components},
+         {"pid", stage.pid},
+         {"ready", stage.is_ready},
+         {"ring", {{"used", stage.ring_used}, {"depth", stage.ring_depth}, {"bytes", stage.ring_bytes.count()}}},
+         {"requests", stage.requests},
+         {"restarts", stage.restarts},
+         {"gpu_seconds", to_seconds(stage.gpu_time)}});
   }
-  return {{"function", pipeline.function},   {"state", pipeline.state},       {"why", pipeline.why},
-          {"stages", std::move(stages)},     {"in_flight", pipeline.in_flight}, {"waiting", pipeline.waiting},
-          {"draining", pipeline.draining},   {"moves", pipeline.moves},       {"rebuilt", pipeline.rebuilt}};
+  return {{"function", pipeline.function}, {"state", pipeline.state},         {"why", pipeline.why},
+          {"stages", std::move(stages)},   {"in_flight", pipeline.in_flight}, {"waiting", pipeline.waiting},
+          {"draining", pipeline.draining}, {"moves", pipeline.moves},         {"rebuilt", pipeline.rebuilt}};
 }
 
 json slice_json(const std::optional<Slice>& slice) {

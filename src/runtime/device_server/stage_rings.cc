@@ -26,7 +26,8 @@ Status StageRings::open(const wire::OpenRing& frame, const UniqueFd& memory) {
   }
   if (rings_.contains(frame.ring)) return fail(Errc::kInvalidArgument, "ring {} is open already", frame.ring);
   if (!words_.there()) {
-    return fail(Errc::kUnavailable, "the driver has no cuStreamWaitValue32: a pipeline cannot pass tensors between slices");
+    return fail(Errc::kUnavailable,
+                "the driver has no cuStreamWaitValue32: a pipeline cannot pass tensors between slices");
   }
   struct stat file {};
   if (::fstat(memory.get(), &file) != 0 || static_cast<std::uint64_t>(file.st_size) < shape.bytes()) {
@@ -56,8 +57,8 @@ Status StageRings::check(const wire::RingSlot& slot, std::uint64_t bytes) const 
   if (found == rings_.end()) return fail(Errc::kInvalidArgument, "ring {} is not open", slot.ring);
   const StageRingShape& shape = found->second.shape;
   if (slot.slot >= shape.slots || bytes != shape.slot_bytes) {
-    return fail(Errc::kInvalidArgument, "ring {} has {} slots of {} bytes: slot {} was asked for, of {} bytes", slot.ring,
-                shape.slots, shape.slot_bytes, slot.slot, bytes);
+    return fail(Errc::kInvalidArgument, "ring {} has {} slots of {} bytes: slot {} was asked for, of {} bytes",
+                slot.ring, shape.slots, shape.slot_bytes, slot.slot, bytes);
   }
   return {};
 }

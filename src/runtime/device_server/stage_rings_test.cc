@@ -53,7 +53,8 @@ TEST_F(StageRingsTest, ReaderWaitsForEachChunk) {
     for (std::uint32_t use = 0, start = 0xfffffffe; use < 3; ++use, start += shape.chunks()) {
       const wire::RingSlot slot{.buffer = 0, .slot = 1, .start = start, .ring = 7};
       if (use == 0) {  // its word begins where the node says
-        auto* at = static_cast<char*>(::mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0));
+        auto* at =
+            static_cast<char*>(::mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0));
         std::memcpy(at + shape.word_offset(1), &start, 4);
         ::munmap(at, shape.bytes());
       }

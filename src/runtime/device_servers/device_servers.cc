@@ -315,7 +315,8 @@ void DeviceServers::end_idle(GpuId gpu) {
   }
   for (const Place& place : places) {
     const auto found = servers_.find(place);
-    if (found == servers_.end() || !found->second.life.is_idle() || holds_outputs(objects_, found->second.objects)) continue;
+    if (found == servers_.end() || !found->second.life.is_idle() || holds_outputs(objects_, found->second.objects))
+      continue;
     happens(found->second, &ServerLife::idle_over);
   }
 }

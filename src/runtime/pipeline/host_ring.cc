@@ -24,8 +24,8 @@ Error lacking(int error, std::uint64_t bytes, const char* step) {
 
 Result<std::unique_ptr<HostRing>> HostRing::make(wire::StageRingShape shape) {
   if (!shape.valid()) {
-    return fail(Errc::kInvalidArgument, "a ring of {} slots of {} bytes; at most {} of {}", shape.slots, shape.slot_bytes,
-                wire::StageRingShape::kMostSlots, wire::StageRingShape::kMostSlotBytes);
+    return fail(Errc::kInvalidArgument, "a ring of {} slots of {} bytes; at most {} of {}", shape.slots,
+                shape.slot_bytes, wire::StageRingShape::kMostSlots, wire::StageRingShape::kMostSlotBytes);
   }
   UniqueFd memory(::memfd_create("fairlead-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return fail(lacking(errno, shape.bytes(), "memfd_create"));

@@ -24,7 +24,8 @@ void add(TaskPhases& sum, const TaskPhases& more) {
 
 // Whether a scalar is not zero; of numbers, -0 is zero.
 bool is_set(std::string_view bytes, ElementType type) {
-  if (type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kF16 || type == ElementType::kBf16) {
+  if (type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kF16 ||
+      type == ElementType::kBf16) {
     if ((static_cast<unsigned char>(bytes.back()) & 0x7fU) != 0) return true;
     bytes.remove_suffix(1);
   }
@@ -111,7 +112,8 @@ bool PipelineInstance::is_read_within(std::size_t stage, std::size_t component, 
   return std::any_of(all.begin(), all.end(), [&](std::size_t one) {
     const auto& inputs = dag.components[one].inputs;
     return std::any_of(inputs.begin(), inputs.end(), [&](const ComponentInput& input) {
-      return std::find(input.sources.begin(), input.sources.end(), TensorSource{component, port}) != input.sources.end();
+      return std::find(input.sources.begin(), input.sources.end(), TensorSource{component, port}) !=
+             input.sources.end();
     });
   });
 }
@@ -161,8 +163,8 @@ void PipelineInstance::on_lost(std::size_t s, const std::string& why) {
   ++stage.view.restarts;
   stage.process.reset();
   stage.run.reset();
-  const std::string what = fmt::format("the server of {} on GPU {} has ended: {}", fmt::join(stage.view.components, ", "),
-                                       stage.view.gpu.value(), why);
+  const std::string what = fmt::format("the server of {} on GPU {} has ended: {}",
+                                       fmt::join(stage.view.components, ", "), stage.view.gpu.value(), why);
   if (!was_ready_ && !is_abandoned_) return events_.broken(what);
   if (!is_abandoned_) restart(s, lasted, what);
   RequestFlow::Actions actions;
@@ -297,7 +299,9 @@ bool PipelineInstance::scalar(const Run& run, const TensorSource& source) const 
 
 bool PipelineInstance::runs(const Run& run, const Live& live, std::size_t component) const {
   const Component& one = options_.program->dag.components[component];
-  const auto ran = [&](const TensorSource& source) { return !source.component || live.ran[*source.component].value_or(false); };
+  const auto ran = [&](const TensorSource& source) {
+    return !source.component || live.ran[*source.component].value_or(false);
+  };
   if (one.when && (!ran(one.when->value) || scalar(run, one.when->value) != one.when->is)) return false;
   return std::all_of(one.inputs.begin(), one.inputs.end(), [&](const ComponentInput& input) {
     return std::any_of(input.sources.begin(), input.sources.end(), ran);
@@ -328,7 +332,8 @@ void PipelineInstance::bind_input(wire::RunCall& call, const Run& run, const Liv
     if (!live.ran[*source.component].value_or(false)) continue;
     const std::size_t from = stage_of_[*source.component];
     if (from == s) {
-      call.inputs.push_back({.buffer = buffer, .object = run.objects.at({*source.component, source.port}), .bytes = {}});
+      call.inputs.push_back(
+          {.buffer = buffer, .object = run.objects.at({*source.component, source.port}), .bytes = {}});
     } else {
       const HostRing& ring = *stages_[from].rings.at({*source.component, source.port});
       call.ring_inputs.push_back(ring.read(static_cast<std::uint32_t>(slot_of(run, from)), buffer));
@@ -355,7 +360,8 @@ void PipelineInstance::send(std::size_t s, std::size_t component) {
     }
     call.outputs.push_back(std::move(output));
     if (ring != stage.rings.end()) {
-      call.ring_outputs.push_back(ring->second->write(static_cast<std::uint32_t>(run.order.writes.slot), buffers[port]));
+      call.ring_outputs.push_back(
+          ring->second->write(static_cast<std::uint32_t>(run.order.writes.slot), buffers[port]));
     }
   }
   component_of_call_[call.call] = component;
@@ -374,7 +380,8 @@ void PipelineInstance::on_done(std::size_t s, wire::CallDone done) {
     add(live->second.phases, done.phases);
   }
   if (done.outcome != wire::CallDone::Outcome::kDone) {
-    return end_run(s, fmt::format("component {}: {}", options_.program->dag.components[component.mapped()].name, done.error));
+    return end_run(
+        s, fmt::format("component {}: {}", options_.program->dag.components[component.mapped()].name, done.error));
   }
   run.ran.push_back(component.mapped());
   if (live != live_.end()) live->second.ran[component.mapped()] = true;

@@ -93,13 +93,14 @@ class PipelineInstance {
  private:
   struct Run {  // that a stage does
     RequestFlow::Run order;
-    std::size_t next = 0;                          // of order.components
+    std::size_t next = 0;  // of order.components
     std::vector<std::size_t> ran;
     std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> objects;  // on the device: by component and port
   };
   struct Stage {
     std::unique_ptr<StageProcess> process;
-    std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<HostRing>> rings;  // of its outputs: by component and port
+    std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<HostRing>>
+        rings;  // of its outputs: by component and port
     std::optional<Run> run;
     std::unique_ptr<boost::asio::steady_timer> restart;
     Duration wait{0};  // before the next restart

@@ -73,7 +73,8 @@ class PipelineInstanceTest : public testing::Test {
 
   ComponentTask task(float k) const {
     const auto buffer = [](const char* name, BufferRole role, const char* constant = "") {
-      BufferSpec spec{.name = name, .bytes = Bytes(kElements * 4), .role = role, .type = ElementType::kF32, .shape = {}};
+      BufferSpec spec{
+          .name = name, .bytes = Bytes(kElements * 4), .role = role, .type = ElementType::kF32, .shape = {}};
       spec.constant = constant;
       return spec;
     };
@@ -82,11 +83,12 @@ class PipelineInstanceTest : public testing::Test {
     };
     auto spec = std::make_shared<KernelTaskSpec>();
     spec->task.modules = {{.name = "kernels.ptx", .sha256 = std::string(32, 'k')}};
-    spec->task.buffers = {buffer("x", BufferRole::kInput), buffer("w", BufferRole::kConstant, "ones"), buffer("y", BufferRole::kOutput)};
-    spec->task.kernels = {
-        launch("scale", {BufferArgument{.buffer = 0}, BufferArgument{.buffer = 2},
-                         LiteralArgument{.bytes = std::string(reinterpret_cast<const char*>(&k), 4), .relocations = {}}}),
-        launch("accumulate", {BufferArgument{.buffer = 1}, BufferArgument{.buffer = 2}})};
+    spec->task.buffers = {buffer("x", BufferRole::kInput), buffer("w", BufferRole::kConstant, "ones"),
+                          buffer("y", BufferRole::kOutput)};
+    spec->task.kernels = {launch("scale", {BufferArgument{.buffer = 0}, BufferArgument{.buffer = 2},
+                                           LiteralArgument{.bytes = std::string(reinterpret_cast<const char*>(&k), 4),
+                                                           .relocations = {}}}),
+                          launch("accumulate", {BufferArgument{.buffer = 1}, BufferArgument{.buffer = 2}})};
     spec->module_files = {home_ + "/kernels.ptx"};
     return {.spec = spec, .constant_files = {{"ones", home_ + "/ones"}}, .inputs = {0}, .outputs = {2}};
   }
@@ -96,7 +98,9 @@ class PipelineInstanceTest : public testing::Test {
     options.process.program = DEVICE_SERVER;
     options.process.arguments = {SOFTGPU_FOLDER, std::to_string(64 << 20), std::to_string(64 << 20), "cost"};
     for (std::vector<std::size_t>& components : stages) {
-      options.stages.push_back({.gpu = GpuId(options.stages.size() + 1), .slice = "1g", .components = std::move(components),
+      options.stages.push_back({.gpu = GpuId(options.stages.size() + 1),
+                                .slice = "1g",
+                                .components = std::move(components),
                                 .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}}});
     }
     options.flow = {.ring_depth = 4, .retries = retries, .stage_limit = 60s};
@@ -119,7 +123,8 @@ class PipelineInstanceTest : public testing::Test {
   }
   PipelineRequestId offer(float first) {
     const PipelineRequestId id(++last_);
-    instance_->offer({.id = id, .inputs = std::make_shared<const std::vector<std::string>>(1, floats(first)), .deadline = {}});
+    instance_->offer(
+        {.id = id, .inputs = std::make_shared<const std::vector<std::string>>(1, floats(first)), .deadline = {}});
     return id;
   }
   void expect_answer(PipelineRequestId id, float first) {

@@ -21,7 +21,7 @@ struct ComponentTask {
 };
 
 struct PipelineProgram {
-  Dag dag;  // check_dag() finds nothing
+  Dag dag;                           // check_dag() finds nothing
   std::vector<ComponentTask> tasks;  // of its components
   KernelTask interface;              // no kernels: inputs, then outputs of the whole function, as its callers see them
 };

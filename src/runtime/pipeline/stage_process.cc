@@ -62,7 +62,8 @@ void StageProcess::on_frame(wire::FrameToNode& frame) {
   }
   if (const auto* ready = std::get_if<wire::SessionReady>(&frame)) {
     if (!ready->error.empty()) {
-      return lose(fmt::format("component {}: {}", options_.program->dag.components[ready->session - 1].name, ready->error));
+      return lose(
+          fmt::format("component {}: {}", options_.program->dag.components[ready->session - 1].name, ready->error));
     }
     if (++sessions_ready_ < options_.components.size()) return;
     is_ready_ = true;
@@ -70,7 +71,8 @@ void StageProcess::on_frame(wire::FrameToNode& frame) {
   }
   if (auto* done = std::get_if<wire::CallDone>(&frame)) on_done(*done);
   if (const auto* fault = std::get_if<wire::ServerFault>(&frame)) fault_ = fault->error;
-  if (std::holds_alternative<wire::ModuleTrial>(frame)) lose("its device server wants modules tried, which pipelines do not");
+  if (std::holds_alternative<wire::ModuleTrial>(frame))
+    lose("its device server wants modules tried, which pipelines do not");
 }
 
 // A constant that made room for others is supplied again, once in a call.
@@ -132,7 +134,8 @@ Status StageProcess::register_session(std::size_t component) {
     const BufferSpec& buffer = kernels.buffers[b];
     if (buffer.role != BufferRole::kConstant) continue;
     const std::uint64_t object = kFirstConstant + component * kMaxTaskBuffers + b;
-    constants.push_back({b, object, static_cast<std::uint64_t>(buffer.bytes.count()), task.constant_files.at(buffer.constant)});
+    constants.push_back(
+        {b, object, static_cast<std::uint64_t>(buffer.bytes.count()), task.constant_files.at(buffer.constant)});
     frame.constants.push_back({.buffer = b, .object = object, .bytes = {}});
     if (Status there = supply(constants.back(), frame.supplied, descriptors, files); !there) return there;
   }
