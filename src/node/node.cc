@@ -40,7 +40,7 @@ Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOpti
 Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<FlowQueue> policy)
     : io_(io),
       options_(std::move(options)),
-      started_(monotonic_now()),
+      life_{.began = monotonic_now(), .is_ending = false, .drained = {}},
       tenants_(options_.tenants),
       driver_(io, options_.core, std::move(policy)),
       memory_(io,
@@ -53,7 +53,7 @@ Node::Node(boost::asio::io_context& io, NodeOptions options, std::unique_ptr<Flo
                      models != nullptr ? models->evict(gpu, bytes, std::move(done)) : done(Bytes(0));
                    }},
               driver_, instances_, functions_),
-      notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - started_.time_since_epoch()),
+      notes_(functions_, std::chrono::milliseconds(wall_clock_ms()) - life_.began.time_since_epoch()),
       charges_(
           io, driver_, instances_, functions_, memory_,
           [this](GpuId gpu) {
@@ -436,7 +436,8 @@ void Node::drain(std::function<void()> drained) {
   scaling_->drain();
   graphs_->drain();
   events_->drain();
-  drain_ = {.has_begun = true, .done = std::move(drained)};
+  life_.is_ending = true;
+  life_.drained = std::move(drained);
   driver_.tell([this](Core& core, Instant now, Actions& out) {
     core.drain(now, out);
     invocations_.cancel_submitted(now, out);  // they stay on disk for the next start
@@ -444,8 +445,8 @@ void Node::drain(std::function<void()> drained) {
 }
 
 void Node::note_drained() {
-  if (!drain_.done || !driver_.core().drained() || store_->pending_writes() > 0) return;
-  boost::asio::post(io_, std::exchange(drain_.done, nullptr));
+  if (!life_.drained || !driver_.core().drained() || store_->pending_writes() > 0) return;
+  boost::asio::post(io_, std::exchange(life_.drained, nullptr));
 }
 
 // ---- NodeService
@@ -558,9 +559,9 @@ NodeStatus Node::status() {
   status.policy = core.policy().policy().name;
   if (sharing_) status.sharing = sharing_mode_name(sharing_->mode());
   status.memory_policy = memory_policy_name(options_.core.memory_policy);
-  status.uptime = monotonic_now() - started_;
+  status.uptime = monotonic_now() - life_.began;
   status.global_virtual_time = core.policy().global_virtual_time();
-  status.draining = drain_.has_begun;
+  status.draining = life_.is_ending;
   status.queued = core.policy().queued();
   status.counters = core.counters();
   status.instances = core.instances();

@@ -150,7 +150,11 @@ class Node final : public NodeService {
 
   boost::asio::io_context& io_;
   NodeOptions options_;  // as retuned
-  const Instant started_;
+  struct Life {
+    Instant began;
+    bool is_ending = false;
+    std::function<void()> drained;  // empty: it was called, or the node does not end
+  } life_;
   Tenants tenants_;
   Functions functions_;
   RequestIds request_ids_;
@@ -160,10 +164,6 @@ class Node final : public NodeService {
   InvocationNotes notes_;
   Charges charges_;
   Invocations invocations_;
-  struct Drain {
-    bool has_begun = false;
-    std::function<void()> done;
-  } drain_;
 
   std::unique_ptr<GpuSharing> sharing_;  // goes after the instances, which are clients of its daemons
 
