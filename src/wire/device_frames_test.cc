@@ -17,7 +17,13 @@ std::vector<FrameToServer> frames_to_server() {
                       .constants = {bound},
                       .supplied = {supplied}},
       DropSession{.session = 9},
-      RunCall{.call = 10, .session = 11, .inputs = {bound}, .outputs = {bound, {}}, .supplied = {supplied}},
+      RunCall{.call = 10,
+              .session = 11,
+              .inputs = {bound},
+              .outputs = {bound, {}},
+              .supplied = {supplied},
+              .ring_inputs = {{.buffer = 29, .slot = 30, .start = 31, .ring = 32}},
+              .ring_outputs = {{.buffer = 33, .slot = 34, .start = 35, .ring = 36}, {}}},
       FetchObject{.fetch = 12, .object = 13},
       DropObject{.object = 14},
       ModuleTrial{.session = 15,
@@ -30,6 +36,8 @@ std::vector<FrameToServer> frames_to_server() {
       VariablesPlaced{.session = 22, .addresses = {23, 0}, .to_load = {24}},
       ModulesFenced{.session = 25, .modules = {{.ptx = "ptx", .variables = {{.offset = 26, .bytes = "bytes"}}}}},
       TrialEnded{.session = 27, .module = 28, .error = "why"},
+      OpenRing{.ring = 37, .slots = 38, .slot_bytes = 39},
+      CloseRing{.ring = 40},
   };
 }
 
@@ -114,7 +122,7 @@ TEST(DeviceFrames, AKindThatThereIsNotIsRefused) {
   const auto unknown = static_cast<char>(std::variant_size_v<FrameToServer>);
   const auto decoded = decode_frame_to_server(std::string(1, unknown) + std::string(8, '\0'));
   ASSERT_FALSE(decoded);
-  EXPECT_NE(decoded.error().message.find("frame of kind 10 and 9 bytes"), std::string::npos) << decoded.error().message;
+  EXPECT_NE(decoded.error().message.find("frame of kind 12 and 9 bytes"), std::string::npos) << decoded.error().message;
 }
 
 TEST(DeviceFrames, HugeLengthsAreRefusedWithoutAllocating) {
