@@ -54,7 +54,7 @@ int run_profile(Cli& cli, const Options& options) {
 
 // The newest.
 Result<Json> kept_profile(Cli& cli, const std::string& function) {
-  const Result<Json> known = cli.node().call("GET", native_path(function, "/profile"));
+  Result<Json> known = cli.node().call("GET", native_path(function, "/profile"));
   if (!known) return known;
   const Json profiles = known->value("profiles", Json::array());
   if (profiles.empty()) {

@@ -95,8 +95,7 @@ Result<std::optional<TensorMemory::Digest>> TensorMemory::hash_on(std::uint64_t 
   const auto found = tensors_.find(id);
   if (found == tensors_.end()) return fail(Errc::kNotFound, "tensor {} is not there", id);
   if (!hashing_ || hashing_->tensor != id) {
-    hashing_.emplace();
-    hashing_->tensor = id;
+    hashing_ = Hashing{.tensor = id, .done = 0, .state = {}};
     crypto_generichash_init(&hashing_->state, nullptr, 0, crypto_generichash_BYTES);
   }
   const Tensor& tensor = found->second;

@@ -152,7 +152,8 @@ void StageProcess::open(const HostRing& ring) {
 void StageProcess::run(std::size_t component, wire::RunCall call) {
   call.session = component + 1;
   process_->send(call);
-  calls_[call.call] = {component, std::move(call)};
+  const std::uint64_t number = call.call;
+  calls_[number] = {component, std::move(call)};
 }
 
 void StageProcess::drop(std::uint64_t object) {
