@@ -174,10 +174,13 @@ class Load:
         while not self.done.is_set():
             number += 1
             begin = time.monotonic()
-            reply = self.node.invoke(self.name, call(numbers(number)))
-            self.latencies.append(time.monotonic() - begin)
             try:
+                reply = self.node.invoke(self.name, call(numbers(number)))
+                self.latencies.append(time.monotonic() - begin)
                 assert out(reply) == expected(numbers(number))
+            except OSError as problem:  # the node is gone: nobody answers any more
+                self.wrong.append((number, repr(problem)))
+                return
             except (AssertionError, KeyError) as problem:
                 self.wrong.append((number, str(problem)[:300]))
 
