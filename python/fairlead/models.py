@@ -340,9 +340,9 @@ def _upload(file, header, memory):
 
 def load(path, name=None, store=None):
     """The safetensors file at `path`, on the GPU once for all who load the same bytes. `name`: its id within this version of
-    the function, by default the file's name. Loading it again gives what is open."""
+    the function, by default where the file is (of a path above 200 bytes the last 200). Loading it again gives what is open."""
     store = store or _this_process()
-    name = name or os.path.basename(path)
+    name = name or os.path.realpath(path)[-200:]
     with open(path, "rb") as file:
         header = read_header(file)
         if header.data_bytes == 0:

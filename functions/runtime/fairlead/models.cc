@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "abi/model_store.h"
 #include "fairlead/driver.h"
@@ -269,7 +270,9 @@ SharedModel SharedModel::load(const Gpu& gpu, const std::string& path, const std
                    "cuMemcpyHtoD");
     }
   };
-  const std::string name = id.empty() ? path.substr(path.rfind('/') + 1) : id;
+  // Two files of one name, and of one size, are two models.
+  const std::string place = std::filesystem::canonical(path).string();
+  const std::string name = id.empty() ? place.substr(place.size() - std::min<std::size_t>(place.size(), 200)) : id;
   SharedTensor memory = SharedTensor::open(gpu, name, header.data_bytes, fill);
   return SharedModel(std::move(header), std::move(memory));
 }

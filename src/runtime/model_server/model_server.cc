@@ -18,6 +18,8 @@
 namespace fairlead::model_server {
 namespace {
 
+constexpr unsigned kFullPauseUs = 20'000;
+
 class Server {
  public:
   Server(TensorMemory& memory, int socket) : memory_(memory), socket_(socket) {}
@@ -85,7 +87,10 @@ class Server {
   }
   void post(const Report& report, std::span<const int> fds) {
     const std::string_view bytes(reinterpret_cast<const char*>(&report), sizeof report);
-    if (const int error = send_message(socket_.get(), bytes, fds); error != 0) {
+    int error = send_message(socket_.get(), bytes, fds);
+    // Descriptors that programs have not fetched yet are as many as may be on their way: that passes.
+    for (; error == ETOOMANYREFS; error = send_message(socket_.get(), bytes, fds)) ::usleep(kFullPauseUs);
+    if (error != 0) {
       spdlog::error("model server: answer the node: {}", std::strerror(error));
       ::_exit(1);
     }

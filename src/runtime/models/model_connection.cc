@@ -17,30 +17,37 @@ namespace {
 using Wait = boost::asio::posix::stream_descriptor;
 constexpr int kRequestsPerTurn = 16;  // then the others have theirs
 constexpr auto kFloodPause = std::chrono::milliseconds(50);
+constexpr auto kFullPause = std::chrono::milliseconds(20);
 
 }  // namespace
 
-ModelConnection::ModelConnection(boost::asio::io_context& io, UniqueFd socket, Events events)
-    : io_(io), socket_(io, socket.release()), pause_(io), events_(std::move(events)) {}
+ModelConnection::ModelConnection(boost::asio::io_context& io, UniqueFd socket, RateLimit& rate, Events events)
+    : io_(io), socket_(io, socket.release()), pause_(io), write_pause_(io), events_(std::move(events)), rate_(rate) {}
 
 void ModelConnection::start() {
   wait_read();
 }
 
 void ModelConnection::wait_read() {
+  if (std::exchange(reads_, true)) return;
   socket_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
     if (!error && !alive.expired()) on_readable();
   });
 }
 
 void ModelConnection::on_readable() {
+  reads_ = false;
+  if (closed_) return;
   const std::weak_ptr<int> alive = alive_;
   for (int i = 0; i < kRequestsPerTurn; ++i) {
     if (!queued_.empty()) return;  // flush() goes on
     if (!rate_.take(monotonic_now())) {
+      reads_ = true;
       pause_.expires_after(kFloodPause);
       pause_.async_wait([this, alive](boost::system::error_code error) {
-        if (!error && !alive.expired()) wait_read();
+        if (error || alive.expired()) return;
+        reads_ = false;
+        wait_read();
       });
       return;
     }
@@ -84,7 +91,7 @@ void ModelConnection::send(ModelAnswer answer, const Blocks& blocks) {
       const int error = post(packet);
       if (error == 0) continue;
       if (error != EAGAIN && error != ETOOMANYREFS) return close_later({});
-      wait_write();
+      error == EAGAIN ? wait_write() : pause_write();
     }
     if (queued_.size() >= kMaxQueued) {
       return close_later(
@@ -100,10 +107,19 @@ void ModelConnection::wait_write() {
   });
 }
 
+// Descriptors that other programs have not fetched yet are as many as may be on their way: that passes.
+void ModelConnection::pause_write() {
+  write_pause_.expires_after(kFullPause);
+  write_pause_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
+    if (!error && !alive.expired()) flush();
+  });
+}
+
 void ModelConnection::flush() {
   while (!closed_ && !queued_.empty()) {
     const int error = post(queued_.front());
     if (error == EAGAIN) return wait_write();
+    if (error == ETOOMANYREFS) return pause_write();
     if (error != 0) return close_later({});
     queued_.pop_front();
   }
@@ -124,6 +140,7 @@ void ModelConnection::shut() {
   boost::system::error_code ignored;
   socket_.close(ignored);
   pause_.cancel();
+  write_pause_.cancel();
 }
 
 }  // namespace fairlead

@@ -30,7 +30,8 @@ class ModelConnection {
   static constexpr std::size_t kMaxQueued = 64;
   static constexpr std::int64_t kRequestsPerSecond = 2'000;
 
-  ModelConnection(boost::asio::io_context& io, UniqueFd socket, Events events);
+  // `rate`: of all connections of an instance; outlives this one.
+  ModelConnection(boost::asio::io_context& io, UniqueFd socket, RateLimit& rate, Events events);
   ModelConnection(const ModelConnection&) = delete;
   ModelConnection& operator=(const ModelConnection&) = delete;
 
@@ -48,16 +49,18 @@ class ModelConnection {
   void wait_read();
   void on_readable();
   void wait_write();
+  void pause_write();
   void flush();
   int post(const Packet& packet);
   void close_later(std::string why);
 
   boost::asio::io_context& io_;
   boost::asio::posix::stream_descriptor socket_;
-  boost::asio::steady_timer pause_;
+  boost::asio::steady_timer pause_, write_pause_;
   const Events events_;
-  RateLimit rate_{kRequestsPerSecond, kRequestsPerSecond / 2};
+  RateLimit& rate_;
   std::deque<Packet> queued_;
+  bool reads_ = false;  // a wait for it, or its pause, is on its way
   bool closed_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

@@ -79,7 +79,7 @@ class ModelHost::Instance {
     ModelConnection::Events events{
         .request = [this, holder](const ModelRequest& request) { on_request(holder, request); },
         .closed = [this, holder](const std::string& why) { on_closed(holder, why); }};
-    auto connection = std::make_unique<ModelConnection>(host_.io_, std::move(socket), std::move(events));
+    auto connection = std::make_unique<ModelConnection>(host_.io_, std::move(socket), requests_, std::move(events));
     ModelConnection& started = *connection;
     connections_[holder] = std::move(connection);
     started.start();
@@ -126,6 +126,8 @@ class ModelHost::Instance {
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer accept_pause_;
   RateLimit accepts_{100, 64};
+  RateLimit requests_{ModelConnection::kRequestsPerSecond,
+                      ModelConnection::kRequestsPerSecond / 2};  // of all its processes
   std::map<HolderId, std::unique_ptr<ModelConnection>> connections_;
   bool complained_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
