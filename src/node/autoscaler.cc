@@ -14,8 +14,9 @@ namespace {
 constexpr Duration kPeriod = std::chrono::milliseconds(100);
 // From a decision to an instance that answers, as far as is known before one has started: idle for twice as long, a seat goes.
 constexpr Duration kStart = std::chrono::seconds(1);
-constexpr int kMostQuota = 97;   // per cent: what admission gives one instance of an idle device
-constexpr int kMostSeats = 256;  // of one function
+constexpr int kMostQuota = 97;          // per cent: what admission gives one instance of an idle device
+constexpr int kMostSeats = 256;         // of one function
+constexpr std::size_t kMostAtOnce = 8;  // seats that one decision asks for: each may be tried on every GPU
 constexpr std::size_t kLeastNotes = 4;
 
 Autoscale wanted_by(const FunctionRecord& record) {
@@ -109,6 +110,9 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
     return;
   }
   scaled.lacking.clear();
+  // What came before there was a scaler is no load of one period.
+  const FlowView flow = driver_.core().flow(function.flow);
+  scaled.arrived = function.stats.invocations + flow.queued + flow.in_flight;
   scaled.size = *size;
   scaled.scaler = *std::move(scaler);
   spdlog::info("function {} is scaled: {} % of the SMs x {} % of the time, {:.1f} requests/s an instance",
@@ -207,6 +211,7 @@ void Autoscaler::carry_out(const std::string& name, Scaled& scaled, ScalingDecis
       made.did.push_back(fmt::format("instance {} on GPU {} stops", one.instance.value(), one.gpu.value()));
     }
   }
+  more = std::min(more, kMostAtOnce);
   if (more == 0 && made.did.empty()) return note(scaled, std::move(made));
   const std::size_t before = kept.size();
   const auto placed = control_.scale(name, share_of(scaled), {.kept = kept, .more = more, .serving = serving()});

@@ -32,9 +32,10 @@ void predict_times(Component& component) {
     const auto nearest = *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
       return std::abs(a.first - compute) < std::abs(b.first - compute);
     });
-    if (nearest.first == compute) continue;
-    component.times.push_back({.slice = std::to_string(compute) + "g",
-                               .mean = std::max(Duration(1), nearest.second * nearest.first / compute)});
+    if (nearest.first == compute || component.times.size() >= kMaxSliceTypes) continue;
+    const Duration mean = nearest.second * nearest.first / compute;
+    component.times.push_back(
+        {.slice = std::to_string(compute) + "g", .mean = std::clamp(mean, Duration(1), kMaxComponentTime)});
   }
 }
 

@@ -152,6 +152,7 @@ void Pipelines::place(Group& group) {
   auto placement = slices_.plan(group.program->dag);
   if (!placement) {
     group.lacking = placement.error().message;
+    group.not_before = monotonic_now() + kFirstWait;  // a plan may take as long as its steps do
     return;
   }
   group.lacking.clear();

@@ -88,6 +88,9 @@ class SingleSearch {
   void choose(std::size_t stage, Worth so_far, Duration slowest, Duration passed, Duration rank = Duration(0)) {
     const auto& all = stages();
     if (stage == all.size()) return keep(so_far, slowest, passed + rank);
+    if (steps_left_ == 0)
+      return;  // stages that are alike on every type have as many ways as types to the power of stages
+    --steps_left_;
     if (stage > 0 && all[stage].rank != all[stage - 1].rank) {
       passed += rank;
       rank = Duration(0);
@@ -123,6 +126,7 @@ class SingleSearch {
   const By by_;
   std::vector<int> free_, least_compute_;
   std::vector<std::size_t> choice_, best_choice_;
+  std::uint64_t steps_left_ = request_.steps;
   std::size_t partition_ = 0, best_partition_ = 0;
   bool found_ = false;
   Worth best_;

@@ -14,6 +14,8 @@ namespace {
 
 constexpr Duration kFirstWait = std::chrono::milliseconds(100);
 constexpr Duration kLongEnough = std::chrono::minutes(1);  // ready for so long, and the next restart is at once
+constexpr std::uint64_t kMostRingBytes = std::uint64_t{2}
+                                         << 30;  // of one pipeline: pinned, and made on the thread of the node
 
 void add(TaskPhases& sum, const TaskPhases& more) {
   sum.kernel_run += more.kernel_run;
@@ -93,9 +95,17 @@ Status PipelineInstance::make_rings() {
   for (const DagOutput& output : dag.outputs) {
     if (output.from.component) crossing.emplace(*output.from.component, output.from.port);
   }
+  std::uint64_t all = 0;
   for (const auto& [component, port] : crossing) {
     const auto bytes = static_cast<std::uint64_t>(dag.components[component].outputs[port].bytes().count());
-    auto ring = HostRing::make({static_cast<std::uint32_t>(options_.flow.ring_depth), bytes});
+    const wire::StageRingShape shape{static_cast<std::uint32_t>(options_.flow.ring_depth), bytes};
+    all += shape.bytes();
+    if (all > kMostRingBytes) {
+      return fail(Errc::kTooLarge,
+                  "{}: tensors that leave their stage take more than {} bytes of host memory, {} at a time",
+                  dag.name_of({component, port}), kMostRingBytes, shape.slots);
+    }
+    auto ring = HostRing::make(shape);
     if (!ring) {
       return fail(ring.error().code, "{}: {}", dag.name_of({component, port}), ring.error().message);
     }
