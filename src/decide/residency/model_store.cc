@@ -173,10 +173,6 @@ void ModelStore::create(Instant now, HolderId holder, const ModelOpen& request, 
   out.push_back(CreateTensor{id, request.bytes});
 }
 
-bool ModelStore::holds_memory() const {
-  return std::any_of(tensors_.begin(), tensors_.end(), [](const auto& one) { return one.second.taken > 0; });
-}
-
 // A tenant that is at its budget makes room of its own; where the device's budget is full, whoever was unused longest goes.
 std::optional<std::string> ModelStore::make_room(const std::string& tenant, std::uint64_t taken, ModelActions& out) {
   const auto drop_oldest = [&](const std::string* of) {

@@ -145,7 +145,6 @@ class ModelStore {
   std::uint64_t evict(std::uint64_t bytes, ModelActions& out);
 
   ModelStoreUse use() const;
-  bool holds_memory() const;  // use().bytes > 0
   std::optional<State> state(TensorId tensor) const;
   std::optional<InstanceId> filler(TensorId tensor) const;  // of one that is being made or filled
   // Whether the holder may have the descriptors: it fills it, or it is sealed and it holds it.

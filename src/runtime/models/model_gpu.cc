@@ -250,9 +250,9 @@ void ModelHost::Gpu::on_gone(const std::string& reason) {
 
 // Its context takes memory, too.
 void ModelHost::Gpu::end_idle_server() {
-  if (!server_ || store_.holds_memory()) return;
+  if (!server_ || store_.use().bytes > 0) return;
   boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (alive.expired() || !server_ || store_.holds_memory()) return;
+    if (alive.expired() || !server_ || store_.use().bytes > 0) return;
     server_.reset();
     for (Eviction& eviction : evictions_) eviction.dropping.clear();  // all of its memory is free
     dropped(TensorId(0));
