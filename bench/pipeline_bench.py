@@ -106,23 +106,25 @@ def overhead(home):
                note="a warm call, in turns; baseline: the same kernel task as a function of its own")
 
 
-def median_call(home, mode, profiles, name, middle, memory_gib, stages):
+def median_call(home, mode, profiles, name, make, stages):
+    """`make(folder)` writes the pipeline."""
     with Sliced(home, profiles, SOFTGPU_MODE=mode) as on:
-        on.deploy(name, pipeline(home / name, middle, memory_gib), stages)
+        on.deploy(name, make(home / name), stages)
         return statistics.median([on.seconds(name) for _ in range(400)][50:])
 
 
 def hops(home, mode):
-    """One pipeline on two slices beside the same on one."""
+    """Two components on two slices beside the first alone: the hop, and the second component's kernel. That two components on one slice
+    take as long as on two would say nothing: they cost a round trip through the node, too."""
+    one = median_call(home / "one", mode, "1g.10gb", "one", alone, 1)
     for name, middle in SIZES.items():
-        whole = median_call(home / name / "whole", mode, "2g.20gb", "whole", middle, 6, 1)
-        split = median_call(home / name / "split", mode, "1g.10gb,1g.10gb", "split", middle, 6, 2)
-        hop = split - whole
+        split = median_call(home / name, mode, "1g.10gb,1g.10gb", "split", lambda folder, size=middle: pipeline(folder, size, 6), 2)
+        hop = split - one
         link = middle / LINK_GB_S / 1e9
         bound = 1.3 * link + 1e-4 if name == "10mb" else 60e-6
         report(f"pipeline_hop_{name}_{mode}", hop * 1e6, "us", baseline=link * 1e6, bound=round(bound / link, 2),
-               note=f"p50 on two slices less p50 on one; baseline: bytes / {LINK_GB_S} GB/s of the modelled link; in mode "
-                    "fast a copy takes what this machine's memory takes")
+               note=f"p50 of two components on two slices less p50 of one alone, so with the second one's kernel; baseline: bytes / "
+                    f"{LINK_GB_S} GB/s of the modelled link; in mode fast a copy takes what this machine's memory takes")
 
 
 def main():

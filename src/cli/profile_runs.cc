@@ -41,7 +41,7 @@ bool agrees_to_calls(Cli& cli, const std::string& function, bool is_grid, bool y
   cli.err() << fmt::format(
       "{} will be called again and again with this payload, a few seconds for each of {} trials; its answers are "
       "thrown away, and what it does otherwise is done each time.\n",
-      function, is_grid ? fmt::format("{}", kGridTrials) : fmt::format("some 3 to 9, at most {}", kGridTrials));
+      function, is_grid ? fmt::format("{}", kGridTrials) : fmt::format("at most {}", kGridTrials));
   if (yes || ::isatty(STDIN_FILENO) == 0) return yes;
   cli.err() << "Go on? [y/N] " << std::flush;
   std::string answer;
