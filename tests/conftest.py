@@ -54,6 +54,19 @@ class Gate:
         self.open()
 
 
+@pytest.fixture(autouse=True)
+def environment_is_left_alone():
+    """What a library sets in this process would change every node that a later test starts."""
+    before = dict(os.environ)
+    yield
+    after = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    before.pop("PYTEST_CURRENT_TEST", None)
+    os.environ.update(before)
+    for name in after.keys() - before.keys():
+        del os.environ[name]
+    assert after == before
+
+
 @pytest.fixture
 def softgpu(tmp_path):
     """softgpu(*arguments): the tool, for the GPUs of this test's node, which need not have started."""

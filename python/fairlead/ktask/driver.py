@@ -5,6 +5,7 @@ of a source tree around this package (build/lib/softgpu), so that a task can be 
 $SOFTGPU_PROFILE or its state folder says otherwise, so that code for all but the newest GPUs runs.
 """
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -35,22 +36,34 @@ def _load():
     reasons = []
     for path in _candidates():
         try:
-            if path == str(SOFTWARE_GPU):
-                os.environ.setdefault("SOFTGPU_PROFILE", "a100-40")
-            return ctypes.CDLL(path)
+            return ctypes.CDLL(path), path == str(SOFTWARE_GPU)
         except OSError as error:
             reasons.append(str(error))
     raise GpuError(f"there is no CUDA driver: {'; '.join(reasons)}. Build the software GPU "
                    "(ninja -C build softgpu_cuda) or set FAIRLEAD_LIBCUDA to a libcuda.so.1")
 
 
+@contextlib.contextmanager
+def _environment(name, value):
+    """`name` set where it is not, and taken back: programs that this process starts are none of this module's business."""
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
 class Gpu:
     """Device 0 in its primary context, current for the thread that made this."""
 
     def __init__(self):
-        self._cuda = _load()
+        self._cuda, is_software = _load()
         device, self._context = ctypes.c_int(), ctypes.c_void_p()
-        self.call("cuInit", 0)
+        with _environment("SOFTGPU_PROFILE", "a100-40") if is_software else contextlib.nullcontext():
+            self.call("cuInit", 0)
         self.call("cuDeviceGet", ctypes.byref(device), 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         self.make_current()
