@@ -64,22 +64,22 @@ STRESS_SECONDS ?= 300
 stress: build ## device memory under kills, cut connections and functions of 1.9 x its size, STRESS_SECONDS each (300)
 	@FAIRLEAD_STRESS_SECONDS=$(STRESS_SECONDS) build/venv/bin/python -m pytest -q -s tests/functional/test_memory_stress.py
 
-reproduce: build ## the claims of the MQFQ-Sticky paper measured again: docs/reproduction.md, docs/ablation.md
+reproduce: build ## the claims of the MQFQ-Sticky paper measured again: docs/explanation/reproduction.md, docs/explanation/ablation.md
 	@tools/reproduce
 	@tools/ablation
 
-reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/reproduction-kaas.md
+reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/explanation/reproduction-kaas.md
 	@tools/python-env tests/requirements.txt build/venv
 	@tools/reproduce-kaas
 
-reproduce-fluid: build ## the claims of the FluidFaaS paper measured again: docs/reproduction-fluid.md
+reproduce-fluid: build ## the claims of the FluidFaaS paper measured again: docs/explanation/reproduction-fluid.md
 	@tools/fluid-page
 
 portable: packages ## build-portable: runs on any Linux with glibc 2.35 or newer
 	@tools/build portable
 	@tools/lint/portable.py
 
-package: packages ## dist/: a tarball, Debian packages and a Python wheel (docs/install.md)
+package: packages ## dist/: a tarball, Debian packages and a Python wheel (docs/how-to/install.md)
 	@tools/package
 
 package-check: package ## each package in a clean Debian 12: install, serve, invoke, upgrade, remove, purge

@@ -1,4 +1,4 @@
-"""make bench: measures every number of docs/numbers.md. One JSON line per number (bench/measure.py says what is in it).
+"""make bench: measures every number of docs/reference/numbers.md. One JSON line per number (bench/measure.py says what is in it).
 
   bench/run.py                 all parts, about 10 minutes
   bench/run.py node ptx        these parts only

@@ -1,4 +1,4 @@
-"""Prints the table of docs/numbers.md from runs of `make bench`: bench/table.py docs/measurements/bench-*.jsonl"""
+"""Prints the table of docs/reference/numbers.md from runs of `make bench`: bench/table.py docs/measurements/bench-*.jsonl"""
 
 import fileinput
 import json

@@ -1,7 +1,7 @@
 // What the kernels of the built-in library share: element types, activations, reductions over a block.
 //
 // Every kernel is `extern "C"`, named OPERATION_TYPE, and writes its result to its first argument. Arguments and
-// geometry of each stand in python/fairlead/ktask/library.py, and from there in docs/kernel-library.md. Tensors are
+// geometry of each stand in python/fairlead/ktask/library.py, and from there in docs/reference/kernel-library.md. Tensors are
 // dense and row-major unless strides are arguments; counts are ints, so a tensor has fewer than 2^31 elements.
 #pragma once
 

@@ -9,7 +9,7 @@ operators  every operator of the core ATen set that has samples in PyTorch's own
 models     the smallest builder of every architecture family of torchvision.models, and nanoGPT, a Llama block, UNet, LSTM, GRU,
            Conv1d (tools/torch_models.py), random weights, eval mode, at reduced width or size.
 
-A row is "right", "refused: why", or "WRONG". --page writes docs/pytorch-coverage.md. Needs torch and torchvision from PyPI.
+A row is "right", "refused: why", or "WRONG". --page writes docs/reference/pytorch-coverage.md. Needs torch and torchvision from PyPI.
 """
 
 import argparse
@@ -325,9 +325,9 @@ def page(operator_rows, model_rows):
     wrong = sum(row["outcome"] == "WRONG" for row in model_rows)
     rate = lambda a, b: f"{100 * a / b:.1f} %" if b else "-"  # noqa: E731
     lines = ["# What fairlead.torch converts",
-             "Written by `tools/torch_coverage.py all --page docs/pytorch-coverage.md`, not by hand. Every row was run on the software GPU "
+             "Written by `tools/torch_coverage.py all --page docs/reference/pytorch-coverage.md`, not by hand. Every row was run on the software GPU "
              "and compared with PyTorch on the CPU; the lists are PyTorch's and torchvision's own. [Kernel tasks in "
-             "Python](ktask-python.md#pytorch) says how to convert a module. An operator's error is the largest |difference| / (|expected| + 1), a model's the largest |difference| / the largest |expected|. Where PyTorch's own f16 or bf16 result differs, its f32 result decides. Of "
+             "Python](../how-to/ktask-python.md#pytorch) says how to convert a module. An operator's error is the largest |difference| / (|expected| + 1), a model's the largest |difference| / the largest |expected|. Where PyTorch's own f16 or bf16 result differs, its f32 result decides. Of "
              "sort and topk, which leave the order of equal elements open, the input at the indices is compared.",
              "", f"PyTorch {torch.__version__.split('+')[0]}.", "", "| what | goal | reached |", "| --- | --- | --- |",
              f"| operators of the core ATen set times f32, f16, bf16, all of the first {SAMPLES} samples right | >= 95 % | "

@@ -1,4 +1,4 @@
-"""A node's HTTP interface (docs/api.md). Standard library only; one connection per client, reopened when it was closed, and
+"""A node's HTTP interface (docs/reference/api.md). Standard library only; one connection per client, reopened when it was closed, and
 after every failure: a timeout or a refused argument costs one call and not the client. A client belongs to one thread at a
 time.
 

@@ -1,4 +1,4 @@
-"""The API key that a client shows (docs/identity.md)."""
+"""The API key that a client shows (docs/how-to/identity.md)."""
 
 import os
 import pathlib

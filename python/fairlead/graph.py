@@ -1,4 +1,4 @@
-"""Graphs of functions (docs/graphs.md): programs and kernel tasks that read and write the same objects, sent to a node at
+"""Graphs of functions (docs/how-to/graphs.md): programs and kernel tasks that read and write the same objects, sent to a node at
 once and run as what they read appears.
 
     graph = Graph("sum")
@@ -114,7 +114,7 @@ class Graph:
         return f"{function}-{number}"
 
     def description(self, run=None, resume=False):
-        """What is sent: a dict as docs/graphs.md has it."""
+        """What is sent: a dict as docs/how-to/graphs.md has it."""
         nodes = {}
         for step in self.steps.values():
             fields = {"reads": step.reads, "writes": step.writes, "after": step.after, "retries": step.retries}

@@ -8,7 +8,7 @@
 
 The bytes belong to the node: they are mapped into this process, read only where the driver can do that, and stay mapped
 until close(). Writing to them is an error where the driver says so, and spoils the model of every other instance where it
-does not. See docs/models.md.
+does not. See docs/how-to/models.md.
 
 Threads: a Store is for one thread at a time; tensors may be used from any.
 """

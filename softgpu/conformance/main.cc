@@ -1,4 +1,4 @@
-// softgpu-conformance: checks a CUDA driver by what it computes. See docs/conformance.md.
+// softgpu-conformance: checks a CUDA driver by what it computes. See docs/reference/conformance.md.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

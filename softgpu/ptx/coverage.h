@@ -1,5 +1,5 @@
 // Which opcode strings the tests have compared with a reference. Tests name them with covers() or by way of
-// expect_op(); tests_main.cc compares them with testdata/opcodes.tsv and docs/ptx-coverage.md.
+// expect_op(); tests_main.cc compares them with testdata/opcodes.tsv and docs/reference/ptx-coverage.md.
 #pragma once
 
 #include <initializer_list>

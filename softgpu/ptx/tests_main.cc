@@ -1,5 +1,5 @@
 // The tests' main: --isa=baseline, v3, v4 or interpreter runs them on that set (isa.h), and skips them where there is
-// none. After a run of all tests every opcode of testdata/opcodes.tsv must have been covered, and docs/ptx-coverage.md
+// none. After a run of all tests every opcode of testdata/opcodes.tsv must have been covered, and docs/reference/ptx-coverage.md
 // must say by which tests; --coverage=FILE writes that page instead of comparing it, and --opcodes=FILE the list.
 #include <gtest/gtest.h>
 
@@ -44,7 +44,8 @@ std::string coverage_page() {
   }
   std::string page =
       "# Opcodes of the PTX machine and the tests that cover them\n"
-      "Written by `softgpu_ptx_tests --coverage=docs/ptx-coverage.md`; the tests fail when it is out of date. Each "
+      "Written by `softgpu_ptx_tests --coverage=docs/reference/ptx-coverage.md`; the tests fail when it is out of "
+      "date. Each "
       "of " +
       std::to_string(coverage().size()) +
       " opcode strings is executed and compared with a reference in C++, on every CPU instruction set. A test is in "
@@ -79,8 +80,8 @@ class CoverageCheck final : public ::testing::Environment {
     if (!page_path.empty()) {
       std::ofstream(page_path) << page;
     } else {
-      EXPECT_EQ(read_file(SOFTGPU_PTX_SOURCE "/docs/ptx-coverage.md"), page)
-          << "run with --coverage=docs/ptx-coverage.md";
+      EXPECT_EQ(read_file(SOFTGPU_PTX_SOURCE "/docs/reference/ptx-coverage.md"), page)
+          << "run with --coverage=docs/reference/ptx-coverage.md";
     }
   }
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""softgpu/tools/coverage.py FOLDER [--check]: writes docs/driver-coverage.md and docs/runtime-coverage.md from the built
+"""softgpu/tools/coverage.py FOLDER [--check]: writes docs/reference/driver-coverage.md and docs/reference/runtime-coverage.md from the built
 libraries in FOLDER, or fails when a page is not current.
 
 What a symbol of the tables (driver/symbols.tsv, cudart/symbols.txt) is, the library says: its fallbacks are weak, so a
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 SOFTGPU = pathlib.Path(__file__).resolve().parent.parent
-DOCS = SOFTGPU.parent / "docs"
+DOCS = SOFTGPU.parent / "docs/reference"
 
 # Title and the names that belong under it; the first match decides.
 DRIVER_GROUPS = (
@@ -54,12 +54,12 @@ RUNTIME_GROUPS = (
 )
 
 DRIVER_INTRODUCTION = """# Coverage of the driver's symbols
-Every symbol of CUDA 13.0's driver library in the [software GPU](softgpu.md). **done**: behaves as documented by NVIDIA.
+Every symbol of CUDA 13.0's driver library in the [software GPU](../how-to/softgpu.md). **done**: behaves as documented by NVIDIA.
 **partial**: what is missing is said. **absent**: returns `CUDA_ERROR_NOT_SUPPORTED` and is counted. Written by
 `softgpu/tools/coverage.py` from the built library; a test keeps it current.
 """
 RUNTIME_INTRODUCTION = """# Coverage of the runtime's symbols
-Every symbol of CUDA 13.0's runtime library in [ours](softgpu.md). **done**: does what the driver can do for it, see
+Every symbol of CUDA 13.0's runtime library in [ours](../how-to/softgpu.md). **done**: does what the driver can do for it, see
 [the driver's table](driver-coverage.md). **absent**: returns `cudaErrorNotSupported`. Written by
 `softgpu/tools/coverage.py` from the built library; a test keeps it current.
 """
@@ -134,7 +134,7 @@ def main():
         if not options.check:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            problems.append(f"docs/{name} is not current; run softgpu/tools/coverage.py {options.folder}")
+            problems.append(f"docs/reference/{name} is not current; run softgpu/tools/coverage.py {options.folder}")
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-// fairlead certificate: what a node needs to speak TLS, where no authority gives it (docs/identity.md).
+// fairlead certificate: what a node needs to speak TLS, where no authority gives it (docs/how-to/identity.md).
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// fairlead graph: graphs of functions from the command line (docs/graphs.md).
+// fairlead graph: graphs of functions from the command line (docs/how-to/graphs.md).
 #include <algorithm>
 #include <chrono>
 #include <map>

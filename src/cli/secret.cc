@@ -1,4 +1,4 @@
-// fairlead secret: what functions need to know and nobody may read (docs/secrets.md).
+// fairlead secret: what functions need to know and nobody may read (docs/how-to/secrets.md).
 #include <termios.h>
 #include <unistd.h>
 

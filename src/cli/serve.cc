@@ -117,7 +117,8 @@ void add_serve(Cli& cli, Serve serve) {
                    "Print every setting with its value and where that stands, as a file for --config, and exit");
   command.add_flag("--print-template", self->prints_template,
                    "Print a file for --config in which every setting is explained and none is set, and exit");
-  command.add_flag("--settings", self->prints_page, "Print what each setting is, as docs/settings.md has it, and exit");
+  command.add_flag("--settings", self->prints_page,
+                   "Print what each setting is, as docs/reference/settings.md has it, and exit");
   add_settings(command, serve_settings());
   command.footer(
       "Every setting can also stand in a file (--config FILE, section [serve], without the dashes) and in the "

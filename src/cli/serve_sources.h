@@ -36,7 +36,7 @@ std::string config_json(const SettledSettings<ServeOptions>& settled);
 // A file for --config to begin with: every setting explained, and none of them set.
 std::string config_template();
 
-// The table of docs/settings.md.
+// The table of docs/reference/settings.md.
 std::string settings_markdown();
 
 }  // namespace fairlead::cli

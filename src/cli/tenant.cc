@@ -1,4 +1,4 @@
-// fairlead tenant: who may use the node (docs/identity.md).
+// fairlead tenant: who may use the node (docs/how-to/identity.md).
 #include <charconv>
 #include <memory>
 #include <ostream>

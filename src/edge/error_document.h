@@ -1,6 +1,6 @@
 // The error document that edges share: a status, a name in x-amzn-ErrorType, and a JSON body {"Type", "Message"}. The names and
 // the shape are AWS Lambda's, so that every AWS SDK turns them into typed exceptions and retries those that may be retried; the
-// other edges have kept them for their clients (docs/api.md). An edge with another shape has EdgeErrors of its own.
+// other edges have kept them for their clients (docs/reference/api.md). An edge with another shape has EdgeErrors of its own.
 #pragma once
 
 #include <string>

@@ -151,7 +151,7 @@ struct PipelineStatus {
   std::uint64_t moves = 0, rebuilt = 0;
 };
 
-// Models that programs share on one GPU (docs/models.md).
+// Models that programs share on one GPU (docs/how-to/models.md).
 struct ModelStatus {
   GpuId gpu;
   std::int64_t pid = 0;  // of the model server; 0: none runs

@@ -1,5 +1,5 @@
 // A one-off request: a kernel task with its files and one call of it, in one message. Nothing is deployed; the same task
-// again is warm (docs/kernel-tasks.md, "One-off requests").
+// again is warm (docs/how-to/kernel-tasks.md, "One-off requests").
 #pragma once
 
 #include <cstdint>

@@ -73,10 +73,10 @@ Result<std::string> library_module(const std::string& name) {
   const std::string stem = name.substr(kLibraryPrefix.size());
   const fs::path path = kernels / (stem + ".ptx");
   if (!stem.empty() && stem.find('/') == std::string::npos && fs::is_regular_file(path, error)) return path.string();
-  return fail(
-      Errc::kInvalidArgument,
-      "a kernel's module is '{}': the built-in library in {} has no such module; docs/kernel-library.md lists them",
-      name, kernels.string());
+  return fail(Errc::kInvalidArgument,
+              "a kernel's module is '{}': the built-in library in {} has no such module; "
+              "docs/reference/kernel-library.md lists them",
+              name, kernels.string());
 }
 
 // Where a task's files come from. `what` says where the task names them.

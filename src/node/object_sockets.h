@@ -2,7 +2,7 @@
 // and the folder of its sealed objects, read only, to be mapped without a copy. Both are bound into the sandboxes of the
 // tenant's functions, where $FAIRLEAD_OBJECTS names them:
 //
-//   $FAIRLEAD_OBJECTS/socket             GET, PUT, DELETE, lists: docs/objects.md
+//   $FAIRLEAD_OBJECTS/socket             GET, PUT, DELETE, lists: docs/how-to/objects.md
 //   $FAIRLEAD_OBJECTS/content/<digest>   what GET ?info names as path
 //
 // Threads: everything on the io_context's thread.

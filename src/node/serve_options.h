@@ -44,7 +44,7 @@ inline std::uint64_t default_host_memory_bytes() {
   return share_of_memory(4, std::uint64_t{64} << 30) / wire::kStagingGranule * wire::kStagingGranule;
 }
 
-// More than four at a time bought nothing in simulation (docs/ablation.md), and each keeps about one core busy. A simulated
+// More than four at a time bought nothing in simulation (docs/explanation/ablation.md), and each keeps about one core busy. A simulated
 // node has as many as the largest real one.
 inline constexpr int kMostDefaultStarts = 4;
 inline int default_starts_per_gpu() {

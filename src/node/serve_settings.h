@@ -1,5 +1,5 @@
 // Every setting of a node, described once (base/setting.h). From this table come the options of `fairlead serve` and their help,
-// the keys of [serve] in fairlead.toml, the FAIRLEAD_SERVE_* variables, docs/settings.md, every error about a value, and what a
+// the keys of [serve] in fairlead.toml, the FAIRLEAD_SERVE_* variables, docs/reference/settings.md, every error about a value, and what a
 // reload may change.
 //
 // A new setting is a field of ServeOptions with its default, and an entry here.

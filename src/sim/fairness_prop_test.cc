@@ -1,4 +1,4 @@
-// The service gap of MQFQ-Sticky under random workloads stays within what docs/design/fairness.md derives; and the same
+// The service gap of MQFQ-Sticky under random workloads stays within what docs/explanation/fairness.md derives; and the same
 // measurement finds a bound broken where it should be. D counts the slots of all GPUs.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

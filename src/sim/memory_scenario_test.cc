@@ -92,7 +92,7 @@ Starts run_zipf(CoreOptions options, std::optional<std::size_t> max_concurrency 
 
 class MemoryScenario : public ::testing::Test {
  protected:
-  // As properties of the test's report: quiet, and there for whoever asks (docs/design/residency.md).
+  // As properties of the test's report: quiet, and there for whoever asks (docs/explanation/residency.md).
   void record(const std::string& name, const Starts& starts) {
     const auto permille = [&](std::uint64_t part) { return static_cast<int>(part * 1000 / starts.all()); };
     RecordProperty(name + "_device_warm_permille", permille(starts.device_warm));

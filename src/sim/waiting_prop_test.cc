@@ -1,4 +1,4 @@
-// How long the head of a flow can wait, under random workloads: never longer than docs/design/fairness.md derives, however
+// How long the head of a flow can wait, under random workloads: never longer than docs/explanation/fairness.md derives, however
 // long others take to start. The letters are that page's. One GPU; D slots; N flows; T; c the longest cold start.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-// A graph of functions as JSON (docs/graphs.md). Only what JSON alone can get wrong is refused here; what the graph means is
+// A graph of functions as JSON (docs/how-to/graphs.md). Only what JSON alone can get wrong is refused here; what the graph means is
 // plan_graph()'s.
 //
 //   {"nodes": {"add": {"function": "add", "payload": {"inputs": {"x": {"key": "{run}/x"}}}, "after": ["make"]}},

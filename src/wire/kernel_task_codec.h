@@ -1,4 +1,4 @@
-// Kernel tasks, calls, answers and one-off requests as bytes: a compact binary form for programs, JSON for people (docs/kernel-tasks.md
+// Kernel tasks, calls, answers and one-off requests as bytes: a compact binary form for programs, JSON for people (docs/how-to/kernel-tasks.md
 // shows both). What arrives comes from anybody: every length and index is checked before it is used, and nothing larger
 // than the input is allocated.
 //

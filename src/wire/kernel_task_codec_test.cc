@@ -18,7 +18,7 @@ std::string refusal(const std::string& bytes) {
   return task.error().message;
 }
 
-// docs/kernel-tasks.md shows these bytes.
+// docs/how-to/kernel-tasks.md shows these bytes.
 TEST(KernelTaskCodec, SmallestTask) {
   KernelTask task;
   task.modules = {{.name = "k.ptx", .sha256 = std::string(32, 'd')}};

@@ -1,4 +1,4 @@
-// The examples of docs/kernel-tasks.md: each of its json blocks is read by what it is an example for.
+// The examples of docs/how-to/kernel-tasks.md: each of its json blocks is read by what it is an example for.
 #include <gtest/gtest.h>
 
 #include <fstream>

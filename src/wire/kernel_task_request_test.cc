@@ -16,7 +16,7 @@ std::string refusal(std::string_view json) {
   return request.error().message;
 }
 
-// docs/kernel-tasks.md says what these bytes are.
+// docs/how-to/kernel-tasks.md says what these bytes are.
 TEST(KernelTaskRequestCodec, TheBinaryFormIsItsFieldsInOrder) {
   const KernelTaskRequest request{
       .task = "{}", .files = {{"k.ptx", "abc"}, {"w", ""}}, .timeout_seconds = 60, .call = "{ }"};

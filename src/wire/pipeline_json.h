@@ -1,4 +1,4 @@
-// A function of several models as JSON: what `fairlead plan` and the node read, and the Python package writes (docs/design/pipelines.md).
+// A function of several models as JSON: what `fairlead plan` and the node read, and the Python package writes (docs/explanation/pipelines.md).
 //
 //   {"version": 1, "name": "depth", "objective_ms": 250,
 //    "inputs":  [{"name": "image", "type": "f32", "shape": [1, 3, 256, 256]}],

@@ -4,7 +4,7 @@
 //   gate         closed by whoever must keep kernels from starting: the shim itself while memory is away, the node for
 //                time tokens. The launch path reads it once; a closed gate is waited for with a futex on this word.
 //   accounting   written by the shim with plain atomic stores, read by the node whenever it likes.
-//   places       since version 3: when the process may put kernels on the device (docs/design/pacer.md).
+//   places       since version 3: when the process may put kernels on the device (docs/explanation/pacer.md).
 //
 //     shim   asking += 1, bell += 1, wake(bell)         a thread waits at the node's gate
 //     node   open_until = t; grant += 1; gate &= ~node  a place; wake(gate) only if somebody asks

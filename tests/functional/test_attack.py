@@ -23,7 +23,7 @@ def test_slow_starts_hold_nobody_back(scenario):
 
 
 # A mean of 1.2 x and a p99 of 1.5 x the better of the two. In two mixes of functions that need most of the device FCFS is
-# better (docs/simulator.md, "What the adversary finds").
+# better (docs/how-to/simulator.md, "What the adversary finds").
 MEAN, P99 = 1.2, 1.5
 BEYOND = {"sizes-mean-fcfs": (1.5, P99), "sizes-churn": (2.1, 2.5)}
 

@@ -1,4 +1,4 @@
-"""Who may use a node: keys, roles, tenants, the operator's socket, and a node that is open (docs/identity.md)."""
+"""Who may use a node: keys, roles, tenants, the operator's socket, and a node that is open (docs/how-to/identity.md)."""
 
 import http.client
 import json

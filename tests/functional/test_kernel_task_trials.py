@@ -136,7 +136,7 @@ def test_a_process_of_its_own_for_each_tenant_tries_modules_where_it_is_told_to(
 
 
 def test_what_a_trial_adds_to_a_first_call(poisoned, tmp_path):
-    """Printed for docs/design/fencing.md: `pytest -s -k what_a_trial_adds`. Two nodes, whose first calls take turns."""
+    """Printed for docs/explanation/fencing.md: `pytest -s -k what_a_trial_adds`. Two nodes, whose first calls take turns."""
     rounds = 20
     with Tenants(poisoned, tmp_path / "with", *FENCE) as tried, \
             Tenants(poisoned, tmp_path / "without", *FENCE, "--task-trial", "0") as untried:

@@ -1,4 +1,4 @@
-"""Secrets of functions: given once, seen by the tenant's functions alone, shown and written down nowhere (docs/secrets.md)."""
+"""Secrets of functions: given once, seen by the tenant's functions alone, shown and written down nowhere (docs/how-to/secrets.md)."""
 
 import json
 import os

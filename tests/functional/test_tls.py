@@ -1,4 +1,4 @@
-"""A node that speaks TLS: certificates, who trusts them, certificates of clients, and renewal (docs/identity.md)."""
+"""A node that speaks TLS: certificates, who trusts them, certificates of clients, and renewal (docs/how-to/identity.md)."""
 
 import http.client
 import json

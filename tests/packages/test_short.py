@@ -35,7 +35,7 @@ def test_tarball_is_small_and_says_what_it_is(tarball):
     said = subprocess.run([tarball / "bin/fairlead", "--version"], text=True, capture_output=True, check=True).stdout
     assert re.fullmatch(r"fairlead [0-9.]+( \(.+\))?\n", said)
     for path in ("LICENSE", "lib/libfairlead-shim.so", "lib/softgpu/libcuda.so.1", "share/fairlead/kernels/gemm.ptx",
-                 "share/fairlead/functions/template-python/bootstrap", "share/doc/fairlead/docs/install.md",
+                 "share/fairlead/functions/template-python/bootstrap", "share/doc/fairlead/docs/how-to/install.md",
                  "share/man/man1/fairlead.1", "share/bash-completion/completions/fairlead"):
         assert (tarball / path).is_file(), path
 
@@ -76,7 +76,7 @@ print(pathlib.Path(fairlead.__file__).parent)
 
 
 def test_wheel_needs_no_source_tree(tarball, tmp_path):
-    """pip installs it into an environment of its own, and the ten lines of docs/ktask-python.md work there."""
+    """pip installs it into an environment of its own, and the ten lines of docs/how-to/ktask-python.md work there."""
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", environment], check=True)
     subprocess.run([environment / "bin/pip", "install", "--quiet", "--no-deps", "--no-index", package("fairlead-*.whl")], check=True)

@@ -39,8 +39,8 @@ def test_every_source_is_a_module():
 
 
 def test_the_page_is_what_the_table_says():
-    assert (ROOT / "docs/kernel-library.md").read_text() == library.documentation(), \
-        "run: cd python && python3 -m fairlead.ktask > ../docs/kernel-library.md"
+    assert (ROOT / "docs/reference/kernel-library.md").read_text() == library.documentation(), \
+        "run: cd python && python3 -m fairlead.ktask > ../docs/reference/kernel-library.md"
 
 
 def test_geometry_covers_every_element():

@@ -1,4 +1,4 @@
-// Kernel tasks from C++ (docs/kernel-tasks.md): a graph of kernels written down once, saved as a folder that
+// Kernel tasks from C++ (docs/how-to/kernel-tasks.md): a graph of kernels written down once, saved as a folder that
 // `fairlead deploy` and `fairlead ktask run` take. Nothing runs here, and no GPU is needed.
 //
 //   using namespace fairlead::ktask;
@@ -99,7 +99,7 @@ class Task {
 
   // PTX, a cubin or a fat binary, saved under `file`.
   Module module(std::string file, std::string image);
-  // Of the built-in library (docs/kernel-library.md): "gemm", for example.
+  // Of the built-in library (docs/reference/kernel-library.md): "gemm", for example.
   Module library(std::string name);
 
   void launch(Module module, std::string kernel, const Geometry& geometry, std::initializer_list<Argument> arguments);

@@ -1,4 +1,4 @@
-// One copy of a model on the GPU for all instances that use it (docs/models.md).
+// One copy of a model on the GPU for all instances that use it (docs/how-to/models.md).
 //
 // Example:
 //   Gpu gpu;

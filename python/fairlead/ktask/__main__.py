@@ -1,4 +1,4 @@
-"""`python3 -m fairlead.ktask`: prints docs/kernel-library.md."""
+"""`python3 -m fairlead.ktask`: prints docs/reference/kernel-library.md."""
 
 from fairlead.ktask import library
 

@@ -1,5 +1,5 @@
 """The built-in kernels: for each its module, its arguments in order, and its geometry. The one place that says so:
-the builder reads it, docs/kernel-library.md is written from it (`python3 -m fairlead.ktask`), and a test holds it
+the builder reads it, docs/reference/kernel-library.md is written from it (`python3 -m fairlead.ktask`), and a test holds it
 against the compiled modules.
 
 An argument is "name: type". Types: `out` is a buffer that is written, `in` one that is read, `in?` one that may be
@@ -222,11 +222,11 @@ _add("jacobi_step_f64", "jacobi", "next: out, a: in, b: in, x: in, n: s32", ("ce
 
 
 def documentation():
-    """docs/kernel-library.md."""
+    """docs/reference/kernel-library.md."""
     lines = ["# The kernel library",
-             "Written by `python3 -m fairlead.ktask > docs/kernel-library.md` from "
-             "[its table](../python/fairlead/ktask/library.py); not edited by hand. "
-             "[Kernel tasks in Python](ktask-python.md) says how to use it.",
+             "Written by `python3 -m fairlead.ktask > docs/reference/kernel-library.md` from "
+             "[its table](../../python/fairlead/ktask/library.py); not edited by hand. "
+             "[Kernel tasks in Python](../how-to/ktask-python.md) says how to use it.",
              "",
              "A task names module `fairlead:NAME`. Tensors are dense and row-major unless strides are arguments, and "
              "have fewer than 2^31 elements. `out` is a buffer that is written, `in` one that is read, `in?` one that "
@@ -234,7 +234,7 @@ def documentation():
              "s32[6] as 24 bytes. Geometry is an expression over the arguments; `ceil(a, b)` is a / b rounded up; "
              "names that are no arguments (batch, images, outer, rows, blocks) are counts.",
              "",
-             "On a GPU of NVIDIA's with cuBLAS, products of `fairlead:gemm` are [its calls](kernel-tasks.md#cublas).",
+             "On a GPU of NVIDIA's with cuBLAS, products of `fairlead:gemm` are [its calls](../how-to/kernel-tasks.md#cublas).",
              "",
              "Activations: " + ", ".join(f"{number} {name or 'none'}" for name, number in ACTIVATIONS.items()) + ".",
              ""]

@@ -118,7 +118,7 @@ class Task(Operators):
         return value
 
     def library_kernel(self, name, **values):
-        """Appends a kernel of the built-in library, by the names of its arguments (docs/kernel-library.md). Geometry is
+        """Appends a kernel of the built-in library, by the names of its arguments (docs/reference/kernel-library.md). Geometry is
         worked out from them; what it needs beside them (batch, images, ...) is given here, too. None is a null
         buffer."""
         kernel = library.KERNELS.get(name)

@@ -183,7 +183,7 @@ TEST_F(CoreTest, EvictsTheLeastRecentlyUsedInstanceForAnotherFunction) {
   EXPECT_EQ(core_->counters().evictions, 1u);
 }
 
-// The example of docs/design/core.md.
+// The example of docs/explanation/core.md.
 TEST_F(CoreTest, FairnessOutranksTheReturningInstance) {
   use({.slots_per_gpu = 1, .instances_per_gpu = 1});
   add(kA);

@@ -1,5 +1,5 @@
 // Why slots idle beside queued work. A slot that nobody uses while somebody waits is either explained by one of a few
-// reasons, each with a bound on how long it can last (docs/design/fairness.md), or a fault of the scheduler.
+// reasons, each with a bound on how long it can last (docs/explanation/fairness.md), or a fault of the scheduler.
 //
 // Example: D = 2; A runs for 3 s, B's first instance starts for 5 s and nothing else is queued. One slot idles for 3 s
 // and two for 2 s, all because of a start: 7 slot seconds under kStart.

@@ -1,4 +1,4 @@
-// A graph of functions: what a client sends (docs/graphs.md). Plain values. A node is one invocation; edges are not said but
+// A graph of functions: what a client sends (docs/how-to/graphs.md). Plain values. A node is one invocation; edges are not said but
 // follow from the objects that nodes read and write.
 //
 //   make ──writes "r1/x"──> add ──writes "r1/sum"──> total        "r1/x" is read by add, so add runs after make

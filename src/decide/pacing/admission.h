@@ -8,7 +8,7 @@
 //   the share      is valid at all
 //
 // The reserve pays for drains: kernels cannot be taken back, and room that waits for the last of them serves nobody. With kernels of up
-// to 0.4 ms and frames of 2 ms, 3 % is enough (docs/design/pacer.md).
+// to 0.4 ms and frames of 2 ms, 3 % is enough (docs/explanation/pacer.md).
 //
 // Example: the paper's eight instances need 100.0 % of the time. They fit a device with a reserve of 0; with one of 2 % they lack
 // "gpu:quota-request is 100.0 % of the device's time at best, 98.0 % is the most".

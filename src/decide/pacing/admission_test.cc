@@ -1,4 +1,4 @@
-// Whether a set fits one device. Bugs that were planted and what saw each are listed in docs/design/pacer.md.
+// Whether a set fits one device. Bugs that were planted and what saw each are listed in docs/explanation/pacer.md.
 #include "decide/pacing/admission.h"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 //
 // Who is open weighs twice. A change of the set costs room that waits for drains, so the set should change seldom when much is owed. A bonus
 // in proportion does that: the more everybody lags, the longer the runs. The price is the theorem, which speaks of the heaviest set; what
-// is delivered is measured instead (docs/design/pacer.md).
+// is delivered is measured instead (docs/explanation/pacer.md).
 //
 // Example: requests of 50 %, credits of 4, 3 and 3 ms, widths 100, 50 and 50. 8 x 8 < 6 x 6 + 6 x 6: the two side by side. At 5, 3 and 3 ms
 // the wide one goes first, unless the two are open.

@@ -20,7 +20,7 @@
 // Example. A (width 50, request 60 %) and B (width 100, best effort) always have work. A earns 1.2 ms in a frame of 2 ms and spends 2: of
 // five frames A has three for credit. In the two others the least virtual time decides, and A has none of these before B had as much.
 //
-// Bounds, with proofs and what they assume: docs/design/pacer.md. Cost: 5 to 8 us a boundary with 48 instances (pacer_bench).
+// Bounds, with proofs and what they assume: docs/explanation/pacer.md. Cost: 5 to 8 us a boundary with 48 instances (pacer_bench).
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The pacer, event by event. Bugs that were planted and which test saw each are listed in docs/design/pacer.md.
+// The pacer, event by event. Bugs that were planted and which test saw each are listed in docs/explanation/pacer.md.
 #include "decide/pacing/pacer.h"
 
 #include <gmock/gmock.h>

@@ -195,7 +195,7 @@ RC_GTEST_PROP(Pacer, ReservationsSideBySideGetTheirRequestInEveryInterval, ()) {
     device.run_until(began + i * step);
     for (std::size_t k = 0; k < reserved; ++k) totals[k].push_back(device.busy[InstanceId(k + 1)].total);
   }
-  // docs/design/pacer.md: less 2 F + 2 % of a window's request, which a wide flow may take first, and 2 (F + d).
+  // docs/explanation/pacer.md: less 2 F + 2 % of a window's request, which a wide flow may take first, and 2 (F + d).
   for (std::size_t k = 0; k < reserved; ++k) {
     const double request = shares[k].request_percent / 100.0;
     const double slack = 0.02 * request + 2 * 0.002 + 2 * (0.002 + to_seconds(drain));

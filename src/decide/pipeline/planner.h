@@ -75,7 +75,8 @@ class Planner {
 };
 
 std::vector<std::string_view> planners();
-inline constexpr std::string_view kDefaultPlanner = "replicas";  // by measurement: docs/reproduction-fluid.md
+inline constexpr std::string_view kDefaultPlanner =
+    "replicas";  // by measurement: docs/explanation/reproduction-fluid.md
 // kInvalidArgument names what is not known. The planner lives as long as the program.
 Result<const Planner*> planner_named(std::string_view name);
 

@@ -1,4 +1,4 @@
-// A policy that is no product, made as docs/policies.md says: one file, and one line that makes it known. The properties of
+// A policy that is no product, made as docs/reference/policies.md says: one file, and one line that makes it known. The properties of
 // policies_test.cc run over it as over any other.
 //
 // Longest queue first: the flow with most queued is next, of equals the one with the oldest invocation.

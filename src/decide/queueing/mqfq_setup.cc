@@ -13,7 +13,7 @@
 // Where flows have data on GPUs (kernel tasks: set_setup_on), flow and GPU are chosen together by what is there
 // (residency_index.h); such a flow and the others meet in the same order. Flows without are as ever.
 //
-// Measured (docs/ablation.md): the best mean at the paper's fairness where instances start ahead of the slot, so that the
+// Measured (docs/explanation/ablation.md): the best mean at the paper's fairness where instances start ahead of the slot, so that the
 // order decides what starts, not what waits for a start. Where a cold start holds its slot, the warm first is better
 // (mqfq_warm.cc).
 #include <algorithm>

@@ -42,7 +42,7 @@
 // A derived class may keep flows of its own order in an index instead of preferred_ (mqfq_setup.cc); all of the above holds for
 // them as well.
 //
-// Decisions where the paper is silent or disagrees with itself (docs/design/core.md gives the reasons):
+// Decisions where the paper is silent or disagrees with itself (docs/explanation/core.md gives the reasons):
 // - Global_VT is over flows with runnable work and never falls. A correction that pulls a flow below it makes that flow
 //   eligible and moves nothing else. A flow that had no runnable work (empty, or at its own reserved concurrency) joins
 //   at Global_VT or later: waiting on nobody but itself earns no credit.

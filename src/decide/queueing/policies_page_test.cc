@@ -1,4 +1,4 @@
-// docs/policies.md says of each policy and of each parameter what its file says.
+// docs/reference/policies.md says of each policy and of each parameter what its file says.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // Example: calls that need 1 GiB, every tenth 4 GiB. The estimate is 4 GiB for five calls in six; the moving average
 // 0.9 / 0.1 settles near 1.3 GiB and is too low for every single large call. Too low an estimate makes a call wait for
 // room in the middle of its run, or fail beside another that grew; too high a one makes another call wait for a slot.
-// The first is worse, so the estimate errs upwards (docs/design/residency.md has the comparison).
+// The first is worse, so the estimate errs upwards (docs/explanation/residency.md has the comparison).
 //
 // Threads: not thread-safe. Determinism: integers.
 #pragma once

@@ -1,4 +1,4 @@
-// AWS Lambda's API: Invoke, and the control of functions, their code, tags and concurrency (docs/api.md).
+// AWS Lambda's API: Invoke, and the control of functions, their code, tags and concurrency (docs/reference/api.md).
 //
 // Threads: everything on the io_context's thread.
 #pragma once

@@ -1,4 +1,4 @@
-// Graphs of functions over HTTP: docs/graphs.md.
+// Graphs of functions over HTTP: docs/how-to/graphs.md.
 //
 //   POST   /v1/graphs[?wait=SECONDS]                  body: a graph; 202, or 200 when it has ended
 //   POST   /v1/graphs?check                           what it would do

@@ -1,4 +1,4 @@
-// Fairlead's own API: objects, graphs, one-off kernel tasks, and what operators ask a node (docs/api.md).
+// Fairlead's own API: objects, graphs, one-off kernel tasks, and what operators ask a node (docs/reference/api.md).
 //
 // Threads: everything on the io_context's thread.
 #pragma once

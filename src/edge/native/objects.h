@@ -1,4 +1,4 @@
-// The data layer over HTTP: docs/objects.md.
+// The data layer over HTTP: docs/how-to/objects.md.
 //
 //   PUT    /v1/objects/KEY[?lifetime=SECONDS]       body: the bytes
 //   GET    /v1/objects/KEY[?wait=SECONDS]           the bytes, or those of Range; HEAD and ?info: about them

@@ -6,7 +6,7 @@
 //   or.b64  a, a, base;
 //
 // so an address that is out of range lands inside the tenant's own range. A kernel that keeps to its range computes what
-// it always did. What cannot be fenced is refused (docs/design/fencing.md).
+// it always did. What cannot be fenced is refused (docs/explanation/fencing.md).
 //
 // Pure: text in, text out. Threads: none of its own. Determinism: the same text and options give the same text.
 #pragma once

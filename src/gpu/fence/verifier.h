@@ -32,7 +32,7 @@
 //
 // **What is not proved here**: that what others left is cleared (definitions.h, clears.h; tests only), that the kernel computes
 // what it did, that the driver's compiler reads PTX as this parser does, and that hardware keeps shared and constant memory
-// apart, as docs/design/fencing.md says.
+// apart, as docs/explanation/fencing.md says.
 //
 // Time and memory are linear in the text, but for calls among functions with frames: those are gone through at most 16 times.
 // Pure. Threads: none of its own.

@@ -51,7 +51,7 @@ enum class Launching : std::uint8_t {
 
 class KernelSession {
  public:
-  // Below, a graph gains too little to be worth its instantiation (design/kernel-tasks.md has the numbers).
+  // Below, a graph gains too little to be worth its instantiation (docs/explanation/kernel-tasks.md has the numbers).
   static constexpr std::uint64_t kMinGraphLaunches = 8;
 
   // modules[m] is that of task.modules[m]. Errors name the kernel. A graph that the driver refuses is none. cublas outlives

@@ -52,7 +52,7 @@ Comparison compare(const Scenario& workload);
 // Whether the GPU seconds of the function's invocations are at most its weight's part of what the devices have.
 std::vector<char> within_share(const Scenario& workload, const RunResult& run);
 
-// The longest that the head of the function's queue can wait under the node's scheduler, as docs/design/fairness.md proves.
+// The longest that the head of the function's queue can wait under the node's scheduler, as docs/explanation/fairness.md proves.
 // Memory included; with noise and beside starts a run is taken to last at most twice its time alone. Never empty today.
 std::optional<Duration> waiting_bound(const Scenario& workload, std::size_t function);
 

@@ -25,7 +25,7 @@ struct KtaskWorkload {
   double gpu_share = 1;    // of the device that its kernels alone can use; 0.25: four at once run at full speed
   Duration cold_start{0};  // of the process that an ordinary GPU function (eTask) needs
 };
-// docs/simulator-ktask.md says where each number is from.
+// docs/how-to/simulator-ktask.md says where each number is from.
 const std::vector<KtaskWorkload>& ktask_workloads();
 
 struct KtaskSetup {

@@ -9,7 +9,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // How much of a V100 one request's kernels use. The source says 1.6 to 4.3 times for sixteen clients, not which is which:
-// large dense kernels get the lower end, small ones the upper, in between the geometric mean (docs/simulator-ktask.md).
+// large dense kernels get the lower end, small ones the upper, in between the geometric mean (docs/how-to/simulator-ktask.md).
 constexpr double kLarge = 1 / 1.6, kMixed = 1 / 2.6, kSmall = 1 / 4.3;
 
 // What the paper's authors measured: with more clients than GPUs, four GPUs of eTasks answer 1.5 requests a second, 0.5 of

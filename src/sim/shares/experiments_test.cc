@@ -16,7 +16,7 @@ double number(const SharesRow& row, std::string_view name) {
   return 0;
 }
 
-// The shape of docs/design/pacer.md's table, at a small size: ours delivers, the paper's rule starves, and the order is no accident.
+// The shape of docs/explanation/pacer.md's table, at a small size: ours delivers, the paper's rule starves, and the order is no accident.
 TEST(SharesExperiments, ThePacerDeliversWhereThePapersRuleDoesNot) {
   SharesOptions options;
   options.sets = 3;
