@@ -237,6 +237,21 @@ TEST_F(PipelinesTest, OneThatIsBrokenIsTriedAgainWhenItIsDeployedAgain) {
   EXPECT_GE(held(), 1u);
 }
 
+// A server that was told to end has its slice's memory until it is reaped, which the loop does.
+TEST_F(PipelinesTest, SlicesComeBackWhenTheServersAreReapedAndNotBefore) {
+  are_empty_ = true;
+  make({.servers = {.program = "/bin/sleep"}});
+  deploy("chain", gib(9));
+  pipelines_->tick();
+  ASSERT_EQ(state(), "starts");
+  functions_.remove("chain");
+  pipelines_->tick();
+  pipelines_->tick();
+  EXPECT_TRUE(pipelines_->status().empty());
+  EXPECT_GE(held(), 1u);
+  tick_until([&] { return held() == 0; });
+}
+
 // As a machine that has no memory for it: the file of a ring may have 1 KiB.
 TEST_F(PipelinesTest, WhereHostMemoryIsShortItSaysSoAndGivesItsSlicesBack) {
   are_empty_ = true;
