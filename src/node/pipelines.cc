@@ -675,7 +675,9 @@ std::vector<PipelineStatus> Pipelines::status() const {
     PipelineStatus& one = list.emplace_back();
     one.function = group.name;
     one.waiting = group.waiting.size();
-    one.draining = group.draining.size();
+    const auto leaves = [&](const Running& running) { return running.function == group.name; };
+    one.draining =
+        group.draining.size() + static_cast<std::size_t>(std::count_if(leaving_.begin(), leaving_.end(), leaves));
     one.moves = group.moves;
     one.rebuilt = group.rebuilt;
     one.why = group.current ? group.current->placement.why : group.lacking;
