@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.author.declaration import function
 
 if TYPE_CHECKING:
+    from fairlead.aio import AsyncClient as AsyncClient
     from fairlead.client import Client as Client
     from fairlead.errors import FunctionError as FunctionError, RequestError as RequestError
     from fairlead.graph import Graph as Graph, GraphError as GraphError
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from fairlead.pipeline.module import Module as Module
     from fairlead.share import Share as Share
 
-_HOMES = {"Client": "client", "FunctionError": "errors", "RequestError": "errors", "Graph": "graph", "GraphError": "graph",
+_HOMES = {"AsyncClient": "aio", "Client": "client", "FunctionError": "errors", "RequestError": "errors", "Graph": "graph", "GraphError": "graph",
           "Module": "pipeline.module", "Pipeline": "pipeline", "PipelineError": "pipeline", "Share": "share"}
-_MODULES = ("arrays", "client", "credentials", "dlpack", "errors", "graph", "ktask", "models", "objects", "pipeline", "safetensors",
+_MODULES = ("aio", "arrays", "client", "credentials", "dlpack", "errors", "graph", "ktask", "models", "objects", "pipeline", "safetensors",
             "share", "torch", "triton", "types", "workloads")
 
 __all__ = [*_HOMES, "function"]

@@ -12,7 +12,7 @@ import ast
 import dataclasses
 import pathlib
 import re
-from typing import Any, Callable, TypeVar, overload
+from typing import Any, Callable, Iterator, TypeVar, overload
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PYTHON = re.compile(r"3\.([0-9]{1,2})")
@@ -196,7 +196,7 @@ def _parse(file: pathlib.Path) -> ast.Module:
         raise DeclarationError(f"{file}{where}: {said}") from None
 
 
-def _declared(file: pathlib.Path, tree: ast.Module) -> Any:
+def _declared(file: pathlib.Path, tree: ast.Module) -> Iterator[Declaration]:
     modules, functions = _aliases(tree)
     constants = _constants(tree)
     for node in tree.body:

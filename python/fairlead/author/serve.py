@@ -89,7 +89,7 @@ def _positional(handler: Callable[..., Any]) -> int:
 
 
 def main(folder: str = TASK) -> None:
-    import fairlead_runtime  # noqa: PLC0415  it is the bundle's, not the package's
+    fairlead_runtime = importlib.import_module("fairlead_runtime")  # the bundle's, not the package's
 
     with open(os.path.join(folder, ".fairlead/function.json"), encoding="utf-8") as file:
         said = json.load(file)
