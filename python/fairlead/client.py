@@ -20,7 +20,6 @@ import json
 import pathlib
 import tempfile
 import threading
-import time
 import urllib.parse
 import uuid
 import zipfile
@@ -136,20 +135,24 @@ class Client:
     def logs(self, name: str, follow: bool = False, tail: int = LOG_TAIL_BYTES) -> Iterator[str]:
         """Lines of what a function wrote, from `tail` bytes before the end on. follow=True: and those that come, without end; then a node
         that cannot be reached for a moment is asked again."""
+        if follow:
+            yield from self.follow(name, False, threading.Event(), tail)
+            return
+        text = self.request("GET", _log(name, tail))[1].decode(errors="replace")
+        yield from text.removesuffix("\n").split("\n") if text else []
+
+    def follow(self, name: str, skip: bool, end: threading.Event, tail: int = LOG_TAIL_BYTES) -> Iterator[str]:
+        """logs(follow=True) until `end` is set by another thread. skip: what is there already is not given."""
         follower, rest = LogFollower(), b""
-        path = f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/log?tail="
         size = tail
-        while True:
-            text = rest + follower.next(self.request("GET", f"{path}{size}")[1])
-            *lines, rest = text.split(b"\n")
+        while not end.is_set():
+            new = follower.next(self.request("GET", _log(name, size))[1])
+            *lines, rest = (rest + (b"" if skip else new)).split(b"\n")
+            skip = False
             for line in lines:
                 yield line.decode(errors="replace")
-            if not follow:
-                if rest:
-                    yield rest.decode(errors="replace")
-                return
             size = max(tail, LOG_TAIL_BYTES)
-            time.sleep(LOG_PERIOD_S)  # sleep: the node has no stream of logs
+            end.wait(LOG_PERIOD_S)  # the node has no stream of logs
 
     # ---- functions
 
@@ -404,6 +407,10 @@ def _mapped(submit: Callable[[Payload], concurrent.futures.Future[Any]], payload
 
 def _function(name: str) -> str:
     return f"/2015-03-31/functions/{urllib.parse.quote(name, safe='')}"
+
+
+def _log(name: str, tail: int) -> str:
+    return f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/log?tail={tail}"
 
 
 def _archive(folder: pathlib.Path) -> dict[str, str]:

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/autoscale.h"
+#include "cli/develop.h"
 
 namespace fairlead::cli {
 
@@ -11,6 +12,8 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_model_server(cli);
   add_spawner(cli);
   add_jail(cli);
+  add_new(cli);
+  add_dev(cli);
   add_deploy(cli);
   add_list(cli);
   add_describe(cli);

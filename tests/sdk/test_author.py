@@ -323,7 +323,7 @@ def test_a_payload_is_what_it_says():
     array = numpy.arange(6, dtype="f4").reshape(2, 3)
     sent = serve.encoded(array)
     assert sent.startswith(values.NPY) and (values.from_payload(call(Event(sent))) == array).all()
-    assert serve.encoded(numpy.float32(2)) == 2.0
+    assert serve.encoded(numpy.float32(2)) == 2.0 and serve.encoded("5") == b'"5"', "a text stays a text"
     assert serve.caller(lambda event: event, raw=True)(Event(b"1")) == b"1"
     with pytest.raises(ValueError, match="allow_pickle=False|pickle"):
         values.from_payload(values.NPY + b"\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(124) + b"\n" + b"cos")
@@ -364,5 +364,5 @@ def test_a_file_may_be_called_like_anything(tmp_path, name):
 
 
 def test_the_runtime_is_found_in_the_sources():
-    assert bundle.runtime_file().samefile(ROOT / "functions/runtime/python/fairlead_runtime.py")
+    assert bundle.functions_folder().samefile(ROOT / "functions")
     assert pathlib.Path(fairlead.__file__).parent == ROOT / "python/fairlead"

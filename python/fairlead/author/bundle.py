@@ -34,7 +34,7 @@ main()
 """
 LEFT_OUT = {"__pycache__", OWN, "node_modules"}
 MOST_FILES = 200_000
-RUNTIME = "fairlead_runtime.py"
+RUNTIME = "runtime/python/fairlead_runtime.py"
 LEFT_SECONDS = 86400
 
 
@@ -162,16 +162,17 @@ def _copy_library(target: pathlib.Path) -> None:
         place = target / "fairlead" / path.relative_to(package)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
-    shutil.copyfile(runtime_file(), target / RUNTIME)
+    shutil.copyfile(functions_folder() / RUNTIME, target / pathlib.Path(RUNTIME).name)
 
 
-def runtime_file() -> pathlib.Path:
-    """functions/runtime/python/fairlead_runtime.py: in a wheel beside this file, in a package or the sources where they have it."""
+def functions_folder() -> pathlib.Path:
+    """The folder `functions` of the sources, with the runtime and the templates: in a wheel beside this file, else where the sources or a
+    package have it."""
     here = pathlib.Path(__file__).resolve().parent
-    for place in (here / RUNTIME, *(above / "functions/runtime/python" / RUNTIME for above in here.parents[1:4])):
-        if place.is_file():
+    for place in (here / "functions", *(above / "functions" for above in here.parents[1:4])):
+        if (place / RUNTIME).is_file():
             return place
-    raise DeclarationError(f"{RUNTIME} is not beside {here} nor in functions/runtime/python: install Fairlead again")
+    raise DeclarationError(f"{RUNTIME} is not in {here / 'functions'} nor beside the sources: install Fairlead again")
 
 
 def _link_tree(layer: pathlib.Path, target: pathlib.Path) -> None:

@@ -57,7 +57,9 @@ def _import(name: str, file: str) -> Any:
 
 
 def encoded(result: Any) -> Any:
-    """What fairlead_runtime sends: bytes and JSON as they are, an array in NumPy's format."""
+    """What fairlead_runtime sends: bytes as they are, an array in NumPy's format, a text and all else as JSON."""
+    if isinstance(result, str):
+        return json.dumps(result).encode()
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(result, numpy.generic):
         return result.item()
