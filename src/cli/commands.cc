@@ -2,6 +2,7 @@
 
 #include "cli/autoscale.h"
 #include "cli/develop.h"
+#include "cli/warm.h"
 
 namespace fairlead::cli {
 
@@ -18,6 +19,8 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_list(cli);
   add_describe(cli);
   add_remove(cli);
+  add_warm(cli);
+  add_unload(cli);
   add_invoke(cli);
   add_logs(cli);
   add_status(cli);
