@@ -224,7 +224,7 @@ def test_of_several_who_want_it_at_once_one_installs(cache):
 
 def test_what_a_killed_build_left_is_no_layer(cache):
     digest = layers.digest_of(["first"], PYTHON)
-    left = cache / f"layers/.building-{digest}/layer"
+    left = cache / f"layers/.building-{digest}-killed/layer"
     left.mkdir(parents=True)
     (left / "first.py").write_text("half")
     place = layers.layer(["first"], PYTHON, lambda _: None)

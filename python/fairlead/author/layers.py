@@ -3,7 +3,7 @@
     ["numpy==1.26.4"], Python 3.11, x86_64   ->   ~/.cache/fairlead/layers/5c1e.../numpy/...
 
 A layer's name is the digest of its requirements, the Python version and the platform. pip fills a folder beside its place
-(`.building-DIGEST`), under a lock, and one rename publishes the layer: whoever finds a layer finds a whole one, of several who
+(`.building-DIGEST-...`), under a lock, and one rename publishes the layer: whoever finds a layer finds a whole one, of several who
 want it at once one builds it, and a build that fails or is killed leaves nothing that counts. The next build of the same
 layer removes what a killed one left.
 
@@ -23,6 +23,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Callable, Iterator
 
@@ -120,10 +121,11 @@ def layer(lines: list[str], python: str, say: Callable[[str], None], cache: path
     with _locked(folder / f".{digest}.lock", say):
         if place.is_dir():  # who had the lock before built it
             return place
-        staging = folder / f".building-{digest}"
-        shutil.rmtree(staging, ignore_errors=True)  # of one that was killed
+        for left in folder.glob(f".building-{digest}-*"):  # of builds that were killed
+            shutil.rmtree(left, ignore_errors=True)
+        # A name of its own: the pip of a killed build may live on, and must not write into this one.
+        staging = pathlib.Path(tempfile.mkdtemp(prefix=f".building-{digest}-", dir=folder))
         try:
-            staging.mkdir()
             (staging / "layer").mkdir()
             say(f"installing {', '.join(requirements)[:200]} for Python {python}, once")
             _install(requirements, python, staging, seconds, most_bytes)
