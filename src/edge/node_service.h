@@ -143,8 +143,9 @@ struct PipelineStatus {
     Duration gpu_time{0};
   };
   std::string function;
-  std::string state;  // "no slices", "waits for its slices", "starts", "runs", "moves"
-  std::string why;    // of the plan, or what is lacking
+  std::string
+      state;  // "no slices", "waits for its slices", "starts", "runs", "moves", "backs off", "broken", "warm", "cold"
+  std::string why;  // of the plan, or what is lacking
   std::vector<Stage> stages;
   std::size_t in_flight = 0, waiting = 0,
               draining = 0;  // requests in it; for it; pipelines that run what they still have

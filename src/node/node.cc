@@ -24,6 +24,12 @@ std::vector<GpuView> device_views(const Core& core) {
   return views;
 }
 
+std::map<std::string, double> weights_of(const Tenants& tenants) {
+  std::map<std::string, double> weights;
+  for (const auto& [name, known] : tenants.all()) weights[name] = known.share.weight;
+  return weights;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Node>> Node::create(boost::asio::io_context& io, NodeOptions options) {
@@ -106,7 +112,9 @@ Status Node::open() {
                                                                .arguments = options_.device_servers.own_arguments,
                                                                .environment = {},
                                                                .launcher = options_.device_servers.launcher},
-                                                   .environment = options_.gpu_access.environment},
+                                                   .environment = options_.gpu_access.environment,
+                                                   .claims = {.idle = options_.pipeline_idle},
+                                                   .weights = [this] { return weights_of(tenants_); }},
                                   driver_, functions_, instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
@@ -308,7 +316,8 @@ void Node::act(const DeviceChange& change) {
     case DeviceChange::Kind::kDrained: {
       const std::size_t left = sharing_->instances(change.gpu);
       spdlog::warn("GPU {} gets no more work: {}; {} instances to go", gpu, view.reason, left);
-      if (left > 0) return;
+      if (left > 0 || !pipelines_->holder(change.gpu).empty())
+        return;  // a pipeline says so when its processes are gone
       return driver_.tell(
           [&](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{change.gpu}, out); });
     }

@@ -64,6 +64,7 @@ struct NodeOptions {
   std::optional<ShimHostOptions> shims;               // none: programs run without the shim; see ProgramRunnerOptions
   std::optional<ModelHostOptions> models;             // none: programs keep no models together
   Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
+  Duration pipeline_idle = std::chrono::seconds(30);  // without a call, before others may have a pipeline's slices
   SecretSource secrets;                               // none: no function may refer to one
 };
 

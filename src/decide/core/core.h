@@ -376,7 +376,7 @@ class Core {
   // From now on; what runs, runs on, and what is queued stays queued.
   void retune(Instant now, const Tuning& tuning, Actions& out);
   // The GPU gets no more work until restore_gpu(). Its instances go: those that run an invocation after the answer, the
-  // others at once; what waited for one that was not ready yet is queued again, and nothing is charged.
+  // others at once; what waited for one that was not ready is queued again, uncharged. Its health may have drained it as well: then both restore it.
   void drain_gpu(Instant now, GpuId gpu, Actions& out);
   void restore_gpu(Instant now, GpuId gpu, Actions& out);
 

@@ -22,10 +22,14 @@ void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
 }
 
 void Core::drain_gpu(Instant now, GpuId gpu, Actions& out) {
+  state_->devices.all.at(gpu).is_withheld = true;
   state_->drain(now, gpu, out);
 }
 
 void Core::restore_gpu(Instant now, GpuId gpu, Actions& out) {
+  State::Device& device = state_->devices.all.at(gpu);
+  device.is_withheld = false;
+  if (!device.may_serve()) return;
   state_->pool.set_serves(gpu, true);
   state_->dispatch(now, out);
 }
