@@ -111,6 +111,7 @@ class Node final : public NodeService {
   EventService& event_service() override { return *events_; }
   ScalingService& scaling() override { return *scaling_; }
   NodeStatus status() override;
+  bool drains() const override { return life_.is_ending; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
   void history(std::uint64_t from, Callback<HistoryPage> done) override;
