@@ -410,6 +410,13 @@ void Node::act(const StartInstance& action) {
                 .function = *function});
 }
 
+void Node::act(const SeatChange& action) {
+  const RegisteredFunction* const function = functions_.find(action.flow);
+  LiveInstance* const live = instances_.find(action.instance);
+  if (function == nullptr || live == nullptr) return;  // it has gone by itself
+  live->runner->pace(action.instance, control_->shares().paced(function->record.name, action.flow, action.entitled));
+}
+
 void Node::act(const StopInstance& action) {
   const auto level = action.reason == StopReason::kNoRoom ? spdlog::level::info : spdlog::level::debug;
   spdlog::log(level, "instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));

@@ -133,11 +133,13 @@ class Node final : public NodeService {
   void act(const StopInstance& action);
   void act(const Deliver& action);
   void act(const Complete& action) { invocations_.act(action); }
-  void act(const SwapOutMemory& action) { memory_.act(action); }
-  void act(const SwapInMemory& action) { memory_.act(action); }
-  void act(const GrantRoom& action) { memory_.act(action); }
+  template <typename MemoryAction>
+  void act(const MemoryAction& action) {
+    memory_.act(action);
+  }
   void act(const Charge& action) { charges_.act(action); }
   void act(const DeviceChange& action);
+  void act(const SeatChange& action);
   void forget_models(const std::string& scope);  // of a version of a function that is not there any more
   void note_drained();
 
