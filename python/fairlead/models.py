@@ -121,7 +121,7 @@ class Store:
             raise ModelError(6, "FAIRLEAD_MODELS is not set: this is no function of a node, or the node shares no models "
                                 "(--model-memory)")
         self._path, self._gpu, self._socket, self._number = path, gpu, None, 0
-        self._open = {}  # by id: opened once and kept
+        self._open = {}  # by id: [memory, how often it was got and not closed]; opened once and kept
 
     @property
     def gpu(self):
@@ -130,7 +130,8 @@ class Store:
         return self._gpu
 
     def get(self, name, wait=True):
-        """Memory of the sealed tensor of that id; ModelError "absent" where there is none."""
+        """Memory of the sealed tensor of that id; ModelError "absent" where there is none. It stays mapped until close() was
+        called as often as get() and store()."""
         return self._kept(name) or self._keep(name, self._ask_again(name, 0, None, wait, None))
 
     def store(self, name, size, fill, digest=None, wait=True):
@@ -139,17 +140,30 @@ class Store:
         return self._kept(name) or self._keep(name, self._ask_again(name, size, digest, wait, fill))
 
     def close(self, name):
-        """Unmaps it and tells the node that this process no longer uses it."""
-        memory = self._open.pop(name)
-        memory.close()
+        """One user less; with the last it is unmapped, and the node told that this process no longer uses it. Of what is not
+        open: no effect."""
+        kept = self._open.get(name)
+        if kept is None:
+            return
+        kept[1] -= 1
+        if kept[1] > 0:
+            return
+        del self._open[name]
+        kept[0].close()
         if self._socket is not None:
-            self._send(_CLOSE, tensor=memory.tensor)
+            try:
+                self._send(_CLOSE, tensor=kept[0].tensor)
+            except OSError:  # the node has gone, and with it what this process held
+                self._socket = None
 
     def _kept(self, name):
-        return self._open.get(name)
+        if name not in self._open:
+            return None
+        self._open[name][1] += 1
+        return self._open[name][0]
 
     def _keep(self, name, memory):
-        self._open[name] = memory
+        self._open[name] = [memory, 1]
         return memory
 
     def _ask_again(self, name, size, digest, wait, fill):
@@ -211,6 +225,10 @@ class Store:
                 descriptors += passed
                 if not data:
                     raise OSError("end of file")
+                if len(data) != _ANSWER.size or struct.unpack_from("=I", data)[0] != _PROTOCOL:
+                    said = struct.unpack_from("=I", data)[0] if len(data) >= 4 else 0
+                    raise OSError(f"the node speaks version {said} of the protocol of models, this package {_PROTOCOL}: take the "
+                                  "package of the node's release")
                 fields = _ANSWER.unpack(data)
                 if fields[2] != number:
                     raise OSError(f"an answer to {fields[2]}, not {number}")
@@ -284,9 +302,11 @@ class Model:
 
     def __init__(self, memory, header, store, name):
         self.memory, self.metadata, self._store, self._name = memory, header.metadata, store, name
-        self._entries = header.tensors
+        self._entries, self._is_closed = header.tensors, False
 
     def __getitem__(self, name):
+        if self._is_closed:
+            raise ModelError(4, f"model {self._name!r} is closed; load it again")
         return Tensor(self, name, self._entries[name])
 
     def __iter__(self):
@@ -299,8 +319,10 @@ class Model:
         return self._entries.keys()
 
     def close(self):
-        """REQUIRES: none of its tensors is used any more."""
-        self._store.close(self._name)
+        """Once more: no effect. Others that loaded the same keep it. REQUIRES: none of its tensors is used any more."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._store.close(self._name)
 
 
 _stores = {}
@@ -338,18 +360,28 @@ def _upload(file, header, memory):
         done += len(piece)
 
 
+def _name_of(path, file):
+    """Where the file is (of a path above 190 bytes the last 190), and which one it is there: one that is written over has another
+    time, one that is put in its place another number."""
+    status = os.fstat(file.fileno())
+    place = os.fsencode(os.path.realpath(path))[-190:].decode(errors="ignore")
+    return f"{place}@{status.st_ino:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
+
+
 def load(path, name=None, store=None):
     """The safetensors file at `path`, on the GPU once for all who load the same bytes. `name`: its id within this version of
-    the function, by default where the file is (of a path above 200 bytes the last 200). Loading it again gives what is open."""
+    the function, which is then the caller's to change with the content; by default the file's place, number and times.
+    Loading it again gives what is open."""
     store = store or _this_process()
-    name = name or os.path.realpath(path)[-200:]
     with open(path, "rb") as file:
+        name = name or _name_of(path, file)
         header = read_header(file)
         if header.data_bytes == 0:
             raise ValueError(f"{path} has no tensor with any bytes")
         try:
             memory = store.get(name)
             if memory.bytes != header.data_bytes:
+                store.close(name)
                 raise ModelError(4, f"model {name!r} on the GPU has {memory.bytes} bytes, {path} has {header.data_bytes}")
         except ModelError as error:
             if error.code != "absent":
