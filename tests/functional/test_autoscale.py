@@ -96,6 +96,13 @@ def test_a_burst_up_over_two_gpus_to_zero_and_from_zero(start_node):
     eventually(lambda: scaling(node, "f")["seats"] >= 1)
 
 
+def program(folder, text):
+    folder.mkdir()
+    (folder / "bootstrap").write_text(text)
+    (folder / "bootstrap").chmod(0o755)
+    return folder
+
+
 def timed(node, name):
     """(seconds, how its instance was) of a call."""
     began = time.monotonic()
@@ -134,10 +141,8 @@ def test_who_is_too_many_parks_and_the_next_burst_has_it_back_faster_than_a_star
 
 
 def test_a_program_that_never_starts_holds_no_rectangle(start_node, tmp_path):
-    (tmp_path / "bootstrap").write_text("#!/bin/sh\nexit 7\n")
-    (tmp_path / "bootstrap").chmod(0o755)
     node = start_node()
-    imported(node, "f", code=tmp_path)
+    imported(node, "f", code=program(tmp_path / "code", "#!/bin/sh\nexit 7\n"))
     eventually(lambda: scaling(node, "f").get("state") == "scaled")
     node.invoke("f", SLEEP)
     state = eventually(lambda: (s := scaling(node, "f")).get("lacking") and s)
@@ -154,9 +159,8 @@ def test_without_its_profile_it_gives_its_seats_back(start_node, tmp_path):
     eventually(lambda: scaling(node, "f").get("state") == "scaled")
     assert node.invoke("f", SLEEP)[0] == 200
     eventually(lambda: scaling(node, "f")["seats"] == 1)
-    (tmp_path / "bootstrap").write_text((MISBEHAVE / "bootstrap").read_text() + "\n# another version\n")
-    (tmp_path / "bootstrap").chmod(0o755)
-    status, _, body = node.call("PUT", "/2015-03-31/functions/f/code", json.dumps({"Folder": str(tmp_path)}))
+    other = program(tmp_path / "code", (MISBEHAVE / "bootstrap").read_text() + "\n# another version\n")
+    status, _, body = node.call("PUT", "/2015-03-31/functions/f/code", json.dumps({"Folder": str(other)}))
     assert status == 200, body
     state = eventually(lambda: (s := scaling(node, "f"))["seats"] == 0 and s)
     assert state["state"] == "best effort" and "nothing was measured" in state["lacking"]
@@ -177,8 +181,8 @@ def test_what_no_device_has_room_for_is_rejected_with_the_reason(start_node):
 def test_an_objective_that_no_size_meets_is_best_effort_and_said(start_node):
     node = start_node()
     imported(node, "f", objective=10)
-    state = eventually(lambda: (s := scaling(node, "f")).get("lacking") and s)
-    assert state["state"] == "best effort" and "objective is 10 ms and no size" in state["lacking"]
+    state = eventually(lambda: "objective is 10 ms" in (s := scaling(node, "f")).get("lacking", "") and s)
+    assert state["state"] == "best effort" and "and no size" in state["lacking"]
     assert node.invoke("f", SLEEP)[0] == 200
 
 
