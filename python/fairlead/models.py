@@ -121,7 +121,8 @@ class Store:
             raise ModelError(6, "FAIRLEAD_MODELS is not set: this is no function of a node, or the node shares no models "
                                 "(--model-memory)")
         self._path, self._gpu, self._socket, self._number = path, gpu, None, 0
-        self._open = {}  # by id: [memory, how often it was got and not closed]; opened once and kept
+        self._open = {}  # by id: opened once and kept
+        self.models = {}  # by id: how many Models that are not closed use it
 
     @property
     def gpu(self):
@@ -130,8 +131,7 @@ class Store:
         return self._gpu
 
     def get(self, name, wait=True):
-        """Memory of the sealed tensor of that id; ModelError "absent" where there is none. It stays mapped until close() was
-        called as often as get() and store()."""
+        """Memory of the sealed tensor of that id; ModelError "absent" where there is none. What is open already is given as it is."""
         return self._kept(name) or self._keep(name, self._ask_again(name, 0, None, wait, None))
 
     def store(self, name, size, fill, digest=None, wait=True):
@@ -140,30 +140,23 @@ class Store:
         return self._kept(name) or self._keep(name, self._ask_again(name, size, digest, wait, fill))
 
     def close(self, name):
-        """One user less; with the last it is unmapped, and the node told that this process no longer uses it. Of what is not
-        open: no effect."""
-        kept = self._open.get(name)
-        if kept is None:
+        """Unmaps it, however often it was got, and tells the node that this process no longer uses it. Of what is not open: no
+        effect. REQUIRES: nothing uses it any more; a Model is closed by its own close()."""
+        memory = self._open.pop(name, None)
+        if memory is None:
             return
-        kept[1] -= 1
-        if kept[1] > 0:
-            return
-        del self._open[name]
-        kept[0].close()
+        memory.close()
         if self._socket is not None:
             try:
-                self._send(_CLOSE, tensor=kept[0].tensor)
+                self._send(_CLOSE, tensor=memory.tensor)
             except OSError:  # the node has gone, and with it what this process held
                 self._socket = None
 
     def _kept(self, name):
-        if name not in self._open:
-            return None
-        self._open[name][1] += 1
-        return self._open[name][0]
+        return self._open.get(name)
 
     def _keep(self, name, memory):
-        self._open[name] = [memory, 1]
+        self._open[name] = memory
         return memory
 
     def _ask_again(self, name, size, digest, wait, fill):
@@ -303,6 +296,7 @@ class Model:
     def __init__(self, memory, header, store, name):
         self.memory, self.metadata, self._store, self._name = memory, header.metadata, store, name
         self._entries, self._is_closed = header.tensors, False
+        store.models[name] = store.models.get(name, 0) + 1
 
     def __getitem__(self, name):
         if self._is_closed:
@@ -319,9 +313,14 @@ class Model:
         return self._entries.keys()
 
     def close(self):
-        """Once more: no effect. Others that loaded the same keep it. REQUIRES: none of its tensors is used any more."""
-        if not self._is_closed:
-            self._is_closed = True
+        """Once more: no effect. Others that loaded the same keep it; with the last it is unmapped. REQUIRES: none of its tensors is
+        used any more."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._store.models[self._name] -= 1
+        if self._store.models[self._name] == 0:
+            del self._store.models[self._name]
             self._store.close(self._name)
 
 
@@ -381,7 +380,6 @@ def load(path, name=None, store=None):
         try:
             memory = store.get(name)
             if memory.bytes != header.data_bytes:
-                store.close(name)
                 raise ModelError(4, f"model {name!r} on the GPU has {memory.bytes} bytes, {path} has {header.data_bytes}")
         except ModelError as error:
             if error.code != "absent":

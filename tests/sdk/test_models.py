@@ -30,11 +30,9 @@ def store(monkeypatch):
     return made
 
 
-def test_what_two_have_open_stays_until_both_have_closed_it(store):
+def test_closing_what_is_not_open_has_no_effect(store):
     memory = store.get("m")
     assert store.store("m", 16, None) is memory
-    store.close("m")
-    assert memory.closed == 0
     store.close("m")
     store.close("m")
     store.close("never opened")
@@ -50,7 +48,12 @@ def test_a_model_that_is_closed_twice_is_closed_once(store):
     with pytest.raises(ModelError, match="model 'm' is closed"):
         one["w"]
     other.close()
+    other.close()
     assert other.memory.closed == 1
+    again = Model(store.get("m"), Header, store, "m")
+    assert again.memory is not other.memory
+    again.close()
+    assert again.memory.closed == 1
 
 
 def name(path):
