@@ -84,9 +84,11 @@ Status Profiler::start(const ProfileRequest& request, bool has_widths) {
           "minutes: try again then",
           to_seconds(ExperimentSettings().longest) / 60);
     }
-    return fail(Errc::kConflict,
-                "an experiment on {} goes on: {}; try again when it has ended, or fairlead profile stop {}",
-                request.function, running_->experiment.doing(), request.function);
+    return fail(
+        Errc::kConflict,
+        "an experiment on {} goes on, and there is one at a time: {}; try again when it has ended, or fairlead profile "
+        "stop {}",
+        request.function, running_->experiment.doing(), request.function);
   }
   if ((*function)->kernel_task) {
     return fail(
