@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/clock.h"
 #include "node/testing/node_with_shares.h"
 
 namespace fairlead {
@@ -31,10 +32,12 @@ class AutoscalerTest : public NodeWithShares {
     scaler.called("f");
     io.run_one();  // what was posted
   }
-  // Ticks go on until it is so.
+  // Ticks go on until it is so, for half a minute at most.
   template <typename Condition>
   void until(Condition condition) {
-    while (!condition()) io.run_one();
+    const Instant end = monotonic_now() + std::chrono::seconds(30);
+    while (!condition() && monotonic_now() < end) io.run_one();
+    ASSERT_TRUE(condition()) << "not within 30 s";
   }
   // And what is delivered meanwhile.
   void serve_all() {
