@@ -215,7 +215,9 @@ void Autoscaler::look_at(const std::string& name, const Sight& sight, bool is_ev
     return;  // what was seen is not so any more
   }
   if (!scaled.scaler) return;
-  if (scaled.backoff.note(sight.now, driver_.core().seat_starts(function->flow).failed)) {
+  // Pinned seats stay: nothing here would ask for them again.
+  const unsigned failed = driver_.core().seat_starts(function->flow).failed;
+  if (scaled.wanted != Autoscale::kPinned && scaled.backoff.note(sight.now, failed)) {
     return give_back_unstarted(*function, scaled, sight);
   }
   leave_lost_devices(name, scaled, sight);
