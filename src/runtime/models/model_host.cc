@@ -176,6 +176,11 @@ void ModelHost::scope_gone(const std::string& scope) {
   }
 }
 
+void ModelHost::consent_changed(const std::string& scope, const std::set<std::string>& lends_to,
+                                const std::set<std::string>& uses_from) {
+  for (auto& [id, gpu] : gpus_) gpu->store().consent_changed(scope, lends_to, uses_from);
+}
+
 void ModelHost::grant_room(std::uint64_t request, bool granted) {
   for (auto& [id, gpu] : gpus_) {
     if (gpu->grant_room(request, granted)) return;
