@@ -32,6 +32,9 @@ struct BoundSettings {
   Duration patience = std::chrono::seconds(5);  // with one that says it is over the bound
   double longest_backlog_s = 3600;              // per token; a report of more, or of what is no number, says this
   double most_tokens = 4096;                    // of a node; a report of more says this
+  // Seconds per token below which nobody is passed over, whatever the mean is: where next to nothing waits, one call more is far above the
+  // mean, and a start elsewhere costs more than the wait. 0: none.
+  double least_bound_s = 0;
 };
 // kInvalidArgument names the setting, its value and the bound. REQUIRES of all below: valid.
 Status validate(const BoundSettings& settings);
