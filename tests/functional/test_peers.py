@@ -1,6 +1,7 @@
 """Nodes that know each other by a list: calls go to homes, functions to all, and what happens when a node goes."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -39,14 +40,15 @@ class Cluster:
         self.ports = dict(zip(names, free_ports(len(names))))
         self.nodes = {}
 
-    def start(self, name, *options, keep_state=False, peers=None, key=None):
+    def start(self, place, *options, keep_state=False, peers=None, key=None, name=None):
         others = self.ports if peers is None else peers
+        name = name or place
         listed = [part for other in others for part in ("--peer", f"http://127.0.0.1:{self.ports[other]}")]
-        is_gateway = name in self.gateways
-        self.nodes[name] = Node(BUILD, self.folder / name, software=not is_gateway, keep_state=keep_state,
+        is_gateway = place in self.gateways
+        self.nodes[place] = Node(BUILD, self.folder / place, software=not is_gateway, keep_state=keep_state,
                                 options=["--node-name", name, "--cluster-key", key or self.key, *(["--gpus", "0"] if is_gateway else []),
-                                         "--listen", f"127.0.0.1:{self.ports[name]}", *listed, *options])
-        return self.nodes[name]
+                                         "--listen", f"127.0.0.1:{self.ports[place]}", *listed, *options])
+        return self.nodes[place]
 
     def start_all(self):
         for name in self.ports:
@@ -178,6 +180,7 @@ def test_a_caller_that_goes_takes_its_queued_call_along(make_cluster):
     cluster.start("a", "--slots", "1")
     cluster.start("g")
     cluster.until_all_see({"a": "alive"}, ["g"])
+    cluster.until_all_see({"g": "alive"}, ["a"])
     cluster.nodes["g"].deploy("misbehave", MISBEHAVE)
     with Gate(cluster.nodes["a"]) as gate, concurrent.futures.ThreadPoolExecutor() as pool:
         running = pool.submit(cluster.nodes["g"].invoke, "misbehave", gate.payload)
@@ -229,7 +232,7 @@ def functions_by_home(cluster, viewer, count=12):
 def test_a_home_is_killed_under_load(make_cluster):
     cluster = make_cluster(("a", "b", "c")).start_all()
     homes = functions_by_home(cluster, "a")
-    victim = next(name for name in ("b", "c") if homes.get(name))
+    victim = next(name for name in ("b", "c") if len(homes.get(name, [])) > 1)
     mine, others = homes[victim][0], [name for home, names in homes.items() if home != victim for name in names]
     for function in (mine, others[0]):
         ok(cluster.nodes["a"].invoke(function, "{}"))
@@ -250,7 +253,9 @@ def test_a_home_is_killed_under_load(make_cluster):
     assert cluster.home(mine, "a") != victim
     cluster.start(victim, keep_state=True)
     cluster.until_all_see({victim: "alive"}, ["a"])
-    eventually(lambda: cluster.home(mine, "a") == victim)
+    # What runs elsewhere by now stays where it is warm; what nobody called is at home there again.
+    eventually(lambda: cluster.home(homes[victim][-1], "a") == victim)
+    ok(cluster.nodes["a"].invoke(mine, "{}"))
 
 
 def test_a_node_that_is_stopped_is_suspect_and_calls_go_elsewhere_until_it_goes_on(make_cluster):
@@ -397,7 +402,8 @@ def test_words_that_cannot_be_true_are_refused(make_cluster):
     # Too much of it, with the key and without.
     assert peer.send(WORD, word_head("x") + field("w", "x" * (1 << 20)))[0] == 413
     assert node.call("POST", WORD, "x" * (1 << 20))[0] in (401, 413)
-    assert node.call("POST", WORD, "x" * (80 << 20))[0] in (401, 413)
+    with contextlib.suppress(ConnectionError):  # hung up on while it was sent
+        assert node.call("POST", WORD, "x" * (80 << 20))[0] in (401, 413)
     assert peer.send(WORD, word_head("x"))[0] == 200
     assert cluster.states("a")["b"] == "alive"
 
@@ -412,7 +418,7 @@ def test_there_are_at_most_so_many_nodes(make_cluster):
 def test_two_nodes_of_one_name_are_told_apart_and_told_off(make_cluster):
     cluster = make_cluster(("a", "b"))
     cluster.start("a")
-    cluster.start("b", "--node-name", "a")
+    cluster.start("b", name="a")
     eventually(lambda: "own name" in cluster.nodes["a"].log_path.read_text())
     assert [member["name"] for member in cluster.see("a")["members"]] == ["a", ""]
 

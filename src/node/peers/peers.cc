@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kWordTarget = "/fairlead/v1/peers/word";
 constexpr Duration kExchangePatience = std::chrono::seconds(1);
 constexpr Duration kDeadPeriod = std::chrono::seconds(1);  // between two looks at one that is dead, or was never there
+constexpr Duration kAskedLately = std::chrono::milliseconds(50);
 constexpr Duration kResolvePeriod = std::chrono::seconds(5);
 constexpr std::size_t kTalkConnections = 4;
 constexpr std::size_t kMostFunctionBytes = 64 << 20;  // an answer with a function's code
@@ -310,6 +311,12 @@ Result<std::string> Peers::hello(std::string_view body) {
     const auto met = view_.meet(monotonic_now(), name);
     if (!met) return refuse(met.error());
     meet_caller(name, advertised);
+    // One that is listed may just have come up: what it proves here says nothing of the address where it is listed, so it is asked there.
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      Peer& peer = *peers_[i];
+      const bool is_due = !peer.node || (view_.name(peer.node) == name && !peer.last_error.empty());
+      if (is_due && !peer.is_self && !peer.is_exchanging && monotonic_now() - peer.asked_at > kAskedLately) exchange(peer);
+    }
   }
   const std::string session = sessions_.open(name);
   return FieldWriter()

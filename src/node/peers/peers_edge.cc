@@ -53,6 +53,9 @@ Result<Sealed> open_request(ClusterNode& cluster, net::HttpRequest& request, std
   if (text.empty() || error != std::errc() || end != text.data() + text.size() || size > body.size()) {
     return fail(Errc::kUnauthenticated, "this path is for nodes of the cluster: X-Fairlead-Head is missing or no size of the body's head");
   }
+  if (cluster.peers().session_of(request.header(kPeerHeader)).empty()) {  // before its bytes are looked at
+    return fail(Errc::kUnauthenticated, "{} is missing, or names a session that is not there", kPeerHeader);
+  }
   if (size > most_head) return fail(Errc::kTooLarge, "the head has {} bytes, it may have at most {}", size, most_head);
   auto from = cluster.peers().accept(request.header(kPeerHeader), request.target(), body.substr(0, size));
   if (!from) return fail(from.error());
