@@ -90,28 +90,28 @@ class Channel final : public HttpChannel {
         trust_(trust),
         options_(options),
         timer_(io),
-        reader_(options.response_bytes) {}
+        in_(options.response_bytes) {}
   ~Channel() override { drop(); }
 
   void send(ClientRequest request, std::string prefix, std::optional<Duration> patience, Done done) override {
     FL_CHECK(!is_busy(), "a channel carries one request at a time");
-    done_ = std::move(done);
-    patience_ = patience;
-    body_ = std::move(request.body);
-    head_ = head_of(request, prefix.size() + body_.size());
-    head_ += prefix;
-    sent_head_ = sent_body_ = 0;
-    reader_.begin(response_);
+    out_.done = std::move(done);
+    out_.patience = patience;
+    out_.body = std::move(request.body);
+    out_.head = head_of(request, prefix.size() + out_.body.size());
+    out_.head += prefix;
+    out_.sent_head = out_.sent_body = 0;
+    in_.reader.begin(in_.response);
     if (!is_usable()) drop();
     if (!transport_) return connect();
     begin_exchange();
   }
 
-  bool is_busy() const override { return static_cast<bool>(done_); }
+  bool is_busy() const override { return static_cast<bool>(out_.done); }
   bool is_connected() const override { return transport_ != nullptr; }
   bool is_usable() override { return !transport_ || !has_ended(); }
   void close() override {
-    done_ = nullptr;
+    out_.done = nullptr;
     drop();
   }
 
@@ -144,13 +144,13 @@ class Channel final : public HttpChannel {
   }
 
   void finish(Result<ClientResponse> answer) {
-    Done done = std::exchange(done_, nullptr);
-    body_.clear();
+    Done done = std::exchange(out_.done, nullptr);
+    out_.body.clear();
     timer_.cancel();
     if (done) done(std::move(answer));
   }
   void give_up(Errc code, std::string_view what) {
-    const bool was_sent = sent_head_ > 0;
+    const bool was_sent = out_.sent_head > 0;
     drop();
     const Errc honest = code == Errc::kIo && !was_sent ? Errc::kUnavailable : code;
     finish(fail(honest, "{}: {}", endpoint_.text, what));
@@ -168,7 +168,7 @@ class Channel final : public HttpChannel {
     timer_.expires_after(patience);
     timer_.async_wait(guarded([code, what](Channel& self, error_code error) {
       // One that expired just before it was cancelled, or set anew, is called all the same.
-      if (error || !self.done_ || self.timer_.expiry() > std::chrono::steady_clock::now()) return;
+      if (error || !self.out_.done || self.timer_.expiry() > std::chrono::steady_clock::now()) return;
       self.give_up(code, what);
     }));
   }
@@ -243,16 +243,16 @@ class Channel final : public HttpChannel {
   // ---- one request and its answer
 
   void begin_exchange() {
-    if (patience_) limit(*patience_, Errc::kDeadlineExceeded, "no answer in time");
-    unread_ = 0;
+    if (out_.patience) limit(*out_.patience, Errc::kDeadlineExceeded, "no answer in time");
+    in_.unread = 0;
     read();
     write();
   }
 
   void write() {
-    while (sent_head_ < head_.size() || sent_body_ < body_.size()) {
+    while (!out_.is_sent()) {
       const Transport::Moved moved =
-          transport_->send(std::string_view(head_).substr(sent_head_), std::string_view(body_).substr(sent_body_));
+          transport_->send(std::string_view(out_.head).substr(out_.sent_head), std::string_view(out_.body).substr(out_.sent_body));
       if (moved.sent == Transport::Sent::kBroken) return give_up(Errc::kIo, "the connection broke while it was written");
       if (moved.sent == Transport::Sent::kLater) {
         return transport_->await_output(guarded([](Channel& self, error_code error) {
@@ -260,16 +260,16 @@ class Channel final : public HttpChannel {
           self.write();
         }));
       }
-      const std::size_t of_head = std::min(moved.count, head_.size() - sent_head_);
-      sent_head_ += of_head;
-      sent_body_ += moved.count - of_head;
+      const std::size_t of_head = std::min(moved.count, out_.head.size() - out_.sent_head);
+      out_.sent_head += of_head;
+      out_.sent_body += moved.count - of_head;
     }
   }
 
   void read() {
-    if (buffer_.empty()) buffer_.resize(kReadBytes);
+    if (in_.buffer.empty()) in_.buffer.resize(kReadBytes);
     // The transport lives until its handler was called.
-    transport_->async_read(buffer_.data() + unread_, buffer_.size() - unread_,
+    transport_->async_read(in_.buffer.data() + in_.unread, in_.buffer.size() - in_.unread,
                            guarded([held = transport_](Channel& self, error_code error, std::size_t count) {
                              if (error) return self.give_up(Errc::kIo, "the connection ended before the answer did");
                              self.take(count);
@@ -277,16 +277,15 @@ class Channel final : public HttpChannel {
   }
 
   void take(std::size_t count) {
-    unread_ += count;
-    const ResponseReader::Step step = reader_.feed({buffer_.data(), unread_});
+    in_.unread += count;
+    const ResponseReader::Step step = in_.reader.feed({in_.buffer.data(), in_.unread});
     if (step.progress == ResponseReader::Progress::kFailed) return give_up(step.error.code, step.error.message);
-    std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(step.consumed),
-              buffer_.begin() + static_cast<std::ptrdiff_t>(unread_), buffer_.begin());
-    unread_ -= step.consumed;
+    std::copy(in_.buffer.begin() + static_cast<std::ptrdiff_t>(step.consumed),
+              in_.buffer.begin() + static_cast<std::ptrdiff_t>(in_.unread), in_.buffer.begin());
+    in_.unread -= step.consumed;
     if (step.progress == ResponseReader::Progress::kNeedMore) return read();
-    const bool is_whole = sent_head_ == head_.size() && sent_body_ == body_.size();
-    if (!reader_.keeps_alive() || unread_ > 0 || !is_whole) drop();
-    finish(std::move(response_));
+    if (!in_.reader.keeps_alive() || in_.unread > 0 || !out_.is_sent()) drop();
+    finish(std::move(in_.response));
   }
 
   boost::asio::io_context& io_;
@@ -299,14 +298,20 @@ class Channel final : public HttpChannel {
   std::unique_ptr<Transport::Socket> connecting_;        // until it is a transport
   std::unique_ptr<TlsSession> session_;                  // likewise
   std::shared_ptr<Transport> transport_;                 // null: not connected. Shared with the read that is under way
-  std::vector<char> buffer_;
-  std::size_t unread_ = 0;
-  ResponseReader reader_;
-  ClientResponse response_;
-  std::string head_, body_;
-  std::size_t sent_head_ = 0, sent_body_ = 0;
-  std::optional<Duration> patience_;
-  Done done_;
+  struct {
+    std::string head, body;
+    std::size_t sent_head = 0, sent_body = 0;  // of the two
+    std::optional<Duration> patience;
+    Done done;
+    bool is_sent() const { return sent_head == head.size() && sent_body == body.size(); }
+  } out_;
+  struct In {
+    explicit In(std::size_t most_bytes) : reader(most_bytes) {}
+    std::vector<char> buffer;
+    std::size_t unread = 0;
+    ResponseReader reader;
+    ClientResponse response;
+  } in_;
 };
 
 }  // namespace

@@ -417,7 +417,7 @@ Status check_peers(const ServeOptions& options) {
     if (endpoint->speaks_tls || endpoint->is_local() || options.no_tls) continue;
     return fail(Errc::kInvalidArgument,
                 "--peer or --advertise is '{}', which is beyond loopback, and calls, code and loads would travel in the clear: "
-                "use https:// (docs/identity.md says how a node speaks TLS), or add --no-tls where the network is trusted",
+                "use https:// (docs/how-to/identity.md says how a node speaks TLS), or add --no-tls where the network is trusted",
                 url);
   }
   return {};

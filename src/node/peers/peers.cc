@@ -354,8 +354,8 @@ std::vector<PeerStatus> Peers::status() {
     PeerStatus one{.address = peer->endpoint.text, .state = "unknown", .last_error = peer->last_error};
     if (peer->node) {
       one.name = view_.name(peer->node);
-      one.state = member_state_name(view_.state(peer->node));
       one.word = view_.last_word(peer->node);
+      if (one.word.number > 0) one.state = member_state_name(view_.state(peer->node));  // else it said nothing yet but its name
       one.load_per_token = view_.load_per_token(peer->node);
     }
     one.calls = peer->calls->busy();

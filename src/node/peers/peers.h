@@ -88,11 +88,7 @@ class Peers {
   // What others ask of this node.
   Result<std::string> hello(std::string_view body);                                // the welcome
   Result<std::string> word(const std::string& from, std::string_view body);        // the own word
-  // Whose request it is: PeerSessions::accept().
-  Result<std::string> accept(std::string_view header, std::string_view target, std::string_view head) {
-    return sessions_.accept(header, target, head);
-  }
-  std::string_view session_of(std::string_view header) const { return sessions_.peer_of(header); }
+  PeerSessions& sessions() { return sessions_; }                                   // whose request it is
 
   std::vector<PeerStatus> status();
   std::uint64_t refused() const { return refused_; }  // hellos and words, in all

@@ -53,11 +53,11 @@ Result<Sealed> open_request(ClusterNode& cluster, net::HttpRequest& request, std
   if (text.empty() || error != std::errc() || end != text.data() + text.size() || size > body.size()) {
     return fail(Errc::kUnauthenticated, "this path is for nodes of the cluster: X-Fairlead-Head is missing or no size of the body's head");
   }
-  if (cluster.peers().session_of(request.header(kPeerHeader)).empty()) {  // before its bytes are looked at
+  if (cluster.peers().sessions().peer_of(request.header(kPeerHeader)).empty()) {  // before its bytes are looked at
     return fail(Errc::kUnauthenticated, "{} is missing, or names a session that is not there", kPeerHeader);
   }
   if (size > most_head) return fail(Errc::kTooLarge, "the head has {} bytes, it may have at most {}", size, most_head);
-  auto from = cluster.peers().accept(request.header(kPeerHeader), request.target(), body.substr(0, size));
+  auto from = cluster.peers().sessions().accept(request.header(kPeerHeader), request.target(), body.substr(0, size));
   if (!from) return fail(from.error());
   Sealed sealed{.from = *std::move(from), .head = std::string(body.substr(0, size)), .payload = request.take_body()};
   sealed.payload.erase(0, size);
@@ -227,7 +227,7 @@ std::string peer_metrics(ClusterNode& cluster) {
 
 std::string peer_that_sends(ClusterNode& cluster, const net::HttpRequest& head) {
   if (!head.target().starts_with(kPrefix)) return "";
-  const std::string_view peer = cluster.peers().session_of(head.header(kPeerHeader));
+  const std::string_view peer = cluster.peers().sessions().peer_of(head.header(kPeerHeader));
   return peer.empty() ? std::string() : "peer " + std::string(peer);
 }
 
