@@ -17,9 +17,10 @@ void print_members(Cli& cli, const Json& answer) {
   Table table({{"NODE"}, {"STATE"}, {"SLOTS"}, {"BACKLOG s"}, {"FORWARDED"}, {"FAILED"}, {"ADDRESS"}});
   for (const Json& member : answer.value("members", Json::array())) {
     const std::string address = member.value("address", "");
-    table.add_row({member.value("name", ""), member.value("state", ""), fmt::format("{:.0f}", member.value("slots", 0.0)),
-                   seconds(member, "backlog_s"), std::to_string(member.value("forwarded", std::uint64_t{0})),
-                   std::to_string(member.value("failed", std::uint64_t{0})), address.empty() ? "(this node)" : address});
+    table.add_row(
+        {member.value("name", ""), member.value("state", ""), fmt::format("{:.0f}", member.value("slots", 0.0)),
+         seconds(member, "backlog_s"), std::to_string(member.value("forwarded", std::uint64_t{0})),
+         std::to_string(member.value("failed", std::uint64_t{0})), address.empty() ? "(this node)" : address});
   }
   cli.out() << table.text();
   for (const Json& member : answer.value("members", Json::array())) {
@@ -31,7 +32,8 @@ void print_functions(Cli& cli, const Json& answer) {
   Table table({{"FUNCTION"}, {"HOME"}, {"WHY"}});
   for (const Json& function : answer.value("functions", Json::array())) {
     const Json home = function.value("home", Json());
-    table.add_row({function.value("name", ""), home.is_string() ? home.get<std::string>() : "-", function.value("why", "")});
+    table.add_row(
+        {function.value("name", ""), home.is_string() ? home.get<std::string>() : "-", function.value("why", "")});
   }
   cli.out() << "\n" << table.text();
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "identity/sha256.h"
+#include "base/digest.h"
 #include "model/tenant.h"
 #include "net/http_listener.h"
 
@@ -19,7 +19,7 @@ bool has_signature(net::HttpRequest& request) {
 }
 
 std::string hash_of(std::string_view body) {
-  return identity::to_hex(identity::as_text(identity::sha256(body)));
+  return to_hex(as_text(sha256(body)));
 }
 
 // A request whose body is held here, and whose answer is written down where it changes something.

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/digest.h"
 #include "edge/testing/edge_fixture.h"
-#include "identity/sha256.h"
 #include "net/body_sink.h"
 
 namespace fairlead {
@@ -78,7 +78,7 @@ class GuardTest : public EdgeTest {
         .method = method,
         .target = target,
         .header = [&](std::string_view name) { return std::string_view(headers[std::string(name)]); },
-        .payload_sha256 = [&] { return identity::to_hex(identity::as_text(identity::sha256(body))); }};
+        .payload_sha256 = [&] { return to_hex(as_text(sha256(body))); }};
     const identity::Sigv4 parts{.key_id = key.key.id,
                                 .date = "20260921",
                                 .region = "r",

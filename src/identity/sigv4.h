@@ -22,7 +22,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "identity/sha256.h"
+#include "identity/hmac.h"
 
 namespace fairlead::identity {
 

@@ -48,7 +48,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   const bool is_number = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
   const int number = is_number ? std::stoi(std::string(port)) : 0;
   if (host.empty() || number < 1 || number > 65535 || rest.find_first_of("/?#@ \t\r\n") != rest.npos) {
-    return fail(Errc::kInvalidArgument, "'{}' is no address; it must be http://HOST:PORT, https://HOST:PORT or unix:/PATH",
+    return fail(Errc::kInvalidArgument,
+                "'{}' is no address; it must be http://HOST:PORT, https://HOST:PORT or unix:/PATH",
                 text.substr(0, 256));
   }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -121,8 +122,10 @@ class Channel final : public HttpChannel {
     std::string head = request.method;
     head.append(" ").append(request.target).append(" HTTP/1.1\r\nHost: ");
     head.append(is_unix ? std::string("localhost") : endpoint_.authority).append("\r\n");
-    for (const Header& header : request.headers) head.append(header.name).append(": ").append(header.value).append("\r\n");
-    if (bytes > 0 || request.method != "GET") head.append("Content-Length: ").append(std::to_string(bytes)).append("\r\n");
+    for (const Header& header : request.headers)
+      head.append(header.name).append(": ").append(header.value).append("\r\n");
+    if (bytes > 0 || request.method != "GET")
+      head.append("Content-Length: ").append(std::to_string(bytes)).append("\r\n");
     return head.append("\r\n");
   }
 
@@ -203,7 +206,8 @@ class Channel final : public HttpChannel {
   }
 
   void post_failure(std::string what) {
-    boost::asio::post(io_, guarded([what = std::move(what)](Channel& self) { self.give_up(Errc::kUnavailable, what); }));
+    boost::asio::post(io_,
+                      guarded([what = std::move(what)](Channel& self) { self.give_up(Errc::kUnavailable, what); }));
   }
 
   void connected() {
@@ -251,9 +255,10 @@ class Channel final : public HttpChannel {
 
   void write() {
     while (!out_.is_sent()) {
-      const Transport::Moved moved =
-          transport_->send(std::string_view(out_.head).substr(out_.sent_head), std::string_view(out_.body).substr(out_.sent_body));
-      if (moved.sent == Transport::Sent::kBroken) return give_up(Errc::kIo, "the connection broke while it was written");
+      const Transport::Moved moved = transport_->send(std::string_view(out_.head).substr(out_.sent_head),
+                                                      std::string_view(out_.body).substr(out_.sent_body));
+      if (moved.sent == Transport::Sent::kBroken)
+        return give_up(Errc::kIo, "the connection broke while it was written");
       if (moved.sent == Transport::Sent::kLater) {
         return transport_->await_output(guarded([](Channel& self, error_code error) {
           if (error) return self.give_up(Errc::kIo, error.message());
@@ -294,10 +299,10 @@ class Channel final : public HttpChannel {
   const TlsTrust* const trust_;
   const ChannelOptions options_;
   boost::asio::steady_timer timer_;
-  std::uint64_t generation_ = 0;                         // of the connection
-  std::unique_ptr<Transport::Socket> connecting_;        // until it is a transport
-  std::unique_ptr<TlsSession> session_;                  // likewise
-  std::shared_ptr<Transport> transport_;                 // null: not connected. Shared with the read that is under way
+  std::uint64_t generation_ = 0;                   // of the connection
+  std::unique_ptr<Transport::Socket> connecting_;  // until it is a transport
+  std::unique_ptr<TlsSession> session_;            // likewise
+  std::shared_ptr<Transport> transport_;           // null: not connected. Shared with the read that is under way
   struct {
     std::string head, body;
     std::size_t sent_head = 0, sent_body = 0;  // of the two

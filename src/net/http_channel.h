@@ -25,9 +25,9 @@ namespace fairlead::net {
 
 // Where a channel leads: "http://HOST:PORT", "https://HOST:PORT", "HOST:PORT" or "unix:/PATH".
 struct Endpoint {
-  std::string text;        // as given
-  std::string authority;   // "HOST:PORT" or "unix:/PATH"
-  std::string host;        // without the port; whose name the certificate must have
+  std::string text;       // as given
+  std::string authority;  // "HOST:PORT" or "unix:/PATH"
+  std::string host;       // without the port; whose name the certificate must have
   bool speaks_tls = false;
 
   bool is_local() const;  // a Unix socket, a loopback address or localhost

@@ -21,7 +21,8 @@ class HttpChannelTest : public testing::Test {
     const Endpoint endpoint = parse_endpoint("http://" + address_).value();
     return HttpChannel::create(io_, endpoint, resolve_endpoint(endpoint).value(), nullptr, options);
   }
-  Result<ClientResponse> send(HttpChannel& through, std::string body, std::string prefix = "", std::optional<Duration> patience = 30s) {
+  Result<ClientResponse> send(HttpChannel& through, std::string body, std::string prefix = "",
+                              std::optional<Duration> patience = 30s) {
     std::optional<Result<ClientResponse>> answer;
     through.send({.method = "POST", .target = "/x", .body = std::move(body)}, std::move(prefix), patience,
                  [&](Result<ClientResponse> got) { answer = std::move(got); });
@@ -97,8 +98,9 @@ TEST(Endpoint, IsReadOrRefused) {
   EXPECT_TRUE(parse_endpoint("localhost:80")->is_local());
   EXPECT_TRUE(parse_endpoint("unix:/tmp/x")->is_local());
   EXPECT_FALSE(parse_endpoint("http://127.0.0.1.example.com:80")->is_local());
-  for (const char* text : {"", "http://", "http://host", "host:0", "host:65536", "host:99999999999", ":80", "ftp://x", "http://u@h:1", "http://h:1/p",
-                           "http://h:1?q", "h:1 x", "unix:relative", "https://unix:/x"}) {
+  for (const char* text :
+       {"", "http://", "http://host", "host:0", "host:65536", "host:99999999999", ":80", "ftp://x", "http://u@h:1",
+        "http://h:1/p", "http://h:1?q", "h:1 x", "unix:relative", "https://unix:/x"}) {
     EXPECT_FALSE(parse_endpoint(text)) << text;
   }
 }

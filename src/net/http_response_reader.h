@@ -24,9 +24,10 @@ class ResponseReader {
     Error error = {};  // kFailed: kTooLarge, or kCorrupt where it is no HTTP
   };
 
-  void begin(ClientResponse& response);  // the next answer; `response` outlives its parsing. Interim answers (1xx) are skipped.
-  Step feed(std::string_view data);      // REQUIRES: begin(), and not kDone or kFailed since
-  bool keeps_alive() const;              // after kDone: the connection may carry another request
+  void begin(ClientResponse&
+                 response);  // the next answer; `response` outlives its parsing. Interim answers (1xx) are skipped.
+  Step feed(std::string_view data);  // REQUIRES: begin(), and not kDone or kFailed since
+  bool keeps_alive() const;          // after kDone: the connection may carry another request
 
  private:
   class Parser;

@@ -157,7 +157,8 @@ Status FrontDoor::listen(const ServeOptions& options) {
       [this](net::HttpRequest& head) { return router_.sink_for(head); },
       net::RequestMemory{.bytes = options.request_memory_bytes,
                          .holder = [this](net::HttpRequest& head) -> Result<std::string> {
-                           if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty()) return peer;
+                           if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty())
+                             return peer;
                            return guard_->holder_of(head);
                          }});
   // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.

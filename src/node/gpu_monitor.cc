@@ -44,7 +44,7 @@ std::unique_ptr<GpuMonitor> GpuMonitor::none() {
 }
 
 GpuMonitor::~GpuMonitor() {
-  *alive_ = false;
+  life_.end();
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
@@ -103,7 +103,8 @@ void GpuMonitor::keep(const GpuObservation& observation) {
 void GpuMonitor::start(boost::asio::io_context& io, std::function<void(const GpuObservation&)> observed) {
   observed_ = std::move(observed);
   if (!nvml_) return;
-  thread_ = std::thread([this, &io, samples = samples_]() mutable { watch(io, std::move(samples)); });
+  thread_ = std::thread(
+      [this, &io, life = life_.watch(), samples = samples_]() mutable { watch(io, life, std::move(samples)); });
 }
 
 // Blocks until it begins; false: it shall not, the monitor ends.
@@ -115,7 +116,7 @@ bool GpuMonitor::next_period() {
   return !stopping_;
 }
 
-void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> samples) {
+void GpuMonitor::watch(boost::asio::io_context& io, const Lifetime::Watch& life, std::vector<GpuSample> samples) {
   ProcessMeter process_meter;
   int periods = 0;
   while (next_period()) {
@@ -130,8 +131,8 @@ void GpuMonitor::watch(boost::asio::io_context& io, std::vector<GpuSample> sampl
     }
     observation.samples = samples;
     observation.xids = nvml_->take_xids();
-    boost::asio::post(io, [this, alive = alive_, observation = std::move(observation)] {
-      if (!*alive) return;
+    boost::asio::post(io, [this, life, observation = std::move(observation)] {
+      if (life.ended()) return;
       keep(observation);
       observed_(observation);
     });

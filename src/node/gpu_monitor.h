@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/lifetime.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -58,7 +59,7 @@ class GpuMonitor {
   GpuMonitor(std::unique_ptr<Nvml> nvml, bool slices_only) : nvml_(std::move(nvml)), slices_only_(slices_only) {}
   Status look_for_devices(std::vector<GpuSample>& samples);
   bool next_period();
-  void watch(boost::asio::io_context& io, std::vector<GpuSample> samples);
+  void watch(boost::asio::io_context& io, const Lifetime::Watch& life, std::vector<GpuSample> samples);
   void keep(const GpuObservation& observation);
 
   std::unique_ptr<Nvml> nvml_;  // null: nothing is watched
@@ -66,7 +67,7 @@ class GpuMonitor {
   DeviceList devices_;  // of the thread, once it runs
   std::vector<GpuSample> samples_;
   std::function<void(const GpuObservation&)> observed_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with messages that may arrive after our end
+  Lifetime life_;
   Mutex mutex_;
   ConditionVariable wake_;
   bool stopping_ FL_GUARDED_BY(mutex_) = false;

@@ -63,14 +63,13 @@ void History::flush() {
   batch_.swap(records);
   const std::size_t count = records.size();
   worker_->run([this, records = std::move(records)] { return log_.append(text_of(records)); },
-               [this, count, alive = std::weak_ptr(alive_)](const Status& written) {
-                 if (alive.expired()) return;
+               life_.guarded([this, count](const Status& written) {
                  --batches_;
                  if (written) return;
                  lost_ += count;
                  spdlog::warn("history: {}; {} invocations of this run are missing in it", written.error().message,
                               lost_);
-               });
+               }));
 }
 
 void History::read(std::uint64_t from, std::size_t most, std::function<void(Result<HistoryPage>)> done) {

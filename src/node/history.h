@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "decide/core/invocation_record.h"
 #include "edge/node_service.h"
 #include "node/worker.h"
@@ -50,7 +51,7 @@ class History {
   std::vector<InvocationRecord> batch_;
   std::size_t batches_ = 0;  // given to the worker
   std::uint64_t lost_ = 0;
-  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);  // observed by answers on their way
+  Lifetime life_;
 
   store::SegmentedLog log_;         // the worker's
   std::unique_ptr<Worker> worker_;  // last: it ends first

@@ -1,39 +1,27 @@
 #include "node/kept_tasks.h"
 
-#include <sodium.h>
-
 #include "base/check.h"
+#include "base/digest.h"
 
 namespace fairlead {
 namespace {
 
 // Each text with its length before it, so that no two lists of texts give the same bytes.
-class Digest {
+class Listing {
  public:
-  Digest() { crypto_hash_sha256_init(&state_); }
-
   void add(std::string_view text) {
     add_number(text.size());
-    crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    digest_.add(text);
   }
   void add_number(std::uint64_t number) {
-    unsigned char bytes[sizeof number];
-    for (unsigned char& byte : bytes) {
-      byte = static_cast<unsigned char>(number);
-      number >>= 8;
-    }
-    crypto_hash_sha256_update(&state_, bytes, sizeof bytes);
+    std::string bytes;
+    for (std::size_t i = 0; i < sizeof number; ++i, number >>= 8) bytes += static_cast<char>(number & 0xff);
+    digest_.add(bytes);
   }
-  std::string hexadecimal() {
-    unsigned char raw[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_final(&state_, raw);
-    std::string text;
-    for (const unsigned char byte : raw) text += fmt::format("{:02x}", byte);
-    return text;
-  }
+  std::string hexadecimal() { return to_hex(as_text(digest_.finish())); }
 
  private:
-  crypto_hash_sha256_state state_;
+  Sha256 digest_;
 };
 
 }  // namespace
@@ -86,7 +74,7 @@ KeptTasks::Size size_of(const KernelTaskRequest& request) {
 }
 
 std::string requested_name(const std::string& tenant, const KernelTaskRequest& request) {
-  Digest digest;
+  Listing digest;
   digest.add(tenant);
   digest.add(request.task);
   digest.add_number(request.timeout_seconds);

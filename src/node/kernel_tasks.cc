@@ -1,13 +1,12 @@
 #include "node/kernel_tasks.h"
 
-#include <sodium.h>
-
 #include <filesystem>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/json_bounds.h"
 #include "base/read_file.h"
 #include "gpu/kernel_image.h"
@@ -26,27 +25,6 @@ Result<std::string> read_file(const std::string& path) {
   auto bytes = read_whole_file(path);
   if (!bytes) return fail(Errc::kInvalidArgument, "the code bundle has no file {}", path);
   return bytes;
-}
-
-std::string sha256(std::string_view bytes) {
-  std::string digest(crypto_hash_sha256_BYTES, '\0');
-  crypto_hash_sha256(reinterpret_cast<unsigned char*>(digest.data()),
-                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  return digest;
-}
-
-// As the object store digests contents.
-std::string blake2b(std::string_view bytes) {
-  std::string digest(crypto_generichash_BYTES, '\0');
-  crypto_generichash(reinterpret_cast<unsigned char*>(digest.data()), digest.size(),
-                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
-  return digest;
-}
-
-std::string hexadecimal(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
 }
 
 constexpr std::string_view kLibraryPrefix = "fairlead:";
@@ -118,7 +96,7 @@ class BundleFiles final : public TaskFiles {
     if (!path) return fail(path.error());
     const auto bytes = read_file(*path);
     if (!bytes) return fail(bytes.error());
-    constants_.push_back({"sha256/" + hexadecimal(sha256(*bytes)), *path, Bytes(std::ssize(*bytes))});
+    constants_.push_back({"sha256/" + to_hex(as_text(sha256(*bytes))), *path, Bytes(std::ssize(*bytes))});
     return Constant{constants_.back().key, constants_.back().bytes};
   }
 
@@ -153,14 +131,15 @@ class RequestFiles final : public TaskFiles {
   Result<Constant> constant(const std::string& name, std::string_view what) override {
     const auto bytes = find(name, what);
     if (!bytes) return fail(bytes.error());
-    const std::string key = kLentPrefix + hexadecimal(sha256(**bytes));
+    const std::string key = kLentPrefix + to_hex(as_text(sha256(**bytes)));
     for (const auto& lent : task_.lent) {
       if (lent->key == key) return Constant{key, lent->file->bytes()};
     }
     auto file = MemoryFile::make(**bytes);
     if (!file) return fail(file.error());
     const Bytes size = (*file)->bytes();
-    task_.lent.push_back(std::make_shared<const LentObject>(key, blake2b(**bytes), wall_clock_ms(), *std::move(file)));
+    task_.lent.push_back(std::make_shared<const LentObject>(key, std::string(as_text(blake2b(**bytes))),
+                                                            wall_clock_ms(), *std::move(file)));
     return Constant{key, size};
   }
 
@@ -232,7 +211,7 @@ Result<KernelTaskSpec> read_task(const std::string& text, TaskFiles& files) {
     auto image = read_kernel_image(file->bytes);
     if (!image) return fail(image.error().code, "{}: {}", module.name, image.error().message);
     signatures.push_back(std::move(image->kernels));
-    module.sha256 = sha256(file->bytes);
+    module.sha256 = as_text(sha256(file->bytes));
     spec.module_files.push_back(std::move(file->path));
   }
   if (Status valid = validate_task(*task, signatures, DeviceLimits{}); !valid) {

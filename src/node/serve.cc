@@ -283,7 +283,8 @@ class Server {
 
  private:
   Status load_checkpoints(const GpuLibrary& library, NodeOptions& settings) {
-    if (!uses_gpus(options_) || !settings.shims || settings.shims->backend != wire::MemoryBackend::kCheckpoint) return {};
+    if (!uses_gpus(options_) || !settings.shims || settings.shims->backend != wire::MemoryBackend::kCheckpoint)
+      return {};
     auto backend = CheckpointBackend::load(library.dir);
     if (!backend) return fail(backend.error());
     checkpoints_ = *std::move(backend);

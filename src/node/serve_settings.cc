@@ -407,7 +407,8 @@ Status check_peers(const ServeOptions& options) {
   if (options.cluster_key.empty()) {
     if (options.peers.empty() && options.advertise.empty()) return {};
     return fail(Errc::kInvalidArgument,
-                "--peer or --advertise is given, which needs --cluster-key: a file that all nodes have, made with 'openssl rand -hex 32'");
+                "--peer or --advertise is given, which needs --cluster-key: a file that all nodes have, made with "
+                "'openssl rand -hex 32'");
   }
   std::vector<std::string> urls = options.peers;
   if (!options.advertise.empty()) urls.push_back(options.advertise);
@@ -415,10 +416,12 @@ Status check_peers(const ServeOptions& options) {
     const auto endpoint = net::parse_endpoint(url);
     if (!endpoint) return fail(endpoint.error());
     if (endpoint->speaks_tls || endpoint->is_local() || options.no_tls) continue;
-    return fail(Errc::kInvalidArgument,
-                "--peer or --advertise is '{}', which is beyond loopback, and calls, code and loads would travel in the clear: "
-                "use https:// (docs/how-to/identity.md says how a node speaks TLS), or add --no-tls where the network is trusted",
-                url);
+    return fail(
+        Errc::kInvalidArgument,
+        "--peer or --advertise is '{}', which is beyond loopback, and calls, code and loads would travel in the clear: "
+        "use https:// (docs/how-to/identity.md says how a node speaks TLS), or add --no-tls where the network is "
+        "trusted",
+        url);
   }
   return {};
 }
@@ -464,19 +467,22 @@ Status check_key_files(const ServeOptions& options) {
 
 ServeSettings cluster_settings() {
   return {
-      ServeSetting::list<std::string>("peer", &Options::peers, peer_url(),
-                                      "Another node of the cluster: http://HOST:PORT, https://HOST:PORT or unix:/PATH; may be repeated, and "
-                                      "the same list may be given to all nodes",
-                                      add_address)
+      ServeSetting::list<std::string>(
+          "peer", &Options::peers, peer_url(),
+          "Another node of the cluster: http://HOST:PORT, https://HOST:PORT or unix:/PATH; may be repeated, and "
+          "the same list may be given to all nodes",
+          add_address)
           .by_default("none"),
       ServeSetting("cluster-key", &Options::cluster_key, any_text("FILE", "a file"),
-                   "File with the key that all nodes of the cluster have, of 32 bytes or more, for its owner's eyes alone; who has it "
+                   "File with the key that all nodes of the cluster have, of 32 bytes or more, for its owner's eyes "
+                   "alone; who has it "
                    "is a node")
           .by_default("no cluster"),
       ServeSetting("node-name", &Options::node_name, any_text("NAME", "a name"),
                    "What this node is called among others: letters, digits, '.', '_' and '-', another for each")
           .by_default("the machine's name"),
-      ServeSetting("advertise", &Options::advertise, peer_url(), "Where other nodes reach this one, if they do not list it")
+      ServeSetting("advertise", &Options::advertise, peer_url(),
+                   "Where other nodes reach this one, if they do not list it")
           .by_default("the first address that it listens at"),
       ServeSetting("peer-ca", &Options::peer_ca, any_text("FILE", "a file"),
                    "Whom to believe at https:// peers (PEM); this node shows them --tls-certificate")
@@ -523,7 +529,8 @@ Status check_together(const ServeOptions& options) {
   if (Status whole = check_key_files(options); !whole) return whole;
   if (Status peers = check_peers(options); !peers) return peers;
   if (options.gpus == "0" && options.cluster_key.empty()) {
-    return fail(Errc::kInvalidArgument, "--gpus is 0, so that this node runs nothing, and without --cluster-key there is no other node");
+    return fail(Errc::kInvalidArgument,
+                "--gpus is 0, so that this node runs nothing, and without --cluster-key there is no other node");
   }
   if (options.gpus == "0" && (options.software_gpu || options.sharing != SharingMode::kNone)) {
     return fail(Errc::kInvalidArgument, "--gpus is 0, which excludes --softgpu and --sharing {}: leave one of them out",

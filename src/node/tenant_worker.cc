@@ -12,7 +12,7 @@ TenantWorker::TenantWorker(boost::asio::io_context& io, Limits limits) : io_(io)
 }
 
 TenantWorker::~TenantWorker() {
-  alive_.reset();
+  life_.end();
   thread_.stop();
   thread_.join();
 }
@@ -44,14 +44,13 @@ Status TenantWorker::run(const std::string& tenant, Bytes bytes, Job job) {
 void TenantWorker::start_next() {
   const auto id = turns_.take_next();
   if (!id) return;
-  boost::asio::post(
-      thread_, [this, id = *id, job = std::move(pieces_.at(*id).job), alive = std::weak_ptr<int>(alive_)]() mutable {
-        auto then = job();
-        // The job goes with what follows it, on the loop: what it holds may be the loop's.
-        boost::asio::post(io_, [this, id, alive, job = std::move(job), then = std::move(then)] {
-          if (!alive.expired()) end(id, then);
-        });
-      });
+  boost::asio::post(thread_, [this, id = *id, job = std::move(pieces_.at(*id).job), life = life_.watch()]() mutable {
+    auto then = job();
+    // The job goes with what follows it, on the loop: what it holds may be the loop's.
+    boost::asio::post(io_, [this, id, life, job = std::move(job), then = std::move(then)] {
+      if (!life.ended()) end(id, then);
+    });
+  });
 }
 
 void TenantWorker::end(std::uint64_t id, const std::function<void()>& then) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/tenant_turns.h"
 #include "base/units.h"
@@ -56,7 +57,7 @@ class TenantWorker {
   std::map<std::string, Held> held_;  // by tenant
   Bytes bytes_{0};                    // of all
   std::uint64_t last_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // shared with posted calls, which do nothing once it is gone
+  Lifetime life_;
   boost::asio::thread_pool thread_{1};
 };
 

@@ -229,9 +229,7 @@ void Instance::on_answer(net::HttpExchange& exchange, const RuntimeDecision& dec
 void Instance::on_init_error(std::string payload) {
   init_error_ = std::move(payload);
   kill_timer_.expires_after(kInitErrorGrace);
-  kill_timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (!error && !alive.expired()) kill();
-  });
+  kill_timer_.async_wait(life_.on_success([this] { kill(); }));
 }
 
 void Instance::end_invocation(std::string_view failure) {
@@ -262,15 +260,15 @@ InstanceStats Instance::stats() const {
 // ---- the log
 
 void Instance::wait_for_log() {
-  log_pipe_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this, alive = std::weak_ptr<int>(alive_)](
+  log_pipe_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this, life = life_.watch()](
                                                                              const boost::system::error_code& error) {
-    if (error || alive.expired() || !drain_log(kLogReadBytes)) return;
+    if (error || life.ended() || !drain_log(kLogReadBytes)) return;
     if (log_.taken_this_second(monotonic_now()) < kFloodFactor * context_.options.log_rate_limit.count()) {
       return wait_for_log();
     }
     timer_.expires_after(kFloodPause);
-    timer_.async_wait([this, alive](const boost::system::error_code& stopped) {
-      if (!stopped && !alive.expired()) wait_for_log();
+    timer_.async_wait([this, life](const boost::system::error_code& stopped) {
+      if (!stopped && !life.ended()) wait_for_log();
     });
   });
 }
@@ -312,24 +310,23 @@ void Instance::lost(ExitNote note, std::function<void(ExitInfo)> done) {
   // Shared by the two waits below: the first to end closes it.
   const auto end = std::make_shared<boost::asio::posix::stream_descriptor>(context_.io, pidfd_.release());
   const auto gone = [this, end, note = std::move(note), done = std::move(done),
-                     alive = std::weak_ptr<int>(alive_)](const boost::system::error_code&) {
-    if (alive.expired() || !end->is_open()) return;
+                     life = life_.watch()](const boost::system::error_code&) {
+    if (life.ended() || !end->is_open()) return;
     end->close();
     kill_timer_.cancel();
     ended(note, done);
   };
   end->async_wait(boost::asio::posix::stream_descriptor::wait_read, gone);
-  kill_timer_.async_wait([this, end, gone, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
+  kill_timer_.async_wait([this, end, gone, life = life_.watch()](const boost::system::error_code& error) {
     // What the kernel does not end now may end at any time: nobody else becomes its user.
-    if (!error && !alive.expired() && end->is_open()) init_.uid.reset();
+    if (!error && !life.ended() && end->is_open()) init_.uid.reset();
     gone(error);
   });
 }
 
 void Instance::finish_when_drained(int tries) {
   timer_.expires_after(tries == kDrainTries ? Duration(0) : Duration(kDrainInterval));
-  timer_.async_wait([this, tries, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
+  timer_.async_wait(life_.on_success([this, tries] {
     if (server_.connections() > 0 && tries > 0) return finish_when_drained(tries - 1);
     drain_log(2 * kLogReadBytes);
     const ExitInfo info = exit_info();
@@ -338,7 +335,7 @@ void Instance::finish_when_drained(int tries) {
     context_.log_written();
     std::function<void(ExitInfo)> done = std::move(done_);
     done(info);
-  });
+  }));
 }
 
 ExitInfo Instance::exit_info() const {

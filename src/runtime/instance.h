@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "net/http_server.h"
@@ -95,7 +96,7 @@ class Instance {
   std::string init_error_;
   ExitNote exit_note_;
   std::function<void(ExitInfo)> done_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold a weak pointer to it
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "runtime/fd_socket.h"
 #include "runtime/instance.h"
@@ -71,7 +72,7 @@ class InstanceHostImpl final : public InstanceHost {
   std::map<std::string, std::weak_ptr<FunctionLog>> logs_;  // owned by the functions' instances
   std::map<InstanceId, std::unique_ptr<Instance>> instances_;
   SpawnerLink spawner_;  // goes before what its events use
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 std::shared_ptr<FunctionLog> InstanceHostImpl::log_of(const std::string& function) {
@@ -87,15 +88,14 @@ std::shared_ptr<FunctionLog> InstanceHostImpl::log_of(const std::string& functio
 void InstanceHostImpl::arm_log_flush() {
   if (std::exchange(flush_armed_, true)) return;
   flush_timer_.expires_after(kLogFlushInterval);
-  flush_timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
+  flush_timer_.async_wait(life_.on_success([this] {
     flush_armed_ = false;
     for (auto& [function, weak] : logs_) {
       const std::shared_ptr<FunctionLog> log = weak.lock();
       if (log && log->dirty()) log->flush();
     }
     std::erase_if(logs_, [](const auto& entry) { return entry.second.expired(); });
-  });
+  }));
 }
 
 void InstanceHostImpl::start(InstanceSpec spec) {
@@ -106,9 +106,7 @@ void InstanceHostImpl::start(InstanceSpec spec) {
   if (auto status = send_order(*instance, id); !status) {
     const bool is_nodes_fault = status.error().code != Errc::kTooLarge;
     ExitNote note{.instance = id.value(), .failure = status.error().message, .is_nodes_fault = is_nodes_fault};
-    boost::asio::post(io_, [this, note = std::move(note), alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired()) on_exit(note);
-    });
+    boost::asio::post(io_, life_.guarded([this, note = std::move(note)] { on_exit(note); }));
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "runtime/fd_socket.h"
 
@@ -78,9 +79,7 @@ void SpawnerLink::send_waiting() {
     const int error = send_message(socket_.native_handle(), order.bytes, std::span(&log, 1), MSG_DONTWAIT);
     if (error == EAGAIN) {
       return socket_.async_wait(boost::asio::posix::stream_descriptor::wait_write,
-                                [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& failed) {
-                                  if (!failed && !alive.expired()) send_waiting();
-                                });
+                                life_.on_success([this] { send_waiting(); }));
     }
     if (error != 0) return;  // its end, which the next receive shows: the order waits for the next one
     sent_.insert(order.instance);
@@ -92,14 +91,11 @@ void SpawnerLink::send_waiting() {
 // ---- notes
 
 void SpawnerLink::wait_for_notes() {
-  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                     [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-                       if (!error && !alive.expired()) read_notes();
-                     });
+  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read, life_.on_success([this] { read_notes(); }));
 }
 
 void SpawnerLink::read_notes() {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   while (true) {
     FdMessage message;
     const int error = receive_message(socket_.native_handle(), message, MSG_DONTWAIT);
@@ -119,7 +115,7 @@ void SpawnerLink::read_notes() {
       continue;
     }
     take(message.bytes, message.fds);
-    if (alive.expired() || state_ != State::kServing) return;
+    if (life.ended() || state_ != State::kServing) return;
   }
 }
 
@@ -140,12 +136,11 @@ void SpawnerLink::watch() {
   watchdog_.cancel();
   if (sent_.empty() && state_ != State::kLaunched) return;
   watchdog_.expires_after(options_.patience);
-  watchdog_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
+  watchdog_.async_wait(life_.on_success([this] {
     // A note was read after this was queued, and set the clock anew.
     if (watchdog_.expiry() > boost::asio::steady_timer::clock_type::now()) return;
     end(fmt::format("the spawner said nothing for {:.0f} s", to_seconds(options_.patience)));
-  });
+  }));
 }
 
 // ---- its end, and the next one
@@ -165,10 +160,7 @@ void SpawnerLink::end(std::string why) {
     reap();
   } else {
     end_.assign(pidfd);
-    end_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                    [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-                      if (!error && !alive.expired()) reap();
-                    });
+    end_.async_wait(boost::asio::posix::stream_descriptor::wait_read, life_.on_success([this] { reap(); }));
   }
   events_.lost(outage_.why);
 }
@@ -196,9 +188,7 @@ void SpawnerLink::replace() {
   state_ = State::kWaiting;
   if (now - *outage_.since >= kGrace) refuse_waiting();
   launch_timer_.expires_after(wait);
-  launch_timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (!error && !alive.expired()) launch();
-  });
+  launch_timer_.async_wait(life_.on_success([this] { launch(); }));
 }
 
 void SpawnerLink::launch() {

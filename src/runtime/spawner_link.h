@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "runtime/spawn_protocol.h"
@@ -105,7 +106,7 @@ class SpawnerLink {
   std::uint64_t restarts_ = 0;
   std::deque<Order> waiting_;     // bounded by the instances
   std::set<std::uint64_t> sent_;  // orders without a note
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -9,32 +9,14 @@
 #include <map>
 #include <vector>
 
+#include "base/digest.h"
+
 namespace fairlead::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Sha256 {
- public:
-  Sha256() { crypto_hash_sha256_init(&state_); }
-  void add(std::string_view bytes) {
-    crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  }
-  std::array<unsigned char, 32> finish() {
-    std::array<unsigned char, 32> out;
-    crypto_hash_sha256_final(&state_, out.data());
-    return out;
-  }
-
- private:
-  crypto_hash_sha256_state state_;
-};
-
-std::string_view text_of(const std::array<unsigned char, 32>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-Result<std::array<unsigned char, 32>> digest_file(const std::string& path) {
+Result<Digest> digest_file(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return fail(errno_error(errno, "open " + path));
   Sha256 sha;
@@ -59,20 +41,17 @@ Result<std::string> record_of(const fs::directory_entry& entry, const std::strin
     if (error) return fail(errno_error(error.value(), "readlink " + entry.path().string()));
     return "l" + name + '\0' + target.string() + '\0';
   }
-  Result<std::array<unsigned char, 32>> content = digest_file(entry.path().string());
+  Result<Digest> content = digest_file(entry.path().string());
   if (!content) return fail(content.error());
   bool executable = (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
   std::uintmax_t size = entry.file_size(error);
-  return (executable ? "x" : "f") + name + '\0' + std::to_string(size) + '\0' + std::string(text_of(*content));
+  return (executable ? "x" : "f") + name + '\0' + std::to_string(size) + '\0' + std::string(as_text(*content));
 }
 
 }  // namespace
 
 std::string BundleDigest::hex() const {
-  std::string text(sha256.size() * 2 + 1, '\0');
-  sodium_bin2hex(text.data(), text.size(), sha256.data(), sha256.size());
-  text.pop_back();  // the terminating NUL
-  return text;
+  return to_hex(as_text(sha256));
 }
 
 std::string BundleDigest::base64() const {

@@ -6,16 +6,16 @@
 //   link    "l" path NUL target NUL
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
+#include "base/digest.h"
 #include "base/result.h"
 
 namespace fairlead::store {
 
 struct BundleDigest {
-  std::array<unsigned char, 32> sha256;
+  Digest sha256;
   std::string hex() const;
   std::string base64() const;
 };

@@ -8,7 +8,7 @@
 namespace fairlead::store {
 
 ObjectContents::~ObjectContents() {
-  alive_.reset();
+  life_.end();
   worker_.stop();
   worker_.join();
 }
@@ -129,9 +129,7 @@ void ObjectContents::remove_later(std::string path) {
 void ObjectContents::answer(Id id, Status status) {
   const auto it = asked_.find(id);
   FL_CHECK(it != asked_.end(), "nobody asked for {}", id);
-  boost::asio::post(io_, [alive = std::weak_ptr<int>(alive_), done = std::move(it->second), status] {
-    if (!alive.expired()) done(status);
-  });
+  boost::asio::post(io_, life_.guarded([done = std::move(it->second), status] { done(status); }));
   asked_.erase(it);
 }
 

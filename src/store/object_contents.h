@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "store/object_files.h"
@@ -26,14 +27,14 @@ namespace fairlead::store {
 class QuotaClaim {
  public:
   QuotaClaim() = default;
-  QuotaClaim(ObjectLedger& ledger, std::weak_ptr<int> alive, std::string tenant, Bytes bytes)
-      : ledger_(&ledger), alive_(std::move(alive)), tenant_(std::move(tenant)), bytes_(bytes) {}
+  QuotaClaim(ObjectLedger& ledger, Lifetime::Watch life, std::string tenant, Bytes bytes)
+      : ledger_(&ledger), life_(std::move(life)), tenant_(std::move(tenant)), bytes_(bytes) {}
   QuotaClaim(QuotaClaim&& other) noexcept { *this = std::move(other); }
   QuotaClaim& operator=(QuotaClaim&& other) noexcept {
     if (this == &other) return *this;
     give_back();
     ledger_ = std::exchange(other.ledger_, nullptr);
-    alive_ = std::move(other.alive_);
+    life_ = std::move(other.life_);
     tenant_ = std::move(other.tenant_);
     bytes_ = std::exchange(other.bytes_, Bytes(0));
     return *this;
@@ -43,11 +44,11 @@ class QuotaClaim {
 
  private:
   void give_back() {
-    if (ledger_ != nullptr && bytes_ > Bytes(0) && !alive_.expired()) ledger_->unclaim(tenant_, bytes_);
+    if (ledger_ != nullptr && bytes_ > Bytes(0) && !life_.ended()) ledger_->unclaim(tenant_, bytes_);
   }
 
   ObjectLedger* ledger_ = nullptr;
-  std::weak_ptr<int> alive_;  // of the ledger
+  Lifetime::Watch life_;  // of the ledger
   std::string tenant_;
   Bytes bytes_{0};
 };
@@ -81,7 +82,7 @@ class ObjectContents {
   Result<QuotaClaim> claim(const std::string& tenant, Bytes bytes) {
     if (bytes == Bytes(0)) return QuotaClaim();
     if (Status claimed = ledger_.claim(tenant, bytes); !claimed) return fail(claimed.error());
-    return QuotaClaim(ledger_, alive_, tenant, bytes);
+    return QuotaClaim(ledger_, life_.watch(), tenant, bytes);
   }
 
   // ---- kept bytes
@@ -114,10 +115,10 @@ class ObjectContents {
   template <typename Job, typename Then>
   void work(Job job, Then then) {
     auto guard = boost::asio::make_work_guard(io_);
-    std::weak_ptr<int> alive = alive_;
-    boost::asio::post(worker_, [this, guard, alive, job = std::move(job), then = std::move(then)]() mutable {
-      boost::asio::post(io_, [alive, result = job(), then = std::move(then)]() mutable {
-        if (!alive.expired()) then(std::move(result));
+    Lifetime::Watch life = life_.watch();
+    boost::asio::post(worker_, [this, guard, life, job = std::move(job), then = std::move(then)]() mutable {
+      boost::asio::post(io_, [life, result = job(), then = std::move(then)]() mutable {
+        if (!life.ended()) then(std::move(result));
       });
     });
   }
@@ -142,8 +143,8 @@ class ObjectContents {
   std::map<ContentId, Content> contents_;
   std::map<Id, ContentId> content_by_id_;
   std::uint64_t spills_ = 0, reads_back_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with posted calls, which do nothing once it is gone
-  boost::asio::thread_pool worker_;                       // last: its jobs use files_
+  Lifetime life_;
+  boost::asio::thread_pool worker_;  // last: its jobs use files_
 };
 
 }  // namespace fairlead::store

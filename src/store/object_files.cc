@@ -26,22 +26,6 @@ constexpr std::size_t kDigestBytes = 32;
 constexpr mode_t kSealedMode = 0444;
 constexpr std::string_view kPartial = ".partial";
 
-class Digest {
- public:
-  Digest() { crypto_generichash_init(&state_, nullptr, 0, kDigestBytes); }
-  void add(std::string_view bytes) {
-    crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  }
-  std::string finish() {
-    std::string raw(kDigestBytes, '\0');
-    crypto_generichash_final(&state_, reinterpret_cast<unsigned char*>(raw.data()), raw.size());
-    return raw;
-  }
-
- private:
-  crypto_generichash_state state_;
-};
-
 std::optional<std::string> from_hex(const std::string& hex) {
   std::string raw(kDigestBytes, '\0');
   std::size_t size = 0;
@@ -92,13 +76,13 @@ Status read_chunks(int fd, const std::string& path, Take take) {
 }
 
 Result<std::string> digest_file(int fd, const std::string& path) {
-  Digest digest;
+  Blake2b digest;
   const Status read = read_chunks(fd, path, [&](std::string_view chunk) {
     digest.add(chunk);
     return Status();
   });
   if (!read) return fail(read.error());
-  return digest.finish();
+  return std::string(as_text(digest.finish()));
 }
 
 Status check_size(const std::string& path, Bytes bytes) {
@@ -120,14 +104,14 @@ Result<std::string> copy_file(const std::string& from, const std::string& to, mo
   if (!source) return fail(source.error());
   auto target = open_file(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (!target) return fail(target.error());
-  Digest digest;
+  Blake2b digest;
   const Status copied = read_chunks(source->get(), from, [&](std::string_view chunk) {
     digest.add(chunk);
     return write_all(target->get(), chunk, to);
   });
   if (!copied) return fail(copied.error());
   if (::fchmod(target->get(), mode) != 0) return fail(file_error(errno, "chmod", to));
-  return digest.finish();
+  return std::string(as_text(digest.finish()));
 }
 
 Status rename_file(const std::string& from, const std::string& to) {
@@ -175,17 +159,8 @@ bool could_be_written(int fd) {
 
 }  // namespace
 
-std::string to_hex(std::string_view raw) {
-  std::string text(raw.size() * 2 + 1, '\0');
-  sodium_bin2hex(text.data(), text.size(), reinterpret_cast<const unsigned char*>(raw.data()), raw.size());
-  text.pop_back();  // the terminating NUL
-  return text;
-}
-
 std::string digest_of(std::string_view bytes) {
-  Digest digest;
-  digest.add(bytes);
-  return digest.finish();
+  return std::string(as_text(blake2b(bytes)));
 }
 
 Result<ObjectFiles> ObjectFiles::open(const std::string& memory_dir, const std::string& spill_dir) {

@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
@@ -97,7 +98,6 @@ class ObjectFiles {
   StateLock lock_;
 };
 
-std::string to_hex(std::string_view raw);
 std::string digest_of(std::string_view bytes);  // BLAKE2b-256, 32 raw bytes
 
 }  // namespace fairlead::store

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "model/kernel_task.h"
 #include "model/tenant.h"
@@ -170,16 +171,15 @@ class FileObjectStore final : public ObjectStore {
   std::deque<Handle> failures_;                             // the oldest first
   std::set<std::pair<std::int64_t, ObjectName>> expiries_;  // ms since 1970
   boost::asio::steady_timer expiry_timer_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // shared with posted calls, which do nothing once it is gone
+  Lifetime life_;
   ObjectContents contents_;
 };
 
 template <typename T>
 void FileObjectStore::answer(Callback<T> done, Result<T> result) {
-  boost::asio::post(io_,
-                    [alive = std::weak_ptr<int>(alive_), done = std::move(done), result = std::move(result)]() mutable {
-                      if (!alive.expired() && done) done(std::move(result));
-                    });
+  boost::asio::post(io_, [life = life_.watch(), done = std::move(done), result = std::move(result)]() mutable {
+    if (!life.ended() && done) done(std::move(result));
+  });
 }
 
 FileObjectStore::Entry* FileObjectStore::find(const Handle& handle) {
@@ -418,9 +418,7 @@ void FileObjectStore::on_fetch_memory(const Handle& handle, Result<UniqueFd> mem
     return put_off_fetch(*entry, about(handle.name, memory.error()));
   }
   const auto fetch = entry->fetch;  // may remove the entry
-  fetch(*std::move(memory), [this, alive = std::weak_ptr<int>(alive_), handle](const Status& status) {
-    if (!alive.expired()) on_fetched(handle, status);
-  });
+  fetch(*std::move(memory), life_.guarded([this, handle](const Status& status) { on_fetched(handle, status); }));
 }
 
 void FileObjectStore::on_fetched(const Handle& handle, const Status& status) {
@@ -744,7 +742,7 @@ std::string_view object_state_name(ObjectState state) {
 
 std::string default_object_memory_dir(const std::string& state_dir) {
   constexpr std::size_t kBytes = 16;
-  return "/dev/shm/fairlead-" + store::to_hex(store::digest_of(state_dir).substr(0, kBytes));
+  return "/dev/shm/fairlead-" + to_hex(store::digest_of(state_dir).substr(0, kBytes));
 }
 
 Result<std::unique_ptr<ObjectStore>> ObjectStore::open(boost::asio::io_context& io, ObjectStoreOptions options) {

@@ -24,11 +24,13 @@ Status check_amount(const char* field, double value, double most) {
 
 Status validate_node_name(std::string_view name) {
   const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
   };
   if (!name.empty() && name.size() <= kMaxNodeNameLength && std::all_of(name.begin(), name.end(), is_plain)) return {};
-  return fail(Errc::kInvalidArgument, "a node's name has 1 to {} letters, digits, '.', '_' or '-'; this one has {} bytes",
-              kMaxNodeNameLength, name.size());
+  return fail(Errc::kInvalidArgument,
+              "a node's name has 1 to {} letters, digits, '.', '_' or '-'; this one has {} bytes", kMaxNodeNameLength,
+              name.size());
 }
 
 Status validate(const NodeWord& word) {
@@ -62,8 +64,8 @@ std::optional<NodeId> ClusterView::find(std::string_view name) const {
 Result<NodeId> ClusterView::meet(Instant now, const std::string& name) {
   if (Status valid = validate_node_name(name); !valid) return fail(valid.error());
   if (name == nodes_.front().word.name) {
-    return fail(Errc::kConflict, "a peer calls itself '{}', which is this node's own name: give each node one with --node-name",
-                name);
+    return fail(Errc::kConflict,
+                "a peer calls itself '{}', which is this node's own name: give each node one with --node-name", name);
   }
   if (const auto known = find(name)) return *known;
   if (nodes_.size() >= kMostNodes) {
@@ -78,9 +80,8 @@ Result<NodeId> ClusterView::meet(Instant now, const std::string& name) {
 }
 
 Heard ClusterView::take(Instant now, NodeId node, NodeWord word) {
-  const Heard heard =
-      members_.heard(now, node,
-                     {.incarnation = word.incarnation, .number = word.number, .is_draining = word.is_draining});
+  const Heard heard = members_.heard(
+      now, node, {.incarnation = word.incarnation, .number = word.number, .is_draining = word.is_draining});
   if (heard != Heard::kNews) return heard;
   Node& known = nodes_[node.value() - 1];
   loads_.report({.node = node,

@@ -29,10 +29,10 @@
 
 namespace fairlead {
 
-inline constexpr std::size_t kMostNodes = 64;                               // of a cluster without a store: all gossip with all
-inline constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 53;        // incarnations, numbers
-inline constexpr double kMostBacklogSeconds = 1e7, kMostTokens = 4096;      // of one node
-inline constexpr std::size_t kMostWarmFunctions = 2048;                     // that a word lists; the rest counts as cold
+inline constexpr std::size_t kMostNodes = 64;  // of a cluster without a store: all gossip with all
+inline constexpr std::uint64_t kMostNumber = std::uint64_t{1} << 53;    // incarnations, numbers
+inline constexpr double kMostBacklogSeconds = 1e7, kMostTokens = 4096;  // of one node
+inline constexpr std::size_t kMostWarmFunctions = 2048;                 // that a word lists; the rest counts as cold
 inline constexpr std::size_t kMaxNodeNameLength = 64;
 
 // 1 to 64 letters, digits, '.', '_' or '-'. kInvalidArgument names the bound.

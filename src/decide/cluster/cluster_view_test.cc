@@ -121,10 +121,12 @@ TEST_F(ClusterViewTest, ANodeWithoutTokensIsNobodysHome) {
 TEST_F(ClusterViewTest, AShortBacklogMovesNoFunctionFromItsHome) {
   const NodeId first = home();
   ASSERT_TRUE(view_.hear(kBegin, word("b", 0)));
-  first == view_.self() ? view_.say(kBegin, word("a", 0.5)) : (void)view_.hear(kBegin, word(view_.name(first), 0.5)).has_value();
+  first == view_.self() ? view_.say(kBegin, word("a", 0.5))
+                        : (void)view_.hear(kBegin, word(view_.name(first), 0.5)).has_value();
   view_.advance(kBegin);
   EXPECT_EQ(home(), first);
-  first == view_.self() ? view_.say(kBegin, word("a", 20)) : (void)view_.hear(kBegin, word(view_.name(first), 20)).has_value();
+  first == view_.self() ? view_.say(kBegin, word("a", 20))
+                        : (void)view_.hear(kBegin, word(view_.name(first), 20)).has_value();
   view_.advance(kBegin);
   EXPECT_NE(home(), first);
 }
@@ -143,14 +145,19 @@ TEST_F(ClusterViewTest, WordsThatCannotBeTrueAreRefusedWithTheFieldAndTheBound) 
   }
   EXPECT_THAT(refused([](NodeWord& w) { w.number = std::uint64_t{1} << 63; }), HasSubstr("number"));
   EXPECT_THAT(refused([](NodeWord& w) { w.incarnation = ~std::uint64_t{0}; }), HasSubstr("incarnation"));
-  EXPECT_THAT(refused([](NodeWord& w) { w.warm = std::make_shared<WarmFunctions>(kMostWarmFunctions + 1); }), HasSubstr("warm"));
-  EXPECT_THAT(refused([](NodeWord& w) { w.warm = std::make_shared<WarmFunctions>(WarmFunctions{2, 1}); }), HasSubstr("order"));
+  EXPECT_THAT(refused([](NodeWord& w) { w.warm = std::make_shared<WarmFunctions>(kMostWarmFunctions + 1); }),
+              HasSubstr("warm"));
+  EXPECT_THAT(refused([](NodeWord& w) {
+                w.warm = std::make_shared<WarmFunctions>(WarmFunctions{2, 1});
+              }),
+              HasSubstr("order"));
   EXPECT_THAT(refused([](NodeWord& w) { w.name = "a"; }), HasSubstr("this node"));
   EXPECT_THAT(refused([](NodeWord&) {}), "believed");
 }
 
 TEST_F(ClusterViewTest, NamesAreBoundedAndTheOwnOneIsTaken) {
-  for (const std::string& name : {std::string(), std::string("a b"), std::string(65, 'x'), std::string("x\0y", 3), std::string("é")}) {
+  for (const std::string& name :
+       {std::string(), std::string("a b"), std::string(65, 'x'), std::string("x\0y", 3), std::string("é")}) {
     EXPECT_FALSE(view_.meet(kBegin, name)) << name;
   }
   EXPECT_EQ(view_.meet(kBegin, "a").error().code, Errc::kConflict);

@@ -546,9 +546,8 @@ std::string render_metrics(const NodeStatus& status) {
 
 Edge metrics_edge(NodeService& node, std::function<std::string()> more) {
   Edge edge{.name = "metrics", .prefixes = {"/metrics"}, .errors = document_errors()};
-  const auto text = std::make_shared<KeptText>([&node, more = std::move(more)] {
-    return render_metrics(node.status()) + (more ? more() : std::string());
-  });
+  const auto text = std::make_shared<KeptText>(
+      [&node, more = std::move(more)] { return render_metrics(node.status()) + (more ? more() : std::string()); });
   edge.routes.add(
       "GET", "/metrics",
       [text](RouteCall call) {

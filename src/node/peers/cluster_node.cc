@@ -52,7 +52,8 @@ class NoGraphs final : public GraphService {
  public:
   Result<GraphCheck> check(const std::string&, Graph) override { return fail(nobody()); }
   Result<std::string> submit(const std::string&, Graph) override { return fail(nobody()); }
-  void wait(const std::string&, const std::string& run, std::optional<std::size_t>, Duration, Callback<GraphRunStatus> done) override {
+  void wait(const std::string&, const std::string& run, std::optional<std::size_t>, Duration,
+            Callback<GraphRunStatus> done) override {
     done(fail(Errc::kNotFound, "there is no run {}: this node has no GPUs and runs nothing (--gpus 0)", run));
   }
   std::vector<GraphRunStatus> list(const std::string&) override { return {}; }
@@ -132,9 +133,11 @@ OwnLoad ClusterNode::own_load() {
   auto warm = std::make_shared<WarmFunctions>();
   for (const FunctionStatus& function : status.functions) {
     const double each = to_seconds(function.flow.service_estimate);
-    load.backlog_s += static_cast<double>(function.flow.queued + function.flow.in_flight) * (each > 0 ? each : kUnknownSeconds);
+    load.backlog_s +=
+        static_cast<double>(function.flow.queued + function.flow.in_flight) * (each > 0 ? each : kUnknownSeconds);
     const std::size_t instances = function.instances_idle + function.instances_busy + function.instances_starting;
-    if (instances > 0 && warm->size() < kMostWarmFunctions) warm->push_back(function_key(function.settings.tenant, function.name));
+    if (instances > 0 && warm->size() < kMostWarmFunctions)
+      warm->push_back(function_key(function.settings.tenant, function.name));
   }
   load.backlog_s = std::min(load.backlog_s, kMostBacklogSeconds);
   std::sort(warm->begin(), warm->end());
@@ -201,7 +204,8 @@ void ClusterNode::place(const std::shared_ptr<Forward>& call) {
     // Nobody may live but this node itself, before its first word or while it drains.
     if (!runs_nothing_ && call->tried.empty()) return run_here(call);
     ++counters_.unplaced;
-    return finish(call, fail(Errc::kUnavailable, "no node can take a call of {} now: {} nodes are known, none that has GPUs is left to try",
+    return finish(call, fail(Errc::kUnavailable,
+                             "no node can take a call of {} now: {} nodes are known, none that has GPUs is left to try",
                              call->request.invocation.function, view.size()));
   }
   if (chosen->node == view.self()) return run_here(call);
@@ -276,7 +280,8 @@ void ClusterNode::answered(const std::shared_ptr<Forward>& call, NodeId node, Re
     if (counters != nullptr) ++counters->failed;
     ++counters_.lost;
     return finish(call, fail(Errc::kUnavailable,
-                             "node '{}' was given this call of {} and did not answer ({}); it may have run, so it was not given to another node",
+                             "node '{}' was given this call of {} and did not answer ({}); it may have run, so it was "
+                             "not given to another node",
                              name, call->request.invocation.function, answer.error().message));
   }
   if (answer->status == kMisdirected) {
@@ -284,8 +289,9 @@ void ClusterNode::answered(const std::shared_ptr<Forward>& call, NodeId node, Re
     if (counters != nullptr) ++counters->misdirected;
     peers_->absorb(node, answer->body);
     if (after_misdirected(++call->attempts) == AfterMisdirected::kTryAgain) return place(call);
-    return finish(call, fail(Errc::kUnavailable, "two nodes, the last of them '{}', sent this call of {} back: it is at home on neither", name,
-                             call->request.invocation.function));
+    return finish(call, fail(Errc::kUnavailable,
+                             "two nodes, the last of them '{}', sent this call of {} back: it is at home on neither",
+                             name, call->request.invocation.function));
   }
   if (answer->status == 200) {
     auto outcome = read_answer(*std::move(answer));
@@ -334,7 +340,8 @@ void ClusterNode::serve(net::HttpExchange exchange, std::string_view head, std::
                     .knows_other = true};
   switch (judge_hop({.hops = call->hops, .is_from_peer = true, .sender_epoch = call->known_number}, own)) {
     case HopVerdict::kRefuse:
-      return refuse(400, {Errc::kInvalidArgument, fmt::format("a call was forwarded {} times; once is all", call->hops)});
+      return refuse(400,
+                    {Errc::kInvalidArgument, fmt::format("a call was forwarded {} times; once is all", call->hops)});
     case HopVerdict::kForward:
     case HopVerdict::kMisdirected: return exchange.respond({.status = kMisdirected, .body = peers_->own_word()});
     case HopVerdict::kUnavailable: return refuse(503, {Errc::kUnavailable, "this node takes no calls"});
@@ -342,7 +349,8 @@ void ClusterNode::serve(net::HttpExchange exchange, std::string_view head, std::
   }
   ++counters_.received;
   call->request.invocation.payload = std::move(payload);
-  const auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));  // shared by the reply and this function
+  const auto answer =
+      std::make_shared<net::HttpExchange>(std::move(exchange));  // shared by the reply and this function
   const auto failed = [answer](const Error& error) { answer->respond({.status = 500, .body = write_error(error)}); };
   if (call->is_event) {
     return node_.invoke_event(std::move(call->request), [answer, failed](Result<std::string> id) {
@@ -362,7 +370,8 @@ void ClusterNode::serve(net::HttpExchange exchange, std::string_view head, std::
 
 NodeService::CancelHandle ClusterNode::run_task(TaskRun run, Callback<Outcome> done) {
   if (!runs_nothing_) return node_.run_task(std::move(run), std::move(done));
-  done(fail(Errc::kUnavailable, "this node has no GPUs and runs nothing (--gpus 0): send one-off kernel tasks to one that has"));
+  done(fail(Errc::kUnavailable,
+            "this node has no GPUs and runs nothing (--gpus 0): send one-off kernel tasks to one that has"));
   return nullptr;
 }
 
@@ -372,15 +381,18 @@ Status ClusterNode::run_elsewhere(const std::string& tenant, Bytes bytes, Job jo
 
 // ---- changes of functions
 
-NodeService::Callback<FunctionRecord> ClusterNode::told(std::string name, std::string zip, Callback<FunctionRecord> done) {
-  return [this, name = std::move(name), zip = std::move(zip), done = std::move(done)](Result<FunctionRecord> record) mutable {
+NodeService::Callback<FunctionRecord> ClusterNode::told(std::string name, std::string zip,
+                                                        Callback<FunctionRecord> done) {
+  return [this, name = std::move(name), zip = std::move(zip),
+          done = std::move(done)](Result<FunctionRecord> record) mutable {
     if (!record) return done(std::move(record));
     sync_->keep_zip(record->code_sha256, std::move(zip));
     sync_->changed(name, false, [record = *std::move(record), done] { done(record); });
   };
 }
 
-void ClusterNode::create_function(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) {
+void ClusterNode::create_function(std::string name, FunctionConfig config, CodeSource code,
+                                  Callback<FunctionRecord> done) {
   auto then = told(name, code.zip, std::move(done));
   node_.create_function(std::move(name), std::move(config), std::move(code), std::move(then));
 }

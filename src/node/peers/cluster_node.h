@@ -32,7 +32,8 @@ struct ClusterOptions {
 class ClusterNode final : public NodeService {
  public:
   // `node` outlives it. Starts nothing yet.
-  static Result<std::unique_ptr<ClusterNode>> create(boost::asio::io_context& io, NodeService& node, ClusterOptions options);
+  static Result<std::unique_ptr<ClusterNode>> create(boost::asio::io_context& io, NodeService& node,
+                                                     ClusterOptions options);
   ~ClusterNode() override;
 
   void start() { peers_->start(); }
@@ -63,7 +64,8 @@ class ClusterNode final : public NodeService {
   Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) override;
   CancelHandle run_task(TaskRun run, Callback<Outcome> done) override;
 
-  void create_function(std::string name, FunctionConfig config, CodeSource code, Callback<FunctionRecord> done) override;
+  void create_function(std::string name, FunctionConfig config, CodeSource code,
+                       Callback<FunctionRecord> done) override;
   Result<FunctionRecord> get_function(const std::string& name) override { return node_.get_function(name); }
   std::vector<FunctionRecord> list_functions() override { return node_.list_functions(); }
   std::optional<CallSignature> call_signature(const std::string& name) override { return node_.call_signature(name); }
@@ -77,7 +79,9 @@ class ClusterNode final : public NodeService {
   EventService& event_service() override { return node_.event_service(); }
   ScalingService& scaling() override { return node_.scaling(); }
   NodeStatus status() override { return node_.status(); }
-  Result<std::string> log(const std::string& function, std::size_t tail_bytes) override { return node_.log(function, tail_bytes); }
+  Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
+    return node_.log(function, tail_bytes);
+  }
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override {
     node_.dead_letters(std::move(function), limit, std::move(done));
   }
@@ -101,7 +105,7 @@ class ClusterNode final : public NodeService {
   NodeService& node_;
   const bool runs_nothing_;
   bool is_draining_ = false;
-  std::uint64_t drain_number_ = 0;  // of the word with which it said so
+  std::uint64_t drain_number_ = 0;           // of the word with which it said so
   std::unique_ptr<GraphService> no_graphs_;  // of a gateway
   GraphService* graphs_;
   std::unique_ptr<FunctionSync> sync_;

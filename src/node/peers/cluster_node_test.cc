@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "edge/router.h"
 #include "edge/error_document.h"
+#include "edge/router.h"
 #include "edge/testing/fake_node.h"
 #include "node/peers/peers_edge.h"
 
@@ -16,15 +16,16 @@ using testing::HasSubstr;
 
 struct Place {
   Place(boost::asio::io_context& loop, std::string called) : io(loop), name(std::move(called)) {
-    server = std::make_unique<net::HttpServer>(loop, net::HttpLimits{},
-                                               [this](net::HttpExchange exchange) { router.dispatch(std::move(exchange)); });
+    server = std::make_unique<net::HttpServer>(
+        loop, net::HttpLimits{}, [this](net::HttpExchange exchange) { router.dispatch(std::move(exchange)); });
     address = "http://" + server->listen("127.0.0.1:0").value();
     node.reply = Outcome{.request_id = "ran at " + name, .payload = name};
   }
 
   void join(const std::vector<std::string>& peers, bool runs_nothing = false, std::string key = std::string(32, 'k')) {
     if (!runs_nothing) node.node_status.gpus.push_back({.view = {.gpu = GpuId(1), .slots = 2}});
-    ClusterOptions options{.state_dir = folder / "", .runs_nothing = runs_nothing, .peers = {.name = name, .key = std::move(key)}};
+    ClusterOptions options{
+        .state_dir = folder / "", .runs_nothing = runs_nothing, .peers = {.name = name, .key = std::move(key)}};
     for (const std::string& peer : peers) options.peers.peers.push_back(net::parse_endpoint(peer).value());
     cluster = ClusterNode::create(io, node, std::move(options)).value();
     ASSERT_TRUE(router.add(peers_edge(*cluster)));
@@ -76,7 +77,8 @@ class ClusterNodeTest : public testing::Test {
   }
   void deploy(Place& at, const std::string& name) {
     bool is_done = false;
-    at.cluster->create_function(name, {}, {.zip = "zip"}, [&](const Result<FunctionRecord>& made) { is_done = made.has_value(); });
+    at.cluster->create_function(name, {}, {.zip = "zip"},
+                                [&](const Result<FunctionRecord>& made) { is_done = made.has_value(); });
     until([&] { return is_done; });
   }
 
@@ -139,7 +141,9 @@ TEST_F(ClusterNodeTest, WhatAHomeTookAndDidNotAnswerIsGivenToNobodyElse) {
   a_.join({g_.address});
   b.join({g_.address});
   g_.join({a_.address, b.address}, true);
-  until([&] { return g_.state("a") == "alive" && g_.state("b") == "alive" && a_.state("g") == "alive" && b.state("g") == "alive"; });
+  until([&] {
+    return g_.state("a") == "alive" && g_.state("b") == "alive" && a_.state("g") == "alive" && b.state("g") == "alive";
+  });
   deploy(g_, "f");
   a_.node.hold = b.node.hold = true;
   std::optional<Result<Outcome>> outcome;

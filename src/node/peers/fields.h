@@ -32,7 +32,8 @@ class FieldWriter {
   template <typename T>
   FieldWriter& number(char letter, T value) {
     char digits[64];
-    return text(letter, {digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, value).ptr - digits)});
+    return text(letter,
+                {digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, value).ptr - digits)});
   }
   FieldWriter& flag(char letter, bool value) { return value ? text(letter, "1") : *this; }
   std::string take() { return std::move(out_); }
@@ -55,7 +56,8 @@ class Fields {
       const auto [end, error] = std::from_chars(message.data() + 1, message.data() + message.size(), size);
       const auto head = static_cast<std::size_t>(end - message.data()) + 1;
       if (error != std::errc() || head > message.size() || *end != ':' || size > message.size() - head) {
-        return fail(Errc::kCorrupt, "a message between nodes is damaged at byte {} of {}", whole - message.size(), whole);
+        return fail(Errc::kCorrupt, "a message between nodes is damaged at byte {} of {}", whole - message.size(),
+                    whole);
       }
       if (fields.count_ == kMost) return fail(Errc::kCorrupt, "a message between nodes has more than {} fields", kMost);
       fields.fields_[fields.count_++] = {letter, message.substr(head, size)};

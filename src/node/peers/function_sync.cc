@@ -23,7 +23,8 @@ constexpr std::size_t kMostKeptZip = 8 << 20, kMostKeptZips = 32 << 20;
 
 std::string write_map(const std::map<std::string, std::string>& map) {
   std::string text;
-  for (const auto& [key, value] : map) text += FieldWriter().text('k', FieldWriter().text('n', key).text('v', value).take()).take();
+  for (const auto& [key, value] : map)
+    text += FieldWriter().text('k', FieldWriter().text('n', key).text('v', value).take()).take();
   return text;
 }
 
@@ -81,7 +82,8 @@ Result<ReadRecord> read_record(std::string_view text) {
   config.role = fields->text('r');
   config.handler = fields->text('h');
   config.runtime = fields->text('u');
-  const auto memory = fields->number<int>('m', config.memory_mib), timeout = fields->number<int>('t', config.timeout_seconds),
+  const auto memory = fields->number<int>('m', config.memory_mib),
+             timeout = fields->number<int>('t', config.timeout_seconds),
              storage = fields->number<int>('s', config.ephemeral_storage_mib), reserved = fields->number<int>('c', 0);
   for (const auto* number : {&memory, &timeout, &storage, &reserved}) {
     if (!*number) return fail(number->error());
@@ -159,7 +161,8 @@ void FunctionSync::changed(const std::string& function, bool is_deleted, std::fu
   for (const NodeId peer : others) {
     const auto answered = [this, peer, left, done, function](const Result<net::ClientResponse>& answer) {
       if (!answer || answer->status != 200) {
-        spdlog::warn("peers: '{}' was not told of function {}: {}; it pulls it when it is back", peers_->view().name(peer), function,
+        spdlog::warn("peers: '{}' was not told of function {}: {}; it pulls it when it is back",
+                     peers_->view().name(peer), function,
                      answer ? read_error(answer->body).message : answer.error().message);
       }
       if (--*left == 0) done();
@@ -200,7 +203,8 @@ void FunctionSync::ask_versions(const std::shared_ptr<Pull>& pull) {
                if (!answer || answer->status != 200 || answer->body.size() > kMostVersionsBytes) return end(pull);
                auto theirs = FunctionVersions::parse(answer->body, wall_clock_ms());
                if (!theirs) {
-                 spdlog::warn("peers: '{}' is not believed: {}", peers_->view().name(pull->peer), theirs.error().message);
+                 spdlog::warn("peers: '{}' is not believed: {}", peers_->view().name(pull->peer),
+                              theirs.error().message);
                  return end(pull);
                }
                pull->theirs = *std::move(theirs);
@@ -216,7 +220,8 @@ bool FunctionSync::begin(const std::shared_ptr<Pull>& pull, const std::string& n
   const FunctionVersion* const known = versions_.find(name);
   if (known != nullptr && !(*known < version)) return false;  // it came from elsewhere meanwhile
   const auto failure = failures_.find(name);
-  if (failure != failures_.end() && failure->second.first == version && monotonic_now() - failure->second.second < kRetryAfter) {
+  if (failure != failures_.end() && failure->second.first == version &&
+      monotonic_now() - failure->second.second < kRetryAfter) {
     return false;
   }
   if (version.is_deleted && !node_.get_function(name)) {
@@ -246,7 +251,8 @@ void FunctionSync::next(const std::shared_ptr<Pull>& pull) {
   pull->again ? ask_versions(pull) : end(pull);
 }
 
-void FunctionSync::take(const std::shared_ptr<Pull>& pull, const std::string& name, Result<net::ClientResponse> answer) {
+void FunctionSync::take(const std::shared_ptr<Pull>& pull, const std::string& name,
+                        Result<net::ClientResponse> answer) {
   const FunctionVersion version = *pull->theirs.find(name);
   if (!answer || answer->status != 200) {
     failed(name, version, answer ? read_error(answer->body) : answer.error());
@@ -295,10 +301,11 @@ void FunctionSync::apply(const std::string& name, const Packed& packed, std::fun
     });
   };
   if (!node_.get_function(name)) return node_.create_function(name, record->config, std::move(code), reserve);
-  node_.update_code(name, std::move(code), [this, name, config = record->config, reserve](Result<FunctionRecord> updated) {
-    if (!updated) return reserve(std::move(updated));
-    node_.update_config(name, config, reserve);
-  });
+  node_.update_code(name, std::move(code),
+                    [this, name, config = record->config, reserve](Result<FunctionRecord> updated) {
+                      if (!updated) return reserve(std::move(updated));
+                      node_.update_config(name, config, reserve);
+                    });
 }
 
 void FunctionSync::end(const std::shared_ptr<Pull>& pull) {
@@ -320,15 +327,15 @@ void FunctionSync::pack(const std::string& function, std::function<void(Result<P
     return done(std::move(packed));
   }
   const Bytes held(record->code_bytes);
-  const Status accepted = node_.run_elsewhere(
-      tenant_of(record->config.tags), held, [packed, path = record->code_path, done]() -> std::function<void()> {
-        auto zip = std::make_shared<Result<std::string>>(zip_folder(path));
-        return [packed, zip, done]() mutable {
-          if (!*zip) return done(fail(zip->error()));
-          packed.code = *std::move(*zip);
-          done(std::move(packed));
-        };
-      });
+  const Status accepted = node_.run_elsewhere(tenant_of(record->config.tags), held,
+                                              [packed, path = record->code_path, done]() -> std::function<void()> {
+                                                auto zip = std::make_shared<Result<std::string>>(zip_folder(path));
+                                                return [packed, zip, done]() mutable {
+                                                  if (!*zip) return done(fail(zip->error()));
+                                                  packed.code = *std::move(*zip);
+                                                  done(std::move(packed));
+                                                };
+                                              });
   if (!accepted) done(fail(accepted.error()));
 }
 

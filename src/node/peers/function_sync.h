@@ -25,7 +25,8 @@ namespace fairlead {
 class FunctionSync {
  public:
   // `state_dir`: where versions are kept between starts. kCorrupt: the file there is none of ours.
-  static Result<std::unique_ptr<FunctionSync>> open(NodeService& node, const std::string& state_dir, std::string own_name);
+  static Result<std::unique_ptr<FunctionSync>> open(NodeService& node, const std::string& state_dir,
+                                                    std::string own_name);
 
   void connect(Peers& peers) { peers_ = &peers; }  // REQUIRES: before anything below
   std::uint64_t digest() const { return versions_.digest(); }

@@ -36,7 +36,8 @@ Result<std::pair<std::string, FunctionVersion>> parse_line(std::string_view line
 
 }  // namespace
 
-FunctionVersion FunctionVersions::next(const std::string& function, std::int64_t now_ms, const std::string& node) const {
+FunctionVersion FunctionVersions::next(const std::string& function, std::int64_t now_ms,
+                                       const std::string& node) const {
   const FunctionVersion* const known = find(function);
   return {.ms = known == nullptr ? now_ms : std::max(now_ms, known->ms + 1), .node = node};
 }
@@ -94,8 +95,9 @@ Result<FunctionVersions> FunctionVersions::parse(std::string_view text, std::int
     if (!line) return fail(line.error());
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line->second.ms > now_ms + kMostAheadMs) {
-      return fail(Errc::kInvalidArgument, "function {} has a version {} ms ahead of this node's clock, at most {} are believed",
-                  line->first, line->second.ms - now_ms, kMostAheadMs);
+      return fail(Errc::kInvalidArgument,
+                  "function {} has a version {} ms ahead of this node's clock, at most {} are believed", line->first,
+                  line->second.ms - now_ms, kMostAheadMs);
     }
     if (versions.versions_.size() >= kMost) {
       return fail(Errc::kInvalidArgument, "there are more than {} versions of functions", kMost);

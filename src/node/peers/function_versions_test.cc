@@ -43,8 +43,8 @@ TEST(FunctionVersions, ComeBackAsText) {
 }
 
 TEST(FunctionVersions, LinesThatAreNoneAreRefused) {
-  for (const char* text : {"x a there f\n", "-1 a there f\n", "1 a gone f\n", "1 a there f g\n", "1 a there\n", "1  there f\n", "1 a there f/g\n", "\n",
-                           "9223372036854775808 a there f\n"}) {
+  for (const char* text : {"x a there f\n", "-1 a there f\n", "1 a gone f\n", "1 a there f g\n", "1 a there\n",
+                           "1  there f\n", "1 a there f/g\n", "\n", "9223372036854775808 a there f\n"}) {
     EXPECT_FALSE(FunctionVersions::parse(text, 0)) << text;
   }
   const std::string ahead = std::to_string(FunctionVersions::kMostAheadMs + 1) + " a there f\n";
@@ -70,7 +70,8 @@ RC_GTEST_PROP(FunctionVersions, DigestsAreOfTheStateAlone, ()) {
   const auto changes = *rc::gen::container<std::vector<std::tuple<int, int, bool>>>(
       rc::gen::tuple(rc::gen::inRange(0, 5), rc::gen::inRange(0, 20), rc::gen::arbitrary<bool>()));
   for (const auto& [function, ms, deleted] : changes) {
-    (ms % 2 != 0 ? one : other).set("f" + std::to_string(function), {.ms = ms, .node = ms % 2 != 0 ? "a" : "b", .is_deleted = deleted});
+    (ms % 2 != 0 ? one : other)
+        .set("f" + std::to_string(function), {.ms = ms, .node = ms % 2 != 0 ? "a" : "b", .is_deleted = deleted});
   }
   for (const std::string& name : one.missing(other)) one.set(name, *other.find(name));
   for (const std::string& name : other.missing(one)) other.set(name, *one.find(name));

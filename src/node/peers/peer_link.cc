@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "identity/sha256.h"
+#include "base/digest.h"
+#include "identity/hmac.h"
 #include "node/peers/fields.h"
 #include "node/peers/peer_messages.h"
 
@@ -17,8 +18,8 @@ constexpr unsigned kUnauthorized = 401;
 
 }  // namespace
 
-PeerLink::PeerLink(boost::asio::io_context& io, net::Endpoint endpoint, const net::TlsTrust* trust, const PeerSeal& seal,
-                   PeerLinkOptions options, Greeted greeted)
+PeerLink::PeerLink(boost::asio::io_context& io, net::Endpoint endpoint, const net::TlsTrust* trust,
+                   const PeerSeal& seal, PeerLinkOptions options, Greeted greeted)
     : io_(io),
       endpoint_(std::move(endpoint)),
       trust_(trust),
@@ -45,12 +46,13 @@ Result<PeerLink::LinePtr> PeerLink::idle_line() {
   for (const LinePtr& line : stale) remove(line);
   if (found) return found;
   if (lines_.size() >= options_.most_connections) {
-    return fail(Errc::kResourceExhausted, "{}: {} requests are under way to this peer, more are not sent", endpoint_.text,
-                lines_.size());
+    return fail(Errc::kResourceExhausted, "{}: {} requests are under way to this peer, more are not sent",
+                endpoint_.text, lines_.size());
   }
   if (!address_) return fail(Errc::kUnavailable, "{}: the host's address is not known yet", endpoint_.text);
   auto line = std::make_shared<Line>();
-  line->channel = net::HttpChannel::create(io_, endpoint_, *address_, trust_, {.response_bytes = options_.response_bytes});
+  line->channel =
+      net::HttpChannel::create(io_, endpoint_, *address_, trust_, {.response_bytes = options_.response_bytes});
   lines_.push_back(line);
   return line;
 }

@@ -20,11 +20,12 @@ namespace fairlead {
 
 struct PeerLinkOptions {
   std::string own_name;
-  std::string advertised;             // where others reach this node; "": they know, or need not
+  std::string advertised;              // where others reach this node; "": they know, or need not
   std::size_t most_connections = 256;  // more requests at a time are kResourceExhausted
   std::size_t response_bytes = 8 << 20;
   Duration hello_patience = std::chrono::seconds(1);
-  Duration idle = std::chrono::seconds(60);  // a connection that was not used for longer is closed: the server does so after five minutes
+  Duration idle = std::chrono::seconds(
+      60);  // a connection that was not used for longer is closed: the server does so after five minutes
 };
 
 // Who answered a hello.
@@ -66,7 +67,7 @@ class PeerLink {
     std::string session;
     std::uint64_t number = 0;
     Instant used_at{};
-    Done done;  // of the request that it carries; empty: idle
+    Done done;                 // of the request that it carries; empty: idle
     std::uint64_t serial = 0;  // of that request, within the link
   };
   using LinePtr = std::shared_ptr<Line>;

@@ -12,15 +12,15 @@ namespace {
 constexpr std::size_t kMostErrorBytes = 4096;
 constexpr std::int64_t kMostDeadlineMs = std::int64_t{24} * 3600 * 1000;
 
-constexpr std::array kCodes = {Errc::kInvalidArgument,   Errc::kNotFound,         Errc::kAlreadyExists,
-                               Errc::kConflict,          Errc::kTooLarge,         Errc::kResourceExhausted,
-                               Errc::kDeadlineExceeded,  Errc::kUnauthenticated,  Errc::kForbidden,
-                               Errc::kUnavailable,       Errc::kCorrupt,          Errc::kIo,
+constexpr std::array kCodes = {Errc::kInvalidArgument,  Errc::kNotFound,        Errc::kAlreadyExists,
+                               Errc::kConflict,         Errc::kTooLarge,        Errc::kResourceExhausted,
+                               Errc::kDeadlineExceeded, Errc::kUnauthenticated, Errc::kForbidden,
+                               Errc::kUnavailable,      Errc::kCorrupt,         Errc::kIo,
                                Errc::kInternal};
 
-constexpr std::array kKinds = {OutcomeKind::kSuccess,     OutcomeKind::kFunctionError, OutcomeKind::kTimeout,
-                               OutcomeKind::kCrashed,     OutcomeKind::kStartFailed,   OutcomeKind::kCancelled,
-                               OutcomeKind::kRemoved,     OutcomeKind::kShutdown,      OutcomeKind::kExpired};
+constexpr std::array kKinds = {OutcomeKind::kSuccess, OutcomeKind::kFunctionError, OutcomeKind::kTimeout,
+                               OutcomeKind::kCrashed, OutcomeKind::kStartFailed,   OutcomeKind::kCancelled,
+                               OutcomeKind::kRemoved, OutcomeKind::kShutdown,      OutcomeKind::kExpired};
 constexpr std::array kStarts = {StartKind::kDeviceWarm, StartKind::kHostWarm, StartKind::kCold};
 
 // Keys as bytes, the lowest first: the machines of a cluster may differ in their order.
@@ -237,7 +237,8 @@ Error read_error(std::string_view text) {
   const auto fields = Fields::parse(text);
   if (fields) {
     for (const Errc code : kCodes) {
-      if (errc_name(code) == fields->text('c')) return {code, std::string(fields->text('m').substr(0, kMostErrorBytes))};
+      if (errc_name(code) == fields->text('c'))
+        return {code, std::string(fields->text('m').substr(0, kMostErrorBytes))};
     }
   }
   return {Errc::kCorrupt, "the answer is no error of a node's"};

@@ -10,7 +10,8 @@ namespace {
 
 TEST(Fields, ComeBackAsTheyWereWrittenWhateverIsInThem) {
   const std::string odd("a:1\0b5:x\n", 9);
-  const std::string text = FieldWriter().text('a', odd).number('n', -7).flag('f', true).flag('g', false).text('a', "second").take();
+  const std::string text =
+      FieldWriter().text('a', odd).number('n', -7).flag('f', true).flag('g', false).text('a', "second").take();
   const auto fields = Fields::parse(text).value();
   EXPECT_EQ(fields.text('a'), odd);
   EXPECT_EQ(fields.number<int>('n', 0).value(), -7);
@@ -38,9 +39,16 @@ RC_GTEST_PROP(Fields, AnyBytesAreReadOrRefused, (const std::string& bytes)) {
 }
 
 TEST(PeerMessages, AWordComesBack) {
-  const PeerWord word{.node = {.name = "b", .incarnation = 7, .number = 9, .tokens = 2.5, .backlog_s = 0.125, .is_draining = true,
+  const PeerWord word{.node = {.name = "b",
+                               .incarnation = 7,
+                               .number = 9,
+                               .tokens = 2.5,
+                               .backlog_s = 0.125,
+                               .is_draining = true,
                                .warm = std::make_shared<WarmFunctions>(WarmFunctions{1, 0xfedcba9876543210})},
-                      .functions = ~std::uint64_t{0}, .known_incarnation = 3, .thinks_dead = true};
+                      .functions = ~std::uint64_t{0},
+                      .known_incarnation = 3,
+                      .thinks_dead = true};
   const PeerWord read = read_word(write_word(word)).value();
   EXPECT_EQ(read.node.name, "b");
   EXPECT_EQ(read.node.incarnation, 7u);
@@ -92,8 +100,15 @@ TEST(PeerMessages, ACallComesBackAndItsDeadlineIsWhatIsLeft) {
 }
 
 TEST(PeerMessages, AnOutcomeComesBack) {
-  Outcome outcome{.request_id = "r", .kind = OutcomeKind::kCrashed, .content_type = "text/plain", .failure = {"Type", "text"},
-                  .log_tail = "log", .start = StartKind::kCold, .queue_time = Duration(3), .gpu_time = Duration(4), .gpu = GpuId(2)};
+  Outcome outcome{.request_id = "r",
+                  .kind = OutcomeKind::kCrashed,
+                  .content_type = "text/plain",
+                  .failure = {"Type", "text"},
+                  .log_tail = "log",
+                  .start = StartKind::kCold,
+                  .queue_time = Duration(3),
+                  .gpu_time = Duration(4),
+                  .gpu = GpuId(2)};
   const Outcome read = read_outcome(write_outcome(outcome)).value();
   EXPECT_EQ(read.request_id, "r");
   EXPECT_EQ(read.kind, OutcomeKind::kCrashed);

@@ -9,8 +9,9 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "base/digest.h"
 #include "base/read_file.h"
-#include "identity/sha256.h"
+#include "identity/hmac.h"
 
 namespace fairlead {
 
@@ -26,7 +27,8 @@ Result<std::string> read_cluster_key(const std::string& path) {
                 static_cast<unsigned>(status.st_mode & 0777));
   }
   if (!S_ISREG(status.st_mode) || status.st_size > static_cast<off_t>(kMostClusterKeyBytes)) {
-    return fail(Errc::kInvalidArgument, "--cluster-key: '{}' is no file of at most {} bytes", path, kMostClusterKeyBytes);
+    return fail(Errc::kInvalidArgument, "--cluster-key: '{}' is no file of at most {} bytes", path,
+                kMostClusterKeyBytes);
   }
   auto text = read_whole_file(path);
   if (!text) return fail(Errc::kInvalidArgument, "--cluster-key: {}", text.error().message);
@@ -41,14 +43,15 @@ Result<std::string> read_cluster_key(const std::string& path) {
 std::string random_token() {
   char bytes[16];
   FL_CHECK(::getrandom(bytes, sizeof bytes, 0) == sizeof bytes, "no random bytes: errno {}", errno);
-  return identity::to_hex({bytes, sizeof bytes});
+  return to_hex({bytes, sizeof bytes});
 }
 
 // Each part with its size before it: no two lists of parts are one text.
 std::string PeerSeal::seal(std::string_view purpose, std::initializer_list<std::string_view> parts) const {
   std::string text(purpose);
-  for (const std::string_view part : parts) text.append("\n").append(std::to_string(part.size())).append(":").append(part);
-  return identity::to_hex(identity::as_text(identity::hmac_sha256(key_, text)));
+  for (const std::string_view part : parts)
+    text.append("\n").append(std::to_string(part.size())).append(":").append(part);
+  return to_hex(as_text(identity::hmac_sha256(key_, text)));
 }
 
 std::string PeerSeal::hello(std::string_view from, std::string_view nonce, std::string_view advertised) const {
@@ -86,11 +89,12 @@ Result<std::string> PeerSessions::accept(std::string_view header, std::string_vi
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
-    return fail(Errc::kUnauthenticated, "{} is missing or no session, number and seal: this path is for nodes of the cluster",
-                kPeerHeader);
+    return fail(Errc::kUnauthenticated,
+                "{} is missing or no session, number and seal: this path is for nodes of the cluster", kPeerHeader);
   }
   const auto found = sessions_.find(std::string(header.substr(0, first)));
-  if (found == sessions_.end()) return fail(Errc::kUnauthenticated, "{} names a session that is not there", kPeerHeader);
+  if (found == sessions_.end())
+    return fail(Errc::kUnauthenticated, "{} names a session that is not there", kPeerHeader);
   Session& session = found->second;
   if (!identity::are_equal(header.substr(second + 1), seal_.request(found->first, number, target, head))) {
     return fail(Errc::kUnauthenticated, "{}: the seal is not that of the cluster's key over this request", kPeerHeader);

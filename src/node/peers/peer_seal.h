@@ -40,7 +40,8 @@ class PeerSeal {
     std::string_view from, to, nonce, session;  // `from` welcomes `to`
   };
   std::string welcome(const Welcome& welcome) const;
-  std::string request(std::string_view session, std::uint64_t number, std::string_view target, std::string_view head) const;
+  std::string request(std::string_view session, std::uint64_t number, std::string_view target,
+                      std::string_view head) const;
 
  private:
   std::string seal(std::string_view purpose, std::initializer_list<std::string_view> parts) const;

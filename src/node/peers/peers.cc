@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/log.h"
-#include "identity/sha256.h"
+#include "identity/hmac.h"
 #include "node/peers/fields.h"
 
 namespace fairlead {
@@ -68,7 +69,8 @@ Peers::~Peers() {
 Status Peers::may_reach(const net::Endpoint& endpoint) const {
   if (endpoint.speaks_tls || endpoint.is_local() || options_.may_go_in_clear) return {};
   return fail(Errc::kInvalidArgument,
-              "--peer is '{}', which is beyond loopback, and calls and code would travel in the clear: give it as https://, or add "
+              "--peer is '{}', which is beyond loopback, and calls and code would travel in the clear: give it as "
+              "https://, or add "
               "--no-tls where the network is trusted",
               endpoint.text);
 }
@@ -76,7 +78,8 @@ Status Peers::may_reach(const net::Endpoint& endpoint) const {
 Status Peers::add(net::Endpoint endpoint, bool is_listed) {
   if (Status may = may_reach(endpoint); !may) return may;
   if (peers_.size() >= kMostNodes) {
-    return fail(Errc::kResourceExhausted, "'{}' would be peer {}, there may be {}", endpoint.text, peers_.size() + 1, kMostNodes);
+    return fail(Errc::kResourceExhausted, "'{}' would be peer {}, there may be {}", endpoint.text, peers_.size() + 1,
+                kMostNodes);
   }
   auto peer = std::make_unique<Peer>();
   peer->endpoint = endpoint;
@@ -154,7 +157,8 @@ void Peers::meet_caller(const std::string& name, std::string_view advertised) {
   }
   auto endpoint = net::parse_endpoint(advertised);
   if (!endpoint) return;
-  if (Status added = add(*std::move(endpoint), false); !added) spdlog::warn("peers: '{}': {}", name, added.error().message);
+  if (Status added = add(*std::move(endpoint), false); !added)
+    spdlog::warn("peers: '{}': {}", name, added.error().message);
 }
 
 void Peers::note(Peer& peer, const Error& error) {
@@ -246,17 +250,18 @@ void Peers::exchange(Peer& peer) {
   peer.asked_at = monotonic_now();
   resolve(peer);
   ++peer.counters.words_sent;
-  peer.talk->send({.target = kWordTarget, .head = write_word(word_for(peer.node)), .body = {}, .patience = kExchangePatience},
-                  [this, at = &peer](Result<net::ClientResponse> answer) {
-                    at->is_exchanging = false;
-                    if (!answer) {
-                      if (at->node && answer.error().code == Errc::kUnavailable) unreachable(at->node);
-                      if (!at->is_self) note(*at, answer.error());
-                      return;
-                    }
-                    if (answer->status != 200) return note(*at, read_error(answer->body));
-                    if (at->node && absorb(at->node, answer->body)) at->last_error.clear();
-                  });
+  peer.talk->send(
+      {.target = kWordTarget, .head = write_word(word_for(peer.node)), .body = {}, .patience = kExchangePatience},
+      [this, at = &peer](Result<net::ClientResponse> answer) {
+        at->is_exchanging = false;
+        if (!answer) {
+          if (at->node && answer.error().code == Errc::kUnavailable) unreachable(at->node);
+          if (!at->is_self) note(*at, answer.error());
+          return;
+        }
+        if (answer->status != 200) return note(*at, read_error(answer->body));
+        if (at->node && absorb(at->node, answer->body)) at->last_error.clear();
+      });
 }
 
 bool Peers::absorb(NodeId node, std::string_view text) {
@@ -285,7 +290,8 @@ bool Peers::absorb(NodeId node, std::string_view text) {
     if (word->functions != ports_.functions()) ports_.differs(node);
   }
   // It knows a later start of this node than this one is (a clock went back), or gave this one up.
-  const bool is_behind = word->known_incarnation > incarnation_ || (word->thinks_dead && word->known_incarnation == incarnation_);
+  const bool is_behind =
+      word->known_incarnation > incarnation_ || (word->thinks_dead && word->known_incarnation == incarnation_);
   if (is_behind && word->known_incarnation < kMostNumber) incarnation_ = word->known_incarnation + 1;
   return true;
 }
@@ -297,14 +303,18 @@ Result<std::string> Peers::hello(std::string_view body) {
     ++refused_;
     return fail(std::move(error));
   };
-  if (body.size() > 4096) return refuse({Errc::kTooLarge, fmt::format("a hello has {} bytes, it may have 4096", body.size())});
+  if (body.size() > 4096)
+    return refuse({Errc::kTooLarge, fmt::format("a hello has {} bytes, it may have 4096", body.size())});
   const auto fields = Fields::parse(body);
   if (!fields) return refuse(fields.error());
   const std::string name(fields->text('n'));
   const std::string_view nonce = fields->text('o'), advertised = fields->text('u');
-  if (nonce.size() < 16 || nonce.size() > 64) return refuse({Errc::kInvalidArgument, "a hello's nonce has 16 to 64 bytes"});
+  if (nonce.size() < 16 || nonce.size() > 64)
+    return refuse({Errc::kInvalidArgument, "a hello's nonce has 16 to 64 bytes"});
   if (!identity::are_equal(seal_.hello(name, nonce, advertised), fields->text('s'))) {
-    return refuse({Errc::kUnauthenticated, "the hello is not sealed with this cluster's key: --cluster-key must be the same file on all nodes"});
+    return refuse(
+        {Errc::kUnauthenticated,
+         "the hello is not sealed with this cluster's key: --cluster-key must be the same file on all nodes"});
   }
   const bool is_itself = name == options_.name;  // or another of the name: the welcome says which
   if (!is_itself) {
@@ -315,7 +325,8 @@ Result<std::string> Peers::hello(std::string_view body) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       Peer& peer = *peers_[i];
       const bool is_due = !peer.node || (view_.name(peer.node) == name && !peer.last_error.empty());
-      if (is_due && !peer.is_self && !peer.is_exchanging && monotonic_now() - peer.asked_at > kAskedLately) exchange(peer);
+      if (is_due && !peer.is_self && !peer.is_exchanging && monotonic_now() - peer.asked_at > kAskedLately)
+        exchange(peer);
     }
   }
   const std::string session = sessions_.open(name);
@@ -330,12 +341,14 @@ Result<std::string> Peers::hello(std::string_view body) {
 Result<std::string> Peers::word(const std::string& from, std::string_view body) {
   const auto node = view_.find(from);
   if (!node || *node == view_.self()) {
-    return fail(Errc::kConflict, "a node calls itself '{}', as this one does: give each node one with --node-name", from);
+    return fail(Errc::kConflict, "a node calls itself '{}', as this one does: give each node one with --node-name",
+                from);
   }
   if (find(*node) == nullptr) {
     // It lists this node and nobody told where it is itself: it may send calls here, and gets none.
     auto word = read_word(body);
-    if (word && word->node.name != from) word = fail(Errc::kInvalidArgument, "'{}' speaks as '{}'", from, word->node.name);
+    if (word && word->node.name != from)
+      word = fail(Errc::kInvalidArgument, "'{}' speaks as '{}'", from, word->node.name);
     if (!word) {
       ++refused_;
       return fail(word.error());
@@ -355,7 +368,8 @@ std::vector<PeerStatus> Peers::status() {
     if (peer->node) {
       one.name = view_.name(peer->node);
       one.word = view_.last_word(peer->node);
-      if (one.word.number > 0) one.state = member_state_name(view_.state(peer->node));  // else it said nothing yet but its name
+      if (one.word.number > 0)
+        one.state = member_state_name(view_.state(peer->node));  // else it said nothing yet but its name
       one.load_per_token = view_.load_per_token(peer->node);
     }
     one.calls = peer->calls->busy();

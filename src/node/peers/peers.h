@@ -26,8 +26,8 @@ namespace fairlead {
 struct PeersOptions {
   std::string name;
   std::vector<net::Endpoint> peers;
-  std::string advertised;   // "": nobody is told
-  std::string key;          // the cluster's
+  std::string advertised;        // "": nobody is told
+  std::string key;               // the cluster's
   bool may_go_in_clear = false;  // beyond loopback
   std::optional<net::TlsTrustFiles> trust;
   ClusterSettings cluster;
@@ -86,9 +86,9 @@ class Peers {
   bool absorb(NodeId node, std::string_view text);
 
   // What others ask of this node.
-  Result<std::string> hello(std::string_view body);                                // the welcome
-  Result<std::string> word(const std::string& from, std::string_view body);        // the own word
-  PeerSessions& sessions() { return sessions_; }                                   // whose request it is
+  Result<std::string> hello(std::string_view body);                          // the welcome
+  Result<std::string> word(const std::string& from, std::string_view body);  // the own word
+  PeerSessions& sessions() { return sessions_; }                             // whose request it is
 
   std::vector<PeerStatus> status();
   std::uint64_t refused() const { return refused_; }  // hellos and words, in all

@@ -51,7 +51,8 @@ Result<Sealed> open_request(ClusterNode& cluster, net::HttpRequest& request, std
   std::size_t size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (text.empty() || error != std::errc() || end != text.data() + text.size() || size > body.size()) {
-    return fail(Errc::kUnauthenticated, "this path is for nodes of the cluster: X-Fairlead-Head is missing or no size of the body's head");
+    return fail(Errc::kUnauthenticated,
+                "this path is for nodes of the cluster: X-Fairlead-Head is missing or no size of the body's head");
   }
   if (cluster.peers().sessions().peer_of(request.header(kPeerHeader)).empty()) {  // before its bytes are looked at
     return fail(Errc::kUnauthenticated, "{} is missing, or names a session that is not there", kPeerHeader);
@@ -104,8 +105,9 @@ void serve_changed(ClusterNode& cluster, RouteCall call) {
   if (!sealed) return refuse(std::move(call.exchange), sealed.error());
   const auto node = cluster.peers().view().find(sealed->from);
   if (!node || cluster.peers().talk_to(*node) == nullptr) {
-    return refuse(std::move(call.exchange),
-                  {Errc::kUnavailable, "this node does not know where you are: list it with --peer, or say so with --advertise"});
+    return refuse(
+        std::move(call.exchange),
+        {Errc::kUnavailable, "this node does not know where you are: list it with --peer, or say so with --advertise"});
   }
   const auto exchange = std::make_shared<net::HttpExchange>(std::move(call.exchange));
   cluster.functions().pull(*node, [exchange] { exchange->respond({.status = 200}); });
@@ -176,8 +178,8 @@ Edge peers_edge(ClusterNode& cluster) {
   Edge edge{.name = "peers", .prefixes = {kPrefix, "/fairlead/v1/cluster"}, .errors = document_errors()};
   const auto add = [&](const char* name, void (*handle)(ClusterNode&, RouteCall)) {
     edge.routes.add(
-        "POST", std::string(kPrefix) + "/" + name, [&cluster, handle](RouteCall call) { handle(cluster, std::move(call)); },
-        Permission::kAnyone);
+        "POST", std::string(kPrefix) + "/" + name,
+        [&cluster, handle](RouteCall call) { handle(cluster, std::move(call)); }, Permission::kAnyone);
   };
   add("hello", serve_hello);
   add("word", serve_word);
@@ -187,7 +189,8 @@ Edge peers_edge(ClusterNode& cluster) {
   add("changed", serve_changed);
   edge.routes.add(
       "GET", "/fairlead/v1/cluster",
-      [&cluster](RouteCall call) { respond_json(std::move(call.exchange), 200, cluster_json(cluster)); }, Permission::kReadNode);
+      [&cluster](RouteCall call) { respond_json(std::move(call.exchange), 200, cluster_json(cluster)); },
+      Permission::kReadNode);
   return edge;
 }
 
@@ -205,17 +208,23 @@ std::string peer_metrics(ClusterNode& cluster) {
   };
   family("fairlead_peer_state", "gauge", "1 for the state that a peer is in.");
   for (const PeerStatus& peer : peers) {
-    if (!peer.name.empty()) text += fmt::format("fairlead_peer_state{{peer=\"{}\",state=\"{}\"}} 1\n", peer.name, peer.state);
+    if (!peer.name.empty())
+      text += fmt::format("fairlead_peer_state{{peer=\"{}\",state=\"{}\"}} 1\n", peer.name, peer.state);
   }
-  each("fairlead_peer_slots", "gauge", "Invocations that a peer may run at a time.", [](const PeerStatus& p) { return p.word.tokens; });
+  each("fairlead_peer_slots", "gauge", "Invocations that a peer may run at a time.",
+       [](const PeerStatus& p) { return p.word.tokens; });
   each("fairlead_peer_backlog_seconds", "gauge", "GPU seconds that a peer has accepted and not answered.",
        [](const PeerStatus& p) { return p.word.backlog_s; });
-  each("fairlead_peer_calls", "gauge", "Calls that wait for a peer's answer.", [](const PeerStatus& p) { return p.calls; });
-  each("fairlead_peer_forwarded_total", "counter", "Calls sent to a peer.", [](const PeerStatus& p) { return p.counters.forwarded; });
-  each("fairlead_peer_failed_total", "counter", "Calls that a peer did not answer.", [](const PeerStatus& p) { return p.counters.failed; });
+  each("fairlead_peer_calls", "gauge", "Calls that wait for a peer's answer.",
+       [](const PeerStatus& p) { return p.calls; });
+  each("fairlead_peer_forwarded_total", "counter", "Calls sent to a peer.",
+       [](const PeerStatus& p) { return p.counters.forwarded; });
+  each("fairlead_peer_failed_total", "counter", "Calls that a peer did not answer.",
+       [](const PeerStatus& p) { return p.counters.failed; });
   each("fairlead_peer_misdirected_total", "counter", "Calls that a peer sent back.",
        [](const PeerStatus& p) { return p.counters.misdirected; });
-  each("fairlead_peer_words_total", "counter", "Words of a peer that were news.", [](const PeerStatus& p) { return p.counters.words_heard; });
+  each("fairlead_peer_words_total", "counter", "Words of a peer that were news.",
+       [](const PeerStatus& p) { return p.counters.words_heard; });
   family("fairlead_peer_refused_total", "counter", "Hellos and words that were not believed.");
   text += fmt::format("fairlead_peer_refused_total {}\n", cluster.peers().refused());
   family("fairlead_peer_received_total", "counter", "Calls that other gateways sent to this node, and that it ran.");

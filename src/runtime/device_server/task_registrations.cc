@@ -1,7 +1,6 @@
 #include "runtime/device_server/task_registrations.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -23,13 +23,6 @@ Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
     done += static_cast<std::uint64_t>(got);
   }
   return image;
-}
-
-std::string sha256(const std::string& bytes) {
-  std::string digest(crypto_hash_sha256_BYTES, '\0');
-  crypto_hash_sha256(reinterpret_cast<unsigned char*>(digest.data()),
-                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  return digest;
 }
 
 }  // namespace
@@ -193,7 +186,7 @@ void TaskRegistrations::ask_for_trial(TaskRegistration& registration) {
   wire::ModuleTrial trial{.session = registration.frame.session, .modules = {}};
   for (const std::size_t module : registration.on_trial) {
     std::string& code = registration.code[module];
-    trial.modules.push_back({.sha256 = sha256(code), .code = code});
+    trial.modules.push_back({.sha256 = std::string(as_text(sha256(code))), .code = code});
     if (modules_.are_fenced()) code.clear();  // ModulesFenced brings what is loaded
   }
   if (modules_.are_fenced()) {

@@ -253,14 +253,12 @@ void DeviceServers::keep_outputs(Server& server, Call& call, Answer reply) {
   const auto kept = std::make_shared<Answer>(std::move(reply));  // shared by the outputs of the call
   for (const ObjectKey& name : names) {
     objects_.open(name, call.deadline - monotonic_now(),
-                  [this, invocation, opening, kept,
-                   alive = std::weak_ptr<int>(alive_)](const Result<ObjectSource::Opened>& opened) {
-                    if (alive.expired()) return;
+                  life_.guarded([this, invocation, opening, kept](const Result<ObjectSource::Opened>& opened) {
                     const auto found = calls_.find(invocation);
                     if (found == calls_.end() || found->second.openings != opening) return;
                     if (!opened) return rerun_lost(found->second, opened.error());
                     if (--found->second.keeping == 0) answer(invocation, std::move(*kept));
-                  });
+                  }));
   }
 }
 

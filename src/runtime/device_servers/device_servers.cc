@@ -28,13 +28,11 @@ DeviceServers::DeviceServers(boost::asio::io_context& io, DeviceServersOptions o
 DeviceServers::~DeviceServers() = default;
 
 void DeviceServers::post(std::function<void()> call) {
-  boost::asio::post(io_, [alive = std::weak_ptr<int>(alive_), call = std::move(call)] {
-    if (!alive.expired()) call();
-  });
+  boost::asio::post(io_, life_.guarded([call = std::move(call)] { call(); }));
 }
 
 DeviceServers::Server* DeviceServers::Handle::find() const {
-  if (alive_.expired()) return nullptr;
+  if (life_.ended()) return nullptr;
   const auto found = servers_->servers_.find(place_);
   return found != servers_->servers_.end() && found->second.generation == generation_ ? &found->second : nullptr;
 }

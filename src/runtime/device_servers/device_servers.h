@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "model/kernel_task.h"
 #include "runtime/device_servers/module_trials.h"
 #include "runtime/device_servers/object_source.h"
@@ -130,13 +131,13 @@ class DeviceServers {
   class Handle {
    public:
     Handle(DeviceServers& servers, const Server& server)
-        : servers_(&servers), alive_(servers.alive_), place_(server.place), generation_(server.generation) {}
-    bool outlives_all() const { return alive_.expired(); }
+        : servers_(&servers), life_(servers.life_.watch()), place_(server.place), generation_(server.generation) {}
+    bool outlives_all() const { return life_.ended(); }
     Server* find() const;  // null: it is not there any more
 
    private:
     DeviceServers* servers_;
-    std::weak_ptr<int> alive_;
+    Lifetime::Watch life_;
     Place place_;
     std::uint64_t generation_;
   };
@@ -252,7 +253,7 @@ class DeviceServers {
   std::uint64_t last_server_ = 0;
   std::uint64_t last_fetch_ = 0;
   std::uint64_t last_generation_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -17,9 +17,7 @@ ModuleTrials::ModuleTrials(boost::asio::io_context& io, Options options)
     : io_(io), options_(std::move(options)), order_(options_.at_once), passed_(options_.remembered) {}
 
 void ModuleTrials::post(std::function<void()> call) {
-  boost::asio::post(io_, [alive = std::weak_ptr<int>(alive_), call = std::move(call)] {
-    if (!alive.expired()) call();
-  });
+  boost::asio::post(io_, life_.guarded([call = std::move(call)] { call(); }));
 }
 
 // What the driver would get: fencing the same for the same addresses gives the same text.
@@ -105,13 +103,12 @@ void ModuleTrials::begin(std::uint64_t id, Trial& trial) {
 
 void ModuleTrials::arm(std::uint64_t id, Trial& trial) {
   trial.timer->expires_after(options_.patience);
-  trial.timer->async_wait([this, id, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
+  trial.timer->async_wait(life_.on_success([this, id] {
     const auto late = trials_.find(id);
     if (late == trials_.end()) return;
     late->second.late = true;
     late->second.process->kill();
-  });
+  }));
 }
 
 // False: it is not in that phase, or nobody waits.
@@ -207,12 +204,11 @@ void ModuleTrials::end_failed(std::uint64_t id) {
   trials_.erase(id);
   order_.rest(id);
   const auto rest = rests_.try_emplace(id, io_, std::min(options_.rests * took, options_.longest_rest)).first;
-  rest->second.async_wait([this, id, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
+  rest->second.async_wait(life_.on_success([this, id] {
     rests_.erase(id);
     order_.remove(id);
     start_next();
-  });
+  }));
   post([this] { start_next(); });
 }
 

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/lifetime.h"
 #include "base/tenant_turns.h"
 #include "base/units.h"
 #include "runtime/device_servers/passed_modules.h"
@@ -108,7 +109,7 @@ class ModuleTrials {
   std::map<InstanceId, std::uint64_t> of_instance_;           // those that somebody waits for
   std::map<std::uint64_t, boost::asio::steady_timer> rests_;  // until they are over
   std::uint64_t last_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "runtime/fd_socket.h"
 #include "wire/shim_codec.h"
 
@@ -31,16 +32,14 @@ void ShimConnection::start() {
 // One wait at a time: the read side stops for a flood, and while the shim does not read what it was sent.
 void ShimConnection::wait_read() {
   if (closed_ || std::exchange(reading_, true)) return;
-  socket_.async_wait(Descriptor::wait_read,
-                     [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-                       if (error || alive.expired()) return;
-                       reading_ = false;
-                       on_readable();
-                     });
+  socket_.async_wait(Descriptor::wait_read, life_.on_success([this] {
+    reading_ = false;
+    on_readable();
+  }));
 }
 
 void ShimConnection::on_readable() {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   for (int i = 0; i < kFramesPerTurn; ++i) {
     if (!queued_.empty()) return;  // flush() goes on
     if (!rate_.take(monotonic_now())) return pause();
@@ -54,16 +53,14 @@ void ShimConnection::on_readable() {
     const Result<wire::Frame> frame = wire::decode_shim_frame({buffer, shown});
     if (!frame) return close(frame.error().message);
     events_.frame(*frame);
-    if (alive.expired() || closed_) return;
+    if (life.ended() || closed_) return;
   }
   wait_read();
 }
 
 void ShimConnection::pause() {
   pause_.expires_after(kFloodPause);
-  pause_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (!error && !alive.expired()) wait_read();
-  });
+  pause_.async_wait(life_.on_success([this] { wait_read(); }));
 }
 
 void ShimConnection::send(const wire::Frame& frame, std::span<const int> fds) {
@@ -82,10 +79,7 @@ void ShimConnection::send(const wire::Frame& frame, std::span<const int> fds) {
 }
 
 void ShimConnection::wait_write() {
-  socket_.async_wait(Descriptor::wait_write,
-                     [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-                       if (!error && !alive.expired()) flush();
-                     });
+  socket_.async_wait(Descriptor::wait_write, life_.on_success([this] { flush(); }));
 }
 
 void ShimConnection::flush() {
@@ -100,9 +94,7 @@ void ShimConnection::flush() {
 
 // send() is called by owners in the middle of their own work.
 void ShimConnection::close_later(std::string why) {
-  boost::asio::post(io_, [this, why = std::move(why), alive = std::weak_ptr<int>(alive_)]() mutable {
-    if (!alive.expired()) close(std::move(why));
-  });
+  boost::asio::post(io_, life_.guarded([this, why = std::move(why)]() mutable { close(std::move(why)); }));
 }
 
 void ShimConnection::close(std::string why) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/lifetime.h"
 #include "base/unique_fd.h"
 #include "runtime/shim/rate_limit.h"
 #include "wire/shim_frames.h"
@@ -62,7 +63,7 @@ class ShimConnection {
   std::deque<std::string> queued_;
   bool reading_ = false;
   bool closed_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold a weak pointer to it
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "runtime/shim/cap_shares.h"
 #include "runtime/unix_listener.h"
@@ -104,10 +105,7 @@ Result<ShimAccess> ShimInstance::open() {
 // ---- connections
 
 void ShimInstance::wait_accept() {
-  listener_.async_wait(Descriptor::wait_read,
-                       [this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-                         if (!error && !alive.expired()) accept_all();
-                       });
+  listener_.async_wait(Descriptor::wait_read, life_.on_success([this] { accept_all(); }));
 }
 
 void ShimInstance::accept_all() {
@@ -118,9 +116,7 @@ void ShimInstance::accept_all() {
     admit(std::move(socket));
   }
   accept_pause_.expires_after(kAcceptPause);
-  accept_pause_.async_wait([this, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-    if (!error && !alive.expired()) accept_all();
-  });
+  accept_pause_.async_wait(life_.on_success([this] { accept_all(); }));
 }
 
 std::size_t ShimInstance::strangers() const {
@@ -242,10 +238,7 @@ Status ShimInstance::greet(ProcessId id, Process& process, std::uint32_t version
   greeted->pid = peer->pid;
   replace_earlier(id, *greeted);
   process.greeted = std::move(greeted);
-  process.greeted->pidfd.async_wait(
-      Descriptor::wait_read, [this, id, alive = std::weak_ptr<int>(alive_)](const boost::system::error_code& error) {
-        if (!error && !alive.expired()) on_dead(id);
-      });
+  process.greeted->pidfd.async_wait(Descriptor::wait_read, life_.on_success([this, id] { on_dead(id); }));
   ever_greeted_ = true;
   share_cap();
   if (context_.events.process_came) context_.events.process_came(terms_.instance, id, process.greeted->page.share());
@@ -303,12 +296,11 @@ void ShimInstance::on_need_staging(ProcessId id, const wire::NeedStaging& need) 
     (replaced ? before : granted) += context_.arenas.budget().granted(other);
   }
   granted += std::max(Bytes(0), before - footprint());
-  const auto answer = [this, id, need, alive = std::weak_ptr<int>(alive_)](std::optional<std::uint64_t> offset) {
-    if (alive.expired()) return;
+  auto answer = life_.guarded([this, id, need](std::optional<std::uint64_t> offset) {
     Frame staging = wire::make_frame(FrameKind::kStaging);
     staging.body.staging = {need.request, offset.value_or(0), offset ? need.bytes : 0};
     send(id, staging);
-  };
+  });
   if (granted > footprint() + kStagingSlack) return answer(std::nullopt);
   context_.arenas.request(id, need.bytes, answer);
 }
@@ -340,9 +332,7 @@ void ShimInstance::send_orders(const std::vector<MoveJoin::Order>& orders, Durat
     send(order.process, frame);
   }
   if (!orders.empty()) return;
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) report_moves();
-  });
+  boost::asio::post(context_.io, life_.guarded([this] { report_moves(); }));
 }
 
 // On a thread of the GPU's, after what was ordered before. Whoever is moved may die, or connect again, meanwhile.
@@ -364,9 +354,8 @@ void ShimInstance::move_process(const MoveJoin::Order& order, Duration patience)
     moved->bytes = done ? static_cast<std::uint64_t>(resident.count()) : 0;
     moved->move_ns = moved->total_ns = static_cast<std::uint64_t>((monotonic_now() - begin).count());
   };
-  auto done = [this, id = order.process, pid = greeted.pid, moved, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) on_process_moved(id, pid, *moved);
-  };
+  auto done =
+      life_.guarded([this, id = order.process, pid = greeted.pid, moved] { on_process_moved(id, pid, *moved); });
   context_.options.run_move(terms_.gpu, std::move(job), std::move(done));
 }
 
@@ -383,8 +372,8 @@ void ShimInstance::on_process_moved(ProcessId id, pid_t pid, const wire::Moved& 
 }
 
 void ShimInstance::report_moves() {
-  const std::weak_ptr<int> alive = alive_;
-  while (!alive.expired()) {
+  const Lifetime::Watch life = life_.watch();
+  while (!life.ended()) {
     const std::optional<SwapOutcome> outcome = moves_.take_finished();
     if (!outcome) return;
     context_.events.moved(terms_.instance, *outcome);

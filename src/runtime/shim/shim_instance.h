@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "runtime/shim/move_join.h"
 #include "runtime/shim/rate_limit.h"
 #include "runtime/shim/shared_page.h"
@@ -129,7 +130,7 @@ class ShimInstance {
   ShimCalls ended_calls_, calls_;  // as the two above
   bool ever_greeted_ = false;
   bool complained_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold a weak pointer to it
+  Lifetime life_;
 };
 
 }  // namespace fairlead

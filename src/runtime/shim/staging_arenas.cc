@@ -43,9 +43,8 @@ void StagingArenas::request(Process process, std::uint64_t bytes,
     for (const auto& [from, lost] : dropped) drop_pages(from->get(), lost.offset, lost.bytes);
     return ::fallocate(memory->get(), FALLOC_FL_KEEP_SIZE, offset_of(range.offset), offset_of(range.bytes)) == 0;
   };
-  background_(std::move(job), [this, alive = std::weak_ptr<int>(alive_), range = grant->range,
-                               done = std::move(done)](bool made) {
-    if (alive.expired() || !memory_.contains(range.process)) return;
+  background_(std::move(job), [this, life = life_.watch(), range = grant->range, done = std::move(done)](bool made) {
+    if (life.ended() || !memory_.contains(range.process)) return;
     if (made) return done(range.offset);
     budget_.give_back(range.process, range.offset, range.bytes);
     if (!std::exchange(complained_, true)) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "runtime/shim/staging_budget.h"
@@ -40,8 +41,8 @@ class StagingArenas {
  private:
   StagingBudget budget_;
   Background background_;
-  std::map<Process, std::shared_ptr<UniqueFd>> memory_;    // shared with jobs that run
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // results of jobs hold a weak pointer to it
+  std::map<Process, std::shared_ptr<UniqueFd>> memory_;  // shared with jobs that run
+  Lifetime life_;
   bool complained_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "identity/sha256.h"
+#include "identity/hmac.h"
 
 #include <sodium.h>
 
@@ -11,12 +11,6 @@ const unsigned char* bytes_of(std::string_view text) {
 
 }  // namespace
 
-Digest sha256(std::string_view text) {
-  Digest digest;
-  crypto_hash_sha256(digest.data(), bytes_of(text), text.size());
-  return digest;
-}
-
 Digest hmac_sha256(std::string_view key, std::string_view text) {
   crypto_auth_hmacsha256_state state;
   crypto_auth_hmacsha256_init(&state, bytes_of(key), key.size());
@@ -24,13 +18,6 @@ Digest hmac_sha256(std::string_view key, std::string_view text) {
   Digest digest;
   crypto_auth_hmacsha256_final(&state, digest.data());
   return digest;
-}
-
-std::string to_hex(std::string_view bytes) {
-  std::string text(bytes.size() * 2 + 1, '\0');
-  sodium_bin2hex(text.data(), text.size(), bytes_of(bytes), bytes.size());
-  text.pop_back();  // the terminating NUL
-  return text;
 }
 
 bool are_equal(std::string_view a, std::string_view b) {
