@@ -38,6 +38,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   endpoint.authority = std::string(rest);
   if (rest.starts_with("unix:")) {
     if (const auto path = parse_socket_address(rest); !path) return fail(path.error());
+    if (!rest.starts_with("unix:/")) return fail(Errc::kInvalidArgument, "'{}': the path must begin with '/'", text);
     if (endpoint.speaks_tls) return fail(Errc::kInvalidArgument, "'{}': a Unix socket speaks no TLS", text);
     endpoint.host = "localhost";
     return endpoint;

@@ -10,7 +10,8 @@
 //
 // A node without tokens (a pure gateway) is nobody's home.
 //
-// Words are refused, with the reason, where they cannot be true: names that are none or the own one, numbers beyond 2^53, loads that are negative, no
+// Words are refused, with the reason, where they cannot be true: names that are none or the own one, numbers beyond 2^53, loads that
+// are negative, no
 // number, or longer than a node can be busy. The clock of the sender is not asked: a jump of a clock changes nothing.
 //
 // Pure: no clock, no IO. Not thread-safe. Determinism: of the calls.
@@ -73,7 +74,8 @@ class ClusterView {
   Result<Heard> hear(Instant now, NodeWord word);
   void say(Instant now, NodeWord own);  // our own word. REQUIRES: valid
   void unreachable(Instant now, NodeId node) { members_.unreachable(now, node); }
-  // Silence, and the bound that follows: each gossip period. Those whose state changed. Where this was not called for so long that a silent node
+  // Silence, and the bound that follows: each gossip period. Those whose state changed. Where this was not called for so long that a
+  // silent node
   // would be suspect, it is this process that was stopped: nobody is silent until what waits in its sockets could be read.
   std::vector<NodeId> advance(Instant now);
 

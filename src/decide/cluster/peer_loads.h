@@ -10,7 +10,8 @@
 //     say the same (none of a fair share of them comes back); the claim counts again when it has been within the bound for once.
 //
 // Example. c = 1.5, four nodes of 2 tokens with 1, 2, 3 and 6 GPU seconds: 1.5 s per token in the mean, so the bound is 4.5 s per node; the
-// fourth gets nothing. A fifth says 0 for ever: it gets calls until 4.5 s of this gateway's own wait there. A sixth says 1,000 s for ever: it
+// fourth gets nothing. A fifth says 0 for ever: it gets calls until 4.5 s of this gateway's own wait there. A sixth says 1,000 s for
+// ever: it
 // counts as 4 times the median in the mean, and after 5 s gets calls again as if it had what this gateway knows of.
 //
 // What a liar can still do: of each gateway it takes up to the bound, and for `patience` it sheds what is sent to it.

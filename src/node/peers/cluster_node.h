@@ -1,9 +1,11 @@
-// A node among others, as edges see it: calls go to the function's home, changes of functions to all nodes, everything else to the node itself.
+// A node among others, as edges see it: calls go to the function's home, changes of functions to all nodes, everything else to the
+// node itself.
 //
 //   edge ──invoke──> ClusterNode ── home is here ──> Node
 //                         └─────── home is B ─────> B's peers edge ──> B's Node
 //
-// A call crosses the network at most once, and once more after a 421 (decide/cluster/one_hop.h). It is given to another node only where the first one
+// A call crosses the network at most once, and once more after a 421 (decide/cluster/one_hop.h). It is given to another node only
+// where the first one
 // cannot have read it: what a node may have begun is never begun elsewhere, its caller is told which node it was.
 //
 // Without GPUs of its own (`runs_nothing`) it is a pure gateway: it runs nothing, whatever comes.

@@ -2,7 +2,8 @@
 //
 //   n5:alpha t1:2 b4:0.25          (without the spaces)
 //
-// Nothing is nested, nothing escaped, and what is not read is not copied. A letter that a reader does not know is skipped: a newer node may say
+// Nothing is nested, nothing escaped, and what is not read is not copied. A letter that a reader does not know is skipped: a newer
+// node may say
 // more. Of a letter that stands twice the first counts.
 //
 // Thread-safe: values.

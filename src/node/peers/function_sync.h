@@ -1,7 +1,9 @@
 // Brings functions to all nodes of a cluster that has no common store.
 //
-// A change is made durable where it arrives, and gets a version (function_versions.h). Then every living peer is told that something changed, pulls what it
-// misses, and answers; the client is answered after them. A peer that was away finds by gossip that its digest is another, and pulls the same way.
+// A change is made durable where it arrives, and gets a version (function_versions.h). Then every living peer is told that something
+// changed, pulls what it
+// misses, and answers; the client is answered after them. A peer that was away finds by gossip that its digest is another, and pulls
+// the same way.
 //
 // Pulled are configuration, reserved concurrency and code. Secrets, keys, event configurations, profiles and objects are not.
 //
@@ -32,7 +34,8 @@ class FunctionSync {
   std::uint64_t digest() const { return versions_.digest(); }
   const FunctionVersions& versions() const { return versions_; }
 
-  // This node changed the function itself. `zip`: the code as it came, if it did so as a zip file. `done` when every living peer has it, or said why not, or
+  // This node changed the function itself. `zip`: the code as it came, if it did so as a zip file. `done` when every living peer has
+  // it, or said why not, or
   // kPatience is over.
   static constexpr Duration kPatience = std::chrono::seconds(10);
   void changed(const std::string& function, bool is_deleted, std::function<void()> done);

@@ -1,15 +1,19 @@
 // Which change of each function a node has seen last, so that nodes without a common store agree: the last writer wins.
 //
-// A version is (time, node): the wall clock of the node that took the change, in ms, and that node's name where two are equal. The time is at least one
-// above that of any version of the function that the node has seen, so whoever has seen a change comes after it, however wrong its clock is.
+// A version is (time, node): the wall clock of the node that took the change, in ms, and that node's name where two are equal. The
+// time is at least one
+// above that of any version of the function that the node has seen, so whoever has seen a change comes after it, however wrong its
+// clock is.
 // Functions that were there before the cluster have the time at which they were changed.
 //
-// Example. A creates f at 100 (A). B, whose clock is an hour behind, has seen that and updates f: (101, B). A deletes f while C, which is cut off, updates
+// Example. A creates f at 100 (A). B, whose clock is an hour behind, has seen that and updates f: (101, B). A deletes f while C,
+// which is cut off, updates
 // it: (200, A, deleted) and (150, C). When C is back, the deletion wins on all.
 //
 // The digest is the same where the same versions are known, in whatever order they came.
 //
-// What is deleted is kept as long as there is room for kMostDeleted of them: beyond, a node that was away for that long brings the function back.
+// What is deleted is kept as long as there is room for kMostDeleted of them: beyond, a node that was away for that long brings the
+// function back.
 //
 // Not thread-safe.
 #pragma once

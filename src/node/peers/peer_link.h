@@ -1,4 +1,5 @@
-// The connections to one peer: kept alive, each opened with a hello in which both sides prove that they have the cluster's key, and each carrying one
+// The connections to one peer: kept alive, each opened with a hello in which both sides prove that they have the cluster's key, and
+// each carrying one
 // request at a time under a session of its own.
 //
 // Threads: the io_context's.
@@ -53,7 +54,8 @@ class PeerLink {
   void set_address(const net::SocketAddress& address) { address_ = address; }
   const net::Endpoint& endpoint() const { return endpoint_; }
 
-  // Errors as HttpChannel's; kUnauthenticated: the other side has another key; kResourceExhausted. Any status but 401 is an answer. The handle ends the
+  // Errors as HttpChannel's; kUnauthenticated: the other side has another key; kResourceExhausted. Any status but 401 is an answer.
+  // The handle ends the
   // request: its connection is closed, and `done` is not called.
   std::function<void()> send(Request request, Done done);
   // Everything under way ends with that error.

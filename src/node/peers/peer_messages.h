@@ -1,4 +1,5 @@
-// What nodes say to each other, as bytes (fields.h) and as values. Reading checks bounds and believes nothing; who said it is the seal's business
+// What nodes say to each other, as bytes (fields.h) and as values. Reading checks bounds and believes nothing; who said it is the
+// seal's business
 // (peer_seal.h).
 //
 // Thread-safe: functions of their arguments.

@@ -6,7 +6,8 @@
 //   A: request 2 of s ...
 //
 // A seal is HMAC-SHA-256 under the cluster's key of what the request is for, its session, its number and its head. A session belongs to one
-// connection, where requests come in order, so a number that is not above the last is a copy. No clock is asked. A payload is not sealed: on
+// connection, where requests come in order, so a number that is not above the last is a copy. No clock is asked. A payload is not
+// sealed: on
 // loopback nobody but root changes bytes of a connection, elsewhere there is TLS.
 //
 // Threads: the io_context's.
@@ -56,7 +57,8 @@ class PeerSessions {
   explicit PeerSessions(const PeerSeal& seal) : seal_(seal) {}
 
   std::string open(std::string peer);  // the session
-  // Whose request it is. `header`: kPeerHeader's value; `head`: what is sealed of the body. kUnauthenticated: it is not sealed, or with another key, or
+  // Whose request it is. `header`: kPeerHeader's value; `head`: what is sealed of the body. kUnauthenticated: it is not sealed, or
+  // with another key, or
   // no session of now; kConflict: a copy.
   Result<std::string> accept(std::string_view header, std::string_view target, std::string_view head);
   // Whose session the header names, before the body is there; "": nobody's.

@@ -1,7 +1,9 @@
-// Who is in the cluster, kept true by gossip: each pair of nodes exchanges its words every 200 ms in one request, which the node whose name is first
+// Who is in the cluster, kept true by gossip: each pair of nodes exchanges its words every 200 ms in one request, which the node
+// whose name is first
 // sends. Where that one is silent for two periods the other asks, too.
 //
-// A peer is known by a static list (--peer), or because it said hello under the cluster's key and told where it is (--advertise). Its name is what it
+// A peer is known by a static list (--peer), or because it said hello under the cluster's key and told where it is (--advertise).
+// Its name is what it
 // proves to have, not what its address is called.
 //
 // Threads: the io_context's; names of hosts are resolved on a thread of their own.
