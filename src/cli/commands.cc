@@ -26,6 +26,7 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_status(cli);
   add_top(cli);
   add_dead_letters(cli);
+  add_cluster(cli);
   add_object(cli);
   add_graph(cli);
   add_tenant(cli);
