@@ -55,10 +55,9 @@ void ModelHost::Gpu::carry_out(const ModelActions& actions) {
 void ModelHost::Gpu::act(const CreateTensor& action) {
   if (Status started = start_server(); !started) {
     // Later: the store is in the middle of an event.
-    boost::asio::post(context_.io, [this, tensor = action.tensor, message = started.error().message,
-                                    alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired()) failed(tensor, ModelRefusal::kUnavailable, message);
-    });
+    boost::asio::post(context_.io, life_.guarded([this, tensor = action.tensor, message = started.error().message] {
+      failed(tensor, ModelRefusal::kUnavailable, message);
+    }));
     return;
   }
   Order& order = creating_[action.tensor].order;
@@ -216,9 +215,9 @@ void ModelHost::Gpu::evict(std::uint64_t bytes, std::function<void(Bytes)> done)
   }
   evictions_.push_back(std::move(eviction));
   carry_out(actions);
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) dropped(TensorId(0));  // where nothing was to be waited for
-  });
+  boost::asio::post(context_.io, life_.guarded([this] {
+    dropped(TensorId(0));  // where nothing was to be waited for
+  }));
 }
 
 void ModelHost::Gpu::dropped(TensorId tensor) {
@@ -250,9 +249,7 @@ void ModelHost::Gpu::on_gone(const std::string& reason) {
   creating_.clear();
   room_requests_.clear();
   for (Eviction& eviction : evictions_) eviction.dropping.clear();
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) dropped(TensorId(0));
-  });
+  boost::asio::post(context_.io, life_.guarded([this] { dropped(TensorId(0)); }));
   ModelActions actions;
   store_.server_lost(
       fmt::format("the model server of the GPU ended ({}): open the model again, it is stored anew", reason), actions);
@@ -262,8 +259,8 @@ void ModelHost::Gpu::on_gone(const std::string& reason) {
 // Its context takes memory, too.
 void ModelHost::Gpu::end_idle_server() {
   if (!server_ || !store_.is_empty()) return;
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (alive.expired() || !server_ || !store_.is_empty()) return;
+  boost::asio::post(context_.io, [this, life = life_.watch()] {
+    if (life.ended() || !server_ || !store_.is_empty()) return;
     server_.reset();
     for (Eviction& eviction : evictions_) eviction.dropping.clear();  // all of its memory is free
     dropped(TensorId(0));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "runtime/models/model_connection.h"
 #include "runtime/models/model_host.h"
 #include "runtime/models/server_link.h"
@@ -74,7 +75,7 @@ class ModelHost::Gpu {
   std::map<std::uint64_t, TensorId> room_requests_;
   std::map<std::string, std::uint32_t> tenants_;  // numbers, for the server's turns
   std::vector<Eviction> evictions_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead
