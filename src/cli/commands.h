@@ -31,6 +31,7 @@ void add_top(Cli& cli);
 void add_dead_letters(Cli& cli);
 void add_ktask(Cli& cli);
 
+void add_cluster(Cli& cli);
 void add_object(Cli& cli);
 void add_graph(Cli& cli);
 void add_tenant(Cli& cli);

@@ -1,4 +1,4 @@
-// A folder as a zip archive, for a node on another machine. Modes and symbolic links are kept.
+// A folder as the code of a function.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "cli/node_client.h"
 
 namespace fairlead::cli {
-
-// kNotFound, kIo; kTooLarge beyond kMaxZippedCodeBytes, with what to do instead.
-Result<std::string> zip_folder(const std::string& folder);
 
 // The folder as the `Code` of a function: where it is, for a node on this machine, unless `upload`; else as an archive.
 Result<Json> folder_as_code(NodeClient& node, const std::string& folder, bool upload);

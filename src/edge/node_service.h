@@ -247,6 +247,7 @@ class NodeService {
 
   // Operations.
   virtual NodeStatus status() = 0;
+  virtual bool drains() const = 0;  // NodeStatus::draining, at no cost: health checks of anybody ask it
   virtual Result<std::string> log(const std::string& function, std::size_t tail_bytes) = 0;
   virtual void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) = 0;
   // From 0, or where the page before said. kNotFound when the node keeps no history.

@@ -1,5 +1,6 @@
 #include "node/front_door.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "edge/native/native_edge.h"
 #include "edge/native/secrets.h"
 #include "node/audit_log.h"
+#include "node/peers/peers_edge.h"
 
 namespace fairlead {
 namespace {
@@ -22,15 +24,79 @@ void say_how_to_get_in(bool is_open, const std::string& key) {
   spdlog::info("for AWS SDKs: export AWS_SECRET_ACCESS_KEY=$(sed -n 2p {})", key);
 }
 
+// As a node may be called.
+std::string machine_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, sizeof name - 1);
+  std::string text(name);
+  for (char& c : text) {
+    if (!validate_node_name(std::string_view(&c, 1))) c = '-';
+  }
+  return text.empty() ? "node" : text.substr(0, kMaxNodeNameLength);
+}
+
+// Where others reach this node, as far as that can be told: not of an address that stands for all, nor of a port that is yet to be chosen.
+std::string own_address(const ServeOptions& options) {
+  for (const std::string& address : options.listen) {
+    const auto endpoint = net::parse_endpoint(address);
+    if (!endpoint || endpoint->host == "0.0.0.0" || endpoint->host == "::") continue;
+    if (address.starts_with("unix:")) return address;
+    return (options.tls_certificate.empty() ? "http://" : "https://") + address;
+  }
+  return "";
+}
+
 }  // namespace
 
 FrontDoor::~FrontDoor() = default;
 
 Status FrontDoor::open(const ServeOptions& options) {
   if (Status known = know_callers(options); !known) return known;
+  if (Status joined = join_cluster(options); !joined) return joined;
   if (Status added = add_edges(); !added) return added;
   if (Status secured = prepare_tls(options); !secured) return secured;
-  return listen(options);
+  if (Status listening = listen(options); !listening) return listening;
+  if (cluster_) cluster_->start();
+  return {};
+}
+
+void FrontDoor::stop_listening() {
+  http_->stop_listening();
+  if (cluster_) cluster_->drain();
+}
+
+void FrontDoor::when_forwarded(std::function<void()> callback) {
+  if (!cluster_) return callback();
+  cluster_->when_idle(std::move(callback));
+}
+
+Status FrontDoor::join_cluster(const ServeOptions& options) {
+  if (options.cluster_key.empty()) return {};
+  auto key = read_cluster_key(options.cluster_key);
+  if (!key) return fail(key.error());
+  PeersOptions peers{.name = options.node_name.empty() ? machine_name() : options.node_name,
+                     .peers = {},
+                     .advertised = options.advertise.empty() ? own_address(options) : options.advertise,
+                     .key = *std::move(key),
+                     .may_go_in_clear = options.no_tls,
+                     .trust = std::nullopt,
+                     .cluster = {}};
+  bool needs_trust = !options.peer_ca.empty() || !options.tls_certificate.empty();
+  for (const std::string& url : options.peers) {
+    auto endpoint = net::parse_endpoint(url);
+    if (!endpoint) return fail(endpoint.error());
+    needs_trust = needs_trust || endpoint->speaks_tls;
+    peers.peers.push_back(*std::move(endpoint));
+  }
+  if (needs_trust) {
+    peers.trust = {.ca = options.peer_ca, .certificate = options.tls_certificate, .key = options.tls_key};
+  }
+  auto cluster = ClusterNode::create(
+      io_, node_, {.state_dir = options.state_dir, .runs_nothing = options.gpus == "0", .peers = std::move(peers)});
+  if (!cluster) return fail(cluster.error());
+  cluster_ = *std::move(cluster);
+  spdlog::info("node '{}' of a cluster, {} peers listed", cluster_->name(), options.peers.size());
+  return {};
 }
 
 // Keys, the guard that asks for them, and the log of what was changed with them.
@@ -58,9 +124,14 @@ Status FrontDoor::know_callers(const ServeOptions& options) {
 
 // An edge more is a line more.
 Status FrontDoor::add_edges() {
-  Edge edges[] = {lambda_edge(node_),    native_edge(io_, node_, lambda_response),
-                  inference_edge(node_), metrics_edge(node_),
-                  key_edge(*keys_),      secret_edge(secrets_, node_, wall_clock_ms)};
+  NodeService& node = cluster_ ? static_cast<NodeService&>(*cluster_) : node_;
+  const auto more_metrics = [this] { return cluster_ ? peer_metrics(*cluster_) : std::string(); };
+  Edge edges[] = {lambda_edge(node),    native_edge(io_, node, lambda_response),
+                  inference_edge(node), metrics_edge(node, more_metrics),
+                  key_edge(*keys_),     secret_edge(secrets_, node, wall_clock_ms)};
+  if (cluster_) {
+    if (Status added = router_.add(peers_edge(*cluster_)); !added) return added;
+  }
   for (Edge& edge : edges) {
     if (Status added = router_.add(std::move(edge)); !added) return added;
   }
@@ -85,7 +156,11 @@ Status FrontDoor::listen(const ServeOptions& options) {
       [this](net::HttpExchange exchange) { router_.dispatch(std::move(exchange)); },
       [this](net::HttpRequest& head) { return router_.sink_for(head); },
       net::RequestMemory{.bytes = options.request_memory_bytes,
-                         .holder = [this](net::HttpRequest& head) { return guard_->holder_of(head); }});
+                         .holder = [this](net::HttpRequest& head) -> Result<std::string> {
+                           if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty())
+                             return peer;
+                           return guard_->holder_of(head);
+                         }});
   // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
   if (const auto bound = http_->listen("unix:" + options.state_dir + "/operator.sock"); !bound) {
     spdlog::warn("there is no operator's socket: {}", bound.error().message);

@@ -17,6 +17,7 @@
 #include "net/http_server.h"
 #include "net/tls_handshakes.h"
 #include "node/node.h"
+#include "node/peers/cluster_node.h"
 #include "node/serve_options.h"
 
 namespace fairlead {
@@ -30,10 +31,14 @@ class FrontDoor {
 
   // Reads the keys of the state folder, makes the operator's if there is none, and listens. REQUIRES: called once.
   Status open(const ServeOptions& options);
-  void stop_listening() { http_->stop_listening(); }  // who is in, stays
+  void stop_listening();  // who is in, stays; other nodes are told that this one goes
+
+  bool is_forwarding() const { return cluster_ && cluster_->busy(); }  // calls wait for other nodes
+  void when_forwarded(std::function<void()> callback);                 // when none does
 
  private:
   Status know_callers(const ServeOptions& options);
+  Status join_cluster(const ServeOptions& options);
   Status add_edges();
   Status prepare_tls(const ServeOptions& options);
   Status listen(const ServeOptions& options);
@@ -41,6 +46,7 @@ class FrontDoor {
   boost::asio::io_context& io_;
   Node& node_;
   identity::SecretVault& secrets_;
+  std::unique_ptr<ClusterNode> cluster_;  // null: the node is alone
   std::optional<identity::KeyDesk> keys_;
   std::optional<Guard> guard_;
   Router router_{document_errors()};

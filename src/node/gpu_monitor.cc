@@ -39,6 +39,10 @@ Result<std::unique_ptr<GpuMonitor>> GpuMonitor::open(const std::string& library_
               monitor->nvml_->library_path());
 }
 
+std::unique_ptr<GpuMonitor> GpuMonitor::none() {
+  return std::unique_ptr<GpuMonitor>(new GpuMonitor(nullptr, false));
+}
+
 GpuMonitor::~GpuMonitor() {
   life_.end();
   {
@@ -98,6 +102,7 @@ void GpuMonitor::keep(const GpuObservation& observation) {
 
 void GpuMonitor::start(boost::asio::io_context& io, std::function<void(const GpuObservation&)> observed) {
   observed_ = std::move(observed);
+  if (!nvml_) return;
   thread_ = std::thread(
       [this, &io, life = life_.watch(), samples = samples_]() mutable { watch(io, life, std::move(samples)); });
 }

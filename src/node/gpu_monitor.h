@@ -43,6 +43,8 @@ class GpuMonitor {
   // library_dir: where libnvidia-ml.so.1 is; empty: the system's. slices_only: leaves out GPUs that are not cut into MIG
   // slices. kUnavailable when there is no library or no device, with what to do. Starts no thread yet.
   static Result<std::unique_ptr<GpuMonitor>> open(const std::string& library_dir, bool slices_only);
+  // Of a node that uses no GPUs, whatever the machine has.
+  static std::unique_ptr<GpuMonitor> none();
   ~GpuMonitor();
 
   // `observed` is called on the io_context's thread, once each period.
@@ -60,7 +62,7 @@ class GpuMonitor {
   void watch(boost::asio::io_context& io, const Lifetime::Watch& life, std::vector<GpuSample> samples);
   void keep(const GpuObservation& observation);
 
-  std::unique_ptr<Nvml> nvml_;
+  std::unique_ptr<Nvml> nvml_;  // null: nothing is watched
   const bool slices_only_;
   DeviceList devices_;  // of the thread, once it runs
   std::vector<GpuSample> samples_;

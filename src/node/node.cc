@@ -10,12 +10,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "decide/queueing/window.h"
+#include "model/model_consent.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
 #include "runtime/sandbox_process.h"
 
 namespace fairlead {
 namespace {
+
+// Consent that was given or taken back counts at once, though nothing of the function starts anew.
+void tell_consent(ModelHost* models, const FunctionRecord& record) {
+  if (models == nullptr) return;
+  const ModelConsent consent = model_consent(record.config.tags).value_or(ModelConsent());
+  models->consent_changed(model_scope(record), consent.lends_to, consent.takes_of);
+}
 
 // Of the machine's devices.
 std::vector<GpuView> device_views(const Core& core) {
@@ -419,6 +427,13 @@ void Node::act(const StartInstance& action) {
                 .function = *function});
 }
 
+void Node::act(const SeatChange& action) {
+  const RegisteredFunction* const function = functions_.find(action.flow);
+  LiveInstance* const live = instances_.find(action.instance);
+  if (function == nullptr || live == nullptr) return;  // it has gone by itself
+  live->runner->pace(action.instance, control_->shares().paced(function->record.name, action.flow, action.entitled));
+}
+
 void Node::act(const StopInstance& action) {
   const auto level = action.reason == StopReason::kNoRoom ? spdlog::level::info : spdlog::level::debug;
   spdlog::log(level, "instance {} stops: {}", action.instance.value(), stop_reason_name(action.reason));
@@ -526,7 +541,11 @@ void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecor
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
   if (Status known = check_secrets(options_.secrets, config); !known) return done(fail(known.error()));
-  control_->update_config(std::move(name), std::move(config), std::move(done));
+  control_->update_config(std::move(name), std::move(config),
+                          [this, done = std::move(done)](Result<FunctionRecord> changed) {
+                            if (changed) tell_consent(programs_->models(), *changed);
+                            done(std::move(changed));
+                          });
 }
 
 void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) {

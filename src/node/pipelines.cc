@@ -392,11 +392,7 @@ Status Pipelines::begin_now(Group& group, Running& running) {
   if (function != nullptr) options.flow.stage_limit = std::chrono::seconds(function->record.config.timeout_seconds);
   const FlowId flow = group.flow;
   const Number number = running.number;
-  const auto later = [this](auto job) {
-    boost::asio::post(io_, [alive = std::weak_ptr<int>(alive_), job = std::move(job)] {
-      if (!alive.expired()) job();
-    });
-  };
+  const auto later = [this](auto job) { boost::asio::post(io_, life_.guarded([job = std::move(job)] { job(); })); };
   const auto broken = [this, flow, number](const std::string& why) {
     Group* const its = find(flow);
     if (its == nullptr) return;
@@ -476,8 +472,8 @@ void Pipelines::ready_places(Group& group) {
   }
   for (const InstanceId id : ready) {
     places_.at(id).is_ready = true;
-    boost::asio::post(io_, [this, id, alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired() && places_.contains(id)) events_.next(id);
+    boost::asio::post(io_, [this, id, life = life_.watch()] {
+      if (!life.ended() && places_.contains(id)) events_.next(id);
     });
   }
   for (const InstanceId id : given_up) end_place(id, group.lacking);
@@ -490,14 +486,13 @@ void Pipelines::ready_places(Group& group) {
 
 void Pipelines::end_place(InstanceId id, const std::string& why) {
   if (places_.erase(id) == 0) return;
-  boost::asio::post(io_, [this, id, why, alive = std::weak_ptr<int>(alive_)] {
-    if (alive.expired()) return;
+  boost::asio::post(io_, life_.guarded([this, id, why] {
     events_.gone(id, ExitInfo{.exit_status = 1,
                               .signal = {},
                               .reason = why,
                               .init_error_payload = {},
                               .init_failure = {"Pipeline.NotPlaced", why}});
-  });
+  }));
 }
 
 void Pipelines::start(const StartOrder& order) {
@@ -506,8 +501,8 @@ void Pipelines::start(const StartOrder& order) {
   if (!is_pipeline_device(order.gpu))
     return end_place(order.instance, "a pipeline's function has no instance on a device");
   const FlowId flow = order.function.flow;
-  boost::asio::post(io_, [this, flow, alive = std::weak_ptr<int>(alive_)] {
-    Group* const group = alive.expired() ? nullptr : find(flow);
+  boost::asio::post(io_, [this, flow, life = life_.watch()] {
+    Group* const group = life.ended() ? nullptr : find(flow);
     if (group != nullptr) ready_places(*group);
   });
 }
@@ -549,9 +544,7 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   asked.deadline = monotonic_now() + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
   asked.binary = wire::is_binary(request.invocation.payload);
   const auto refuse = [this, id = request.id](std::string type, std::string why) {
-    boost::asio::post(io_, [this, id, type, why, alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired()) fail_request(id, type, why);
-    });
+    boost::asio::post(io_, life_.guarded([this, id, type, why] { fail_request(id, type, why); }));
   };
   Group* const group = find(place.flow);
   const RegisteredFunction* const function = functions_.find(place.flow);
@@ -569,9 +562,7 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   group->waiting.push_back(request.id);
   group->keep.on_request(now);
   if (group->current) return offer_waiting(*group);
-  boost::asio::post(io_, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) tick();
-  });
+  boost::asio::post(io_, life_.guarded([this] { tick(); }));
 }
 
 void Pipelines::offer_waiting(Group& group) {
@@ -580,9 +571,9 @@ void Pipelines::offer_waiting(Group& group) {
     group.waiting.pop_front();
     Asked& asked = asked_.at(invocation);
     if (asked.program != group.program) {
-      boost::asio::post(io_, [this, invocation, alive = std::weak_ptr<int>(alive_)] {
-        if (!alive.expired()) fail_request(invocation, "Pipeline.Changed", "the function was changed");
-      });
+      boost::asio::post(io_, life_.guarded([this, invocation] {
+        fail_request(invocation, "Pipeline.Changed", "the function was changed");
+      }));
       continue;
     }
     const PipelineRequestId id(++last_number_);
@@ -621,13 +612,12 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
     const PipelineRequestId id = reply.id;
     worker_.run([invocation, binary = asked.binary, program = asked.program,
                  reply = std::move(reply)] { return to_answer(invocation, binary, *program, reply); },
-                [this, id, flow, number, alive = std::weak_ptr<int>(alive_)](Answer made) {
-                  if (alive.expired()) return;
+                life_.guarded([this, id, flow, number](Answer made) {
                   if (PipelineInstance* const its = instance(number)) its->taken(id);
                   const auto waits = asked_.find(made.invocation);
                   if (waits != asked_.end()) answer(waits->second, std::move(made));
                   if (Group* const still = find(flow)) offer_waiting(*still);
-                });
+                }));
     return;
   }
   if (Group* const still = find(flow)) offer_waiting(*still);

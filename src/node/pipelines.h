@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "decide/pipeline/keep_alive.h"
 #include "decide/pipeline/slice_claims.h"
 #include "decide/pipeline/start_attempts.h"
@@ -165,7 +166,7 @@ class Pipelines final : public Runner {
   std::map<std::pair<Number, PipelineRequestId>, InvocationId> by_request_;
   std::vector<Running> leaving_;  // have no requests any more, and processes still
   std::uint64_t last_number_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
   Worker worker_;  // last: its jobs are done first
 };
 

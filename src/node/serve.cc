@@ -34,7 +34,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool uses_gpus(const ServeOptions& options) {
+  return options.gpus != "0";
+}
+
 Result<GpuLibrary> gpu_library(const ServeOptions& options) {
+  if (!uses_gpus(options)) return GpuLibrary{};
   if (options.software_gpu) return software_gpu_library(options.driver_dir);
   return system_gpu_library(options.driver_dir);
 }
@@ -274,12 +279,13 @@ class Server {
   void run() {
     await_signal();
     watch_memory();
-    EventLoop(io_, [this] { return node_->busy(); }).run();
+    EventLoop(io_, [this] { return node_->busy() || front_door_->is_forwarding(); }).run();
   }
 
  private:
   Status load_checkpoints(const GpuLibrary& library, NodeOptions& settings) {
-    if (!settings.shims || settings.shims->backend != wire::MemoryBackend::kCheckpoint) return {};
+    if (!uses_gpus(options_) || !settings.shims || settings.shims->backend != wire::MemoryBackend::kCheckpoint)
+      return {};
     auto backend = CheckpointBackend::load(library.dir);
     if (!backend) return fail(backend.error());
     checkpoints_ = *std::move(backend);
@@ -288,8 +294,10 @@ class Server {
   }
 
   Status use_gpus(const GpuLibrary& library) {
-    auto gpus = GpuMonitor::open(library.dir, options_.sharing == SharingMode::kMig);
+    Result<std::unique_ptr<GpuMonitor>> gpus = GpuMonitor::none();
+    if (uses_gpus(options_)) gpus = GpuMonitor::open(library.dir, options_.sharing == SharingMode::kMig);
     if (!gpus) return fail(gpus.error());
+    if (!uses_gpus(options_)) spdlog::info("--gpus 0: a pure gateway, which runs nothing itself");
     for (const GpuSample& gpu : (*gpus)->samples()) {
       spdlog::info("GPU {}: {}, {:.0f} MiB", gpu.device.id.value(), gpu.device.name, gpu.device.memory.mib());
     }
@@ -357,7 +365,7 @@ class Server {
       spdlog::warn("invocations still run after {:.0f} s: they end now", options_.drain_seconds);
       io_.stop();
     });
-    node_->drain([this] { io_.stop(); });
+    node_->drain([this] { front_door_->when_forwarded([this] { io_.stop(); }); });
   }
 
   ServeOptions options_;  // what the node runs with

@@ -81,6 +81,12 @@ struct ServeOptions {
   std::string tls_key;                                // of that certificate
   std::string tls_client_ca;                          // "": nobody is asked for a certificate
   bool no_tls = false;                                // HTTP in the clear beyond loopback
+  // Other nodes (docs/how-to/cluster.md).
+  std::vector<std::string> peers;  // URLs; this node's own may be among them
+  std::string node_name;           // "": the machine's
+  std::string advertise;           // URL at which others reach this node; "": the first address that it listens at
+  std::string cluster_key;         // file with the key that all nodes have; "": no cluster
+  std::string peer_ca;             // PEM file: whom to believe at https:// peers; "": the system's authorities
   // What requests and their answers hold, from the first byte of a large body to the last of its answer.
   std::uint64_t request_memory_bytes = default_request_memory_bytes();
   std::string secret_key;                                 // file with the key of secrets; "": see SecretKeySource
@@ -111,6 +117,7 @@ struct ServeOptions {
   EvictionKind eviction = EvictionKind::kCost;
 
   SharingMode sharing = SharingMode::kNone;  // how kernels share a GPU
+  std::string gpus = "all";                  // "0": a pure gateway, which runs nothing
   bool software_gpu = false;                 // the one that comes with the program
   std::string gpu_library_dir;               // where libcuda.so.1 and libnvidia-ml.so.1 are; "": the system's
 

@@ -6,6 +6,7 @@
 
 #include "decide/queueing/policy.h"
 #include "model/registry_rules.h"
+#include "net/http_channel.h"
 #include "net/http_listener.h"
 
 namespace fairlead {
@@ -33,6 +34,15 @@ SettingType<std::string> socket_address() {
   SettingType<std::string> type = any_text("ADDRESS", "HOST:PORT or unix:/PATH");
   type.read = [](const std::string& text) -> Result<std::string> {
     if (const auto parsed = net::parse_socket_address(text); !parsed) return fail(parsed.error());
+    return text;
+  };
+  return type;
+}
+
+SettingType<std::string> peer_url() {
+  SettingType<std::string> type = any_text("URL", "http://HOST:PORT, https://HOST:PORT or unix:/PATH");
+  type.read = [](const std::string& text) -> Result<std::string> {
+    if (const auto parsed = net::parse_endpoint(text); !parsed) return fail(parsed.error());
     return text;
   };
   return type;
@@ -306,6 +316,8 @@ ServeSettings sharing_settings() {
           "sharing", &Options::sharing, sharing_mode(),
           "How kernels share a GPU: none (processes take turns), mps (side by side, in shares of the SMs), mig "
           "(its slices only)"),
+      ServeSetting("gpus", &Options::gpus, one_of({"all", "0"}),
+                   "all, or 0: a pure gateway, which gives every call to another node of its cluster and runs nothing"),
       ServeSetting("softgpu", &Options::software_gpu, yes_or_no(), "Use the software GPU that comes with fairlead"),
       ServeSetting("gpu-library-dir", &Options::gpu_library_dir, existing_folder(),
                    "Folder with libcuda.so.1 and libnvidia-ml.so.1")
@@ -392,6 +404,30 @@ ServeSettings kernel_task_settings() {
   };
 }
 
+// What nodes send each other: calls, code and what they keep of it.
+Status check_peers(const ServeOptions& options) {
+  if (options.cluster_key.empty()) {
+    if (options.peers.empty() && options.advertise.empty()) return {};
+    return fail(Errc::kInvalidArgument,
+                "--peer or --advertise is given, which needs --cluster-key: a file that all nodes have, made with "
+                "'openssl rand -hex 32'");
+  }
+  std::vector<std::string> urls = options.peers;
+  if (!options.advertise.empty()) urls.push_back(options.advertise);
+  for (const std::string& url : urls) {
+    const auto endpoint = net::parse_endpoint(url);
+    if (!endpoint) return fail(endpoint.error());
+    if (endpoint->speaks_tls || endpoint->is_local() || options.no_tls) continue;
+    return fail(
+        Errc::kInvalidArgument,
+        "--peer or --advertise is '{}', which is beyond loopback, and calls, code and loads would travel in the clear: "
+        "use https:// (docs/how-to/identity.md says how a node speaks TLS), or add --no-tls where the network is "
+        "trusted",
+        url);
+  }
+  return {};
+}
+
 // What comes from other machines needs a key, and should not be read on the way.
 Status check_listeners(const ServeOptions& options) {
   for (const std::string& text : options.listen) {
@@ -431,6 +467,31 @@ Status check_key_files(const ServeOptions& options) {
   return {};
 }
 
+ServeSettings cluster_settings() {
+  return {
+      ServeSetting::list<std::string>(
+          "peer", &Options::peers, peer_url(),
+          "Another node of the cluster: http://HOST:PORT, https://HOST:PORT or unix:/PATH; may be repeated, and "
+          "the same list may be given to all nodes",
+          add_address)
+          .by_default("none"),
+      ServeSetting("cluster-key", &Options::cluster_key, any_text("FILE", "a file"),
+                   "File with the key that all nodes of the cluster have, of 32 bytes or more, for its owner's eyes "
+                   "alone; who has it "
+                   "is a node")
+          .by_default("no cluster"),
+      ServeSetting("node-name", &Options::node_name, any_text("NAME", "a name"),
+                   "What this node is called among others: letters, digits, '.', '_' and '-', another for each")
+          .by_default("the machine's name"),
+      ServeSetting("advertise", &Options::advertise, peer_url(),
+                   "Where other nodes reach this one, if they do not list it")
+          .by_default("the first address that it listens at"),
+      ServeSetting("peer-ca", &Options::peer_ca, any_text("FILE", "a file"),
+                   "Whom to believe at https:// peers (PEM); this node shows them --tls-certificate")
+          .by_default("the system's authorities"),
+  };
+}
+
 void append(ServeSettings& table, const char* group, ServeSettings settings) {
   for (ServeSetting& setting : settings) table.push_back(std::move(setting).in(group));
 }
@@ -441,6 +502,7 @@ const ServeSettings& serve_settings() {
   static const ServeSettings all = [] {
     ServeSettings table;
     append(table, "Node", node_settings());
+    append(table, "Cluster", cluster_settings());
     append(table, "Images", image_settings());
     append(table, "Scheduling", scheduling_settings());
     append(table, "Memory", memory_settings());
@@ -467,6 +529,15 @@ Status check_together(const ServeOptions& options) {
   }
   if (Status closed = check_listeners(options); !closed) return closed;
   if (Status whole = check_key_files(options); !whole) return whole;
+  if (Status peers = check_peers(options); !peers) return peers;
+  if (options.gpus == "0" && options.cluster_key.empty()) {
+    return fail(Errc::kInvalidArgument,
+                "--gpus is 0, so that this node runs nothing, and without --cluster-key there is no other node");
+  }
+  if (options.gpus == "0" && (options.software_gpu || options.sharing != SharingMode::kNone)) {
+    return fail(Errc::kInvalidArgument, "--gpus is 0, which excludes --softgpu and --sharing {}: leave one of them out",
+                sharing_mode_name(options.sharing));
+  }
   if (options.software_gpu && !options.gpu_library_dir.empty()) {
     return fail(Errc::kInvalidArgument, "--softgpu excludes --gpu-library-dir, which is '{}': leave one of them out",
                 options.gpu_library_dir);

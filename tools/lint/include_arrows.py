@@ -8,7 +8,7 @@ edge; what only tests include counts, too.
 import include_direction
 import tree
 
-MOST = 53  # 81 before the rooms that decide stood under decide/, and what speaks to the driver under gpu/
+MOST = 54  # 81 before the rooms that decide stood under decide/, and what speaks to the driver under gpu/
 
 
 def used(root):

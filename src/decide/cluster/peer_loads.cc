@@ -18,6 +18,8 @@ Status validate(const BoundSettings& settings) {
   }
   if (settings.patience <= Duration(0))
     return fail(Errc::kInvalidArgument, "patience is {} s, it must be above 0", to_seconds(settings.patience));
+  if (!(settings.least_bound_s >= 0 && settings.least_bound_s <= 60))
+    return fail(Errc::kInvalidArgument, "least bound is {} s, it must be 0 to 60", settings.least_bound_s);
   return {};
 }
 
@@ -84,7 +86,7 @@ bool PeerLoads::is_within_bound(NodeId node) const {
     return peer.own <= 0 || peer.own / peer.report.tokens < settings_.c * own_total_ / std::max(1.0, tokens_);
   }
   const double load = load_per_token(node);
-  return load <= 0 || load < bound_per_token();
+  return load <= 0 || load < std::max(bound_per_token(), settings_.least_bound_s);
 }
 
 void PeerLoads::settle(Instant now) {

@@ -10,7 +10,8 @@
 //     say the same (none of a fair share of them comes back); the claim counts again when it has been within the bound for once.
 //
 // Example. c = 1.5, four nodes of 2 tokens with 1, 2, 3 and 6 GPU seconds: 1.5 s per token in the mean, so the bound is 4.5 s per node; the
-// fourth gets nothing. A fifth says 0 for ever: it gets calls until 4.5 s of this gateway's own wait there. A sixth says 1,000 s for ever: it
+// fourth gets nothing. A fifth says 0 for ever: it gets calls until 4.5 s of this gateway's own wait there. A sixth says 1,000 s for
+// ever: it
 // counts as 4 times the median in the mean, and after 5 s gets calls again as if it had what this gateway knows of.
 //
 // What a liar can still do: of each gateway it takes up to the bound, and for `patience` it sheds what is sent to it.
@@ -32,6 +33,9 @@ struct BoundSettings {
   Duration patience = std::chrono::seconds(5);  // with one that says it is over the bound
   double longest_backlog_s = 3600;              // per token; a report of more, or of what is no number, says this
   double most_tokens = 4096;                    // of a node; a report of more says this
+  // Seconds per token below which nobody is passed over, whatever the mean is: where next to nothing waits, one call more is far above the
+  // mean, and a start elsewhere costs more than the wait. 0: none.
+  double least_bound_s = 0;
 };
 // kInvalidArgument names the setting, its value and the bound. REQUIRES of all below: valid.
 Status validate(const BoundSettings& settings);

@@ -18,6 +18,10 @@ void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
   }
   for (const auto& [tenant, share] : tuning.tenants) state_->policy->set_tenant(tenant, share);
   for (const auto& [flow, seats] : tuning.seats) State::Seats{*state_, now, out}.move(flow, seats);
+  for (const InstanceId id : tuning.parked_to_stop) {
+    const Instance* instance = state_->pool.find(id);
+    if (instance != nullptr && instance->may_be_evicted()) state_->stop(now, id, StopReason::kEvicted, out);
+  }
   state_->dispatch(now, out);
 }
 

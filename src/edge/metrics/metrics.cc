@@ -544,9 +544,10 @@ std::string render_metrics(const NodeStatus& status) {
   return out.take();
 }
 
-Edge metrics_edge(NodeService& node) {
+Edge metrics_edge(NodeService& node, std::function<std::string()> more) {
   Edge edge{.name = "metrics", .prefixes = {"/metrics"}, .errors = document_errors()};
-  const auto text = std::make_shared<KeptText>([&node] { return render_metrics(node.status()); });
+  const auto text = std::make_shared<KeptText>(
+      [&node, more = std::move(more)] { return render_metrics(node.status()) + (more ? more() : std::string()); });
   edge.routes.add(
       "GET", "/metrics",
       [text](RouteCall call) {

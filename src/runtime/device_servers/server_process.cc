@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 
 namespace fairlead {
@@ -44,19 +45,17 @@ ServerProcess::ServerProcess(boost::asio::io_context& io, UniqueFd socket, Event
       events_(std::move(events)) {}
 
 void ServerProcess::on_end(const std::string& reason) {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   on_readable();  // what it said last
-  if (!alive.expired()) events_.gone(reason);
+  if (!life.ended()) events_.gone(reason);
 }
 
 void ServerProcess::wait_for_frames() {
-  socket_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (!error && !alive.expired()) on_readable();
-  });
+  socket_.async_wait(Wait::wait_read, life_.on_success([this] { on_readable(); }));
 }
 
 void ServerProcess::on_readable() {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   std::string bytes;
   std::vector<UniqueFd> descriptors;
   while (true) {
@@ -69,7 +68,7 @@ void ServerProcess::on_readable() {
       return kill();
     }
     events_.frame(*std::move(frame));
-    if (alive.expired()) return;
+    if (life.ended()) return;
   }
 }
 
@@ -81,11 +80,10 @@ void ServerProcess::send(const wire::FrameToServer& frame, std::span<const int> 
 void ServerProcess::flush() {
   if (channel_.flush() || flushing_) return;
   flushing_ = true;
-  socket_.async_wait(Wait::wait_write, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
+  socket_.async_wait(Wait::wait_write, life_.on_success([this] {
     flushing_ = false;
     flush();
-  });
+  }));
 }
 
 }  // namespace fairlead

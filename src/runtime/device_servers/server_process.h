@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "runtime/child_process.h"
 #include "runtime/device_server/channel.h"
@@ -51,7 +52,7 @@ class ServerProcess {
   const Events events_;
   std::unique_ptr<ChildProcess> process_;
   bool flushing_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

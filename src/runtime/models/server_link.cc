@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "runtime/fd_socket.h"
 
 namespace fairlead {
@@ -33,19 +34,17 @@ ModelServerLink::ModelServerLink(boost::asio::io_context& io, UniqueFd socket, E
     : socket_(io, socket.release()), events_(std::move(events)) {}
 
 void ModelServerLink::on_end(const std::string& reason) {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   on_readable();  // what it said last
-  if (!alive.expired()) events_.gone(reason);
+  if (!life.ended()) events_.gone(reason);
 }
 
 void ModelServerLink::wait_read() {
-  socket_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (!error && !alive.expired()) on_readable();
-  });
+  socket_.async_wait(Wait::wait_read, life_.on_success([this] { on_readable(); }));
 }
 
 void ModelServerLink::on_readable() {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   while (true) {
     FdMessage message;
     const int error = receive_message(socket_.native_handle(), message, MSG_DONTWAIT);
@@ -55,7 +54,7 @@ void ModelServerLink::on_readable() {
     std::memcpy(&report, message.bytes.data(), sizeof report);
     report.message[sizeof report.message - 1] = '\0';
     events_.report(report, std::move(message.fds));
-    if (alive.expired()) return;
+    if (life.ended()) return;
   }
 }
 
@@ -65,8 +64,7 @@ void ModelServerLink::send(const model_server::Order& order) {
 }
 
 void ModelServerLink::wait_write() {
-  socket_.async_wait(Wait::wait_write, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
+  socket_.async_wait(Wait::wait_write, life_.on_success([this] {
     while (!unsent_.empty()) {
       const std::string_view bytes(reinterpret_cast<const char*>(&unsent_.front()), sizeof unsent_.front());
       const int sent = send_message(socket_.native_handle(), bytes, {}, MSG_DONTWAIT);
@@ -74,7 +72,7 @@ void ModelServerLink::wait_write() {
       if (sent != 0) return;  // its end follows
       unsent_.pop_front();
     }
-  });
+  }));
 }
 
 }  // namespace fairlead

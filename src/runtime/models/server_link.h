@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "runtime/child_process.h"
@@ -49,7 +50,7 @@ class ModelServerLink {
   const Events events_;
   std::unique_ptr<ChildProcess> process_;
   std::deque<model_server::Order> unsent_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

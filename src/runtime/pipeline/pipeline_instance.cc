@@ -164,8 +164,8 @@ void PipelineInstance::start_process(std::size_t s) {
                            .done = [this, s](wire::CallDone done) { on_done(s, std::move(done)); }});
   stage.timer->expires_after(options_.start_limit);
   stage.timer->async_wait(
-      [this, s, started = stage.process.get(), alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-        if (error || alive.expired() || stages_[s].process.get() != started || started->is_ready()) return;
+      [this, s, started = stage.process.get(), life = life_.watch()](boost::system::error_code error) {
+        if (error || life.ended() || stages_[s].process.get() != started || started->is_ready()) return;
         started->end(fmt::format("it was not ready {:.3g} s after its start", to_seconds(options_.start_limit)));
       });
 }
@@ -205,8 +205,8 @@ void PipelineInstance::on_lost(std::size_t s, const std::string& why) {
     spdlog::warn("pipeline {}: {}", options_.name, what);
     stage.timer->expires_after(lasted ? Duration(0) : stage.wait);
     stage.wait = lasted ? Duration(0) : std::min(kMostWait, std::max(kFirstWait, 2 * stage.wait));
-    stage.timer->async_wait([this, s, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-      if (!error && !alive.expired() && !is_abandoned_) start_process(s);
+    stage.timer->async_wait([this, s, life = life_.watch()](boost::system::error_code error) {
+      if (!error && !life.ended() && !is_abandoned_) start_process(s);
     });
   }
   RequestFlow::Actions actions;
@@ -276,12 +276,11 @@ void PipelineInstance::arm_timer() {
     return;
   }
   timer_.expires_after(std::max(Duration(0), *next - monotonic_now()));
-  timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
+  timer_.async_wait(life_.on_success([this] {
     RequestFlow::Actions actions;
     flow_.wake(monotonic_now(), actions);
     carry_out(std::move(actions));
-  });
+  }));
 }
 
 void PipelineInstance::act(const RequestFlow::Run& order) {
@@ -289,8 +288,8 @@ void PipelineInstance::act(const RequestFlow::Run& order) {
   FL_CHECK(!stage.run && stage.process, "stage {} cannot run a request", order.stage);
   stage.run = Run{.order = order};
   // Posted: a stage that has nothing to do reports at once, and who tells the flow is inside of it.
-  boost::asio::post(io_, [this, stage = order.stage, tried = order.tried, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired() && stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
+  boost::asio::post(io_, [this, stage = order.stage, tried = order.tried, life = life_.watch()] {
+    if (!life.ended() && stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
   });
 }
 
@@ -332,9 +331,8 @@ void PipelineInstance::act(const RequestFlow::Answer& answer) {
                 .port = 0};
     }
   }
-  boost::asio::post(io_, [this, alive = std::weak_ptr<int>(alive_), reply = std::move(reply)]() mutable {
-    if (!alive.expired()) events_.replied(std::move(reply));
-  });
+  boost::asio::post(io_,
+                    life_.guarded([this, reply = std::move(reply)]() mutable { events_.replied(std::move(reply)); }));
 }
 
 void PipelineInstance::taken(PipelineRequestId request) {

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "decide/pipeline/request_flow.h"
 #include "runtime/pipeline/stage_process.h"
 
@@ -183,7 +184,7 @@ class PipelineInstance {
   bool was_ready_ = false, is_broken_ = false, is_abandoned_ = false;
   std::uint64_t last_call_ = 0, last_object_ = 0;
   boost::asio::steady_timer timer_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

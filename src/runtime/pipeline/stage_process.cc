@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "wire/kernel_task_codec.h"
 
@@ -20,15 +21,15 @@ constexpr std::uint64_t kFirstConstant = std::uint64_t{1} << 62;  // objects of 
 
 StageProcess::StageProcess(boost::asio::io_context& io, Options options, Events events)
     : io_(io), options_(std::move(options)), events_(std::move(events)) {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   auto process = ServerProcess::start(io_, options_.process,
                                       {.frame =
-                                           [this, alive](wire::FrameToNode frame) {
-                                             if (!alive.expired()) on_frame(frame);
+                                           [this, life](wire::FrameToNode frame) {
+                                             if (!life.ended()) on_frame(frame);
                                            },
                                        .gone =
-                                           [this, alive](const std::string& reason) {
-                                             if (!alive.expired()) on_gone(reason);
+                                           [this, life](const std::string& reason) {
+                                             if (!life.ended()) on_gone(reason);
                                            }});
   if (process) {
     process_ = *std::move(process);
@@ -43,9 +44,7 @@ StageProcess::~StageProcess() = default;
 void StageProcess::on_gone(const std::string& reason) {
   is_ready_ = false;
   is_ending_ = true;
-  boost::asio::post(io_, [this, alive = std::weak_ptr<int>(alive_), why = fault_.empty() ? reason : fault_] {
-    if (!alive.expired()) events_.lost(why);
-  });
+  boost::asio::post(io_, life_.guarded([this, why = fault_.empty() ? reason : fault_] { events_.lost(why); }));
 }
 
 void StageProcess::end(std::string why) {

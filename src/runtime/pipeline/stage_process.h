@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "runtime/device_servers/server_process.h"
 #include "runtime/pipeline/host_ring.h"
 #include "runtime/pipeline/pipeline_program.h"
@@ -78,7 +79,7 @@ class StageProcess {
   std::size_t sessions_ready_ = 0;
   bool is_ready_ = false, is_ending_ = false;
   std::string device_, fault_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

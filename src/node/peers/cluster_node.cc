@@ -1,0 +1,422 @@
+#include "node/peers/cluster_node.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "decide/cluster/one_hop.h"
+#include "model/tenant.h"
+
+namespace fairlead {
+namespace {
+
+constexpr const char* kCallTarget = "/fairlead/v1/peers/call";
+constexpr double kUnknownSeconds = 0.05;  // of a call of a function that nobody has seen yet
+constexpr std::size_t kMostSeconds = 10'000;
+constexpr unsigned kMisdirected = 421;
+
+std::uint64_t key_of(const FunctionRecord& record) {
+  return function_key(tenant_of(record.config.tags), record.name);
+}
+
+// An answer of two parts: what nodes tell each other, and what the function said.
+net::HttpResponse two_parts(unsigned status, std::string head, std::string payload) {
+  net::HttpResponse response{.status = status};
+  response.headers.push_back({"X-Fairlead-Head", std::to_string(head.size())});
+  response.body = payload.empty() ? std::move(head) : std::move(head.append(payload));
+  return response;
+}
+
+Result<std::size_t> head_size(const net::ClientResponse& answer) {
+  const std::string_view text = answer.header("X-Fairlead-Head");
+  std::size_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error == std::errc() && end == text.data() + text.size() && size <= answer.body.size()) return size;
+  return fail(Errc::kCorrupt, "an answer of a node has no head");
+}
+
+Result<Outcome> read_answer(net::ClientResponse answer) {
+  const auto head = head_size(answer);
+  if (!head) return fail(head.error());
+  auto outcome = read_outcome(std::string_view(answer.body).substr(0, *head));
+  if (!outcome) return outcome;
+  outcome->payload = std::move(answer.body);
+  outcome->payload.erase(0, *head);
+  return outcome;
+}
+
+// A run of a graph calls functions on its own node.
+class NoGraphs final : public GraphService {
+ public:
+  Result<GraphCheck> check(const std::string&, Graph) override { return fail(nobody()); }
+  Result<std::string> submit(const std::string&, Graph) override { return fail(nobody()); }
+  void wait(const std::string&, const std::string& run, std::optional<std::size_t>, Duration,
+            Callback<GraphRunStatus> done) override {
+    done(fail(Errc::kNotFound, "there is no run {}: this node has no GPUs and runs nothing (--gpus 0)", run));
+  }
+  std::vector<GraphRunStatus> list(const std::string&) override { return {}; }
+  Result<GraphRunStatus> cancel(const std::string&, const std::string& run) override {
+    return fail(Errc::kNotFound, "there is no run {}: this node has no GPUs and runs nothing (--gpus 0)", run);
+  }
+  GraphCounters counters() const override { return {}; }
+
+ private:
+  static Error nobody() {
+    return {Errc::kUnavailable, "this node has no GPUs and runs nothing (--gpus 0): send graphs to a node that has"};
+  }
+};
+
+}  // namespace
+
+// A call that this gateway took, until its caller is answered.
+struct ClusterNode::Forward {
+  InvokeRequest request;
+  bool is_event = false;
+  std::string tenant;
+  std::uint64_t function = 0;
+  Callback<Outcome> done;  // of an event: its request id alone
+  std::vector<NodeId> tried;
+  unsigned attempts = 0;  // that crossed the network and were read
+  double seconds = 0;     // expected
+  NodeId at;              // where it is counted; none: nowhere
+  CancelHandle cancel;    // of where it is now
+  bool is_over = false;
+};
+
+Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context& io, NodeService& node,
+                                                         ClusterOptions options) {
+  std::unique_ptr<ClusterNode> cluster(new ClusterNode(node, options.runs_nothing));
+  auto sync = FunctionSync::open(node, options.state_dir, options.peers.name);
+  if (!sync) return fail(sync.error());
+  cluster->sync_ = *std::move(sync);
+  ClusterNode* const self = cluster.get();
+  auto peers = Peers::create(io, std::move(options.peers),
+                             {.load = [self] { return self->own_load(); },
+                              .functions = [self] { return self->sync_->digest(); },
+                              .differs = [self](NodeId peer) { self->sync_->pull(peer, nullptr); }});
+  if (!peers) return fail(peers.error());
+  cluster->peers_ = *std::move(peers);
+  cluster->sync_->connect(*cluster->peers_);
+  return cluster;
+}
+
+ClusterNode::ClusterNode(NodeService& node, bool runs_nothing)
+    : node_(node),
+      runs_nothing_(runs_nothing),
+      no_graphs_(std::make_unique<NoGraphs>()),
+      graphs_(runs_nothing ? no_graphs_.get() : &node.graphs()) {}
+
+ClusterNode::~ClusterNode() = default;
+
+void ClusterNode::drain() {
+  is_draining_ = true;
+  peers_->announce();
+  drain_number_ = peers_->view().last_word(peers_->view().self()).number;
+}
+
+void ClusterNode::when_idle(std::function<void()> callback) {
+  if (forwards_ == 0) return callback();
+  idle_ = std::move(callback);
+}
+
+// What it has accepted is the sum of what is queued and runs, at what calls of each function took lately.
+OwnLoad ClusterNode::own_load() {
+  const NodeStatus status = node_.status();
+  OwnLoad load{.is_draining = is_draining_ || status.draining};
+  if (runs_nothing_) return load;
+  for (const GpuStatus& gpu : status.gpus) {
+    if (gpu.view.serves) load.tokens += static_cast<double>(gpu.view.slots);
+  }
+  load.tokens = std::min(load.tokens, kMostTokens);
+  auto warm = std::make_shared<WarmFunctions>();
+  for (const FunctionStatus& function : status.functions) {
+    const double each = to_seconds(function.flow.service_estimate);
+    load.backlog_s +=
+        static_cast<double>(function.flow.queued + function.flow.in_flight) * (each > 0 ? each : kUnknownSeconds);
+    const std::size_t instances = function.instances_idle + function.instances_busy + function.instances_starting;
+    if (instances > 0 && warm->size() < kMostWarmFunctions)
+      warm->push_back(function_key(function.settings.tenant, function.name));
+  }
+  load.backlog_s = std::min(load.backlog_s, kMostBacklogSeconds);
+  std::sort(warm->begin(), warm->end());
+  load.warm = std::move(warm);
+  return load;
+}
+
+std::optional<HomeChoice> ClusterNode::home_of(const FunctionRecord& record) {
+  return peers_->view().choose(key_of(record));
+}
+
+double ClusterNode::expected_seconds(std::uint64_t function) const {
+  const auto known = seconds_.find(function);
+  return known == seconds_.end() ? kUnknownSeconds : known->second;
+}
+
+void ClusterNode::learn(std::uint64_t function, const Outcome& outcome) {
+  const double seconds = std::clamp(to_seconds(outcome.gpu_time), 0.0, 3600.0);
+  if (seconds_.size() >= kMostSeconds) seconds_.clear();
+  const auto [known, is_new] = seconds_.emplace(function, seconds);
+  if (!is_new) known->second += 0.2 * (seconds - known->second);
+}
+
+// ---- calls of clients
+
+NodeService::CancelHandle ClusterNode::invoke(InvokeRequest request, Callback<Outcome> done) {
+  const auto record = node_.get_function(request.invocation.function);
+  if (!record) return node_.invoke(std::move(request), std::move(done));  // which says so
+  auto call = std::make_shared<Forward>();
+  call->request = std::move(request);
+  call->tenant = tenant_of(record->config.tags);
+  call->function = key_of(*record);
+  call->done = std::move(done);
+  call->seconds = expected_seconds(call->function);
+  place(call);
+  return [this, call] {
+    if (call->is_over) return;
+    const CancelHandle cancel = std::exchange(call->cancel, nullptr);
+    leave(call);
+    if (cancel) cancel();
+  };
+}
+
+void ClusterNode::invoke_event(InvokeRequest request, Callback<std::string> accepted) {
+  const auto record = node_.get_function(request.invocation.function);
+  if (!record) return node_.invoke_event(std::move(request), std::move(accepted));
+  auto call = std::make_shared<Forward>();
+  call->request = std::move(request);
+  call->is_event = true;
+  call->tenant = tenant_of(record->config.tags);
+  call->function = key_of(*record);
+  call->seconds = expected_seconds(call->function);
+  call->done = [accepted = std::move(accepted)](Result<Outcome> outcome) {
+    if (!outcome) return accepted(fail(outcome.error()));
+    accepted(std::move(outcome->request_id));
+  };
+  place(call);
+}
+
+void ClusterNode::place(const std::shared_ptr<Forward>& call) {
+  ClusterView& view = peers_->view();
+  const auto chosen = view.choose(call->function, call->tried);
+  if (!chosen) {
+    // Nobody may live but this node itself, before its first word or while it drains.
+    if (!runs_nothing_ && call->tried.empty()) return run_here(call);
+    ++counters_.unplaced;
+    return finish(call, fail(Errc::kUnavailable,
+                             "no node can take a call of {} now: {} nodes are known, none that has GPUs is left to try",
+                             call->request.invocation.function, view.size()));
+  }
+  if (chosen->node == view.self()) return run_here(call);
+  send_to(call, chosen->node);
+}
+
+void ClusterNode::run_here(const std::shared_ptr<Forward>& call) {
+  ++counters_.local;
+  call->at = peers_->view().self();
+  peers_->view().sent(call->at, call->seconds);
+  if (call->is_event) {
+    return node_.invoke_event(std::move(call->request), [this, call](Result<std::string> id) {
+      if (!id) return finish(call, fail(id.error()));
+      finish(call, Outcome{.request_id = *std::move(id)});
+    });
+  }
+  CancelHandle cancel = node_.invoke(std::move(call->request), [this, call](Result<Outcome> outcome) {
+    if (outcome) learn(call->function, *outcome);
+    finish(call, std::move(outcome));
+  });
+  if (!call->is_over) call->cancel = std::move(cancel);
+}
+
+void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
+  PeerLink* const link = peers_->calls_to(node);
+  call->tried.push_back(node);
+  if (link == nullptr) return place(call);
+  ClusterView& view = peers_->view();
+  const PeerCall forwarded{.request = {.invocation = {.function = call->request.invocation.function,
+                                                      .client_context = call->request.invocation.client_context,
+                                                      .trace_id = call->request.invocation.trace_id,
+                                                      .deadline_ms = call->request.invocation.deadline_ms,
+                                                      .http = call->request.invocation.http},
+                                       .sdk_invocation_id = call->request.sdk_invocation_id,
+                                       .want_log_tail = call->request.want_log_tail},
+                           .is_event = call->is_event,
+                           .tenant = call->tenant,
+                           .role = std::string(role_name(Role::kInvoker)),
+                           .hops = 1,
+                           .known_number = view.last_word(node).number};
+  ++counters_.forwarded;
+  if (PeerCounters* const counters = peers_->counters_of(node)) ++counters->forwarded;
+  call->at = node;
+  view.sent(node, call->seconds);
+  ++forwards_;
+  call->cancel = link->send({.target = kCallTarget,
+                             .head = write_call(forwarded, wall_clock_ms()),
+                             .body = call->request.invocation.payload,
+                             .patience = std::nullopt},
+                            [this, call, node](Result<net::ClientResponse> answer) {
+                              --forwards_;
+                              peers_->view().answered(node, call->seconds);
+                              call->at = {};
+                              call->cancel = nullptr;
+                              answered(call, node, std::move(answer));
+                              if (forwards_ == 0 && idle_) std::exchange(idle_, nullptr)();
+                            });
+}
+
+void ClusterNode::answered(const std::shared_ptr<Forward>& call, NodeId node, Result<net::ClientResponse> answer) {
+  PeerCounters* const counters = peers_->counters_of(node);
+  const std::string& name = peers_->view().name(node);
+  if (!answer && answer.error().code == Errc::kUnavailable) {
+    // It cannot have read any of it.
+    if (counters != nullptr) ++counters->failed;
+    ++counters_.retried;
+    peers_->unreachable(node);
+    return place(call);
+  }
+  if (!answer && answer.error().code == Errc::kResourceExhausted) return finish(call, fail(answer.error()));
+  if (!answer) {
+    if (counters != nullptr) ++counters->failed;
+    ++counters_.lost;
+    return finish(call, fail(Errc::kUnavailable,
+                             "node '{}' was given this call of {} and did not answer ({}); it may have run, so it was "
+                             "not given to another node",
+                             name, call->request.invocation.function, answer.error().message));
+  }
+  if (answer->status == kMisdirected) {
+    ++counters_.misdirected;
+    if (counters != nullptr) ++counters->misdirected;
+    peers_->absorb(node, answer->body);
+    if (after_misdirected(++call->attempts) == AfterMisdirected::kTryAgain) return place(call);
+    return finish(call, fail(Errc::kUnavailable,
+                             "two nodes, the last of them '{}', sent this call of {} back: it is at home on neither",
+                             name, call->request.invocation.function));
+  }
+  if (answer->status == 200) {
+    auto outcome = read_answer(*std::move(answer));
+    if (!outcome) ++counters_.lost;
+    if (outcome && !call->is_event) learn(call->function, *outcome);
+    return finish(call, std::move(outcome));
+  }
+  Error error = read_error(answer->body);
+  if (error.code == Errc::kCorrupt) error = {Errc::kUnavailable, fmt::format("answers {} to a call", answer->status)};
+  finish(call, fail(error.code, "node '{}': {}", name, error.message));
+}
+
+void ClusterNode::finish(const std::shared_ptr<Forward>& call, Result<Outcome> outcome) {
+  if (call->is_over) return;
+  if (call->at == peers_->view().self()) peers_->view().answered(call->at, call->seconds);
+  call->is_over = true;
+  call->cancel = nullptr;
+  const Callback<Outcome> done = std::move(call->done);
+  done(std::move(outcome));
+}
+
+// Its caller has gone.
+void ClusterNode::leave(const std::shared_ptr<Forward>& call) {
+  call->is_over = true;
+  if (!call->at) return;
+  peers_->view().answered(call->at, call->seconds);
+  if (call->at != peers_->view().self() && --forwards_ == 0 && idle_) std::exchange(idle_, nullptr)();
+}
+
+// ---- calls of other gateways
+
+void ClusterNode::serve(net::HttpExchange exchange, std::string_view head, std::string payload) {
+  auto call = read_call(head, wall_clock_ms());
+  const auto refuse = [&exchange](unsigned status, const Error& error) {
+    exchange.respond({.status = status, .body = write_error(error)});
+  };
+  if (!call) return refuse(400, call.error());
+  if (payload.size() > (call->is_event ? kMaxAsyncPayloadBytes : kMaxSyncPayloadBytes)) {
+    return refuse(413, {Errc::kTooLarge, fmt::format("the payload of a forwarded call has {} bytes", payload.size())});
+  }
+  const auto record = node_.get_function(call->request.invocation.function);
+  const bool is_there = record && tenant_of(record->config.tags) == call->tenant;
+  const OwnView own{.epoch = drain_number_,
+                    .is_chosen = false,
+                    .may_run = !runs_nothing_ && is_there && !is_draining_,
+                    .knows_other = true};
+  switch (judge_hop({.hops = call->hops, .is_from_peer = true, .sender_epoch = call->known_number}, own)) {
+    case HopVerdict::kRefuse:
+      return refuse(400,
+                    {Errc::kInvalidArgument, fmt::format("a call was forwarded {} times; once is all", call->hops)});
+    case HopVerdict::kForward:
+    case HopVerdict::kMisdirected: return exchange.respond({.status = kMisdirected, .body = peers_->own_word()});
+    case HopVerdict::kUnavailable: return refuse(503, {Errc::kUnavailable, "this node takes no calls"});
+    case HopVerdict::kRun: break;
+  }
+  ++counters_.received;
+  call->request.invocation.payload = std::move(payload);
+  const auto answer =
+      std::make_shared<net::HttpExchange>(std::move(exchange));  // shared by the reply and this function
+  const auto failed = [answer](const Error& error) { answer->respond({.status = 500, .body = write_error(error)}); };
+  if (call->is_event) {
+    return node_.invoke_event(std::move(call->request), [answer, failed](Result<std::string> id) {
+      if (!id) return failed(id.error());
+      answer->respond(two_parts(200, write_outcome({.request_id = *std::move(id)}), ""));
+    });
+  }
+  CancelHandle cancel = node_.invoke(std::move(call->request), [answer, failed](Result<Outcome> outcome) {
+    if (!outcome) return failed(outcome.error());
+    std::string said = write_outcome(*outcome);
+    answer->respond(two_parts(200, std::move(said), std::move(outcome->payload)));
+  });
+  if (*answer && cancel) answer->on_disconnect(std::move(cancel));
+}
+
+// ---- what only a node with GPUs does itself
+
+NodeService::CancelHandle ClusterNode::run_task(TaskRun run, Callback<Outcome> done) {
+  if (!runs_nothing_) return node_.run_task(std::move(run), std::move(done));
+  done(fail(Errc::kUnavailable,
+            "this node has no GPUs and runs nothing (--gpus 0): send one-off kernel tasks to one that has"));
+  return nullptr;
+}
+
+Status ClusterNode::run_elsewhere(const std::string& tenant, Bytes bytes, Job job) {
+  return node_.run_elsewhere(tenant, bytes, std::move(job));
+}
+
+// ---- changes of functions
+
+NodeService::Callback<FunctionRecord> ClusterNode::told(std::string name, std::string zip,
+                                                        Callback<FunctionRecord> done) {
+  return [this, name = std::move(name), zip = std::move(zip),
+          done = std::move(done)](Result<FunctionRecord> record) mutable {
+    if (!record) return done(std::move(record));
+    sync_->keep_zip(record->code_sha256, std::move(zip));
+    sync_->changed(name, false, [record = *std::move(record), done] { done(record); });
+  };
+}
+
+void ClusterNode::create_function(std::string name, FunctionConfig config, CodeSource code,
+                                  Callback<FunctionRecord> done) {
+  auto then = told(name, code.zip, std::move(done));
+  node_.create_function(std::move(name), std::move(config), std::move(code), std::move(then));
+}
+
+void ClusterNode::update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) {
+  auto then = told(name, code.zip, std::move(done));
+  node_.update_code(std::move(name), std::move(code), std::move(then));
+}
+
+void ClusterNode::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
+  auto then = told(name, "", std::move(done));
+  node_.update_config(std::move(name), std::move(config), std::move(then));
+}
+
+void ClusterNode::delete_function(std::string name, std::function<void(Status)> done) {
+  node_.delete_function(name, [this, name, done = std::move(done)](Status deleted) {
+    if (!deleted) return done(deleted);
+    sync_->changed(name, true, [done] { done({}); });
+  });
+}
+
+void ClusterNode::set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) {
+  auto then = told(name, "", std::move(done));
+  node_.set_reserved_concurrency(std::move(name), limit, std::move(then));
+}
+
+}  // namespace fairlead

@@ -1,0 +1,121 @@
+// A node among others, as edges see it: calls go to the function's home, changes of functions to all nodes, everything else to the
+// node itself.
+//
+//   edge ──invoke──> ClusterNode ── home is here ──> Node
+//                         └─────── home is B ─────> B's peers edge ──> B's Node
+//
+// A call crosses the network at most once, and once more after a 421 (decide/cluster/one_hop.h). It is given to another node only
+// where the first one
+// cannot have read it: what a node may have begun is never begun elsewhere, its caller is told which node it was.
+//
+// Without GPUs of its own (`runs_nothing`) it is a pure gateway: it runs nothing, whatever comes.
+//
+// Threads: the io_context's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "edge/node_service.h"
+#include "net/http_server.h"
+#include "node/peers/function_sync.h"
+#include "node/peers/peers.h"
+
+namespace fairlead {
+
+struct ClusterOptions {
+  std::string state_dir;
+  bool runs_nothing = false;
+  PeersOptions peers;
+};
+
+class ClusterNode final : public NodeService {
+ public:
+  // `node` outlives it. Starts nothing yet.
+  static Result<std::unique_ptr<ClusterNode>> create(boost::asio::io_context& io, NodeService& node,
+                                                     ClusterOptions options);
+  ~ClusterNode() override;
+
+  void start() { peers_->start(); }
+  void drain();                                    // says so to all; calls that arrive go elsewhere
+  bool busy() const { return forwards_ > 0; }      // calls that wait for another node
+  void when_idle(std::function<void()> callback);  // at once, or when the last of them is answered
+
+  Peers& peers() { return *peers_; }
+  FunctionSync& functions() { return *sync_; }
+  const std::string& name() const { return peers_->name(); }
+  bool runs_nothing() const { return runs_nothing_; }
+  bool is_draining() const { return is_draining_; }
+
+  // A call that another node sent here. `head` is sealed by a node of the cluster.
+  void serve(net::HttpExchange exchange, std::string_view head, std::string payload);
+
+  // Where a function's next call would go, and why.
+  std::optional<HomeChoice> home_of(const FunctionRecord& record);
+
+  struct Counters {
+    std::uint64_t local = 0, forwarded = 0, received = 0, misdirected = 0, retried = 0, lost = 0, unplaced = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
+  CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override;
+  void invoke_event(InvokeRequest request, Callback<std::string> accepted) override;
+  Status check_invoke(const std::string& function) override { return node_.check_invoke(function); }
+  Status run_elsewhere(const std::string& tenant, Bytes bytes, Job job) override;
+  CancelHandle run_task(TaskRun run, Callback<Outcome> done) override;
+
+  void create_function(std::string name, FunctionConfig config, CodeSource code,
+                       Callback<FunctionRecord> done) override;
+  Result<FunctionRecord> get_function(const std::string& name) override { return node_.get_function(name); }
+  std::vector<FunctionRecord> list_functions() override { return node_.list_functions(); }
+  std::optional<CallSignature> call_signature(const std::string& name) override { return node_.call_signature(name); }
+  void update_code(std::string name, CodeSource code, Callback<FunctionRecord> done) override;
+  void update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) override;
+  void delete_function(std::string name, std::function<void(Status)> done) override;
+  void set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) override;
+
+  ObjectStore& objects() override { return node_.objects(); }
+  GraphService& graphs() override { return *graphs_; }
+  EventService& event_service() override { return node_.event_service(); }
+  ScalingService& scaling() override { return node_.scaling(); }
+  NodeStatus status() override { return node_.status(); }
+  Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
+    return node_.log(function, tail_bytes);
+  }
+  void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override {
+    node_.dead_letters(std::move(function), limit, std::move(done));
+  }
+  void history(std::uint64_t from, Callback<HistoryPage> done) override { node_.history(from, std::move(done)); }
+
+ private:
+  struct Forward;
+  ClusterNode(NodeService& node, bool runs_nothing);
+
+  OwnLoad own_load();
+  void place(const std::shared_ptr<Forward>& call);
+  void run_here(const std::shared_ptr<Forward>& call);
+  void send_to(const std::shared_ptr<Forward>& call, NodeId node);
+  void answered(const std::shared_ptr<Forward>& call, NodeId node, Result<net::ClientResponse> answer);
+  void finish(const std::shared_ptr<Forward>& call, Result<Outcome> outcome);
+  void leave(const std::shared_ptr<Forward>& call);
+  double expected_seconds(std::uint64_t function) const;
+  void learn(std::uint64_t function, const Outcome& outcome);
+  Callback<FunctionRecord> told(std::string name, std::string zip, Callback<FunctionRecord> done);
+
+  NodeService& node_;
+  const bool runs_nothing_;
+  bool is_draining_ = false;
+  std::uint64_t drain_number_ = 0;           // of the word with which it said so
+  std::unique_ptr<GraphService> no_graphs_;  // of a gateway
+  GraphService* graphs_;
+  std::unique_ptr<FunctionSync> sync_;
+  std::unique_ptr<Peers> peers_;
+  std::unordered_map<std::uint64_t, double> seconds_;  // GPU time of a call, by function: a moving mean
+  std::size_t forwards_ = 0;
+  std::function<void()> idle_;
+  Counters counters_;
+};
+
+}  // namespace fairlead

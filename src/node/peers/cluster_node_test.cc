@@ -1,0 +1,209 @@
+// Nodes of a cluster in one process: each a fake node behind a real HTTP server, on one event loop.
+#include "node/peers/cluster_node.h"
+
+#include <gmock/gmock.h>
+
+#include "edge/error_document.h"
+#include "edge/router.h"
+#include "edge/testing/fake_node.h"
+#include "node/peers/peers_edge.h"
+
+namespace fairlead {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+struct Place {
+  Place(boost::asio::io_context& loop, std::string called) : io(loop), name(std::move(called)) {
+    server = std::make_unique<net::HttpServer>(
+        loop, net::HttpLimits{}, [this](net::HttpExchange exchange) { router.dispatch(std::move(exchange)); });
+    address = "http://" + server->listen("127.0.0.1:0").value();
+    node.reply = Outcome{.request_id = "ran at " + name, .payload = name};
+  }
+
+  void join(const std::vector<std::string>& peers, bool runs_nothing = false, std::string key = std::string(32, 'k')) {
+    if (!runs_nothing) node.node_status.gpus.push_back({.view = {.gpu = GpuId(1), .slots = 2}});
+    ClusterOptions options{
+        .state_dir = folder / "", .runs_nothing = runs_nothing, .peers = {.name = name, .key = std::move(key)}};
+    for (const std::string& peer : peers) options.peers.peers.push_back(net::parse_endpoint(peer).value());
+    cluster = ClusterNode::create(io, node, std::move(options)).value();
+    ASSERT_TRUE(router.add(peers_edge(*cluster)));
+    cluster->start();
+  }
+  std::string state(const std::string& of) {
+    for (const PeerStatus& peer : cluster->peers().status()) {
+      if (peer.name == of) return peer.state;
+    }
+    return "unknown";
+  }
+
+  boost::asio::io_context& io;
+  std::string name, address;
+  store::TestFolder folder;
+  FakeNode node;
+  Router router{document_errors()};
+  std::unique_ptr<ClusterNode> cluster;
+  std::unique_ptr<net::HttpServer> server;
+};
+
+class ClusterNodeTest : public testing::Test {
+ protected:
+  // a and g, which has no GPUs: all of g's calls go to a.
+  void join_both() {
+    a_.join({g_.address});
+    g_.join({a_.address}, true);
+    until([&] { return a_.state("g") == "alive" && g_.state("a") == "alive"; });
+  }
+  template <typename Condition>
+  void until(Condition condition) {
+    const Instant end = monotonic_now() + 60s;
+    while (!condition()) {
+      ASSERT_LT(monotonic_now(), end) << "not so within a minute";
+      io_.run_one_for(10ms);
+    }
+  }
+  static InvokeRequest request(const std::string& function, std::string payload = "{}") {
+    InvokeRequest request;
+    request.invocation.function = function;
+    request.invocation.payload = std::move(payload);
+    return request;
+  }
+  Result<Outcome> call(Place& at, InvokeRequest request) {
+    std::optional<Result<Outcome>> outcome;
+    at.cluster->invoke(std::move(request), [&](Result<Outcome> got) { outcome = std::move(got); });
+    until([&] { return outcome.has_value(); });
+    return *std::move(outcome);
+  }
+  void deploy(Place& at, const std::string& name) {
+    bool is_done = false;
+    at.cluster->create_function(name, {}, {.zip = "zip"},
+                                [&](const Result<FunctionRecord>& made) { is_done = made.has_value(); });
+    until([&] { return is_done; });
+  }
+
+  boost::asio::io_context io_{1};
+  Place a_{io_, "a"}, g_{io_, "g"};
+};
+
+TEST_F(ClusterNodeTest, AFunctionOfOneIsAFunctionOfAllAndItsCallsGoToItsHome) {
+  join_both();
+  deploy(g_, "f");
+  EXPECT_TRUE(a_.node.functions.contains("f"));
+  EXPECT_EQ(a_.node.last_code.zip, "zip");
+  InvokeRequest wanted = request("f", "payload");
+  wanted.sdk_invocation_id = "once";
+  wanted.invocation.http = HttpPart{.method = "GET", .path = "/x", .headers = {{"A", "b"}}};
+  const auto outcome = call(g_, wanted);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->payload, "a");
+  EXPECT_EQ(outcome->request_id, "ran at a");
+  ASSERT_EQ(a_.node.invoked.size(), 1u);
+  EXPECT_EQ(a_.node.invoked[0].invocation.payload, "payload");
+  EXPECT_EQ(a_.node.invoked[0].invocation.http, wanted.invocation.http);
+  EXPECT_EQ(a_.node.invoked[0].sdk_invocation_id, "once");
+  EXPECT_TRUE(g_.node.invoked.empty());
+  EXPECT_EQ(call(a_, request("f"))->payload, "a");
+  bool is_deleted = false;
+  a_.cluster->delete_function("f", [&](const Status& status) { is_deleted = status.has_value(); });
+  until([&] { return is_deleted; });
+  EXPECT_FALSE(g_.node.functions.contains("f"));
+}
+
+TEST_F(ClusterNodeTest, AnEventAndAnErrorComeBackAsWhatTheyAre) {
+  join_both();
+  deploy(a_, "f");
+  std::optional<Result<std::string>> id;
+  g_.cluster->invoke_event(request("f"), [&](Result<std::string> got) { id = std::move(got); });
+  until([&] { return id.has_value(); });
+  EXPECT_EQ(**id, "event-1");
+  EXPECT_EQ(a_.node.events.size(), 1u);
+  a_.node.reply = fail(Errc::kResourceExhausted, "the queue is full");
+  const auto full = call(g_, request("f"));
+  EXPECT_EQ(full.error().code, Errc::kResourceExhausted);
+  EXPECT_THAT(full.error().message, HasSubstr("'a': the queue is full"));
+}
+
+TEST_F(ClusterNodeTest, ACallerThatGoesIsSeenAtTheHome) {
+  join_both();
+  deploy(a_, "f");
+  a_.node.hold = true;
+  const auto cancel = g_.cluster->invoke(request("f"), [](const auto&) { FAIL() << "answered"; });
+  until([&] { return a_.node.held.size() == 1; });
+  EXPECT_TRUE(g_.cluster->busy());
+  cancel();
+  until([&] { return a_.node.cancelled == 1; });
+  EXPECT_FALSE(g_.cluster->busy());
+}
+
+TEST_F(ClusterNodeTest, WhatAHomeTookAndDidNotAnswerIsGivenToNobodyElse) {
+  Place b{io_, "b"};
+  a_.join({g_.address});
+  b.join({g_.address});
+  g_.join({a_.address, b.address}, true);
+  until([&] {
+    return g_.state("a") == "alive" && g_.state("b") == "alive" && a_.state("g") == "alive" && b.state("g") == "alive";
+  });
+  deploy(g_, "f");
+  a_.node.hold = b.node.hold = true;
+  std::optional<Result<Outcome>> outcome;
+  g_.cluster->invoke(request("f"), [&](Result<Outcome> got) { outcome = std::move(got); });
+  until([&] { return a_.node.held.size() + b.node.held.size() == 1; });
+  Place& home = a_.node.held.empty() ? b : a_;
+  Place& other = a_.node.held.empty() ? a_ : b;
+  home.server.reset();
+  until([&] { return outcome.has_value(); });
+  EXPECT_EQ(outcome->error().code, Errc::kUnavailable);
+  EXPECT_THAT(outcome->error().message, HasSubstr("'" + home.name + "'"));
+  EXPECT_TRUE(other.node.held.empty());
+  // The next one finds nobody at that address, and has another home at once.
+  other.node.hold = false;
+  EXPECT_EQ(call(g_, request("f"))->payload, other.name);
+}
+
+TEST_F(ClusterNodeTest, AHomeThatDrainsSendsCallsBackAndTheyGoElsewhere) {
+  join_both();
+  deploy(a_, "f");
+  a_.cluster->drain();
+  const auto nobody = call(g_, request("f"));
+  EXPECT_EQ(nobody.error().code, Errc::kUnavailable);
+  EXPECT_TRUE(a_.node.invoked.empty());
+  until([&] { return g_.state("a") == "draining"; });
+}
+
+TEST_F(ClusterNodeTest, AnotherKeyIsNoPeer) {
+  a_.join({g_.address});
+  g_.join({a_.address}, true, std::string(32, 'x'));
+  until([&] { return a_.cluster->peers().refused() > 0; });
+  EXPECT_EQ(g_.state("a"), "unknown");
+  EXPECT_EQ(a_.state("g"), "unknown");
+  a_.node.add("f");
+  g_.node.add("f");
+  EXPECT_EQ(call(g_, request("f")).error().code, Errc::kUnavailable);
+}
+
+TEST_F(ClusterNodeTest, VersionsOutliveAStart) {
+  join_both();
+  deploy(a_, "f");
+  const std::uint64_t digest = a_.cluster->functions().digest();
+  EXPECT_EQ(FunctionSync::open(a_.node, a_.folder / "", "a").value()->digest(), digest);
+  EXPECT_EQ(g_.cluster->functions().digest(), digest);
+}
+
+TEST_F(ClusterNodeTest, AGatewayRunsNoTasksAndNoGraphs) {
+  join_both();
+  Result<Outcome> outcome;
+  g_.cluster->run_task({}, [&](Result<Outcome> got) { outcome = std::move(got); });
+  EXPECT_EQ(outcome.error().code, Errc::kUnavailable);
+  EXPECT_EQ(g_.cluster->graphs().submit("default", {}).error().code, Errc::kUnavailable);
+  EXPECT_TRUE(a_.cluster->graphs().submit("default", {}));
+}
+
+TEST_F(ClusterNodeTest, MetricsNameEachPeer) {
+  join_both();
+  EXPECT_THAT(peer_metrics(*g_.cluster), HasSubstr("fairlead_peer_state{peer=\"a\",state=\"alive\"} 1\n"));
+  EXPECT_THAT(peer_metrics(*g_.cluster), HasSubstr("fairlead_peer_slots{peer=\"a\"} 2\n"));
+}
+
+}  // namespace
+}  // namespace fairlead
