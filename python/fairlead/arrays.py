@@ -1,7 +1,10 @@
 """Arrays of others (NumPy, DLPack, the buffer protocol) as bytes with a type and a shape, and back. NumPy is used where
 it is installed and never needed."""
 
+from __future__ import annotations
+
 import importlib
+from typing import Any
 
 from fairlead.types import BY_NUMPY, TYPES, TaskError, element_count, element_type
 
@@ -21,11 +24,11 @@ def numpy_module():
 class Array:
     """`data`: a contiguous memoryview of bytes; `type` and `shape`: what they are, None and None where nobody said."""
 
-    def __init__(self, data, type=None, shape=None):
+    def __init__(self, data: memoryview, type: Any = None, shape: Any = None) -> None:
         self.data, self.type, self.shape = data, type, shape
 
 
-def as_array(value):
+def as_array(value: Any) -> Array:
     """Takes bytes, a buffer, a NumPy array, anything with DLPack on the CPU, or what NumPy makes an array of."""
     numpy = numpy_module()
     if isinstance(value, (bytes, bytearray)):
@@ -66,7 +69,7 @@ def _from_buffer(value):
     return Array(view.cast("B"), TYPES[name] if name else None, tuple(view.shape) if name else None)
 
 
-def checked(value, type, shape, what):
+def checked(value: Any, type: Any, shape: Any, what: str) -> memoryview:
     """The bytes of `value`, which must have this type and shape; without a type of its own, this many bytes."""
     array = as_array(value)
     want = element_type(type)
@@ -80,7 +83,7 @@ def checked(value, type, shape, what):
     return array.data
 
 
-def to_array(data, type, shape):
+def to_array(data: Any, type: Any, shape: Any) -> Any:
     """A NumPy array over `data`; where NumPy is missing a memoryview of that type and shape, or of bytes."""
     type = element_type(type)
     numpy = numpy_module()

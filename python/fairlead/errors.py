@@ -4,7 +4,7 @@
 class RequestError(RuntimeError):
     """The node refused: `status` and `type` (the exception's name in Lambda's API)."""
 
-    def __init__(self, status, type, message):
+    def __init__(self, status: int, type: str, message: str) -> None:
         super().__init__(f"{status} {type}: {message}")
         self.status, self.type = status, type
 
@@ -12,6 +12,6 @@ class RequestError(RuntimeError):
 class FunctionError(RuntimeError):
     """The function failed; `payload` is what it said, often {"errorType", "errorMessage"}."""
 
-    def __init__(self, payload):
+    def __init__(self, payload: bytes) -> None:
         super().__init__(payload.decode(errors="replace"))
         self.payload = payload

@@ -122,6 +122,7 @@ class Store:
                                 "(--model-memory)")
         self._path, self._gpu, self._socket, self._number = path, gpu, None, 0
         self._open = {}  # by id: opened once and kept
+        self.models = {}  # by id: how many Models that are not closed use it
 
     @property
     def gpu(self):
@@ -130,7 +131,7 @@ class Store:
         return self._gpu
 
     def get(self, name, wait=True):
-        """Memory of the sealed tensor of that id; ModelError "absent" where there is none."""
+        """Memory of the sealed tensor of that id; ModelError "absent" where there is none. What is open already is given as it is."""
         return self._kept(name) or self._keep(name, self._ask_again(name, 0, None, wait, None))
 
     def store(self, name, size, fill, digest=None, wait=True):
@@ -139,11 +140,17 @@ class Store:
         return self._kept(name) or self._keep(name, self._ask_again(name, size, digest, wait, fill))
 
     def close(self, name):
-        """Unmaps it and tells the node that this process no longer uses it."""
-        memory = self._open.pop(name)
+        """Unmaps it, however often it was got, and tells the node that this process no longer uses it. Of what is not open: no
+        effect. REQUIRES: nothing uses it any more; a Model is closed by its own close()."""
+        memory = self._open.pop(name, None)
+        if memory is None:
+            return
         memory.close()
         if self._socket is not None:
-            self._send(_CLOSE, tensor=memory.tensor)
+            try:
+                self._send(_CLOSE, tensor=memory.tensor)
+            except OSError:  # the node has gone, and with it what this process held
+                self._socket = None
 
     def _kept(self, name):
         return self._open.get(name)
@@ -211,6 +218,10 @@ class Store:
                 descriptors += passed
                 if not data:
                     raise OSError("end of file")
+                if len(data) != _ANSWER.size or struct.unpack_from("=I", data)[0] != _PROTOCOL:
+                    said = struct.unpack_from("=I", data)[0] if len(data) >= 4 else 0
+                    raise OSError(f"the node speaks version {said} of the protocol of models, this package {_PROTOCOL}: take the "
+                                  "package of the node's release")
                 fields = _ANSWER.unpack(data)
                 if fields[2] != number:
                     raise OSError(f"an answer to {fields[2]}, not {number}")
@@ -284,9 +295,12 @@ class Model:
 
     def __init__(self, memory, header, store, name):
         self.memory, self.metadata, self._store, self._name = memory, header.metadata, store, name
-        self._entries = header.tensors
+        self._entries, self._is_closed = header.tensors, False
+        store.models[name] = store.models.get(name, 0) + 1
 
     def __getitem__(self, name):
+        if self._is_closed:
+            raise ModelError(4, f"model {self._name!r} is closed; load it again")
         return Tensor(self, name, self._entries[name])
 
     def __iter__(self):
@@ -299,8 +313,15 @@ class Model:
         return self._entries.keys()
 
     def close(self):
-        """REQUIRES: none of its tensors is used any more."""
-        self._store.close(self._name)
+        """Once more: no effect. Others that loaded the same keep it; with the last it is unmapped. REQUIRES: none of its tensors is
+        used any more."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._store.models[self._name] -= 1
+        if self._store.models[self._name] == 0:
+            del self._store.models[self._name]
+            self._store.close(self._name)
 
 
 _stores = {}
@@ -338,12 +359,21 @@ def _upload(file, header, memory):
         done += len(piece)
 
 
+def _name_of(path, file):
+    """Where the file is (of a path above 190 bytes the last 190), and which one it is there: one that is written over has another
+    time, one that is put in its place another number."""
+    status = os.fstat(file.fileno())
+    place = os.fsencode(os.path.realpath(path))[-190:].decode(errors="ignore")
+    return f"{place}@{status.st_ino:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
+
+
 def load(path, name=None, store=None):
     """The safetensors file at `path`, on the GPU once for all who load the same bytes. `name`: its id within this version of
-    the function, by default where the file is (of a path above 200 bytes the last 200). Loading it again gives what is open."""
+    the function, which is then the caller's to change with the content; by default the file's place, number and times.
+    Loading it again gives what is open."""
     store = store or _this_process()
-    name = name or os.path.realpath(path)[-200:]
     with open(path, "rb") as file:
+        name = name or _name_of(path, file)
         header = read_header(file)
         if header.data_bytes == 0:
             raise ValueError(f"{path} has no tensor with any bytes")

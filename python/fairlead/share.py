@@ -1,5 +1,7 @@
 """A share of a GPU, as Client.deploy takes it."""
 
+from __future__ import annotations
+
 import dataclasses
 
 
@@ -17,7 +19,7 @@ class Share:
     memory_mib: int | None = None
     replicas: int | str | None = None
 
-    def tags(self):
+    def tags(self) -> dict[str, str]:
         tags = {"gpu:quota-request": self.request, "gpu:quota-limit": self.limit, "gpu:compute-percent": self.compute,
                 "gpu:memory-mib": self.memory_mib, "gpu:replicas": self.replicas}
         return {tag: str(value) for tag, value in tags.items() if value is not None}

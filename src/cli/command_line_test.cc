@@ -16,9 +16,9 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"serve",        "doctor",  "deploy",     "list",   "describe",
-                                         "remove",       "invoke",  "logs",       "status", "top",
-                                         "dead-letters", "version", "completion", "object", "graph"};
+const std::vector<std::string> kCommands{
+    "serve",        "doctor",  "deploy",     "list",   "describe", "remove", "invoke", "logs", "status", "top",
+    "dead-letters", "version", "completion", "object", "graph",    "new",    "dev",    "warm", "unload"};
 
 TEST(CommandLine, HelpNamesEveryCommandAndTheExitStatus) {
   Outcome help = run_cli({"--help"});
@@ -340,7 +340,7 @@ TEST(Completion, BashCompletesCommandsAndOptions) {
   if (find_program("bash").empty()) GTEST_SKIP() << "bash is not installed";
   const std::string script = run_cli({"completion", "bash"}).out + R"(
 COMP_WORDS=(fairlead de); COMP_CWORD=1; _fairlead
-[[ "${COMPREPLY[*]}" == "deploy describe" || "${COMPREPLY[*]}" == "deploy describe dead-letters" ]] || exit 1
+[[ "${COMPREPLY[*]}" == "dev deploy describe dead-letters" ]] || exit 1
 COMP_WORDS=(fairlead --json serve --slo); COMP_CWORD=3; _fairlead
 [[ "${COMPREPLY[*]}" == "--slots" ]] || exit 2
 COMP_WORDS=(fairlead serve --sharing m); COMP_CWORD=3; _fairlead

@@ -1,6 +1,8 @@
 #include "cli/commands.h"
 
 #include "cli/autoscale.h"
+#include "cli/develop.h"
+#include "cli/warm.h"
 
 namespace fairlead::cli {
 
@@ -11,10 +13,14 @@ void add_all_commands(Cli& cli, Serve serve) {
   add_model_server(cli);
   add_spawner(cli);
   add_jail(cli);
+  add_new(cli);
+  add_dev(cli);
   add_deploy(cli);
   add_list(cli);
   add_describe(cli);
   add_remove(cli);
+  add_warm(cli);
+  add_unload(cli);
   add_invoke(cli);
   add_logs(cli);
   add_status(cli);

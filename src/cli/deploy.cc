@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "cli/author.h"
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/payload.h"
@@ -187,13 +188,21 @@ int find_size(Cli& cli, const Options& options, const std::string& code) {
   return kOk;
 }
 
-int run_deploy(Cli& cli, const Options& options) {
+// What a file in Python says of its function stands where the command line says nothing.
+Json with_what_is_declared(Json declared, const Json& given) {
+  declared.update(given);
+  return declared;
+}
+
+int deploy_folder(Cli& cli, const Options& options, const Json& declared_configuration, const Json& declared_tags) {
   if (Status status = validate_function_name(options.name); !status) return cli.report(status.error());
   if (Status status = check_package(options); !status) return cli.report(status.error());
   Result<Json> configuration = configuration_of(options);
   if (!configuration) return cli.report(configuration.error());
   Result<Json> tags = tags_of(options);
   if (!tags) return cli.report(tags.error());
+  configuration = with_what_is_declared(declared_configuration, *configuration);
+  tags = with_what_is_declared(declared_tags, *tags);
   Result<Json> code = code_of(cli, options);
   if (!code) return cli.report(code.error());
 
@@ -209,6 +218,18 @@ int run_deploy(Cli& cli, const Options& options) {
   }
   print_result(cli, options, *function, !exists);
   return options.objective_ms ? find_size(cli, options, function->value("CodeSha256", "")) : kOk;
+}
+
+int run_deploy(Cli& cli, Options options) {
+  const std::string& what = options.folder.empty() ? options.name : options.folder;
+  if (!options.image.empty() || !is_python_function(what)) {
+    return deploy_folder(cli, options, Json::object(), Json::object());
+  }
+  const Result<BuiltFunction> built = BuiltFunction::build(what, options.folder.empty() ? "" : options.name);
+  if (!built) return cli.report(built.error());
+  options.name = built->name();
+  options.folder = built->folder();
+  return deploy_folder(cli, options, built->configuration(), built->tags());
 }
 
 void add_share_options(CLI::App& command, Options& options) {
@@ -258,10 +279,16 @@ void add_deploy(Cli& cli) {
   CLI::App& command = cli.add_command(
       "deploy", "Create a function from a folder or an image, or update it; on update, what is not given stays",
       [&cli, options] { return run_deploy(cli, *options); });
-  command.add_option("NAME", options->name, "Function: letters, digits, - and _, at most 64")->required();
-  CLI::Option* folder = command.add_option("FOLDER", options->folder,
-                                           "Folder with an executable 'bootstrap' at its top level, or with a "
-                                           "'task.json' (a kernel task) or a 'pipeline.json'");
+  command
+      .add_option("NAME", options->name,
+                  "Function: letters, digits, - and _, at most 64. Or what to deploy, where a file in Python names it: "
+                  "FILE.py, "
+                  "FILE.py:HANDLER, or a folder with a handler.py")
+      ->required();
+  CLI::Option* folder =
+      command.add_option("FOLDER", options->folder,
+                         "Folder with an executable 'bootstrap' at its top level, or with a "
+                         "'task.json' (a kernel task) or a 'pipeline.json', or with a 'handler.py'; or FILE.py");
   add_image_options(command, *options, folder);
   command.add_option("--env", options->environment, "Environment variable KEY=VALUE; may be repeated")
       ->allow_extra_args(false);

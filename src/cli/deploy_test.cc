@@ -210,5 +210,54 @@ TEST_F(Deploy, AnArchiveThatWasSentIsNotLeftBehind) {
   std::filesystem::remove_all(temporary);
 }
 
+// ---- functions in Python; python3 is the machine's, pip is not asked
+
+struct DeployPython : Deploy {
+  DeployPython() : cache(folder + "-cache") {
+    setenv("FAIRLEAD_CACHE", cache.c_str(), 1);
+    std::filesystem::remove(folder + "/bootstrap");
+    node.answer("POST", kFunctions, {201, {}, "{}"});
+  }
+  ~DeployPython() override {
+    unsetenv("FAIRLEAD_CACHE");
+    std::filesystem::remove_all(cache);
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder + "/" + name) << text;
+    return folder + "/" + name;
+  }
+  std::string cache;
+};
+
+TEST_F(DeployPython, AFileSaysWhatItsFunctionNeedsAndTheCommandLineWins) {
+  const std::string file = write("f.py",
+                                 "import fairlead\n@fairlead.function(gpu_memory='1Gi', objective_ms=50, timeout=9)\n"
+                                 "def hello(event): return 1\n");
+  const Outcome outcome = run({"deploy", file, "--timeout", "30"});
+  ASSERT_EQ(outcome.status, kOk) << outcome.err;
+  EXPECT_EQ(body(0)["FunctionName"], "hello");
+  EXPECT_EQ(body(0)["Tags"], (Json{{"gpu:memory-mib", "1024"}, {"gpu:objective-ms", "50"}}));
+  EXPECT_EQ(body(0)["Timeout"], 30);
+  EXPECT_EQ(body(0)["Handler"], "f.hello");
+  EXPECT_FALSE(std::filesystem::exists(body(0)["Code"]["Folder"].get<std::string>())) << "it is removed afterwards";
+  EXPECT_EQ(run({"deploy", "other", file + ":hello"}).status, kOk);
+  EXPECT_EQ(body(1)["FunctionName"], "other");
+}
+
+TEST_F(DeployPython, AFolderWithAHandlerIsOneAndABootstrapGoesFirst) {
+  write("handler.py", "def handler(event): return 1\n");
+  ASSERT_EQ(run({"deploy", "f", folder}).status, kOk);
+  EXPECT_NE(body(0)["Code"]["Folder"], folder);
+  chmod(write("bootstrap", "#!/bin/sh\n").c_str(), 0755);
+  ASSERT_EQ(run({"deploy", "f", folder}).status, kOk);
+  EXPECT_EQ(body(1)["Code"]["Folder"], folder);
+}
+
+TEST_F(DeployPython, WhatIsRefusedReachesNoNode) {
+  EXPECT_EQ(run({"deploy", write("f.py", "x = 1\n")}).status, kUsage);
+  EXPECT_EQ(run({"deploy", folder + "/absent.py"}).status, kUsage);
+  EXPECT_TRUE(node.requests().empty());
+}
+
 }  // namespace
 }  // namespace fairlead::cli

@@ -36,14 +36,42 @@ void add_image_rows(const Json& function, const Json& configuration, AddRow row)
   if (overrides.contains("WorkingDirectory")) row("Directory", overrides.value("WorkingDirectory", ""));
 }
 
-// The function's entry in the node's status; null when the node has none.
+// The function's entry in the node's status, with its instances in "each"; null when the node has none.
 Json live_state_of(Cli& cli, const std::string& name) {
   Result<Json> status = cli.node().call("GET", "/fairlead/v1/status");
   if (!status) return {};
+  Json each = Json::array();
+  for (Json& instance : status->value("instances", Json::array())) {
+    if (instance.value("function", "") == name) each.push_back(std::move(instance));
+  }
   for (Json& function : status->value("functions", Json::array())) {
-    if (function.value("name", "") == name) return std::move(function);
+    if (function.value("name", "") != name) continue;
+    function["each"] = std::move(each);
+    return std::move(function);
   }
   return {};
+}
+
+// "7 on GPU 1: idle, kept, 1.5 GiB of the device"
+std::string instance_text(const Json& instance) {
+  const Json memory = instance.value("memory", Json::object());
+  std::string text =
+      fmt::format("{} on GPU {}: {}", instance.value("id", 0), instance.value("gpu", 0), instance.value("state", ""));
+  if (instance.value("seated", false)) text += ", kept";
+  if (memory.contains("held_bytes")) {
+    text += fmt::format(", {} of the device", format_bytes(memory.value("resident_bytes", 0.0)));
+    if (memory.value("away_bytes", 0.0) > 0)
+      text += fmt::format(", {} of host memory for it", format_bytes(memory.value("away_bytes", 0.0)));
+  }
+  return text;
+}
+
+template <typename AddRow>
+void add_warmth_rows(const Json& live, AddRow row) {
+  const Json share = live.value("share", Json::object());
+  if (const int wanted = share.value("seats_wanted", 0); wanted > 0) row("Kept started", std::to_string(wanted));
+  const Json each = live.value("each", Json::array());
+  for (std::size_t i = 0; i < each.size(); ++i) row(i == 0 ? "Instances" : "", instance_text(each[i]));
 }
 
 // Null where the node does not scale it.
@@ -97,6 +125,7 @@ std::string description_of(const Json& function, const Json& live, const Json& s
   if (!live.is_null()) {
     row("Starts", starts_text(live));
     row("Device memory", memory_text(live));
+    add_warmth_rows(live, row);
   }
   if (!scaling.is_null()) add_scaling_rows(scaling, row);
   return table.text().substr(1);  // without the empty heading

@@ -17,4 +17,8 @@ Result<std::string> software_gpu_dir();
 // looked for.
 Result<std::string> shim_library();
 
+// The folder with the Python package that belongs to this program: ../share/fairlead/python of an installation, python of the sources
+// that a build lies in. "": neither is there, and python3 may have the package of a wheel.
+std::string python_package_dir();
+
 }  // namespace fairlead::cli

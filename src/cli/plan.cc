@@ -1,6 +1,8 @@
 // `fairlead plan`: how a function would be cut for the slices that are free, and why.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 #include "base/read_file.h"
@@ -18,6 +20,7 @@ struct PlanCommand {
   std::string file, free = "4g,2g,1g", gpu = "a100-80", planner = std::string(kDefaultPlanner);
   double wanted = 0, hop_ms = -1, objective_ms = -1;
   bool explain = false;
+  bool check = false;
 };
 
 Result<Dag> dag_of(const std::string& file) {
@@ -73,7 +76,29 @@ void print_plans(Cli& cli, const PipelineModel& model, const PlanAnswer& answer)
                            answer.bound_per_s);
 }
 
+// One line for each file of a folder, or for the one: what the node would say of it.
+int run_check(Cli& cli, const PlanCommand& command) {
+  std::vector<std::string> files = {command.file};
+  std::error_code error;
+  if (std::filesystem::is_directory(command.file, error)) {
+    files.clear();
+    for (const auto& entry : std::filesystem::directory_iterator(command.file, error))
+      files.push_back(entry.path().string());
+    std::sort(files.begin(), files.end());
+  }
+  int refused = 0;
+  for (const std::string& file : files) {
+    const auto text = read_whole_file(file);
+    if (!text) return cli.report(text.error());
+    const auto dag = wire::pipeline_from_json(*text);
+    refused += dag ? 0 : 1;
+    cli.out() << fmt::format("{}: {}\n", file, dag ? "accepted" : dag.error().message);
+  }
+  return refused == 0 ? kOk : kUsage;
+}
+
 int run_plan(Cli& cli, const PlanCommand& command) {
+  if (command.check) return run_check(cli, command);
   auto dag = dag_of(command.file);
   if (!dag) return cli.report(dag.error());
   const auto geometry = mig_geometry(command.gpu);
@@ -136,6 +161,8 @@ void add_plan(Cli& cli) {
       ->check(CLI::Range(0.0, 60'000.0));
   command.add_option("--objective-ms", plan->objective_ms, "In place of the pipeline's own; 0: none")
       ->check(CLI::Range(0.0, 3'600'000.0));
+  command.add_flag("--check", plan->check,
+                   "Only whether a node would read the file, or each file of a folder, and why not");
   command.add_flag("--explain", plan->explain, "Every partition by its CV, and why it was passed over");
 }
 

@@ -143,8 +143,9 @@ struct PipelineStatus {
     Duration gpu_time{0};
   };
   std::string function;
-  std::string state;  // "no slices", "waits for its slices", "starts", "runs", "moves"
-  std::string why;    // of the plan, or what is lacking
+  std::string
+      state;  // "no slices", "waits for its slices", "starts", "runs", "moves", "backs off", "broken", "warm", "cold"
+  std::string why;  // of the plan, or what is lacking
   std::vector<Stage> stages;
   std::size_t in_flight = 0, waiting = 0,
               draining = 0;  // requests in it; for it; pipelines that run what they still have
@@ -246,6 +247,7 @@ class NodeService {
 
   // Operations.
   virtual NodeStatus status() = 0;
+  virtual bool drains() const = 0;  // NodeStatus::draining, at no cost: health checks of anybody ask it
   virtual Result<std::string> log(const std::string& function, std::size_t tail_bytes) = 0;
   virtual void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) = 0;
   // From 0, or where the page before said. kNotFound when the node keeps no history.

@@ -13,6 +13,7 @@
 
 #include "model/model_consent.h"
 #include "model/secret_reference.h"
+#include "model/warmth_tags.h"
 
 namespace fairlead {
 
@@ -158,11 +159,12 @@ constexpr std::string_view kQuotaRequestTag = "gpu:quota-request";
 constexpr std::string_view kQuotaLimitTag = "gpu:quota-limit";
 constexpr std::string_view kReplicasTag = "gpu:replicas";
 constexpr std::string_view kObjectiveTag = "gpu:objective-ms";
+constexpr std::int64_t kLastMillisecond = 253'402'300'799'999;  // of the year 9999
 
 Status refuse_unknown_settings(const FunctionConfig& config) {
   constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag,
                                         kReplicasTag,     "gpu:weight",          "gpu:tenant",     kObjectiveTag,
-                                        kAutoscaleTag,    kLendsModelsTag,       kTakesModelsTag};
+                                        kAutoscaleTag,    kLendsModelsTag,       kTakesModelsTag,  kUnloadedAtTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
     return fail(Errc::kInvalidArgument, "tag {} is not known; the gpu: tags are {}", key, fmt::join(kTags, ", "));
@@ -194,6 +196,13 @@ Status read_quota(const FunctionConfig& config, Share& share) {
   share.request_percent = *request;
   share.limit_percent = *limit;
   return {};
+}
+
+Status check_unloaded_at(const FunctionConfig& config) {
+  const auto setting = find_tag(config, kUnloadedAtTag);
+  if (!setting) return {};
+  const auto seconds = parse_setting<std::int64_t>(*setting, 0, kLastMillisecond);
+  return seconds ? Status() : Status(fail(seconds.error()));
 }
 
 // "N" or "MIN:MAX".
@@ -291,6 +300,7 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
     if (!value) return fail(value.error());
     settings.weight = *value;
   }
+  if (Status time = check_unloaded_at(config); !time) return fail(time.error());
   settings.tenant = tenant_of(config.tags);
   if (Status valid = validate_tenant(settings.tenant); !valid) {
     return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);

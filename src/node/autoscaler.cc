@@ -12,12 +12,51 @@ namespace fairlead {
 namespace {
 
 constexpr Duration kPeriod = std::chrono::milliseconds(100);
-// From a decision to an instance that answers, as far as is known before one has started: idle for twice as long, a seat goes.
-constexpr Duration kStart = std::chrono::seconds(1);
+constexpr Duration kWaits = std::chrono::milliseconds(10);  // calls that wait are looked at no more often
+constexpr Duration kStart =
+    std::chrono::seconds(1);        // from a decision to an instance that answers, before one has started
+constexpr double kHoldStarts = 30;  // a parked instance that is too many stays idle for as many times a start
+// From parked to ready: what a turn of the node takes, and memory that leaves and memory that comes in its place, at 6 GB/s.
+constexpr Duration kReturn = std::chrono::milliseconds(120);
+constexpr double kLinkBytesPerSecond = 6e9;
+constexpr Duration kRefusal =
+    std::chrono::milliseconds(500);     // where there was no room for a seat, nobody asks again before
 constexpr int kMostQuota = 97;          // per cent: what admission gives one instance of an idle device
 constexpr int kMostSeats = 256;         // of one function
 constexpr std::size_t kMostAtOnce = 8;  // seats that one decision asks for: each may be tried on every GPU
 constexpr std::size_t kLeastNotes = 4;
+
+Duration return_time(Bytes memory) {
+  return std::max(kReturn, from_seconds(2 * static_cast<double>(memory.count()) / kLinkBytesPerSecond));
+}
+
+// Of what was there before a decision and is there after it. `seats`: the new ones.
+std::vector<std::string> changes(const std::vector<InstanceView>& before, const std::vector<InstanceView>& after,
+                                 std::vector<GpuId> seats) {
+  std::vector<std::string> did;
+  const auto take_seat = [&](GpuId gpu) {
+    const auto seat = std::find(seats.begin(), seats.end(), gpu);
+    if (seat != seats.end()) seats.erase(seat);
+  };
+  for (const InstanceView& was : before) {
+    const auto is =
+        std::find_if(after.begin(), after.end(), [&](const auto& one) { return one.instance == was.instance; });
+    const std::uint64_t id = was.instance.value(), gpu = was.gpu.value();
+    if (is == after.end()) {
+      did.push_back(fmt::format("{}instance {} on GPU {} stops", was.entitled ? "" : "parked ", id, gpu));
+    } else if (was.entitled && !is->entitled) {
+      did.push_back(fmt::format("instance {} on GPU {} parks", id, gpu));
+    } else if (!was.entitled && is->entitled) {
+      take_seat(was.gpu);
+      did.push_back(was.state == InstanceState::kStarting
+                        ? fmt::format("an instance starts on GPU {}: {}, which a call had begun", gpu, id)
+                        : fmt::format("instance {} on GPU {} is unparked{}", id, gpu,
+                                      was.state == InstanceState::kBusy ? ", in the middle of a call" : ""));
+    }
+  }
+  for (const GpuId gpu : seats) did.push_back(fmt::format("an instance starts on GPU {}", gpu.value()));
+  return did;
+}
 
 Autoscale wanted_by(const FunctionRecord& record) {
   return autoscale_of(record.config).value_or(Autoscale::kOff);
@@ -48,28 +87,65 @@ void Autoscaler::arm() {
   });
 }
 
+Autoscaler::Sight Autoscaler::sight() const {
+  Sight sight{.now = monotonic_now()};
+  for (const GpuView& gpu : driver_.core().gpus()) {
+    if (gpu.serves) sight.serving.push_back(gpu.gpu);
+  }
+  for (const InstanceView& one : driver_.core().instances()) sight.by_flow[one.flow].push_back(one);
+  return sight;
+}
+
+const std::vector<InstanceView>& Autoscaler::Sight::instances(FlowId flow) const {
+  static const std::vector<InstanceView> none;
+  const auto found = by_flow.find(flow);
+  return found == by_flow.end() ? none : found->second;
+}
+
 void Autoscaler::tick() {
   std::vector<std::string> names;
   for (const auto& [name, function] : functions_.all()) {
     if (wanted_by(function.record) != Autoscale::kOff) names.push_back(name);
   }
   std::erase_if(scaled_, [&](const auto& one) { return !std::binary_search(names.begin(), names.end(), one.first); });
-  for (const std::string& name : names) look_at(name);
+  if (!names.empty()) {
+    const Sight seen = sight();
+    look_at_devices(seen);
+    for (const std::string& name : names) look_at(name, seen, false);
+  }
   arm();
+}
+
+// A profile is of a model of device: where devices came or went it may mean something, or nothing, from now on.
+void Autoscaler::look_at_devices(const Sight& sight) {
+  if (sight.serving == served_) return;
+  served_ = sight.serving;
+  for (auto& [name, scaled] : scaled_) {
+    const RegisteredFunction* const function = functions_.find(name);
+    const bool has_profile = function != nullptr && profile_of_(function->record) != nullptr;
+    if (has_profile != (scaled.scaler != nullptr)) scaled.revision.clear();
+  }
 }
 
 void Autoscaler::called(const std::string& function) {
   const auto known = scaled_.find(function);
   if (known == scaled_.end() || !known->second.scaler || known->second.is_due) return;
   const auto share = control_.shares().entry(function);
-  if (share && !share->seats.empty()) return;
+  const RegisteredFunction* const registered = functions_.find(function);
+  if (registered == nullptr) return;
+  const bool has_seat = share && !share->seats.empty();
+  if (has_seat) {
+    const Instant now = monotonic_now();
+    if (driver_.core().flow(registered->flow).queued == 0 || now - known->second.waited_at < kWaits) return;
+    known->second.waited_at = now;
+  }
   known->second.is_due = true;
   // Not from inside the call.
   boost::asio::post(io_, [this, function] {
     const auto still = scaled_.find(function);
     if (still == scaled_.end()) return;
     still->second.is_due = false;
-    look_at(function);
+    look_at(function, sight(), true);
   });
 }
 
@@ -99,8 +175,11 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
                   .device_clients = 0};
   const ThroughputModel model{profile->fixed_ms, profile->work_ms, profile->saturation_percent};
   ScalerSettings settings{.terms = scaled.terms, .sizes = sizes_on_node(model, options_.has_widths, kMostQuota)};
-  settings.return_time = kStart;
+  settings.return_time = return_time(scaled.terms.memory);
+  settings.cold_start = kStart;
   settings.burst = 0;
+  settings.hold_starts = kHoldStarts;
+  settings.keeps_one = true;
   settings.keep = options_.keep;
   settings.most = kMostSeats;
   auto scaler = make_scaler("fleet", settings);
@@ -119,44 +198,51 @@ void Autoscaler::refresh(const RegisteredFunction& function, Scaled& scaled) {
                function.record.name, size->width_percent, size->quota_percent, size->rate_per_s);
 }
 
-void Autoscaler::look_at(const std::string& name) {
+void Autoscaler::look_at(const std::string& name, const Sight& sight, bool is_event) {
   const RegisteredFunction* const function = functions_.find(name);
   if (function == nullptr || !is_started_ || functions_.is_changing(name)) return;
   Scaled& scaled = scaled_[name];
   if (scaled.revision != function->record.revision_id) {
     refresh(*function, scaled);
-    // Where it has seats of another size they become this one's.
+    const auto share = control_.shares().entry(name);
+    const ShareBook::Seats seats = share ? share->seats : ShareBook::Seats();
+    // Where it has seats of another size they become this one's; what nobody can use is nobody's.
     if (scaled.scaler) {
-      const auto share = control_.shares().entry(name);
-      control_.scale(name, share_of(scaled), {.kept = share ? share->seats : ShareBook::Seats(), .serving = serving()});
+      control_.scale(name, share_of(scaled), {.kept = seats, .serving = sight.serving});
+    } else if (!seats.empty()) {
+      give_back(name, scaled, {}, scaled.lacking);
     }
+    return;  // what was seen is not so any more
   }
   if (!scaled.scaler) return;
-  leave_lost_devices(name, scaled);
-  const ScalerView view = view_of(*function, scaled);
-  if (scaled.wanted == Autoscale::kPinned) return;
-  carry_out(name, scaled, scaled.scaler->decide(monotonic_now(), view));
-}
-
-std::vector<GpuId> Autoscaler::serving() const {
-  std::vector<GpuId> gpus;
-  for (const GpuView& gpu : driver_.core().gpus()) {
-    if (gpu.serves) gpus.push_back(gpu.gpu);
+  // Pinned seats stay: nothing here would ask for them again.
+  const unsigned failed = driver_.core().seat_starts(function->flow).failed;
+  if (scaled.wanted != Autoscale::kPinned && scaled.backoff.note(sight.now, failed)) {
+    return give_back_unstarted(*function, scaled, sight);
   }
-  return gpus;
+  leave_lost_devices(name, scaled, sight);
+  const ScalerView view = view_of(*function, scaled, sight);
+  const auto share = control_.shares().entry(name);
+  const bool has_seat = share && !share->seats.empty();
+  if (!is_event || !has_seat) scaled.arrived += view.arrived;
+  if (scaled.wanted == Autoscale::kPinned) return;
+  carry_out(*function, scaled,
+            is_event && has_seat ? scaled.scaler->waits(sight.now, view) : scaled.scaler->decide(sight.now, view),
+            sight);
 }
 
 // Seats of devices that do not serve, or went, are taken elsewhere, as far as there is room.
-void Autoscaler::leave_lost_devices(const std::string& name, Scaled& scaled) {
+void Autoscaler::leave_lost_devices(const std::string& name, Scaled& scaled, const Sight& sight) {
   const auto share = control_.shares().entry(name);
   if (!share) return;
-  Shares::Wanted wanted{.serving = serving()};
+  Shares::Wanted wanted{.serving = sight.serving};
   for (const GpuId gpu : share->seats) {
     const bool serves = std::find(wanted.serving.begin(), wanted.serving.end(), gpu) != wanted.serving.end();
     serves ? wanted.kept.push_back(gpu) : void(++wanted.more);
   }
   if (wanted.more == 0) return;
   const std::size_t lost = wanted.more;
+  wanted.more = scaled.backoff.allowed(sight.now, wanted.more);
   const auto placed = control_.scale(name, share_of(scaled), wanted);
   ScalingNote made{.at_ms = wall_clock_ms(), .saw = fmt::format("{} seats are on a GPU that does not serve", lost)};
   made.did.push_back(fmt::format("{} of them are elsewhere now", placed.added.size()));
@@ -164,25 +250,51 @@ void Autoscaler::leave_lost_devices(const std::string& name, Scaled& scaled) {
   note(scaled, std::move(made));
 }
 
-ScalerView Autoscaler::view_of(const RegisteredFunction& function, Scaled& scaled) const {
+// But those that are kept.
+void Autoscaler::give_back(const std::string& name, Scaled& scaled, ShareBook::Seats kept, const std::string& why) {
+  const auto share = control_.shares().entry(name);
+  if (!share) return;
+  const std::size_t given = share->seats.size() - std::min(kept.size(), share->seats.size());
+  ScalingNote made{.at_ms = wall_clock_ms(), .saw = fmt::format("{} seats that it cannot use", given)};
+  control_.scale(name, share->asked.share, {.kept = std::move(kept), .serving = {}});
+  made.did.push_back(fmt::format("{} seats are given back", given));
+  made.rejected.push_back(why);
+  spdlog::warn("function {} gives {} seats back: {}", name, given, why);
+  note(scaled, std::move(made));
+}
+
+void Autoscaler::give_back_unstarted(const RegisteredFunction& function, Scaled& scaled, const Sight& sight) {
+  ShareBook::Seats ready;
+  for (const InstanceView& one : sight.instances(function.flow)) {
+    if (one.entitled && one.state != InstanceState::kStarting) ready.push_back(one.gpu);
+  }
+  give_back(function.record.name, scaled, std::move(ready), scaled.backoff.why());
+}
+
+ScalerView Autoscaler::view_of(const RegisteredFunction& function, const Scaled& scaled, const Sight& sight) const {
   ScalerView view;
   const FlowView flow = driver_.core().flow(function.flow);
   const std::uint64_t arrived = function.stats.invocations + flow.queued + flow.in_flight;
   view.arrived = arrived > scaled.arrived ? arrived - scaled.arrived : 0;
-  scaled.arrived = std::max(arrived, scaled.arrived);
   view.waiting = flow.queued;
-  for (const InstanceView& one : driver_.core().instances()) {
-    if (one.flow != function.flow || !one.entitled) continue;
-    view.instances.push_back(
-        {.id = one.instance,
-         .size = scaled.size,
-         .stage = one.state == InstanceState::kStarting ? InstanceStage::kStarting : InstanceStage::kReady,
-         .is_busy = one.state == InstanceState::kBusy,
-         .idle_since = one.last_used});
+  view.cold_start = driver_.core().seat_starts(function.flow).cold_start.value_or(Duration(0));
+  std::size_t seated = 0;
+  for (const InstanceView& one : sight.instances(function.flow)) {
+    // What runs in a slot is parked and busy: it can have a seat.
+    const bool starts = one.state == InstanceState::kStarting;
+    const InstanceStage stage = !one.entitled ? InstanceStage::kParked
+                                : starts      ? InstanceStage::kStarting
+                                              : InstanceStage::kReady;
+    seated += one.entitled ? 1 : 0;
+    view.instances.push_back({.id = one.instance,
+                              .size = scaled.size,
+                              .stage = stage,
+                              .is_busy = one.state != InstanceState::kIdle,
+                              .idle_since = one.last_used});
   }
   // Seats whose instance has not begun to start.
   const auto share = control_.shares().entry(function.record.name);
-  while (share && view.instances.size() < share->seats.size()) {
+  for (; share && seated < share->seats.size(); ++seated) {
     view.instances.push_back({.id = InstanceId(), .size = scaled.size, .stage = InstanceStage::kStarting});
   }
   return view;
@@ -196,31 +308,51 @@ Share Autoscaler::share_of(const Scaled& scaled) const {
   return share;
 }
 
-void Autoscaler::carry_out(const std::string& name, Scaled& scaled, ScalingDecision decision) {
+// More seats than can be had are not asked for: starts fail, or there was no room a moment ago.
+void Autoscaler::bound(Scaled& scaled, Shares::Wanted& wanted, std::vector<std::string>& rejected,
+                       const Sight& sight) const {
+  wanted.more = std::min(wanted.more, kMostAtOnce);
+  const std::size_t allowed = scaled.backoff.allowed(sight.now, wanted.more);
+  if (allowed < wanted.more) rejected.push_back(scaled.backoff.why());
+  wanted.more = allowed;
+  if (scaled.refused.empty() || sight.now - scaled.refused_at >= kRefusal) return;
+  if (wanted.more > 0) rejected.push_back(scaled.refused);
+  wanted.more = 0;
+}
+
+void Autoscaler::carry_out(const RegisteredFunction& function, Scaled& scaled, ScalingDecision decision,
+                           const Sight& sight) {
+  const std::string& name = function.record.name;
+  const std::vector<InstanceView>& before = sight.instances(function.flow);
   const auto share = control_.shares().entry(name);
-  ShareBook::Seats kept = share ? share->seats : ShareBook::Seats();
-  std::size_t more = 0;
+  Shares::Wanted wanted{.kept = share ? share->seats : ShareBook::Seats(), .serving = sight.serving};
+  const std::size_t had = wanted.kept.size();
+  std::vector<InstanceId> to_stop;
   ScalingNote made{.at_ms = wall_clock_ms(), .saw = std::move(decision.saw)};
   made.rejected = std::move(decision.rejected);
   for (const ScalingStep& step : decision.steps) {
-    if (step.verb == ScalingVerb::kStart || step.verb == ScalingVerb::kStartParked) ++more;
+    const auto at =
+        std::find_if(before.begin(), before.end(), [&](const auto& one) { return one.instance == step.instance; });
+    if (step.verb == ScalingVerb::kStart || step.verb == ScalingVerb::kStartParked) ++wanted.more;
+    if (at == before.end()) continue;
+    if (step.verb == ScalingVerb::kReturn) ++wanted.more, wanted.first.push_back(at->gpu);
     if (step.verb != ScalingVerb::kPark && step.verb != ScalingVerb::kStop) continue;
-    for (const InstanceView& one : driver_.core().instances()) {
-      if (one.instance != step.instance) continue;
-      if (const auto seat = std::find(kept.begin(), kept.end(), one.gpu); seat != kept.end()) kept.erase(seat);
-      made.did.push_back(fmt::format("instance {} on GPU {} stops", one.instance.value(), one.gpu.value()));
-    }
+    const auto seat = std::find(wanted.kept.begin(), wanted.kept.end(), at->gpu);
+    if (at->entitled && seat != wanted.kept.end()) wanted.kept.erase(seat);
+    if (step.verb == ScalingVerb::kStop) to_stop.push_back(step.instance);
   }
-  more = std::min(more, kMostAtOnce);
-  if (more == 0 && made.did.empty()) return note(scaled, std::move(made));
-  const std::size_t before = kept.size();
-  const auto placed = control_.scale(name, share_of(scaled), {.kept = kept, .more = more, .serving = serving()});
-  for (std::size_t i = 0; i < placed.added.size(); ++i) {
-    made.did.push_back(fmt::format("an instance starts on GPU {}", placed.added[i].value()));
-  }
-  if (placed.added.size() < more) {
-    made.rejected.push_back(
-        fmt::format("{} more would start beside {}: {}", more - placed.added.size(), before, placed.lacking));
+  bound(scaled, wanted, made.rejected, sight);
+  if (wanted.more == 0 && wanted.kept.size() == had && to_stop.empty()) return note(scaled, std::move(made));
+  const std::size_t kept = wanted.kept.size();
+  const auto placed = control_.scale(name, share_of(scaled), wanted, std::move(to_stop));
+  const Sight after = this->sight();
+  made.did = changes(before, after.instances(function.flow), placed.added);
+  scaled.refused.clear();
+  if (placed.added.size() < wanted.more) {
+    scaled.refused =
+        fmt::format("{} more would start beside {}: {}", wanted.more - placed.added.size(), kept, placed.lacking);
+    scaled.refused_at = sight.now;
+    made.rejected.push_back(scaled.refused);
   }
   note(scaled, std::move(made));
 }
@@ -239,8 +371,8 @@ void Autoscaler::note(Scaled& scaled, ScalingNote made) const {
   while (notes.size() > most) notes.pop_back();
 }
 
-ScalingStatus Autoscaler::status_of(const std::string& name, const Scaled& scaled, bool with_notes) const {
-  ScalingStatus status{.function = name, .lacking = scaled.lacking};
+ScalingStatus Autoscaler::status_of(const std::string& name, const Scaled& scaled, const Sight& sight) const {
+  ScalingStatus status{.function = name, .lacking = scaled.scaler ? scaled.backoff.why() : scaled.lacking};
   status.state = !scaled.scaler ? "best effort" : scaled.wanted == Autoscale::kPinned ? "pinned" : "scaled";
   if (scaled.scaler) {
     status.width_percent = scaled.size.width_percent;
@@ -251,8 +383,7 @@ ScalingStatus Autoscaler::status_of(const std::string& name, const Scaled& scale
   }
   const RegisteredFunction* const function = functions_.find(name);
   if (const auto share = control_.shares().entry(name)) status.seats = share->seats.size();
-  for (const InstanceView& one : driver_.core().instances()) {
-    if (function == nullptr || one.flow != function->flow) continue;
+  for (const InstanceView& one : sight.instances(function == nullptr ? FlowId() : function->flow)) {
     if (one.state == InstanceState::kStarting) {
       ++status.starting;
     } else {
@@ -260,13 +391,16 @@ ScalingStatus Autoscaler::status_of(const std::string& name, const Scaled& scale
     }
   }
   status.gpus = static_cast<double>(status.seats) * status.gpus_per_instance;
-  if (with_notes) status.notes.assign(scaled.notes.begin(), scaled.notes.end());
   return status;
 }
 
 Result<ScalingStatus> Autoscaler::status(const std::string& function) {
   const auto known = scaled_.find(function);
-  if (known != scaled_.end()) return status_of(function, known->second, true);
+  if (known != scaled_.end()) {
+    ScalingStatus status = status_of(function, known->second, sight());
+    status.notes.assign(known->second.notes.begin(), known->second.notes.end());
+    return status;
+  }
   return fail(Errc::kInvalidArgument,
               "{} is not scaled by the node: deploy it with --objective-ms and --sample, which sets tag gpu:autoscale",
               function);
@@ -274,7 +408,8 @@ Result<ScalingStatus> Autoscaler::status(const std::string& function) {
 
 std::vector<ScalingStatus> Autoscaler::all() {
   std::vector<ScalingStatus> list;
-  for (const auto& [name, scaled] : scaled_) list.push_back(status_of(name, scaled, false));
+  const Sight seen = sight();
+  for (const auto& [name, scaled] : scaled_) list.push_back(status_of(name, scaled, seen));
   return list;
 }
 

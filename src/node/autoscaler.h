@@ -4,11 +4,15 @@
 //   every 100 ms, and when a call finds no seat ──> view of the function ──> Scaler (decide/scaling) ──steps──> seats ──> core
 //                                                                                         └──> notes: what it saw, did and rejected
 //
-// What differs from the laboratory: an instance that leaves its seat is stopped, not parked, so that what parks there stops here, and what is
-// started to be parked is not started. Beyond its seats a function runs in slots, in its turn, as any other: that bridges a start.
+// An instance that leaves its seat parks (FlowSpec::parks): it is there without a slot or a share, and its memory leaves when somebody needs the
+// room. Who is parked takes a seat before another starts, at once where a call waits. What differs from the laboratory: nothing is started
+// ahead to be parked, since each process keeps its context on the device; so those that were needed stay for 30 times what a start costs.
+// Beyond its seats a function runs in slots, in its turn, as any other: that bridges a start.
 //
-// Example. An objective of 69 ms, 24 % x 95 %, 68 requests per second each. 200 per second come: four seats. The calls end: the seats go one by
-// one, and after `keep` the last.
+// Example. An objective of 69 ms, 24 % x 95 %, 68 requests per second each. 200 per second come: four seats. The calls end: three park, one stays.
+// 200 come again: three are unparked, and none starts. After `keep` without a call all go.
+//
+// Where no seat can be used, none is held: without a profile all are given back, and those whose instances do not start (start_backoff.h).
 //
 // Threads: everything on the io_context's thread.
 #pragma once
@@ -24,6 +28,7 @@
 #include <vector>
 
 #include "decide/scaling/scaler.h"
+#include "decide/scaling/start_backoff.h"
 #include "edge/scaling_service.h"
 #include "model/autoscale_tag.h"
 #include "node/function_control.h"
@@ -45,7 +50,7 @@ class Autoscaler {
              ProfileOf profile_of, DeviceMemory device_memory);
 
   void start(Options options);
-  // A call of it was accepted: where nothing is there, the scaler decides at once.
+  // A call of it was accepted: where no seat is there, or it waits, the scaler decides at once.
   void called(const std::string& function);
   // Its profile is another.
   void profiled(const std::string& function);
@@ -68,20 +73,35 @@ class Autoscaler {
     FunctionTerms terms;
     std::uint64_t arrived = 0;  // in all, at the last decision
     bool is_due = false;        // a decision is on its way
+    Instant waited_at{};        // the last one because a call waited
+    StartBackoff backoff;
+    std::string refused;   // why there was no room for a seat, when it was last asked for
+    Instant refused_at{};  // REQUIRES: refused is not ""
     std::deque<ScalingNote> notes;
+  };
+  // What decisions need of the core: taken once for all functions of a tick.
+  struct Sight {
+    Instant now;
+    std::vector<GpuId> serving;
+    std::map<FlowId, std::vector<InstanceView>> by_flow;
+    const std::vector<InstanceView>& instances(FlowId flow) const;
   };
 
   void tick();
   void arm();
-  void look_at(const std::string& name);
+  Sight sight() const;
+  void look_at(const std::string& name, const Sight& sight, bool is_event);
   void refresh(const RegisteredFunction& function, Scaled& scaled);
-  std::vector<GpuId> serving() const;
-  void leave_lost_devices(const std::string& name, Scaled& scaled);
-  ScalerView view_of(const RegisteredFunction& function, Scaled& scaled) const;
-  void carry_out(const std::string& name, Scaled& scaled, ScalingDecision decision);
+  void look_at_devices(const Sight& sight);
+  void leave_lost_devices(const std::string& name, Scaled& scaled, const Sight& sight);
+  void give_back(const std::string& name, Scaled& scaled, ShareBook::Seats kept, const std::string& why);
+  void give_back_unstarted(const RegisteredFunction& function, Scaled& scaled, const Sight& sight);
+  ScalerView view_of(const RegisteredFunction& function, const Scaled& scaled, const Sight& sight) const;
+  void carry_out(const RegisteredFunction& function, Scaled& scaled, ScalingDecision decision, const Sight& sight);
+  void bound(Scaled& scaled, Shares::Wanted& wanted, std::vector<std::string>& rejected, const Sight& sight) const;
   void note(Scaled& scaled, ScalingNote note) const;
   Share share_of(const Scaled& scaled) const;
-  ScalingStatus status_of(const std::string& name, const Scaled& scaled, bool with_notes) const;
+  ScalingStatus status_of(const std::string& name, const Scaled& scaled, const Sight& sight) const;
 
   boost::asio::io_context& io_;
   CoreDriver& driver_;
@@ -92,6 +112,7 @@ class Autoscaler {
   Options options_;
   boost::asio::steady_timer timer_;
   bool is_started_ = false;
+  std::vector<GpuId> served_;  // at the last tick
   std::map<std::string, Scaled> scaled_;
 };
 

@@ -195,8 +195,8 @@ void FunctionControl::keep_seats(const std::string& name) {
   });
 }
 
-void FunctionControl::tell_seats(const std::vector<std::string>& changed) {
-  Tuning tuning;
+void FunctionControl::tell_seats(const std::vector<std::string>& changed, std::vector<InstanceId> parked_to_stop) {
+  Tuning tuning{.parked_to_stop = std::move(parked_to_stop)};
   for (const std::string& name : changed) {
     const RegisteredFunction* function = functions_.find(name);
     if (function != nullptr) tuning.seats.emplace_back(function->flow, spec_of(*function).seats);
@@ -267,19 +267,21 @@ Status FunctionControl::add_trial(FunctionRecord record, std::shared_ptr<const B
   return {};
 }
 
-Shares::Placed FunctionControl::scale(const std::string& name, const Share& share, const Shares::Wanted& wanted) {
+Shares::Placed FunctionControl::scale(const std::string& name, const Share& share, const Shares::Wanted& wanted,
+                                      std::vector<InstanceId> parked_to_stop) {
   const auto before = shares_.entry(name);
   const bool is_other = !before || before->asked.share != share;
   Shares::Placed placed = shares_.scale(name, share, wanted);
   if (!is_other) {
-    tell_seats({name});
-    return placed;
+    tell_seats({name}, std::move(parked_to_stop));
+  } else {
+    const FlowSpec spec = spec_of(*functions_.find(name));
+    driver_.tell([&](Core& core, Instant now, Actions& out) {
+      core.update_function(now, spec, out);
+      core.wake(now, out);
+    });
   }
-  const FlowSpec spec = spec_of(*functions_.find(name));
-  driver_.tell([&](Core& core, Instant now, Actions& out) {
-    core.update_function(now, spec, out);
-    core.wake(now, out);
-  });
+  if (before && shares_.entry(name)->seats.size() < before->seats.size()) settle_shares();
   return placed;
 }
 

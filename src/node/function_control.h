@@ -51,8 +51,10 @@ class FunctionControl {
   // What it runs is ended, and its seats are free. REQUIRES: it was added.
   void remove_trial(const std::string& name);
 
-  // As Shares::scale(), and the core is told: of a share that is another than before, all instances are replaced.
-  Shares::Placed scale(const std::string& name, const Share& share, const Shares::Wanted& wanted);
+  // As Shares::scale(), and the core is told: of a share that is another than before, all instances are replaced. Of `parked_to_stop` those go that
+  // have no seat then and run nothing. Seats that it gives back are others' at once, where they wait for them.
+  Shares::Placed scale(const std::string& name, const Share& share, const Shares::Wanted& wanted,
+                       std::vector<InstanceId> parked_to_stop = {});
 
   Shares& shares() { return shares_; }
   // After devices came or went: the core is told of seats that are others now.
@@ -66,7 +68,7 @@ class FunctionControl {
   void prepare_code(CodeSource code, std::function<void(Result<PreparedCode>)> done);
   void save(FunctionRecord record, std::shared_ptr<const BundledTask> kernel_task, Callback<FunctionRecord> done);
   FlowSpec spec_of(const RegisteredFunction& function);
-  void tell_seats(const std::vector<std::string>& changed);
+  void tell_seats(const std::vector<std::string>& changed, std::vector<InstanceId> parked_to_stop = {});
   void keep_seats(const std::string& name);
   void forget(const std::string& name);
   void tell_core(const FunctionRecord& record, std::shared_ptr<const BundledTask> kernel_task);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "decide/queueing/window.h"
+#include "model/model_consent.h"
 #include "node/log_tail.h"
 #include "node/node_status.h"
 #include "runtime/sandbox_process.h"
@@ -17,11 +18,24 @@
 namespace fairlead {
 namespace {
 
+// Consent that was given or taken back counts at once, though nothing of the function starts anew.
+void tell_consent(ModelHost* models, const FunctionRecord& record) {
+  if (models == nullptr) return;
+  const ModelConsent consent = model_consent(record.config.tags).value_or(ModelConsent());
+  models->consent_changed(model_scope(record), consent.lends_to, consent.takes_of);
+}
+
 // Of the machine's devices.
 std::vector<GpuView> device_views(const Core& core) {
   std::vector<GpuView> views = core.gpus();
   std::erase_if(views, [](const GpuView& view) { return is_pipeline_device(view.gpu); });
   return views;
+}
+
+std::map<std::string, double> weights_of(const Tenants& tenants) {
+  std::map<std::string, double> weights;
+  for (const auto& [name, known] : tenants.all()) weights[name] = known.share.weight;
+  return weights;
 }
 
 }  // namespace
@@ -106,7 +120,9 @@ Status Node::open() {
                                                                .arguments = options_.device_servers.own_arguments,
                                                                .environment = {},
                                                                .launcher = options_.device_servers.launcher},
-                                                   .environment = options_.gpu_access.environment},
+                                                   .environment = options_.gpu_access.environment,
+                                                   .claims = {.idle = options_.pipeline_idle},
+                                                   .weights = [this] { return weights_of(tenants_); }},
                                   driver_, functions_, instance_events());
   task_requests_ =
       std::make_unique<TaskRequests>(io_, kernel_tasks_->objects(), functions_, tenants_, driver_, invocations_);
@@ -308,7 +324,8 @@ void Node::act(const DeviceChange& change) {
     case DeviceChange::Kind::kDrained: {
       const std::size_t left = sharing_->instances(change.gpu);
       spdlog::warn("GPU {} gets no more work: {}; {} instances to go", gpu, view.reason, left);
-      if (left > 0) return;
+      if (left > 0 || !pipelines_->holder(change.gpu).empty())
+        return;  // a pipeline says so when its processes are gone
       return driver_.tell(
           [&](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{change.gpu}, out); });
     }
@@ -408,6 +425,13 @@ void Node::act(const StartInstance& action) {
                 .device_memory = known != nullptr ? known->device.memory : Bytes(0),
                 .share = control_->shares().paced(function->record.name, action.flow, action.entitled),
                 .function = *function});
+}
+
+void Node::act(const SeatChange& action) {
+  const RegisteredFunction* const function = functions_.find(action.flow);
+  LiveInstance* const live = instances_.find(action.instance);
+  if (function == nullptr || live == nullptr) return;  // it has gone by itself
+  live->runner->pace(action.instance, control_->shares().paced(function->record.name, action.flow, action.entitled));
 }
 
 void Node::act(const StopInstance& action) {
@@ -517,7 +541,11 @@ void Node::update_code(std::string name, CodeSource code, Callback<FunctionRecor
 
 void Node::update_config(std::string name, FunctionConfig config, Callback<FunctionRecord> done) {
   if (Status known = check_secrets(options_.secrets, config); !known) return done(fail(known.error()));
-  control_->update_config(std::move(name), std::move(config), std::move(done));
+  control_->update_config(std::move(name), std::move(config),
+                          [this, done = std::move(done)](Result<FunctionRecord> changed) {
+                            if (changed) tell_consent(programs_->models(), *changed);
+                            done(std::move(changed));
+                          });
 }
 
 void Node::set_reserved_concurrency(std::string name, std::optional<int> limit, Callback<FunctionRecord> done) {

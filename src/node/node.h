@@ -64,6 +64,7 @@ struct NodeOptions {
   std::optional<ShimHostOptions> shims;               // none: programs run without the shim; see ProgramRunnerOptions
   std::optional<ModelHostOptions> models;             // none: programs keep no models together
   Duration scale_to_zero = std::chrono::minutes(10);  // of functions that the node scales, without a call
+  Duration pipeline_idle = std::chrono::seconds(30);  // without a call, before others may have a pipeline's slices
   SecretSource secrets;                               // none: no function may refer to one
 };
 
@@ -111,6 +112,7 @@ class Node final : public NodeService {
   EventService& event_service() override { return *events_; }
   ScalingService& scaling() override { return *scaling_; }
   NodeStatus status() override;
+  bool drains() const override { return life_.is_ending; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override;
   void history(std::uint64_t from, Callback<HistoryPage> done) override;
@@ -132,11 +134,13 @@ class Node final : public NodeService {
   void act(const StopInstance& action);
   void act(const Deliver& action);
   void act(const Complete& action) { invocations_.act(action); }
-  void act(const SwapOutMemory& action) { memory_.act(action); }
-  void act(const SwapInMemory& action) { memory_.act(action); }
-  void act(const GrantRoom& action) { memory_.act(action); }
+  template <typename MemoryAction>
+  void act(const MemoryAction& action) {
+    memory_.act(action);
+  }
   void act(const Charge& action) { charges_.act(action); }
   void act(const DeviceChange& action);
+  void act(const SeatChange& action);
   void forget_models(const std::string& scope);  // of a version of a function that is not there any more
   void note_drained();
 

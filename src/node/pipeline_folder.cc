@@ -174,6 +174,9 @@ Result<BundledTask> read_pipeline(const std::string& code_path) {
     program->tasks.push_back(*std::move(task));
     predict_times(component);
   }
+  // What was predicted, and what the tasks say of memory, was not in the file.
+  if (const auto problem = check_dag(*dag))
+    return fail(Errc::kInvalidArgument, "{}: {}", kPipelineFile, problem->message);
   program->interface = interface_of(*dag);
   program->dag = *std::move(dag);
   BundledTask bundled;

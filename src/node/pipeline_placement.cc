@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <fmt/ranges.h>
-
 #include "decide/pipeline/planner.h"
 
 namespace fairlead {
@@ -117,6 +115,12 @@ Result<PipelinePlacement> placed_by(std::string_view planner, const Dag& dag, st
 std::string slice_type(const Device& device) {
   if (!device.slice) return "7g";
   return device.slice->profile.substr(0, device.slice->profile.find('.'));
+}
+
+int compute_slices(const PipelinePlacement& placement) {
+  int sum = 0;
+  for (const PipelinePlacement::Stage& stage : placement.stages) sum += compute_of(slice_type(stage.device));
+  return sum;
 }
 
 Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free) {

@@ -24,6 +24,7 @@ struct PipelinePlacement {
 };
 
 std::string slice_type(const Device& device);  // "2g" of "2g.20gb"; a whole GPU is "7g"
+int compute_slices(const PipelinePlacement& placement);
 
 // kResourceExhausted: nothing fits; the message says why of the first that was looked at. `objective` 0: none.
 Result<PipelinePlacement> place_pipeline(const Dag& dag, const std::vector<Device>& free);

@@ -1,9 +1,15 @@
 #include "node/pipeline_slices.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace fairlead {
+namespace {
+
+constexpr Duration kLongWait = std::chrono::seconds(1);  // of calls of other functions, until idle pipelines make room
+
+}  // namespace
 
 std::optional<PipelineSlices::Holder> PipelineSlices::holder(GpuId gpu) const {
   const auto found = held_.find(gpu);
@@ -39,8 +45,10 @@ bool PipelineSlices::leaves_one(const PipelinePlacement& placement) const {
 }
 
 // On all that is free; or, where that leaves nothing to others, without one of them, the first first.
-Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag) const {
-  const std::vector<Device> free_now = free();
+Result<PipelinePlacement> PipelineSlices::plan(const Dag& dag, const std::vector<Device>& leaving) const {
+  std::vector<Device> free_now = free();
+  std::copy_if(leaving.begin(), leaving.end(), std::back_inserter(free_now),
+               [this](const Device& one) { return held_.contains(one.id) && !next_.contains(one.id); });
   auto best = place_pipeline(dag, free_now);
   if (!best || leaves_one(*best)) return best;
   for (const Device& left : free_now) {
@@ -63,44 +71,72 @@ std::optional<PipelinePlacement> PipelineSlices::plan_whole(const Dag& dag, Dura
 void PipelineSlices::take(Holder holder, const PipelinePlacement& placement) {
   for (const PipelinePlacement::Stage& stage : placement.stages) {
     const GpuId gpu = stage.device.id;
-    held_[gpu] = holder;
+    if (!held_.try_emplace(gpu, holder).second) {
+      next_[gpu] = holder;
+      continue;
+    }
     driver_.tell([gpu](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
     devices_.end_idle_servers(gpu);
   }
 }
 
-void PipelineSlices::give_back(const PipelinePlacement& placement) {
-  std::set<GpuId> known;
-  for (const GpuView& view : driver_.core().gpus()) known.insert(view.gpu);
+void PipelineSlices::give_back(Holder holder, const PipelinePlacement& placement) {
+  std::map<GpuId, GpuState> known;
+  for (const GpuView& view : driver_.core().gpus()) known[view.gpu] = view.state;
   for (const PipelinePlacement::Stage& stage : placement.stages) {
     const GpuId gpu = stage.device.id;
-    if (held_.erase(gpu) == 0 || !known.contains(gpu)) continue;
-    driver_.tell([gpu](Core& core, Instant now, Actions& out) { core.restore_gpu(now, gpu, out); });
+    const auto next = next_.find(gpu);
+    if (next != next_.end() && next->second == holder) {  // it never had it
+      next_.erase(next);
+      continue;
+    }
+    const auto held = held_.find(gpu);
+    if (held == held_.end() || held->second != holder) continue;
+    const bool has_next = next != next_.end();
+    if (has_next) {
+      held->second = next->second;
+      next_.erase(next);
+    } else {
+      held_.erase(held);
+    }
+    if (!known.contains(gpu)) continue;
+    driver_.tell([&](Core& core, Instant now, Actions& out) {
+      if (known.at(gpu) == GpuState::kDraining) core.device(now, DeviceEmptied{gpu}, out);
+      if (!has_next) core.restore_gpu(now, gpu, out);
+    });
   }
 }
 
-bool PipelineSlices::are_empty(const PipelinePlacement& placement) const {
-  return std::all_of(placement.stages.begin(), placement.stages.end(),
-                     [this](const PipelinePlacement::Stage& stage) { return devices_.is_empty(stage.device.id); });
+bool PipelineSlices::are_empty(Holder asks, const PipelinePlacement& placement) const {
+  return std::all_of(placement.stages.begin(), placement.stages.end(), [&](const PipelinePlacement::Stage& stage) {
+    return holder(stage.device.id) == asks && devices_.is_empty(stage.device.id);
+  });
 }
 
-std::optional<Device> PipelineSlices::lost(const PipelinePlacement& placement) const {
+std::string PipelineSlices::lost(const PipelinePlacement& placement) const {
+  std::map<GpuId, GpuView> views;
+  for (const GpuView& view : driver_.core().gpus()) views[view.gpu] = view;
   const std::vector<Device> all = devices_.all();
   for (const PipelinePlacement::Stage& stage : placement.stages) {
     const auto is_it = [&](const Device& one) { return one.id == stage.device.id; };
-    if (std::none_of(all.begin(), all.end(), is_it)) return stage.device;
+    const auto name = fmt::format("slice {} (GPU {})", slice_type(stage.device), stage.device.id.value());
+    if (std::none_of(all.begin(), all.end(), is_it)) return name + " is gone";
+    const auto view = views.find(stage.device.id);
+    if (view != views.end() && view->second.state != GpuState::kServing) return name + ": " + view->second.reason;
   }
-  return std::nullopt;
+  return "";
 }
 
-void PipelineSlices::keep() {
-  std::vector<GpuId> served;
-  for (const GpuView& view : driver_.core().gpus()) {
-    if (view.serves && held_.contains(view.gpu)) served.push_back(view.gpu);
+bool PipelineSlices::others_wait(Instant now) {
+  const auto waits = [this](const auto& entry) {
+    return !entry.second.is_pipeline() && driver_.core().flow(entry.second.flow).queued > 0;
+  };
+  if (std::none_of(functions_.all().begin(), functions_.all().end(), waits)) {
+    waits_since_.reset();
+  } else if (!waits_since_) {
+    waits_since_ = now;
   }
-  for (const GpuId gpu : served) {
-    driver_.tell([gpu](Core& core, Instant now, Actions& out) { core.drain_gpu(now, gpu, out); });
-  }
+  return waits_since_ && now - *waits_since_ >= kLongWait;
 }
 
 }  // namespace fairlead

@@ -3,6 +3,10 @@
 // A slice that is taken is drained: what runs there ends in its own time, and then it is empty(). It comes back with its id. One device is
 // left to functions that are no pipelines, as long as there are such.
 //
+// A slice that another pipeline is leaving may be taken as well: it is the other's until that gives it back, and then at once the next one's.
+//
+// Its health may drain it, too: that is another reason, and it stays drained until both are gone. Whoever has it then loses it.
+//
 // Threads: the core thread.
 #pragma once
 
@@ -10,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "node/core_driver.h"
@@ -32,19 +37,21 @@ class PipelineSlices {
   PipelineSlices(CoreDriver& driver, const Functions& functions) : driver_(driver), functions_(functions) {}
   void connect(Devices devices) { devices_ = std::move(devices); }
 
-  // What a pipeline takes of all that is free. kResourceExhausted says why nothing.
-  Result<PipelinePlacement> plan(const Dag& dag) const;
+  // What a pipeline takes of all that is free, and of `leaving`, which others leave. kResourceExhausted says why nothing.
+  Result<PipelinePlacement> plan(const Dag& dag, const std::vector<Device>& leaving = {}) const;
   // One free slice for all of it, where it answers within `at_most`. Empty: there is none.
   std::optional<PipelinePlacement> plan_whole(const Dag& dag, Duration at_most) const;
 
   void take(Holder holder, const PipelinePlacement& placement);
-  void give_back(const PipelinePlacement& placement);  // those of them that are still there
-  bool are_empty(const PipelinePlacement& placement) const;
+  // Those of them that are still there. REQUIRES: no process of it is there any more.
+  void give_back(Holder holder, const PipelinePlacement& placement);
+  // They are its own, and nothing is on them.
+  bool are_empty(Holder holder, const PipelinePlacement& placement) const;
   std::optional<Holder> holder(GpuId gpu) const;
-  // The first of them that is gone.
-  std::optional<Device> lost(const PipelinePlacement& placement) const;
-  // Those that the core serves again, since their health had drained them as well and was mended, are drained again.
-  void keep();
+  // Why the first of them that cannot be used any more cannot: it is gone, or does not answer. "": all can.
+  std::string lost(const PipelinePlacement& placement) const;
+  // Whether calls of functions that are no pipelines have waited for a second, each time that it was asked.
+  bool others_wait(Instant now);
 
  private:
   std::vector<Device> free() const;
@@ -53,7 +60,8 @@ class PipelineSlices {
   CoreDriver& driver_;
   const Functions& functions_;
   Devices devices_;
-  std::map<GpuId, Holder> held_;
+  std::map<GpuId, Holder> held_, next_;  // by whom; and who has it when that has left
+  std::optional<Instant> waits_since_;
 };
 
 }  // namespace fairlead

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <iterator>
 #include <utility>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/tenant.h"
@@ -14,320 +16,19 @@ namespace {
 
 constexpr Bytes kAnyMemory{std::int64_t{1}
                            << 50};  // the device of a pipeline's function: its slices' memory is counted by the planner
-constexpr Duration kFirstWait = std::chrono::seconds(1), kMostWait = std::chrono::seconds(30);
+constexpr Duration kPlanPause =
+    std::chrono::seconds(1);  // between two plans of one function: a plan may take as long as its steps do
+constexpr Duration kUseWindow = std::chrono::seconds(1);  // over which utilisation is measured
+constexpr std::size_t kMostLeavers = 8;                   // that are planned on, for one who waits
+constexpr std::size_t kLarge = std::size_t{256} << 10;    // an answer above it is made on the worker
 
-}  // namespace
-
-Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
-                     InstanceEvents events)
-    : io_(io),
-      options_(std::move(options)),
-      driver_(driver),
-      functions_(functions),
-      events_(std::move(events)),
-      slices_(driver, functions) {}
-
-void Pipelines::connect(PipelineSlices::Devices devices, GiveShare give_share) {
-  slices_.connect(std::move(devices));
-  give_share_ = std::move(give_share);
-}
-
-void Pipelines::post(std::function<void()> job) {
-  boost::asio::post(io_, [alive = std::weak_ptr<int>(alive_), job = std::move(job)] {
-    if (!alive.expired()) job();
-  });
-}
-
-Pipelines::Group* Pipelines::find(FlowId flow) {
-  const auto found = groups_.find(flow);
-  return found == groups_.end() ? nullptr : &found->second;
-}
-
-void Pipelines::tick() {
-  meet_functions();
-  slices_.keep();
-  for (auto& [flow, group] : groups_) {
-    lose_slices(group);
-    std::erase_if(group.draining, [this](const Running& running) {
-      const auto open = by_request_.lower_bound({running.number, PipelineRequestId()});
-      const bool is_heard =
-          open == by_request_.end() || open->first.first != running.number;  // its last replies are posted
-      if (!running.instance->is_empty() || !is_heard) return false;
-      slices_.give_back(running.placement);
-      return true;
-    });
-    if (!group.current) place(group);
-    for (std::optional<Running>* running : {&group.current, &group.next}) {
-      if (*running && !(*running)->instance && !begin(group, **running)) running->reset();
-    }
-    if (group.current && group.current->instance && group.current->instance->is_ready() && !group.next) improve(group);
-    ready_places(group);
-  }
-}
-
-// ---- functions
-
-void Pipelines::meet_functions() {
-  std::vector<FlowId> gone;
-  for (const auto& [flow, group] : groups_) {
-    const RegisteredFunction* function = functions_.find(flow);
-    if (function == nullptr || !function->is_pipeline()) gone.push_back(flow);
-  }
-  for (const FlowId flow : gone) {
-    Group& group = groups_.at(flow);
-    forget(group, "the function is gone");
-    driver_.tell(
-        [device = group.device](Core& core, Instant now, Actions& out) { core.device(now, DeviceWent{device}, out); });
-    groups_.erase(flow);
-  }
-  for (const auto& [name, function] : functions_.all()) {
-    if (!function.is_pipeline()) continue;
-    Group* const known = find(function.flow);
-    if (known != nullptr) {
-      if (known->program != function.kernel_task->pipeline) {
-        retire(*known);
-        known->program = function.kernel_task->pipeline;
-        known->wait = Duration(0);
-        known->not_before = Instant();
-      }
-      continue;
-    }
-    Group& group = groups_[function.flow];
-    group.flow = function.flow;
-    group.name = name;
-    group.tenant = tenant_of(function.record.config.tags);
-    group.device = function.pipeline_device;
-    group.program = function.kernel_task->pipeline;
-    driver_.tell([device = group.device](Core& core, Instant now, Actions& out) {
-      core.device(
-          now, DeviceAppeared{{.gpu = device, .memory = kAnyMemory, .has_task_lanes = false, .only_seats = true}}, out);
-    });
-  }
-}
-
-void Pipelines::forget(Group& group, const std::string& why) {
-  for (std::optional<Running>* running : {&group.current, &group.next}) {
-    if (*running) slices_.give_back((*running)->placement);
-    running->reset();
-  }
-  for (const Running& running : group.draining) slices_.give_back(running.placement);
-  group.draining.clear();
-  std::vector<InvocationId> open;
-  for (const auto& [invocation, asked] : asked_) {
-    if (asked.flow == group.flow) open.push_back(invocation);
-  }
-  for (const InvocationId invocation : open) fail_request(invocation, "Pipeline.Gone", why);
-}
-
-// It runs what it has, and takes nothing more.
-void Pipelines::retire(Group& group) {
-  for (std::optional<Running>* running : {&group.current, &group.next}) {
-    if (*running) drain(group, *std::move(*running));
-    running->reset();
-  }
-}
-
-void Pipelines::drain(Group& group, Running running) {
-  if (!running.instance) return slices_.give_back(running.placement);
-  group.draining.push_back(std::move(running));
-}
-
-// ---- slices
-
-void Pipelines::lose_slices(Group& group) {
-  for (std::optional<Running>* running : {&group.current, &group.next}) {
-    const auto lost = *running ? slices_.lost((*running)->placement) : std::nullopt;
-    if (!lost) continue;
-    const std::string why = fmt::format("slice {} (GPU {}) is gone", slice_type(*lost), lost->id.value());
-    spdlog::warn("pipeline {}: {}; it is built anew on what is left", group.name, why);
-    ++group.rebuilt;
-    if ((*running)->instance) (*running)->instance->abandon(why);
-    drain(group, *std::move(*running));
-    running->reset();
-  }
-}
-
-void Pipelines::place(Group& group) {
-  if (monotonic_now() < group.not_before) return;
-  auto placement = slices_.plan(group.program->dag);
-  if (!placement) {
-    group.lacking = placement.error().message;
-    group.not_before = monotonic_now() + kFirstWait;  // a plan may take as long as its steps do
-    return;
-  }
-  group.lacking.clear();
-  group.current = reserve(*std::move(placement));
-}
-
-Pipelines::Running Pipelines::reserve(PipelinePlacement placement) {
-  Running running{.number = ++last_number_, .placement = std::move(placement), .instance = nullptr};
-  slices_.take(running.number, running.placement);
-  return running;
-}
-
-// False: it cannot, and its slices were given back.
-bool Pipelines::begin(Group& group, Running& running) {
-  if (!slices_.are_empty(running.placement)) return true;
-  if (Status begun = begin_now(group, running); !begun) {
-    group.lacking = begun.error().message;
-    spdlog::warn("pipeline {}: {}", group.name, group.lacking);
-    slices_.give_back(running.placement);
-    group.wait = std::clamp(2 * group.wait, kFirstWait, kMostWait);
-    group.not_before = monotonic_now() + group.wait;
-    return false;
-  }
-  return true;
-}
-
-Status Pipelines::begin_now(Group& group, Running& running) {
-  const RegisteredFunction* const function = functions_.find(group.flow);
-  PipelineInstance::Options options{
-      .program = group.program, .tenant = group.tenant, .process = options_.servers, .stages = {}, .flow = {}};
-  for (const PipelinePlacement::Stage& stage : running.placement.stages) {
-    InstanceSpec shared{.function = group.name};
-    shared.environment = options_.environment;
-    give_share_(shared, stage.device.id, Share());
-    options.stages.push_back({.gpu = stage.device.id,
-                              .slice = stage.device.slice ? stage.device.slice->profile : stage.device.name,
-                              .components = stage.components,
-                              .environment = std::move(shared.environment)});
-  }
-  options.flow.ring_depth = pipeline_seats(*group.program);
-  options.flow.retries = options_.retries;
-  if (function != nullptr) options.flow.stage_limit = std::chrono::seconds(function->record.config.timeout_seconds);
-  const FlowId flow = group.flow;
-  const Number number = running.number;
-  auto started = PipelineInstance::start(
-      io_, std::move(options),
-      {.ready = [this, flow, number] { post([=, this] { on_ready(flow, number); }); },
-       .replied = [this, flow, number](PipelineInstance::Reply reply) { on_reply(flow, number, std::move(reply)); },
-       .broken = [this, flow, number](const std::string& why) { post([=, this] { on_broken(flow, number, why); }); }});
-  if (!started) return fail(started.error());
-  running.instance = *std::move(started);
-  return {};
-}
-
-// A slice that has room for all of it, and answers no later.
-void Pipelines::improve(Group& group) {
-  if (group.current->placement.stages.size() < 2 || monotonic_now() < group.not_before) return;
-  const Dag& dag = group.program->dag;
-  auto whole = slices_.plan_whole(dag, std::max(dag.objective, group.current->placement.latency));
-  if (!whole) return;
-  spdlog::info("pipeline {}: it moves to one slice: {}", group.name, whole->why);
-  group.next = reserve(*std::move(whole));
-}
-
-void Pipelines::on_ready(FlowId flow, Number number) {
-  Group* const group = find(flow);
-  if (group == nullptr) return;
-  if (group->next && group->next->number == number) {
-    if (group->current) drain(*group, *std::move(group->current));
-    group->current = std::exchange(group->next, std::nullopt);
-    ++group->moves;
-  }
-  if (!group->current || group->current->number != number) return;
-  group->wait = Duration(0);
-  spdlog::info("pipeline {} runs: {}", group->name, group->current->placement.why);
-  ready_places(*group);
-  offer_waiting(*group);
-}
-
-void Pipelines::on_broken(FlowId flow, Number number, const std::string& why) {
-  Group* const group = find(flow);
-  if (group == nullptr) return;
-  for (std::optional<Running>* running : {&group->current, &group->next}) {
-    if (!*running || (*running)->number != number) continue;
-    spdlog::warn("pipeline {} does not start: {}", group->name, why);
-    slices_.give_back((*running)->placement);
-    running->reset();
-    group->wait = std::clamp(2 * group->wait, kFirstWait, kMostWait);
-    group->not_before = monotonic_now() + group->wait;
-    if (running == &group->current) group->lacking = why;
-  }
-  ready_places(*group);
-}
-
-// ---- places, which are instances for the core
-
-// Those that wait for the pipeline are told that it is there; or, after a while, why not.
-void Pipelines::ready_places(Group& group) {
-  const bool runs = group.current && group.current->instance && group.current->instance->is_ready();
-  std::vector<InstanceId> ready, given_up;
-  for (auto& [id, place] : places_) {
-    if (place.flow != group.flow || place.is_ready) continue;
-    if (runs) ready.push_back(id);
-    const bool lacks = !group.current && !group.lacking.empty();
-    if (!runs && lacks && monotonic_now() - place.since >= options_.patience) given_up.push_back(id);
-  }
-  for (const InstanceId id : ready) {
-    places_.at(id).is_ready = true;
-    post([this, id] {
-      if (places_.contains(id)) events_.next(id);
-    });
-  }
-  for (const InstanceId id : given_up) end_place(id, group.lacking);
-}
-
-void Pipelines::end_place(InstanceId id, const std::string& why) {
-  if (places_.erase(id) == 0) return;
-  post([this, id, why] {
-    events_.gone(id, ExitInfo{.exit_status = 1,
-                              .signal = {},
-                              .reason = why,
-                              .init_error_payload = {},
-                              .init_failure = {"Pipeline.NotPlaced", why}});
-  });
-}
-
-void Pipelines::start(const StartOrder& order) {
-  places_[order.instance] = {
-      .flow = order.function.flow, .is_ready = false, .since = monotonic_now(), .gpu_time = Duration(0), .request = {}};
-  if (!is_pipeline_device(order.gpu))
-    return end_place(order.instance, "a pipeline's function has no instance on a device");
-  const FlowId flow = order.function.flow;
-  post([this, flow] {
-    if (Group* const group = find(flow)) ready_places(*group);
-  });
-}
-
-void Pipelines::kill(InstanceId instance) {
-  const auto place = places_.find(instance);
-  if (place == places_.end()) return;
-  if (const auto request = place->second.request) {
-    const auto asked = asked_.extract(*request);
-    Group* const group = find(place->second.flow);
-    if (!asked.empty() && group != nullptr) {
-      std::erase(group->waiting, *request);
-      if (const auto& at = asked.mapped().at) {
-        by_request_.erase(*at);
-        const auto cancel = [&](const Running& running) {
-          if (running.number == at->first && running.instance) running.instance->cancel(at->second);
-        };
-        if (group->current) cancel(*group->current);
-        for (const Running& running : group->draining) cancel(running);
-      }
-    }
-  }
-  end_place(instance, "stopped");
-}
-
-std::optional<DeviceUse> Pipelines::use(InstanceId instance) {
-  const auto place = places_.find(instance);
-  if (place == places_.end()) return std::nullopt;
-  DeviceUse use;
-  use.gpu_time = place->second.gpu_time;
-  return use;
-}
-
-// ---- requests
-
-Result<std::vector<std::string>> Pipelines::read_call(const Group& group, const std::string& payload) const {
-  const KernelTask& interface = group.program->interface;
+Result<std::vector<std::string>> read_call(const PipelineProgram& program, const std::string& payload) {
+  const KernelTask& interface = program.interface;
   auto call = wire::is_binary(payload) ? wire::decode_kernel_task_call(payload)
                                        : wire::kernel_task_call_from_json(interface, payload);
   if (!call) return fail(call.error());
   if (Status valid = validate_call(interface, *call); !valid) return fail(valid.error());
-  std::vector<std::string> inputs(group.program->dag.inputs.size());
+  std::vector<std::string> inputs(program.dag.inputs.size());
   for (CallBinding& input : call->inputs) {
     if (!input.key.empty()) {
       return fail(Errc::kInvalidArgument, "input {} is the object '{}': inputs of a pipeline come in the call",
@@ -344,9 +45,497 @@ Result<std::vector<std::string>> Pipelines::read_call(const Group& group, const 
   return inputs;
 }
 
+// For any thread.
+Answer to_answer(InvocationId invocation, bool is_binary, const PipelineProgram& program,
+                 const PipelineInstance::Reply& reply) {
+  KernelTaskAnswer content{.outputs = {}, .phases = reply.phases};
+  const auto first = static_cast<std::uint32_t>(program.dag.inputs.size());
+  for (std::uint32_t o = 0; o < reply.outputs.size(); ++o) {
+    if (reply.outputs[o]) {
+      content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = std::string(reply.outputs[o]->bytes())});
+    }
+  }
+  return {.invocation = invocation,
+          .is_error = false,
+          .content_type = is_binary ? wire::kKernelTaskContentType : "application/json",
+          .payload = is_binary ? wire::encode(content) : wire::kernel_task_answer_to_json(program.interface, content),
+          .failure = {}};
+}
+
+// Of Pipelines::Group.
+bool is_away(const auto& group) {
+  return group.keep.state() == KeepAliveState::kCold || group.keep.state() == KeepAliveState::kWarm;
+}
+bool runs(const auto& group) {
+  return group.current && group.current->instance && group.current->instance->is_ready();
+}
+bool is_busy(const auto& group) {
+  return !group.waiting.empty() || (runs(group) && group.current->instance->unanswered() > 0);
+}
+
+std::size_t size_of(const PipelineInstance::Reply& reply) {
+  std::size_t size = 0;
+  for (const auto& output : reply.outputs) size += output ? output->bytes().size() : 0;
+  return size;
+}
+
+std::string broken_words(const StartAttempts& starts) {
+  return fmt::format(
+      "it did not start {} times in a row, the last time because {}. Deploy it again, or call it again later: for a "
+      "call it "
+      "is tried once a minute",
+      starts.failures(), starts.why());
+}
+
+}  // namespace
+
+Pipelines::Pipelines(boost::asio::io_context& io, PipelinesOptions options, CoreDriver& driver, Functions& functions,
+                     InstanceEvents events)
+    : io_(io),
+      options_(std::move(options)),
+      driver_(driver),
+      functions_(functions),
+      events_(std::move(events)),
+      slices_(driver, functions),
+      worker_(io) {}
+
+void Pipelines::connect(PipelineSlices::Devices devices, GiveShare give_share) {
+  slices_.connect(std::move(devices));
+  give_share_ = std::move(give_share);
+}
+
+Pipelines::Group* Pipelines::find(FlowId flow) {
+  const auto found = groups_.find(flow);
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+PipelineInstance* Pipelines::instance(Number number) {
+  const auto in = [number](const Running& one) { return one.number == number ? one.instance.get() : nullptr; };
+  for (auto& [flow, group] : groups_) {
+    for (std::optional<Running>* running : {&group.current, &group.next}) {
+      if (*running && (*running)->number == number) return in(**running);
+    }
+    for (const Running& running : group.draining) {
+      if (running.number == number) return in(running);
+    }
+  }
+  for (const Running& running : leaving_) {
+    if (running.number == number) return in(running);
+  }
+  return nullptr;
+}
+
+void Pipelines::tick() {
+  meet_functions();
+  std::erase_if(leaving_, [this](const Running& running) {
+    if (running.instance->has_processes() || !running.instance->is_empty()) return false;
+    slices_.give_back(running.number, running.placement);
+    return true;
+  });
+  for (auto& [flow, group] : groups_) {
+    settle(group);
+    note_use(group);
+  }
+  arrange();
+  for (auto& [flow, group] : groups_) {
+    for (std::optional<Running>* running : {&group.current, &group.next}) {
+      if (*running && !(*running)->instance) begin(group, *running);
+    }
+    ready_places(group);
+  }
+}
+
+// ---- functions
+
+void Pipelines::meet_functions() {
+  std::vector<FlowId> gone;
+  for (const auto& [flow, group] : groups_) {
+    const RegisteredFunction* function = functions_.find(flow);
+    if (function == nullptr || !function->is_pipeline()) gone.push_back(flow);
+  }
+  for (const FlowId flow : gone) {
+    Group& group = groups_.at(flow);
+    forget(group);
+    driver_.tell(
+        [device = group.device](Core& core, Instant now, Actions& out) { core.device(now, DeviceWent{device}, out); });
+    groups_.erase(flow);
+  }
+  for (const auto& [name, function] : functions_.all()) {
+    if (!function.is_pipeline()) continue;
+    if (Group* const known = find(function.flow)) {
+      if (known->program != function.kernel_task->pipeline) meet(*known, function);
+      continue;
+    }
+    Group& group = groups_[function.flow];
+    group.flow = function.flow;
+    group.name = name;
+    group.tenant = tenant_of(function.record.config.tags);
+    group.device = function.pipeline_device;
+    meet(group, function);
+    driver_.tell([device = group.device](Core& core, Instant now, Actions& out) {
+      core.device(
+          now, DeviceAppeared{{.gpu = device, .memory = kAnyMemory, .has_task_lanes = false, .only_seats = true}}, out);
+    });
+  }
+}
+
+// It is new, or has another program. That is as a first request: it gets slices.
+void Pipelines::meet(Group& group, const RegisteredFunction& function) {
+  retire(group);
+  group.program = function.kernel_task->pipeline;
+  group.starts = group.moving = StartAttempts(options_.starts);
+  group.keep = KeepAlive(options_.keep);
+  group.used = group.measured = monotonic_now();
+  group.keep.on_request(group.used);
+}
+
+void Pipelines::forget(Group& group) {
+  std::vector<InvocationId> open;
+  for (const auto& [invocation, asked] : asked_) {
+    if (asked.flow == group.flow) open.push_back(invocation);
+  }
+  for (const InvocationId invocation : open) fail_request(invocation, "Pipeline.Gone", "the function is gone");
+  retire(group);
+  for (Running& running : std::exchange(group.draining, {})) {
+    std::optional<Running> one(std::move(running));
+    end(one, "the function is gone");
+  }
+}
+
+// It runs what it has, and takes nothing more.
+void Pipelines::retire(Group& group) {
+  drain(group, group.current);
+  drain(group, group.next);
+}
+
+void Pipelines::drain(Group& group, std::optional<Running>& running) {
+  if (!running || !running->instance) return end(running, "");
+  group.draining.push_back(*std::move(running));
+  running.reset();
+}
+
+// Its slices come back when its processes are gone.
+void Pipelines::end(std::optional<Running>& running, const std::string& why) {
+  if (!running) return;
+  if (running->instance) {
+    running->instance->abandon(why);
+    leaving_.push_back(*std::move(running));
+  } else {
+    slices_.give_back(running->number, running->placement);
+  }
+  running.reset();
+}
+
+// ---- slices
+
+void Pipelines::settle(Group& group) {
+  for (std::optional<Running>* running : {&group.current, &group.next}) {
+    const std::string lost = *running ? slices_.lost((*running)->placement) : "";
+    if (lost.empty()) continue;
+    spdlog::warn("pipeline {}: {}; it is built anew on what is left", group.name, lost);
+    ++group.rebuilt;
+    if ((*running)->instance) (*running)->instance->abandon(lost);
+    drain(group, *running);
+  }
+  // Those that have run what they had, leave.
+  std::erase_if(group.draining, [this](Running& running) {
+    const auto open = by_request_.lower_bound({running.number, PipelineRequestId()});
+    const bool is_heard =
+        open == by_request_.end() || open->first.first != running.number;  // its last replies are posted
+    if (running.instance->unanswered() > 0 || !is_heard) return false;
+    std::optional<Running> one(std::move(running));
+    end(one, "it has run what it had");
+    return true;
+  });
+}
+
+// Hot, time sharing, cold: by what its requests take of the slices that it has.
+void Pipelines::note_use(Group& group) {
+  const Instant now = monotonic_now();
+  if (is_busy(group)) group.used = now;
+  if (runs(group) && now - group.measured >= kUseWindow) {
+    const auto stages = static_cast<double>(group.current->placement.stages.size());
+    const double busy = to_seconds(std::exchange(group.gpu_time, Duration(0)));
+    group.keep.on_utilisation(now, busy / stages / to_seconds(now - group.measured));
+    group.measured = now;
+  }
+  if (is_busy(group) || group.keep.wake(now) != KeepAliveState::kCold || !group.current) return;
+  spdlog::info("pipeline {}: nobody has called it for {:.3g} s: it gives its slices back", group.name,
+               to_seconds(options_.keep.cold_after));
+  evict(group);
+}
+
+// It runs what it has, and takes slices again when somebody calls it.
+void Pipelines::evict(Group& group) {
+  const Instant now = monotonic_now();
+  retire(group);
+  group.lacking.clear();
+  if (group.keep.on_evicted(now) == KeepAliveState::kExclusiveHot) group.keep.on_lost(now, true);
+  if (!group.waiting.empty()) group.keep.on_request(now);
+}
+
+// Those that want slices get some; of others, where none are free.
+void Pipelines::arrange() {
+  const Instant now = monotonic_now();
+  std::vector<Group*> waiting, holders;
+  std::vector<SliceHolder> held;
+  for (auto& [flow, group] : groups_) {
+    if (!group.current) {
+      if (!is_away(group) && group.starts.may(now)) waiting.push_back(&group);
+      continue;
+    }
+    holders.push_back(&group);
+    held.push_back({.tenant = group.tenant,
+                    .slices = compute_slices(group.current->placement),
+                    .idle = is_busy(group) ? Duration(0) : std::max(Duration(1), now - group.used),
+                    .held = now - group.current->since,
+                    .may_leave = runs(group) && !group.next && group.keep.state() != KeepAliveState::kExclusiveHot});
+  }
+  const SliceClaims claims(options_.claims, options_.weights ? options_.weights() : std::map<std::string, double>(),
+                           held);
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [&](const Group* a, const Group* b) { return claims.load(a->tenant) < claims.load(b->tenant); });
+  for (Group* group : waiting) {
+    if (place(*group, claims, holders)) return;  // somebody went: what is said of holders is no longer so
+  }
+  if (!waiting.empty()) return;
+  if (slices_.others_wait(now)) {
+    const auto longest = std::max_element(held.begin(), held.end(), [](const SliceHolder& a, const SliceHolder& b) {
+      return std::pair(a.may_leave, a.idle) < std::pair(b.may_leave, b.idle);
+    });
+    const bool any = longest != held.end() && longest->may_leave && longest->idle >= options_.claims.idle;
+    if (any && leaving_.empty()) return evict(*holders[static_cast<std::size_t>(longest - held.begin())]);
+  }
+  for (Group* group : holders) {
+    if (runs(*group) && !group->next) improve(*group);
+  }
+}
+
+// Whether others had to go for it.
+bool Pipelines::place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders) {
+  const auto take = [&](PipelinePlacement placement) {
+    group.lacking.clear();
+    group.current = reserve(group, std::move(placement));
+  };
+  auto placement = slices_.plan(group.program->dag);
+  if (placement) {
+    take(*std::move(placement));
+    return false;
+  }
+  std::vector<std::size_t> leavers = claims.leavers_for(group.tenant);
+  leavers.resize(std::min(leavers.size(), kMostLeavers));
+  std::vector<Device> left;
+  for (const std::size_t leaver : leavers) {
+    for (const PipelinePlacement::Stage& stage : holders[leaver]->current->placement.stages)
+      left.push_back(stage.device);
+    auto with = slices_.plan(group.program->dag, left);
+    if (!with) continue;
+    for (const std::size_t one : leavers) {
+      const auto is_taken = [&](const PipelinePlacement::Stage& stage) {
+        const auto is_it = [&](const PipelinePlacement::Stage& wanted) { return wanted.device.id == stage.device.id; };
+        return std::any_of(with->stages.begin(), with->stages.end(), is_it);
+      };
+      const auto& stages = holders[one]->current->placement.stages;
+      if (std::none_of(stages.begin(), stages.end(), is_taken)) continue;
+      spdlog::info("pipeline {}: it gives its slices up for {}", holders[one]->name, group.name);
+      evict(*holders[one]);
+    }
+    take(*std::move(with));
+    return true;
+  }
+  group.lacking = placement.error().message;
+  group.starts.put_off(monotonic_now() + kPlanPause);
+  return false;
+}
+
+Pipelines::Running Pipelines::reserve(const Group& group, PipelinePlacement placement) {
+  Running running{.number = ++last_number_,
+                  .function = group.name,
+                  .placement = std::move(placement),
+                  .since = monotonic_now(),
+                  .instance = nullptr};
+  slices_.take(running.number, running.placement);
+  return running;
+}
+
+void Pipelines::begin(Group& group, std::optional<Running>& running) {
+  if (!slices_.are_empty(running->number, running->placement)) {
+    if (monotonic_now() - running->since < options_.empty_limit) return;
+    return start_failed(group, running,
+                        fmt::format("its slices were not free {:.3g} s after they were taken for it: what ran there "
+                                    "has not ended",
+                                    to_seconds(options_.empty_limit)));
+  }
+  if (Status begun = begin_now(group, *running); !begun) start_failed(group, running, begun.error().message);
+}
+
+Status Pipelines::begin_now(Group& group, Running& running) {
+  const RegisteredFunction* const function = functions_.find(group.flow);
+  PipelineInstance::Options options{.name = group.name,
+                                    .program = group.program,
+                                    .tenant = group.tenant,
+                                    .process = options_.servers,
+                                    .stages = {},
+                                    .flow = {},
+                                    .start_limit = options_.start_limit};
+  for (const PipelinePlacement::Stage& stage : running.placement.stages) {
+    InstanceSpec shared{.function = group.name};
+    shared.environment = options_.environment;
+    give_share_(shared, stage.device.id, Share());
+    options.stages.push_back({.gpu = stage.device.id,
+                              .slice = stage.device.slice ? stage.device.slice->profile : stage.device.name,
+                              .components = stage.components,
+                              .environment = std::move(shared.environment)});
+  }
+  options.flow.ring_depth = pipeline_seats(*group.program);
+  options.flow.retries = options_.retries;
+  if (function != nullptr) options.flow.stage_limit = std::chrono::seconds(function->record.config.timeout_seconds);
+  const FlowId flow = group.flow;
+  const Number number = running.number;
+  const auto later = [this](auto job) { boost::asio::post(io_, life_.guarded([job = std::move(job)] { job(); })); };
+  const auto broken = [this, flow, number](const std::string& why) {
+    Group* const its = find(flow);
+    if (its == nullptr) return;
+    for (std::optional<Running>* one : {&its->current, &its->next}) {
+      if (*one && (*one)->number == number) start_failed(*its, *one, why);
+    }
+  };
+  auto started = PipelineInstance::start(
+      io_, std::move(options),
+      {.ready = [=, this] { later([=, this] { on_ready(flow, number); }); },
+       .replied = [=, this](PipelineInstance::Reply reply) { on_reply(flow, number, std::move(reply)); },
+       .broken = [=](const std::string& why) { later([=] { broken(why); }); },
+       .used = [=, this](Duration gpu_time) { driver_.core().owes(flow, gpu_time); }});
+  if (!started) return fail(started.error());
+  running.instance = *std::move(started);
+  return {};
+}
+
+// A slice that has room for all of it, and answers no later.
+void Pipelines::improve(Group& group) {
+  if (group.current->placement.stages.size() < 2 || !group.moving.may(monotonic_now())) return;
+  const Dag& dag = group.program->dag;
+  auto whole = slices_.plan_whole(dag, std::max(dag.objective, group.current->placement.latency));
+  if (!whole) return group.moving.put_off(monotonic_now() + kPlanPause);
+  spdlog::info("pipeline {}: it moves to one slice: {}", group.name, whole->why);
+  group.next = reserve(group, *std::move(whole));
+}
+
+void Pipelines::on_ready(FlowId flow, Number number) {
+  Group* const group = find(flow);
+  if (group == nullptr) return;
+  if (group->next && group->next->number == number) {
+    drain(*group, group->current);
+    group->current = std::exchange(group->next, std::nullopt);
+    ++group->moves;
+  }
+  if (!group->current || group->current->number != number) return;
+  group->starts.reset();
+  group->moving.reset();
+  group->used = group->measured = monotonic_now();
+  spdlog::info("pipeline {} runs: {}", group->name, group->current->placement.why);
+  ready_places(*group);
+  offer_waiting(*group);
+}
+
+// While it backs off it has no slices.
+void Pipelines::start_failed(Group& group, std::optional<Running>& running, const std::string& why) {
+  spdlog::warn("pipeline {} does not start: {}", group.name, why);
+  const bool is_move = &running == &group.next;
+  end(running, why);
+  if (is_move) return group.moving.failed(monotonic_now(), why);
+  group.starts.failed(monotonic_now(), why);
+  group.lacking = why;
+  if (group.starts.is_broken()) {
+    group.lacking = broken_words(group.starts);
+    spdlog::error("pipeline {}: {}", group.name, group.lacking);
+    for (const InvocationId invocation : std::exchange(group.waiting, {})) {
+      fail_request(invocation, "Pipeline.Broken", group.lacking);
+    }
+  }
+  ready_places(group);
+}
+
+// ---- places, which are instances for the core
+
+// Those that wait for the pipeline are told that it is there; or, after a while, why not.
+// Those that wait for the pipeline are told that it is there; or, after a while, why not. One that is broken says so to who calls, and
+// one that has no slices because nobody called waits for a call.
+void Pipelines::ready_places(Group& group) {
+  const bool takes = runs(group) || group.starts.is_broken() || is_away(group);
+  std::vector<InstanceId> ready, given_up;
+  for (auto& [id, place] : places_) {
+    if (place.flow != group.flow || place.is_ready) continue;
+    if (takes) ready.push_back(id);
+    const bool lacks = !group.current && !group.lacking.empty();
+    if (!takes && lacks && monotonic_now() - place.since >= options_.patience) given_up.push_back(id);
+  }
+  for (const InstanceId id : ready) {
+    places_.at(id).is_ready = true;
+    boost::asio::post(io_, [this, id, life = life_.watch()] {
+      if (!life.ended() && places_.contains(id)) events_.next(id);
+    });
+  }
+  for (const InstanceId id : given_up) end_place(id, group.lacking);
+  if (group.current || group.lacking.empty()) return;
+  std::vector<InvocationId> late;
+  std::copy_if(group.waiting.begin(), group.waiting.end(), std::back_inserter(late),
+               [&](InvocationId waits) { return monotonic_now() - asked_.at(waits).since >= options_.patience; });
+  for (const InvocationId invocation : late) fail_request(invocation, "Pipeline.NotPlaced", group.lacking);
+}
+
+void Pipelines::end_place(InstanceId id, const std::string& why) {
+  if (places_.erase(id) == 0) return;
+  boost::asio::post(io_, life_.guarded([this, id, why] {
+    events_.gone(id, ExitInfo{.exit_status = 1,
+                              .signal = {},
+                              .reason = why,
+                              .init_error_payload = {},
+                              .init_failure = {"Pipeline.NotPlaced", why}});
+  }));
+}
+
+void Pipelines::start(const StartOrder& order) {
+  places_[order.instance] = {
+      .flow = order.function.flow, .is_ready = false, .since = monotonic_now(), .gpu_time = Duration(0), .request = {}};
+  if (!is_pipeline_device(order.gpu))
+    return end_place(order.instance, "a pipeline's function has no instance on a device");
+  const FlowId flow = order.function.flow;
+  boost::asio::post(io_, [this, flow, life = life_.watch()] {
+    Group* const group = life.ended() ? nullptr : find(flow);
+    if (group != nullptr) ready_places(*group);
+  });
+}
+
+void Pipelines::kill(InstanceId instance) {
+  const auto place = places_.find(instance);
+  if (place == places_.end()) return;
+  if (const auto request = place->second.request) {
+    const auto asked = asked_.extract(*request);
+    Group* const group = find(place->second.flow);
+    if (!asked.empty() && group != nullptr) {
+      std::erase(group->waiting, *request);
+      if (const auto& at = asked.mapped().at) {
+        by_request_.erase(*at);
+        if (PipelineInstance* const its = this->instance(at->first)) its->cancel(at->second);
+      }
+    }
+  }
+  end_place(instance, "stopped");
+}
+
+std::optional<DeviceUse> Pipelines::use(InstanceId instance) {
+  const auto place = places_.find(instance);
+  if (place == places_.end()) return std::nullopt;
+  DeviceUse use;
+  use.gpu_time = place->second.gpu_time;
+  return use;
+}
+
+// ---- requests
+
 void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   Place& place = places_.at(instance);
-  Group* const group = find(place.flow);
   place.request = request.id;
   Asked& asked = asked_[request.id];
   asked.invocation = request.id;
@@ -354,41 +543,54 @@ void Pipelines::deliver(InstanceId instance, DeliverRequest request) {
   asked.flow = place.flow;
   asked.deadline = monotonic_now() + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
   asked.binary = wire::is_binary(request.invocation.payload);
-  if (group == nullptr) {
-    return post([this, id = request.id] { fail_request(id, "Pipeline.Gone", "the function is gone"); });
-  }
+  const auto refuse = [this, id = request.id](std::string type, std::string why) {
+    boost::asio::post(io_, life_.guarded([this, id, type, why] { fail_request(id, type, why); }));
+  };
+  Group* const group = find(place.flow);
+  const RegisteredFunction* const function = functions_.find(place.flow);
+  if (group == nullptr || function == nullptr || !function->is_pipeline())
+    return refuse("Pipeline.Gone", "the function is gone");
+  if (function->kernel_task->pipeline != group->program) meet(*group, *function);
+  const Instant now = group->used = monotonic_now();
+  group->starts.ask(now);
+  if (group->starts.is_broken()) return refuse("Pipeline.Broken", broken_words(group->starts));
   asked.program = group->program;
-  auto inputs = read_call(*group, request.invocation.payload);
-  if (!inputs) {
-    return post(
-        [this, id = request.id, why = inputs.error().message] { fail_request(id, "Pipeline.InvalidCall", why); });
-  }
+  auto inputs = read_call(*group->program, request.invocation.payload);
+  if (!inputs) return refuse("Pipeline.InvalidCall", inputs.error().message);
   asked.inputs = std::make_shared<const std::vector<std::string>>(*std::move(inputs));
+  asked.since = now;
   group->waiting.push_back(request.id);
-  offer_waiting(*group);
+  group->keep.on_request(now);
+  if (group->current) return offer_waiting(*group);
+  boost::asio::post(io_, life_.guarded([this] { tick(); }));
 }
 
 void Pipelines::offer_waiting(Group& group) {
-  while (!group.waiting.empty() && group.current && group.current->instance && group.current->instance->is_ready() &&
-         group.current->instance->has_room()) {
+  while (!group.waiting.empty() && runs(group) && group.current->instance->has_room()) {
     const InvocationId invocation = group.waiting.front();
     group.waiting.pop_front();
     Asked& asked = asked_.at(invocation);
     if (asked.program != group.program) {
-      post([this, invocation] { fail_request(invocation, "Pipeline.Changed", "the function was changed"); });
+      boost::asio::post(io_, life_.guarded([this, invocation] {
+        fail_request(invocation, "Pipeline.Changed", "the function was changed");
+      }));
       continue;
     }
-    const PipelineRequestId id(++last_request_);
+    const PipelineRequestId id(++last_number_);
     asked.at = {group.current->number, id};
     by_request_[*asked.at] = invocation;
-    group.current->instance->offer({.id = id, .inputs = asked.inputs, .deadline = asked.deadline});
+    group.current->instance->offer(
+        {.id = id, .inputs = asked.inputs, .deadline = asked.deadline, .progress = asked.progress});
   }
 }
 
 void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply reply) {
   const auto known = by_request_.extract({number, reply.id});
   Group* const group = find(flow);
-  if (known.empty() || group == nullptr) return;
+  PipelineInstance* const from = instance(number);
+  FL_CHECK(from != nullptr, "pipeline {} answers, and is not there", number);
+  if (known.empty() || group == nullptr) return from->taken(reply.id);  // what it used was charged with the time it had
+  group->gpu_time += reply.gpu_time;
   const InvocationId invocation = known.mapped();
   Asked& asked = asked_.at(invocation);
   asked.at.reset();
@@ -398,20 +600,25 @@ void Pipelines::on_reply(FlowId flow, Number number, PipelineInstance::Reply rep
     const auto later = std::find_if(group->waiting.begin(), group->waiting.end(),
                                     [&](InvocationId other) { return other > invocation; });
     group->waiting.insert(later, invocation);
+    asked.since = monotonic_now();
+    asked.progress = std::move(reply.progress);
   } else if (reply.end != FlowEnd::kAnswered) {
     fail_request(invocation, "Pipeline.Failed", reply.why);
+  } else if (size_of(reply) < kLarge) {
+    Answer made = to_answer(invocation, asked.binary, *asked.program, reply);
+    from->taken(reply.id);
+    answer(asked, std::move(made));
   } else {
-    KernelTaskAnswer content{.outputs = {}, .phases = reply.phases};
-    const auto first = static_cast<std::uint32_t>(asked.program->dag.inputs.size());
-    for (std::uint32_t o = 0; o < reply.outputs.size(); ++o) {
-      if (reply.outputs[o])
-        content.outputs.push_back({.buffer = first + o, .key = {}, .bytes = *std::move(reply.outputs[o])});
-    }
-    Answer answered{.invocation = invocation, .is_error = false, .content_type = {}, .payload = {}, .failure = {}};
-    answered.content_type = asked.binary ? wire::kKernelTaskContentType : "application/json";
-    answered.payload =
-        asked.binary ? wire::encode(content) : wire::kernel_task_answer_to_json(asked.program->interface, content);
-    answer(asked, std::move(answered));
+    const PipelineRequestId id = reply.id;
+    worker_.run([invocation, binary = asked.binary, program = asked.program,
+                 reply = std::move(reply)] { return to_answer(invocation, binary, *program, reply); },
+                life_.guarded([this, id, flow, number](Answer made) {
+                  if (PipelineInstance* const its = instance(number)) its->taken(id);
+                  const auto waits = asked_.find(made.invocation);
+                  if (waits != asked_.end()) answer(waits->second, std::move(made));
+                  if (Group* const still = find(flow)) offer_waiting(*still);
+                }));
+    return;
   }
   if (Group* const still = find(flow)) offer_waiting(*still);
 }
@@ -441,14 +648,15 @@ void Pipelines::answer(Asked& asked, Answer reply) {
 std::string Pipelines::holder(GpuId gpu) const {
   const auto holder = slices_.holder(gpu);
   if (!holder) return "";
+  const auto has_it = [&](const Running& running) { return running.number == *holder; };
   for (const auto& [flow, group] : groups_) {
-    const auto has_it = [&](const Running& running) { return running.number == *holder; };
     if ((group.current && has_it(*group.current)) || (group.next && has_it(*group.next)) ||
         std::any_of(group.draining.begin(), group.draining.end(), has_it)) {
       return group.name;
     }
   }
-  return "";
+  const auto leaves = std::find_if(leaving_.begin(), leaving_.end(), has_it);
+  return leaves == leaving_.end() ? "" : leaves->function;
 }
 
 std::vector<PipelineStatus> Pipelines::status() const {
@@ -462,11 +670,14 @@ std::vector<PipelineStatus> Pipelines::status() const {
     one.rebuilt = group.rebuilt;
     one.why = group.current ? group.current->placement.why : group.lacking;
     const bool begun = group.current && group.current->instance;
-    one.state = !group.current                         ? "no slices"
-                : !begun                               ? "waits for its slices"
-                : !group.current->instance->is_ready() ? "starts"
-                : group.next                           ? "moves"
-                                                       : "runs";
+    one.state = runs(group)                   ? (group.next ? "moves" : "runs")
+                : begun                       ? "starts"
+                : group.current               ? "waits for its slices"
+                : group.starts.is_broken()    ? "broken"
+                : is_away(group)              ? keep_alive_name(group.keep.state())
+                : group.starts.failures() > 0 ? "backs off"
+                                              : "no slices";
+    if (!group.current && is_away(group)) one.why = "nobody called it: it takes slices when somebody does";
     if (!begun) continue;
     one.in_flight = group.current->instance->unanswered();
     for (const Running& running : group.draining) one.in_flight += running.instance->unanswered();

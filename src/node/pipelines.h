@@ -4,14 +4,19 @@
 // in it at a time. An instance of it is a place for a request and has no process. So its queue, deadlines, charges and fronts are those of
 // every function, and what the pipeline has no room for waits in the function's own queue.
 //
-//   slice     the core's ──planned, drained──> awaited ──empty──> held by a pipeline ──the pipeline went──> the core's
-//   pipeline  none ──slices are free──> starts ──all there──> current ──a better place is ready──> drains ──empty──> gone
+//   slice     the core's ──planned, drained──> awaited ──empty──> held by a pipeline ──its processes are reaped──> the core's, or the next one's
+//   pipeline  none ──slices are free──> starts ──all there──> current ──a better place is ready──> drains ──empty──> leaves ──reaped──> gone
+//             starts ──fails, or takes too long──> backs off (start_attempts.h) ──> none ... ──too often──> broken
+//             current ──nobody calls, others wait──> warm ──long idle──> cold ──a request──> none, and so on
 //
 // Moves. Where a slice is free that has room for the whole function, and is expected to answer no later, a second pipeline of one stage starts
 // there. From when it is ready new requests go to it; the first runs what it has and goes. So nothing is dropped, and what came first
 // began first.
 //
-// Threads: everything on the io_context's thread.
+// Who waits for slices gets them from who is idle, or has more than its tenant's share (slice_claims.h). A pipeline whose function uses it
+// is hot (keep_alive.h), and keeps them against those of its own tenant.
+//
+// Threads: everything on the io_context's thread; large answers are made on a thread of this class.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,21 +29,32 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
+#include "decide/pipeline/keep_alive.h"
+#include "decide/pipeline/slice_claims.h"
+#include "decide/pipeline/start_attempts.h"
 #include "edge/node_service.h"
 #include "node/core_driver.h"
 #include "node/functions.h"
 #include "node/pipeline_slices.h"
 #include "node/program_runner.h"
 #include "node/runner.h"
+#include "node/worker.h"
 #include "runtime/pipeline/pipeline_instance.h"
 
 namespace fairlead {
 
 struct PipelinesOptions {
-  ServerProcess::Options servers;                  // but the environment
-  std::map<std::string, std::string> environment;  // of the servers: where the GPU's libraries are
-  unsigned retries = 2;                            // of a request, whose stage fails
-  Duration patience = std::chrono::seconds(5);     // of a place, while no slices are free
+  ServerProcess::Options servers;                   // but the environment
+  std::map<std::string, std::string> environment;   // of the servers: where the GPU's libraries are
+  unsigned retries = 2;                             // of a request, whose stage fails
+  Duration patience = std::chrono::seconds(5);      // of a place, while no slices are free
+  Duration start_limit = std::chrono::seconds(60);  // of a stage's server, until it is ready
+  Duration empty_limit = std::chrono::seconds(60);  // of slices, until what ran there is gone
+  StartTerms starts = {};
+  ClaimTerms claims = {};  // `idle`: without a call, before others may have its slices
+  KeepAliveTerms keep = {};
+  std::function<std::map<std::string, double>()> weights = {};  // of tenants, by name; empty: all have 1
 };
 
 class Pipelines final : public Runner {
@@ -68,7 +84,9 @@ class Pipelines final : public Runner {
   using Number = PipelineSlices::Holder;  // of a running pipeline; never used again
   struct Running {
     Number number = 0;
+    std::string function;
     PipelinePlacement placement;
+    Instant since;                               // it was given its slices
     std::unique_ptr<PipelineInstance> instance;  // null: its slices are not empty yet
   };
   struct Asked {  // a request
@@ -80,6 +98,8 @@ class Pipelines final : public Runner {
     std::shared_ptr<const std::vector<std::string>> inputs;
     Instant deadline;
     unsigned returns = 0;
+    Instant since;                                     // it waits for a pipeline
+    std::shared_ptr<const PipelineProgress> progress;  // in one that went; shared with the replies and requests of it
     std::optional<std::pair<Number, PipelineRequestId>> at;  // none: it waits for a pipeline
   };
   struct Group {  // a function
@@ -90,9 +110,12 @@ class Pipelines final : public Runner {
     std::optional<Running> current, next;
     std::vector<Running> draining;
     std::deque<InvocationId> waiting;  // in the order of their arrival
-    std::string lacking;               // why there is no pipeline; "": there is one
-    Duration wait{0};                  // after a pipeline that did not start
-    Instant not_before;
+    std::string lacking;               // why there is no pipeline; "": there is one, or none is wanted
+    StartAttempts starts, moving;      // of its pipeline; of one on a better place
+    KeepAlive keep;
+    Instant used;          // by a request, the last time
+    Duration gpu_time{0};  // of its requests, since `measured`
+    Instant measured;
     std::uint64_t moves = 0, rebuilt = 0;
   };
   struct Place {  // an instance, for the core
@@ -104,27 +127,31 @@ class Pipelines final : public Runner {
   };
 
   void meet_functions();
-  void forget(Group& group, const std::string& why);
-  void lose_slices(Group& group);
-  void place(Group& group);
-  void improve(Group& group);
+  void meet(Group& group, const RegisteredFunction& function);
+  void forget(Group& group);
   void retire(Group& group);
-  Running reserve(PipelinePlacement placement);
-  bool begin(Group& group, Running& running);
+  void drain(Group& group, std::optional<Running>& running);
+  void end(std::optional<Running>& running, const std::string& why);
+  void settle(Group& group);
+  void note_use(Group& group);
+  void evict(Group& group);
+  void arrange();
+  bool place(Group& group, const SliceClaims& claims, const std::vector<Group*>& holders);
+  void improve(Group& group);
+  Running reserve(const Group& group, PipelinePlacement placement);
+  void begin(Group& group, std::optional<Running>& running);
   Status begin_now(Group& group, Running& running);
   void on_ready(FlowId flow, Number number);
-  void on_broken(FlowId flow, Number number, const std::string& why);
+  void start_failed(Group& group, std::optional<Running>& running, const std::string& why);
   void on_reply(FlowId flow, Number number, PipelineInstance::Reply reply);
-  void drain(Group& group, Running running);
 
   void offer_waiting(Group& group);
   void ready_places(Group& group);
   void answer(Asked& asked, Answer reply);
   void fail_request(InvocationId invocation, const std::string& type, const std::string& message);
   void end_place(InstanceId place, const std::string& why);
-  Result<std::vector<std::string>> read_call(const Group& group, const std::string& payload) const;
+  PipelineInstance* instance(Number number);
   Group* find(FlowId flow);
-  void post(std::function<void()> job);
 
   boost::asio::io_context& io_;
   const PipelinesOptions options_;
@@ -137,8 +164,10 @@ class Pipelines final : public Runner {
   std::map<InstanceId, Place> places_;
   std::map<InvocationId, Asked> asked_;
   std::map<std::pair<Number, PipelineRequestId>, InvocationId> by_request_;
-  std::uint64_t last_number_ = 0, last_request_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  std::vector<Running> leaving_;  // have no requests any more, and processes still
+  std::uint64_t last_number_ = 0;
+  Lifetime life_;
+  Worker worker_;  // last: its jobs are done first
 };
 
 }  // namespace fairlead

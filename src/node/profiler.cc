@@ -76,9 +76,19 @@ Status Profiler::start(const ProfileRequest& request, bool has_widths) {
   const auto function = functions_.get(request.function);
   if (!function) return fail(function.error());
   if (is_running()) {
-    return fail(Errc::kConflict,
-                "an experiment on {} goes on, and there is one at a time: {}; try again when it has ended",
-                running_->record.name, running_->experiment.doing());
+    // Whose it is, is nobody else's business.
+    if (running_->record.name != request.function) {
+      return fail(
+          Errc::kConflict,
+          "an experiment on another function goes on, and there is one at a time on a node; it ends within {:.0f} "
+          "minutes: try again then",
+          to_seconds(ExperimentSettings().longest) / 60);
+    }
+    return fail(
+        Errc::kConflict,
+        "an experiment on {} goes on, and there is one at a time: {}; try again when it has ended, or fairlead profile "
+        "stop {}",
+        request.function, running_->experiment.doing(), request.function);
   }
   if ((*function)->kernel_task) {
     return fail(

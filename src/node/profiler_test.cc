@@ -2,9 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "node/testing/fake_store.h"
-#include "node/testing/node_without_processes.h"
-#include "store/test_folder.h"
+#include "node/testing/node_with_shares.h"
 
 namespace fairlead {
 namespace {
@@ -12,13 +10,9 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ProfilerTest : public NodeWithoutProcesses {
+class ProfilerTest : public NodeWithShares {
  protected:
-  ProfilerTest() {
-    control.shares().configure({.mode = SharingMode::kNone, .policy = "fcfs", .keeps_instances = true});
-    control.shares().add_device({.id = GpuId(1), .name = "V100", .uuid = "GPU-a", .memory = gib(16)}, 32, 2);
-    add_function("f");
-  }
+  ProfilerTest() { add_function("f"); }
 
   // Until the trial's function was asked something, or the experiment is over.
   void run_until_delivered(std::size_t count) {
@@ -37,18 +31,6 @@ class ProfilerTest : public NodeWithoutProcesses {
   }
   ExperimentStatus status() { return profiler.status("f").value(); }
 
-  store::TestFolder folder;
-  Worker worker{io};
-  FakeStore store;
-  FunctionControl control{io,
-                          ImageStoreOptions{.state_dir = folder / "state"},
-                          worker,
-                          store,
-                          functions,
-                          tenants,
-                          request_ids,
-                          driver,
-                          [](const RegisteredFunction&) {}};
   std::vector<FunctionProfile> measured;
   Profiler profiler{io,
                     control,
@@ -100,6 +82,9 @@ TEST_F(ProfilerTest, OneAtATimeAndStoppedWhenAsked) {
   const Status second = profiler.start({.function = "g", .payload = "{}"}, false);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::kConflict);
+  EXPECT_THAT(second.error().message, HasSubstr("on another function"));
+  EXPECT_THAT(second.error().message, testing::Not(HasSubstr(" f "))) << "it may be another tenant's";
+  EXPECT_THAT(profiler.start({.function = "f", .payload = "{}"}, false).error().message, HasSubstr("on f goes on"));
   profiler.stop("the node drains");
   EXPECT_EQ(status().failed, "the node drains");
   EXPECT_TRUE(functions.find("f#trial") == nullptr);
@@ -107,15 +92,11 @@ TEST_F(ProfilerTest, OneAtATimeAndStoppedWhenAsked) {
 }
 
 TEST_F(ProfilerTest, ABusyDeviceHasRoomForLessTime) {
-  FunctionRecord other{.name = "other"};
-  other.config.tags = {{"gpu:quota-request", "50"}};
-  ASSERT_TRUE(control.shares().admit(other, false));
+  ASSERT_TRUE(admit("other", {{"gpu:quota-request", "50"}}));
   ASSERT_TRUE(profiler.start({.function = "f", .payload = "{}"}, false));
   EXPECT_THAT(status().doing, HasSubstr("40 % of the time"));
   profiler.stop("enough");
-  FunctionRecord rest{.name = "rest"};
-  rest.config.tags = {{"gpu:quota-request", "40"}};
-  ASSERT_TRUE(control.shares().admit(rest, false));
+  ASSERT_TRUE(admit("rest", {{"gpu:quota-request", "40"}}));
   const Status full = profiler.start({.function = "f", .payload = "{}"}, false);
   ASSERT_FALSE(full);
   EXPECT_THAT(full.error().message, HasSubstr("no GPU has room for a trial of f"));

@@ -54,6 +54,7 @@ class ProgramRunner final : public Runner {
   UseSource use_source() const override { return UseSource::kReported; }
   void swap_out(InstanceId instance, Bytes bytes, Duration deadline) override;
   void swap_in(InstanceId instance) override;
+  void pace(InstanceId instance, const PacedShare& share) override { pacers_.set_share(instance, share); }
   void grant_room(InstanceId instance, std::uint64_t request, bool granted) override;
   std::string log_tail(InstanceId instance) const override { return host_->stats(instance).log_tail; }
   int init_pid(InstanceId instance) const override { return static_cast<int>(host_->stats(instance).init_pid); }

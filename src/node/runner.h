@@ -86,6 +86,8 @@ class Runner {
   // Orders to move memory, of those who reported memory that can move. `deadline`: for its work to end.
   virtual void swap_out(InstanceId instance, Bytes bytes, Duration deadline) = 0;
   virtual void swap_in(InstanceId instance) = 0;
+  // Its share of the device is another from now on. Of those who are not paced: no effect.
+  virtual void pace(InstanceId, const PacedShare&) {}
   virtual void grant_room(InstanceId instance, std::uint64_t request, bool granted) = 0;
 
   // What it has logged since its current or last delivery, the last 4 KiB. "": it has no log.

@@ -157,6 +157,7 @@ NodeOptions node_options(const ServeOptions& options, const std::string& state_d
   node.models = model_options(options);
   node.history_bytes = options.history_bytes;
   node.scale_to_zero = from_seconds(options.scale_to_zero_seconds);
+  node.pipeline_idle = from_seconds(options.pipeline_idle_seconds);
   node.events.first_retry = from_seconds(options.event_retry_seconds);
   node.events.bytes = options.event_memory_bytes;
   node.failure_words = {.document = lambda_payload, .text = lambda_failure_text};

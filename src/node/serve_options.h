@@ -100,6 +100,7 @@ struct ServeOptions {
   std::uint64_t event_memory_bytes = default_request_memory_bytes();  // of asynchronous invocations that are not over
   double event_retry_seconds = 60;     // before a failed event's second attempt; then twice that
   double scale_to_zero_seconds = 600;  // without a call: a function that the node scales has no instance then
+  double pipeline_idle_seconds = 30;   // without a call: others may have a pipeline's slices then
   std::string log_level = "info";
 
   std::string policy = "mqfq-setup";

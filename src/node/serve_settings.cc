@@ -235,6 +235,8 @@ ServeSettings node_settings() {
       ServeSetting("scale-to-zero", &Options::scale_to_zero_seconds, seconds_number(0, kHourSeconds),
                    "Seconds without a call after which a function that the node scales (tag gpu:autoscale) has no "
                    "instance"),
+      ServeSetting("pipeline-idle", &Options::pipeline_idle_seconds, seconds_number(0, kHourSeconds),
+                   "Seconds without a call after which other functions that wait may have the slices of a pipeline"),
       ServeSetting("log-level", &Options::log_level, one_of({"debug", "info", "warn", "error", "off"}),
                    "What is logged to stderr")
           .live(),

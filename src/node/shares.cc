@@ -1,7 +1,6 @@
 #include "node/shares.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -136,23 +135,11 @@ Shares::Placed Shares::scale(const std::string& function, const Share& share, co
   asked.first = wanted.kept;
   asked.seats = wanted.kept.size();
   ShareBook::Seats seats = book_.find_first(function, asked);
-  const std::size_t kept = seats.size();
-  asked.first = seats;
-  for (const GpuId gpu : wanted.serving) asked.first.insert(asked.first.end(), wanted.more, gpu);
-  for (asked.seats = kept + wanted.more; asked.seats > kept; --asked.seats) {
-    const auto found = book_.find(function, asked);
-    if (found) {
-      std::set_difference(found->begin(), found->end(), seats.begin(), seats.end(), std::back_inserter(placed.added));
-      break;
-    }
-    if (placed.lacking.empty()) placed.lacking = found.error().message;
-  }
-  const auto serves = [&](GpuId gpu) {
-    return std::find(wanted.serving.begin(), wanted.serving.end(), gpu) != wanted.serving.end();
-  };
-  if (std::erase_if(placed.added, [&](GpuId gpu) { return !serves(gpu); }) > 0 && placed.lacking.empty()) {
-    placed.lacking = "the GPUs that have room for more do not serve";
-  }
+  asked.first = wanted.first;
+  asked.seats = wanted.more;
+  ShareBook::Most most = book_.find_most(function, asked, seats, wanted.serving);
+  placed.added = std::move(most.seats);
+  if (wanted.more > 0) placed.lacking = std::move(most.lacking);
   seats.insert(seats.end(), placed.added.begin(), placed.added.end());
   std::sort(seats.begin(), seats.end());
   entry.asked.seats = seats.size();
@@ -224,6 +211,7 @@ void Shares::describe(const std::string& function, FlowSpec& spec) const {
   const PacedShare share = paced_share(FlowId(), entry.asked.share, entry.asked.weight, widths(entry.asked));
   spec.seats = entry.seats;
   spec.most_instances = entry.asked.replicas.most;
+  spec.parks = entry.asked.is_scaled;
   spec.request_percent = share.request_percent;
   spec.width_percent = share.width_percent;
 }

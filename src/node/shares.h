@@ -47,6 +47,8 @@ class Shares {
     ShareBook::Seats kept;
     std::size_t more = 0;
     std::vector<GpuId> serving;
+    std::vector<GpuId> first =
+        {};  // where of them it would be best, one for each entry: its parked instances are there
   };
   // What became of seats that were asked for.
   struct Placed {

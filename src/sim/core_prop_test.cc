@@ -65,7 +65,7 @@ class RandomModel final : public InstanceModel {
 };
 
 // `tasks`: some functions are kernel tasks, which load data, and have lanes of their own. `seats`: some have seats, whose
-// memory nobody admitted, on GPUs that are not there too.
+// memory nobody admitted, on GPUs that are not there too; instances of some of them park.
 struct With {
   bool tasks = false, seats = false;
 };
@@ -147,6 +147,7 @@ class Scenario {
     spec.request_percent = rng_.below(3) == 0 ? 0 : static_cast<int>(1 + rng_.below(100));
     spec.width_percent = static_cast<int>(1 + rng_.below(100));
     if (rng_.below(2) == 0) spec.most_instances = 1 + rng_.below(4);
+    spec.parks = !spec.is_kernel_task && rng_.below(2) == 0;
     return spec;
   }
 
@@ -168,7 +169,8 @@ class Scenario {
     const FlowId flow = random_function();
     if (!specs_.contains(flow)) return;
     specs_[flow].seats = random_seats(flow);
-    const Tuning tuning{.seats = {{flow, specs_[flow].seats}}};
+    Tuning tuning{.seats = {{flow, specs_[flow].seats}}};
+    if (rng_.below(2) == 0) tuning.parked_to_stop = {InstanceId(1 + rng_.below(started_ + 1))};
     node_.apply([&](Actions& out) { node_.core().retune(node_.now(), tuning, out); });
   }
 
@@ -302,6 +304,14 @@ class Scenario {
   void on(const SwapOutMemory&) { RC_FAIL("nothing reported"); }
   void on(const SwapInMemory&) { RC_FAIL("nothing reported"); }
   void on(const GrantRoom&) { RC_FAIL("nothing was asked"); }
+  void on(const SeatChange& a) {
+    RC_ASSERT(live_.contains(a.instance));
+    if (a.entitled) {
+      RC_ASSERT(entitled_.insert(a.instance).second);
+    } else {
+      entitled_.erase(a.instance);
+    }
+  }
   void on(const DeviceChange&) { RC_FAIL("no device changed"); }
 
   // ---- over the state
@@ -340,7 +350,7 @@ class Scenario {
       if (options_.starts_per_gpu > 0) RC_ASSERT(gpu.starting_ahead == starting[gpu.gpu]);
       if (options_.starts_per_gpu == 0 && !has_seats_) RC_ASSERT(gpu.starting_ahead == 0u);
       const std::size_t holding = starting[gpu.gpu] - gpu.starting_ahead;
-      RC_ASSERT(gpu.slots_in_use >= holding);
+      RC_ASSERT(gpu.slots_in_use + gpu.entitled_in_use >= holding);  // a seat may be taken in the middle of a start
       RC_ASSERT(gpu.slots_in_use <= holding + busy[gpu.gpu]);
       RC_ASSERT(gpu.instances <= options_.instances_per_gpu);
     }

@@ -202,6 +202,7 @@ class Scenario {
   }
   void on(const SwapInMemory& a) { RC_ASSERT(live_.contains(a.instance)); }
   void on(const Charge&) { RC_FAIL("all work ends with its answer"); }
+  void on(const SeatChange&) { RC_FAIL("nobody has a seat"); }
   void on(const DeviceChange&) { RC_FAIL("no device changed"); }
   void on(const GrantRoom& a) {
     RC_ASSERT(live_.contains(a.instance));

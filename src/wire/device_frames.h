@@ -97,7 +97,7 @@ struct RunCall {
   std::vector<RingSlot> ring_inputs, ring_outputs;
   bool operator==(const RunCall&) const = default;
 };
-struct OpenRing {  // descriptor 0 is its memory. A call that uses one that could not be opened fails, and says why
+struct OpenRing {          // descriptor 0 is its memory. A server that cannot open it says why (ServerFault), and ends
   std::uint64_t ring = 0;  // a number that the node uses once
   std::uint32_t slots = 0;
   std::uint64_t slot_bytes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decide/pipeline/arrivals.h"
 #include "wire/json_value.h"
 
 namespace fairlead::wire {
@@ -197,6 +198,58 @@ class PipelineReader {
   Dag dag_;
 };
 
+// What nobody could run, beyond what check_dag() refuses. fairlead/pipeline/description.py has the same.
+class DocumentCheck {
+ public:
+  explicit DocumentCheck(const Dag& dag) : dag_(dag) {}
+
+  Status run() {
+    for (const Component& one : dag_.components) {
+      if (Status sound = check(one); !sound) return sound;
+    }
+    for (const DagOutput& output : dag_.outputs) {
+      const auto is_it = [&](const TensorPort& input) { return input.name == output.name; };
+      if (std::none_of(dag_.inputs.begin(), dag_.inputs.end(), is_it)) continue;
+      return fail(Errc::kInvalidArgument,
+                  "output {}: an input has that name, and a call names both in one space: give it another",
+                  output.name);
+    }
+    if (const auto missing = what_may_not_come(dag_)) return fail(Errc::kInvalidArgument, "{}", *missing);
+    return {};
+  }
+
+ private:
+  Status check(const Component& one) const {
+    if (one.outputs.empty()) {
+      return fail(Errc::kInvalidArgument, "component {}: has 0 outputs, 1 to {} are possible", one.name,
+                  kMaxComponentPorts);
+    }
+    if (!one.task.empty() && !is_component_name(one.task)) {
+      return fail(
+          Errc::kInvalidArgument,
+          "component {}: task is \"{}\"; it must be a folder beside pipeline.json: 1 to {} letters, digits, _ or -",
+          one.name, one.task.substr(0, 200), kMaxComponentName);
+    }
+    const std::size_t colon = one.program.rfind(':');
+    if (!one.program.empty() && (colon == std::string::npos || colon == 0 || colon + 1 == one.program.size())) {
+      return fail(Errc::kInvalidArgument, "component {}: program is \"{}\"; it must be FILE:FUNCTION", one.name,
+                  one.program.substr(0, 200));
+    }
+    if (!one.program.empty() && one.inputs.empty()) {
+      return fail(Errc::kInvalidArgument, "component {}: is a program and has 0 inputs, 1 to {} are possible", one.name,
+                  kMaxComponentPorts);
+    }
+    if (!one.when) return {};
+    const ElementType type = dag_.port(one.when->value).type;
+    using enum ElementType;
+    if (type != kC64 && type != kC128 && type != kBytes && type != kF16 && type != kBf16) return {};
+    return fail(Errc::kInvalidArgument, "component {}: when: {} is {}, one number that is true or false is wanted",
+                one.name, dag_.name_of(one.when->value), element_type_name(type));
+  }
+
+  const Dag& dag_;
+};
+
 json port_json(const TensorPort& port) {
   return {{"name", port.name}, {"type", element_type_name(port.type)}, {"shape", port.shape}};
 }
@@ -234,6 +287,7 @@ Result<Dag> pipeline_from_json(std::string_view text) {
   Dag dag = PipelineReader().read(JsonValue(*document, status));
   if (!status) return fail(status.error());
   if (const auto problem = check_dag(dag)) return fail(Errc::kInvalidArgument, "{}", problem->message);
+  if (Status sound = DocumentCheck(dag).run(); !sound) return fail(sound.error());
   return dag;
 }
 

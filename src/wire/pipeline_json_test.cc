@@ -15,7 +15,7 @@ json example() {
     "inputs": [{"name": "image", "type": "f32", "shape": [1, 3, 64, 64]}],
     "outputs": [{"name": "depth", "from": "depth.y"}],
     "components": [
-      {"name": "decode", "program": "decode.py", "inputs": {"x": "input.image"}, "outputs": [{"name": "y", "type": "f32", "shape": [1, 3, 64, 64]}],
+      {"name": "decode", "program": "decode.py:decode", "inputs": {"x": "input.image"}, "outputs": [{"name": "y", "type": "f32", "shape": [1, 3, 64, 64]}],
        "profile": {"ms": {"host": [2, 0.5, 7]}}},
       {"name": "deblur", "task": "deblur", "inputs": {"x": "decode.y"},
        "outputs": [{"name": "y", "type": "f32", "shape": [1, 3, 64, 64]}, {"name": "is_low", "type": "u8", "shape": [1]}],
@@ -53,6 +53,30 @@ TEST(PipelineJson, AProgramIsAFunctionOfAFile) {
   EXPECT_FALSE(dag->components[0].needs_gpu);
   document["components"][0]["program"] = {{"file", "decode/steps.py"}};
   EXPECT_EQ(refusal(document), "components[0].program has no 'function'; it is required");
+}
+
+TEST(PipelineJson, WhatNobodyCouldRunIsRefused) {
+  json document = example();
+  document["components"][0]["program"] = "decode.py";
+  EXPECT_EQ(refusal(document), "component decode: program is \"decode.py\"; it must be FILE:FUNCTION");
+  document = example();
+  document["components"][0]["inputs"] = json::object();
+  EXPECT_EQ(refusal(document), "component decode: is a program and has 0 inputs, 1 to 16 are possible");
+  document = example();
+  document["components"][1]["task"] = "../deblur";
+  EXPECT_NE(refusal(document).find("component deblur: task is \"../deblur\""), std::string::npos);
+  document = example();
+  document["components"][2]["outputs"] = json::array();
+  EXPECT_NE(refusal(document).find("components[3].inputs.x[0]"), std::string::npos) << "who reads it comes first";
+  document = example();
+  document["outputs"][0]["name"] = "image";
+  EXPECT_NE(refusal(document).find("output image: an input has that name"), std::string::npos);
+  document = example();
+  document["outputs"][0]["from"] = "sr.y";
+  EXPECT_NE(refusal(document).find("does not always come: not when deblur.is_low is false"), std::string::npos);
+  document = example();
+  document["outputs"][0]["from"] = {"sr.y", "deblur.y"};
+  EXPECT_EQ(refusal(document), "outputs[0].from must be a string");
 }
 
 TEST(PipelineJson, ReadsBackAsItWas) {

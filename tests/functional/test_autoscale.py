@@ -18,9 +18,9 @@ def deploy(node, name, objective="400"):
     return cli(node, "deploy", name, MISBEHAVE, "--objective-ms", objective, "--sample", "-", "--yes", sample=SLEEP)
 
 
-def imported(node, name, objective=400, execution_ms=50, **tags):
+def imported(node, name, objective=400, execution_ms=50, code=MISBEHAVE, **tags):
     """Scaled without an experiment: by a profile that says how long a call takes on all of the SMs."""
-    node.deploy(name, MISBEHAVE, Tags={"gpu:objective-ms": str(objective), "gpu:autoscale": "true", **tags})
+    node.deploy(name, code, Tags={"gpu:objective-ms": str(objective), "gpu:autoscale": "true", **tags})
     record = json.loads(node.call("GET", f"/2015-03-31/functions/{name}")[2])["Configuration"]
     profile = {"function": name, "code_sha256": record["CodeSha256"], "device": node.status()["gpus"][0]["name"],
                "fixed_ms": 0, "work_ms": execution_ms * 100, "saturation_percent": 100, "error": 0.02, "ended": "", "measured_ms": 1,
@@ -96,6 +96,77 @@ def test_a_burst_up_over_two_gpus_to_zero_and_from_zero(start_node):
     eventually(lambda: scaling(node, "f")["seats"] >= 1)
 
 
+def program(folder, text):
+    folder.mkdir()
+    (folder / "bootstrap").write_text(text)
+    (folder / "bootstrap").chmod(0o755)
+    return folder
+
+
+def timed(node, name):
+    """(seconds, how its instance was) of a call."""
+    began = time.monotonic()
+    status, headers, body = node.invoke(name, SLEEP)
+    assert status == 200, body
+    return time.monotonic() - began, {key.lower(): value for key, value in headers.items()}["x-gpu-start"]
+
+
+def test_who_is_too_many_parks_and_the_next_burst_has_it_back_faster_than_a_start(start_node):
+    node = start_node(gpu_environment={"SOFTGPU_DEVICES": "2"})
+    imported(node, "f", objective=800, execution_ms=200)
+    eventually(lambda: scaling(node, "f").get("state") == "scaled")
+    cold, how = timed(node, "f")
+    assert how == "cold"
+    load = Load(node, "f", 6)
+    eventually(lambda: scaling(node, "f")["seats"] == 2)
+    load.stop()
+    eventually(lambda: (s := scaling(node, "f"))["seats"] == 1 and s["parked"] >= 1)
+    assert "parks" in cli(node, "autoscale", "f", "--explain").stdout
+    seated = {i["gpu"] for i in node.status()["instances"] if i["entitled"]}
+    assert len(seated) == 1, "the other's rectangle is free"
+    node.deploy("beside", MISBEHAVE, Tags={"gpu:quota-request": "90"})
+    node.call("DELETE", "/2015-03-31/functions/beside")
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(timed(node, "f"))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(how != "cold" and seconds < cold for seconds, how in answers), (cold, answers)
+    load = Load(node, "f", 6)
+    eventually(lambda: any("is unparked" in did for note in scaling(node, "f")["notes"] for did in note["did"]))
+    load.stop()
+    assert set(load.statuses) == {200}
+    assert "is unparked" in cli(node, "autoscale", "f", "--explain").stdout
+
+
+def test_a_program_that_never_starts_holds_no_rectangle(start_node, tmp_path):
+    node = start_node()
+    imported(node, "f", code=program(tmp_path / "code", "#!/bin/sh\nexit 7\n"))
+    eventually(lambda: scaling(node, "f").get("state") == "scaled")
+    node.invoke("f", SLEEP)
+    state = eventually(lambda: (s := scaling(node, "f")).get("lacking") and s)
+    assert "starts in a row failed" in state["lacking"], state
+    eventually(lambda: scaling(node, "f")["seats"] == 0)
+    assert "its instances do not start" in cli(node, "autoscale", "f", "--explain").stdout
+    node.deploy("beside", MISBEHAVE, Tags={"gpu:quota-request": "90"})
+    assert node.invoke("beside", SLEEP)[0] == 200
+
+
+def test_without_its_profile_it_gives_its_seats_back(start_node, tmp_path):
+    node = start_node()
+    imported(node, "f")
+    eventually(lambda: scaling(node, "f").get("state") == "scaled")
+    assert node.invoke("f", SLEEP)[0] == 200
+    eventually(lambda: scaling(node, "f")["seats"] == 1)
+    other = program(tmp_path / "code", (MISBEHAVE / "bootstrap").read_text() + "\n# another version\n")
+    status, _, body = node.call("PUT", "/2015-03-31/functions/f/code", json.dumps({"Folder": str(other)}))
+    assert status == 200, body
+    state = eventually(lambda: (s := scaling(node, "f"))["seats"] == 0 and s)
+    assert state["state"] == "best effort" and "nothing was measured" in state["lacking"]
+    assert any("given back" in did for note in state["notes"] for did in note["did"])
+
+
 def test_what_no_device_has_room_for_is_rejected_with_the_reason(start_node):
     node = start_node()
     node.deploy("beside", MISBEHAVE, Tags={"gpu:quota-request": "90"})
@@ -110,8 +181,8 @@ def test_what_no_device_has_room_for_is_rejected_with_the_reason(start_node):
 def test_an_objective_that_no_size_meets_is_best_effort_and_said(start_node):
     node = start_node()
     imported(node, "f", objective=10)
-    state = eventually(lambda: (s := scaling(node, "f")).get("lacking") and s)
-    assert state["state"] == "best effort" and "objective is 10 ms and no size" in state["lacking"]
+    state = eventually(lambda: "objective is 10 ms" in (s := scaling(node, "f")).get("lacking", "") and s)
+    assert state["state"] == "best effort" and "and no size" in state["lacking"]
     assert node.invoke("f", SLEEP)[0] == 200
 
 

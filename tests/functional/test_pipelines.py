@@ -224,6 +224,47 @@ def test_a_killed_stage_loses_no_request(p1, folder):
     assert len(rings_of(node.process.pid)) == rings
 
 
+def family(pid):
+    """It and what it started: a stage's server may be in a jail, whose outer process is what the node knows."""
+    found = [pid]
+    for one in found:
+        for task in pathlib.Path(f"/proc/{one}/task").glob("*/children"):
+            found += [int(child) for child in task.read_text().split()]
+    return found
+
+
+def test_a_stage_that_hangs_is_ended_and_starts_again(p1, folder):
+    node = p1("2g.20gb,1g.10gb")
+    node.deploy("chain", chain(folder, memory_gib=8))
+    out(node.invoke("chain", call(numbers(0))))
+    stage = pipeline(node)["stages"][0]
+    for pid in family(stage["pid"]):
+        os.kill(pid, signal.SIGSTOP)
+    status, headers, body = node.invoke("chain", call(numbers(1)))
+    assert status == 200 and "X-Amz-Function-Error" in headers, body  # its deadline is the stage's too
+    eventually(lambda: not exists(stage["pid"]) and runs(node) and pipeline(node)["stages"][0]["ready"])
+    assert out(node.invoke("chain", call(numbers(2)))) == expected(numbers(2))
+    assert [one["restarts"] for one in pipeline(node)["stages"]] == [1, 0]
+
+
+def answers(node, name):
+    reply = node.invoke(name, call(numbers(1)))
+    return "X-Amz-Function-Error" not in reply[1] and out(reply) == expected(numbers(1))
+
+
+def test_an_idle_pipeline_makes_room_for_one_that_waits_and_comes_back(p1, folder):
+    """Each needs both slices. The second is deployed while the first has them; then the first is called."""
+    node = p1("2g.20gb,1g.10gb", "--pipeline-idle", "1")
+    node.deploy("chain", chain(folder, memory_gib=8))
+    out(node.invoke("chain", call(numbers(0))))
+    node.deploy("other", chain(folder, name="other", memory_gib=8))
+    eventually(lambda: runs(node, "other"))
+    assert pipeline(node)["state"] == "warm" and pipeline(node)["stages"] == []
+    assert answers(node, "other")
+    eventually(lambda: answers(node, "chain"))
+    assert pipeline(node, "other")["state"] == "warm"
+
+
 def test_a_deleted_pipeline_leaves_nothing(p1, folder):
     node = p1("2g.20gb,1g.10gb")
     node.deploy("chain", chain(folder, memory_gib=8))

@@ -34,6 +34,8 @@ class FakeNode:
     def __init__(self, folder):
         self.folder = folder
         self.tasks, self.configurations, self.objects, self.tenants = {}, {}, {}, set()
+        self.functions, self.logs = {}, {}  # name: what answers its payload; name: what it wrote
+        self.refusals = []  # (status, headers) of the next answers, instead of theirs
         self.close_after_answer = False
         self.swallow = 0  # requests that are taken and never answered: their connection ends instead
         self.answer_gate = threading.Event()  # answers wait for it
@@ -78,8 +80,13 @@ class FakeNode:
         self.server.server_close()
 
     def handle(self, method, path, body, headers):
+        if self.refusals:
+            status, more = self.refusals.pop(0)
+            return status, more, b'{"Message": "later"}'
         path, _, query = path.partition("?")
         path = urllib.parse.unquote(path)
+        if path.endswith("/log"):
+            return 200, {}, self.logs[path.split("/")[-2]]
         if path.startswith("/v1/objects"):
             return self.handle_object(method, path.removeprefix("/v1/objects").removeprefix("/"), body, query)
         if path == "/v1/ktasks":
@@ -153,7 +160,9 @@ class FakeNode:
 
     def invoke(self, name, body, headers):
         if headers.get("X-Amz-Invocation-Type") == "Event":
-            return 202, {}, b""
+            return 202, {"x-amzn-RequestId": f"event-{len(self.received)}"}, b""
+        if name in self.functions:
+            return 200, {}, self.functions[name](body)
         if name not in self.tasks:
             return self.error(404, "ResourceNotFoundException", f"there is no function {name}")
         return self.call(self.tasks[name], body)

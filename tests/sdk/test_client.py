@@ -160,16 +160,16 @@ def test_an_event_is_accepted_and_a_closed_connection_reopened(node, client):
     node.close_after_answer = True
     for _ in range(3):
         assert client.invoke("anything", b"{}", event=True) == b""
-        assert select.select([client._connection.sock], [], [], PATIENCE_S)[0], "the node did not close"
+        assert select.select([*client.pool.idle()], [], [], PATIENCE_S)[0], "the node did not close"
 
 
 def test_a_timeout_costs_one_call(node, client):
     node.answer_gate.clear()
-    client._connection.timeout = 0.05
+    client.pool.timeout = 0.05
     with pytest.raises(TimeoutError):
         client.invoke("anything", b"{}", event=True)
     node.answer_gate.set()
-    client._connection.timeout = PATIENCE_S
+    client.pool.timeout = PATIENCE_S
     assert client.invoke("anything", b"{}", event=True) == b""
 
 

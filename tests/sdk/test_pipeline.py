@@ -177,7 +177,7 @@ def test_both_branches_cover_an_output():
             one = self.task(scale(2), x, name="one")
         with self.otherwise(bright):
             other = self.task(scale(3), x, name="other")
-        return self.join(one, other)
+        return self.task(scale(1), self.join(one, other), name="either")
     assert pipeline(dag).reference(x=numpy.zeros(SHAPE, "f"))["output"].sum() == 0
 
 
@@ -230,16 +230,20 @@ def described(folder):
     (lambda d: d.update(components=[]), "0 components"),
     (lambda d: d["components"].append(dict(d["components"][0])), "two components"),
     (lambda d: d["components"][0].update(name="../../etc"), "letters, digits"),
-    (lambda d: d["components"][1].update(task="../x"), "the name of a folder"),
+    (lambda d: d["components"][1].update(task="../x"), "a folder beside"),
     (lambda d: d["components"][0].update(name="input"), "'input'"),
-    (lambda d: d["components"][0]["outputs"][0].update(shape=[2**62, 2**62]), "more than"),
-    (lambda d: d["components"][0]["outputs"][0].update(shape=[0]), "at least 1"),
-    (lambda d: d["components"][0]["outputs"][0].update(shape=[True]), "at least 1"),
+    (lambda d: d["components"][0]["outputs"][0].update(shape=[2**40, 2**40]), "more than"),
+    (lambda d: d["components"][0]["outputs"][0].update(shape=[0]), "sizes of 1 to"),
+    (lambda d: d["components"][0]["outputs"][0].update(shape=[True]), "sizes of 1 to"),
     (lambda d: d["components"][0]["outputs"][0].update(type="float"), "of type 'float'"),
     (lambda d: d["components"][0]["inputs"].update(picture="nobody.y"), "nobody.y"),
     (lambda d: d["components"][0]["inputs"].update(picture=[]), "a tensor's name"),
     (lambda d: d["outputs"].append(dict(d["outputs"][0])), "once each"),
-    (lambda d: d.update(outputs=[]), "no output"),
+    (lambda d: d.update(outputs=[]), "0 outputs, 1 to 16"),
+    (lambda d: d["outputs"][0].update(name="picture"), "an input has that name"),
+    (lambda d: d["outputs"][0].update({"from": ["darken.y", "input.picture"]}), "an output comes from one tensor"),
+    (lambda d: d["components"][0].update(inputs={}), "0 inputs, 1 to 16"),
+    (lambda d: d.update(components=[dict(d["components"][0], name=f"c{i}") for i in range(65)]), "65 components, 1 to 64"),
     (lambda d: d["outputs"][0].update({"from": "darken.y"}), "does not always come"),
 ])
 def test_a_description_that_nobody_could_run(folder, change, words):
@@ -293,3 +297,29 @@ def test_a_program_that_fails_answers_so_and_goes_on():
         raise KeyError("no")
     assert serving.answer(fails, {"x": 1}, [("y", "u8", (1,))])[:1] == b"\1"
     assert b"KeyError" in serving.answer(fails, {"x": 1}, [("y", "u8", (1,))])
+
+
+def test_a_program_said_in_one_word_gets_its_inputs_by_name(tmp_path):
+    """FILE:FUNCTION, no `task` at all, and inputs in another order than their names'."""
+    (tmp_path / "steps.py").write_text("def minus(z, a):\n    import numpy\n    return numpy.asarray(z) - numpy.asarray(a)\n")
+    number = {"type": "f32", "shape": [1]}
+    said = {"version": 1, "inputs": [{"name": "one", **number}, {"name": "two", **number}],
+            "outputs": [{"name": "left", "from": "p.y"}],
+            "components": [{"name": "p", "program": "steps.py:minus", "inputs": {"z": "input.one", "a": "input.two"},
+                            "outputs": [{"name": "y", **number}]}]}
+    (tmp_path / "pipeline.json").write_text(json.dumps(said))
+    with load(tmp_path) as run:
+        assert numpy.asarray(run(one=numpy.full(1, 5, "f"), two=numpy.full(1, 3, "f"))["left"])[0] == 2
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    request = numpy.array([3, 5], "f").tobytes()  # a, then z
+    served = subprocess.run([sys.executable, "-m", "fairlead.pipeline", "program", str(tmp_path), "p"], input=request, env=environment,
+                            capture_output=True, check=True)
+    assert served.stdout == b"\0" + numpy.array([2], "f").tobytes(), served.stderr
+
+
+def test_a_file_that_says_a_name_twice_or_no_number_is_refused(tmp_path):
+    for text, words in (('{"version": 1, "version": 1}', "twice in one object"), ('{"version": NaN}', "NaN is no number"),
+                        (" " * ((1 << 20) + 1), "1048577 bytes, 1048576")):
+        (tmp_path / "pipeline.json").write_text(text)
+        with pytest.raises(PipelineError, match=words):
+            load(tmp_path)

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -136,12 +138,21 @@ class File {
     struct stat info {};
     if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0) fail_errno("open " + path);
     bytes_ = static_cast<std::uint64_t>(info.st_size);
+    const auto nanoseconds = [](const timespec& time) {
+      return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+    };
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "@%" PRIx64 ".%" PRIx64 ".%" PRIx64,
+                  static_cast<std::uint64_t>(info.st_ino), nanoseconds(info.st_mtim), nanoseconds(info.st_ctim));
+    which_ = text.data();
   }
   ~File() { ::close(descriptor_); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   std::uint64_t bytes() const { return bytes_; }
+  // Which one it is where it is: its number and when it was written.
+  const std::string& which() const { return which_; }
   std::string read(std::uint64_t from, std::uint64_t count) const {
     std::string bytes(count, '\0');
     for (std::uint64_t done = 0; done < count;) {
@@ -157,6 +168,7 @@ class File {
   const std::string path_;
   const int descriptor_;
   std::uint64_t bytes_ = 0;
+  std::string which_;
 };
 
 }  // namespace
@@ -270,9 +282,10 @@ SharedModel SharedModel::load(const Gpu& gpu, const std::string& path, const std
                    "cuMemcpyHtoD");
     }
   };
-  // Two files of one name, and of one size, are two models.
+  // Two files of one name, and of one size, are two models; so is one that was written over.
   const std::string place = std::filesystem::canonical(path).string();
-  const std::string name = id.empty() ? place.substr(place.size() - std::min<std::size_t>(place.size(), 200)) : id;
+  const std::string name =
+      id.empty() ? place.substr(place.size() - std::min<std::size_t>(place.size(), 190)) + file.which() : id;
   SharedTensor memory = SharedTensor::open(gpu, name, header.data_bytes, fill);
   return SharedModel(std::move(header), std::move(memory));
 }

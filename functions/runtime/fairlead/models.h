@@ -54,6 +54,7 @@ class SharedTensor {
 // A safetensors file on the GPU.
 class SharedModel {
  public:
+  // `id`: within this version of the function, which is then the caller's to change with the content; "": the file's place, number and times.
   static SharedModel load(const Gpu& gpu, const std::string& path, const std::string& id = "");
 
   const SafetensorsHeader& header() const { return header_; }

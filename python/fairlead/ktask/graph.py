@@ -1,9 +1,12 @@
 """What a task under construction is made of: buffers, tensors (typed places in a buffer), scalars, launches."""
 
+from __future__ import annotations
+
 import base64
 import json
 import math
 import struct
+from typing import Any
 
 from fairlead.types import SCALARS, TaskError, element_count, element_type, shape_of, strides_of
 
@@ -191,7 +194,7 @@ def _three(sizes, what, kernel):
     return sizes
 
 
-def write_json(description):
+def write_json(description: dict[str, Any]) -> str:
     """task.json for people: a line for each buffer and each kernel."""
     lines = []
     for section in ("buffers", "kernels"):
@@ -206,7 +209,7 @@ def write_json(description):
     return "{" + ",\n".join(lines) + "}\n"
 
 
-def buffer_bytes(name, spec):
+def buffer_bytes(name: str, spec: dict[str, Any]) -> int:
     """The size of a buffer of task.json."""
     if "bytes" in spec:
         return spec["bytes"]

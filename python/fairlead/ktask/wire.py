@@ -1,14 +1,17 @@
 """Calls, answers and one-off requests of kernel tasks as bytes: the binary form of src/wire/kernel_task_codec.h. A buffer is its index
 among the task's buffers, sorted by name (as bytes)."""
 
+from __future__ import annotations
+
 import struct
+from typing import Any
 
 CONTENT_TYPE = "application/vnd.fairlead.kernel-task"
 _MAGIC, _VERSION, _CALL, _ANSWER, _REQUEST = b"FLKT", 1, 2, 3, 4
 PHASES = ("kernel_run", "kernel_init", "device_malloc", "device_copy", "data_layer", "overhead")
 
 
-def buffer_names(description):
+def buffer_names(description: dict[str, Any]) -> list[str]:
     return sorted(description["buffers"], key=str.encode)
 
 
@@ -25,7 +28,7 @@ def _text(data):
     return _length(len(data)) + data
 
 
-def encode_call(names, inputs, outputs):
+def encode_call(names: list[str], inputs: dict[str, Any], outputs: dict[str, Any]) -> bytes:
     """`inputs`, `outputs`: {buffer: key (str) or bytes}. An output without a key is not named: it comes inline."""
     parts = [_MAGIC, bytes((_VERSION, _CALL))]
     for bindings in (inputs, outputs):
@@ -36,7 +39,7 @@ def encode_call(names, inputs, outputs):
     return b"".join(parts)
 
 
-def encode_request(task, files, call, timeout_seconds=60):
+def encode_request(task: str, files: dict[str, Any], call: bytes, timeout_seconds: int = 60) -> bytes:
     """`task`: task.json as text; `files`: {name: bytes} of its modules and constants; `call`: bytes of encode_call or of
     JSON. The node knows the task again by these very bytes."""
     parts = [_MAGIC, bytes((_VERSION, _REQUEST)), _text(task.encode()), _length(len(files))]
@@ -72,7 +75,7 @@ def is_binary(data):
     return data[:4] == _MAGIC
 
 
-def decode_answer(names, data):
+def decode_answer(names: list[str], data: bytes) -> Any:
     """({output: key (str) or bytes}, {phase: microseconds})"""
     reader = _Reader(data)
     head = bytes(reader.take(6))

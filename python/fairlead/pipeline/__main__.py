@@ -1,11 +1,10 @@
 """python3 -m fairlead.pipeline program DIR COMPONENT: serves a component that needs no GPU, over standard input and output.
 
-A request is the bytes of each input, in the order of pipeline.json's "inputs" of the component; the answer is a byte 0 and
+A request is the bytes of each input, in the order of their names; the answer is a byte 0 and
 the bytes of each output in order, or a byte 1, a length (u32, little endian) and the error's text. Sizes follow from types
 and shapes. The input's end is the program's end. What the program itself prints goes to standard error.
 """
 
-import json
 import os
 import pathlib
 import struct
@@ -13,7 +12,7 @@ import sys
 
 from fairlead.arrays import to_array
 from fairlead.pipeline.bodies import call_program
-from fairlead.pipeline.description import check, sources_of, tensors_of
+from fairlead.pipeline.description import check, inputs_of, program_of, read, tensors_of
 from fairlead.pipeline.runner import function_of
 from fairlead.types import TYPES, element_count
 
@@ -27,12 +26,12 @@ def read_exactly(stream, size):
 
 
 def serve(folder, name, source, sink):
-    description = json.loads((folder / "pipeline.json").read_text())
-    component = next((c for c in check(description) if c["name"] == name and c["task"] is None), None)
+    description = read(folder)
+    component = next((c for c in check(description) if c["name"] == name and program_of(c)), None)
     if component is None:
         sys.exit(f"{folder}: there is no program {name}")
     function, tensors = function_of(folder, component), tensors_of(description)
-    inputs = {target: tensors[sources_of(said)[0]] for target, said in component["inputs"].items()}
+    inputs = {target: tensors[sources[0]] for target, sources in inputs_of(component)}
     outputs = [(o["name"], o["type"], o["shape"]) for o in component["outputs"]]
     while True:
         arrays = {}

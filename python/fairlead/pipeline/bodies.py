@@ -61,15 +61,19 @@ class ProgramBody:
     def call(self, inputs):
         return call_program(self.function, inputs, self.outputs)
 
+    def place(self, name):
+        """What pipeline.json says of the program in the component of that name."""
+        return {"file": f"{name}/{pathlib.Path(inspect.getsourcefile(self.function)).name}", "function": self.function.__name__}
+
     def save(self, folder):
-        """Copies the function's file; what pipeline.json says of the program."""
+        """Copies the function's file; as place()."""
         source = pathlib.Path(inspect.getsourcefile(self.function))
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / source.name
         if target.exists() and target.read_bytes() != source.read_bytes():
             raise TaskError(f"two files of programs are called {source.name}")
         shutil.copyfile(source, target)
-        return {"file": f"{folder.name}/{source.name}", "function": self.function.__name__}
+        return self.place(folder.name)
 
 
 def call_program(function, inputs, outputs):

@@ -3,7 +3,7 @@
 import struct
 
 from fairlead.arrays import as_array
-from fairlead.pipeline.description import sources_of
+from fairlead.pipeline.description import sources_of, wanted
 from fairlead.types import TYPES
 
 
@@ -23,7 +23,7 @@ def runs(component, values, tensors):
     when = component.get("when")
     if when:
         decider = when["value"]
-        if decider not in values or truth(values[decider], tensors[decider][0]) != when["is"]:
+        if decider not in values or truth(values[decider], tensors[decider][0]) != wanted(when):
             return False
     return all(pick(said, values) for said in component["inputs"].values())
 

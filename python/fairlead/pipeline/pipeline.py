@@ -178,7 +178,7 @@ class Pipeline:
             raise PipelineError(f"component {name}: {brought}: {str(error) or type(error).__name__}{at(line)}") from error
         component = {"name": name, "task": name if body.needs_gpu else None}
         if not body.needs_gpu:
-            component["program"] = {"function": body.function.__name__}
+            component["program"] = body.place(name)
         component["inputs"] = {target: value.said() for target, value in edges.items()}
         component["outputs"] = [_entry(output, type_, shape) for output, type_, shape in outputs]
         if self._state["when"]:

@@ -14,7 +14,7 @@ import pathlib
 from fairlead.arrays import to_array
 from fairlead.ktask.local import load as load_task
 from fairlead.pipeline.bodies import call_program
-from fairlead.pipeline.description import check, check_task, sources_of, tensors_of
+from fairlead.pipeline.description import check, check_task, program_of, read, sources_of, tensors_of
 from fairlead.pipeline.errors import PipelineError
 from fairlead.pipeline.execution import execute, pick
 from fairlead.pipeline.pipeline import given
@@ -40,7 +40,7 @@ class LocalPipeline:
     """A context manager; calling it runs one request. Not thread-safe."""
 
     def __init__(self, folder, stages=None):
-        self.description = json.loads((folder / "pipeline.json").read_text())
+        self.description = read(folder)
         order = check(self.description)
         self.tensors, self.ran = tensors_of(self.description), []
         self._tasks, self._programs = {}, {}
@@ -55,7 +55,7 @@ class LocalPipeline:
 
     def _load(self, component, folder):
         name = component["name"]
-        if component["task"] is None:
+        if program_of(component):
             self._programs[name] = function_of(folder, component)
             return
         check_task(component, json.loads((folder / component["task"] / "task.json").read_text()), self.tensors)
@@ -108,14 +108,14 @@ def _checked_stages(stages, order):
 
 def function_of(folder, component):
     """The function of a program, from the file that was copied when the pipeline was built."""
-    program = component["program"]
-    file = (folder / program["file"]).resolve()
+    path, name = program_of(component)
+    file = (folder / path).resolve()
     if folder.resolve() not in file.parents:
-        raise PipelineError(f"component {component['name']}: {program['file']} is not inside the pipeline's folder")
+        raise PipelineError(f"component {component['name']}: {path} is not inside the pipeline's folder")
     spec = importlib.util.spec_from_file_location(f"fairlead_program_{component['name']}", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    function = getattr(module, program["function"], None)
+    function = getattr(module, name, None)
     if not callable(function):
-        raise PipelineError(f"component {component['name']}: {program['file']} has no function {program['function']}")
+        raise PipelineError(f"component {component['name']}: {path} has no function {name}")
     return function

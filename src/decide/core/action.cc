@@ -11,6 +11,11 @@ std::string line(const StartInstance& a) {
                      a.entitled ? " entitled" : "");
 }
 
+std::string line(const SeatChange& a) {
+  return fmt::format("seat instance={} flow={} gpu={}{}", a.instance.value(), a.flow.value(), a.gpu.value(),
+                     a.entitled ? " entitled" : " parked");
+}
+
 std::string line(const StopInstance& a) {
   return fmt::format("stop instance={} reason={}", a.instance.value(), stop_reason_name(a.reason));
 }

@@ -366,6 +366,11 @@ Obstacle Core::obstacle(FlowId flow) const {
   return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
 }
 
+SeatStarts Core::seat_starts(FlowId flow) const {
+  const State::Function& function = state_->functions.at(flow);
+  return {.failed = function.seat_retries.starts_failed(), .cold_start = function.cold_start};
+}
+
 const FlowQueue& Core::policy() const {
   return *state_->policy;
 }

@@ -93,6 +93,9 @@ struct FlowSpec {
   // no instances, or one function on a GPU.
   std::vector<GpuId> seats = {};
   std::optional<std::size_t> most_instances = std::nullopt;  // at a time; those in seats count. Empty: no limit
+  // An instance that loses its seat and runs nothing stays without it: it parks, and goes as any idle one, memory first. Whoever is there
+  // takes a free seat on its GPU before another starts.
+  bool parks = false;
   // Of the time: what an instance in a seat is entitled to. Above 0: it takes no slot, and what it uses within costs no virtual time.
   int request_percent = 0;
   int width_percent = 100;  // of the SMs, that an instance takes while it runs; its GPU time is charged times this
@@ -166,6 +169,14 @@ struct StartInstance {
   bool entitled = false;  // it sits in a seat and has its function's request; else it is best effort
   bool operator==(const StartInstance&) const = default;
 };
+// It has its function's request from now on, or is best effort (FlowSpec::parks).
+struct SeatChange {
+  InstanceId instance;
+  FlowId flow;
+  GpuId gpu;
+  bool entitled = false;
+  bool operator==(const SeatChange&) const = default;
+};
 struct StopInstance {  // kill now; the core has already forgotten it
   InstanceId instance;
   StopReason reason;
@@ -237,7 +248,7 @@ struct DeviceChange {
   bool operator==(const DeviceChange&) const = default;
 };
 using Action = std::variant<StartInstance, StopInstance, Deliver, Complete, SwapOutMemory, SwapInMemory, GrantRoom,
-                            Charge, DeviceChange>;
+                            Charge, DeviceChange, SeatChange>;
 using Actions = std::vector<Action>;
 
 // One line for traces and test failures: "start instance=3 flow=1 gpu=2". Equal actions give equal lines.
@@ -273,6 +284,12 @@ struct GpuView {
   std::size_t entitled_in_use = 0;  // invocations in seats, beside the slots
 };
 
+// Of a function with seats.
+struct SeatStarts {
+  unsigned failed = 0;                                // in a row, since an instance in a seat was ready
+  std::optional<Duration> cold_start = std::nullopt;  // from start to ready, as learnt; empty: not known
+};
+
 // What may change while the core runs. Empty: it stays.
 struct Tuning {
   std::optional<std::size_t> queue_limit = std::nullopt;  // CoreOptions
@@ -280,7 +297,8 @@ struct Tuning {
       {};  // D, of those that are there. REQUIRES: 1 <= D <= instances_per_gpu
   std::vector<std::pair<TenantId, TenantShare>> tenants = {};  // those not named keep what they have
   std::vector<std::pair<FlowId, std::vector<GpuId>>> seats =
-      {};  // FlowSpec's, of functions that are there; no other instance is touched
+      {};                                       // FlowSpec's, of functions that are there; no other instance is touched
+  std::vector<InstanceId> parked_to_stop = {};  // those among them that have no seat and run nothing go
 };
 
 // arrived = completed + failed + what is queued or dispatched now.
@@ -376,7 +394,7 @@ class Core {
   // From now on; what runs, runs on, and what is queued stays queued.
   void retune(Instant now, const Tuning& tuning, Actions& out);
   // The GPU gets no more work until restore_gpu(). Its instances go: those that run an invocation after the answer, the
-  // others at once; what waited for one that was not ready yet is queued again, and nothing is charged.
+  // others at once; what waited for one that was not ready is queued again, uncharged. Its health may have drained it as well: then both restore it.
   void drain_gpu(Instant now, GpuId gpu, Actions& out);
   void restore_gpu(Instant now, GpuId gpu, Actions& out);
 
@@ -395,7 +413,8 @@ class Core {
   std::vector<GpuView> gpus() const;
   CoreCounters counters() const;
   const FlowQueue& policy() const;
-  IdleReason idle_reason() const;  // now. REQUIRES: a slot is free and something is queued
+  IdleReason idle_reason() const;             // now. REQUIRES: a slot is free and something is queued
+  SeatStarts seat_starts(FlowId flow) const;  // REQUIRES: the function is there
   // What keeps the head of the flow from running right now or, where none of its instances has started, one from starting;
   // kNothing also where it is only not its turn. REQUIRES: the function is there.
   Obstacle obstacle(FlowId flow) const;

@@ -23,6 +23,7 @@ inline std::unique_ptr<FlowQueue> policy_named(std::string_view name, const Poli
 inline std::string brief(const Action& action) {
   struct Brief {
     std::string operator()(const StartInstance& a) const { return to_string(a); }
+    std::string operator()(const SeatChange& a) const { return to_string(a); }
     std::string operator()(const StopInstance& a) const {
       return fmt::format("stop instance={} {}", a.instance.value(), stop_reason_name(a.reason));
     }

@@ -58,6 +58,7 @@ struct Core::State::DeviceEvents {
       case GpuRemedy::kRestartDaemon: return out.push_back(DeviceChange{gpu, Kind::kRestartDaemon});
       case GpuRemedy::kServe:
         out.push_back(DeviceChange{gpu, Kind::kServes});
+        if (!present(gpu)->may_serve()) return;  // withheld
         state.pool.set_serves(gpu, true);
         return state.dispatch(now, out);
     }

@@ -18,14 +18,22 @@ void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
   }
   for (const auto& [tenant, share] : tuning.tenants) state_->policy->set_tenant(tenant, share);
   for (const auto& [flow, seats] : tuning.seats) State::Seats{*state_, now, out}.move(flow, seats);
+  for (const InstanceId id : tuning.parked_to_stop) {
+    const Instance* instance = state_->pool.find(id);
+    if (instance != nullptr && instance->may_be_evicted()) state_->stop(now, id, StopReason::kEvicted, out);
+  }
   state_->dispatch(now, out);
 }
 
 void Core::drain_gpu(Instant now, GpuId gpu, Actions& out) {
+  state_->devices.all.at(gpu).is_withheld = true;
   state_->drain(now, gpu, out);
 }
 
 void Core::restore_gpu(Instant now, GpuId gpu, Actions& out) {
+  State::Device& device = state_->devices.all.at(gpu);
+  device.is_withheld = false;
+  if (!device.may_serve()) return;
   state_->pool.set_serves(gpu, true);
   state_->dispatch(now, out);
 }

@@ -177,6 +177,36 @@ TEST_F(Devices, AnXidOfAProgramsOwnMakingChangesNothing) {
               ElementsAre("device gpu=1 drained"));
 }
 
+// Who drains it and its health each have a reason of their own, and give back that one alone.
+TEST_F(Devices, WhatItsHealthDrainedStaysDrainedWhenWhoWithheldItGivesItBack) {
+  add_gpu({.slots = 1});
+  EXPECT_THAT(drain_gpu(1), IsEmpty());
+  EXPECT_THAT(tell([](Core& core, Instant now, Actions& out) {
+                core.device(now, DeviceFault{GpuId(1), 79}, out);
+              }),
+              ElementsAre("device gpu=1 drained"));
+  EXPECT_THAT(arrive(1, kA), IsEmpty());
+  EXPECT_THAT(restore_gpu(1), IsEmpty());
+  EXPECT_FALSE(gpu().serves);
+  tell([](Core& core, Instant now, Actions& out) { core.device(now, DeviceEmptied{GpuId(1)}, out); });
+  while (!gpu().serves && now_ < Instant(60s)) sample({});
+  EXPECT_THAT(changes_, ElementsAre("device gpu=1 serves", "start instance=1 flow=1 gpu=1"));
+}
+
+TEST_F(Devices, WhatIsWithheldStaysSoWhenItsHealthIsMended) {
+  add_gpu({.slots = 1});
+  drain_gpu(1);
+  tell([](Core& core, Instant now, Actions& out) {
+    core.device(now, DeviceFault{GpuId(1), 79}, out);
+    core.device(now, DeviceEmptied{GpuId(1)}, out);
+  });
+  arrive(1, kA);
+  while (gpu().state != GpuState::kServing && now_ < Instant(60s)) sample({});
+  EXPECT_EQ(gpu().state, GpuState::kServing);
+  EXPECT_FALSE(gpu().serves);
+  EXPECT_THAT(restore_gpu(1), ElementsAre("start instance=1 flow=1 gpu=1"));
+}
+
 // What a device that fails says of its memory counts for nothing.
 TEST_F(Devices, MemoryIsSampledWhileTheDeviceAnswers) {
   add_gpu({.memory = gib(16), .slots = 1});

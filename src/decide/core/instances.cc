@@ -21,6 +21,8 @@ void Core::State::ready(Instant now, InstanceId id, Actions& out) {
   instance->start_took = now - instance->last_used;
   learn_cold_start(instance->flow, instance->start_took);
   residency.ready(id);
+  Function* const function = functions.find(instance->flow);
+  if (function != nullptr && instance->terms.is_seated) function->seat_retries.ready();
   if (instance->bound) {
     serve(now, *instance, out);
     return;

@@ -19,7 +19,8 @@ class SeatRetries {
   static constexpr Duration kLongest = std::chrono::seconds(64);
 
   // It failed to start, crashed, or outlasted a deadline.
-  void failed(Instant now) {
+  void failed(Instant now, bool was_starting = false) {
+    if (was_starting) ++starts_failed_;
     not_before_ = now + pause_;
     pause_ = pause_ == Duration(0) ? kFirst : std::min(2 * pause_, kLongest);
   }
@@ -27,11 +28,14 @@ class SeatRetries {
     pause_ = Duration(0);
     not_before_ = Instant::min();
   }
+  void ready() { starts_failed_ = 0; }
+  unsigned starts_failed() const { return starts_failed_; }  // in a row, since one was ready
   Instant not_before() const { return not_before_; }
 
  private:
   Duration pause_ = kFirst;  // after the next failure
   Instant not_before_ = Instant::min();
+  unsigned starts_failed_ = 0;
 };
 
 }  // namespace fairlead

@@ -11,10 +11,16 @@
 //
 // A function that has no instances but those waits for nobody but itself, and the policy is told so (Supply::kSeats). One that may have
 // more (FlowSpec::most_instances) is as any other beyond its seats: these take slots in their turn.
+//
+// Seats that come and go (FlowSpec::parks). A start takes seconds, and a seat is wanted back within a burst. So who loses its seat parks: it
+// stays as an idle instance of no slot, whose memory leaves when somebody needs the room. Who is there takes a seat that comes free, in
+// the middle of a call too: the call gives its slot back, and is promised its part from its delivery on.
+// Example: four seats, a quiet second: three park, at once. The next burst: three seats, none starts cold.
 #include "decide/core/seats.h"
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace fairlead {
@@ -68,6 +74,7 @@ Bytes Core::State::Seats::take_on(const Function& function, GpuId gpu, std::size
   if (!state.devices.all.contains(gpu) || !state.pool.gpu(gpu).serves) return Bytes(0);
   const FlowId flow = function.spec.flow;
   std::size_t missing = wanted - std::min(wanted, taken(flow, gpu));
+  if (function.spec.parks) missing -= seat_those_there(function.spec, gpu, missing);
   if (missing > 0 && function.seat_retries.not_before() > now) {
     state.kept.next_start = std::min(state.kept.next_start, function.seat_retries.not_before());
   } else {
@@ -82,6 +89,33 @@ std::size_t Core::State::Seats::taken(FlowId flow, GpuId gpu) const {
   const std::vector<Instance*>& all = state.pool.of_flow(flow);
   return static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [gpu](const Instance* i) { return i->terms.is_seated && i->gpu == gpu; }));
+}
+
+// How many of them sit now. First those that wait for work, the last used among them; then those that run, then those that start: their
+// slot is free from now on.
+std::size_t Core::State::Seats::seat_those_there(const FlowSpec& spec, GpuId gpu, std::size_t most) const {
+  std::vector<Instance*> there;
+  if (most == 0) return 0;
+  for (Instance* instance : state.pool.of_flow(spec.flow)) {
+    if (instance->gpu == gpu && !instance->terms.is_seated && !instance->life.retires()) there.push_back(instance);
+  }
+  const auto rank = [](const Instance* i) {
+    return std::tuple(i->life.starts(), !i->spare(), i->returning(), -i->last_used.time_since_epoch(), i->id);
+  };
+  std::sort(there.begin(), there.end(), [&](const Instance* a, const Instance* b) { return rank(a) < rank(b); });
+  there.resize(std::min(most, there.size()));
+  for (Instance* instance : there) set_seated(*instance, true);
+  return there.size();
+}
+
+void Core::State::Seats::set_seated(Instance& instance, bool is_seated) const {
+  const int request = state.functions.at(instance.flow).spec.request_percent;
+  InstanceTerms terms{.is_session = instance.terms.is_session, .is_seated = is_seated};
+  if (is_seated) terms.is_entitled = request > 0, terms.request_percent = request;
+  state.pool.set_terms(instance, terms);
+  out.push_back(SeatChange{instance.id, instance.flow, instance.gpu, terms.is_entitled});
+  state.note_setup(instance.flow);
+  state.note_supply(instance.flow);
 }
 
 bool Core::State::Seats::start_on(const FlowSpec& spec, GpuId gpu) const {
@@ -142,10 +176,19 @@ void Core::State::Seats::move(FlowId flow, std::vector<GpuId> seats) const {
   keep(*function);
   std::map<GpuId, std::ptrdiff_t> left;
   for (const GpuId gpu : function->spec.seats) ++left[gpu];
-  const std::vector<Instance*> all = state.pool.of_flow(flow);  // a copy: stop() changes it
+  std::vector<Instance*> all = state.pool.of_flow(flow);  // a copy: stop() changes it
+  if (function->spec.parks) {
+    // Who runs keeps its seat, and who was used last; who has not started yet is the first to go.
+    const auto rank = [](const Instance* i) {
+      return std::tuple(i->life.starts(), !i->life.runs(), -i->last_used.time_since_epoch(), i->id);
+    };
+    std::sort(all.begin(), all.end(), [&](const Instance* a, const Instance* b) { return rank(a) < rank(b); });
+  }
   for (Instance* instance : all) {
     if (!instance->terms.is_seated || instance->life.retires() || --left[instance->gpu] >= 0) continue;
-    if (instance->life.holds_slot()) {
+    if (function->spec.parks && instance->spare()) {
+      set_seated(*instance, false);
+    } else if (instance->life.holds_slot()) {
       state.pool.take(*instance, InstanceEvent::kRetired);
     } else {
       state.stop(now, instance->id, StopReason::kFunctionChanged, out);
@@ -169,7 +212,8 @@ void Core::State::Seats::forget(FlowId flow) const {
 
 void Core::State::Seats::note_failure(const Instance& instance) const {
   Function* function = state.functions.find(instance.flow);
-  if (function != nullptr && instance.terms.is_seated) function->seat_retries.failed(now);
+  if (function == nullptr || !instance.terms.is_seated) return;
+  function->seat_retries.failed(now, instance.life.starts());
 }
 
 bool Core::State::Seats::are_all(const State& state, const FlowSpec& spec) {

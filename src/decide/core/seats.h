@@ -20,7 +20,7 @@ struct Core::State::Seats {
   // The function's seats are as its spec says from now on.
   void keep(const Function& function) const;
   void forget(FlowId flow) const;
-  // The same, with other seats: instances that have none any more go as after a change of the function.
+  // The same, with other seats: instances that have none any more park, or go as after a change of the function.
   void move(FlowId flow, std::vector<GpuId> seats) const;
 
   // An instance went that was to stay.
@@ -37,6 +37,8 @@ struct Core::State::Seats {
   std::size_t taken(FlowId flow, GpuId gpu) const;
   Bytes take_on(const Function& function, GpuId gpu, std::size_t wanted) const;
   bool start_on(const FlowSpec& spec, GpuId gpu) const;
+  std::size_t seat_those_there(const FlowSpec& spec, GpuId gpu, std::size_t most) const;
+  void set_seated(Instance& instance, bool is_seated) const;
   Instance* free_seat(FlowId flow) const;
   Bytes memory_of(const Instance& seat) const;
 };

@@ -84,6 +84,72 @@ TEST_F(SeatsTest, AnInvocationBeginsAtOnceBesideOneThatHoldsTheOnlySlot) {
   EXPECT_THAT(idle(1), ElementsAre("deliver invocation=4 instance=1"));
 }
 
+TEST_F(SeatsTest, WhoLosesItsSeatParksAndTakesTheNextBeforeAnotherStarts) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  FlowSpec spec = seated(kA, {kGpu1, kGpu1});
+  spec.most_instances.reset();
+  spec.parks = true;
+  core_->add_function(spec);
+  wake(0s);
+  ready(1);
+  ready(2, 1s);
+  arrive(1, kA, 2s);
+  EXPECT_THAT(move(kA, {kGpu1}), ElementsAre("seat instance=2 flow=1 gpu=1 parked")) << "1 runs, and stays";
+  EXPECT_THAT(move(kA, {kGpu1, kGpu1}), ElementsAre("seat instance=2 flow=1 gpu=1 entitled"));
+  EXPECT_THAT(arrive(2, kA), ElementsAre("deliver invocation=2 instance=2")) << "beside the other: it has its request";
+  EXPECT_EQ(core_->gpus().front().slots_in_use, 0u);
+}
+
+TEST_F(SeatsTest, WhatRunsInASlotTakesTheSeatAndGivesTheSlotBack) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  FlowSpec spec{.flow = kA, .request_percent = 34};
+  spec.parks = true;
+  core_->add_function(spec);
+  add(kB);
+  arrive(1, kA, 0s);
+  EXPECT_THAT(move(kA, {kGpu1}), ElementsAre("seat instance=1 flow=1 gpu=1 entitled")) << "it starts already";
+  EXPECT_THAT(ready(1), ElementsAre("deliver invocation=1 instance=1"));
+  EXPECT_EQ(core_->gpus().front().slots_in_use, 0u);
+  EXPECT_THAT(arrive(2, kB), ElementsAre("start instance=2 flow=2 gpu=1"));
+  EXPECT_THAT(ready(2), ElementsAre("deliver invocation=2 instance=2"));
+  EXPECT_THAT(move(kA, {}), IsEmpty()) << "what runs runs on";
+  EXPECT_THAT(answered(1, 1s), ElementsAre("complete invocation=1 success", "stop instance=1 function_changed"));
+}
+
+TEST_F(SeatsTest, ParkedOnesAreStoppedWhereAskedAndOthersAreNot) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  FlowSpec spec = seated(kA, {kGpu1, kGpu1});
+  spec.parks = true;
+  core_->add_function(spec);
+  wake(0s);
+  ready(1);
+  ready(2, 1s);
+  move(kA, {kGpu1});
+  const auto stop = [&](std::uint64_t id) {
+    return lines({}, [&](Actions& out) { core_->retune(now_, {.parked_to_stop = {InstanceId(id)}}, out); });
+  };
+  EXPECT_THAT(stop(1), IsEmpty()) << "it has the seat";
+  EXPECT_THAT(stop(7), IsEmpty());
+  EXPECT_THAT(stop(2), ElementsAre("stop instance=2 evicted"));
+}
+
+TEST_F(SeatsTest, FailedStartsAreCountedUntilOneIsReady) {
+  use_ahead();
+  core_->add_function(seated(kA, {kGpu1}));
+  wake(0s);
+  gone(1, 1s);
+  EXPECT_EQ(core_->seat_starts(kA).failed, 1u);
+  wake(2s);
+  gone(2, 2s);
+  EXPECT_EQ(core_->seat_starts(kA).failed, 2u);
+  wake(10s);
+  ready(3, 11s);
+  EXPECT_EQ(core_->seat_starts(kA).failed, 0u);
+  EXPECT_EQ(core_->seat_starts(kA).cold_start, Duration(1s));
+  gone(3, 12s);
+  EXPECT_EQ(core_->seat_starts(kA).failed, 0u) << "it had started";
+}
+
 TEST_F(SeatsTest, OnlyWhatGoesBeyondTheRequestCostsVirtualTime) {
   use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
   FlowSpec spec = seated(kA, {kGpu1}, 40);

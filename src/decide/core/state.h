@@ -86,6 +86,9 @@ struct Core::State final : private Placeable,
     GpuHealth health;
     std::optional<DynamicSlots> slots;  // none: D is fixed
     bool goes = false;                  // DeviceWent
+    bool is_withheld = false;           // Core::drain_gpu
+    // Who took it from service gives it back for himself alone.
+    bool may_serve() const { return !goes && !is_withheld && health.state() == GpuState::kServing; }
   };
   struct Devices {
     std::map<GpuId, Device> all;  // those of the pool

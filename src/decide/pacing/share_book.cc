@@ -95,6 +95,46 @@ ShareBook::Seats ShareBook::find_first(const std::string& function, const SeatsA
   return seats;
 }
 
+ShareBook::Most ShareBook::find_most(const std::string& function, const SeatsAsked& asked, const Seats& kept,
+                                     const std::vector<GpuId>& among) {
+  Most most;
+  if (Status sound = check(asked.share); !sound) return most.lacking = sound.error().message, most;
+  std::map<GpuId, std::vector<PacedShare>> open;  // those that may have room
+  for (const GpuId gpu : among) {
+    if (!devices_.contains(gpu)) continue;
+    open[gpu] = shares_on(gpu, function);
+    open[gpu].insert(open[gpu].end(), static_cast<std::size_t>(std::count(kept.begin(), kept.end(), gpu)), asked.share);
+  }
+  std::optional<Lacking> nearest;
+  GpuId nearest_gpu;
+  const auto try_on = [&](GpuId gpu) {
+    const auto device = open.find(gpu);
+    if (device == open.end() || most.seats.size() >= asked.seats) return false;
+    device->second.push_back(asked.share);
+    if (const auto lacking = lacking_on(devices_.at(gpu), device->second)) {
+      if (!nearest || distance(*lacking) < distance(*nearest)) nearest = lacking, nearest_gpu = gpu;
+      open.erase(device);
+      return false;
+    }
+    most.seats.push_back(gpu);
+    return true;
+  };
+  for (const GpuId gpu : asked.first) try_on(gpu);
+  for (const GpuId gpu : among) {
+    while (try_on(gpu)) {
+    }
+  }
+  std::sort(most.seats.begin(), most.seats.end());
+  if (most.seats.size() >= asked.seats) return most;
+  most.lacking =
+      nearest ? fmt::format(
+                    "{}: no GPU has room for number {}. GPU {} comes nearest: {}. Ask for less, or delete "
+                    "or shrink a function that has a share (fairlead status lists them)",
+                    what_is_asked(asked), kept.size() + most.seats.size() + 1, nearest_gpu.value(), nearest->message)
+              : "no GPU that serves is there";
+  return most;
+}
+
 void ShareBook::hold(const std::string& function, const PacedShare& share, Seats seats) {
   if (seats.empty()) return release(function);
   std::sort(seats.begin(), seats.end());
@@ -134,6 +174,7 @@ std::optional<Lacking> ShareBook::lacking_on(DeviceBook& device, const std::vect
                                           "less its slots (--slots)",
                                           shares.size(), device.most_seats)};
   }
+  ++tests_;
   return device.admission.ask(shares).lacking;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,6 +45,15 @@ class ShareBook {
   Result<Seats> find(const std::string& function, const SeatsAsked& asked);
   // The seats of `asked.first` that it could have, be they enough or not. Changes nothing.
   Seats find_first(const std::string& function, const SeatsAsked& asked);
+  // As many of `asked.seats` as these devices have room for, beside `kept` of its own: first one for each entry of `asked.first`, then by `among`
+  // in its order. A device that has no room for one has none for the next: O(devices + seats) exact tests. Changes nothing.
+  struct Most {
+    Seats seats;          // without `kept`
+    std::string lacking;  // why there are no more, as of find(); "": none is missing
+  };
+  Most find_most(const std::string& function, const SeatsAsked& asked, const Seats& kept,
+                 const std::vector<GpuId>& among);
+  std::uint64_t tests() const { return tests_; }  // exact tests so far
   // It sits there from now on, and nowhere else, whether that fits or not.
   void hold(const std::string& function, const PacedShare& share, Seats seats);
   void release(const std::string& function);
@@ -67,6 +77,7 @@ class ShareBook {
 
   std::map<GpuId, DeviceBook> devices_;
   std::map<std::string, Held> held_;
+  std::uint64_t tests_ = 0;
 };
 
 }  // namespace fairlead

@@ -62,6 +62,26 @@ TEST_F(ShareBookTest, WhatLacksOnTheNearestDeviceIsNamed) {
               HasSubstr("gpu:memory-mib is 17408 together, the device has 16384"));
 }
 
+TEST_F(ShareBookTest, AsManyAsThereIsRoomForOnTheDevicesThatServe) {
+  ASSERT_TRUE(admit("a", {share(100, 60), 1}));
+  const SeatsAsked asked{share(100, 20), 9, {kSecond}};
+  const ShareBook::Most most = book_.find_most("b", asked, {kSecond}, {kFirst, kSecond, GpuId(7)});
+  EXPECT_EQ(most.seats, (ShareBook::Seats{kFirst, kSecond, kSecond, kSecond})) << "four stand on the second";
+  EXPECT_THAT(most.lacking, HasSubstr("no GPU has room for number 6. GPU 1 comes nearest"));
+  EXPECT_EQ(book_.find_most("b", asked, {}, {kSecond}).seats, (ShareBook::Seats(4, kSecond)));
+  EXPECT_EQ(book_.find_most("b", asked, {}, {}).lacking, "no GPU that serves is there");
+  EXPECT_TRUE(book_.seats("b").empty());
+}
+
+// 60 of 1 % on two devices, of which the first is full: a test for each seat, and one for each device that refuses.
+TEST_F(ShareBookTest, EachDeviceRefusesOnce) {
+  ASSERT_TRUE(admit("a", {share(100, 97), 1}));
+  const std::uint64_t before = book_.tests();
+  EXPECT_EQ(book_.find_most("b", {share(100, 1), 60}, {}, {kFirst, kSecond}).seats.size(), 30u)
+      << "the most of a device";
+  EXPECT_LE(book_.tests() - before, 32u);
+}
+
 TEST_F(ShareBookTest, TheDevicesOfBeforeAreTriedFirst) {
   EXPECT_EQ(book_.find("a", {share(100, 10), 2, {kSecond, GpuId(9)}}).value(), (ShareBook::Seats{kFirst, kSecond}));
   EXPECT_EQ(admit("a", {share(100, 10), 1, {kSecond}}).value(), ShareBook::Seats{kSecond});

@@ -5,16 +5,17 @@
 #include <utility>
 
 namespace fairlead {
-namespace {
 
-constexpr std::string_view kRequest = "input";  // the name under which components read the request
-
-bool good_name(std::string_view name) {
+bool is_component_name(std::string_view name) {
   const auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
   return !name.empty() && name.size() <= kMaxComponentName && std::all_of(name.begin(), name.end(), good);
 }
+
+namespace {
+
+constexpr std::string_view kRequest = "input";  // the name under which components read the request
 
 // Looks at a Dag piece by piece; keeps the first thing that is wrong.
 class DagCheck {
@@ -58,7 +59,7 @@ class DagCheck {
 
   void check_component(const Component& one) {
     using enum DagProblemKind;
-    if (!good_name(one.name) || one.name == kRequest) {
+    if (!is_component_name(one.name) || one.name == kRequest) {
       return refuse(kName, one.name, "", "its name must be 1 to {} letters, digits, _ or -, and not \"{}\"",
                     kMaxComponentName, kRequest);
     }
@@ -81,7 +82,7 @@ class DagCheck {
     }
     std::set<std::string_view> names;
     for (const TensorPort& port : ports) {
-      if (!good_name(port.name) || !names.insert(port.name).second) {
+      if (!is_component_name(port.name) || !names.insert(port.name).second) {
         return refuse(kName, component, port.name, "names of {} must differ, and be 1 to {} letters, digits, _ or -",
                       what, kMaxComponentName);
       }
@@ -145,7 +146,7 @@ class DagCheck {
     std::set<std::string_view> names;
     for (const ComponentInput& input : one.inputs) {
       const std::string whole = one.name + "." + input.name;
-      if (!good_name(input.name) || !names.insert(input.name).second) {
+      if (!is_component_name(input.name) || !names.insert(input.name).second) {
         return refuse(kName, one.name, whole, "names of inputs must differ, and be 1 to {} letters, digits, _ or -",
                       kMaxComponentName);
       }
@@ -196,7 +197,7 @@ class DagCheck {
     }
     std::set<std::string_view> names;
     for (const DagOutput& output : dag_.outputs) {
-      if (!good_name(output.name) || !names.insert(output.name).second) {
+      if (!is_component_name(output.name) || !names.insert(output.name).second) {
         return refuse(kName, "", output.name, "names of outputs must differ, and be 1 to {} letters, digits, _ or -",
                       kMaxComponentName);
       }

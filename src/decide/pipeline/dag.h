@@ -39,6 +39,9 @@ inline constexpr std::size_t kMaxSliceTypes = 16;
 inline constexpr Bytes kMaxComponentMemory = Bytes(std::int64_t{1} << 40);  // weights, peak, a tensor
 inline constexpr Duration kMaxComponentTime = std::chrono::hours(1);
 
+// 1 to kMaxComponentName letters, digits, _ or -.
+bool is_component_name(std::string_view name);
+
 // A tensor of a fixed shape. kBytes with a shape {n}: n bytes at most.
 struct TensorPort {
   std::string name;

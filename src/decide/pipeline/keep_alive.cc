@@ -86,6 +86,10 @@ double SharedSlices::worth_of(Instant now, const Slice& slice) const {
 }
 
 void SharedSlices::note_use(Instant now, FlowId function) {
+  if (uses_.size() >= kMostKnown && !uses_.contains(function)) {
+    uses_.erase(std::min_element(uses_.begin(), uses_.end(),
+                                 [](const auto& a, const auto& b) { return a.second.last < b.second.last; }));
+  }
   const auto [at, is_new] = uses_.try_emplace(function, Use{.last = now});
   if (is_new) return;
   const Duration gap = now - at->second.last;
@@ -135,6 +139,15 @@ void SharedSlices::finished(Instant now, SharedSliceId slice, Duration busy) {
 std::optional<FlowId> SharedSlices::resident(SharedSliceId slice) const {
   const auto at = slices_.find(slice);
   return at == slices_.end() ? std::nullopt : at->second.resident;
+}
+
+void SharedSlices::forget(FlowId function) {
+  uses_.erase(function);
+  for (auto& [id, one] : slices_) {
+    if (one.resident != function) continue;
+    FL_CHECK(!one.is_busy, "slice {} runs function {}", id.value(), function.value());
+    one.resident.reset();
+  }
 }
 
 void SharedSlices::note_answer(bool in_time) {

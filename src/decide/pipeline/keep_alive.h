@@ -59,7 +59,7 @@ class KeepAlive {
  private:
   KeepAliveState become(KeepAliveState state);
 
-  const KeepAliveTerms terms_;
+  KeepAliveTerms terms_;
   KeepAliveState state_ = KeepAliveState::kCold;
   Instant last_request_;
   std::optional<Instant> below_since_;
@@ -77,6 +77,9 @@ struct SharedTerms {
 
 class SharedSlices {
  public:
+  static constexpr std::size_t kMostKnown =
+      4096;  // functions whose gaps are known; beyond, who was used longest ago is forgotten
+
   struct Placement {
     SharedSliceId slice;
     std::optional<FlowId> evicts;
@@ -84,6 +87,7 @@ class SharedSlices {
   };
 
   explicit SharedSlices(const SharedTerms& terms = {}) : terms_(terms) {}
+  std::size_t known_functions() const { return uses_.size(); }
 
   void add(SharedSliceId slice);  // REQUIRES: not there
   // False: somebody runs on it. Who was resident is no more.
@@ -97,6 +101,8 @@ class SharedSlices {
                                  const std::set<SharedSliceId>& fits);
   void finished(Instant now, SharedSliceId slice, Duration busy);
   std::optional<FlowId> resident(SharedSliceId slice) const;
+  // The function is gone: nobody asks for it any more. Where it is resident its slice holds nobody. REQUIRES: none of its requests is on a slice.
+  void forget(FlowId function);
 
   void note_answer(bool in_time);
   // Since the last call: how many more slices are wanted (1), or fewer (-1), or neither.

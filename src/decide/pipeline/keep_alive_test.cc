@@ -174,5 +174,21 @@ RC_GTEST_PROP(SharedSlices, NoSliceHasTwoOwnersAndNoFunctionTwoSlices, ()) {
   }
 }
 
+TEST(SharedSlices, WhatIsKnownOfFunctionsHasABoundAndIsForgottenWithThem) {
+  SharedSlices slices;
+  slices.add(SharedSliceId(1));
+  Instant now(1s);
+  for (std::uint64_t flow = 1; flow <= SharedSlices::kMostKnown + 10; ++flow, now += 2s) {
+    ASSERT_TRUE(slices.place(now, FlowId(flow), 1s, {SharedSliceId(1)}));
+    slices.finished(now, SharedSliceId(1), 1ms);
+  }
+  EXPECT_EQ(slices.known_functions(), SharedSlices::kMostKnown);
+  const FlowId last(SharedSlices::kMostKnown + 10);
+  EXPECT_EQ(slices.resident(SharedSliceId(1)), last);
+  slices.forget(last);
+  EXPECT_EQ(slices.known_functions(), SharedSlices::kMostKnown - 1);
+  EXPECT_EQ(slices.resident(SharedSliceId(1)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace fairlead

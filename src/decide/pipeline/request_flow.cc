@@ -82,7 +82,8 @@ bool RequestFlow::has_room() const {
          waiting->awaited.size() < settings_.ring_depth * (stages_.size() + 1);
 }
 
-void RequestFlow::offer(Instant now, PipelineRequestId request, std::optional<Instant> deadline, Actions& out) {
+void RequestFlow::offer(Instant now, PipelineRequestId request, std::optional<Instant> deadline, Actions& out,
+                        const FlowProgress& progress) {
   FL_CHECK(has_room(), "request {} has no room", request.value());
   FL_CHECK(request > last_, "request {} is not above {}", request.value(), last_.value());
   last_ = request;
@@ -90,11 +91,33 @@ void RequestFlow::offer(Instant now, PipelineRequestId request, std::optional<In
   made.deadline = deadline;
   made.tries_left = settings_.retries;
   made.stages.resize(stages_.size());
+  made.ran = progress.ran;
   made.ran.resize(dag_.components.size());
+  for (const auto& ran : made.ran) made.kept.push_back(ran.has_value());
+  made.scalars = progress.scalars;
   for (Stage& stage : stages_) stage.awaited.push_back(request);
   ++unanswered_;
   if (deadline && *deadline <= now) answer(request, FlowEnd::kLate, "its deadline had passed", out);
   pump(now, out);
+}
+
+FlowProgress RequestFlow::progress(PipelineRequestId id) const {
+  const auto found = requests_.find(id);
+  if (found == requests_.end() || found->second.is_answered) return {};
+  const Request& request = found->second;
+  FlowProgress made;
+  made.ran.resize(dag_.components.size());
+  made.slots.resize(stages_.size());
+  for (std::size_t one = 0; one < made.ran.size(); ++one) {
+    const Progress& at = request.stages[stage_of_[one]];
+    if (at.at != At::kEnded && !request.kept[one]) continue;
+    made.ran[one] = request.ran[one];
+    if (at.at == At::kEnded) made.slots[stage_of_[one]] = at.slot;
+  }
+  for (const auto& [source, value] : request.scalars) {
+    if (made.ran[source.first]) made.scalars[source] = value;
+  }
+  return made;
 }
 
 // `ran`: of each component it reads, whether it ran, or may run where its own stage decides that.
@@ -119,6 +142,7 @@ std::vector<std::size_t> RequestFlow::components_of(const Request& request, std:
   std::vector<std::optional<bool>> ran = request.ran;
   std::vector<std::size_t> run;
   for (const std::size_t one : stages_[stage].components) {
+    if (request.kept[one]) continue;
     ran[one] = component_runs(request, one, ran);
     if (*ran[one]) run.push_back(one);
   }
@@ -160,7 +184,9 @@ bool RequestFlow::step(Instant now, std::size_t stage, Actions& out) {
   if (!request.has_ended(at.reads)) return false;
   if (components_of(request, stage).empty()) {
     at.awaited.pop_front();
-    for (const std::size_t one : at.components) request.ran[one] = false;
+    for (const std::size_t one : at.components) {
+      if (!request.kept[one]) request.ran[one] = false;
+    }
     end_stage(now, id, stage, out);
     return true;
   }
@@ -215,6 +241,7 @@ std::string RequestFlow::note(Request& request, std::size_t stage, const StageRe
     if (one >= stage_of_.size() || stage_of_[one] != stage) {
       return fmt::format("stage {} says that component {} ran, which is not in it", stage, one);
     }
+    if (request.kept[one]) return fmt::format("stage {} says that component {} ran, which had run before", stage, one);
   }
   for (const auto& [source, value] : report.scalars) {
     if (!source.component || !ran(*source.component)) {
@@ -224,6 +251,7 @@ std::string RequestFlow::note(Request& request, std::size_t stage, const StageRe
   }
   // With the scalars known, what may run is what did, component by component.
   for (const std::size_t one : at.components) {
+    if (request.kept[one]) continue;
     if (ran(one) && !component_runs(request, one, request.ran)) {
       return fmt::format("stage {} says that {} ran, whose condition does not hold or whose input is not there", stage,
                          dag_.components[one].name);
@@ -315,7 +343,8 @@ void RequestFlow::answer(PipelineRequestId id, FlowEnd end, std::string why, Act
       const bool of_component = output.from.component.has_value();
       const std::size_t stage = of_component ? stage_of_[*output.from.component] : kAbsent;
       const bool is_there = of_component && request.ran[*output.from.component].value_or(false);
-      action.outputs.push_back({stage, is_there ? *request.stages[stage].slot : kAbsent});
+      const bool is_kept = is_there && request.kept[*output.from.component];
+      action.outputs.push_back({stage, is_kept ? kKept : is_there ? *request.stages[stage].slot : kAbsent});
     }
     request.is_taken = std::all_of(action.outputs.begin(), action.outputs.end(),
                                    [](const RingSlot& one) { return one.slot == kAbsent; });
@@ -407,11 +436,6 @@ std::optional<Instant> RequestFlow::next_wakeup() const {
 
 std::size_t RequestFlow::slots_used(std::size_t stage) const {
   return static_cast<std::size_t>(std::count(stages_[stage].slots.begin(), stages_[stage].slots.end(), true));
-}
-
-bool RequestFlow::is_stuck(std::size_t stage) const {
-  return std::none_of(stages_[stage].replicas.begin(), stages_[stage].replicas.end(),
-                      [](const Replica& one) { return one.is_there; });
 }
 
 }  // namespace fairlead

@@ -20,6 +20,9 @@
 // Example. Stages {deblur} {sr, background}, ring depth 2: request 1 runs deblur, then sr and background, while request 2 runs deblur. The replica
 // of the second stage dies: request 1 waits; with ready() it runs {sr, background} again, from deblur's outputs in slot 0.
 //
+// A pipeline that goes gives its requests back, each with what it has behind it: the components whose stages have ended. Their tensors are whole,
+// and still in their slots where anybody wants them. Another pipeline of the same Dag, however it is cut, goes on from there.
+//
 // Late and cancelled requests are answered at once; a replica that runs one goes on with nothing else until done(), failed() or lost(), because
 // it still writes into its slot.
 //
@@ -67,6 +70,15 @@ struct RingSlot {
 enum class FlowEnd { kAnswered, kFailed, kLate, kCancelled, kReturned };
 std::string_view flow_end_name(FlowEnd end);  // "answered", ...
 
+// What a request has behind it.
+struct FlowProgress {
+  std::vector<std::optional<bool>>
+      ran;  // by component: whether it ran; empty: it has not ended. No components: nothing has
+  std::map<std::pair<std::size_t, std::size_t>, bool>
+      scalars;                                    // that conditions need, of those that ran: by component and port
+  std::vector<std::optional<std::size_t>> slots;  // by stage, of one that has ended; empty: nobody wants its tensors
+};
+
 // What a stage says when it is done. Only components of the stage.
 struct StageReport {
   std::vector<std::size_t> ran;
@@ -97,10 +109,11 @@ class RequestFlow {
     FlowEnd end = FlowEnd::kAnswered;
     std::string why;  // where it is not kAnswered; names component and bound
     std::vector<RingSlot>
-        outputs;  // of kAnswered: of each of the Dag's outputs in order; one that did not run has slot kAbsent
+        outputs;  // of kAnswered: of each of the Dag's outputs in order; one that did not run has slot kAbsent, one that
+                  // another pipeline made kKept
     bool operator==(const Answer&) const = default;
   };
-  static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1), kKept = static_cast<std::size_t>(-2);
   using Action = std::variant<Run, Kill, Answer>;
   using Actions = std::vector<Action>;
 
@@ -110,7 +123,11 @@ class RequestFlow {
   // Whether a request that is offered now finds a slot at the first stage before it waits behind as many as a ring has.
   bool has_room() const;
   // REQUIRES: has_room(); an id above all earlier ones. `deadline`: answered late then, whatever it waits for.
-  void offer(Instant now, PipelineRequestId request, std::optional<Instant> deadline, Actions& out);
+  // `progress`: in another pipeline of this Dag; its tensors are the driver's to hand on.
+  void offer(Instant now, PipelineRequestId request, std::optional<Instant> deadline, Actions& out,
+             const FlowProgress& progress = {});
+  // Of one that is not answered; none of another.
+  FlowProgress progress(PipelineRequestId request) const;
   // Ends of a Run; of an earlier try they are ignored. REQUIRES: the stage and replica exist.
   void done(Instant now, std::size_t stage, std::size_t replica, Try tried, const StageReport& report, Actions& out);
   void failed(Instant now, std::size_t stage, std::size_t replica, Try tried, const std::string& why, Actions& out);
@@ -129,7 +146,6 @@ class RequestFlow {
   std::size_t stages() const { return stages_.size(); }
   std::size_t unanswered() const { return unanswered_; }
   std::size_t slots_used(std::size_t stage) const;
-  bool is_stuck(std::size_t stage) const;  // has no replica
   // Nobody is answered, runs or is to be taken: a pipeline that drains may go.
   bool is_empty() const { return requests_.empty(); }
 
@@ -146,6 +162,7 @@ class RequestFlow {
     std::vector<Progress> stages;
     std::vector<std::optional<bool>> ran;                         // by component
     std::map<std::pair<std::size_t, std::size_t>, bool> scalars;  // by component and port
+    std::vector<bool> kept;                                       // by component: another pipeline ended it
 
     bool has_ended(const std::vector<std::size_t>& all) const;
   };

@@ -104,6 +104,52 @@ TEST_F(FlowTest, ASlotIsFreeWhenItsReadersHaveEndedAndTheAnswerIsTaken) {
   EXPECT_EQ(run(1).request, id(2));
 }
 
+// ---- from one pipeline to the next
+
+TEST_F(FlowTest, AnotherPipelineGoesOnFromTheLastWholeTensorHoweverItIsCut) {
+  make(three_in_a_row(), {{{0}}, {{1}}, {{2}}});
+  offer(1);
+  EXPECT_EQ(flow->progress(id(1)).ran[0], std::nullopt) << "it runs";
+  done(run(0));
+  const FlowProgress progress = flow->progress(id(1));
+  EXPECT_EQ(progress.ran, (std::vector<std::optional<bool>>{true, std::nullopt, std::nullopt}));
+  EXPECT_EQ(progress.slots[0], 0u) << "b still reads it";
+  flow->abandon(now, "its slice is gone", out);
+  EXPECT_TRUE(flow->progress(id(1)).ran.empty());
+  make(three_in_a_row(), {{{0, 1}}, {{2}}});
+  out.clear();
+  flow->offer(now, id(1), {}, out, progress);
+  EXPECT_EQ(run(0).components, std::vector<std::size_t>{1});
+  done(run(0));
+  EXPECT_EQ(flow->progress(id(1)).ran, (std::vector<std::optional<bool>>{true, true, std::nullopt}));
+  done(run(1));
+  ASSERT_EQ(answers().size(), 1u);
+  EXPECT_EQ(answers()[0].end, FlowEnd::kAnswered);
+}
+
+TEST_F(FlowTest, WhatAnotherPipelineMadeIsAnsweredFromWhereItIs) {
+  Dag dag = three_in_a_row();
+  dag.outputs.push_back({.name = "early", .from = {0, 0}});
+  make(dag, {{{0}}, {{1, 2}}});
+  flow->offer(now, id(1), {}, out, {.ran = {true, std::nullopt, std::nullopt}, .scalars = {}, .slots = {}});
+  EXPECT_EQ(runs(), 1u);
+  done(run(1));
+  ASSERT_EQ(answers().size(), 1u);
+  EXPECT_EQ(answers()[0].outputs, (std::vector<RingSlot>{{1, 0}, {0, RequestFlow::kKept}}));
+  flow->taken(now, id(1), out);
+  EXPECT_TRUE(flow->is_empty());
+}
+
+TEST_F(FlowTest, AReportOfWhatAnotherPipelineHadRunEndsItsRequestOnly) {
+  make(three_in_a_row(), {{{0, 1}}, {{2}}});
+  flow->offer(now, id(1), {}, out, {.ran = {true, std::nullopt, std::nullopt}, .scalars = {}, .slots = {}});
+  RequestFlow::Run lies = run(0);
+  lies.components = {0, 1};
+  done(lies);
+  ASSERT_EQ(answers().size(), 1u);
+  EXPECT_EQ(answers()[0].end, FlowEnd::kFailed);
+}
+
 TEST_F(FlowTest, AFullRingReachesTheQueueOutside) {
   make(three_in_a_row(), {{{0}}, {{1}}, {{2}}}, {.ring_depth = 2});
   std::uint64_t offered = 0;
@@ -158,7 +204,6 @@ TEST_F(FlowTest, AStageThatIsLostRunsAgainFromTheLastWholeTensor) {
   done(run(0));
   const auto first = run(1);
   flow->lost(now, 1, 0, "killed", out);
-  EXPECT_TRUE(flow->is_stuck(1));
   EXPECT_TRUE(answers().empty());
   flow->ready(now, 1, 0, out);
   const auto second = run(1);

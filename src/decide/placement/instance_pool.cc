@@ -103,8 +103,14 @@ Instance& InstancePool::add(Instant now, FlowId flow, GpuId gpu_id, Bytes memory
 }
 
 void InstancePool::set_terms(Instance& instance, const InstanceTerms& terms) {
-  FL_CHECK(!terms.is_entitled || (terms.is_seated && !instance.bound), "instance {}", instance.id.value());
+  FL_CHECK(terms.is_seated || !terms.is_entitled, "instance {}", instance.id.value());
+  FL_CHECK(!instance.bound || terms.is_entitled || !instance.terms.is_entitled, "instance {} has no slot to go on in",
+           instance.id.value());
   Gpu& gpu = *instance.on;
+  if (instance.bound && terms.is_entitled) {
+    give_back(instance, instance.life.loads());
+    task_room_.begin(instance.id);
+  }
   uncount(gpu, instance);
   gpu.programs += instance.terms.is_session ? 1 : 0;
   instance.terms = terms;

@@ -153,7 +153,8 @@ class InstancePool {
   // REQUIRES: a free slot, unless it starts ahead; it fits beside all others.
   Instance& add(Instant now, FlowId flow, GpuId gpu, Bytes memory, InvocationId bound);
   void remove(InstanceId instance);  // gives back its slot. REQUIRES: it exists
-  // REQUIRES: nothing is bound to it yet, or its session takes no lane (none were set).
+  // What is bound to one that becomes entitled gives its slot back. REQUIRES: nothing is bound to it yet, or its session takes no lane (none
+  // were set); nothing is bound to one that is entitled no longer.
   void set_terms(Instance& instance, const InstanceTerms& terms);
 
   // What it is counted with from now on; `memory` and `pinned` are counted_memory().

@@ -23,8 +23,8 @@ bool is_id(const std::string& id) {
 
 void ModelStore::add_instance(ModelUser user) {
   const InstanceId id = user.instance;
-  gone_scopes_.erase(user.scope);  // deployed again
-  FL_CHECK(users_.emplace(id, std::move(user)).second, "instance {} added twice", id.value());
+  consents_.set(user.scope, {user.tenant, user.lends_to, user.uses_from});
+  FL_CHECK(users_.emplace(id, User{std::move(user)}).second, "instance {} added twice", id.value());
 }
 
 void ModelStore::add_holder(HolderId holder, InstanceId instance) {
@@ -35,7 +35,7 @@ void ModelStore::add_holder(HolderId holder, InstanceId instance) {
 // ---- requests
 
 void ModelStore::open(Instant now, HolderId holder, const ModelOpen& request, ModelActions& out) {
-  const ModelUser& user = user_of(holder);
+  const User& user = user_of(holder);
   const auto refuse = [&](ModelRefusal why, std::string message) {
     out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, why, std::move(message));
   };
@@ -46,7 +46,8 @@ void ModelStore::open(Instant now, HolderId holder, const ModelOpen& request, Mo
     return refuse(ModelRefusal::kRefused, fmt::format("{} bytes: a tensor has at most {}", request.bytes, kMostBytes));
   }
   const auto name = std::pair(user.scope, request.id);
-  if (const auto named = names_.find(name); named != names_.end() && !may_share(tensors_.at(named->second), user)) {
+  if (const auto named = names_.find(name);
+      named != names_.end() && !tensors_.at(named->second).is_for(user, consents_)) {
     // Another tenant's, which this function took and takes no more.
     const auto found = tensors_.find(named->second);
     found->second.names.erase(name);
@@ -71,12 +72,16 @@ void ModelStore::open(Instant now, HolderId holder, const ModelOpen& request, Mo
   }
   if (request.digest) {
     const auto found = find_content(user, *request.digest, request.bytes);
-    if (found != tensors_.end() && !gone_scopes_.contains(user.scope)) {
+    if (found != tensors_.end() && !user.is_of_gone) {
       if (found->second.checking && !request.wait) return wait(found->second, holder, request, out);
       ++counters_.by_content;
       found->second.used = now;
-      found->second.names.insert(name);
-      names_[name] = found->first;
+      const auto of_scope =
+          std::distance(names_.lower_bound({user.scope, ""}), names_.lower_bound({user.scope + '\x01', ""}));
+      if (static_cast<std::size_t>(of_scope) < options_.scope_names) {
+        found->second.names.insert(name);
+        names_[name] = found->first;
+      }
       if (found->second.checking) return wait(found->second, holder, request, out);
       ++counters_.shared;
       return give(holder, request.number, found, false, out);
@@ -94,14 +99,8 @@ ModelStore::Tensors::iterator ModelStore::find_content(const ModelUser& user, co
   return std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& entry) {
     const Tensor& tensor = entry.second;
     return tensor.state == State::kSealed && tensor.digest == digest && (bytes == 0 || bytes == tensor.bytes) &&
-           may_share(tensor, user);
+           tensor.is_for(user, consents_);
   });
-}
-
-bool ModelStore::may_share(const Tensor& tensor, const ModelUser& user) const {
-  if (tensor.tenant == user.tenant) return true;
-  const bool lent = tensor.lends_to.contains(user.tenant) || tensor.lends_to.contains("@all");
-  return lent && user.uses_from.contains(tensor.tenant);
 }
 
 void ModelStore::wait(Tensor& tensor, HolderId holder, const ModelOpen& request, ModelActions& out) {
@@ -125,33 +124,48 @@ void ModelStore::wait(Tensor& tensor, HolderId holder, const ModelOpen& request,
   tensor.waiters.push_back({holder, request});
 }
 
-Status ModelStore::check_new(const ModelUser& user, const ModelOpen& request, std::uint64_t taken) const {
-  if (gone_scopes_.contains(user.scope)) {
-    return fail(Errc::kConflict, "tensor '{}': this version of the function was deleted or replaced", request.id);
+std::optional<ModelFailure> ModelStore::Tensors::refusal(const ModelStoreOptions& options, const std::string& tenant,
+                                                         const ModelOpen& request, std::uint64_t taken) const {
+  std::size_t count = 0, at_server = 0;
+  for (const auto& [id, tensor] : *this) {
+    if (tensor.tenant != tenant) continue;
+    ++count;
+    at_server += tensor.is_at_server() ? 1 : 0;
   }
-  const auto count = std::count_if(tensors_.begin(), tensors_.end(),
-                                   [&](const auto& entry) { return entry.second.tenant == user.tenant; });
-  if (static_cast<std::size_t>(count) >= options_.tenant_tensors) {
-    return fail(Errc::kResourceExhausted,
-                "tensor '{}': tenant {} has {} tensors on this GPU, at most {}; store a model as one tensor",
-                request.id, user.tenant, count, options_.tenant_tensors);
+  if (at_server >= options.tenant_at_server) {
+    return ModelFailure{
+        ModelRefusal::kUnavailable,
+        fmt::format("tensor '{}': {} tensors of tenant {} are being made or hashed, {} may be at a time: wait "
+                    "for their answers, or store a model as one tensor",
+                    request.id, at_server, tenant, options.tenant_at_server)};
   }
-  if (taken > std::min(options_.memory, options_.tenant_memory)) {
-    return fail(Errc::kResourceExhausted,
-                "tensor '{}' takes {:.0f} MiB; models of a tenant may take {:.0f} MiB (--model-quota) of {:.0f} MiB "
-                "(--model-memory)",
-                request.id, mib_of(taken), mib_of(options_.tenant_memory), mib_of(options_.memory));
+  if (count >= options.tenant_tensors) {
+    return ModelFailure{
+        ModelRefusal::kNoRoom,
+        fmt::format("tensor '{}': tenant {} has {} tensors on this GPU, at most {}; store a model as one tensor",
+                    request.id, tenant, count, options.tenant_tensors)};
   }
-  return {};
+  if (taken > std::min(options.memory, options.tenant_memory)) {
+    return ModelFailure{
+        ModelRefusal::kNoRoom,
+        fmt::format(
+            "tensor '{}' takes {:.0f} MiB; models of a tenant may take {:.0f} MiB (--model-quota) of {:.0f} MiB "
+            "(--model-memory)",
+            request.id, mib_of(taken), mib_of(options.tenant_memory), mib_of(options.memory))};
+  }
+  return std::nullopt;
 }
 
 void ModelStore::create(Instant now, HolderId holder, const ModelOpen& request, ModelActions& out) {
-  const ModelUser& user = user_of(holder);
+  const User& user = user_of(holder);
   const std::uint64_t taken = (request.bytes + options_.granule - 1) / options_.granule * options_.granule;
-  if (const Status fits = check_new(user, request, taken); !fits) {
-    const bool full = fits.error().code == Errc::kResourceExhausted;
-    out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number,
-                     full ? ModelRefusal::kNoRoom : ModelRefusal::kRefused, fits.error().message);
+  auto refusal = tensors_.refusal(options_, user.tenant, request, taken);
+  if (user.is_of_gone) {
+    refusal = {ModelRefusal::kRefused,
+               fmt::format("tensor '{}': this version of the function was deleted or replaced", request.id)};
+  }
+  if (refusal) {
+    out.emplace_back(std::in_place_type<RefuseModel>, holder, request.number, refusal->why, refusal->message);
     return;
   }
   if (const auto full = make_room(user.tenant, taken, out)) {
@@ -164,13 +178,12 @@ void ModelStore::create(Instant now, HolderId holder, const ModelOpen& request, 
   tensor.bytes = request.bytes;
   tensor.taken = taken;
   tensor.tenant = user.tenant;
-  tensor.lends_to = user.lends_to;
   tensor.filler = holder;
   tensor.number = request.number;
   tensor.used = now;
   tensor.names.emplace(user.scope, request.id);
   names_[{user.scope, request.id}] = id;
-  out.push_back(CreateTensor{id, request.bytes});
+  out.push_back(CreateTensor{id, request.bytes, user.tenant});
 }
 
 // A tenant that is at its budget makes room of its own; where the device's budget is full, whoever was unused longest goes.
@@ -228,7 +241,7 @@ void ModelStore::seal(HolderId holder, std::uint64_t number, TensorId id, ModelA
   }
   found->second.state = State::kHashing;
   found->second.number = number;
-  out.push_back(HashTensor{id});
+  out.push_back(HashTensor{id, found->second.tenant});
 }
 
 void ModelStore::close(Instant now, HolderId holder, TensorId id, ModelActions& out) {
@@ -273,7 +286,6 @@ void ModelStore::instance_gone(Instant now, InstanceId instance, ModelActions& o
   for (const HolderId id : left) holder_gone(now, id, out);
   const auto user = users_.find(instance);
   if (user == users_.end()) return;
-  const std::string scope = user->second.scope;
   users_.erase(user);
   for (auto it = tensors_.begin(); it != tensors_.end();) {
     Tensor& tensor = it->second;
@@ -281,15 +293,12 @@ void ModelStore::instance_gone(Instant now, InstanceId instance, ModelActions& o
     const bool is_over = tensor.state == State::kLingering && tensor.given.empty();
     it = is_over ? tensors_.erase(it) : std::next(it);
   }
-  const bool last =
-      std::none_of(users_.begin(), users_.end(), [&](const auto& entry) { return entry.second.scope == scope; });
-  if (last) gone_scopes_.erase(scope);
 }
 
 void ModelStore::scope_gone(const std::string& scope, ModelActions& out) {
-  const bool runs =
-      std::any_of(users_.begin(), users_.end(), [&](const auto& entry) { return entry.second.scope == scope; });
-  if (runs) gone_scopes_.insert(scope);
+  // Those that are there, not the version: it may be deployed again while they run.
+  for (auto& [id, user] : users_) user.is_of_gone |= user.scope == scope;
+  consents_.forget(scope);
   std::vector<TensorId> named;
   for (auto it = names_.lower_bound({scope, ""}); it != names_.end() && it->first.first == scope;
        it = names_.erase(it)) {
@@ -317,18 +326,19 @@ void ModelStore::created(TensorId id, const std::optional<ModelFailure>& failure
   give(tensor.filler, tensor.number, found, true, out);
 }
 
-void ModelStore::hashed(Instant now, TensorId id, const Result<ModelDigest>& digest, ModelActions& out) {
+bool ModelStore::hashed(Instant now, TensorId id, const Result<ModelDigest>& digest, ModelActions& out) {
   const auto found = tensors_.find(id);
-  if (found == tensors_.end()) return;
+  if (found == tensors_.end()) return false;
   Tensor& tensor = found->second;
   if (tensor.checking) return checked(found, digest, out);
-  if (tensor.state != State::kHashing) return;
+  if (tensor.state != State::kHashing) return false;
   const HolderId filler = std::exchange(tensor.filler, HolderId(0));
   if (!digest || filler == HolderId(0)) {
     const std::string why = digest ? "who filled the tensor ended: open it again" : digest.error().message;
     if (filler != HolderId(0))
       out.emplace_back(std::in_place_type<RefuseModel>, filler, tensor.number, ModelRefusal::kAgain, why);
-    return drop(found, ModelRefusal::kAgain, why, out);
+    drop(found, ModelRefusal::kAgain, why, out);
+    return false;
   }
   const auto same = find_content(user_of(filler), *digest, tensor.bytes);
   if (same != tensors_.end() && !same->second.checking) {
@@ -341,7 +351,8 @@ void ModelStore::hashed(Instant now, TensorId id, const Result<ModelDigest>& dig
     }
     give(filler, tensor.number, same, false, out);
     answer_waiters(found, same, out);
-    return drop(found, ModelRefusal::kAgain, "", out);
+    drop(found, ModelRefusal::kAgain, "", out);
+    return false;
   }
   tensor.state = State::kSealed;
   tensor.digest = *digest;
@@ -349,19 +360,22 @@ void ModelStore::hashed(Instant now, TensorId id, const Result<ModelDigest>& dig
   ++counters_.stored;
   give(filler, tensor.number, found, false, out);
   answer_waiters(found, found, out);
+  return false;
 }
 
-void ModelStore::checked(Tensors::iterator found, const Result<ModelDigest>& digest, ModelActions& out) {
+bool ModelStore::checked(Tensors::iterator found, const Result<ModelDigest>& digest, ModelActions& out) {
   Tensor& tensor = found->second;
   tensor.checking = false;
   if (digest && *digest == tensor.digest) {
     answer_waiters(found, found, out);
-    return drop_if_useless(found, out);
+    drop_if_useless(found, out);
+    return false;
   }
   ++counters_.spoiled;
   drop(found, ModelRefusal::kAgain,
        digest ? "a program that had the tensor wrote to it: open it again, it is stored anew" : digest.error().message,
        out);
+  return true;
 }
 
 void ModelStore::let_go(Instant now, HolderId holder, Tensors::iterator found, ModelActions& out) {
@@ -371,13 +385,13 @@ void ModelStore::let_go(Instant now, HolderId holder, Tensors::iterator found, M
   if (!tensor.holders.empty()) return;
   if (tensor.names.empty()) return drop_if_useless(found, out);
   tensor.checking = true;
-  out.push_back(HashTensor{found->first});
+  out.push_back(HashTensor{found->first, tensor.tenant});
 }
 
 void ModelStore::answer_waiters(Tensors::iterator tensor, Tensors::iterator instead, ModelActions& out) {
   for (const Waiter& waiter : std::exchange(tensor->second.waiters, {})) {
     --holders_.at(waiter.holder).waiting;
-    if (!may_share(instead->second, user_of(waiter.holder))) {
+    if (!instead->second.is_for(user_of(waiter.holder), consents_)) {
       out.emplace_back(std::in_place_type<RefuseModel>, waiter.holder, waiter.request.number, ModelRefusal::kAgain,
                        "another tenant's copy was chosen: open it again");
       continue;

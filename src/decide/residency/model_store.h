@@ -9,9 +9,12 @@
 // the first ones. When nobody holds it, it stays until room is needed, or until the last function that named it is gone.
 //
 // Who may have what: an id is of one version of one function (a *scope*), so no other function's ids can be guessed. By
-// content a tensor is found by functions of the tenant that stored it, and by another tenant's only where both agreed: the
-// owner's function named that tenant (or "@all"), and the asker's named the owner. Nobody is told that a tensor exists which
-// it may not have.
+// content a tensor is found by functions of the tenant that stored it, and by another tenant's only while both agree: a
+// function of the owner that names it lends to that tenant (or "@all"), and the asker's takes of the owner (model_consents.h).
+// Consent that is taken back counts from the next open on; who has the tensor keeps it until it closes. Nobody is told that a
+// tensor exists which it may not have.
+//
+// The server works for all tenants in turn (model_server/tenant_turns.h), and a tenant has a bounded number of tensors with it.
 //
 // Not every driver can map memory read only, and a program can always ask for more. So when the last holder of a tensor has
 // left, the server hashes it again; opens wait meanwhile. One whose bytes are not what was sealed was *spoiled*, and goes.
@@ -35,6 +38,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "decide/residency/model_consents.h"
 
 namespace fairlead {
 
@@ -69,9 +73,11 @@ struct ModelFailure {
 struct CreateTensor {
   TensorId tensor;
   std::uint64_t bytes = 0;
+  std::string tenant = {};  // whose turn of the server it takes
 };
 struct HashTensor {
   TensorId tensor;
+  std::string tenant = {};
 };
 struct DropTensor {  // its memory is freed; the node forgets its descriptors
   TensorId tensor;
@@ -98,7 +104,9 @@ struct ModelStoreOptions {
   std::uint64_t memory = 0;         // on the device, of all tensors
   std::uint64_t tenant_memory = 0;  // of one tenant's
   std::size_t tenant_tensors = 256;
-  std::size_t waiting = 64;  // unanswered opens of one process
+  std::size_t tenant_at_server = 64;  // of them being made or hashed
+  std::size_t scope_names = 512;  // ids of one version of a function; what is found by content beyond them gets no name
+  std::size_t waiting = 64;       // unanswered opens of one process
   std::uint64_t granule = 2 << 20;
 };
 
@@ -134,17 +142,23 @@ class ModelStore {
   void instance_gone(Instant now, InstanceId instance, ModelActions& out);
   // The version of a function is no longer there. Instances of it that still run keep what they hold and store nothing new.
   void scope_gone(const std::string& scope, ModelActions& out);
+  // Its tags say this now. Of those who have it open nothing is taken.
+  void consent_changed(const std::string& scope, std::set<std::string> lends_to, std::set<std::string> uses_from) {
+    consents_.change(scope, std::move(lends_to), std::move(uses_from));
+  }
 
   // Of the server. Others than were asked for have no effect.
   void created(TensorId tensor, const std::optional<ModelFailure>& failure, ModelActions& out);
-  void hashed(Instant now, TensorId tensor, const Result<ModelDigest>& digest, ModelActions& out);
+  // Whether it was found spoiled.
+  bool hashed(Instant now, TensorId tensor, const Result<ModelDigest>& digest, ModelActions& out);
   // All memory is lost to the store: what programs have mapped stays theirs, and nothing of it is given out again.
   void server_lost(const std::string& reason, ModelActions& out);
 
   // Drops unused tensors, longest unused first, until `bytes` are free. Gives what it freed.
   std::uint64_t evict(std::uint64_t bytes, ModelActions& out);
 
-  ModelStoreUse use() const;
+  ModelStoreUse use() const;                          // O(tensors)
+  bool is_empty() const { return tensors_.empty(); }  // nothing on the device is its
   std::optional<State> state(TensorId tensor) const;
   std::optional<InstanceId> filler(TensorId tensor) const;  // of one that is being made or filled
   // Whether the holder may have the descriptors: it fills it, or it is sealed and it holds it.
@@ -160,7 +174,6 @@ class ModelStore {
     std::uint64_t bytes = 0;  // as asked
     std::uint64_t taken = 0;  // on the device
     std::string tenant;       // whose budget
-    std::set<std::string> lends_to;
     ModelDigest digest{};
     std::set<std::pair<std::string, std::string>> names;  // scope, id
     std::set<HolderId> holders;
@@ -171,6 +184,10 @@ class ModelStore {
     std::vector<Waiter> waiters;
     Instant used{};
 
+    bool is_at_server() const { return state == State::kCreating || state == State::kHashing || checking; }
+    bool is_for(const ModelUser& user, const ModelConsents& consents) const {
+      return consents.may_share(tenant, names, user.tenant, user.scope);
+    }
     bool is_unused() const { return state == State::kSealed && holders.empty() && waiters.empty(); }
   };
   struct Holder {
@@ -179,16 +196,20 @@ class ModelStore {
   };
   struct Tensors : std::map<TensorId, Tensor> {
     std::uint64_t taken(const std::string* tenant) const;  // null: all
+    // Why the tenant may have no further one; not what it would displace.
+    std::optional<ModelFailure> refusal(const ModelStoreOptions& options, const std::string& tenant,
+                                        const ModelOpen& request, std::uint64_t taken) const;
+  };
+  struct User : ModelUser {
+    bool is_of_gone = false;  // its version was deleted or replaced since it started
   };
 
-  const ModelUser& user_of(HolderId holder) const { return users_.at(holders_.at(holder).instance); }
-  bool may_share(const Tensor& tensor, const ModelUser& user) const;
+  const User& user_of(HolderId holder) const { return users_.at(holders_.at(holder).instance); }
   Tensors::iterator find_content(const ModelUser& user, const ModelDigest& digest, std::uint64_t bytes);
-  void checked(Tensors::iterator tensor, const Result<ModelDigest>& digest, ModelActions& out);
+  bool checked(Tensors::iterator tensor, const Result<ModelDigest>& digest, ModelActions& out);
   void let_go(Instant now, HolderId holder, Tensors::iterator tensor, ModelActions& out);
   void wait(Tensor& tensor, HolderId holder, const ModelOpen& request, ModelActions& out);
   void create(Instant now, HolderId holder, const ModelOpen& request, ModelActions& out);
-  Status check_new(const ModelUser& user, const ModelOpen& request, std::uint64_t taken) const;
   std::optional<std::string> make_room(const std::string& tenant, std::uint64_t taken, ModelActions& out);
   void give(HolderId holder, std::uint64_t number, Tensors::iterator tensor, bool to_fill, ModelActions& out);
   void answer_waiters(Tensors::iterator tensor, Tensors::iterator instead, ModelActions& out);
@@ -196,11 +217,11 @@ class ModelStore {
   void drop_if_useless(Tensors::iterator tensor, ModelActions& out);
 
   const ModelStoreOptions options_;
-  std::map<InstanceId, ModelUser> users_;
+  std::map<InstanceId, User> users_;
+  ModelConsents consents_;
   std::map<HolderId, Holder> holders_;
   Tensors tensors_;
   std::map<std::pair<std::string, std::string>, TensorId> names_;  // scope, id
-  std::set<std::string> gone_scopes_;                              // that instances still run of
   std::uint64_t last_tensor_ = 0;
   ModelStoreUse counters_;
 };

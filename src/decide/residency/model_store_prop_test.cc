@@ -46,6 +46,7 @@ class World {
     program.scope = program.tenant + std::to_string(below(2));
     if (below(2) == 0) program.lends.insert(below(2) == 0 ? "@all" : "b");
     if (below(2) == 0) program.uses.insert("a");
+    terms_[program.scope] = {program.lends, program.uses};
     store_.add_instance({InstanceId(n), program.tenant, program.scope, program.lends, program.uses});
     store_.add_holder(HolderId(n), InstanceId(n));
   }
@@ -56,7 +57,7 @@ class World {
     if (programs_.size() < 2 || (programs_.size() < 12 && below(6) == 0)) return start();
     const std::uint64_t n = any(programs_);
     Program& program = programs_.at(n);
-    switch (below(12)) {
+    switch (below(13)) {
       case 0:
       case 1:
       case 2:
@@ -94,7 +95,13 @@ class World {
         store_.instance_gone(now_, InstanceId(n), out);
         break;
       case 8:
-        if (below(4) == 0) store_.scope_gone(program.scope, out);
+        if (below(4) == 0) store_.scope_gone(program.scope, out), terms_.erase(program.scope);
+        break;
+      case 11:
+        if (!terms_.contains(program.scope)) break;
+        terms_[program.scope] = {below(2) == 0 ? std::set<std::string>() : std::set<std::string>{"@all"},
+                                 below(2) == 0 ? std::set<std::string>() : std::set<std::string>{"a"}};
+        store_.consent_changed(program.scope, terms_[program.scope].first, terms_[program.scope].second);
         break;
       case 9:
         if (below(20) == 0) lose_server(out);
@@ -168,10 +175,17 @@ class World {
     }
     EXPECT_EQ(store_.state(a.tensor), ModelStore::State::kSealed);
     const Program& owner = owner_.at(a.tensor);
-    const bool both =
-        (owner.lends.contains(program.tenant) || owner.lends.contains("@all")) && program.uses.contains(owner.tenant);
+    const bool takes = terms_.contains(program.scope) && terms_.at(program.scope).second.contains(owner.tenant);
+    const bool both = takes && lends(owner.tenant, program.tenant);
     EXPECT_TRUE(owner.tenant == program.tenant || both) << owner.tenant << " for " << program.tenant;
     program.holding.insert(a.tensor);
+  }
+  // Whether any version of the owner's does, as it is said now.
+  bool lends(const std::string& owner, const std::string& tenant) const {
+    for (const auto& [scope, terms] : terms_) {
+      if (scope.substr(0, 1) == owner && (terms.first.contains(tenant) || terms.first.contains("@all"))) return true;
+    }
+    return false;
   }
   void act(const RefuseModel& a) { answered(a.holder, a.number); }
   void answered(HolderId holder, std::uint64_t number) {
@@ -222,6 +236,7 @@ class World {
   std::uint64_t last_ = 0, number_ = 0;
   std::map<std::uint64_t, Program> programs_;
   std::map<TensorId, Program> owner_;
+  std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> terms_;  // by scope: lends, uses
   std::set<TensorId> memory_, creating_, hashing_;
   std::map<TensorId, std::uint64_t> contents_;
 };

@@ -233,7 +233,7 @@ TEST_F(ModelStoreTest, WhoDiesBeforeTheServerAnswersLeavesNothing) {
     }
     gone(hashing ? 2 : 1);
     out.clear();
-    hashing ? store.hashed(tick(), tensor, digest(1), out) : store.created(tensor, std::nullopt, out);
+    hashing ? void(store.hashed(tick(), tensor, digest(1), out)) : store.created(tensor, std::nullopt, out);
     ASSERT_EQ(out.size(), 1U);
     EXPECT_EQ(std::get<DropTensor>(out[0]).tensor, tensor);
     EXPECT_EQ(store.use().bytes, 0U);
@@ -279,6 +279,78 @@ TEST_F(ModelStoreTest, AVersionThatIsGoneKeepsWhatRunsAndStoresNothing) {
   gone(1);
   EXPECT_EQ(store.use().bytes, 0U);
   EXPECT_NE(find<CreateTensor>(open(start(2, "t", "f:1"), "y", kMiB)), nullptr);  // deployed again
+}
+
+// What is taken back counts for tensors that are there already, from the next open on.
+TEST_F(ModelStoreTest, ConsentTakenBackCountsAtOnceAndWhoHasItKeepsIt) {
+  put(start(1, "t", "f", {"u"}), "x", kMiB, 1);
+  const HolderId taker = start(2, "u", "g", {}, {"t"});
+  const auto given = open(taker, "base", kMiB, digest(1));
+  ASSERT_NE(find<GiveTensor>(given), nullptr);
+  const TensorId tensor = find<GiveTensor>(given)->tensor;
+  store.consent_changed("f", {}, {});
+  EXPECT_TRUE(store.may_map(taker, tensor)) << "it is mapped already";
+  const HolderId next = start(3, "u", "g", {}, {"t"});
+  EXPECT_EQ(why(open(next, "base", 0)), ModelRefusal::kAbsent) << "by name";
+  EXPECT_NE(find<CreateTensor>(open(next, "base", kMiB, digest(1))), nullptr) << "by content: it stores its own";
+  store.consent_changed("f", {"@all"}, {});
+  EXPECT_EQ(find<GiveTensor>(open(start(4, "u", "h", {}, {"t"}), "y", kMiB, digest(1)))->tensor, tensor);
+  store.consent_changed("h", {}, {});
+  EXPECT_NE(find<CreateTensor>(open(start(5, "u", "k", {}, {}), "y", kMiB, digest(1))), nullptr) << "it does not take";
+}
+
+TEST_F(ModelStoreTest, ConsentEndsWithTheVersionThatGaveIt) {
+  put(start(1, "t", "f", {"@all"}), "x", kMiB, 1);
+  ASSERT_NE(find<GiveTensor>(open(start(2, "u", "g", {}, {"t"}), "base", kMiB, digest(1))), nullptr);
+  ModelActions out;
+  store.scope_gone("f", out);
+  EXPECT_NE(find<CreateTensor>(open(start(3, "u", "h", {}, {"t"}), "base", kMiB, digest(1))), nullptr);
+}
+
+// A version that is deployed again while an instance of before still runs.
+TEST_F(ModelStoreTest, WhoWasThereWhenItsVersionWentStoresNothingThoughItIsDeployedAgain) {
+  const HolderId old = start(1, "t", "f:1");
+  ModelActions out;
+  store.scope_gone("f:1", out);
+  const HolderId fresh = start(2, "t", "f:1");
+  EXPECT_NE(find<CreateTensor>(open(fresh, "x", kMiB)), nullptr);
+  EXPECT_EQ(why(open(old, "y", kMiB)), ModelRefusal::kRefused);
+}
+
+TEST(ModelStoreBounds, ATenantHasSoManyTensorsAtTheServerAndSoManyNames) {
+  ModelStore store({.memory = 100 * kMiB, .tenant_memory = 60 * kMiB, .tenant_at_server = 2, .scope_names = 3});
+  store.add_instance({InstanceId(1), "t", "f", {}, {}});
+  store.add_instance({InstanceId(2), "u", "g", {}, {}});
+  store.add_holder(HolderId(1), InstanceId(1));
+  store.add_holder(HolderId(2), InstanceId(2));
+  const auto open = [&](std::uint64_t holder, const std::string& id,
+                        std::optional<ModelDigest> content = std::nullopt) {
+    ModelActions out;
+    store.open(Instant(), HolderId(holder), {.number = 1, .id = id, .bytes = kMiB, .digest = content, .wait = true},
+               out);
+    return out;
+  };
+  const TensorId first = std::get<CreateTensor>(open(1, "a").at(0)).tensor;
+  EXPECT_EQ(std::get<CreateTensor>(open(1, "b").at(0)).tenant, "t");
+  const auto third = std::get<RefuseModel>(open(1, "c").at(0));
+  EXPECT_EQ(third.why, ModelRefusal::kUnavailable);
+  EXPECT_NE(third.message.find("2 tensors of tenant t are being made or hashed, 2 may be"), std::string::npos)
+      << third.message;
+  EXPECT_TRUE(std::holds_alternative<CreateTensor>(open(2, "c").at(0))) << "another tenant's";
+  ModelActions out;
+  store.created(first, std::nullopt, out);
+  store.seal(HolderId(1), 1, first, out);
+  store.hashed(Instant(), first, digest(1), out);
+  for (const char* const id : {"d", "e", "g", "h"}) {
+    EXPECT_TRUE(std::holds_alternative<GiveTensor>(open(1, id, digest(1)).at(0))) << id;
+  }
+  const auto by_name = [&](const std::string& id) {
+    ModelActions got;
+    store.open(Instant(), HolderId(1), {.number = 1, .id = id, .bytes = 0}, got);
+    return std::holds_alternative<GiveTensor>(got.at(0));
+  };
+  EXPECT_TRUE(by_name("d"));
+  EXPECT_FALSE(by_name("h")) << "a, b and d are its three names";
 }
 
 TEST_F(ModelStoreTest, AnIdKeepsItsContentAndSize) {

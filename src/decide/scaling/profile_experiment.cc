@@ -113,6 +113,7 @@ std::optional<ProfilePoint> ProfileExperiment::next_trial(Instant now) {
                        trial_.why);
   state_ = State::kStarting;
   since_ = now;
+  if (!began_) began_ = now;
   return trial_.at;
 }
 
@@ -175,6 +176,12 @@ double ProfileExperiment::error() const {
 }
 
 void ProfileExperiment::look(Instant now) {
+  if (state_ != State::kEnded && began_ && now - *began_ >= settings_.longest) {
+    return fail(
+        fmt::format("it has lasted {:.0f} minutes, the most of an experiment, and {} of at most {} trials are "
+                    "measured: send a sample that is answered sooner, or measure without --grid",
+                    to_seconds(now - *began_) / 60, trials_.size(), most_trials()));
+  }
   if (state_ == State::kStarting && now - since_ >= settings_.start_deadline) {
     return fail(fmt::format("no answer within {:.0f} s of the start of a trial at {} % x {} %",
                             to_seconds(settings_.start_deadline), trial_.at.width_percent, trial_.at.quota_percent));

@@ -32,8 +32,9 @@ struct ExperimentSettings {
   int most_trials = 35;
   Duration start_deadline = std::chrono::seconds(60);  // to the first answer
   Duration warm_up = std::chrono::milliseconds(500);
-  Duration least = std::chrono::seconds(2);  // of measuring: whole windows of a quota
-  Duration most = std::chrono::seconds(10);  // unless fewer than three answers came
+  Duration least = std::chrono::seconds(2);     // of measuring: whole windows of a quota
+  Duration most = std::chrono::seconds(10);     // unless fewer than three answers came
+  Duration longest = std::chrono::minutes(30);  // of all trials together
 };
 
 // Sizes that a node can give: every 4 % of the SMs, or all of them, x every 5 % of the time up to `most_quota`, that included.
@@ -92,8 +93,9 @@ class ProfileExperiment {
     Bytes memory{0};
     Duration gpu_time{0}, gpu_time_before{0};  // now, and when measuring began
   };
-  Instant since_{};  // of the state
-  Trial trial_;      // that goes on
+  Instant since_{};               // of the state
+  std::optional<Instant> began_;  // the first trial
+  Trial trial_;                   // that goes on
 };
 
 std::string_view name_of(ProfileExperiment::State state);

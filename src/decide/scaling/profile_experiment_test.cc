@@ -92,6 +92,21 @@ TEST(ProfileExperiment, WhoNeverAnswersEndsIt) {
   EXPECT_EQ(lab.experiment.failed(), "no answer within 60 s of the start of a trial at 100 % x 97 %");
 }
 
+// A function that takes 10 minutes a call would go on for hours.
+TEST(ProfileExperiment, AllTrialsTogetherLastHalfAnHour) {
+  Laboratory lab(with_widths());
+  ASSERT_TRUE(lab.experiment.next_trial(lab.now));
+  lab.experiment.answered(lab.now + 30s, 30s);
+  lab.experiment.look(lab.now + 1799s);
+  EXPECT_EQ(lab.experiment.failed(), "");
+  lab.experiment.look(lab.now + 1800s);
+  EXPECT_EQ(lab.experiment.state(), ProfileExperiment::State::kEnded);
+  EXPECT_EQ(lab.experiment.failed(),
+            "it has lasted 30 minutes, the most of an experiment, and 0 of at most 35 trials are measured: send a "
+            "sample that "
+            "is answered sooner, or measure without --grid");
+}
+
 TEST(ProfileExperiment, MoreMemoryThanWasSaidEndsIt) {
   ExperimentSettings settings = with_widths();
   settings.said_memory = mib(1000);

@@ -161,6 +161,7 @@ class Fleet final : public Scaler {
     note_usual(now, rate);
     int wanted = instances_for(rate, size_.rate_per_s, slack_, settings_.late_part);
     if (rate < 1 / to_seconds(settings_.keep)) wanted = 0;
+    if (settings_.keeps_one && !forgotten) wanted = std::max(wanted, 1);
     wanted = std::clamp(wanted, settings_.least, settings_.most);
     const std::vector<const ScaledInstance*> parked = of_stage(view, InstanceStage::kParked);
     const int coming = count(view, InstanceStage::kReady) + count(view, InstanceStage::kReturning);
@@ -169,7 +170,7 @@ class Fleet final : public Scaler {
       stop_all(view, made);
       return made;
     }
-    keep_spares(wanted, view, made);
+    keep_spares(now, wanted, view, made);
     park_idle(now, wanted, view, made);
     return made;
   }
@@ -226,8 +227,8 @@ class Fleet final : public Scaler {
     noted_ = now;
   }
 
-  // Parked ones are started ahead, one cold start for each that is short; too many are stopped.
-  void keep_spares(int wanted, const ScalerView& view, ScalingDecision& made) const {
+  // Parked ones are started ahead, one cold start for each that is short; too many are stopped, the longest idle first.
+  void keep_spares(Instant now, int wanted, const ScalerView& view, ScalingDecision& made) const {
     const int all = static_cast<int>(view.instances.size());
     const int burst = instances_for(settings_.burst * usual_, size_.rate_per_s, slack_, settings_.late_part);
     const int peak = std::clamp(std::max(burst, wanted), std::max(1, settings_.least), settings_.most);
@@ -236,7 +237,15 @@ class Fleet final : public Scaler {
       made.steps.push_back({is_first ? ScalingVerb::kStart : ScalingVerb::kStartParked, {}, size_});
     }
     int too_many = all - peak - peak / 4;  // a quarter more is no reason to stop one
-    for (const ScaledInstance* one : of_stage(view, InstanceStage::kParked)) {
+    const Duration start = view.cold_start > Duration(0) ? view.cold_start : settings_.cold_start;
+    const auto hold = Duration(static_cast<Duration::rep>(settings_.hold_starts * static_cast<double>(start.count())));
+    std::vector<const ScaledInstance*> parked = of_stage(view, InstanceStage::kParked);
+    if (hold > Duration(0)) {
+      std::erase_if(parked, [&](const auto* one) { return one->is_busy || now - one->idle_since < hold; });
+      std::stable_sort(parked.begin(), parked.end(),
+                       [](const auto* a, const auto* b) { return a->idle_since < b->idle_since; });
+    }
+    for (const ScaledInstance* one : parked) {
       if (too_many-- <= 0) break;
       if (!returns(made, one->id)) made.steps.push_back({ScalingVerb::kStop, one->id, {}});
     }

@@ -12,6 +12,7 @@
 //     peak of the last minutes has grown, never for a request that waits;
 //   - a request that waits brings one back at once, on its event, before the next decision is due;
 //   - who has been idle for `hold` is parked. Hold is some times what coming back costs: a stay is cheaper than a return that comes soon;
+//   - who is parked is stopped when there are too many; where nothing is started ahead (a burst of 0), after some times what a start costs;
 //   - nothing is called for `keep`: the last one goes, too, and the next request starts it, or brings it back.
 //
 // Example. ResNet at (12, 100) answers 37 per second in 27 ms. 200 per second need 8 ready; 32 more are parked. 800 per second come: 8 wait, 8
@@ -47,6 +48,7 @@ struct ScalerView {
   std::vector<ScaledInstance> instances;  // in the order of their ids
   std::uint64_t arrived = 0;              // since the last decision
   std::size_t waiting = 0;                // requests without an instance
+  Duration cold_start{0};                 // as measured; 0: as the settings have it
 };
 
 enum class ScalingVerb {
@@ -77,9 +79,12 @@ struct ScalerSettings {
   Duration cold_start = std::chrono::seconds(5);          // from nothing to ready
   Duration return_time = std::chrono::milliseconds(120);  // from parked to ready
   std::string predictor = "ewma";
-  double late_part = 0.02;                   // of requests that may wait longer than the objective allows
-  double burst = 5;                          // how many times the usual rate spares are kept for
-  double hold_returns = 2;                   // idle for as many times the return time: it is parked
+  double late_part = 0.02;  // of requests that may wait longer than the objective allows
+  double burst = 5;         // how many times the usual rate spares are kept for
+  double hold_returns = 2;  // idle for as many times the return time: it is parked
+  double hold_starts =
+      0;  // of fleet: who is parked and too many stays until it was idle for as many times a cold start
+  bool keeps_one = false;                    // of fleet: one stays ready until nothing was called for `keep`
   Duration keep = std::chrono::minutes(10);  // nothing is called for as long: nothing stays
   double headroom = 1;                       // of algorithm1: times the expected rate
   int least = 0;                             // instances that are always ready

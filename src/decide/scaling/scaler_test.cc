@@ -275,6 +275,39 @@ TEST(Fleet, ALeastNumberStaysReady) {
   EXPECT_EQ(world.of(InstanceStage::kReady), 2);
 }
 
+// As a node runs it: nothing is started ahead; one stays, those that were needed are parked for 30 times a start, and then stop.
+TEST(Fleet, WithoutSparesWhatWasNeededStaysParkedForTheCostOfAStart) {
+  ScalerSettings settings = resnet();
+  settings.burst = 0;
+  settings.hold_starts = 30;
+  settings.keeps_one = true;
+  settings.cold_start = 1s;
+  World world("fleet", settings);
+  world.run(20s, 800);
+  const int needed = world.of(InstanceStage::kReady);
+  ASSERT_GE(needed, 20);
+  world.run(25s, 0);
+  EXPECT_EQ(world.of(InstanceStage::kReady), 1);
+  EXPECT_GE(world.of(InstanceStage::kParked), needed * 3 / 4) << "a burst has them back";
+  world.run(30s, 0);
+  EXPECT_EQ(world.of(InstanceStage::kParked), 0);
+  EXPECT_EQ(world.of(InstanceStage::kReady), 1) << "until nothing was called for 10 minutes";
+  world.run(10min, 0);
+  EXPECT_THAT(world.view.instances, IsEmpty());
+}
+
+TEST(Fleet, AStartThatIsKnownToTakeLongIsHeldLonger) {
+  ScalerSettings settings = resnet();
+  settings.burst = 0;
+  settings.hold_starts = 30;
+  settings.cold_start = 1s;
+  World world("fleet", settings);
+  world.view.cold_start = 4s;
+  world.run(20s, 800);
+  world.run(60s, 0);
+  EXPECT_GE(world.of(InstanceStage::kParked), 20) << "120 s";
+}
+
 TEST(Fleet, EveryDecisionSaysWhatItSaw) {
   World world("fleet");
   const ScalingDecision made = world.decide(20);

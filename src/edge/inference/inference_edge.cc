@@ -239,7 +239,7 @@ void server_metadata(NodeService& node, RouteCall call) {
 }
 
 void ready(NodeService& node, RouteCall call) {
-  const bool is_ready = !node.status().draining;
+  const bool is_ready = !node.drains();
   respond_json(std::move(call.exchange), is_ready ? 200 : 503, {{"ready", is_ready}});
 }
 

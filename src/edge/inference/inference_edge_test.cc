@@ -208,6 +208,7 @@ TEST_F(InferenceEdge, HealthIsJsonForThoseWhoReadIt) {
   EXPECT_EQ(json::parse(R"({"ready": true})"), call("GET", "/v2/health/ready").json());
   node_.node_status.draining = true;
   EXPECT_EQ(503U, call("GET", "/v2/health/ready").response->status);
+  EXPECT_EQ(node_.statuses, 0) << "anybody may ask, and a status of a large node takes milliseconds";
 }
 
 TEST_F(InferenceEdge, OtherPathsAreSaidInItsOwnWords) {

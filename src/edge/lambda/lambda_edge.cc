@@ -4,6 +4,7 @@
 #include "edge/lambda/lambda_events.h"
 #include "edge/lambda/lambda_functions.h"
 #include "edge/lambda/lambda_invoke.h"
+#include "edge/lambda/lambda_provisioned.h"
 
 namespace fairlead {
 
@@ -15,6 +16,7 @@ Edge lambda_edge(NodeService& node, const LambdaOptions& options) {
   add_invoke_routes(edge.routes, node);
   add_function_routes(edge.routes, node, options);
   add_event_routes(edge.routes, node);
+  add_provisioned_routes(edge.routes, node);
   return edge;
 }
 

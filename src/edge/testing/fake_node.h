@@ -112,6 +112,7 @@ class FakeNode : public NodeService {
   Result<std::string> event_id = std::string("event-1");
   TaskRun last_run;
   NodeStatus node_status;
+  int statuses = 0;            // how often the whole was asked for
   boost::asio::io_context io;  // of the object store
   store::TestFolder object_folder;
   std::unique_ptr<ObjectStore> object_store =
@@ -219,7 +220,8 @@ class FakeNode : public NodeService {
   GraphService& graphs() override { return fake_graphs; }
   EventService& event_service() override { return fake_events; }
   ScalingService& scaling() override { return fake_scaling; }
-  NodeStatus status() override { return node_status; }
+  NodeStatus status() override { return ++statuses, node_status; }
+  bool drains() const override { return node_status.draining; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     last_limit = tail_bytes;
     if (!functions.contains(function)) return fail(Errc::kNotFound, "Function not found: {}", function);

@@ -135,6 +135,7 @@ class NodeWithoutProcesses : public testing::Test {
   void act(const SwapInMemory& action) { memory.act(action); }
   void act(const GrantRoom& action) { memory.act(action); }
   void act(const DeviceChange&) {}
+  void act(const SeatChange&) {}
   void act(const Charge& action) {
     charged.push_back(action);
     charges.act(action);

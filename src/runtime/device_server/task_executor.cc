@@ -81,8 +81,10 @@ void TaskExecutor::on(Frame& frame, std::span<const UniqueFd> descriptors) {
   if constexpr (std::is_same_v<Frame, wire::DropObject>) objects_->drop(ObjectId(frame.object));
   if constexpr (std::is_same_v<Frame, wire::OpenRing>) {
     FL_CHECK(!descriptors.empty(), "ring {} without its memory", frame.ring);
-    if (Status opened = host_.rings.open(frame, descriptors[0]); !opened)
-      spdlog::error("device server: {}", opened.error().message);
+    if (Status opened = host_.rings.open(frame, descriptors[0]); !opened) {  // no call of its stage could run
+      send_(wire::ServerFault{.error = opened.error().message, .calls = {}});
+      lost_ = true;
+    }
   }
   if constexpr (std::is_same_v<Frame, wire::CloseRing>) host_.rings.close(frame.ring);
   if constexpr (std::is_same_v<Frame, wire::ModuleTrial> || std::is_same_v<Frame, wire::VariablesPlaced>) {

@@ -1,9 +1,7 @@
-// One `fairlead device-server` as the node sees it: its process, its frames, its end.
+// One `fairlead device-server` as the node sees it: its process, its frames, its end. Destroyed, its process ends with it; nobody waits.
 //
 // Threads: the loop's. Callbacks run on it, never from inside a call of this class.
 #pragma once
-
-#include <sys/types.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -14,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
+#include "runtime/child_process.h"
 #include "runtime/device_server/channel.h"
 #include "wire/device_frames.h"
 
@@ -35,33 +35,24 @@ class ServerProcess {
   };
   static Result<std::unique_ptr<ServerProcess>> start(boost::asio::io_context& io, const Options& options,
                                                       Events events);
-  ~ServerProcess();  // as kill(), and waits for it
 
   void send(const wire::FrameToServer& frame, std::span<const int> descriptors = {});
-  void kill();                        // -9 to the server; gone() follows
-  pid_t pid() const { return pid_; }  // in a jail the one outside, which ends as the server ended
+  void kill() { process_->kill(); }              // -9 to the server; gone() follows
+  pid_t pid() const { return process_->pid(); }  // in a jail the one outside, which ends as the server ended
 
  private:
-  struct Process {
-    pid_t pid = -1;
-    UniqueFd descriptor;
-    int end_signal = 0;
-  };
-  ServerProcess(boost::asio::io_context& io, Process process, UniqueFd socket, Events events);
+  ServerProcess(boost::asio::io_context& io, UniqueFd socket, Events events);
   void wait_for_frames();
-  void wait_for_end();
+  void on_end(const std::string& reason);
   void on_readable();
   void flush();
 
   DeviceChannel channel_;
   boost::asio::posix::stream_descriptor socket_;  // a duplicate, to wait on
-  boost::asio::posix::stream_descriptor end_;     // pidfd
   const Events events_;
-  const pid_t pid_;
-  const int end_signal_;  // SIGKILL, or SIGTERM where that makes a jail kill the server and clean up
+  std::unique_ptr<ChildProcess> process_;
   bool flushing_ = false;
-  bool reaped_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

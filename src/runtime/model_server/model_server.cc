@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "runtime/fd_socket.h"
 #include "runtime/model_server/frames.h"
+#include "runtime/model_server/tenant_turns.h"
 #include "runtime/model_server/tensor_memory.h"
 
 namespace fairlead::model_server {
@@ -24,20 +25,28 @@ class Server {
  public:
   Server(TensorMemory& memory, int socket) : memory_(memory), socket_(socket) {}
 
-  // Orders first: nobody's memory waits for another's hash.
+  // Orders are read first, and done in turn (tenant_turns.h): nobody's memory waits for all of another's hashes.
   int run() {
     while (true) {
       pollfd readable{socket_.get(), POLLIN, 0};
-      if (::poll(&readable, 1, hashes_.empty() ? -1 : 0) > 0) {
+      if (::poll(&readable, 1, turns_.empty() ? -1 : 0) > 0) {
         FdMessage message;
         const int error = receive_message(socket_.get(), message);
         if (error == EINTR) continue;
-        if (error != 0 || message.bytes.size() != sizeof(Order)) return 0;  // the node has gone
+        if (error != 0 || message.bytes.empty()) return 0;  // the node has gone
+        const auto version = version_of(message.bytes);
+        if (version != kProtocolVersion || message.bytes.size() != sizeof(Order)) {
+          spdlog::error(
+              "model server: the node speaks version {} of their protocol, this program {}: they are of two releases; "
+              "restart the node",
+              version.value_or(0), kProtocolVersion);
+          return 1;
+        }
         Order order;
         std::memcpy(&order, message.bytes.data(), sizeof order);
         handle(order);
-      } else if (!hashes_.empty()) {
-        hash_on();
+      } else if (const Order* const turn = turns_.next()) {
+        work_on(*turn);
       }
     }
   }
@@ -45,13 +54,23 @@ class Server {
  private:
   void handle(const Order& order) {
     switch (order.kind) {
-      case OrderKind::kCreate: return create(order);
-      case OrderKind::kHash: return hashes_.push_back(order.tensor);
+      case OrderKind::kCreate:
+      case OrderKind::kHash: return turns_.add(order.tenant, order, order.kind == OrderKind::kCreate);
       case OrderKind::kDrop:
-        std::erase(hashes_, order.tensor);
+        turns_.remove([&](const Order& waits) { return waits.tensor == order.tensor; });
         memory_.drop(order.tensor);
         return send(ReportKind::kDropped, order.tensor);
     }
+  }
+
+  // One piece of a hash; all of a tensor's memory, which is made at the speed of the device.
+  void work_on(const Order& order) {
+    const bool is_hash = order.kind == OrderKind::kHash;
+    const std::uint64_t tensor = order.tensor;
+    if (is_hash && !hash_on(tensor)) return;
+    if (!is_hash) create(order);
+    turns_.remove(
+        [&](const Order& done) { return done.tensor == tensor && (done.kind == OrderKind::kHash) == is_hash; });
   }
 
   void create(const Order& order) {
@@ -70,14 +89,16 @@ class Server {
     send(ReportKind::kCreated, order.tensor);
   }
 
-  void hash_on() {
-    const std::uint64_t tensor = hashes_.front();
+  // Whether it is over.
+  bool hash_on(std::uint64_t tensor) {
     const auto digest = memory_.hash_on(tensor);
-    if (digest && !*digest) return;
-    hashes_.pop_front();
-    if (!digest) return send(ReportKind::kFailed, tensor, digest.error().message);
-    Report report{.kind = ReportKind::kHashed, .tensor = tensor, .digest = **digest};
-    post(report, {});
+    if (digest && !*digest) return false;
+    if (digest) {
+      post({.kind = ReportKind::kHashed, .tensor = tensor, .digest = **digest}, {});
+    } else {
+      send(ReportKind::kFailed, tensor, digest.error().message);
+    }
+    return true;
   }
 
   void send(ReportKind kind, std::uint64_t tensor, const std::string& message = {}, std::span<const int> fds = {}) {
@@ -98,7 +119,7 @@ class Server {
 
   TensorMemory& memory_;
   UniqueFd socket_;
-  std::deque<std::uint64_t> hashes_;
+  TenantTurns<Order> turns_;
 };
 
 }  // namespace

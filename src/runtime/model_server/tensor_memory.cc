@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace fairlead::model_server {
 namespace {
@@ -43,10 +44,19 @@ TensorMemory::~TensorMemory() {
 
 template <typename Use>
 Status TensorMemory::with_mapped(const Block& block, Use use) {
+  if (is_window_stuck_) {
+    // Those stay as they are: what is mapped there cannot be taken away.
+    const auto other = cuda_.reserve_addresses(bytes_of(kBlockBytes), bytes_of(kGranuleBytes));
+    if (!other) return fail(other.error());
+    window_ = *other;
+    is_window_stuck_ = false;
+  }
   if (Status mapped = cuda_.map(window_, bytes_of(block.bytes), block.memory); !mapped) return mapped;
   Status used = use(window_);
   Status unmapped = cuda_.unmap(window_, bytes_of(block.bytes));
-  return used ? unmapped : used;
+  is_window_stuck_ = !unmapped;
+  if (!unmapped) spdlog::error("model server: a block stays mapped: {}", unmapped.error().message);
+  return used;
 }
 
 Result<TensorMemory::Block> TensorMemory::make_block(std::uint64_t bytes) {
@@ -88,18 +98,18 @@ void TensorMemory::drop(std::uint64_t id) {
   const auto found = tensors_.find(id);
   if (found == tensors_.end()) return;
   for (const Block& block : found->second.blocks) cuda_.release_memory(block.memory);
+  hashing_.erase(id);
   tensors_.erase(found);
 }
 
 Result<std::optional<TensorMemory::Digest>> TensorMemory::hash_on(std::uint64_t id) {
   const auto found = tensors_.find(id);
   if (found == tensors_.end()) return fail(Errc::kNotFound, "tensor {} is not there", id);
-  if (!hashing_ || hashing_->tensor != id) {
-    hashing_ = Hashing{.tensor = id, .done = 0, .state = {}};
-    crypto_generichash_init(&hashing_->state, nullptr, 0, crypto_generichash_BYTES);
-  }
+  const auto [begun, is_new] = hashing_.try_emplace(id);
+  Hashing& hashing = begun->second;
+  if (is_new) crypto_generichash_init(&hashing.state, nullptr, 0, crypto_generichash_BYTES);
   const Tensor& tensor = found->second;
-  const std::uint64_t begin = hashing_->done;
+  const std::uint64_t begin = hashing.done;
   const std::uint64_t size = std::min(kPieceBytes, tensor.bytes - begin);
   const Block& block = tensor.blocks[begin / kBlockBytes];
   const Status read = with_mapped(block, [&](CUdeviceptr address) -> Status {
@@ -108,15 +118,15 @@ Result<std::optional<TensorMemory::Digest>> TensorMemory::hash_on(std::uint64_t 
     return cuda_.synchronize(stream_);
   });
   if (!read) {
-    hashing_.reset();
+    hashing_.erase(begun);
     return fail(read.error());
   }
-  crypto_generichash_update(&hashing_->state, reinterpret_cast<const unsigned char*>(staging_), size);
-  hashing_->done += size;
-  if (hashing_->done < tensor.bytes) return std::optional<Digest>();
+  crypto_generichash_update(&hashing.state, reinterpret_cast<const unsigned char*>(staging_), size);
+  hashing.done += size;
+  if (hashing.done < tensor.bytes) return std::optional<Digest>();
   Digest digest;
-  crypto_generichash_final(&hashing_->state, digest.data(), digest.size());
-  hashing_.reset();
+  crypto_generichash_final(&hashing.state, digest.data(), digest.size());
+  hashing_.erase(begun);
   return std::optional<Digest>(digest);
 }
 

@@ -28,7 +28,7 @@ class TensorMemory {
   Result<std::vector<UniqueFd>> add(std::uint64_t tensor, std::uint64_t bytes);
   void drop(std::uint64_t tensor);
 
-  // Reads one piece of a tensor on: empty until the last. One tensor at a time; another begins anew.
+  // Reads one piece of a tensor on: empty until the last. Of several tensors in any order.
   using Digest = std::array<std::uint8_t, 32>;
   Result<std::optional<Digest>> hash_on(std::uint64_t tensor);
 
@@ -42,7 +42,6 @@ class TensorMemory {
     std::vector<Block> blocks;
   };
   struct Hashing {
-    std::uint64_t tensor = 0;
     std::uint64_t done = 0;
     crypto_generichash_state state;
   };
@@ -55,11 +54,12 @@ class TensorMemory {
 
   CudaContext& cuda_;
   ShareableMemory shareable_;
-  CUdeviceptr window_ = 0;  // kBlockBytes of addresses
+  CUdeviceptr window_ = 0;        // kBlockBytes of addresses
+  bool is_window_stuck_ = false;  // a block could not be unmapped: the next needs other addresses
   CUstream stream_ = nullptr;
   char* staging_ = nullptr;  // pinned
   std::map<std::uint64_t, Tensor> tensors_;
-  std::optional<Hashing> hashing_;
+  std::map<std::uint64_t, Hashing> hashing_;  // by tensor, from the first piece to the last
 };
 
 }  // namespace fairlead::model_server

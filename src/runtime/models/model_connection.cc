@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "runtime/fd_socket.h"
 
 namespace fairlead {
@@ -30,22 +31,20 @@ void ModelConnection::start() {
 
 void ModelConnection::wait_read() {
   if (std::exchange(reads_, true)) return;
-  socket_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (!error && !alive.expired()) on_readable();
-  });
+  socket_.async_wait(Wait::wait_read, life_.on_success([this] { on_readable(); }));
 }
 
 void ModelConnection::on_readable() {
   reads_ = false;
   if (closed_) return;
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   for (int i = 0; i < kRequestsPerTurn; ++i) {
     if (!queued_.empty()) return;  // flush() goes on
     if (!rate_.take(monotonic_now())) {
       reads_ = true;
       pause_.expires_after(kFloodPause);
-      pause_.async_wait([this, alive](boost::system::error_code error) {
-        if (error || alive.expired()) return;
+      pause_.async_wait([this, life](boost::system::error_code error) {
+        if (error || life.ended()) return;
         reads_ = false;
         wait_read();
       });
@@ -67,7 +66,7 @@ void ModelConnection::on_readable() {
       return events_.closed(request.error().message);
     }
     events_.request(*request);
-    if (alive.expired() || closed_) return;
+    if (life.ended() || closed_) return;
   }
   wait_read();
 }
@@ -102,17 +101,13 @@ void ModelConnection::send(ModelAnswer answer, const Blocks& blocks) {
 }
 
 void ModelConnection::wait_write() {
-  socket_.async_wait(Wait::wait_write, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (!error && !alive.expired()) flush();
-  });
+  socket_.async_wait(Wait::wait_write, life_.on_success([this] { flush(); }));
 }
 
 // Descriptors that other programs have not fetched yet are as many as may be on their way: that passes.
 void ModelConnection::pause_write() {
   write_pause_.expires_after(kFullPause);
-  write_pause_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (!error && !alive.expired()) flush();
-  });
+  write_pause_.async_wait(life_.on_success([this] { flush(); }));
 }
 
 void ModelConnection::flush() {
@@ -128,8 +123,8 @@ void ModelConnection::flush() {
 
 // send() is called by owners in the middle of their own work.
 void ModelConnection::close_later(std::string why) {
-  boost::asio::post(io_, [this, why = std::move(why), alive = std::weak_ptr<int>(alive_)]() mutable {
-    if (alive.expired() || closed_) return;
+  boost::asio::post(io_, [this, why = std::move(why), life = life_.watch()]() mutable {
+    if (life.ended() || closed_) return;
     shut();
     events_.closed(std::move(why));
   });

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "runtime/models/model_request.h"
@@ -62,7 +63,7 @@ class ModelConnection {
   std::deque<Packet> queued_;
   bool reads_ = false;  // a wait for it, or its pause, is on its way
   bool closed_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

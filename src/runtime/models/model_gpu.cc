@@ -55,18 +55,22 @@ void ModelHost::Gpu::carry_out(const ModelActions& actions) {
 void ModelHost::Gpu::act(const CreateTensor& action) {
   if (Status started = start_server(); !started) {
     // Later: the store is in the middle of an event.
-    boost::asio::post(context_.io, [this, tensor = action.tensor, message = started.error().message,
-                                    alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired()) failed(tensor, ModelRefusal::kUnavailable, message);
-    });
+    boost::asio::post(context_.io, life_.guarded([this, tensor = action.tensor, message = started.error().message] {
+      failed(tensor, ModelRefusal::kUnavailable, message);
+    }));
     return;
   }
-  creating_[action.tensor].bytes = action.bytes;
-  server_->send({.kind = OrderKind::kCreate, .tensor = action.tensor.value(), .bytes = action.bytes});
+  Order& order = creating_[action.tensor].order;
+  order = {.kind = OrderKind::kCreate,
+           .tensor = action.tensor.value(),
+           .bytes = action.bytes,
+           .tenant = number_of(action.tenant)};
+  server_->send(order);
 }
 
 void ModelHost::Gpu::act(const HashTensor& action) {
-  if (server_) server_->send({.kind = OrderKind::kHash, .tensor = action.tensor.value()});
+  if (!server_) return;
+  server_->send({.kind = OrderKind::kHash, .tensor = action.tensor.value(), .tenant = number_of(action.tenant)});
 }
 
 void ModelHost::Gpu::act(const DropTensor& action) {
@@ -120,6 +124,14 @@ Status ModelHost::Gpu::start_server() {
 
 void ModelHost::Gpu::on_report(const Report& report, std::vector<UniqueFd> descriptors) {
   const TensorId tensor(report.tensor);
+  if (report.version != model_server::kProtocolVersion) {
+    spdlog::error(
+        "the model server of GPU {} speaks version {} of their protocol, this node {}: they are of two releases; "
+        "restart the node",
+        id_.value(), report.version, model_server::kProtocolVersion);
+    return failed(tensor, ModelRefusal::kUnavailable,
+                  "the model server is of another release than the node: restart the node");
+  }
   ModelActions actions;
   const auto creating = creating_.find(tensor);
   switch (report.kind) {
@@ -129,7 +141,7 @@ void ModelHost::Gpu::on_report(const Report& report, std::vector<UniqueFd> descr
       return;
     case ReportKind::kCreated: {
       if (creating == creating_.end()) return;
-      const std::size_t wanted = model_server::block_count(creating->second.bytes);
+      const std::size_t wanted = model_server::block_count(creating->second.order.bytes);
       // The kernel drops descriptors for which this process has no room.
       if (creating->second.blocks.size() != wanted) {
         return failed(tensor, ModelRefusal::kUnavailable,
@@ -147,9 +159,7 @@ void ModelHost::Gpu::on_report(const Report& report, std::vector<UniqueFd> descr
       store_.hashed(monotonic_now(), tensor, fail(Errc::kInternal, "{}", report.message), actions);
       break;
     case ReportKind::kHashed: {
-      const std::uint64_t spoiled = store_.use().spoiled;
-      store_.hashed(monotonic_now(), tensor, report.digest, actions);
-      if (store_.use().spoiled > spoiled) {
+      if (store_.hashed(monotonic_now(), tensor, report.digest, actions)) {
         spdlog::error("models: a program wrote to tensor {} after it was sealed: it is dropped", tensor.value());
       }
       break;
@@ -165,9 +175,9 @@ void ModelHost::Gpu::on_full(TensorId tensor, const std::string& message) {
   Creating& creating = found->second;
   creating.blocks.clear();
   ModelActions actions;
-  if (store_.evict(model_server::rounded(creating.bytes), actions) > 0) {
+  if (store_.evict(model_server::rounded(creating.order.bytes), actions) > 0) {
     for (const ModelAction& action : actions) std::visit([this](const auto& a) { act(a); }, action);
-    return server_->send({.kind = OrderKind::kCreate, .tensor = tensor.value(), .bytes = creating.bytes});
+    return server_->send(creating.order);
   }
   const auto filler = store_.filler(tensor);
   if (creating.asked_for_room || !filler || !context_.events.needs_room) {
@@ -176,7 +186,7 @@ void ModelHost::Gpu::on_full(TensorId tensor, const std::string& message) {
   creating.asked_for_room = true;
   const std::uint64_t request = kRoomRequest | ++context_.last_room;
   room_requests_[request] = tensor;
-  const Bytes bytes(static_cast<std::int64_t>(model_server::rounded(creating.bytes)));
+  const Bytes bytes(static_cast<std::int64_t>(model_server::rounded(creating.order.bytes)));
   context_.events.needs_room(*filler, request, bytes);
 }
 
@@ -188,7 +198,7 @@ bool ModelHost::Gpu::grant_room(std::uint64_t request, bool granted) {
   const auto creating = creating_.find(tensor);
   if (creating == creating_.end() || !server_) return true;
   if (granted) {
-    server_->send({.kind = OrderKind::kCreate, .tensor = tensor.value(), .bytes = creating->second.bytes});
+    server_->send(creating->second.order);
   } else {
     failed(tensor, ModelRefusal::kNoRoom, "the device is full of what runs, and no room could be made for the model");
   }
@@ -205,9 +215,9 @@ void ModelHost::Gpu::evict(std::uint64_t bytes, std::function<void(Bytes)> done)
   }
   evictions_.push_back(std::move(eviction));
   carry_out(actions);
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) dropped(TensorId(0));  // where nothing was to be waited for
-  });
+  boost::asio::post(context_.io, life_.guarded([this] {
+    dropped(TensorId(0));  // where nothing was to be waited for
+  }));
 }
 
 void ModelHost::Gpu::dropped(TensorId tensor) {
@@ -239,9 +249,7 @@ void ModelHost::Gpu::on_gone(const std::string& reason) {
   creating_.clear();
   room_requests_.clear();
   for (Eviction& eviction : evictions_) eviction.dropping.clear();
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) dropped(TensorId(0));
-  });
+  boost::asio::post(context_.io, life_.guarded([this] { dropped(TensorId(0)); }));
   ModelActions actions;
   store_.server_lost(
       fmt::format("the model server of the GPU ended ({}): open the model again, it is stored anew", reason), actions);
@@ -250,9 +258,9 @@ void ModelHost::Gpu::on_gone(const std::string& reason) {
 
 // Its context takes memory, too.
 void ModelHost::Gpu::end_idle_server() {
-  if (!server_ || store_.use().bytes > 0) return;
-  boost::asio::post(context_.io, [this, alive = std::weak_ptr<int>(alive_)] {
-    if (alive.expired() || !server_ || store_.use().bytes > 0) return;
+  if (!server_ || !store_.is_empty()) return;
+  boost::asio::post(context_.io, [this, life = life_.watch()] {
+    if (life.ended() || !server_ || !store_.is_empty()) return;
     server_.reset();
     for (Eviction& eviction : evictions_) eviction.dropping.clear();  // all of its memory is free
     dropped(TensorId(0));

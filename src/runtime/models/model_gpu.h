@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "runtime/models/model_connection.h"
 #include "runtime/models/model_host.h"
 #include "runtime/models/server_link.h"
@@ -36,7 +37,7 @@ class ModelHost::Gpu {
 
  private:
   struct Creating {
-    std::uint64_t bytes = 0;
+    model_server::Order order;
     std::vector<UniqueFd> blocks;
     bool asked_for_room = false;
   };
@@ -51,6 +52,9 @@ class ModelHost::Gpu {
   void act(const GiveTensor& action);
   void act(const RefuseModel& action);
   Status start_server();
+  std::uint32_t number_of(const std::string& tenant) {
+    return tenants_.try_emplace(tenant, static_cast<std::uint32_t>(tenants_.size() + 1)).first->second;
+  }
   void on_report(const model_server::Report& report, std::vector<UniqueFd> descriptors);
   void on_full(TensorId tensor, const std::string& message);
   void on_gone(const std::string& reason);
@@ -69,8 +73,9 @@ class ModelHost::Gpu {
   std::map<TensorId, Creating> creating_;
   std::map<TensorId, ModelConnection::Blocks> blocks_;
   std::map<std::uint64_t, TensorId> room_requests_;
+  std::map<std::string, std::uint32_t> tenants_;  // numbers, for the server's turns
   std::vector<Eviction> evictions_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "runtime/models/model_connection.h"
 #include "runtime/models/model_gpu.h"
@@ -55,9 +56,7 @@ class ModelHost::Instance {
 
  private:
   void wait_accept() {
-    listener_.async_wait(Wait::wait_read, [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-      if (!error && !alive.expired()) accept_all();
-    });
+    listener_.async_wait(Wait::wait_read, life_.on_success([this] { accept_all(); }));
   }
 
   void accept_all() {
@@ -68,9 +67,7 @@ class ModelHost::Instance {
       if (connections_.size() < kMaxProcesses) admit(std::move(socket));
     }
     accept_pause_.expires_after(kAcceptPause);
-    accept_pause_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-      if (!error && !alive.expired()) accept_all();
-    });
+    accept_pause_.async_wait(life_.on_success([this] { accept_all(); }));
   }
 
   void admit(UniqueFd socket) {
@@ -130,7 +127,7 @@ class ModelHost::Instance {
                       ModelConnection::kRequestsPerSecond / 2};  // of all its processes
   std::map<HolderId, std::unique_ptr<ModelConnection>> connections_;
   bool complained_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 ModelHost::ModelHost(boost::asio::io_context& io, ModelHostOptions options, ModelEvents events)
@@ -174,6 +171,11 @@ void ModelHost::scope_gone(const std::string& scope) {
     gpu->store().scope_gone(scope, actions);
     gpu->carry_out(actions);
   }
+}
+
+void ModelHost::consent_changed(const std::string& scope, const std::set<std::string>& lends_to,
+                                const std::set<std::string>& uses_from) {
+  for (auto& [id, gpu] : gpus_) gpu->store().consent_changed(scope, lends_to, uses_from);
 }
 
 void ModelHost::grant_room(std::uint64_t request, bool granted) {

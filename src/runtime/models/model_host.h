@@ -57,6 +57,9 @@ class ModelHost {
   void remove(InstanceId instance);
   // That version of a function is not there any more.
   void scope_gone(const std::string& scope);
+  // The tags of its function say this now: it counts from the next open on.
+  void consent_changed(const std::string& scope, const std::set<std::string>& lends_to,
+                       const std::set<std::string>& uses_from);
   void grant_room(std::uint64_t request, bool granted);
 
   // Drops models that nobody uses, until so much is free or none is left. done(): what was freed, once it is; later, and not

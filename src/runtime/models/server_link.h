@@ -3,8 +3,6 @@
 // Threads: the loop's. Callbacks run on it, never from inside a call of this class.
 #pragma once
 
-#include <sys/types.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <deque>
@@ -14,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "runtime/child_process.h"
 #include "runtime/model_server/frames.h"
 
 namespace fairlead {
@@ -32,27 +32,25 @@ class ModelServerLink {
   };
   static Result<std::unique_ptr<ModelServerLink>> start(boost::asio::io_context& io, const Options& options,
                                                         Events events);
-  ~ModelServerLink();  // kills it, and waits for it
+  // Destroyed, its process ends with it; nobody waits.
   ModelServerLink(const ModelServerLink&) = delete;
   ModelServerLink& operator=(const ModelServerLink&) = delete;
 
   void send(const model_server::Order& order);
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_->pid(); }
 
  private:
-  ModelServerLink(boost::asio::io_context& io, pid_t pid, UniqueFd end, UniqueFd socket, Events events);
+  ModelServerLink(boost::asio::io_context& io, UniqueFd socket, Events events);
   void wait_read();
-  void wait_end();
+  void on_end(const std::string& reason);
   void wait_write();
   void on_readable();
 
   boost::asio::posix::stream_descriptor socket_;
-  boost::asio::posix::stream_descriptor end_;  // pidfd
   const Events events_;
-  const pid_t pid_;
+  std::unique_ptr<ChildProcess> process_;
   std::deque<model_server::Order> unsent_;
-  bool reaped_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

@@ -40,6 +40,24 @@ bool decides(const Dag& dag, std::size_t component, std::size_t port) {
   });
 }
 
+// By one of `readers`.
+bool is_read(const Dag& dag, const std::vector<std::size_t>& readers, const TensorSource& tensor) {
+  return std::any_of(readers.begin(), readers.end(), [&](std::size_t one) {
+    const auto& inputs = dag.components[one].inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](const ComponentInput& input) {
+      return std::find(input.sources.begin(), input.sources.end(), tensor) != input.sources.end();
+    });
+  });
+}
+
+std::size_t slot_of(const RequestFlow::Run& run, std::size_t stage) {
+  if (stage == run.writes.stage) return run.writes.slot;
+  const auto found =
+      std::find_if(run.reads.begin(), run.reads.end(), [stage](const RingSlot& slot) { return slot.stage == stage; });
+  FL_CHECK(found != run.reads.end(), "stage {} reads nothing of stage {}", run.stage, stage);
+  return found->slot;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PipelineInstance>> PipelineInstance::start(boost::asio::io_context& io, Options options,
@@ -64,7 +82,7 @@ PipelineInstance::PipelineInstance(boost::asio::io_context& io, Options options,
   stage_of_.resize(options_.program->dag.components.size());
   for (std::size_t s = 0; s < options_.stages.size(); ++s) {
     Stage& stage = stages_.emplace_back();
-    stage.restart = std::make_unique<boost::asio::steady_timer>(io_);
+    stage.timer = std::make_unique<boost::asio::steady_timer>(io_);
     stage.view = {.gpu = options_.stages[s].gpu, .slice = options_.stages[s].slice};
     stage.view.ring_depth = options_.flow.ring_depth;
     for (const std::size_t component : options_.stages[s].components) {
@@ -116,47 +134,45 @@ Status PipelineInstance::make_rings() {
   return {};
 }
 
-bool PipelineInstance::is_read_within(std::size_t stage, std::size_t component, std::size_t port) const {
-  const Dag& dag = options_.program->dag;
-  const auto& all = options_.stages[stage].components;
-  return std::any_of(all.begin(), all.end(), [&](std::size_t one) {
-    const auto& inputs = dag.components[one].inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](const ComponentInput& input) {
-      return std::find(input.sources.begin(), input.sources.end(), TensorSource{component, port}) !=
-             input.sources.end();
-    });
-  });
-}
-
 // ---- processes
 
-void PipelineInstance::start_process(std::size_t stage) {
+// All that it will write, or read of other stages, is pinned before its first request.
+void PipelineInstance::start_process(std::size_t s) {
+  Stage& stage = stages_[s];
+  std::set<std::pair<std::size_t, std::size_t>> tensors;
+  for (const auto& [output, ring] : stage.rings) tensors.insert(output);
+  for (const std::size_t component : options_.stages[s].components) {
+    for (const ComponentInput& input : options_.program->dag.components[component].inputs) {
+      for (const TensorSource& source : input.sources) {
+        if (source.component && stage_of_[*source.component] != s) tensors.emplace(*source.component, source.port);
+      }
+    }
+  }
+  std::vector<std::shared_ptr<const HostRing>> rings;
+  for (const auto& tensor : tensors) rings.push_back(stages_[stage_of_[tensor.first]].rings.at(tensor));
   ServerProcess::Options process = options_.process;
-  process.environment = options_.stages[stage].environment;
-  stages_[stage].process = std::make_unique<StageProcess>(
+  process.environment = options_.stages[s].environment;
+  stage.process = std::make_unique<StageProcess>(
       io_,
       StageProcess::Options{.process = std::move(process),
                             .tenant = options_.tenant,
                             .program = options_.program,
-                            .components = options_.stages[stage].components},
-      StageProcess::Events{.ready = [this, stage] { on_ready(stage); },
-                           .lost = [this, stage](const std::string& why) { on_lost(stage, why); },
-                           .done = [this, stage](wire::CallDone done) { on_done(stage, std::move(done)); }});
+                            .components = options_.stages[s].components,
+                            .rings = std::move(rings)},
+      StageProcess::Events{.ready = [this, s] { on_ready(s); },
+                           .lost = [this, s](const std::string& why) { on_lost(s, why); },
+                           .done = [this, s](wire::CallDone done) { on_done(s, std::move(done)); }});
+  stage.timer->expires_after(options_.start_limit);
+  stage.timer->async_wait(
+      [this, s, started = stage.process.get(), life = life_.watch()](boost::system::error_code error) {
+        if (error || life.ended() || stages_[s].process.get() != started || started->is_ready()) return;
+        started->end(fmt::format("it was not ready {:.3g} s after its start", to_seconds(options_.start_limit)));
+      });
 }
 
-// All that it will read or write is pinned before its first request.
 void PipelineInstance::on_ready(std::size_t s) {
   Stage& stage = stages_[s];
-  const Dag& dag = options_.program->dag;
-  for (const auto& [output, ring] : stage.rings) stage.process->open(*ring);
-  for (const std::size_t component : options_.stages[s].components) {
-    for (const ComponentInput& input : dag.components[component].inputs) {
-      for (const TensorSource& source : input.sources) {
-        if (!source.component || stage_of_[*source.component] == s) continue;
-        stage.process->open(*stages_[stage_of_[*source.component]].rings.at({*source.component, source.port}));
-      }
-    }
-  }
+  stage.timer->cancel();
   stage.ready_since = monotonic_now();
   stage.view.is_ready = true;
   RequestFlow::Actions actions;
@@ -171,25 +187,35 @@ void PipelineInstance::on_lost(std::size_t s, const std::string& why) {
   const bool lasted = stage.view.is_ready && monotonic_now() - stage.ready_since >= kLongEnough;
   stage.view.is_ready = false;
   ++stage.view.restarts;
+  stage.timer->cancel();
   stage.process.reset();
+  if (stage.run && stage.run->call != 0) {
+    const Duration had = monotonic_now() - stage.run->sent;
+    stage.view.gpu_time += had;
+    charge(*stage.run, had);
+  }
   stage.run.reset();
   const std::string what = fmt::format("the server of {} on GPU {} has ended: {}",
                                        fmt::join(stage.view.components, ", "), stage.view.gpu.value(), why);
-  if (!was_ready_ && !is_abandoned_) return events_.broken(what);
-  if (!is_abandoned_) restart(s, lasted, what);
+  if (!was_ready_ && !is_abandoned_) {
+    if (!std::exchange(is_broken_, true)) events_.broken(what);
+    return;
+  }
+  if (!is_abandoned_) {
+    spdlog::warn("pipeline {}: {}", options_.name, what);
+    stage.timer->expires_after(lasted ? Duration(0) : stage.wait);
+    stage.wait = lasted ? Duration(0) : std::min(kMostWait, std::max(kFirstWait, 2 * stage.wait));
+    stage.timer->async_wait([this, s, life = life_.watch()](boost::system::error_code error) {
+      if (!error && !life.ended() && !is_abandoned_) start_process(s);
+    });
+  }
   RequestFlow::Actions actions;
   flow_.lost(monotonic_now(), s, 0, what, actions);
   carry_out(std::move(actions));
 }
 
-void PipelineInstance::restart(std::size_t s, bool lasted, const std::string& what) {
-  Stage& stage = stages_[s];
-  spdlog::warn("pipeline {}: {}", options_.program->dag.name, what);
-  stage.restart->expires_after(lasted ? Duration(0) : stage.wait);
-  stage.wait = lasted ? Duration(0) : std::min(kMostWait, std::max(kFirstWait, 2 * stage.wait));
-  stage.restart->async_wait([this, s, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (!error && !alive.expired() && !is_abandoned_) start_process(s);
-  });
+bool PipelineInstance::has_processes() const {
+  return std::any_of(stages_.begin(), stages_.end(), [](const Stage& stage) { return stage.process != nullptr; });
 }
 
 // ---- requests
@@ -199,9 +225,11 @@ void PipelineInstance::offer(Request request) {
   const auto deadline = request.deadline;
   Live& live = live_[id];
   live.request = std::move(request);
+  const FlowProgress progress = live.request.progress ? live.request.progress->flow : FlowProgress();
+  live.ran = progress.ran;
   live.ran.resize(options_.program->dag.components.size());
   RequestFlow::Actions actions;
-  flow_.offer(monotonic_now(), id, deadline, actions);
+  flow_.offer(monotonic_now(), id, deadline, actions, progress);
   carry_out(std::move(actions));
 }
 
@@ -214,10 +242,25 @@ void PipelineInstance::cancel(PipelineRequestId request) {
 void PipelineInstance::abandon(const std::string& why) {
   RequestFlow::Actions actions;
   is_abandoned_ = true;
+  for (auto& [id, live] : live_) {
+    auto progress = std::make_shared<PipelineProgress>();  // shared: the reply and the next instance's request
+    progress->flow = flow_.progress(id);
+    if (live.request.progress) progress->tensors = live.request.progress->tensors;
+    for (std::size_t s = 0; s < progress->flow.slots.size(); ++s) {
+      if (!progress->flow.slots[s]) continue;
+      const auto slot = static_cast<std::uint32_t>(*progress->flow.slots[s]);
+      for (const auto& [output, ring] : stages_[s].rings) {
+        if (progress->flow.ran[output.first].value_or(false))
+          progress->tensors.try_emplace(output, PipelineProgress::Tensor{ring, slot});
+      }
+    }
+    live.progress = std::move(progress);
+  }
   flow_.abandon(monotonic_now(), why, actions);
   carry_out(std::move(actions));
   for (Stage& stage : stages_) {
-    if (stage.process) stage.process->kill();
+    stage.timer->cancel();
+    if (stage.process) stage.process->end(why);
   }
 }
 
@@ -233,78 +276,92 @@ void PipelineInstance::arm_timer() {
     return;
   }
   timer_.expires_after(std::max(Duration(0), *next - monotonic_now()));
-  timer_.async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code error) {
-    if (error || alive.expired()) return;
+  timer_.async_wait(life_.on_success([this] {
     RequestFlow::Actions actions;
     flow_.wake(monotonic_now(), actions);
     carry_out(std::move(actions));
-  });
+  }));
 }
 
 void PipelineInstance::act(const RequestFlow::Run& order) {
   Stage& stage = stages_[order.stage];
   FL_CHECK(!stage.run && stage.process, "stage {} cannot run a request", order.stage);
-  stage.run = Run{.order = order, .next = 0, .ran = {}, .objects = {}};
+  stage.run = Run{.order = order};
   // Posted: a stage that has nothing to do reports at once, and who tells the flow is inside of it.
-  boost::asio::post(io_, [this, stage = order.stage, tried = order.tried, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired() && stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
+  boost::asio::post(io_, [this, stage = order.stage, tried = order.tried, life = life_.watch()] {
+    if (!life.ended() && stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
   });
 }
 
 void PipelineInstance::act(const RequestFlow::Kill& kill) {
-  spdlog::warn("pipeline {}: the server of {} takes longer than it may and is ended", options_.program->dag.name,
+  spdlog::warn("pipeline {}: the server of {} takes longer than it may and is ended", options_.name,
                fmt::join(stages_[kill.stage].view.components, ", "));
-  if (stages_[kill.stage].process) stages_[kill.stage].process->kill();
+  if (stages_[kill.stage].process) {
+    stages_[kill.stage].process->end(
+        fmt::format("a request took it longer than {:.3g} s", to_seconds(options_.flow.stage_limit)));
+  }
 }
 
 void PipelineInstance::act(const RequestFlow::Answer& answer) {
   auto live = live_.extract(answer.request);
   if (live.empty()) return;
+  for (Stage& stage : stages_) {
+    if (stage.run && stage.run->order.request == answer.request) stage.run->over = monotonic_now();
+  }
   Reply reply{.id = answer.request,
               .end = answer.end,
               .why = answer.why,
               .outputs = {},
               .gpu_time = live.mapped().gpu_time,
-              .phases = live.mapped().phases};
+              .phases = live.mapped().phases,
+              .progress = answer.end == FlowEnd::kReturned ? live.mapped().progress : nullptr};
   const Dag& dag = options_.program->dag;
   for (std::size_t o = 0; answer.end == FlowEnd::kAnswered && o < dag.outputs.size(); ++o) {
     const TensorSource& from = dag.outputs[o].from;
-    std::optional<std::string>& output = reply.outputs.emplace_back();
+    std::optional<Output>& output = reply.outputs.emplace_back();
     if (!from.component) {
-      output = (*live.mapped().request.inputs)[from.port];
+      output = {.ring = {}, .slot = 0, .inputs = live.mapped().request.inputs, .port = from.port};
+    } else if (answer.outputs[o].slot == RequestFlow::kKept) {
+      const auto& kept = live.mapped().request.progress->tensors.at({*from.component, from.port});
+      output = {.ring = kept.ring, .slot = kept.slot, .inputs = {}, .port = 0};
     } else if (answer.outputs[o].slot != RequestFlow::kAbsent) {
-      const HostRing& ring = *stages_[answer.outputs[o].stage].rings.at({*from.component, from.port});
-      output = ring.tensor(static_cast<std::uint32_t>(answer.outputs[o].slot));
+      output = {.ring = stages_[answer.outputs[o].stage].rings.at({*from.component, from.port}),
+                .slot = static_cast<std::uint32_t>(answer.outputs[o].slot),
+                .inputs = {},
+                .port = 0};
     }
   }
-  boost::asio::post(io_, [this, alive = std::weak_ptr<int>(alive_), reply = std::move(reply)]() mutable {
-    if (alive.expired()) return;
-    const PipelineRequestId id = reply.id;
-    const bool holds_slots = reply.end == FlowEnd::kAnswered;
-    if (holds_slots) {
-      RequestFlow::Actions actions;
-      flow_.taken(monotonic_now(), id, actions);
-      carry_out(std::move(actions));
-    }
-    events_.replied(std::move(reply));
-  });
+  boost::asio::post(io_,
+                    life_.guarded([this, reply = std::move(reply)]() mutable { events_.replied(std::move(reply)); }));
+}
+
+void PipelineInstance::taken(PipelineRequestId request) {
+  RequestFlow::Actions actions;
+  flow_.taken(monotonic_now(), request, actions);
+  carry_out(std::move(actions));
+  // Rings of other instances that no request needs any more. One that ended may have left a run that still reads them.
+  std::set<std::uint64_t> wanted;
+  for (const auto& [id, live] : live_) {
+    if (!live.request.progress) continue;
+    for (const auto& [output, tensor] : live.request.progress->tensors) wanted.insert(tensor.ring->number());
+  }
+  for (Stage& stage : stages_) {
+    if (stage.process && !(stage.run && stage.run->over)) stage.process->keep_others(wanted);
+  }
 }
 
 // ---- a stage's run
 
-std::size_t PipelineInstance::slot_of(const Run& run, std::size_t stage) const {
-  if (stage == run.order.writes.stage) return run.order.writes.slot;
-  const auto found = std::find_if(run.order.reads.begin(), run.order.reads.end(),
-                                  [stage](const RingSlot& slot) { return slot.stage == stage; });
-  FL_CHECK(found != run.order.reads.end(), "stage {} reads nothing of stage {}", run.order.stage, stage);
-  return found->slot;
-}
-
 bool PipelineInstance::scalar(const Run& run, const TensorSource& source) const {
+  if (const auto live = live_.find(run.order.request); live != live_.end() && live->second.request.progress) {
+    const auto& known = live->second.request.progress->flow.scalars;
+    const auto value = known.find({*source.component, source.port});
+    if (value != known.end()) return value->second;
+  }
   const std::size_t stage = stage_of_[*source.component];
   const HostRing& ring = *stages_[stage].rings.at({*source.component, source.port});
   const ElementType type = options_.program->dag.port(source).type;
-  return is_set(ring.tensor(static_cast<std::uint32_t>(slot_of(run, stage))), type);
+  return is_set(ring.tensor(static_cast<std::uint32_t>(slot_of(run.order, stage))), type);
 }
 
 bool PipelineInstance::runs(const Run& run, const Live& live, std::size_t component) const {
@@ -341,12 +398,18 @@ void PipelineInstance::bind_input(wire::RunCall& call, const Run& run, const Liv
     }
     if (!live.ran[*source.component].value_or(false)) continue;
     const std::size_t from = stage_of_[*source.component];
-    if (from == s) {
+    const PipelineProgress* const before = live.request.progress.get();
+    const bool is_kept = before != nullptr && before->flow.ran[*source.component].has_value();
+    if (is_kept) {
+      const PipelineProgress::Tensor& tensor = before->tensors.at({*source.component, source.port});
+      stages_[s].process->open_other(*tensor.ring);
+      call.ring_inputs.push_back(tensor.ring->read(tensor.slot, buffer));
+    } else if (from == s) {
       call.inputs.push_back(
           {.buffer = buffer, .object = run.objects.at({*source.component, source.port}), .bytes = {}});
     } else {
       const HostRing& ring = *stages_[from].rings.at({*source.component, source.port});
-      call.ring_inputs.push_back(ring.read(static_cast<std::uint32_t>(slot_of(run, from)), buffer));
+      call.ring_inputs.push_back(ring.read(static_cast<std::uint32_t>(slot_of(run.order, from)), buffer));
     }
     return;
   }
@@ -365,7 +428,7 @@ void PipelineInstance::send(std::size_t s, std::size_t component) {
     const auto ring = stage.rings.find({component, port});
     wire::BoundObject output{.buffer = buffers[port], .object = 0, .bytes = {}};
     // One that nobody reads is an object too: what is answered inline would be copied.
-    if (ring == stage.rings.end() || is_read_within(s, component, port)) {
+    if (ring == stage.rings.end() || is_read(options_.program->dag, options_.stages[s].components, {component, port})) {
       output.object = run.objects[{component, port}] = ++last_object_;
     }
     call.outputs.push_back(std::move(output));
@@ -374,29 +437,37 @@ void PipelineInstance::send(std::size_t s, std::size_t component) {
           ring->second->write(static_cast<std::uint32_t>(run.order.writes.slot), buffers[port]));
     }
   }
-  component_of_call_[call.call] = component;
+  run.call = call.call;
+  run.sent = monotonic_now();
   stage.process->run(component, std::move(call));
 }
 
 void PipelineInstance::on_done(std::size_t s, wire::CallDone done) {
   Stage& stage = stages_[s];
-  const auto component = component_of_call_.extract(done.call);
-  if (component.empty() || !stage.run) return;
+  if (!stage.run || stage.run->call != done.call) return;
   Run& run = *stage.run;
+  run.call = 0;
   stage.view.gpu_time += Duration(done.gpu_ns);
+  charge(run, Duration(done.gpu_ns));
+  const std::size_t component = run.order.components[run.next];
   const auto live = live_.find(run.order.request);
-  if (live != live_.end()) {
-    live->second.gpu_time += Duration(done.gpu_ns);
-    add(live->second.phases, done.phases);
-  }
+  if (live != live_.end()) add(live->second.phases, done.phases);
   if (done.outcome != wire::CallDone::Outcome::kDone) {
-    return end_run(
-        s, fmt::format("component {}: {}", options_.program->dag.components[component.mapped()].name, done.error));
+    return end_run(s, fmt::format("component {}: {}", options_.program->dag.components[component].name, done.error));
   }
-  run.ran.push_back(component.mapped());
-  if (live != live_.end()) live->second.ran[component.mapped()] = true;
+  run.ran.push_back(component);
+  if (live != live_.end()) live->second.ran[component] = true;
   ++run.next;
   step(s);
+}
+
+// What came after the end of its request is its function's.
+void PipelineInstance::charge(Run& run, Duration gpu_time) {
+  if (const auto live = live_.find(run.order.request); live != live_.end()) {
+    live->second.gpu_time += gpu_time;
+  } else {
+    events_.used(std::min(gpu_time, run.over ? monotonic_now() - *run.over : gpu_time));
+  }
 }
 
 // What it left on the device goes with it.

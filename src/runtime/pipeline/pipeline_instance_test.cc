@@ -50,8 +50,13 @@ class PipelineInstanceTest : public testing::Test {
     make_program();
   }
   void TearDown() override {
-    instance_.reset();
+    if (instance_) end();
     fs::remove_all(home_);
+  }
+  void end() {
+    instance_->abandon("the test ends");
+    run_until([&] { return !instance_->has_processes() && instance_->is_empty(); });
+    instance_.reset();
   }
 
   void make_program() {
@@ -95,20 +100,30 @@ class PipelineInstanceTest : public testing::Test {
 
   void start(std::vector<std::vector<std::size_t>> stages, unsigned retries = 2) {
     PipelineInstance::Options options{.program = program_, .stages = {}};
-    options.process.program = DEVICE_SERVER;
-    options.process.arguments = {SOFTGPU_FOLDER, std::to_string(64 << 20), std::to_string(64 << 20), "cost"};
+    options.process.program = program_path_;
+    options.process.arguments = arguments_;
     for (std::vector<std::size_t>& components : stages) {
       options.stages.push_back({.gpu = GpuId(options.stages.size() + 1),
                                 .slice = "1g",
                                 .components = std::move(components),
                                 .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}}});
     }
-    options.flow = {.ring_depth = 4, .retries = retries, .stage_limit = 60s};
-    auto started = PipelineInstance::start(
-        io_, std::move(options),
-        {.ready = [this] { ready_ = true; },
-         .replied = [this](PipelineInstance::Reply reply) { replies_[reply.id] = std::move(reply); },
-         .broken = [this](const std::string& why) { broken_ = why; }});
+    options.flow = {.ring_depth = 4, .retries = retries, .stage_limit = stage_limit_};
+    options.start_limit = start_limit_;
+    options.name = "chain";
+    if (instance_) end();
+    auto started = PipelineInstance::start(io_, std::move(options),
+                                           {.ready = [this] { ready_ = true; },
+                                            .replied =
+                                                [this](PipelineInstance::Reply reply) {
+                                                  const PipelineRequestId id = reply.id;
+                                                  for (const auto& output : reply.outputs)
+                                                    outputs_[id].emplace_back(output ? output->bytes() : "");
+                                                  replies_[id] = std::move(reply);
+                                                  instance_->taken(id);
+                                                },
+                                            .broken = [this](const std::string& why) { broken_ = why; },
+                                            .used = [this](Duration gpu_time) { used_after_ += gpu_time; }});
     ASSERT_TRUE(started) << started.error().message;
     instance_ = *std::move(started);
   }
@@ -121,25 +136,31 @@ class PipelineInstanceTest : public testing::Test {
     }
     ASSERT_TRUE(condition());
   }
-  PipelineRequestId offer(float first) {
+  PipelineRequestId offer(float first, std::shared_ptr<const PipelineProgress> progress = {}) {
     const PipelineRequestId id(++last_);
-    instance_->offer(
-        {.id = id, .inputs = std::make_shared<const std::vector<std::string>>(1, floats(first)), .deadline = {}});
+    instance_->offer({.id = id,
+                      .inputs = std::make_shared<const std::vector<std::string>>(1, floats(first)),
+                      .deadline = {},
+                      .progress = std::move(progress)});
     return id;
   }
   void expect_answer(PipelineRequestId id, float first) {
     run_until([&] { return replies_.contains(id); });
     ASSERT_EQ(replies_[id].end, FlowEnd::kAnswered) << replies_[id].why;
-    EXPECT_TRUE(replies_[id].outputs.at(0) == expected(first));
+    EXPECT_TRUE(outputs_[id].at(0) == expected(first));
     EXPECT_GT(replies_[id].gpu_time, 0ns);
   }
 
   std::string home_;
+  std::string program_path_ = DEVICE_SERVER;
+  std::vector<std::string> arguments_ = {SOFTGPU_FOLDER, std::to_string(64 << 20), std::to_string(64 << 20), "cost"};
   boost::asio::io_context io_;
   std::shared_ptr<PipelineProgram> program_ = std::make_shared<PipelineProgram>();
   bool ready_ = false;
   std::string broken_;
+  Duration start_limit_ = 60s, stage_limit_ = 60s, used_after_{0};
   std::map<PipelineRequestId, PipelineInstance::Reply> replies_;
+  std::map<PipelineRequestId, std::vector<std::string>> outputs_;
   std::unique_ptr<PipelineInstance> instance_;
   std::uint64_t last_ = 0;
 };
@@ -214,6 +235,143 @@ TEST_F(PipelineInstanceTest, ACancelledRequestIsAnsweredAtOnceAndItsSlotsComeBac
   EXPECT_EQ(replies_[id].end, FlowEnd::kCancelled);
   expect_answer(offer(2), 2);
   run_until([&] { return instance_->is_empty(); });
+}
+
+// ---- from one instance to the next
+
+// What `a` made of 1 is read by the next instance, in which `a` is in another stage; so the inputs, of 100, are not looked at.
+TEST_F(PipelineInstanceTest, AnotherInstanceGoesOnFromTheLastWholeTensor) {
+  start({{0}, {1}, {2}});
+  run_until([&] { return ready_; });
+  ::kill(static_cast<pid_t>(instance_->stages()[1].pid), SIGSTOP);
+  const PipelineRequestId id = offer(1);
+  run_until([&] { return instance_->stages()[0].requests == 1; });
+  instance_->abandon("its slice is gone");
+  run_until([&] { return replies_.contains(id); });
+  ASSERT_EQ(replies_[id].end, FlowEnd::kReturned);
+  ASSERT_TRUE(replies_[id].progress);
+  const std::shared_ptr<const PipelineProgress> progress = replies_[id].progress;
+  ready_ = false;
+  start({{0, 1}, {2}});
+  run_until([&] { return ready_; });
+  const PipelineRequestId again = offer(100, progress);
+  run_until([&] { return replies_.contains(again); });
+  ASSERT_EQ(replies_[again].end, FlowEnd::kAnswered) << replies_[again].why;
+  EXPECT_TRUE(outputs_[again].at(0) == expected(1));
+  expect_answer(offer(2), 2);
+}
+
+// Lost twice: what the first instance and what the second made.
+TEST_F(PipelineInstanceTest, ProgressOfSeveralInstancesAddsUp) {
+  start({{0}, {1}, {2}});
+  run_until([&] { return ready_; });
+  ::kill(static_cast<pid_t>(instance_->stages()[1].pid), SIGSTOP);
+  PipelineRequestId id = offer(1);
+  for (const std::size_t stopped : {std::size_t{1}, std::size_t{2}}) {
+    run_until([&] { return instance_->stages()[stopped - 1].requests == 1; });
+    instance_->abandon("its slice is gone");
+    run_until([&] { return replies_.contains(id); });
+    ready_ = false;
+    start({{0}, {1}, {2}});
+    run_until([&] { return ready_; });
+    if (stopped == 1) ::kill(static_cast<pid_t>(instance_->stages()[2].pid), SIGSTOP);
+    id = offer(100, replies_[id].progress);
+  }
+  run_until([&] { return replies_.contains(id); });
+  ASSERT_EQ(replies_[id].end, FlowEnd::kAnswered) << replies_[id].why;
+  EXPECT_TRUE(outputs_[id].at(0) == expected(1));
+  EXPECT_EQ(instance_->stages()[0].requests + instance_->stages()[1].requests, 0u);
+}
+
+// ---- what hangs
+
+// A program that never says anything, as a driver that hangs makes of a server.
+TEST_F(PipelineInstanceTest, AServerThatIsNeverReadyIsEndedAndBreaksIt) {
+  start_limit_ = 300ms;
+  program_path_ = home_ + "/hangs";
+  std::ofstream(program_path_) << "#!/bin/sh\nexec sleep 1000\n";
+  fs::permissions(program_path_, fs::perms::owner_all);
+  start({{0}, {1, 2}});
+  const auto pid = static_cast<pid_t>(instance_->stages()[0].pid);
+  ASSERT_GT(pid, 0);
+  run_until([&] { return !broken_.empty(); });
+  EXPECT_THAT(broken_, HasSubstr("not ready 0.3 s after its start"));
+  instance_->abandon(broken_);
+  run_until([&] { return !instance_->has_processes(); });
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+// The slices are free when the processes are gone, and not when they are told to go.
+TEST_F(PipelineInstanceTest, ItHasProcessesUntilTheyAreReaped) {
+  start({{0}, {1, 2}});
+  run_until([&] { return ready_; });
+  const auto pid = static_cast<pid_t>(instance_->stages()[0].pid);
+  instance_->abandon("it goes");
+  EXPECT_TRUE(instance_->has_processes());
+  run_until([&] { return !instance_->has_processes(); });
+  EXPECT_NE(::kill(pid, 0), 0) << "not even as a zombie";
+}
+
+TEST_F(PipelineInstanceTest, AStageThatIsStoppedIsEndedAndItsRequestRunsAgain) {
+  stage_limit_ = 500ms;
+  start({{0}, {1, 2}});
+  run_until([&] { return ready_; });
+  const auto pid = static_cast<pid_t>(instance_->stages()[1].pid);
+  ::kill(pid, SIGSTOP);
+  stage_limit_ = 60s;
+  expect_answer(offer(1), 1);
+  EXPECT_NE(::kill(pid, 0), 0);
+  EXPECT_EQ(instance_->stages()[1].restarts, 1u);
+  EXPECT_GE(replies_[PipelineRequestId(1)].gpu_time, 500ms) << "it had the slice for so long";
+}
+
+TEST_F(PipelineInstanceTest, WhatRunsOnAfterItsRequestEndedIsCharged) {
+  start({{0}, {1, 2}});
+  run_until([&] { return ready_; });
+  const auto pid = static_cast<pid_t>(instance_->stages()[0].pid);
+  ::kill(pid, SIGSTOP);
+  const PipelineRequestId id = offer(1);
+  while (io_.run_one_for(50ms) != 0) {  // until the call has been sent
+  }
+  instance_->cancel(id);
+  run_until([&] { return replies_.contains(id); });
+  ::kill(pid, SIGKILL);
+  run_until([&] { return instance_->stages()[0].restarts == 1; });
+  EXPECT_GT(used_after_, 0ns);
+}
+
+// ---- what is short
+
+TEST_F(PipelineInstanceTest, TensorsBeyondTheBoundOfHostMemoryAreRefusedByName) {
+  for (Component& one : program_->dag.components) one.outputs[0].shape = {std::uint64_t{1} << 28};
+  PipelineInstance::Options options{.program = program_, .stages = {{.components = {0}}, {.components = {1, 2}}}};
+  const auto started = PipelineInstance::start(io_, std::move(options), {});
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().message, testing::AllOf(HasSubstr("a.y"), HasSubstr("2147483648 bytes of host memory")));
+}
+
+// As one that the driver cannot pin. What comes after it in the same pipe, a session, never gets ready: so its stage does not, either.
+TEST_F(PipelineInstanceTest, ARingThatItsServerCannotOpenEndsIt) {
+  const std::string memory = home_ + "/memory";
+  std::ofstream(memory) << "too small";
+  const UniqueFd file(::open(memory.c_str(), O_RDWR | O_CLOEXEC));
+  std::string fault, gone;
+  std::unique_ptr<ServerProcess> server;
+  auto started = ServerProcess::start(
+      io_, {.program = DEVICE_SERVER, .arguments = arguments_, .environment = {{"SOFTGPU_HOME", home_ + "/gpu"}}},
+      {.frame =
+           [&](wire::FrameToNode frame) {
+             if (std::holds_alternative<wire::ServerReady>(frame)) {
+               const int descriptors[] = {file.get()};
+               server->send(wire::OpenRing{1, 2, 4096}, descriptors);
+             }
+             if (const auto* said = std::get_if<wire::ServerFault>(&frame)) fault = said->error;
+           },
+       .gone = [&](std::string reason) { gone = std::move(reason); }});
+  ASSERT_TRUE(started);
+  server = *std::move(started);
+  run_until([&] { return !gone.empty(); });
+  EXPECT_THAT(fault, HasSubstr("its memory has 9 bytes"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "wire/kernel_task_codec.h"
 
@@ -20,49 +21,51 @@ constexpr std::uint64_t kFirstConstant = std::uint64_t{1} << 62;  // objects of 
 
 StageProcess::StageProcess(boost::asio::io_context& io, Options options, Events events)
     : io_(io), options_(std::move(options)), events_(std::move(events)) {
-  const std::weak_ptr<int> alive = alive_;
+  const Lifetime::Watch life = life_.watch();
   auto process = ServerProcess::start(io_, options_.process,
                                       {.frame =
-                                           [this, alive](wire::FrameToNode frame) {
-                                             if (!alive.expired()) on_frame(frame);
+                                           [this, life](wire::FrameToNode frame) {
+                                             if (!life.ended()) on_frame(frame);
                                            },
                                        .gone =
-                                           [this, alive](std::string reason) {
-                                             if (!alive.expired()) lose(fault_.empty() ? reason : fault_);
+                                           [this, life](const std::string& reason) {
+                                             if (!life.ended()) on_gone(reason);
                                            }});
   if (process) {
     process_ = *std::move(process);
   } else {
-    lose(process.error().message);
+    on_gone(process.error().message);
   }
 }
 
 StageProcess::~StageProcess() = default;
 
 // Posted: whoever hears of it may destroy this, and its process must not go inside its own callback.
-void StageProcess::lose(std::string why) {
-  if (std::exchange(is_lost_, true)) return;
+void StageProcess::on_gone(const std::string& reason) {
   is_ready_ = false;
-  boost::asio::post(io_, [this, alive = std::weak_ptr<int>(alive_), why = std::move(why)] {
-    if (!alive.expired()) events_.lost(why);
-  });
+  is_ending_ = true;
+  boost::asio::post(io_, life_.guarded([this, why = fault_.empty() ? reason : fault_] { events_.lost(why); }));
 }
 
-void StageProcess::kill() {
+void StageProcess::end(std::string why) {
+  is_ready_ = false;
+  if (!std::exchange(is_ending_, true) && fault_.empty()) fault_ = std::move(why);
   if (process_) process_->kill();
 }
 
 void StageProcess::on_frame(wire::FrameToNode& frame) {
-  if (is_lost_) return;
+  if (is_ending_) return;
   if (const auto* ready = std::get_if<wire::ServerReady>(&frame)) {
     device_ = ready->device;
+    // In this order: where a session is ready, the server has opened all of them.
+    for (const auto& ring : options_.rings) open(*ring);
     for (const std::size_t component : options_.components) {
-      if (Status made = register_session(component); !made) return lose(made.error().message);
+      if (Status made = register_session(component); !made) return end(made.error().message);
     }
   }
   if (const auto* ready = std::get_if<wire::SessionReady>(&frame)) {
     if (!ready->error.empty()) {
-      return lose(
+      return end(
           fmt::format("component {}: {}", options_.program->dag.components[ready->session - 1].name, ready->error));
     }
     if (++sessions_ready_ < options_.components.size()) return;
@@ -72,7 +75,7 @@ void StageProcess::on_frame(wire::FrameToNode& frame) {
   if (auto* done = std::get_if<wire::CallDone>(&frame)) on_done(*done);
   if (const auto* fault = std::get_if<wire::ServerFault>(&frame)) fault_ = fault->error;
   if (std::holds_alternative<wire::ModuleTrial>(frame))
-    lose("its device server wants modules tried, which pipelines do not");
+    end("its device server wants modules tried, which pipelines do not");
 }
 
 // A constant that made room for others is supplied again, once in a call.
@@ -144,9 +147,20 @@ Status StageProcess::register_session(std::size_t component) {
 }
 
 void StageProcess::open(const HostRing& ring) {
-  if (!process_ || !rings_.insert(ring.number()).second) return;
   const int descriptors[] = {ring.descriptor()};
   process_->send(ring.frame(), descriptors);
+}
+
+void StageProcess::open_other(const HostRing& ring) {
+  if (others_.insert(ring.number()).second) open(ring);
+}
+
+void StageProcess::keep_others(const std::set<std::uint64_t>& numbers) {
+  std::erase_if(others_, [&](std::uint64_t other) {
+    if (numbers.contains(other)) return false;
+    if (process_ && !is_ending_) process_->send(wire::CloseRing{other});
+    return true;
+  });
 }
 
 void StageProcess::run(std::size_t component, wire::RunCall call) {
@@ -157,7 +171,7 @@ void StageProcess::run(std::size_t component, wire::RunCall call) {
 }
 
 void StageProcess::drop(std::uint64_t object) {
-  if (process_ && !is_lost_) process_->send(wire::DropObject{object});
+  if (process_ && !is_ending_) process_->send(wire::DropObject{object});
 }
 
 }  // namespace fairlead

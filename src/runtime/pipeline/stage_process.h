@@ -1,9 +1,10 @@
 // The device server of one stage of a pipeline on one slice: a process of its own, with a session for each component. Calls name what they
 // read and write by rings, by objects that stay on the device, or bring it along.
 //
-//   start ──> ServerReady ──> a session for each component ──> ready ──> run ──> done ... ──> lost (once; or destroyed)
+//   start ──> ServerReady ──> its rings, a session for each component ──> ready ──> run ──> done ... ──> lost (once; or destroyed)
 //
 // No decisions here: what runs when is RequestFlow's to say. Nothing of a process is kept when it ends: who owns the stage makes another.
+// It is lost once its process has been reaped, and not before: then its slice's memory is free.
 //
 // Threads: the loop's. Events never come from inside a call of this class.
 #pragma once
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "runtime/device_servers/server_process.h"
 #include "runtime/pipeline/host_ring.h"
 #include "runtime/pipeline/pipeline_program.h"
@@ -29,20 +31,24 @@ class StageProcess {
     std::string tenant = "default";
     std::shared_ptr<const PipelineProgram> program;
     std::vector<std::size_t> components;  // of the program
+    std::vector<std::shared_ptr<const HostRing>>
+        rings;  // that it reads or writes, shared with who hands out their slots
   };
   struct Events {
     std::function<void()> ready;
-    std::function<void(std::string why)> lost;  // it ended, or a session could not be made; nothing follows
+    std::function<void(std::string why)> lost;  // its process has ended, or could not start; nothing follows
     std::function<void(wire::CallDone)> done;
   };
   StageProcess(boost::asio::io_context& io, Options options, Events events);
-  ~StageProcess();  // ends the process and waits for its end
+  ~StageProcess();  // ends the process; nobody waits for its end, or hears of it
 
   // REQUIRES: ready. `call` holds component's buffers; its session and what of it is supplied are filled in here.
   void run(std::size_t component, wire::RunCall call);
-  void open(const HostRing& ring);  // no effect the second time
   void drop(std::uint64_t object);
-  void kill();  // -9; lost follows
+  // Rings of another pipeline, beside its own: one that calls read from now on; and all but these are read no more.
+  void open_other(const HostRing& ring);
+  void keep_others(const std::set<std::uint64_t>& numbers);
+  void end(std::string why);  // lost follows, and says why
 
   bool is_ready() const { return is_ready_; }
   std::int64_t pid() const { return process_ ? process_->pid() : 0; }
@@ -60,7 +66,8 @@ class StageProcess {
   Status register_session(std::size_t component);
   Status supply(const Constant& constant, std::vector<wire::SuppliedObject>& supplied, std::vector<int>& descriptors,
                 std::vector<UniqueFd>& files) const;
-  void lose(std::string why);
+  void open(const HostRing& ring);
+  void on_gone(const std::string& reason);
 
   boost::asio::io_context& io_;
   const Options options_;
@@ -68,11 +75,11 @@ class StageProcess {
   std::unique_ptr<ServerProcess> process_;
   std::map<std::size_t, std::vector<Constant>> constants_;  // by component
   std::map<std::uint64_t, std::pair<std::size_t, wire::RunCall>> calls_;
-  std::set<std::uint64_t> rings_, resupplied_;
+  std::set<std::uint64_t> resupplied_, others_;  // calls; rings
   std::size_t sessions_ready_ = 0;
-  bool is_ready_ = false, is_lost_ = false;
+  bool is_ready_ = false, is_ending_ = false;
   std::string device_, fault_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifetime life_;
 };
 
 }  // namespace fairlead

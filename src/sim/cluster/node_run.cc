@@ -27,18 +27,17 @@ NodeRun::NodeRun(const NodeMachine& machine, const std::vector<ClusterFunction>&
 }
 
 void NodeRun::send(Instant at, const ClusterCall& call) {
-  if (begun_ == pending_.size()) {
-    pending_.clear();
-    begun_ = 0;
+  if (pending_.begun == pending_.calls.size()) {
+    pending_ = {};
   }
-  events_.add(at, Kind::kArrival, pending_.size());
-  pending_.push_back(call);
+  events_.add(at, Kind::kArrival, pending_.calls.size());
+  pending_.calls.push_back(call);
   backlog_s_ += functions_[call.function].mean_s;
 }
 
 void NodeRun::happen(const Event& event) {
-  const ClusterCall call = pending_[event.subject];
-  ++begun_;
+  const ClusterCall call = pending_.calls[event.subject];
+  ++pending_.begun;
   const FlowId flow(call.function + 1);
   const ClusterFunction& function = of(flow);
   if (known_.try_emplace(flow, true).second) {
@@ -66,19 +65,11 @@ void NodeRun::observe(const Action& action) {
 }
 
 void NodeRun::note(const StartInstance& action) {
-  instances_.try_emplace(action.instance, action.flow);
-  if (++warm_[of(action.flow).key] == 1) warm_said_.reset();
+  warm_.started(action.instance, of(action.flow).key);
 }
 
 void NodeRun::note(const StopInstance& action) {
-  const FlowId* flow = instances_.find(action.instance);
-  if (flow == nullptr) return;
-  const auto found = warm_.find(of(*flow).key);
-  if (--found->second == 0) {
-    warm_.erase(found);
-    warm_said_.reset();
-  }
-  instances_.erase(action.instance);
+  warm_.stopped(action.instance);
 }
 
 void NodeRun::note(const Deliver& action) {
@@ -113,12 +104,6 @@ void NodeRun::set_tenant_weights(const std::vector<double>& weights) {
 }
 
 LoadReport NodeRun::report(NodeId node, bool is_draining, Duration skew) {
-  if (warm_said_ == nullptr) {
-    WarmFunctions keys;
-    keys.reserve(warm_.size());
-    for (const auto& [key, instances] : warm_) keys.push_back(key);
-    warm_said_ = std::make_shared<const WarmFunctions>(std::move(keys));
-  }
   LoadReport report{.node = node,
                     .incarnation = incarnation_,
                     .number = ++reports_,
@@ -126,7 +111,7 @@ LoadReport NodeRun::report(NodeId node, bool is_draining, Duration skew) {
                     .tokens = static_cast<double>(machine_.gpus * machine_.core.slots_per_gpu),
                     .backlog_s = std::max(0.0, backlog_s_),
                     .is_draining = is_draining,
-                    .warm = warm_said_};
+                    .warm = warm_.listed()};
   if (tenants_.size() > 1) {
     for (std::size_t i = 0; i < tenants_.size(); ++i)
       report.tenants.push_back({i, tenants_[i].served_s, tenants_[i].waiting > 0});

@@ -5,12 +5,12 @@
 // Threads: one at a time; different nodes share nothing that changes. Determinism: of the calls.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "base/id_map.h"
 #include "decide/cluster/load_report.h"
+#include "sim/cluster/warm_instances.h"
 #include "sim/scenario.h"
 #include "sim/virtual_node.h"
 
@@ -59,7 +59,7 @@ class NodeRun final : private ClockParty, private InstanceModel {
   std::vector<ClusterAnswer> take_answers() { return std::exchange(answers_, {}); }
   // What it has not answered: the node is lost.
   std::vector<ClusterCall> open_calls() const;
-  std::size_t open() const { return open_.size() + (pending_.size() - begun_); }
+  std::size_t open() const { return open_.size() + (pending_.calls.size() - pending_.begun); }
   // `number` counts up; `skew`: of its clock.
   LoadReport report(NodeId node, bool is_draining, Duration skew);
   std::uint64_t hash() const { return hash_; }
@@ -95,13 +95,13 @@ class NodeRun final : private ClockParty, private InstanceModel {
   VirtualClock clock_;
   EventsOf<Kind> events_;
   VirtualNode node_;
-  std::vector<ClusterCall> pending_;  // sent, and not there yet
-  std::size_t begun_ = 0;             // of them
+  struct {
+    std::vector<ClusterCall> calls;  // sent, and not there yet, after the first `begun`
+    std::size_t begun = 0;
+  } pending_;
   IdMap<InvocationId, Open> open_;
   IdMap<FlowId, bool> known_;
-  IdMap<InstanceId, FlowId> instances_;
-  std::map<std::uint64_t, int> warm_;  // instances, by the function's key
-  std::shared_ptr<const WarmFunctions> warm_said_;
+  WarmInstances warm_;
   std::vector<Tenant> tenants_;
   std::vector<ClusterAnswer> answers_;
   double backlog_s_ = 0;

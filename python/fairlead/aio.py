@@ -1,0 +1,268 @@
+"""fairlead.Client for asyncio.
+
+    async with fairlead.AsyncClient() as client:
+        hello = client.function("hello")
+        await hello({"n": 3})
+        async for answer in hello.map(payloads, at_once=100): ...
+
+Requests are written and read by asyncio itself: a thousand at once are a thousand connections and no thread. A task that is cancelled ends
+its request, and the node takes a call that still waits out of its queue. What a file system does is done on threads (deploy)."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import ssl
+import urllib.parse
+from email.message import Message
+from types import TracebackType
+from typing import Any, AsyncIterator, Iterable, Mapping
+
+from fairlead.client import AT_ONCE, LOG_PERIOD_S, LOG_TAIL_BYTES, Client, invoke_headers
+from fairlead.credentials import endpoint_for
+from fairlead.errors import FunctionError
+from fairlead.logs import LogFollower
+from fairlead.transport import MOST_IDLE, Answer, Body, Endpoint, may_repeat, tls_context, wait_before
+from fairlead.values import Payload, from_payload, to_payload
+
+HEAD_LIMIT = 64 << 10
+MOST_AT_ONCE = 10_000
+ONE_WRITE_BYTES = 64 << 10  # of a body that goes with its head, in one packet where it fits
+
+
+class _Stream:
+    """A connection with HTTP/1.1 on it, one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self.is_kept = True
+
+    async def exchange(self, head: bytes, body: Body) -> Answer:
+        self.writer.write(head + bytes(body) if body and memoryview(body).nbytes <= ONE_WRITE_BYTES else head)
+        if body and memoryview(body).nbytes > ONE_WRITE_BYTES:
+            self.writer.write(body)
+        await self.writer.drain()
+        first, headers = await self._head()
+        while first[1] == "100":
+            first, headers = await self._head()
+        status = int(first[1])
+        self.is_kept = (headers.get("Connection") or "").lower() != "close"
+        data = b"" if status in (204, 304) or head.startswith(b"HEAD ") else await self._body(headers)
+        return Answer(status, first[2] if len(first) > 2 else "", _Headers(headers), data)
+
+    async def _head(self) -> tuple[list[str], Message]:
+        raw = await self.reader.readuntil(b"\r\n\r\n")
+        lines = raw.decode("latin-1").split("\r\n")
+        first = lines[0].split(" ", 2)
+        if len(first) < 2 or not first[0].startswith("HTTP/1.") or not first[1].isdigit():
+            raise ConnectionError(f"the node's answer begins with {lines[0][:80]!r}, which is not HTTP/1.1")
+        headers = Message()
+        for line in lines[1:]:
+            name, colon, value = line.partition(":")
+            if colon:
+                headers[name] = value.strip()
+        return first, headers
+
+    async def _body(self, headers: Message) -> bytes:
+        if (headers.get("Transfer-Encoding") or "").lower() == "chunked":
+            parts = []
+            while size := int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16):
+                parts.append(await self.reader.readexactly(size))
+                await self.reader.readexactly(2)
+            while await self.reader.readuntil(b"\r\n") != b"\r\n":
+                pass
+            return b"".join(parts)
+        length = headers.get("Content-Length")
+        if length is None:
+            self.is_kept = False
+            return await self.reader.read()
+        return await self.reader.readexactly(int(length))
+
+
+class _Headers(Mapping[str, str]):
+    """By name, whatever its case."""
+
+    def __init__(self, message: Message) -> None:
+        self._values = {name.lower(): value for name, value in message.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class AsyncClient:
+    """Arguments as of fairlead.Client. For one event loop."""
+
+    def __init__(self, url: str | None = None, tenant: str | None = None, timeout: float = 900, token: str | None = None,
+                 retries: int = 2) -> None:
+        self._client = Client(url, tenant, timeout, token, retries)  # of which credentials and deploy() are taken
+        self._endpoint = Endpoint.of(url or endpoint_for())
+        self._timeout, self._retries = timeout, retries
+        self._context: ssl.SSLContext | None = tls_context() if self._endpoint.scheme == "https" else None
+        self._idle: list[_Stream] = []
+
+    async def request(self, method: str, path: str, body: Body = None, headers: Mapping[str, str] | None = None,
+                      timeout: float | None = None) -> tuple[Mapping[str, str], bytes]:
+        """(headers, body) of a success; RequestError of anything else. timeout: of all together, in seconds."""
+        given = {"Host": self._host(), "Content-Length": str(memoryview(body).nbytes if body else 0), **self._client.headers,
+                 **(headers or {})}
+        if any("\r" in text or "\n" in text for pair in given.items() for text in pair) or " " in path or "\r" in path or "\n" in path:
+            raise ValueError("a header or a path has a line's end in it")
+        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in given.items()) + "\r\n"
+        answer = await self._exchange(head.encode("latin-1"), body, may_repeat(method, given), self._timeout if timeout is None else timeout)
+        answer.checked()
+        return answer.headers, answer.body
+
+    def _host(self) -> str:
+        host = f"[{self._endpoint.host}]" if ":" in self._endpoint.host else self._endpoint.host
+        return f"{host}:{self._endpoint.port}" if self._endpoint.port else host
+
+    async def _exchange(self, head: bytes, body: Body, repeatable: bool, timeout: float) -> Answer:
+        attempt = 0
+        while True:
+            reused = bool(self._idle)
+            try:
+                answer = await asyncio.wait_for(self._once(head, body), timeout)
+            except asyncio.TimeoutError:
+                raise TimeoutError(f"no answer within {timeout:g} s") from None
+            except (ConnectionError, asyncio.IncompleteReadError) as error:
+                if not repeatable or attempt >= self._retries or isinstance(error, ConnectionRefusedError):
+                    if isinstance(error, asyncio.IncompleteReadError):
+                        raise ConnectionError("the node ended the connection before its answer did") from None
+                    raise
+                wait = 0.0 if reused and attempt == 0 else wait_before(attempt)
+            else:
+                asked = answer.wait_s(attempt) if repeatable and attempt < self._retries else None
+                if asked is None:
+                    return answer
+                wait = asked
+            attempt += 1
+            await asyncio.sleep(wait)
+
+    async def _once(self, head: bytes, body: Body) -> Answer:
+        stream = await self._take()
+        try:
+            answer = await stream.exchange(head, body)
+        except BaseException:
+            stream.writer.close()
+            raise
+        if stream.is_kept and len(self._idle) < MOST_IDLE:
+            self._idle.append(stream)
+        else:
+            stream.writer.close()
+        return answer
+
+    async def _take(self) -> _Stream:
+        while self._idle:
+            stream = self._idle.pop()
+            if not stream.reader.at_eof() and not stream.writer.is_closing():
+                return stream
+            stream.writer.close()
+        at = self._endpoint
+        if at.scheme == "unix":
+            return _Stream(*await asyncio.open_unix_connection(at.path, limit=HEAD_LIMIT))
+        return _Stream(*await asyncio.open_connection(at.host, at.port, ssl=self._context, limit=HEAD_LIMIT))
+
+    async def close(self) -> None:
+        for stream in self._idle:
+            stream.writer.close()
+        self._idle = []
+        self._client.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    # ---- calls
+
+    async def invoke(self, name: str, payload: Payload = b"", event: bool = False, headers: Mapping[str, str] | None = None,
+                     invocation_id: str | None = None, timeout: float | None = None) -> bytes:
+        """As Client.invoke."""
+        path = f"/2015-03-31/functions/{urllib.parse.quote(name, safe='')}/invocations"
+        answered, data = await self.request("POST", path, to_payload(payload), {**invoke_headers(event, invocation_id), **(headers or {})},
+                                            timeout)
+        if answered.get("X-Amz-Function-Error"):
+            raise FunctionError(data)
+        return data
+
+    def function(self, name: str) -> AsyncFunction:
+        return AsyncFunction(self, name)
+
+    async def logs(self, name: str, follow: bool = False, tail: int = LOG_TAIL_BYTES) -> AsyncIterator[str]:
+        """As Client.logs."""
+        follower, rest, size = LogFollower(), b"", tail
+        while True:
+            path = f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/log?tail={size}"
+            *lines, rest = (rest + follower.next((await self.request("GET", path))[1])).split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace")
+            if not follow:
+                if rest:
+                    yield rest.decode(errors="replace")
+                return
+            size = max(tail, LOG_TAIL_BYTES)
+            await asyncio.sleep(LOG_PERIOD_S)
+
+    # ---- functions
+
+    async def deploy(self, name: str, folder: str, **options: Any) -> None:
+        """As Client.deploy."""
+        await asyncio.to_thread(self._client.deploy, name, folder, **options)
+
+    async def remove(self, name: str) -> None:
+        await self.request("DELETE", f"/2015-03-31/functions/{urllib.parse.quote(name, safe='')}")
+
+    async def status(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads((await self.request("GET", "/fairlead/v1/status"))[1])
+        return said
+
+
+class AsyncFunction:
+    """As fairlead.client.Function."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self._client, self.name = client, name
+
+    async def __call__(self, payload: Payload = b"", **options: Any) -> Any:
+        return from_payload(await self._client.invoke(self.name, payload, **options))
+
+    async def map(self, payloads: Iterable[Payload], at_once: int = AT_ONCE, return_exceptions: bool = False) -> AsyncIterator[Any]:
+        """As Client.map."""
+        if not 1 <= at_once <= MOST_AT_ONCE:
+            raise ValueError(f"at_once is {at_once}, 1 to {MOST_AT_ONCE} is possible")
+        waiting: collections.deque[asyncio.Task[Any]] = collections.deque()
+        source = iter(payloads)
+        try:
+            while True:
+                for payload in source:
+                    waiting.append(asyncio.ensure_future(self(payload)))
+                    if len(waiting) >= at_once:
+                        break
+                if not waiting:
+                    return
+                task = waiting.popleft()
+                try:
+                    result = await task
+                except asyncio.CancelledError:
+                    task.cancel()
+                    raise
+                except Exception as error:
+                    if not return_exceptions:
+                        raise
+                    result = error
+                yield result
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"AsyncFunction({self.name})"

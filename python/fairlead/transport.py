@@ -1,0 +1,221 @@
+"""HTTP to a node: where it is, connections that are kept, and what may be sent again.
+
+    endpoint = Endpoint.of("unix:/run/fairlead.sock")
+    pool = Pool(endpoint, timeout=900, retries=2)
+    answer = pool.exchange("GET", "/healthz", None, {})     # Answer(status=200, ...)
+
+A connection carries one request at a time; a pool opens as many as there are requests at once, and keeps up to MOST_IDLE. Any thread may
+use a pool. What fails on its way, or is answered 429 or 503, is sent again where a second run cannot follow from it: reads, writes of
+a whole thing, and what carries an id by which the node knows a repeat (REPEAT_ID)."""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import json
+import os
+import random
+import select
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+from typing import Any, Mapping, Union, cast
+
+from fairlead.errors import RequestError
+
+REPEAT_ID = "amz-sdk-invocation-id"  # a node runs the invocations that have the same one once
+REPEATABLE = ("GET", "HEAD", "PUT")
+MOST_IDLE = 32                # connections that are kept
+FIRST_WAIT_S, MOST_WAIT_S = 0.1, 10.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+WANTED = "one like http://127.0.0.1:9001, https://gpu.example.com:9001 or unix:/run/fairlead/operator.sock is wanted"
+
+Body = Union[bytes, bytearray, memoryview, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Endpoint:
+    """Where a node is. path: of a Unix socket; else "", and a host and a port are there."""
+
+    scheme: str
+    host: str = "localhost"
+    port: int = 0
+    path: str = ""
+
+    @staticmethod
+    def of(url: str) -> Endpoint:
+        """ValueError names the URL and what is wanted."""
+        if url.startswith("unix:"):
+            path = url.removeprefix("unix:")
+            path = "/" + path.lstrip("/") if path.startswith("/") else path
+            if not path or len(os.fsencode(path)) > 107:
+                raise ValueError(f"the address is {url}, a path of 1 to 107 bytes is wanted after unix:")
+            return Endpoint("unix", path=path)
+        parts = urllib.parse.urlsplit(url if "//" in url else f"http://{url}")
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.path.strip("/") or parts.query:
+            raise ValueError(f"the URL is {url}, {WANTED}")
+        return Endpoint(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+
+    @property
+    def is_local(self) -> bool:
+        return self.scheme == "unix" or self.host in LOOPBACK
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int
+    reason: str
+    headers: Mapping[str, str]  # by name, whatever its case
+    body: bytes
+
+    def checked(self) -> Answer:
+        """Itself where it is a success; RequestError of anything else."""
+        if self.status < 300:
+            return self
+        try:
+            message = json.loads(self.body).get("Message") or self.body.decode(errors="replace")
+        except (ValueError, AttributeError):
+            message = self.body.decode(errors="replace")
+        raise RequestError(self.status, self.headers.get("x-amzn-ErrorType", self.reason), message)
+
+    def wait_s(self, attempt: int) -> float | None:
+        """How long before it is asked again; None: another time gives no other answer."""
+        return wait_before(attempt, self.headers.get("Retry-After")) if self.status in (429, 503) else None
+
+
+def may_repeat(method: str, headers: Mapping[str, str]) -> bool:
+    return method in REPEATABLE or REPEAT_ID in headers
+
+
+def wait_before(attempt: int, asked: str | None = None) -> float:
+    """0.1 s, 0.2 s, 0.4 s ..., half of it by chance; or what the node asks for."""
+    wait = FIRST_WAIT_S * 2.0 ** min(attempt, 10)
+    if asked and asked.isdigit():
+        wait = max(wait, float(asked[:6]))
+    return min(wait, MOST_WAIT_S) * random.uniform(0.5, 1)
+
+
+def tls_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if os.environ.get("FAIRLEAD_CA"):
+        context.load_verify_locations(os.environ["FAIRLEAD_CA"])
+    if os.environ.get("FAIRLEAD_CLIENT_CERTIFICATE"):
+        context.load_cert_chain(os.environ["FAIRLEAD_CLIENT_CERTIFICATE"], os.environ.get("FAIRLEAD_CLIENT_KEY"))
+    return context
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(self._path)
+        except BaseException:
+            self.sock.close()
+            raise
+
+
+class Pool:
+    """Connections to one node. close() ends those that are idle; those in use end with their request."""
+
+    def __init__(self, endpoint: Endpoint, timeout: float, retries: int) -> None:
+        if not 0 <= retries <= 10:
+            raise ValueError(f"retries is {retries}, 0 to 10 is possible")
+        self.endpoint, self.timeout, self.retries = endpoint, timeout, retries
+        self._context = tls_context() if endpoint.scheme == "https" else None
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._pid = os.getpid()
+
+    def exchange(self, method: str, path: str, body: Body, headers: Mapping[str, str], timeout: float | None = None) -> Answer:
+        """The node's last answer. OSError or http.client.HTTPException: there is none."""
+        repeatable = may_repeat(method, headers)
+        attempt = 0
+        while True:
+            connection = self._take()
+            reused = connection.sock is not None
+            try:
+                answer = self._once(connection, method, path, body, headers, timeout)
+            except (http.client.RemoteDisconnected, ConnectionError) as error:
+                # The node may have closed the idle connection, or have died with the request: who knows.
+                if not repeatable or attempt >= self.retries or isinstance(error, ConnectionRefusedError):
+                    raise
+                wait = 0.0 if reused and attempt == 0 else wait_before(attempt)
+            else:
+                asked = answer.wait_s(attempt) if repeatable and attempt < self.retries else None
+                if asked is None:
+                    return answer
+                wait = asked
+            attempt += 1
+            time.sleep(wait)  # sleep: the node asked for it, or has to come back
+
+    def _once(self, connection: http.client.HTTPConnection, method: str, path: str, body: Body, headers: Mapping[str, str],
+              timeout: float | None) -> Answer:
+        """Whatever happens, the connection is kept for the next request or closed."""
+        limit = self.timeout if timeout is None else timeout
+        connection.timeout = limit
+        if connection.sock is not None:
+            connection.sock.settimeout(limit)
+        try:
+            connection.request(method, path, body=body, headers=dict(headers))
+            response = connection.getresponse()
+            answer = Answer(response.status, response.reason, cast("Mapping[str, str]", response.headers), response.read())
+        except BaseException:
+            connection.close()
+            raise
+        self._give_back(connection)
+        return answer
+
+    def _take(self) -> http.client.HTTPConnection:
+        while True:
+            with self._lock:
+                if self._pid != os.getpid():  # a fork: the connections are the parent's
+                    self._idle, self._pid = [], os.getpid()
+                if not self._idle:
+                    break
+                connection = self._idle.pop()
+            if _is_quiet(connection):
+                return connection
+            connection.close()
+        if self.endpoint.scheme == "unix":
+            return _UnixConnection(self.endpoint.path, self.timeout)
+        if self._context:
+            return http.client.HTTPSConnection(self.endpoint.host, self.endpoint.port, timeout=self.timeout, context=self._context)
+        return http.client.HTTPConnection(self.endpoint.host, self.endpoint.port, timeout=self.timeout)
+
+    def _give_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if connection.sock is not None and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def idle(self) -> list[Any]:
+        """Sockets of the connections that are kept."""
+        with self._lock:
+            return [connection.sock for connection in self._idle]
+
+
+def _is_quiet(connection: http.client.HTTPConnection) -> bool:
+    """Nothing is expected on an idle connection: what can be read there is its end."""
+    if connection.sock is None:
+        return False
+    readable = select.poll()
+    readable.register(connection.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+    return not readable.poll(0)

@@ -1,0 +1,91 @@
+#include "edge/lambda/lambda_provisioned.h"
+
+#include "edge/lambda/lambda_edge.h"
+#include "edge/testing/edge_fixture.h"
+
+namespace fairlead {
+namespace {
+
+using nlohmann::json;
+
+const std::string kPath = "/2019-09-30/functions/f/provisioned-concurrency";
+const std::string kBad = "InvalidParameterValueException";
+const std::string kNone = "ProvisionedConcurrencyConfigNotFoundException";
+
+class LambdaProvisioned : public EdgeTest {
+ protected:
+  LambdaProvisioned() {
+    serve(lambda_edge(node_));
+    keep("");
+  }
+  std::string tag() {
+    const auto& tags = node_.functions["f"].config.tags;
+    return tags.contains("gpu:replicas") ? tags.at("gpu:replicas") : "";
+  }
+  // The function has this gpu:replicas; one of its instances in seats is ready, one starts.
+  void keep(const std::string& replicas) {
+    FunctionConfig config;
+    if (!replicas.empty()) config.tags["gpu:replicas"] = replicas;
+    node_.add("f", config);
+    FunctionStatus status{.name = "f"};
+    status.flow.flow = FlowId(7);
+    node_.node_status.functions = {status};
+    node_.node_status.instances.clear();
+    for (const InstanceState state : {InstanceState::kIdle, InstanceState::kStarting}) {
+      InstanceView instance{};
+      instance.flow = FlowId(7);
+      instance.state = state;
+      instance.seated = true;
+      node_.node_status.instances.push_back(instance);
+    }
+    InstanceView beside{};  // that nobody keeps
+    beside.flow = FlowId(7);
+    beside.state = InstanceState::kIdle;
+    node_.node_status.instances.push_back(beside);
+  }
+};
+
+TEST_F(LambdaProvisioned, PutKeepsInstancesAndSaysHowManyAreReady) {
+  const auto put = call("PUT", kPath + "?Qualifier=$LATEST", R"({"ProvisionedConcurrentExecutions":2})");
+  ASSERT_EQ(202u, put.response->status) << put.response->body;
+  EXPECT_EQ("2:1000", tag());
+  EXPECT_EQ(2, put.json()["RequestedProvisionedConcurrentExecutions"]);
+  EXPECT_EQ(1, put.json()["AvailableProvisionedConcurrentExecutions"]);
+  EXPECT_EQ("IN_PROGRESS", put.json()["Status"]);
+}
+
+TEST_F(LambdaProvisioned, WhatIsReadyIsReadyAndWhatLacksAPlaceFailed) {
+  keep("1:5");
+  EXPECT_EQ("READY", call("GET", kPath).json()["Status"]);
+  keep("3:5");
+  node_.node_status.functions[0].share.lacking = "no GPU has room";
+  EXPECT_EQ("FAILED", call("GET", kPath).json()["Status"]);
+  EXPECT_EQ("no GPU has room", call("GET", kPath).json()["StatusReason"]);
+}
+
+TEST_F(LambdaProvisioned, WhereNoneIsKeptThereIsNoConfig) {
+  expect_error(call("GET", kPath), 404, kNone, "function f");
+  expect_error(call("DELETE", kPath), 404, kNone, "function f");
+  EXPECT_EQ(json::array(), call("GET", kPath + "?List=ALL").json()["ProvisionedConcurrencyConfigs"]);
+}
+
+TEST_F(LambdaProvisioned, DeleteKeepsNone) {
+  keep("2:1000");
+  EXPECT_EQ("arn:aws:lambda:us-east-1:000000000000:function:f:$LATEST",
+            call("GET", kPath + "?List=ALL").json()["ProvisionedConcurrencyConfigs"][0]["FunctionArn"]);
+  EXPECT_EQ(204u, call("DELETE", kPath).response->status);
+  EXPECT_EQ("", tag());
+}
+
+TEST_F(LambdaProvisioned, BoundsAreNamedAndNothingIsSet) {
+  for (const char* body :
+       {"{}", R"({"ProvisionedConcurrentExecutions":0})", R"({"ProvisionedConcurrentExecutions":1001})",
+        R"({"ProvisionedConcurrentExecutions":"1"})", "[]"}) {
+    EXPECT_EQ(400u, call("PUT", kPath, body).response->status) << body;
+  }
+  EXPECT_EQ("", tag());
+  EXPECT_EQ(404u, call("PUT", "/2019-09-30/functions/unknown/provisioned-concurrency", "{}").response->status);
+}
+
+}  // namespace
+}  // namespace fairlead

@@ -1,0 +1,121 @@
+"""Instances that are kept, for a time or for good, and instances that go now: the command line, boto3, and what is left after a restart."""
+
+import json
+import os
+import re
+import subprocess
+import threading
+
+import boto3
+import botocore.config
+import pytest
+from conftest import BUILD, MISBEHAVE, ROOT, Gate, eventually
+
+PAGE = ROOT / "docs/how-to/warm.md"
+
+
+def cli(node, *arguments):
+    return subprocess.run([BUILD / "bin/fairlead", "--endpoint", node.endpoint, *arguments], text=True, capture_output=True, timeout=60)
+
+
+def instances(node, name, state="idle"):
+    return [i for i in node.status()["instances"] if i["function"] == name and i["state"] == state]
+
+
+def tags(node, name):
+    return json.loads(node.call("GET", f"/2015-03-31/functions/{name}")[2]).get("Tags", {})
+
+
+def start_of(node, name):
+    return node.invoke(name)[1]["X-Gpu-Start"]
+
+
+@pytest.fixture
+def node(start_node):
+    node = start_node()
+    node.deploy("hello", MISBEHAVE)
+    return node
+
+
+def test_the_page_s_commands_do_what_they_say(node):
+    block = next(text for kind, text in re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL) if kind == "sh")
+    environment = {**os.environ, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "FAIRLEAD_ENDPOINT": node.endpoint}
+
+    def run(line):
+        return subprocess.run(["bash", "-c", line], env=environment, text=True, capture_output=True, timeout=60)
+
+    warm, two, describe, none, unload = (line.split("  #")[0].split(" #")[0] for line in block.splitlines())
+    assert "of 1 kept instances is ready" in run(warm).stdout
+    eventually(lambda: len(instances(node, "hello")) == 1)
+    assert start_of(node, "hello") == "device-warm", "before anybody called"
+    assert "of 2 kept instances are ready" in run(two).stdout
+    eventually(lambda: len(instances(node, "hello")) == 2)
+    text = run(describe).stdout
+    assert re.search(r"Kept started +2\b", text) and text.count(", kept") == 2 and " on GPU 1: idle" in text, text
+    refused = run(unload)
+    assert refused.returncode != 0 and "--instances 0" in refused.stderr
+    assert "no instance is kept" in run(none).stdout and run(none).returncode == 0
+    assert "gpu:replicas" not in tags(node, "hello")
+    node.invoke("hello")
+    assert "idle instances ended" in run(unload).stdout
+    eventually(lambda: instances(node, "hello") == [])
+    assert start_of(node, "hello") == "cold"
+
+
+def test_what_runs_when_it_is_unloaded_runs_to_its_end(node):
+    with Gate(node) as gate:
+        answers = []
+        call = threading.Thread(target=lambda: answers.append(node.invoke("hello", gate.payload)))
+        call.start()
+        eventually(lambda: instances(node, "hello", "busy"))
+        assert cli(node, "unload", "hello").returncode == 0
+        assert instances(node, "hello", "busy")
+    call.join()
+    assert answers[0][0] == 200 and "X-Amz-Function-Error" not in answers[0][1]
+    eventually(lambda: not [i for i in node.status()["instances"] if i["function"] == "hello"])
+
+
+def test_what_is_kept_is_kept_over_a_restart(node, start_node):
+    assert cli(node, "warm", "hello").returncode == 0
+    node.kill()
+    again = start_node(keep_state=True)
+    eventually(lambda: len(instances(again, "hello")) == 1)
+    assert start_of(again, "hello") == "device-warm"
+
+
+def test_boto3_provisions_concurrency_unchanged(node):
+    client = boto3.client("lambda", endpoint_url=node.endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y",
+                          config=botocore.config.Config(retries={"max_attempts": 1}))
+    which = {"FunctionName": "hello", "Qualifier": "$LATEST"}
+    with pytest.raises(client.exceptions.ProvisionedConcurrencyConfigNotFoundException):
+        client.get_provisioned_concurrency_config(**which)
+    put = client.put_provisioned_concurrency_config(**which, ProvisionedConcurrentExecutions=2)
+    assert put["RequestedProvisionedConcurrentExecutions"] == 2 and put["Status"] in ("IN_PROGRESS", "READY")
+    ready = eventually(lambda: (lambda got: got if got["Status"] == "READY" else None)(client.get_provisioned_concurrency_config(**which)))
+    assert ready["AvailableProvisionedConcurrentExecutions"] == ready["AllocatedProvisionedConcurrentExecutions"] == 2
+    listed = client.list_provisioned_concurrency_configs(FunctionName="hello")["ProvisionedConcurrencyConfigs"]
+    assert [one["FunctionArn"] for one in listed] == ["arn:aws:lambda:us-east-1:000000000000:function:hello:$LATEST"]
+    client.delete_provisioned_concurrency_config(**which)
+    with pytest.raises(client.exceptions.ProvisionedConcurrencyConfigNotFoundException):
+        client.get_provisioned_concurrency_config(**which)
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        client.put_provisioned_concurrency_config(FunctionName="absent", Qualifier="$LATEST", ProvisionedConcurrentExecutions=1)
+    with pytest.raises(client.exceptions.InvalidParameterValueException, match="lacking|most|room|instances"):
+        client.put_provisioned_concurrency_config(**which, ProvisionedConcurrentExecutions=1000)
+    assert "gpu:replicas" not in tags(node, "hello"), "nothing was changed"
+
+
+def test_a_most_that_somebody_set_stays(node):
+    assert cli(node, "deploy", "hello", MISBEHAVE, "--replicas", "0:3").returncode == 0
+    assert cli(node, "warm", "hello", "--instances", "2").returncode == 0
+    assert tags(node, "hello")["gpu:replicas"] == "2:3"
+    assert cli(node, "warm", "hello", "--instances", "0").returncode == 0
+    assert tags(node, "hello")["gpu:replicas"] == "0:3"
+
+
+def test_what_cannot_be_is_refused(node):
+    for arguments in (("warm", "hello", "--instances", "1001"), ("warm", "hello", "--instances", "-1")):
+        assert cli(node, *arguments).returncode == 2, arguments
+    for arguments in (("warm", "absent"), ("warm", "absent", "--instances", "0"), ("unload", "absent")):
+        done = cli(node, *arguments)
+        assert done.returncode == 3 and "absent" in done.stderr, done.stderr
