@@ -22,7 +22,7 @@ namespace fairlead::net {
 using boost::system::error_code;
 
 bool Endpoint::is_local() const {
-  return authority.starts_with("unix:") || is_loopback_host(host);
+  return authority.starts_with("unix:") || is_loopback_host(authority);
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text) {

@@ -87,7 +87,7 @@ struct ClusterNode::Forward {
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context& io, NodeService& node,
                                                          ClusterOptions options) {
-  std::unique_ptr<ClusterNode> cluster(new ClusterNode(node, options.runs_nothing));
+  std::unique_ptr<ClusterNode> cluster(new ClusterNode(io, node, options.runs_nothing));
   auto sync = FunctionSync::open(node, options.state_dir, options.peers.name);
   if (!sync) return fail(sync.error());
   cluster->sync_ = *std::move(sync);
@@ -102,23 +102,34 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::create(boost::asio::io_context
   return cluster;
 }
 
-ClusterNode::ClusterNode(NodeService& node, bool runs_nothing)
+ClusterNode::ClusterNode(boost::asio::io_context& io, NodeService& node, bool runs_nothing)
     : node_(node),
       runs_nothing_(runs_nothing),
       no_graphs_(std::make_unique<NoGraphs>()),
-      graphs_(runs_nothing ? no_graphs_.get() : &node.graphs()) {}
+      graphs_(runs_nothing ? no_graphs_.get() : &node.graphs()),
+      linger_(io, kLinger, [this] {
+        lingers_ = false;
+        tell_if_idle();
+        return false;
+      }) {}
+
+void ClusterNode::tell_if_idle() {
+  if (forwards_ == 0 && !lingers_ && idle_) std::exchange(idle_, nullptr)();
+}
 
 ClusterNode::~ClusterNode() = default;
 
 void ClusterNode::drain() {
   is_draining_ = true;
+  lingers_ = true;
+  linger_.start();
   peers_->announce();
   drain_number_ = peers_->view().last_word(peers_->view().self()).number;
 }
 
 void ClusterNode::when_idle(std::function<void()> callback) {
-  if (forwards_ == 0) return callback();
   idle_ = std::move(callback);
+  tell_if_idle();
 }
 
 // What it has accepted is the sum of what is queued and runs, at what calls of each function took lately.
@@ -261,7 +272,7 @@ void ClusterNode::send_to(const std::shared_ptr<Forward>& call, NodeId node) {
                               call->at = {};
                               call->cancel = nullptr;
                               answered(call, node, std::move(answer));
-                              if (forwards_ == 0 && idle_) std::exchange(idle_, nullptr)();
+                              tell_if_idle();
                             });
 }
 
@@ -318,7 +329,9 @@ void ClusterNode::leave(const std::shared_ptr<Forward>& call) {
   call->is_over = true;
   if (!call->at) return;
   peers_->view().answered(call->at, call->seconds);
-  if (call->at != peers_->view().self() && --forwards_ == 0 && idle_) std::exchange(idle_, nullptr)();
+  if (call->at == peers_->view().self()) return;
+  --forwards_;
+  tell_if_idle();
 }
 
 // ---- calls of other gateways

@@ -39,9 +39,11 @@ class ClusterNode final : public NodeService {
   ~ClusterNode() override;
 
   void start() { peers_->start(); }
-  void drain();                                    // says so to all; calls that arrive go elsewhere
-  bool busy() const { return forwards_ > 0; }      // calls that wait for another node
-  void when_idle(std::function<void()> callback);  // at once, or when the last of them is answered
+  void drain();                                // says so to all; calls that arrive go elsewhere
+  bool busy() const { return forwards_ > 0; }  // calls that wait for another node
+  // When no call waits for another node, and others have heard of a drain: at the earliest kLinger after it.
+  static constexpr Duration kLinger = std::chrono::milliseconds(400);
+  void when_idle(std::function<void()> callback);
 
   Peers& peers() { return *peers_; }
   FunctionSync& functions() { return *sync_; }
@@ -91,7 +93,8 @@ class ClusterNode final : public NodeService {
 
  private:
   struct Forward;
-  ClusterNode(NodeService& node, bool runs_nothing);
+  ClusterNode(boost::asio::io_context& io, NodeService& node, bool runs_nothing);
+  void tell_if_idle();
 
   OwnLoad own_load();
   void place(const std::shared_ptr<Forward>& call);
@@ -115,6 +118,8 @@ class ClusterNode final : public NodeService {
   std::unordered_map<std::uint64_t, double> seconds_;  // GPU time of a call, by function: a moving mean
   std::size_t forwards_ = 0;
   std::function<void()> idle_;
+  bool lingers_ = false;  // it said that it drains: what is on its way here is still answered
+  net::Ticker linger_;
   Counters counters_;
 };
 
