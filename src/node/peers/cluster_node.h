@@ -83,6 +83,7 @@ class ClusterNode final : public NodeService {
   EventService& event_service() override { return node_.event_service(); }
   ScalingService& scaling() override { return node_.scaling(); }
   NodeStatus status() override { return node_.status(); }
+  bool drains() const override { return is_draining_ || node_.drains(); }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     return node_.log(function, tail_bytes);
   }
