@@ -107,6 +107,7 @@ ClusterNode::ClusterNode(boost::asio::io_context& io, NodeService& node, bool ru
       runs_nothing_(runs_nothing),
       no_graphs_(std::make_unique<NoGraphs>()),
       graphs_(runs_nothing ? no_graphs_.get() : &node.graphs()),
+      load_count_(monotonic_now, [this] { return count_load(); }),
       linger_(io, kLinger, [this] {
         lingers_ = false;
         tell_if_idle();
@@ -120,7 +121,7 @@ void ClusterNode::tell_if_idle() {
 ClusterNode::~ClusterNode() = default;
 
 void ClusterNode::drain() {
-  is_draining_ = true;
+  drain_number_ = 0;  // from here on its words say so
   lingers_ = true;
   linger_.start();
   peers_->announce();
@@ -133,10 +134,10 @@ void ClusterNode::when_idle(std::function<void()> callback) {
 }
 
 // What it has accepted is the sum of what is queued and runs, at what calls of each function took lately.
-OwnLoad ClusterNode::own_load() {
-  const NodeStatus status = node_.status();
-  OwnLoad load{.is_draining = is_draining_ || status.draining};
+OwnLoad ClusterNode::count_load() {
+  OwnLoad load;
   if (runs_nothing_) return load;
+  const NodeStatus status = node_.status();
   for (const GpuStatus& gpu : status.gpus) {
     if (gpu.view.serves) load.tokens += static_cast<double>(gpu.view.slots);
   }
@@ -153,6 +154,12 @@ OwnLoad ClusterNode::own_load() {
   load.backlog_s = std::min(load.backlog_s, kMostBacklogSeconds);
   std::sort(warm->begin(), warm->end());
   load.warm = std::move(warm);
+  return load;
+}
+
+OwnLoad ClusterNode::own_load() {
+  OwnLoad load = load_count_.now();
+  load.is_draining = drains();
   return load;
 }
 
@@ -347,9 +354,9 @@ void ClusterNode::serve(net::HttpExchange exchange, std::string_view head, std::
   }
   const auto record = node_.get_function(call->request.invocation.function);
   const bool is_there = record && tenant_of(record->config.tags) == call->tenant;
-  const OwnView own{.epoch = drain_number_,
+  const OwnView own{.epoch = drain_number_.value_or(0),
                     .is_chosen = false,
-                    .may_run = !runs_nothing_ && is_there && !is_draining_,
+                    .may_run = !runs_nothing_ && is_there && !is_draining(),
                     .knows_other = true};
   switch (judge_hop({.hops = call->hops, .is_from_peer = true, .sender_epoch = call->known_number}, own)) {
     case HopVerdict::kRefuse:

@@ -21,6 +21,7 @@
 #include "edge/node_service.h"
 #include "net/http_server.h"
 #include "node/peers/function_sync.h"
+#include "node/peers/load_count.h"
 #include "node/peers/peers.h"
 
 namespace fairlead {
@@ -49,7 +50,7 @@ class ClusterNode final : public NodeService {
   FunctionSync& functions() { return *sync_; }
   const std::string& name() const { return peers_->name(); }
   bool runs_nothing() const { return runs_nothing_; }
-  bool is_draining() const { return is_draining_; }
+  bool is_draining() const { return drain_number_.has_value(); }
 
   // A call that another node sent here. `head` is sealed by a node of the cluster.
   void serve(net::HttpExchange exchange, std::string_view head, std::string payload);
@@ -83,7 +84,7 @@ class ClusterNode final : public NodeService {
   EventService& event_service() override { return node_.event_service(); }
   ScalingService& scaling() override { return node_.scaling(); }
   NodeStatus status() override { return node_.status(); }
-  bool drains() const override { return is_draining_ || node_.drains(); }
+  bool drains() const override { return is_draining() || node_.drains(); }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
     return node_.log(function, tail_bytes);
   }
@@ -98,6 +99,7 @@ class ClusterNode final : public NodeService {
   void tell_if_idle();
 
   OwnLoad own_load();
+  OwnLoad count_load();
   void place(const std::shared_ptr<Forward>& call);
   void run_here(const std::shared_ptr<Forward>& call);
   void send_to(const std::shared_ptr<Forward>& call, NodeId node);
@@ -110,10 +112,10 @@ class ClusterNode final : public NodeService {
 
   NodeService& node_;
   const bool runs_nothing_;
-  bool is_draining_ = false;
-  std::uint64_t drain_number_ = 0;           // of the word with which it said so
-  std::unique_ptr<GraphService> no_graphs_;  // of a gateway
+  std::optional<std::uint64_t> drain_number_;  // it drains, and said so with the word of this number
+  std::unique_ptr<GraphService> no_graphs_;    // of a gateway
   GraphService* graphs_;
+  LoadCount load_count_;
   std::unique_ptr<FunctionSync> sync_;
   std::unique_ptr<Peers> peers_;
   std::unordered_map<std::uint64_t, double> seconds_;  // GPU time of a call, by function: a moving mean
