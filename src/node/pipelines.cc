@@ -210,20 +210,16 @@ void Pipelines::retire(Group& group) {
 
 void Pipelines::drain(Group& group, std::optional<Running>& running) {
   if (!running || !running->instance) return end(running, "");
-  group.draining.push_back(*std::move(running));
-  running.reset();
+  group.draining.push_back(*std::exchange(running, std::nullopt));
 }
 
 // Its slices come back when its processes are gone.
 void Pipelines::end(std::optional<Running>& running, const std::string& why) {
   if (!running) return;
-  if (running->instance) {
-    running->instance->abandon(why);
-    leaving_.push_back(*std::move(running));
-  } else {
-    slices_.give_back(running->number, running->placement);
-  }
-  running.reset();
+  if (running->instance) running->instance->abandon(why);
+  Running ended = *std::exchange(running, std::nullopt);
+  if (!ended.instance) return slices_.give_back(ended.number, ended.placement);
+  leaving_.push_back(std::move(ended));
 }
 
 // ---- slices
