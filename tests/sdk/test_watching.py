@@ -1,6 +1,7 @@
 """Changes that count, templates that write over nothing."""
 
 import os
+import shutil
 import threading
 
 import pytest
@@ -47,6 +48,41 @@ def test_new_folders_are_watched_and_so_is_what_is_in_them(tmp_path):
         assert watch.wait(LATER)
         write(tmp_path / "new/g")
         assert watch.wait(LATER)
+
+
+def test_a_folder_that_comes_and_goes_at_once_ends_nothing(tmp_path):
+    """As builds make them: it is gone before it can be watched."""
+    with Watch(tmp_path) as watch:
+        for _ in range(20):
+            (tmp_path / "scratch").mkdir()
+            (tmp_path / "scratch").rmdir()
+        assert watch.wait(LATER)
+        write(tmp_path / "f")
+        assert watch.wait(LATER)
+
+
+@pytest.mark.parametrize("only", [None, "f"])
+@pytest.mark.parametrize("how", ["deleted", "renamed"])
+def test_a_folder_that_is_made_anew_is_watched_again(tmp_path, only, how):
+    """Another branch that has it too, a generator that begins with an empty one, a copy that is put in its place."""
+    folder = tmp_path / "project"
+    write(folder / "f")
+    write(folder / "deep/f")
+    with Watch(folder, only) as watch:
+        if how == "renamed":
+            folder.rename(tmp_path / "old")
+        else:
+            shutil.rmtree(folder)
+        while watch.wait(SOON):  # of what went with it
+            pass
+        write(folder / "f", "new")
+        assert watch.wait(LATER)
+        assert not watch.wait(SOON)
+        write(folder / "f", "changed")
+        assert watch.wait(LATER)
+        if how == "renamed":
+            write(tmp_path / "old/f", "changed")
+            assert not watch.wait(SOON)
 
 
 def test_one_file_is_watched_alone(tmp_path):
