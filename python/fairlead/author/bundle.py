@@ -90,8 +90,7 @@ def build(declaration: Declaration, target: pathlib.Path, say: Callable[[str], N
 
 def new_folder() -> pathlib.Path:
     """For one deploy. It lies beside the layers, so that links to them are possible; those that a killed deploy left a day ago go."""
-    cache = layers.cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = layers.own_folder(layers.cache_folder())
     for left in cache.glob("bundle-*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > LEFT_SECONDS:

@@ -61,8 +61,7 @@ def program() -> str:
 
 @contextlib.contextmanager
 def alone(target: Target) -> Iterator[None]:
-    folder = layers.cache_folder() / "dev"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = layers.own_folder(layers.own_folder(layers.cache_folder()) / "dev")
     with (folder / f"{target.key()}.lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
