@@ -138,7 +138,7 @@ class Pool:
         self._pid = os.getpid()
 
     def exchange(self, method: str, path: str, body: Body, headers: Mapping[str, str], timeout: float | None = None) -> Answer:
-        """The node's last answer. OSError or http.client.HTTPException: there is none."""
+        """The node's last answer. OSError: there is none; a ConnectionError, where what came is none of HTTP or ended half way."""
         repeatable = may_repeat(method, headers)
         attempt = 0
         while True:
@@ -146,7 +146,7 @@ class Pool:
             reused = connection.sock is not None
             try:
                 answer = self._once(connection, method, path, body, headers, timeout)
-            except (http.client.RemoteDisconnected, ConnectionError) as error:
+            except ConnectionError as error:
                 # The node may have closed the idle connection, or have died with the request: who knows.
                 if not repeatable or attempt >= self.retries or isinstance(error, ConnectionRefusedError):
                     raise
@@ -170,8 +170,10 @@ class Pool:
             connection.request(method, path, body=body, headers=dict(headers))
             response = connection.getresponse()
             answer = Answer(response.status, response.reason, cast("Mapping[str, str]", response.headers), response.read())
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, http.client.HTTPException) and not isinstance(error, (OSError, http.client.InvalidURL)):
+                raise ConnectionError(f"the node's answer is no HTTP, or ended half way: {error}") from None
             raise
         self._give_back(connection)
         return answer

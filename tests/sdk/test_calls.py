@@ -317,7 +317,128 @@ def test_a_node_that_ends_half_way_is_a_connection_error(said):
     listener.close()
 
 
+STRANGE = [b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+           b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"]
+HALF = [b"nonsense\r\n\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"]
+
+
+class Talker:
+    """Says these things, one for each request, on as many connections as are opened, each of which ends when what was said is over."""
+
+    def __init__(self, *said, keeps=False):
+        self.said, self.keeps, self.connections = list(said), keeps, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while self.said:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with connection:
+                while connection.recv(65536) and self.said:
+                    connection.sendall(self.said.pop(0))
+                    if not self.keeps:
+                        break
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+@pytest.mark.parametrize("said", [*HALF, *STRANGE[2:]], ids=range(6))
+def test_what_is_no_answer_is_a_connection_error_to_threads_too(said):
+    with Talker(said) as talker, fairlead.Client(talker.url, retries=0) as client, pytest.raises(ConnectionError):
+        client.request("GET", "/")
+
+
+@pytest.mark.parametrize("said", STRANGE, ids=range(4))
+def test_what_is_no_answer_is_a_connection_error_to_asyncio_too(said):
+    async def ask():
+        async with fairlead.AsyncClient(talker.url, retries=0) as client:
+            await client.request("GET", "/")
+
+    with Talker(said) as talker, pytest.raises(ConnectionError):
+        asyncio.run(ask())
+
+
+FIRST, SECOND = (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % number for number in (1, 2))
+LATE = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_what_a_node_says_unasked_is_no_answer_to_the_next_request():
+    """It said that it ends a connection that idles, or more than its answer's length."""
+    async def ask():
+        async with fairlead.AsyncClient(talker.url) as client:
+            first = (await client.request("GET", "/"))[1]
+            return first, (await client.request("GET", "/"))[1]
+
+    with Talker(FIRST + LATE, SECOND) as talker, fairlead.Client(talker.url) as client:
+        assert [client.request("GET", "/")[1] for _ in range(2)] == [b"1", b"2"]
+    with Talker(FIRST + LATE, SECOND) as talker:
+        assert asyncio.run(ask()) == (b"1", b"2") and talker.connections == 2
+
+
+def submitted_in_a_fork(client, results):
+    results.put(client.submit("double", 3).result(timeout=30))
+
+
+def test_futures_go_on_in_a_forked_process(node, client):
+    assert client.submit("double", 2).result() == b"4"  # so that there are threads, which a fork has not
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=submitted_in_a_fork, args=(client, results), daemon=True)
+    process.start()
+    assert results.get(timeout=60) == b"6"
+    process.join()
+    assert client.submit("double", 4).result() == b"8"
+
+
 # ---- logs
+
+def test_a_follower_misses_nothing_of_a_log_that_repeats_itself():
+    follower, log, given = LogFollower(), b"", b""
+    for _ in range(3000):
+        log += b"called\n"
+        given += follower.next(log)
+    assert given == log
+
+
+def test_a_log_is_followed_over_a_restart(node, client, monkeypatch):
+    monkeypatch.setattr("fairlead.client.LOG_PERIOD_S", 0.01)
+    monkeypatch.setattr("fairlead.aio.LOG_PERIOD_S", 0.01)
+    node.logs["f"] = b"before\n"
+    lines = client.logs("f", follow=True)
+    assert next(lines) == "before"
+    port = node.server.server_port
+    client.pool.close()
+    node.server.shutdown()
+    node.server.server_close()  # a connection is refused now
+    node.logs["f"] += b"after\n"
+
+    def come_back():
+        node.server = type(node.server)(("127.0.0.1", port), node.server.RequestHandlerClass)
+        node.server.daemon_threads = True
+        node.server.serve_forever()
+
+    threading.Timer(0.3, come_back).start()
+    assert next(lines) == "after"
+    monkeypatch.setattr("fairlead.client.LOG_PATIENCE_S", 0.05)
+    lines = client.logs("f", follow=True)
+    assert [next(lines), next(lines)] == ["before", "after"]
+    node.server.shutdown()
+    node.server.server_close()
+    client.pool.close()
+    with pytest.raises(ConnectionError):
+        next(lines)
+    threading.Thread(target=come_back, daemon=True).start()
+
 
 def test_a_follower_gives_what_is_new():
     follower = LogFollower()
