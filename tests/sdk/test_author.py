@@ -45,6 +45,20 @@ def hello(event):
     assert found.configuration == {"Timeout": 30, "MemorySize": 1024, "Environment": {"Variables": {"A": "b"}}}
 
 
+@pytest.mark.parametrize("text", ["NEEDS: list = ['six']", "NEEDS = ['six']\ndef g():\n  NEEDS = 1", "\ufeffNEEDS = ['six']\r\n",
+                                  "# -*- coding: latin-1 -*-\nNEEDS = ['six']"], ids=range(4))
+def test_a_name_stands_for_its_literal(tmp_path, text):
+    found = said(tmp_path, f"{text}\nimport fairlead\n@fairlead.function(requirements=NEEDS)\ndef f(e): pass")
+    assert found.requirements == ["six"]
+
+
+@pytest.mark.parametrize("text", ["NEEDS += ['numpy']", "NEEDS.append('numpy')", "if 1: NEEDS = []", "for NEEDS in []: pass", "NEEDS[0] = 'numpy'",
+                                  "from x import NEEDS", "def g():\n  global NEEDS\n  NEEDS = []", "NEEDS, x = 1, 2", "del NEEDS"])
+def test_a_name_that_may_be_another_is_refused(tmp_path, text):
+    with pytest.raises(DeclarationError, match="requirements is no literal, nor a name"):
+        said(tmp_path, f"import fairlead\nNEEDS = ['six']\n{text}\n@fairlead.function(requirements=NEEDS)\ndef f(e): pass")
+
+
 def test_the_decorator_leaves_the_handler_as_it_is():
     assert fairlead.function(lambda x: x + 1)(1) == 2
     assert fairlead.function(gpu_memory="1Gi")(lambda x: x + 1)(1) == 2
@@ -342,6 +356,17 @@ def test_a_bundle_has_the_author_s_files_and_what_starts_them(tmp_path, cache):
     assert done.stdout == "1.0 ['fairlead.author', 'fairlead.author.declaration', 'fairlead.author.serve', 'fairlead.values']\n", "the client is not imported"
 
 
+def test_a_file_that_imports_what_lies_beside_it_is_warned_of(tmp_path, cache):
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "package/deep").mkdir(parents=True)
+    (tmp_path / "package/one.py").write_text("")
+    (tmp_path / "json.py").write_text("")
+    notes = []
+    (tmp_path / "f.py").write_text("import fairlead, json, numpy\n@fairlead.function\ndef f(event):\n  import helper.x\n  from package import one\n")
+    bundle.build(bundle.find(str(tmp_path / "f.py")), tmp_path / "bundle", notes.append)
+    assert len(notes) == 1 and "f.py imports helper, package, which lies beside it" in notes[0] and "handler.py" in notes[0]
+
+
 def test_a_folder_of_10000_files_with_links_and_leftovers(tmp_path, cache):
     folder = tmp_path / "many"
     for i in range(100):
@@ -424,6 +449,31 @@ def test_a_handler_may_take_the_context_or_wait():
         return event + 1
 
     assert serve.caller(wait, raw=False)(Event(b"1")) == 2
+
+
+def test_another_decorator_may_hide_that_a_handler_is_async():
+    async def late(event):
+        return event["n"] + 1
+
+    class Handler:
+        async def __call__(self, event):
+            return event["n"] + 1
+
+    for handler in (lambda *event: late(*event), Handler()):
+        call = serve.caller(handler, False)
+        assert [call(Event(b'{"n": 1}')), call(Event(b'{"n": 2}'))] == [2, 3]
+
+
+def test_a_generator_is_told_apart():
+    def numbers(event):
+        yield 1
+
+    async def later(event):
+        yield 1
+
+    for handler in (numbers, later):
+        with pytest.raises(TypeError, match="has yield in it.*return a list"):
+            serve.caller(handler, False)(Event(b"{}"))
 
 
 @pytest.mark.parametrize("text, why", [
