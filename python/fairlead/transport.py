@@ -53,6 +53,8 @@ class Endpoint:
             if not path or len(os.fsencode(path)) > 107:
                 raise ValueError(f"the address is {url}, a path of 1 to 107 bytes is wanted after unix:")
             return Endpoint("unix", path=path)
+        if "@" in url:
+            raise ValueError("the URL has a user or a password in it, which a node does not know; give a key as token= or FAIRLEAD_TOKEN")
         parts = urllib.parse.urlsplit(url if "//" in url else f"http://{url}")
         try:
             port = parts.port
@@ -90,7 +92,10 @@ class Answer:
 
 
 def may_repeat(method: str, headers: Mapping[str, str]) -> bool:
-    return method in REPEATABLE or REPEAT_ID in headers
+    said = {name.lower(): value for name, value in headers.items()}
+    if said.get("x-amz-invocation-type", "").lower() == "event":  # which a node runs as often as it gets it
+        return False
+    return method in REPEATABLE or REPEAT_ID in said
 
 
 def wait_before(attempt: int, asked: str | None = None) -> float:
@@ -166,8 +171,12 @@ class Pool:
         connection.timeout = limit
         if connection.sock is not None:
             connection.sock.settimeout(limit)
+        is_whole = True
         try:
-            connection.request(method, path, body=body, headers=dict(headers))
+            try:
+                connection.request(method, path, body=body, headers=dict(headers))
+            except (BrokenPipeError, ConnectionResetError):
+                is_whole = False  # a node says what it does not take, and does not read the rest
             response = connection.getresponse()
             answer = Answer(response.status, response.reason, cast("Mapping[str, str]", response.headers), response.read())
         except BaseException as error:
@@ -175,7 +184,10 @@ class Pool:
             if isinstance(error, http.client.HTTPException) and not isinstance(error, (OSError, http.client.InvalidURL)):
                 raise ConnectionError(f"the node's answer is no HTTP, or ended half way: {error}") from None
             raise
-        self._give_back(connection)
+        if is_whole:
+            self._give_back(connection)
+        else:
+            connection.close()
         return answer
 
     def _take(self) -> http.client.HTTPConnection:

@@ -368,6 +368,40 @@ def test_what_is_no_answer_is_a_connection_error_to_asyncio_too(said):
         asyncio.run(ask())
 
 
+def test_a_refusal_of_a_body_that_is_not_read_is_the_answer(tmp_path):
+    """A node says that a body is too large, and ends the connection, before all of it has been sent; it is sent once."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "s"))
+    listener.listen()
+    taken = []
+
+    def refuse():
+        while True:
+            connection, _ = listener.accept()
+            taken.append(connection)
+            with connection:
+                connection.recv(100)
+                connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 24\r\n\r\n{"Message": "too large"}')
+
+    threading.Thread(target=refuse, daemon=True).start()
+    with fairlead.Client(f"unix:{tmp_path}/s", timeout=30) as client, pytest.raises(fairlead.RequestError, match="413.*too large"):
+        client.invoke("f", b"x" * (8 << 20))
+    assert len(taken) == 1
+
+
+def test_an_event_is_not_sent_again_whatever_says_that_it_is_one(node):
+    node.swallow = 1
+    with fairlead.Client(node.url) as client, pytest.raises(ConnectionError):
+        client.invoke("echo", b"1", headers={"x-amz-invocation-type": "Event"})
+    assert len(calls(node)) == 1
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated():
+    with pytest.raises(ValueError, match="token=") as refused:
+        fairlead.Client("http://user:s3cret@127.0.0.1:9001")
+    assert "s3cret" not in str(refused.value)
+
+
 FIRST, SECOND = (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % number for number in (1, 2))
 LATE = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 import sdk_paths  # noqa: F401  puts the package on the path
 
-from fairlead.author import templates, watching
+from fairlead.author import dev, templates, watching
 from fairlead.author.declaration import DeclarationError
 from fairlead.author.watching import Watch
 
@@ -123,6 +123,21 @@ def test_what_cannot_be_watched_says_why(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="more than 3 folders"):
         Watch(tmp_path)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_met_no_node_is_deployed_when_there_is_one(tmp_path, monkeypatch):
+    """Without another change: who saved while the node restarted has his version there afterwards."""
+    write(tmp_path / "project/handler.py", "def handler(event): pass\n")
+    write(tmp_path / "fairlead", f"#!/bin/sh\necho try >>{tmp_path}/tries\n[ $(wc -l <{tmp_path}/tries) -ge 3 ] || {{ echo no node answers; exit 4; }}\n")
+    (tmp_path / "fairlead").chmod(0o755)
+    monkeypatch.setenv("FAIRLEAD_PROGRAM", str(tmp_path / "fairlead"))
+    monkeypatch.setattr(dev, "RETRY_S", 0.01)
+    said = []
+    target = dev.Target(str(tmp_path / "project"), None)
+    with Watch(target.folder) as watch:
+        assert dev.deploy_when_there_is_a_node(target, [], said.append, watch) == "project"
+    assert said == [f"waiting for changes of {tmp_path}/project, and for a node"], "once, not every two seconds"
+    assert (tmp_path / "tries").read_text() == "try\n" * 3
 
 
 @pytest.mark.parametrize("language", templates.LANGUAGES)
