@@ -53,15 +53,32 @@ class _Stream:
 
     async def exchange(self, head: bytes, body: Body) -> Answer:
         self.writer.write(head + bytes(body) if body and memoryview(body).nbytes <= ONE_WRITE_BYTES else head)
-        if body and memoryview(body).nbytes > ONE_WRITE_BYTES:
-            self.writer.write(body)
-        await self.writer.drain()
+        has_no_body = head.startswith(b"HEAD ")
+        if not body or memoryview(body).nbytes <= ONE_WRITE_BYTES:
+            await self.writer.drain()
+            return await self._answer(has_no_body)
+        # A node says what it does not take, and does not read the rest: its answer is read while the body is written. (One that has ended
+        # the connection before the first byte of the body is a ConnectionError all the same: asyncio reads nothing after a failed write.)
+        self.writer.write(body)
+        reading = asyncio.ensure_future(self._answer(has_no_body))
+        try:
+            await self.writer.drain()
+        except ConnectionError:
+            answer = await reading
+            self.is_kept = False
+            return answer
+        except BaseException:
+            reading.cancel()
+            raise
+        return await reading
+
+    async def _answer(self, has_no_body: bool) -> Answer:
         first, headers = await self._head()
         while first[1] == "100":
             first, headers = await self._head()
         status = int(first[1])
         self.is_kept = (headers.get("Connection") or "").lower() != "close"
-        data = b"" if status in (204, 304) or head.startswith(b"HEAD ") else await self._body(headers)
+        data = b"" if status in (204, 304) or has_no_body else await self._body(headers)
         return Answer(status, first[2] if len(first) > 2 else "", _Headers(headers), data)
 
     async def _head(self) -> tuple[list[str], Message]:

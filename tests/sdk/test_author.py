@@ -131,9 +131,11 @@ def test_a_folder_is_its_handler_and_its_requirements(tmp_path):
 @pytest.mark.parametrize("line, why", [
     ("--index-url https://evil.example/simple", "options"), ("-e ..", "options"), ("-r /etc/passwd", "other files"),
     ("-c pins.txt", "other files"), ("numpy==1 --hash=sha256:00", "hashes"), ("numpy==1 \\", "hashes"),
-    ("numpy ; python_version > '3' --pre", "options"), ("numpy; python_version > '3'\t--pre", "options"), ("../x", "a path"), ("./x", "a path"), ("/etc", "a path"), ("x/y", "a path"),
+    ("numpy ; python_version > '3' --pre", "options"), ("numpy; python_version > '3'\t--pre", "options"),
+    ("../x", "a path"), ("./x", "a path"), ("/etc", "a path"), ("x/y", "a path"),
     ("..\\x", "a path"), ("git+https://host/x", "an address"), ("x @ file:///etc", "an address"), ("x@ https://h/x.whl", "an address"),
     ("${HOME}", "no name"), ("x; \\", "hashes"), ("x y", "no name"), ("größe", "no name"), ("x" * 2000, "2000 characters"),
+    
     ("x\n--index-url=y", "options"), ("x ; python_version < '3' # \n -e .", "option"), ("x==1\r-e ..", "options"), ("x\0", "no name"),
 ], ids=range(25))
 def test_a_requirement_is_a_name_with_versions(line, why):
@@ -362,7 +364,8 @@ def test_a_file_that_imports_what_lies_beside_it_is_warned_of(tmp_path, cache):
     (tmp_path / "package/one.py").write_text("")
     (tmp_path / "json.py").write_text("")
     notes = []
-    (tmp_path / "f.py").write_text("import fairlead, json, numpy\n@fairlead.function\ndef f(event):\n  import helper.x\n  from package import one\n")
+    (tmp_path / "f.py").write_text("import fairlead, json, numpy\n@fairlead.function\ndef f(event):\n"
+                                   "  import helper.x\n  from package import one\n")
     bundle.build(bundle.find(str(tmp_path / "f.py")), tmp_path / "bundle", notes.append)
     assert len(notes) == 1 and "f.py imports helper, package, which lies beside it" in notes[0] and "handler.py" in notes[0]
 

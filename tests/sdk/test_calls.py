@@ -380,13 +380,23 @@ def test_a_refusal_of_a_body_that_is_not_read_is_the_answer(tmp_path):
             connection, _ = listener.accept()
             taken.append(connection)
             with connection:
-                connection.recv(100)
+                read = 0
+                while read < 1 << 20:
+                    read += len(connection.recv(1 << 16))
                 connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 24\r\n\r\n{"Message": "too large"}')
 
     threading.Thread(target=refuse, daemon=True).start()
     with fairlead.Client(f"unix:{tmp_path}/s", timeout=30) as client, pytest.raises(fairlead.RequestError, match="413.*too large"):
         client.invoke("f", b"x" * (8 << 20))
     assert len(taken) == 1
+
+    async def ask():
+        async with fairlead.AsyncClient(f"unix:{tmp_path}/s", timeout=30) as client:
+            await client.invoke("f", b"x" * (8 << 20))
+
+    with pytest.raises(fairlead.RequestError, match="413.*too large"):
+        asyncio.run(ask())
+    assert len(taken) == 2
 
 
 def test_an_event_is_not_sent_again_whatever_says_that_it_is_one(node):

@@ -128,7 +128,8 @@ def test_what_cannot_be_watched_says_why(tmp_path, monkeypatch):
 def test_what_met_no_node_is_deployed_when_there_is_one(tmp_path, monkeypatch):
     """Without another change: who saved while the node restarted has his version there afterwards."""
     write(tmp_path / "project/handler.py", "def handler(event): pass\n")
-    write(tmp_path / "fairlead", f"#!/bin/sh\necho try >>{tmp_path}/tries\n[ $(wc -l <{tmp_path}/tries) -ge 3 ] || {{ echo no node answers; exit 4; }}\n")
+    write(tmp_path / "fairlead", f"#!/bin/sh\necho try >>{tmp_path}/tries\n"
+          f"[ $(wc -l <{tmp_path}/tries) -ge 3 ] || {{ echo no node answers; exit 4; }}\n")
     (tmp_path / "fairlead").chmod(0o755)
     monkeypatch.setenv("FAIRLEAD_PROGRAM", str(tmp_path / "fairlead"))
     monkeypatch.setattr(dev, "RETRY_S", 0.01)

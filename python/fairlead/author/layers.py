@@ -51,8 +51,8 @@ _UNREACHABLE = re.compile("NewConnectionError|ConnectTimeoutError|ReadTimeoutErr
                           "Could not fetch URL|Max retries exceeded")
 # Of pip's settings those that say where packages come from and how they are reached. Others, in the environment or a file, would change
 # what is installed, where to, or by which Python, and so what a layer of this name holds.
-_TAKEN_OVER = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY",
-               "PIP_KEYRING_PROVIDER", "PIP_CONFIG_FILE", "PIP_CACHE_DIR", "PIP_NO_CACHE_DIR", "PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"}
+_TAKEN_OVER = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT", "PIP_CLIENT_CERT",
+               "PIP_PROXY", "PIP_KEYRING_PROVIDER", "PIP_CONFIG_FILE", "PIP_CACHE_DIR", "PIP_NO_CACHE_DIR", "PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"}
 _SETTLED = {"PIP_USER": "0", "PIP_NO_DEPS": "0", "PIP_PRE": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_REQUIRE_HASHES": "0", "PIP_DRY_RUN": "0",
             "PIP_CONSTRAINT": os.devnull}
 
@@ -74,7 +74,8 @@ def own_folder(path: pathlib.Path) -> pathlib.Path:
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
     info = os.stat(path)
     if info.st_uid != os.geteuid():
-        raise LayerError(f"{path} belongs to user {info.st_uid}, who could put anything into your functions: name a folder of yours in FAIRLEAD_CACHE")
+        raise LayerError(f"{path} belongs to user {info.st_uid}, who could put anything into your functions: "
+                         "name a folder of yours in FAIRLEAD_CACHE")
     if info.st_mode & 0o022:
         raise LayerError(f"{path} can be written by others (mode {stat.S_IMODE(info.st_mode):o}), who could put anything into your functions: "
                          f"look into it, then chmod go-w {path}")
