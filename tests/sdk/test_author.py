@@ -444,6 +444,15 @@ def test_a_payload_is_what_it_says():
         values.from_payload(values.NPY + b"\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(124) + b"\n" + b"cos")
 
 
+def test_numpy_s_numbers_in_an_answer_are_numbers():
+    numpy = pytest.importorskip("numpy")
+    answer = serve.encoded({"mean": numpy.float32(0.5), "n": [numpy.int64(3)], "all": numpy.arange(2)})
+    assert json.loads(answer) == {"mean": 0.5, "n": [3], "all": [0, 1]}
+    assert serve.encoded(numpy.float32(0.5)) == 0.5
+    with pytest.raises(TypeError, match="set is not JSON"):
+        serve.encoded({"a": {1}})
+
+
 def test_a_handler_may_take_the_context_or_wait():
     assert serve.caller(lambda event, context: (event, context.request_id), raw=False)(Event(b"1")) == (1, "id")
     assert serve.caller(lambda event, more=3: more, raw=False)(Event(b"1")) == 3
