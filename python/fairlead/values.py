@@ -21,7 +21,7 @@ def to_payload(value: Payload) -> Union[bytes, bytearray, memoryview]:
     numpy = sys.modules.get("numpy")  # whoever has an array has it
     if numpy is not None and isinstance(value, numpy.ndarray):
         return npy_of(value)
-    return json.dumps(value, default=number_of).encode()
+    return json.dumps(value, default=_number_of).encode()
 
 
 def npy_of(array: Any) -> bytes:
@@ -34,7 +34,7 @@ def npy_of(array: Any) -> bytes:
     return buffer.getvalue()
 
 
-def number_of(value: Any) -> Any:
+def _number_of(value: Any) -> Any:
     """NumPy's numbers in a document; its arrays as lists."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):

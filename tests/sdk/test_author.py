@@ -1,5 +1,6 @@
 """What a file says of its function, layers of requirements, and the folder that a node runs."""
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -444,13 +445,19 @@ def test_a_payload_is_what_it_says():
         values.from_payload(values.NPY + b"\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(124) + b"\n" + b"cos")
 
 
-def test_numpy_s_numbers_in_an_answer_are_numbers():
+def test_numpy_s_numbers_in_an_answer_are_numbers(monkeypatch):
     numpy = pytest.importorskip("numpy")
-    answer = serve.encoded({"mean": numpy.float32(0.5), "n": [numpy.int64(3)], "all": numpy.arange(2)})
-    assert json.loads(answer) == {"mean": 0.5, "n": [3], "all": [0, 1]}
-    assert serve.encoded(numpy.float32(0.5)) == 0.5
+    monkeypatch.syspath_prepend(str(ROOT / "functions/runtime/python"))
+    runtime = importlib.import_module("fairlead_runtime")
+
+    def sent(result):
+        return runtime._encode(serve.encoded(result))
+
+    text, kind = sent({"mean": numpy.float32(0.5), "n": [numpy.int64(3)], "all": numpy.arange(2)})
+    assert json.loads(text) == {"mean": 0.5, "n": [3], "all": [0, 1]} and kind == "application/json"
+    assert sent(numpy.float32(0.5)) == (b"0.5", "application/json")
     with pytest.raises(TypeError, match="set is not JSON"):
-        serve.encoded({"a": {1}})
+        sent({"a": {1}})
 
 
 def test_a_handler_may_take_the_context_or_wait():

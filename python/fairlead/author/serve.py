@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any, Awaitable, Callable
 
-from fairlead.values import from_payload, npy_of, number_of
+from fairlead.values import from_payload, npy_of
 
 TASK = "/var/task"
 
@@ -63,11 +63,7 @@ def encoded(result: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(result, numpy.generic):
         return result.item()
-    if numpy is not None and isinstance(result, numpy.ndarray):
-        return npy_of(result)
-    if numpy is not None and isinstance(result, (dict, list, tuple)):  # with NumPy's numbers in it, as the client takes them
-        return json.dumps(result, default=number_of).encode()
-    return result
+    return npy_of(result) if numpy is not None and isinstance(result, numpy.ndarray) else result
 
 
 def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
