@@ -19,10 +19,10 @@ from email.message import Message
 from types import TracebackType
 from typing import Any, AsyncIterator, Iterable, Mapping
 
-from fairlead.client import AT_ONCE, LOG_PERIOD_S, LOG_TAIL_BYTES, Client, invoke_headers
+from fairlead.client import AT_ONCE, LOG_PATIENCE_S, LOG_PERIOD_S, LOG_TAIL_BYTES, Client, invoke_headers
 from fairlead.credentials import endpoint_for
 from fairlead.errors import FunctionError
-from fairlead.logs import LogFollower
+from fairlead.logs import LogFollower, Patience
 from fairlead.transport import MOST_IDLE, Answer, Body, Endpoint, may_repeat, tls_context, wait_before
 from fairlead.values import Payload, from_payload, to_payload
 
@@ -38,17 +38,47 @@ class _Stream:
         self.reader, self.writer = reader, writer
         self.is_kept = True
 
+    def is_quiet(self) -> bool:
+        """Nothing is expected on an idle connection: what can be read there is its end, or would be taken for the next answer."""
+        if self.writer.is_closing():
+            return False
+        look = self.reader.read(1)
+        try:
+            look.send(None)  # waits, so there is nothing
+        except (StopIteration, OSError):
+            return False
+        finally:
+            look.close()
+        return True
+
     async def exchange(self, head: bytes, body: Body) -> Answer:
         self.writer.write(head + bytes(body) if body and memoryview(body).nbytes <= ONE_WRITE_BYTES else head)
-        if body and memoryview(body).nbytes > ONE_WRITE_BYTES:
-            self.writer.write(body)
-        await self.writer.drain()
+        has_no_body = head.startswith(b"HEAD ")
+        if not body or memoryview(body).nbytes <= ONE_WRITE_BYTES:
+            await self.writer.drain()
+            return await self._answer(has_no_body)
+        # A node says what it does not take, and does not read the rest: its answer is read while the body is written. (One that has ended
+        # the connection before the first byte of the body is a ConnectionError all the same: asyncio reads nothing after a failed write.)
+        self.writer.write(body)
+        reading = asyncio.ensure_future(self._answer(has_no_body))
+        try:
+            await self.writer.drain()
+        except ConnectionError:
+            answer = await reading
+            self.is_kept = False
+            return answer
+        except BaseException:
+            reading.cancel()
+            raise
+        return await reading
+
+    async def _answer(self, has_no_body: bool) -> Answer:
         first, headers = await self._head()
         while first[1] == "100":
             first, headers = await self._head()
         status = int(first[1])
         self.is_kept = (headers.get("Connection") or "").lower() != "close"
-        data = b"" if status in (204, 304) or head.startswith(b"HEAD ") else await self._body(headers)
+        data = b"" if status in (204, 304) or has_no_body else await self._body(headers)
         return Answer(status, first[2] if len(first) > 2 else "", _Headers(headers), data)
 
     async def _head(self) -> tuple[list[str], Message]:
@@ -149,8 +179,10 @@ class AsyncClient:
         stream = await self._take()
         try:
             answer = await stream.exchange(head, body)
-        except BaseException:
+        except BaseException as error:
             stream.writer.close()
+            if isinstance(error, (ValueError, asyncio.LimitOverrunError)):  # a length that is no number, a head without end
+                raise ConnectionError(f"the node's answer is no HTTP: {error}") from None
             raise
         if stream.is_kept and len(self._idle) < MOST_IDLE:
             self._idle.append(stream)
@@ -161,7 +193,7 @@ class AsyncClient:
     async def _take(self) -> _Stream:
         while self._idle:
             stream = self._idle.pop()
-            if not stream.reader.at_eof() and not stream.writer.is_closing():
+            if stream.is_quiet():
                 return stream
             stream.writer.close()
         at = self._endpoint
@@ -198,10 +230,18 @@ class AsyncClient:
 
     async def logs(self, name: str, follow: bool = False, tail: int = LOG_TAIL_BYTES) -> AsyncIterator[str]:
         """As Client.logs."""
-        follower, rest, size = LogFollower(), b"", tail
+        follower, patience, rest, size = LogFollower(), Patience(LOG_PATIENCE_S), b"", tail
         while True:
             path = f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/log?tail={size}"
-            *lines, rest = (rest + follower.next((await self.request("GET", path))[1])).split(b"\n")
+            try:
+                new = follower.next((await self.request("GET", path))[1])
+                patience.was_reached()
+            except ConnectionError:
+                if not follow or patience.is_over():
+                    raise
+                await asyncio.sleep(LOG_PERIOD_S)
+                continue
+            *lines, rest = (rest + new).split(b"\n")
             for line in lines:
                 yield line.decode(errors="replace")
             if not follow:

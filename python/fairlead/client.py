@@ -17,6 +17,7 @@ import collections
 import concurrent.futures
 import io
 import json
+import os
 import pathlib
 import tempfile
 import threading
@@ -31,7 +32,7 @@ from fairlead.credentials import endpoint_for, token_for
 from fairlead.errors import FunctionError, RequestError
 from fairlead.ktask import wire
 from fairlead.ktask.graph import buffer_bytes, write_json
-from fairlead.logs import LogFollower
+from fairlead.logs import LogFollower, Patience
 from fairlead.objects import ObjectRef, Objects
 from fairlead.transport import REPEAT_ID, Body, Endpoint, Pool
 from fairlead.types import TaskError
@@ -49,6 +50,7 @@ AT_ONCE = 8                   # calls of map()
 MOST_AT_ONCE = 256
 LOG_PERIOD_S = 0.5
 LOG_TAIL_BYTES = 64 << 10
+LOG_PATIENCE_S = 30.0         # that a node which cannot be reached has to come back
 
 
 class Client:
@@ -70,6 +72,7 @@ class Client:
         self.pool = Pool(endpoint, timeout, retries)
         self._tasks: dict[str, dict[str, Any]] = {}  # descriptions of what this client deployed
         self._workers: concurrent.futures.ThreadPoolExecutor | None = None
+        self._workers_pid = os.getpid()
         self._lock = threading.Lock()
 
     # ---- HTTP
@@ -84,7 +87,7 @@ class Client:
         """Ends idle connections, and calls of submit() that have not begun."""
         with self._lock:
             workers, self._workers = self._workers, None
-        if workers:
+        if workers and self._workers_pid == os.getpid():
             workers.shutdown(wait=False, cancel_futures=True)
         self.pool.close()
 
@@ -128,13 +131,14 @@ class Client:
 
     def _executor(self) -> concurrent.futures.ThreadPoolExecutor:
         with self._lock:
-            if self._workers is None:
+            if self._workers is None or self._workers_pid != os.getpid():  # a fork has the pool, and none of its threads
+                self._workers_pid = os.getpid()
                 self._workers = concurrent.futures.ThreadPoolExecutor(MOST_AT_ONCE, "fairlead")
             return self._workers
 
     def logs(self, name: str, follow: bool = False, tail: int = LOG_TAIL_BYTES) -> Iterator[str]:
         """Lines of what a function wrote, from `tail` bytes before the end on. follow=True: and those that come, without end; then a node
-        that cannot be reached for a moment is asked again."""
+        that cannot be reached is asked again for LOG_PATIENCE_S."""
         if follow:
             yield from self.follow(name, False, threading.Event(), tail)
             return
@@ -143,10 +147,17 @@ class Client:
 
     def follow(self, name: str, skip: bool, end: threading.Event, tail: int = LOG_TAIL_BYTES) -> Iterator[str]:
         """logs(follow=True) until `end` is set by another thread. skip: what is there already is not given."""
-        follower, rest = LogFollower(), b""
+        follower, patience, rest = LogFollower(), Patience(LOG_PATIENCE_S), b""
         size = tail
         while not end.is_set():
-            new = follower.next(self.request("GET", _log(name, size))[1])
+            try:
+                new = follower.next(self.request("GET", _log(name, size))[1])
+                patience.was_reached()
+            except ConnectionError:
+                if patience.is_over():
+                    raise
+                end.wait(LOG_PERIOD_S)
+                continue
             *lines, rest = (rest + (b"" if skip else new)).split(b"\n")
             skip = False
             for line in lines:

@@ -53,6 +53,8 @@ class Endpoint:
             if not path or len(os.fsencode(path)) > 107:
                 raise ValueError(f"the address is {url}, a path of 1 to 107 bytes is wanted after unix:")
             return Endpoint("unix", path=path)
+        if "@" in url:
+            raise ValueError("the URL has a user or a password in it, which a node does not know; give a key as token= or FAIRLEAD_TOKEN")
         parts = urllib.parse.urlsplit(url if "//" in url else f"http://{url}")
         try:
             port = parts.port
@@ -90,7 +92,10 @@ class Answer:
 
 
 def may_repeat(method: str, headers: Mapping[str, str]) -> bool:
-    return method in REPEATABLE or REPEAT_ID in headers
+    said = {name.lower(): value for name, value in headers.items()}
+    if said.get("x-amz-invocation-type", "").lower() == "event":  # which a node runs as often as it gets it
+        return False
+    return method in REPEATABLE or REPEAT_ID in said
 
 
 def wait_before(attempt: int, asked: str | None = None) -> float:
@@ -138,7 +143,7 @@ class Pool:
         self._pid = os.getpid()
 
     def exchange(self, method: str, path: str, body: Body, headers: Mapping[str, str], timeout: float | None = None) -> Answer:
-        """The node's last answer. OSError or http.client.HTTPException: there is none."""
+        """The node's last answer. OSError: there is none; a ConnectionError, where what came is none of HTTP or ended half way."""
         repeatable = may_repeat(method, headers)
         attempt = 0
         while True:
@@ -146,7 +151,7 @@ class Pool:
             reused = connection.sock is not None
             try:
                 answer = self._once(connection, method, path, body, headers, timeout)
-            except (http.client.RemoteDisconnected, ConnectionError) as error:
+            except ConnectionError as error:
                 # The node may have closed the idle connection, or have died with the request: who knows.
                 if not repeatable or attempt >= self.retries or isinstance(error, ConnectionRefusedError):
                     raise
@@ -166,14 +171,23 @@ class Pool:
         connection.timeout = limit
         if connection.sock is not None:
             connection.sock.settimeout(limit)
+        is_whole = True
         try:
-            connection.request(method, path, body=body, headers=dict(headers))
+            try:
+                connection.request(method, path, body=body, headers=dict(headers))
+            except (BrokenPipeError, ConnectionResetError):
+                is_whole = False  # a node says what it does not take, and does not read the rest
             response = connection.getresponse()
             answer = Answer(response.status, response.reason, cast("Mapping[str, str]", response.headers), response.read())
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, http.client.HTTPException) and not isinstance(error, (OSError, http.client.InvalidURL)):
+                raise ConnectionError(f"the node's answer is no HTTP, or ended half way: {error}") from None
             raise
-        self._give_back(connection)
+        if is_whole:
+            self._give_back(connection)
+        else:
+            connection.close()
         return answer
 
     def _take(self) -> http.client.HTTPConnection:

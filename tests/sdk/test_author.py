@@ -1,5 +1,6 @@
 """What a file says of its function, layers of requirements, and the folder that a node runs."""
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -7,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from sdk_paths import ROOT
@@ -42,6 +44,20 @@ def hello(event):
     assert (found.name, found.handler, found.requirements, found.python) == ("hello", "hello", ["numpy"], "3.12")
     assert found.tags == {"gpu:memory-mib": "4096", "gpu:objective-ms": "250", "gpu:replicas": "1:3", "team": "vision"}
     assert found.configuration == {"Timeout": 30, "MemorySize": 1024, "Environment": {"Variables": {"A": "b"}}}
+
+
+@pytest.mark.parametrize("text", ["NEEDS: list = ['six']", "NEEDS = ['six']\ndef g():\n  NEEDS = 1", "\ufeffNEEDS = ['six']\r\n",
+                                  "# -*- coding: latin-1 -*-\nNEEDS = ['six']"], ids=range(4))
+def test_a_name_stands_for_its_literal(tmp_path, text):
+    found = said(tmp_path, f"{text}\nimport fairlead\n@fairlead.function(requirements=NEEDS)\ndef f(e): pass")
+    assert found.requirements == ["six"]
+
+
+@pytest.mark.parametrize("text", ["NEEDS += ['numpy']", "NEEDS.append('numpy')", "if 1: NEEDS = []", "for NEEDS in []: pass", "NEEDS[0] = 'numpy'",
+                                  "from x import NEEDS", "def g():\n  global NEEDS\n  NEEDS = []", "NEEDS, x = 1, 2", "del NEEDS"])
+def test_a_name_that_may_be_another_is_refused(tmp_path, text):
+    with pytest.raises(DeclarationError, match="requirements is no literal, nor a name"):
+        said(tmp_path, f"import fairlead\nNEEDS = ['six']\n{text}\n@fairlead.function(requirements=NEEDS)\ndef f(e): pass")
 
 
 def test_the_decorator_leaves_the_handler_as_it_is():
@@ -114,12 +130,15 @@ def test_a_folder_is_its_handler_and_its_requirements(tmp_path):
 # ---- requirements
 
 @pytest.mark.parametrize("line, why", [
-    ("--index-url https://evil.example/simple", "options"), ("-e ..", "options"), ("-r /etc/passwd", "options"),
-    ("numpy --hash=sha256:00", "options"), ("../x", "a path"), ("./x", "a path"), ("/etc", "a path"), ("x/y", "a path"),
+    ("--index-url https://evil.example/simple", "options"), ("-e ..", "options"), ("-r /etc/passwd", "other files"),
+    ("-c pins.txt", "other files"), ("numpy==1 --hash=sha256:00", "hashes"), ("numpy==1 \\", "hashes"),
+    ("numpy ; python_version > '3' --pre", "options"), ("numpy; python_version > '3'\t--pre", "options"),
+    ("../x", "a path"), ("./x", "a path"), ("/etc", "a path"), ("x/y", "a path"),
     ("..\\x", "a path"), ("git+https://host/x", "an address"), ("x @ file:///etc", "an address"), ("x@ https://h/x.whl", "an address"),
-    ("${HOME}", "no name"), ("x; \\", "a path"), ("x y", "no name"), ("größe", "no name"), ("x" * 2000, "2000 characters"),
-    ("x\n--index-url=y", "no name"), ("x ; python_version < '3' # \n -e .", "option"), ("x==1\r-e ..", "no name"), ("x\0", "no name"),
-], ids=range(21))
+    ("${HOME}", "no name"), ("x; \\", "hashes"), ("x y", "no name"), ("größe", "no name"), ("x" * 2000, "2000 characters"),
+    
+    ("x\n--index-url=y", "options"), ("x ; python_version < '3' # \n -e .", "option"), ("x==1\r-e ..", "options"), ("x\0", "no name"),
+], ids=range(25))
 def test_a_requirement_is_a_name_with_versions(line, why):
     with pytest.raises(LayerError, match=why):
         layers.checked([line])
@@ -128,10 +147,20 @@ def test_a_requirement_is_a_name_with_versions(line, why):
 def test_requirements_are_compared_without_order_comments_and_blanks():
     given = ["numpy >= 1.26,<3", "", "# a comment", "six  # another", "uvicorn[standard]==0.3.*; python_version >= '3.8'", "a.b-c_d~=1.0"]
     assert layers.checked(given) == layers.checked([*reversed(given), "six"])
-    with pytest.raises(LayerError, match="501 lines"):
+    with pytest.raises(LayerError, match="501 requirements"):
         layers.checked(["six"] * 501)
     digests = {layers.digest_of(*what) for what in ((["six"], "3.11"), (["six"], "3.12"), (["six==1"], "3.11"), ([], "3.11"))}
     assert len(digests) == 4
+
+
+def test_a_requirements_file_is_read_whole_or_not(tmp_path):
+    """A list that pip-compile has commented at length is one; the end of a file that is too long is not left out silently."""
+    file = tmp_path / "requirements.txt"
+    file.write_bytes(b"\xef\xbb\xbfsix\r\n" + b"    # via\r\n" * 1000 + "# größe\r\nnumpy==1.26.4".encode())
+    assert layers.checked(layers.read_requirements(file)) == ["numpy==1.26.4", "six"]
+    file.write_text("six\n" + "#" * layers.MOST_FILE_BYTES + "\nnumpy\n")
+    with pytest.raises(LayerError, match="more than 500000 bytes"):
+        layers.read_requirements(file)
 
 
 # ---- layers
@@ -158,6 +187,81 @@ def test_a_layer_is_installed_once(cache):
     shutil.rmtree(cache.parent / "wheels")  # so that nothing could be installed
     assert layers.layer(["first  # the same"], PYTHON, notes.append) == place and len(notes) == 1
     assert layers.layer([], PYTHON, notes.append) is None
+
+
+@pytest.mark.parametrize("name, value", [
+    ("PIP_NO_DEPS", "1"), ("PIP_CONSTRAINT", "{}/pins.txt"), ("PIP_PYTHON", "/nowhere"), ("PIP_ROOT", "{}/root"), ("PIP_TARGET", "{}/root"),
+    ("PIP_USER", "1"), ("PIP_DRY_RUN", "1"), ("PIP_REQUIRE_HASHES", "1"), ("PIP_PLATFORM", "win32"), ("PYTHONPATH", "{}"), ("PYTHONOPTIMIZE", "x")])
+@pytest.mark.parametrize("said", ["environment", "file"])
+def test_what_pip_is_told_elsewhere_changes_no_layer(cache, monkeypatch, tmp_path, name, value, said):
+    (tmp_path / "pins.txt").write_text("second<2\n")
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip/__main__.py").write_text("raise SystemExit('another pip')\n")
+    make_wheel(tmp_path / "wheels", "second", "1.0")
+    value = value.format(tmp_path)
+    if said == "environment":
+        monkeypatch.setenv(name, value)
+    elif name in ("PIP_PYTHON", "PIP_PLATFORM") or not name.startswith("PIP_"):
+        pytest.skip("pip reads none from a file, or refuses by name what it was told there")
+    else:
+        (tmp_path / "pip.conf").write_text(f"[install]\n{name.removeprefix('PIP_').lower().replace('_', '-')} = {value}\n")
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    place = layers.layer(["first"], PYTHON, lambda _: None)
+    assert (place / "first.py").is_file() and "2.0" in (place / "second.py").read_text()
+
+
+def test_a_pip_of_the_wanted_python_is_taken(monkeypatch):
+    """Another one decides by its own version which requirements with markers count."""
+    notes = []
+    monkeypatch.setattr(layers.sys, "executable", "/opt/other/python3")
+    monkeypatch.setattr(layers, "version_of", lambda program: {"/usr/bin/python3": PYTHON, "/opt/other/python3": "3.99"}.get(program))
+    assert layers._pip(PYTHON, notes.append)[0] == "/usr/bin/python3" and not notes
+    monkeypatch.setattr(layers.sys, "executable", "/usr/bin/python3")
+    assert layers._pip("3.98", notes.append)[0] == "/usr/bin/python3" and "no pip for Python 3.98" in notes[0]
+
+
+@pytest.mark.parametrize("what", ["cache", "cache/layers"])
+def test_a_folder_that_others_may_write_gives_no_layer(cache, tmp_path, monkeypatch, what):
+    place = layers.layer(["first"], PYTHON, lambda _: None)
+    assert (tmp_path / what).stat().st_mode & 0o022 == 0
+    (tmp_path / what).chmod(0o777)
+    with pytest.raises(LayerError, match=f"{what} can be written by others.*chmod go-w"):
+        layers.layer(["first"], PYTHON, lambda _: None)
+    (tmp_path / what).chmod(0o755)
+    assert layers.layer(["first"], PYTHON, lambda _: None) == place
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(LayerError, match="belongs to user.*FAIRLEAD_CACHE"):
+        layers.layer(["first"], PYTHON, lambda _: None)
+
+
+def test_folders_are_the_user_s_alone_whatever_the_umask(cache):
+    before = os.umask(0)
+    try:
+        place = layers.layer(["first"], PYTHON, lambda _: None)
+        assert [path.stat().st_mode & 0o022 for path in (cache, cache / "layers", place)] == [0, 0, 0]
+        assert not [path for path in place.rglob("*") if path.stat().st_mode & 0o022]
+    finally:
+        os.umask(before)
+
+
+def test_layers_that_nobody_uses_go(cache, monkeypatch):
+    monkeypatch.setattr(layers, "MOST_LAYERS", 2)
+    long_ago = time.time() - 40 * 86400
+    old = layers.layer(["first"], PYTHON, lambda _: None)
+    used = layers.layer(["second"], PYTHON, lambda _: None)
+    for path in (old, used):
+        os.utime(path, (long_ago, long_ago))
+    left = cache / "layers/.building-0123-x"
+    left.mkdir()
+    os.utime(left, (long_ago, long_ago))
+    assert layers.layer(["second"], PYTHON, lambda _: None) == used
+    third = layers.layer(["second>=1"], PYTHON, lambda _: None)
+    assert sorted(left_behind(cache)) == sorted([used.name, third.name])
+    hours_ago = time.time() - 2 * layers.IN_USE_SECONDS
+    os.utime(used, (hours_ago, hours_ago))
+    fourth = layers.layer(["second>=0"], PYTHON, lambda _: None)
+    fifth = layers.layer(["second>=0.1"], PYTHON, lambda _: None)
+    assert sorted(left_behind(cache)) == sorted([third.name, fourth.name, fifth.name]), "what may be linked to right now stays"
 
 
 def test_a_pip_that_fails_says_why_and_leaves_nothing(cache):
@@ -197,7 +301,7 @@ def test_time_and_size_of_a_build_are_bounded(cache, monkeypatch):
     stuck = cache.parent / "stuck"
     stuck.write_text("#!/bin/sh\necho it waits\nsleep 600 & wait\n")
     stuck.chmod(0o755)
-    monkeypatch.setattr(layers, "_pip", lambda: [str(stuck)])
+    monkeypatch.setattr(layers, "_pip", lambda *_: [str(stuck)])
     with pytest.raises(LayerError, match="(?s)not done after 1 s.*it waits"):
         layers.layer(["first"], PYTHON, lambda _: None, seconds=1)
     assert left_behind(cache) == []
@@ -253,6 +357,18 @@ def test_a_bundle_has_the_author_s_files_and_what_starts_them(tmp_path, cache):
                "print(handler(None), sorted(m for m in sys.modules if m.startswith('fairlead.')))")
     done = subprocess.run(["/usr/bin/python3", "-I", "-c", program, folder], capture_output=True, text=True, check=True)
     assert done.stdout == "1.0 ['fairlead.author', 'fairlead.author.declaration', 'fairlead.author.serve', 'fairlead.values']\n", "the client is not imported"
+
+
+def test_a_file_that_imports_what_lies_beside_it_is_warned_of(tmp_path, cache):
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "package/deep").mkdir(parents=True)
+    (tmp_path / "package/one.py").write_text("")
+    (tmp_path / "json.py").write_text("")
+    notes = []
+    (tmp_path / "f.py").write_text("import fairlead, json, numpy\n@fairlead.function\ndef f(event):\n"
+                                   "  import helper.x\n  from package import one\n")
+    bundle.build(bundle.find(str(tmp_path / "f.py")), tmp_path / "bundle", notes.append)
+    assert len(notes) == 1 and "f.py imports helper, package, which lies beside it" in notes[0] and "handler.py" in notes[0]
 
 
 def test_a_folder_of_10000_files_with_links_and_leftovers(tmp_path, cache):
@@ -329,6 +445,21 @@ def test_a_payload_is_what_it_says():
         values.from_payload(values.NPY + b"\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(124) + b"\n" + b"cos")
 
 
+def test_numpy_s_numbers_in_an_answer_are_numbers(monkeypatch):
+    numpy = pytest.importorskip("numpy")
+    monkeypatch.syspath_prepend(str(ROOT / "functions/runtime/python"))
+    runtime = importlib.import_module("fairlead_runtime")
+
+    def sent(result):
+        return runtime._encode(serve.encoded(result))
+
+    text, kind = sent({"mean": numpy.float32(0.5), "n": [numpy.int64(3)], "all": numpy.arange(2)})
+    assert json.loads(text) == {"mean": 0.5, "n": [3], "all": [0, 1]} and kind == "application/json"
+    assert sent(numpy.float32(0.5)) == (b"0.5", "application/json")
+    with pytest.raises(TypeError, match="set is not JSON"):
+        sent({"a": {1}})
+
+
 def test_a_handler_may_take_the_context_or_wait():
     assert serve.caller(lambda event, context: (event, context.request_id), raw=False)(Event(b"1")) == (1, "id")
     assert serve.caller(lambda event, more=3: more, raw=False)(Event(b"1")) == 3
@@ -337,6 +468,31 @@ def test_a_handler_may_take_the_context_or_wait():
         return event + 1
 
     assert serve.caller(wait, raw=False)(Event(b"1")) == 2
+
+
+def test_another_decorator_may_hide_that_a_handler_is_async():
+    async def late(event):
+        return event["n"] + 1
+
+    class Handler:
+        async def __call__(self, event):
+            return event["n"] + 1
+
+    for handler in (lambda *event: late(*event), Handler()):
+        call = serve.caller(handler, False)
+        assert [call(Event(b'{"n": 1}')), call(Event(b'{"n": 2}'))] == [2, 3]
+
+
+def test_a_generator_is_told_apart():
+    def numbers(event):
+        yield 1
+
+    async def later(event):
+        yield 1
+
+    for handler in (numbers, later):
+        with pytest.raises(TypeError, match="has yield in it.*return a list"):
+            serve.caller(handler, False)(Event(b"{}"))
 
 
 @pytest.mark.parametrize("text, why", [

@@ -317,7 +317,172 @@ def test_a_node_that_ends_half_way_is_a_connection_error(said):
     listener.close()
 
 
+STRANGE = [b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+           b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"]
+HALF = [b"nonsense\r\n\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"]
+
+
+class Talker:
+    """Says these things, one for each request, on as many connections as are opened, each of which ends when what was said is over."""
+
+    def __init__(self, *said, keeps=False):
+        self.said, self.keeps, self.connections = list(said), keeps, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while self.said:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with connection:
+                while connection.recv(65536) and self.said:
+                    connection.sendall(self.said.pop(0))
+                    if not self.keeps:
+                        break
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+@pytest.mark.parametrize("said", [*HALF, *STRANGE[2:]], ids=range(6))
+def test_what_is_no_answer_is_a_connection_error_to_threads_too(said):
+    with Talker(said) as talker, fairlead.Client(talker.url, retries=0) as client, pytest.raises(ConnectionError):
+        client.request("GET", "/")
+
+
+@pytest.mark.parametrize("said", STRANGE, ids=range(4))
+def test_what_is_no_answer_is_a_connection_error_to_asyncio_too(said):
+    async def ask():
+        async with fairlead.AsyncClient(talker.url, retries=0) as client:
+            await client.request("GET", "/")
+
+    with Talker(said) as talker, pytest.raises(ConnectionError):
+        asyncio.run(ask())
+
+
+def test_a_refusal_of_a_body_that_is_not_read_is_the_answer(tmp_path):
+    """A node says that a body is too large, and ends the connection, before all of it has been sent; it is sent once."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "s"))
+    listener.listen()
+    taken = []
+
+    def refuse():
+        while True:
+            connection, _ = listener.accept()
+            taken.append(connection)
+            with connection:
+                read = 0
+                while read < 1 << 20:
+                    read += len(connection.recv(1 << 16))
+                connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 24\r\n\r\n{"Message": "too large"}')
+
+    threading.Thread(target=refuse, daemon=True).start()
+    with fairlead.Client(f"unix:{tmp_path}/s", timeout=30) as client, pytest.raises(fairlead.RequestError, match="413.*too large"):
+        client.invoke("f", b"x" * (8 << 20))
+    assert len(taken) == 1
+
+    async def ask():
+        async with fairlead.AsyncClient(f"unix:{tmp_path}/s", timeout=30) as client:
+            await client.invoke("f", b"x" * (8 << 20))
+
+    with pytest.raises(fairlead.RequestError, match="413.*too large"):
+        asyncio.run(ask())
+    assert len(taken) == 2
+
+
+def test_an_event_is_not_sent_again_whatever_says_that_it_is_one(node):
+    node.swallow = 1
+    with fairlead.Client(node.url) as client, pytest.raises(ConnectionError):
+        client.invoke("echo", b"1", headers={"x-amz-invocation-type": "Event"})
+    assert len(calls(node)) == 1
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated():
+    with pytest.raises(ValueError, match="token=") as refused:
+        fairlead.Client("http://user:s3cret@127.0.0.1:9001")
+    assert "s3cret" not in str(refused.value)
+
+
+FIRST, SECOND = (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % number for number in (1, 2))
+LATE = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_what_a_node_says_unasked_is_no_answer_to_the_next_request():
+    """It said that it ends a connection that idles, or more than its answer's length."""
+    async def ask():
+        async with fairlead.AsyncClient(talker.url) as client:
+            first = (await client.request("GET", "/"))[1]
+            return first, (await client.request("GET", "/"))[1]
+
+    with Talker(FIRST + LATE, SECOND) as talker, fairlead.Client(talker.url) as client:
+        assert [client.request("GET", "/")[1] for _ in range(2)] == [b"1", b"2"]
+    with Talker(FIRST + LATE, SECOND) as talker:
+        assert asyncio.run(ask()) == (b"1", b"2") and talker.connections == 2
+
+
+def submitted_in_a_fork(client, results):
+    results.put(client.submit("double", 3).result(timeout=30))
+
+
+def test_futures_go_on_in_a_forked_process(node, client):
+    assert client.submit("double", 2).result() == b"4"  # so that there are threads, which a fork has not
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=submitted_in_a_fork, args=(client, results), daemon=True)
+    process.start()
+    assert results.get(timeout=60) == b"6"
+    process.join()
+    assert client.submit("double", 4).result() == b"8"
+
+
 # ---- logs
+
+def test_a_follower_misses_nothing_of_a_log_that_repeats_itself():
+    follower, log, given = LogFollower(), b"", b""
+    for _ in range(3000):
+        log += b"called\n"
+        given += follower.next(log)
+    assert given == log
+
+
+def test_a_log_is_followed_over_a_restart(node, client, monkeypatch):
+    monkeypatch.setattr("fairlead.client.LOG_PERIOD_S", 0.01)
+    monkeypatch.setattr("fairlead.aio.LOG_PERIOD_S", 0.01)
+    node.logs["f"] = b"before\n"
+    lines = client.logs("f", follow=True)
+    assert next(lines) == "before"
+    port = node.server.server_port
+    client.pool.close()
+    node.server.shutdown()
+    node.server.server_close()  # a connection is refused now
+    node.logs["f"] += b"after\n"
+
+    def come_back():
+        node.server = type(node.server)(("127.0.0.1", port), node.server.RequestHandlerClass)
+        node.server.daemon_threads = True
+        node.server.serve_forever()
+
+    threading.Timer(0.3, come_back).start()
+    assert next(lines) == "after"
+    monkeypatch.setattr("fairlead.client.LOG_PATIENCE_S", 0.05)
+    lines = client.logs("f", follow=True)
+    assert [next(lines), next(lines)] == ["before", "after"]
+    node.server.shutdown()
+    node.server.server_close()
+    client.pool.close()
+    with pytest.raises(ConnectionError):
+        next(lines)
+    threading.Thread(target=come_back, daemon=True).start()
+
 
 def test_a_follower_gives_what_is_new():
     follower = LogFollower()

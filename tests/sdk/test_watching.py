@@ -1,12 +1,13 @@
 """Changes that count, templates that write over nothing."""
 
 import os
+import shutil
 import threading
 
 import pytest
 import sdk_paths  # noqa: F401  puts the package on the path
 
-from fairlead.author import templates, watching
+from fairlead.author import dev, templates, watching
 from fairlead.author.declaration import DeclarationError
 from fairlead.author.watching import Watch
 
@@ -49,6 +50,41 @@ def test_new_folders_are_watched_and_so_is_what_is_in_them(tmp_path):
         assert watch.wait(LATER)
 
 
+def test_a_folder_that_comes_and_goes_at_once_ends_nothing(tmp_path):
+    """As builds make them: it is gone before it can be watched."""
+    with Watch(tmp_path) as watch:
+        for _ in range(20):
+            (tmp_path / "scratch").mkdir()
+            (tmp_path / "scratch").rmdir()
+        assert watch.wait(LATER)
+        write(tmp_path / "f")
+        assert watch.wait(LATER)
+
+
+@pytest.mark.parametrize("only", [None, "f"])
+@pytest.mark.parametrize("how", ["deleted", "renamed"])
+def test_a_folder_that_is_made_anew_is_watched_again(tmp_path, only, how):
+    """Another branch that has it too, a generator that begins with an empty one, a copy that is put in its place."""
+    folder = tmp_path / "project"
+    write(folder / "f")
+    write(folder / "deep/f")
+    with Watch(folder, only) as watch:
+        if how == "renamed":
+            folder.rename(tmp_path / "old")
+        else:
+            shutil.rmtree(folder)
+        while watch.wait(SOON):  # of what went with it
+            pass
+        write(folder / "f", "new")
+        assert watch.wait(LATER)
+        assert not watch.wait(SOON)
+        write(folder / "f", "changed")
+        assert watch.wait(LATER)
+        if how == "renamed":
+            write(tmp_path / "old/f", "changed")
+            assert not watch.wait(SOON)
+
+
 def test_one_file_is_watched_alone(tmp_path):
     write(tmp_path / "a.py")
     with Watch(tmp_path, "a.py") as watch:
@@ -87,6 +123,22 @@ def test_what_cannot_be_watched_says_why(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="more than 3 folders"):
         Watch(tmp_path)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_met_no_node_is_deployed_when_there_is_one(tmp_path, monkeypatch):
+    """Without another change: who saved while the node restarted has his version there afterwards."""
+    write(tmp_path / "project/handler.py", "def handler(event): pass\n")
+    write(tmp_path / "fairlead", f"#!/bin/sh\necho try >>{tmp_path}/tries\n"
+          f"[ $(wc -l <{tmp_path}/tries) -ge 3 ] || {{ echo no node answers; exit 4; }}\n")
+    (tmp_path / "fairlead").chmod(0o755)
+    monkeypatch.setenv("FAIRLEAD_PROGRAM", str(tmp_path / "fairlead"))
+    monkeypatch.setattr(dev, "RETRY_S", 0.01)
+    said = []
+    target = dev.Target(str(tmp_path / "project"), None)
+    with Watch(target.folder) as watch:
+        assert dev.deploy_when_there_is_a_node(target, [], said.append, watch) == "project"
+    assert said == [f"waiting for changes of {tmp_path}/project, and for a node"], "once, not every two seconds"
+    assert (tmp_path / "tries").read_text() == "try\n" * 3
 
 
 @pytest.mark.parametrize("language", templates.LANGUAGES)

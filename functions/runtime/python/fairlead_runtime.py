@@ -86,7 +86,14 @@ def _encode(result):
         return bytes(result), "application/octet-stream"
     if isinstance(result, str):
         return result.encode(), "text/plain"
-    return json.dumps(result).encode(), "application/json"
+    return json.dumps(result, default=_plain).encode(), "application/json"
+
+
+def _plain(value):
+    """NumPy's numbers and arrays, which are not imported here, as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def _error(path, error):

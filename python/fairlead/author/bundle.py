@@ -22,7 +22,7 @@ import time
 from typing import Any, Callable, Iterator
 
 from fairlead.author import layers
-from fairlead.author.declaration import NAME, Declaration, DeclarationError, read
+from fairlead.author.declaration import NAME, Declaration, DeclarationError, read, siblings
 
 OWN = ".fairlead"
 BOOTSTRAP = """#!/usr/bin/python3
@@ -73,6 +73,9 @@ def build(declaration: Declaration, target: pathlib.Path, say: Callable[[str], N
           cache: pathlib.Path | None = None) -> pathlib.Path:
     """Fills `target`, which is empty or absent, and gives it back."""
     check(declaration)
+    if declaration.file.name != "handler.py" and (beside := siblings(declaration.file)):
+        say(f"{declaration.file.name} imports {', '.join(beside)}, which lies beside it; a file is deployed alone. If it is needed, put both "
+            "into a folder, call the file handler.py, and deploy the folder")
     python = python_of(declaration)
     layer = layers.layer(declaration.requirements, python, say, cache)
     own = target / OWN
@@ -90,8 +93,7 @@ def build(declaration: Declaration, target: pathlib.Path, say: Callable[[str], N
 
 def new_folder() -> pathlib.Path:
     """For one deploy. It lies beside the layers, so that links to them are possible; those that a killed deploy left a day ago go."""
-    cache = layers.cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = layers.own_folder(layers.cache_folder())
     for left in cache.glob("bundle-*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > LEFT_SECONDS:

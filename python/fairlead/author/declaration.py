@@ -9,9 +9,11 @@ So the arguments of the decorator are literals, or names of the module to which 
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import pathlib
 import re
+import sys
 from typing import Any, Callable, Iterator, TypeVar, overload
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -196,6 +198,19 @@ def _parse(file: pathlib.Path) -> ast.Module:
         raise DeclarationError(f"{file}{where}: {said}") from None
 
 
+def siblings(file: pathlib.Path) -> list[str]:
+    """Of the modules that a file imports, those that lie beside it."""
+    found = set()
+    for node in ast.walk(_parse(file)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names] if node.module is None else [node.module]
+            found |= {name.partition(".")[0] for name in names}
+    return sorted(name for name in found if name != file.stem and name != "fairlead" and name not in sys.stdlib_module_names
+                  and ((file.parent / f"{name}.py").is_file() or any((file.parent / name).glob("*.py"))))
+
+
 def _declared(file: pathlib.Path, tree: ast.Module) -> Iterator[Declaration]:
     modules, functions = _aliases(tree)
     constants = _constants(tree)
@@ -225,11 +240,37 @@ def _aliases(tree: ast.Module) -> tuple[set[str], set[str]]:
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:
-    values: dict[str, list[ast.expr]] = {}
+    """Names of the module that are bound once, by a plain assignment, and not changed in place where that can be seen."""
+    values: dict[str, ast.expr] = {}
+    bound: collections.Counter[str] = collections.Counter(_bound(tree))
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            values.setdefault(node.targets[0].id, []).append(node.value)
-    return {name: given[0] for name, given in values.items() if len(given) == 1}
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(target, ast.Name) and value is not None and bound[target.id] == 1:
+            values[target.id] = value
+    return values
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Each name of the module as often as something may change it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del)):
+            yield child.id
+        elif isinstance(child, ast.Global):
+            yield from child.names
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield child.name
+            yield from (name for one in ast.walk(child) if isinstance(one, ast.Global) for name in one.names)
+            continue
+        elif isinstance(child, ast.alias):
+            yield (child.asname or child.name).partition(".")[0]
+        elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Call) and isinstance(child.value.func, ast.Attribute):
+            changed = child.value.func.value  # NEEDS.append("scipy")
+            if isinstance(changed, ast.Name):
+                yield changed.id
+        elif isinstance(child, ast.Subscript) and isinstance(child.ctx, (ast.Store, ast.Del)) and isinstance(child.value, ast.Name):
+            yield child.value.id  # TAGS["team"] = "vision"
+        yield from _bound(child)
 
 
 def _is_ours(node: ast.expr, modules: set[str], functions: set[str]) -> bool:
@@ -254,8 +295,8 @@ def _apply(file: pathlib.Path, said: Declaration, call: ast.Call | None, constan
         try:
             literal = ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            raise DeclarationError(f"{where}: {keyword.arg} is no literal; the file is read and not run, so write the value "
-                                   "itself") from None
+            raise DeclarationError(f"{where}: {keyword.arg} is no literal, nor a name to which one is assigned once and for "
+                                   "all; the file is read and not run, so write the value itself") from None
         if literal is None:
             continue
         try:

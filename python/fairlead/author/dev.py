@@ -23,7 +23,9 @@ from fairlead.author.watching import Watch
 from fairlead.client import Client
 from fairlead.errors import RequestError
 
-LOG_PATIENCE_S = 1.0  # before a node that does not answer is asked for the log again
+NODE_UNREACHABLE = 4    # exit status of the command line
+RETRY_S = 2.0           # before what met no node is deployed again
+LOG_PATIENCE_S = 1.0    # before a node that does not answer is asked for the log again
 
 
 class Target:
@@ -61,8 +63,7 @@ def program() -> str:
 
 @contextlib.contextmanager
 def alone(target: Target) -> Iterator[None]:
-    folder = layers.cache_folder() / "dev"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = layers.own_folder(layers.own_folder(layers.cache_folder()) / "dev")
     with (folder / f"{target.key()}.lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,8 +98,12 @@ class LogThread:
         self._end.set()
 
 
-def deploy(target: Target, more: list[str], say: Callable[[str], None]) -> str | None:
-    """The function's name; None: nothing was deployed, and standard error says why."""
+class NoNode(Exception):
+    """What was to be deployed is fine, as far as is known, and may be deployed later."""
+
+
+def deploy(target: Target, more: list[str], say: Callable[[str], None], is_again: bool = False) -> str | None:
+    """The function's name; None: nothing was deployed, and standard error says why. is_again: it was said already that there is no node."""
     try:
         name = target.name()
     except (DeclarationError, layers.LayerError) as error:
@@ -106,10 +111,26 @@ def deploy(target: Target, more: list[str], say: Callable[[str], None]) -> str |
         return None
     done = subprocess.run([program(), "deploy", name, target.what, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)
+    if is_again and done.returncode == NODE_UNREACHABLE:
+        raise NoNode
     for line in (done.stdout + done.stderr).splitlines():
         if not line.startswith("next: "):
             print(line, file=sys.stderr, flush=True)
+    if done.returncode == NODE_UNREACHABLE:
+        raise NoNode
     return name if done.returncode == 0 else None
+
+
+def deploy_when_there_is_a_node(target: Target, more: list[str], say: Callable[[str], None], watch: Watch) -> str | None:
+    """As deploy(); what changes meanwhile is taken along."""
+    is_again = False
+    while True:
+        try:
+            return deploy(target, more, say, is_again)
+        except NoNode:
+            if not is_again:
+                say(f"waiting for changes of {target.path}, and for a node")
+            is_again = not watch.wait(RETRY_S)
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -124,7 +145,7 @@ def run(what: str, name: str | None, removes: bool, more: list[str], say: Callab
     with alone(target), Watch(target.folder, target.only) as watch:
         try:
             while True:
-                done = deploy(target, more, say)
+                done = deploy_when_there_is_a_node(target, more, say, watch)
                 if done is not None:
                     deployed.add(done)
                     if logs is None or logs.name != done:

@@ -21,6 +21,7 @@ import platform
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -29,9 +30,12 @@ from typing import Callable, Iterator
 
 FORMAT = "1"                 # of what a layer's folder holds
 MOST_LINES, MOST_LINE_BYTES = 500, 1000
+MOST_FILE_BYTES = MOST_LINES * MOST_LINE_BYTES
 SECONDS = 900.0              # of one build
 MOST_BYTES = 8 << 30         # of one layer, pip's unpacking included
 MOST_FILES = 200_000
+MOST_LAYERS, UNUSED_SECONDS = 50, 30 * 86400.0  # those beyond go, the longest unused first
+IN_USE_SECONDS = 3600.0      # a layer that was found this lately may be linked to right now
 LOOK_SECONDS = 0.5           # between two looks at how large it is
 SHOWN_LINES, SHOWN_BYTES = 15, 4096
 
@@ -45,8 +49,12 @@ _REQUIREMENT = re.compile(r"""
 _UNREACHABLE = re.compile("NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|SSLError|Name or service not known|"
                           "Temporary failure in name resolution|Connection refused|Network is unreachable|"
                           "Could not fetch URL|Max retries exceeded")
-_OVERRIDDEN = ("PIP_TARGET", "PIP_USER", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_REQUIRE_VIRTUALENV",
-               "PIP_NO_BINARY", "PIP_ONLY_BINARY", "PIP_DRY_RUN", "PIP_REPORT", "PYTHONPATH", "PYTHONHOME")
+# Of pip's settings those that say where packages come from and how they are reached. Others, in the environment or a file, would change
+# what is installed, where to, or by which Python, and so what a layer of this name holds.
+_TAKEN_OVER = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT", "PIP_CLIENT_CERT",
+               "PIP_PROXY", "PIP_KEYRING_PROVIDER", "PIP_CONFIG_FILE", "PIP_CACHE_DIR", "PIP_NO_CACHE_DIR", "PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"}
+_SETTLED = {"PIP_USER": "0", "PIP_NO_DEPS": "0", "PIP_PRE": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_REQUIRE_HASHES": "0", "PIP_DRY_RUN": "0",
+            "PIP_CONSTRAINT": os.devnull}
 
 
 class LayerError(RuntimeError):
@@ -61,16 +69,27 @@ def cache_folder() -> pathlib.Path:
     return pathlib.Path(base) / "fairlead" if base else pathlib.Path.home() / ".cache/fairlead"
 
 
+def own_folder(path: pathlib.Path) -> pathlib.Path:
+    """Made if it is not there. What is in a layer runs in functions, so nobody else may own or write the folder."""
+    path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    info = os.stat(path)
+    if info.st_uid != os.geteuid():
+        raise LayerError(f"{path} belongs to user {info.st_uid}, who could put anything into your functions: "
+                         "name a folder of yours in FAIRLEAD_CACHE")
+    if info.st_mode & 0o022:
+        raise LayerError(f"{path} can be written by others (mode {stat.S_IMODE(info.st_mode):o}), who could put anything into your functions: "
+                         f"look into it, then chmod go-w {path}")
+    return path
+
+
 def checked(lines: list[str]) -> list[str]:
     """Requirements, each once and sorted, without comments. LayerError names the line that is none."""
     found = set()
-    if len(lines) > MOST_LINES:
-        raise LayerError(f"there are {len(lines)} lines of requirements, {MOST_LINES} are possible")
-    for line in lines:
-        text = re.sub(r"(^|\s)#.*$", "", line).strip()
-        if not text:
-            continue
-        if len(text) > MOST_LINE_BYTES or not _REQUIREMENT.fullmatch(text):
+    texts = [text for text in (re.sub(r"(^|\s)#.*$", "", line).strip() for line in lines) if text]
+    if len(texts) > MOST_LINES:
+        raise LayerError(f"there are {len(texts)} requirements, {MOST_LINES} are possible")
+    for text in texts:
+        if len(text) > MOST_LINE_BYTES or not _REQUIREMENT.fullmatch(text) or re.search(r"\s-", text):
             raise LayerError(f"requirement {text[:120]!r}: {_why_not(text)}")
         found.add(re.sub(r"\s+", " ", text))
     return sorted(found)
@@ -79,7 +98,11 @@ def checked(lines: list[str]) -> list[str]:
 def _why_not(text: str) -> str:
     if len(text) > MOST_LINE_BYTES:
         return f"it has {len(text)} characters, {MOST_LINE_BYTES} are possible"
-    if text.startswith("-") or " -" in text:
+    if text.startswith(("-r", "-c", "--requirement", "--constraint")):
+        return "other files are not read; write their lines into this list"
+    if "--hash" in text or text.endswith("\\"):
+        return "hashes and continued lines are not taken; give a name and a version (pip-compile without --generate-hashes)"
+    if text.startswith("-") or re.search(r"\s-", text):
         return ("options are not taken; an index, certificates and the like belong into pip's configuration "
                 "(pip config set global.index-url URL)")
     if "://" in text or "@" in text:
@@ -92,8 +115,10 @@ def _why_not(text: str) -> str:
 def read_requirements(file: pathlib.Path) -> list[str]:
     try:
         with file.open("rb") as source:
-            text = source.read(MOST_LINES * MOST_LINE_BYTES + 1)
-        return text.decode().splitlines()
+            text = source.read(MOST_FILE_BYTES + 1)
+        if len(text) > MOST_FILE_BYTES:
+            raise LayerError(f"{file} has more than {MOST_FILE_BYTES} bytes, which is no list of requirements")
+        return text.decode("utf-8-sig").splitlines()  # "sig": some editors begin a file with a byte order mark
     except OSError as error:
         raise LayerError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -112,14 +137,13 @@ def layer(lines: list[str], python: str, say: Callable[[str], None], cache: path
     requirements = checked(lines)
     if not requirements:
         return None
-    folder = (cache or cache_folder()) / "layers"
+    folder = own_folder(own_folder(cache or cache_folder()) / "layers")
     digest = digest_of(requirements, python)
     place = folder / digest
-    if place.is_dir():
+    if _is_there(place):
         return place
-    folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / f".{digest}.lock", say):
-        if place.is_dir():  # who had the lock before built it
+        if _is_there(place):  # who had the lock before built it
             return place
         for left in folder.glob(f".building-{digest}-*"):  # of builds that were killed
             shutil.rmtree(left, ignore_errors=True)
@@ -127,13 +151,44 @@ def layer(lines: list[str], python: str, say: Callable[[str], None], cache: path
         staging = pathlib.Path(tempfile.mkdtemp(prefix=f".building-{digest}-", dir=folder))
         try:
             (staging / "layer").mkdir()
+            (staging / "layer").chmod(0o755)  # whatever the umask
             say(f"installing {', '.join(requirements)[:200]} for Python {python}, once")
-            _install(requirements, python, staging, seconds, most_bytes)
+            _install(requirements, python, staging, seconds, most_bytes, say)
             _compile(staging / "layer", python)
             os.rename(staging / "layer", place)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+    _remove_unused(folder)
     return place
+
+
+def _is_there(place: pathlib.Path) -> bool:
+    """And is in use from now on."""
+    try:
+        os.utime(place)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove_unused(folder: pathlib.Path) -> None:
+    """Layers that no deploy has used for long, or that are too many; and what killed builds left that nobody asks for again."""
+    now = time.time()
+    used = {}
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_dir() and not path.is_symlink():
+                used[path] = now - path.stat().st_mtime
+    layers = sorted((path for path in used if not path.name.startswith(".")), key=lambda path: used[path])
+    for number, path in enumerate(layers):
+        if used[path] > (UNUSED_SECONDS if number < MOST_LAYERS else IN_USE_SECONDS):
+            going = folder / f".building-{path.name}-{os.getpid()}"
+            with contextlib.suppress(OSError):  # another deploy had the same thought
+                os.rename(path, going)
+                shutil.rmtree(going, ignore_errors=True)
+    for path in used:
+        if path.name.startswith(".building-") and used[path] > SECONDS + 86400:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -148,27 +203,39 @@ def _locked(path: pathlib.Path, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _pip() -> list[str]:
-    """A pip of this machine: this interpreter's, else the system's."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        if python and subprocess.run([python, "-m", "pip", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                     stdin=subprocess.DEVNULL, cwd="/").returncode == 0:
-            return [python, "-m", "pip"]
+def _pip(python: str, say: Callable[[str], None]) -> list[str]:
+    """A pip of this machine. One of the wanted Python where there is one: a pip decides by its own version whether a requirement with a
+    marker (`tomli; python_version < "3.11"`) counts, whatever version it installs for."""
+    same = interpreter(python)
+    for program in dict.fromkeys((same, sys.executable, "/usr/bin/python3")):
+        if program and subprocess.run([program, "-m", "pip", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      stdin=subprocess.DEVNULL, cwd="/", env=_environment()).returncode == 0:
+            if program != same:
+                say(f"no pip for Python {python} is here, that of {program} is used: what packages require for {python} alone may be "
+                    "missing; name such packages in the requirements")
+            return [program, "-m", "pip"]
     raise LayerError("requirements are installed by pip, and there is none: apt-get install python3-pip, or "
                      f"{sys.executable or 'python3'} -m ensurepip")
 
 
-def _install(requirements: list[str], python: str, staging: pathlib.Path, seconds: float, most_bytes: int) -> None:
+def _environment() -> dict[str, str]:
+    """pip's."""
+    kept = {name: value for name, value in os.environ.items()
+            if name in _TAKEN_OVER or not name.upper().startswith(("PIP_", "PYTHON"))}
+    return kept | _SETTLED
+
+
+def _install(requirements: list[str], python: str, staging: pathlib.Path, seconds: float, most_bytes: int,
+             say: Callable[[str], None]) -> None:
     (staging / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (staging / "tmp").mkdir()
-    command = [*_pip(), "install", "--target", str(staging / "layer"), "--only-binary", ":all:", "--python-version", python,
+    command = [*_pip(python, say), "install", "--target", str(staging / "layer"), "--only-binary", ":all:", "--python-version", python,
                "--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "2", "--progress-bar", "off",
-               "--no-warn-script-location", "-r", str(staging / "requirements.txt")]
-    environment = {name: value for name, value in os.environ.items() if name not in _OVERRIDDEN}
-    environment["TMPDIR"] = str(staging / "tmp")  # so that all that is unpacked counts, and goes with the rest
+               "--no-warn-script-location", "--root", "/", "--prefix=", "-r", str(staging / "requirements.txt")]
+    environment = _environment() | {"TMPDIR": str(staging / "tmp")}  # so that all that is unpacked counts, and goes with the rest
     with (staging / "log").open("wb") as log:
         pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment,
-                               cwd=staging / "tmp", start_new_session=True)
+                               cwd=staging / "tmp", start_new_session=True, umask=0o022)
         try:
             trouble = _watch(pip, staging, seconds, most_bytes)
         finally:
@@ -244,4 +311,4 @@ def _compile(folder: pathlib.Path, python: str) -> None:
     if program:
         subprocess.run([program, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder), "-p",
                         "/var/task/.fairlead/layer", str(folder)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, check=False)
+                       stderr=subprocess.DEVNULL, check=False, umask=0o022)

@@ -12,7 +12,7 @@ import inspect
 import json
 import os
 import sys
-from typing import Any, Callable
+from typing import Any, Awaitable, Callable
 
 from fairlead.values import from_payload, npy_of
 
@@ -69,17 +69,28 @@ def encoded(result: Any) -> Any:
 def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
     """handler(event) or handler(event, context), plain or async, as one function of fairlead_runtime's event."""
     takes_context = _positional(handler) > 1
-    loop = asyncio.new_event_loop() if inspect.iscoroutinefunction(handler) else None
+    loops: list[asyncio.AbstractEventLoop] = []  # one, when it is needed
+
+    def wait(result: Awaitable[Any]) -> Any:
+        if not loops:
+            loops.append(asyncio.new_event_loop())
+        return loops[0].run_until_complete(_awaited(result))
 
     def call(event: Any) -> Any:
         given = event.payload if raw else from_payload(event.payload)
         result = handler(given, event) if takes_context else handler(given)
-        if loop:
-            result = loop.run_until_complete(result)
+        if inspect.isawaitable(result):  # of an async handler, which another decorator may hide
+            result = wait(result)
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise TypeError("the handler is a generator (it has yield in it), which gives no answer: return a list")
         sys.stdout.flush()
         return result if raw else encoded(result)
 
     return call
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
 
 
 def _positional(handler: Callable[..., Any]) -> int:

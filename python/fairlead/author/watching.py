@@ -17,7 +17,9 @@ from types import TracebackType
 QUIET_SECONDS = 0.2
 MOST_SECONDS = 3.0           # of one burst of changes
 MOST_FOLDERS = 4096
-_CHANGED = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400  # modify, attrib, close_write, moved, create, delete, delete_self
+_GONE = 0x400 | 0x800         # delete_self, move_self
+_CHANGED = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | _GONE  # modify, attrib, close_write, moved, create, delete
+LOST_SECONDS = 0.2           # between two looks for a folder that is gone
 _ONLY_FOLDERS, _IS_FOLDER, _OVERFLOW, _IGNORED = 0x01000000, 0x40000000, 0x4000, 0x8000
 _EVENT = struct.Struct("iIII")
 _LEFT_OUT = ("__pycache__", "node_modules")
@@ -29,11 +31,14 @@ def is_of_interest(name: str) -> bool:
 
 
 class Watch:
-    """only: the one file that counts, by its name; None: all. OSError: it cannot be watched, and why."""
+    """only: the one file that counts, by its name; None: all. OSError: it cannot be watched, and why.
+
+    A folder that is deleted or renamed, and made anew at the same place (another branch, a generator), is a change when it is back."""
 
     def __init__(self, folder: pathlib.Path, only: str | None = None) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._only, self._folders = only, {}  # type: tuple[str | None, dict[int, pathlib.Path]]
+        self._top, self._is_lost = folder, False
         self._fd = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self._fd < 0:
             raise self._failed("inotify")
@@ -58,7 +63,7 @@ class Watch:
                 raise OSError(errno.E2BIG, f"{folder} has more than {MOST_FOLDERS} folders; watch one with less in it")
             number = self._libc.inotify_add_watch(self._fd, os.fsencode(at), _CHANGED | _ONLY_FOLDERS)
             if number < 0:
-                if ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR) and at != folder:
+                if ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR) and at != self._top:
                     continue
                 raise self._failed(str(at))
             self._folders[number] = at
@@ -82,10 +87,30 @@ class Watch:
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if end is None else max(end - time.monotonic(), 0)
-            if not select.select([self._fd], [], [], left)[0]:
-                return False
-            if self._take():
+            if self._is_lost:
+                left = LOST_SECONDS if left is None else min(left, LOST_SECONDS)
+            if select.select([self._fd], [], [], left)[0] and self._take():
                 return True
+            if self._is_lost and self._find_again():
+                return True
+            if end is not None and time.monotonic() >= end:
+                return False
+
+    def _find_again(self) -> bool:
+        try:
+            self._add(self._top)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                return False
+            raise
+        self._is_lost = False
+        return True
+
+    def _lose(self) -> None:
+        """The folder at the top is elsewhere: what happens there is no change of what is deployed."""
+        for number in self._folders:
+            self._libc.inotify_rm_watch(self._fd, number)
+        self._folders, self._is_lost = {}, True
 
     def _take(self) -> bool:
         """Of all that has come, whether anything is of interest."""
@@ -104,13 +129,18 @@ class Watch:
             if mask & _OVERFLOW:
                 found = True
                 continue
+            if number not in self._folders:  # of a watch that was given up
+                continue
+            if mask & _GONE and self._folders[number] == self._top:
+                self._lose()
+                continue
             if self._only is not None:
                 found = found or name == self._only
                 continue
             if not name or not is_of_interest(name):
                 continue
             found = True
-            if mask & _IS_FOLDER and mask & (0x100 | 0x80) and number in self._folders:
+            if mask & _IS_FOLDER and mask & (0x100 | 0x80):
                 self._add(self._folders[number] / name)
         return found
 
