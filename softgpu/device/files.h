@@ -58,7 +58,7 @@ Result<int> open_file(const std::string& path);
 // Creates a table as map_table() does, without mapping it.
 Status make_table(const std::string& path, std::uint64_t magic, std::size_t bytes);
 
-// Why a table that is not mapped cannot be used; empty when it can.
+// Why a table that is not mapped cannot be used; empty when it can, and when this process has no descriptor left to look.
 std::string damage_of_table(const std::string& path, std::uint64_t magic, std::size_t bytes);
 
 // Maps a table of `bytes` bytes that begins with `header`, creating it when absent, behind the header all zero; shared,

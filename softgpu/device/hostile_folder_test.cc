@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -183,6 +184,20 @@ TEST(HostileFolder, EveryTablesHeadIsWatched) {
       return written && !open_everything_elsewhere().empty() && !observer.view->damage().empty();
     })) << table;
   }
+}
+
+// Who has no descriptor left must not say that the device is lost: whoever watches it takes its work away.
+TEST(HostileFolder, WhoHasNoDescriptorLeftSeesNoDamage) {
+  const TemporaryHome home(kSmall);
+  ASSERT_EQ(open_everything_elsewhere(), "");
+  const Machine machine = open_machine().value();
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string damage = SharedEvents::damage(machine);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(damage, "");
 }
 
 TEST(HostileFolder, DamageOfTheEventsIsSeenWithoutAMapping) {

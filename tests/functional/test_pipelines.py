@@ -235,7 +235,7 @@ def family(pid):
 
 def test_a_stage_that_hangs_is_ended_and_starts_again(p1, folder):
     node = p1("2g.20gb,1g.10gb")
-    node.deploy("chain", chain(folder, memory_gib=8))
+    node.deploy("chain", chain(folder, memory_gib=8), Timeout=5)
     out(node.invoke("chain", call(numbers(0))))
     stage = pipeline(node)["stages"][0]
     for pid in family(stage["pid"]):
@@ -371,7 +371,7 @@ def test_what_does_not_fit_is_refused_with_component_and_port(p1, folder):
     assert "no buffer z" in refusal(node, folder("no-port", wrong, "deblur.y", {"deblur": 2.0}))
     outside = [component("deblur", "input.image", 20, 2)]
     outside[0]["task"] = "../no-port/deblur"
-    assert "no folder in the code bundle" in refusal(node, folder("outside", outside, "deblur.y", {}))
+    assert "it must be a folder beside pipeline.json" in refusal(node, folder("outside", outside, "deblur.y", {}))
     cycle = [component("deblur", "sr.y", 20, 2), component("sr", "deblur.y", 20, 2)]
     assert "sr" in refusal(node, folder("cycle", cycle, "sr.y", {"deblur": 2.0, "sr": 3.0}))
 

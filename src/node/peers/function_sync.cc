@@ -303,7 +303,7 @@ void FunctionSync::apply(const std::string& name, const Packed& packed, std::fun
   if (!node_.get_function(name)) return node_.create_function(name, record->config, std::move(code), reserve);
   node_.update_code(name, std::move(code),
                     [this, name, config = record->config, reserve](Result<FunctionRecord> updated) {
-                      if (!updated) return reserve(std::move(updated));
+                      if (!updated) return reserve(updated);
                       node_.update_config(name, config, reserve);
                     });
 }
