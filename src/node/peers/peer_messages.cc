@@ -237,8 +237,9 @@ Error read_error(std::string_view text) {
   const auto fields = Fields::parse(text);
   if (fields) {
     for (const Errc code : kCodes) {
+      const std::string_view message = fields->text('m').substr(0, kMostErrorBytes);
       if (errc_name(code) == fields->text('c'))
-        return {code, std::string(fields->text('m').substr(0, kMostErrorBytes))};
+        return {code, message.empty() ? "no reason given" : std::string(message)};
     }
   }
   return {Errc::kCorrupt, "the answer is no error of a node's"};
