@@ -12,11 +12,21 @@ from harness.node import Node
 
 sys.path += [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("tests", "tests/functional")]
 from charges import LAUNCHER, charged_ms, computed_ms, cpu_ms, do, settled  # noqa: E402
-from test_charges import MANY, WAYS, compete  # noqa: E402
+from test_charges import MANY, WAYS, competing  # noqa: E402
 
 ROUNDS = 3
 QUICK = {"kernels": 2, "rounds": 100_000}
 FLOOD = {"kernels": 100, "rounds": 200_000}
+
+
+def compete(node, ways, seconds, warm_up):
+    """Calls of each function in `seconds`."""
+    with competing(node, ways) as counts:
+        time.sleep(warm_up)
+        before = dict(counts)
+        time.sleep(seconds)
+        after = dict(counts)
+    return {name: after[name] - before[name] for name in ways}
 
 
 def node_in(folder, *options):
