@@ -23,7 +23,7 @@ from fairlead.client import AT_ONCE, LOG_PATIENCE_S, LOG_PERIOD_S, LOG_TAIL_BYTE
 from fairlead.credentials import endpoint_for
 from fairlead.errors import FunctionError
 from fairlead.logs import LogFollower, Patience
-from fairlead.transport import MOST_IDLE, Answer, Body, Endpoint, may_repeat, tls_context, wait_before
+from fairlead.transport import MOST_IDLE, Answer, Attempts, Body, Endpoint, may_repeat, tls_context
 from fairlead.values import Payload, from_payload, to_payload
 
 HEAD_LIMIT = 64 << 10
@@ -154,7 +154,7 @@ class AsyncClient:
         return f"{host}:{self._endpoint.port}" if self._endpoint.port else host
 
     async def _exchange(self, head: bytes, body: Body, repeatable: bool, timeout: float) -> Answer:
-        attempt = 0
+        attempts = Attempts(repeatable, self._retries)
         while True:
             reused = bool(self._idle)
             try:
@@ -162,17 +162,15 @@ class AsyncClient:
             except asyncio.TimeoutError:
                 raise TimeoutError(f"no answer within {timeout:g} s") from None
             except (ConnectionError, asyncio.IncompleteReadError) as error:
-                if not repeatable or attempt >= self._retries or isinstance(error, ConnectionRefusedError):
-                    if isinstance(error, asyncio.IncompleteReadError):
-                        raise ConnectionError("the node ended the connection before its answer did") from None
+                wait = attempts.after(error, reused)
+                if wait is None and isinstance(error, asyncio.IncompleteReadError):
+                    raise ConnectionError("the node ended the connection before its answer did") from None
+                if wait is None:
                     raise
-                wait = 0.0 if reused and attempt == 0 else wait_before(attempt)
             else:
-                asked = answer.wait_s(attempt) if repeatable and attempt < self._retries else None
-                if asked is None:
+                wait = attempts.after_answer(answer)
+                if wait is None:
                     return answer
-                wait = asked
-            attempt += 1
             await asyncio.sleep(wait)
 
     async def _once(self, head: bytes, body: Body) -> Answer:

@@ -115,6 +115,30 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
+class Attempts:
+    """Of one request: whether it goes out again, and after how many seconds. None: it does not."""
+
+    def __init__(self, repeatable: bool, retries: int) -> None:
+        self._left = retries if repeatable else 0
+        self._made = 0
+
+    def _again(self, wait: float | None) -> float | None:
+        if self._left == 0 or wait is None:
+            return None
+        self._left -= 1
+        self._made += 1
+        return wait
+
+    def after(self, error: Exception, reused: bool) -> float | None:
+        """The node may have closed the idle connection, or have died with the request: who knows. One that refuses is not there."""
+        if isinstance(error, ConnectionRefusedError):
+            return None
+        return self._again(0.0 if reused and self._made == 0 else wait_before(self._made))
+
+    def after_answer(self, answer: Answer) -> float | None:
+        return self._again(answer.wait_s(self._made))
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
@@ -144,24 +168,20 @@ class Pool:
 
     def exchange(self, method: str, path: str, body: Body, headers: Mapping[str, str], timeout: float | None = None) -> Answer:
         """The node's last answer. OSError: there is none; a ConnectionError, where what came is none of HTTP or ended half way."""
-        repeatable = may_repeat(method, headers)
-        attempt = 0
+        attempts = Attempts(may_repeat(method, headers), self.retries)
         while True:
             connection = self._take()
             reused = connection.sock is not None
             try:
                 answer = self._once(connection, method, path, body, headers, timeout)
             except ConnectionError as error:
-                # The node may have closed the idle connection, or have died with the request: who knows.
-                if not repeatable or attempt >= self.retries or isinstance(error, ConnectionRefusedError):
+                wait = attempts.after(error, reused)
+                if wait is None:
                     raise
-                wait = 0.0 if reused and attempt == 0 else wait_before(attempt)
             else:
-                asked = answer.wait_s(attempt) if repeatable and attempt < self.retries else None
-                if asked is None:
+                wait = attempts.after_answer(answer)
+                if wait is None:
                     return answer
-                wait = asked
-            attempt += 1
             time.sleep(wait)  # sleep: the node asked for it, or has to come back
 
     def _once(self, connection: http.client.HTTPConnection, method: str, path: str, body: Body, headers: Mapping[str, str],

@@ -1,6 +1,5 @@
 #include "net/http_channel.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -62,20 +61,9 @@ Result<SocketAddress> resolve_endpoint(const Endpoint& endpoint) {
   auto literal = parse_socket_address(endpoint.authority);
   if (literal || endpoint.authority.starts_with("unix:")) return literal;
   const std::string port = endpoint.authority.substr(endpoint.authority.rfind(':') + 1);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) {
-    return fail(Errc::kUnavailable, "'{}': cannot resolve host '{}': {}", endpoint.text, endpoint.host,
-                ::gai_strerror(error));
-  }
-  SocketAddress result;
-  result.family = found->ai_family;
-  result.size = std::min<unsigned>(found->ai_addrlen, sizeof result.storage);
-  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), result.size, result.storage);
-  ::freeaddrinfo(found);
-  return result;
+  auto resolved = resolve_host(endpoint.host, port);
+  if (!resolved) return fail(Errc::kUnavailable, "'{}': {}", endpoint.text, resolved.error().message);
+  return resolved;
 }
 
 namespace {

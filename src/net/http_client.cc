@@ -1,7 +1,6 @@
 #include "net/http_client.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
-#include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 #include <cerrno>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "net/http_listener.h"
 #include "net/http_request.h"
 #include "net/last_chunk.h"
+#include "net/response_parser.h"
 
 namespace fairlead::net {
 
@@ -29,49 +28,6 @@ using boost::beast::error_code;
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
-constexpr std::uint32_t kMaxHeadBytes = 256 << 10;
-
-// Beast's state machine, writing into a ClientResponse.
-class ResponseParser : public http::basic_parser<false> {
- public:
-  ResponseParser(ClientResponse& response, std::size_t limit, bool is_head) : response_(response), limit_(limit) {
-    eager(true);
-    skip(is_head);
-    header_limit(kMaxHeadBytes);
-    body_limit(boost::none);  // checked below, with the same error
-  }
-
- private:
-  using string_view = boost::beast::string_view;
-
-  void on_request_impl(http::verb, string_view, string_view, int, error_code&) override {}
-  void on_response_impl(int status, string_view, int, error_code&) override {
-    response_.status = static_cast<unsigned>(status);
-  }
-  void on_field_impl(http::field, string_view name, string_view value, error_code&) override {
-    response_.headers.push_back({std::string(name), std::string(value)});
-  }
-  void on_header_impl(error_code&) override {}
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
-  std::size_t on_body_impl(string_view data, error_code& error) override { return append(data, error); }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view data, error_code& error) override {
-    return append(data, error);
-  }
-  void on_finish_impl(error_code&) override {}
-
-  std::size_t append(string_view data, error_code& error) {
-    if (data.size() > limit_ - response_.body.size()) {
-      error = http::error::body_limit;
-      return 0;
-    }
-    response_.body.append(data.data(), data.size());
-    return data.size();
-  }
-
-  ClientResponse& response_;
-  const std::size_t limit_;
-};
 
 bool speaks_tls(std::string_view address) {
   return address.starts_with("https://");
@@ -98,19 +54,9 @@ Result<SocketAddress> resolve(std::string_view address) {
   if (literal || address.substr(0, 5) == "unix:") return literal;
   const std::size_t colon = address.rfind(':');
   if (colon == std::string_view::npos) return literal;
-  const std::string host(address.substr(0, colon));
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), std::string(address.substr(colon + 1)).c_str(), &hints, &found);
-  if (error != 0)
-    return fail(Errc::kInvalidArgument, "address: cannot resolve host '{}': {}", host, gai_strerror(error));
-  SocketAddress result;
-  result.family = found->ai_family;
-  result.size = std::min<unsigned>(found->ai_addrlen, sizeof result.storage);
-  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), result.size, result.storage);
-  ::freeaddrinfo(found);
-  return result;
+  auto resolved = resolve_host(std::string(address.substr(0, colon)), std::string(address.substr(colon + 1)));
+  if (!resolved) return fail(Errc::kInvalidArgument, "address: {}", resolved.error().message);
+  return resolved;
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 #include "net/http_listener.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -149,6 +151,20 @@ bool is_loopback_host(std::string_view host) {
 Result<SocketAddress> parse_socket_address(std::string_view address) {
   if (address.substr(0, kUnixPrefix.size()) == kUnixPrefix) return parse_unix(address.substr(kUnixPrefix.size()));
   return parse_tcp(address);
+}
+
+Result<SocketAddress> resolve_host(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) return fail(Errc::kUnavailable, "cannot resolve host '{}': {}", host, ::gai_strerror(error));
+  SocketAddress result;
+  result.family = found->ai_family;
+  result.size = std::min<unsigned>(found->ai_addrlen, sizeof result.storage);
+  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), result.size, result.storage);
+  ::freeaddrinfo(found);
+  return result;
 }
 
 Result<ListeningSocket> open_listener(std::string_view text) {

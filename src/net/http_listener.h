@@ -34,5 +34,7 @@ struct SocketAddress {
   int family = 0;
 };
 Result<SocketAddress> parse_socket_address(std::string_view address);
+// The first address of a host's name. Blocks. kUnavailable: the resolver's reason.
+Result<SocketAddress> resolve_host(const std::string& host, const std::string& port);
 
 }  // namespace fairlead::net

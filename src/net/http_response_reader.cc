@@ -1,66 +1,14 @@
 #include "net/http_response_reader.h"
 
 #include <boost/asio/buffer.hpp>
-#include <boost/beast/http/basic_parser.hpp>
-#include <boost/beast/http/error.hpp>
 
 #include "net/last_chunk.h"
+#include "net/response_parser.h"
 
 namespace fairlead::net {
 
 namespace http = boost::beast::http;
 using boost::beast::error_code;
-
-namespace {
-constexpr std::uint32_t kMostHeadBytes = 64 << 10;
-}  // namespace
-
-class ResponseReader::Parser : public http::basic_parser<false> {
- public:
-  Parser(ClientResponse& response, std::size_t limit) : response_(response), limit_(limit) {
-    eager(true);
-    header_limit(kMostHeadBytes);
-    body_limit(boost::none);  // checked below, with an error of ours
-  }
-
- private:
-  using string_view = boost::beast::string_view;
-
-  void on_request_impl(http::verb, string_view, string_view, int, error_code&) override {}
-  void on_response_impl(int status, string_view, int, error_code&) override {
-    response_.status = static_cast<unsigned>(status);
-  }
-  void on_field_impl(http::field, string_view name, string_view value, error_code&) override {
-    response_.headers.push_back({std::string(name), std::string(value)});
-  }
-  void on_header_impl(error_code&) override {}
-  void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code& error) override {
-    if (!length) return;
-    if (*length > limit_) {
-      error = http::error::body_limit;
-    } else {
-      response_.body.reserve(*length);
-    }
-  }
-  std::size_t on_body_impl(string_view data, error_code& error) override { return append(data, error); }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view data, error_code& error) override {
-    return append(data, error);
-  }
-  void on_finish_impl(error_code&) override {}
-
-  std::size_t append(string_view data, error_code& error) {
-    if (data.size() > limit_ - response_.body.size()) {
-      error = http::error::body_limit;
-      return 0;
-    }
-    response_.body.append(data.data(), data.size());
-    return data.size();
-  }
-
-  ClientResponse& response_;
-  const std::size_t limit_;
-};
 
 ResponseReader::ResponseReader(std::size_t most_body_bytes) : most_body_bytes_(most_body_bytes) {}
 ResponseReader::~ResponseReader() = default;
@@ -68,7 +16,7 @@ ResponseReader::~ResponseReader() = default;
 void ResponseReader::begin(ClientResponse& response) {
   response = {};
   response_ = &response;
-  parser_ = std::make_unique<Parser>(response, most_body_bytes_);
+  parser_ = std::make_unique<ResponseParser>(response, most_body_bytes_, false);
 }
 
 ResponseReader::Step ResponseReader::feed(std::string_view data) {

@@ -12,6 +12,8 @@
 
 namespace fairlead::net {
 
+class ResponseParser;
+
 class ResponseReader {
  public:
   explicit ResponseReader(std::size_t most_body_bytes);
@@ -24,16 +26,15 @@ class ResponseReader {
     Error error = {};  // kFailed: kTooLarge, or kCorrupt where it is no HTTP
   };
 
-  void begin(ClientResponse&
-                 response);  // the next answer; `response` outlives its parsing. Interim answers (1xx) are skipped.
+  // The next answer; `response` outlives its parsing. Interim answers (1xx) are skipped.
+  void begin(ClientResponse& response);
   Step feed(std::string_view data);  // REQUIRES: begin(), and not kDone or kFailed since
   bool keeps_alive() const;          // after kDone: the connection may carry another request
 
  private:
-  class Parser;
   const std::size_t most_body_bytes_;
   ClientResponse* response_ = nullptr;
-  std::unique_ptr<Parser> parser_;
+  std::unique_ptr<ResponseParser> parser_;
 };
 
 }  // namespace fairlead::net
