@@ -10,16 +10,22 @@
 
 #include "base/check.h"
 #include "base/digest.h"
-#include "base/read_file.h"
+#include "base/unique_fd.h"
 #include "identity/hmac.h"
 
 namespace fairlead {
 
 Result<std::string> read_cluster_key(const std::string& path) {
+  const UniqueFd file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // once: what is looked at is what is read
   struct stat status;
-  if (::stat(path.c_str(), &status) != 0) {
+  if (!file || ::fstat(file.get(), &status) != 0) {
     return fail(Errc::kInvalidArgument, "--cluster-key: {}; make one with: openssl rand -hex 32 > FILE; chmod 600 FILE",
                 errno_error(errno, path).message);
+  }
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    return fail(Errc::kInvalidArgument, "--cluster-key: '{}' belongs to user {}, who may change it: chown it", path,
+                status.st_uid);
   }
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return fail(Errc::kInvalidArgument,
@@ -30,11 +36,13 @@ Result<std::string> read_cluster_key(const std::string& path) {
     return fail(Errc::kInvalidArgument, "--cluster-key: '{}' is no file of at most {} bytes", path,
                 kMostClusterKeyBytes);
   }
-  auto text = read_whole_file(path);
-  if (!text) return fail(Errc::kInvalidArgument, "--cluster-key: {}", text.error().message);
-  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
-  if (text->size() < kLeastClusterKeyBytes) {
-    return fail(Errc::kInvalidArgument, "--cluster-key: '{}' has {} bytes, it must have {} to {}", path, text->size(),
+  std::string text(kMostClusterKeyBytes, '\0');
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size < 0) return fail(Errc::kInvalidArgument, "--cluster-key: {}", errno_error(errno, path).message);
+  text.resize(static_cast<std::size_t>(size));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (text.size() < kLeastClusterKeyBytes) {
+    return fail(Errc::kInvalidArgument, "--cluster-key: '{}' has {} bytes, it must have {} to {}", path, text.size(),
                 kLeastClusterKeyBytes, kMostClusterKeyBytes);
   }
   return text;

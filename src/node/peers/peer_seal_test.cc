@@ -1,9 +1,16 @@
 #include "node/peers/peer_seal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace fairlead {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr const char* kTarget = "/fairlead/v1/peers/call";
 
@@ -54,6 +61,37 @@ TEST_F(PeerSealTest, NoTwoListsOfPartsAreOneText) {
   EXPECT_NE(seal_.hello("a", "bc", ""), seal_.hello("ab", "c", ""));
   EXPECT_NE(seal_.hello("a", "1:b", ""), seal_.hello("a", "1", "b"));
   EXPECT_NE(seal_.hello("a", "b", ""), seal_.request("a", 1, "b", ""));
+}
+
+TEST(ClusterKey, IsAFileOfOnesOwnThatNobodyElseReads) {
+  char folder[] = "/tmp/cluster-key-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/key";
+  const auto write = [&](const std::string& text, mode_t mode) {
+    std::ofstream(path) << text;
+    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(mode));
+  };
+  const auto refusal = [&] { return read_cluster_key(path).error().message; };
+  EXPECT_THAT(refusal(), HasSubstr("openssl rand"));
+  write(std::string(64, 'k') + "\n", 0600);
+  EXPECT_EQ(read_cluster_key(path).value(), std::string(64, 'k'));
+  write(std::string(64, 'k'), 0640);
+  EXPECT_THAT(refusal(), HasSubstr("mode 640"));
+  write("short\n", 0600);
+  EXPECT_THAT(refusal(), HasSubstr("has 5 bytes"));
+  write(std::string(5000, 'k'), 0600);
+  EXPECT_THAT(refusal(), HasSubstr("at most 4096"));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  EXPECT_THAT(refusal(), HasSubstr("is no file"));
+  std::filesystem::remove(path);
+  write(std::string(64, 'k'), 0600);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(path.c_str(), 4711, 4711), 0);
+    EXPECT_THAT(refusal(), HasSubstr("belongs to user 4711"));
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
