@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/error.hpp>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -17,13 +15,9 @@
 #include "base/clock.h"
 #include "net/http_listener.h"
 #include "net/http_request.h"
-#include "net/last_chunk.h"
-#include "net/response_parser.h"
+#include "net/http_response_reader.h"
 
 namespace fairlead::net {
-
-namespace http = boost::beast::http;
-using boost::beast::error_code;
 
 namespace {
 
@@ -233,34 +227,27 @@ class HttpClient::Impl {
   // Reads until the answer is complete. Interim answers (1xx) are skipped.
   Result<ClientResponse> read_response(bool is_head) {
     ClientResponse response;
-    std::optional<ResponseParser> parser(std::in_place, response, options_.response_bytes, is_head);
+    ResponseReader reader(options_.response_bytes);
+    reader.begin(response, is_head);
     std::size_t unread = 0;
     for (;;) {
-      error_code error;
-      const bool is_enough = unread > 0 && !waits_for_last_chunk(*parser, unread);
-      const std::size_t used = is_enough ? parser->put(boost::asio::const_buffer(buffer_.data(), unread), error) : 0;
-      if (error && error != http::error::need_more) return fail(parse_error(error));
-      std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(used),
-                buffer_.begin() + static_cast<std::ptrdiff_t>(unread), buffer_.begin());
-      unread -= used;
-      if (parser->is_done() && response.status / 100 == 1) {
-        response = {};
-        parser.emplace(response, options_.response_bytes, is_head);
-        continue;
+      const ResponseReader::Step step = reader.feed({buffer_.data(), unread});
+      if (step.progress == ResponseReader::Progress::kFailed) {
+        return fail(step.error.code, "{}: {}", address_, step.error.message);
       }
-      if (parser->is_done()) break;
-      if (used > 0 && unread > 0 && error != http::error::need_more) continue;
+      std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(step.consumed),
+                buffer_.begin() + static_cast<std::ptrdiff_t>(unread), buffer_.begin());
+      unread -= step.consumed;
+      if (step.progress == ResponseReader::Progress::kDone) break;
       auto count = read_some(unread);
       if (!count) return fail(count.error());
       if (*count == 0) {
-        if (parser->got_some()) parser->put_eof(error);
-        if (error || !parser->is_done())
-          return fail(Errc::kIo, "{}: the connection ended before the answer did", address_);
-        break;
+        if (reader.ends_here()) break;
+        return fail(Errc::kIo, "{}: the connection ended before the answer did", address_);
       }
       unread += *count;
     }
-    if (!parser->keep_alive() || unread > 0) disconnect();
+    if (!reader.keeps_alive() || unread > 0) disconnect();
     return response;
   }
 
@@ -286,14 +273,6 @@ class HttpClient::Impl {
       if (moved.step == TlsSession::Step::kFailed) return fail(broken());
       if (Status ready = wait(events_for(moved.step)); !ready) return fail(ready.error());
     }
-  }
-
-  Error parse_error(error_code error) const {
-    if (error == http::error::body_limit) {
-      return {Errc::kTooLarge,
-              fmt::format("{}: the answer is larger than {} bytes", address_, options_.response_bytes)};
-    }
-    return {Errc::kCorrupt, fmt::format("{}: the answer is not HTTP: {}", address_, error.message())};
   }
 
   const std::string address_;
