@@ -136,6 +136,13 @@ TEST_F(InstructionPlanTest, AMatrixReachesAsFarAsItsLastRow) {
             "write .global or .shared: rows from a generic address may be in both");
 }
 
+// Where a modifier is added there must be one to stand before.
+TEST_F(InstructionPlanTest, AnInstructionOfSharedMemoryNamesItsType) {
+  EXPECT_TRUE(plan_as<SharedAccess>("ldmatrix.sync.aligned.m8n8.x1.b16 {%r1}, [%rd1];").is_register);
+  EXPECT_EQ(refusal("ldmatrix {%r1}, [%rd1];"), "it names no type");
+  EXPECT_EQ(refusal("mbarrier [tile];"), "it names no type");
+}
+
 TEST_F(InstructionPlanTest, AnAddressOfASymbolIsANumberOnceItIsPlaced) {
   const SymbolMove placed = plan_as<SymbolMove>("mov.u64 %rd1, placed;");
   EXPECT_EQ(placed.address.kind, SymbolAddress::Kind::kNumber);

@@ -143,6 +143,8 @@ Result<InstructionPlan> plan_shared_only(const Instruction& instruction, const F
   if (space_of(instruction) != Space::kGeneric) {
     return confined(*operand, space_of(instruction), instruction, facts);
   }
+  // .shared goes before the last modifier, the type.
+  if (instruction.modifiers.empty()) return refuse("it names no type");
   const Operand& address = instruction.operands[*operand];
   const bool is_register = address.register_id >= 0;
   if (is_register) {

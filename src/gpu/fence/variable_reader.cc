@@ -144,9 +144,12 @@ bool read_declarator(TokenReader& reader, Variable& out) {
     if (!reader.expect(']')) return false;
     out.extents.push_back(extent);
     is_unsized |= extent == 0;
-    if (extent != 0) count *= extent;
-    if (count > TokenReader::kLargestCount)
+    if (extent == 0) continue;
+    // Asked before it is multiplied: 2^32 times 2^32 would be 0.
+    if (extent > TokenReader::kLargestCount / count) {
       return reader.fail(fmt::format("variable '{}' has more than 2^32 elements", out.name));
+    }
+    count *= extent;
   }
   if (reader.accept('=') && !read_initialiser(reader, out, 0)) return false;
   if (is_unsized) count = out.initialisers.size();
