@@ -141,6 +141,7 @@ TEST_F(InstructionPlanTest, AnInstructionOfSharedMemoryNamesItsType) {
   EXPECT_TRUE(plan_as<SharedAccess>("ldmatrix.sync.aligned.m8n8.x1.b16 {%r1}, [%rd1];").is_register);
   EXPECT_EQ(refusal("ldmatrix {%r1}, [%rd1];"), "it names no type");
   EXPECT_EQ(refusal("mbarrier [tile];"), "it names no type");
+  EXPECT_EQ(refusal("ld.global.u32 %r1, [%rd1], [%rd2, %r1];"), "an address where none is known to stand");
 }
 
 TEST_F(InstructionPlanTest, AnAddressOfASymbolIsANumberOnceItIsPlaced) {

@@ -27,7 +27,8 @@ Status are_plain(const std::vector<Operand>& operands) {
 
 Status are_plain_beside_addresses(const std::vector<Operand>& operands) {
   for (const Operand& operand : operands) {
-    if (operand.kind == Operand::Kind::kAddress) continue;
+    const bool has_coordinates = !operand.elements.empty();  // of a texture, where a second address could hide
+    if (operand.kind == Operand::Kind::kAddress && !has_coordinates) continue;
     if (Status plain = is_plain(operand); !plain) return plain;
   }
   return {};
