@@ -45,11 +45,16 @@ class GpuPacers {
   void process_came(InstanceId instance, std::uint64_t process, PaceDriver::Page page);
   void process_left(std::uint64_t process);
 
+  // What the device did for an instance since the last call; of one whose processes are not all paced nothing can be said. Why it is to be
+  // stopped, which is said once: it goes on computing outside of its turns.
+  std::optional<std::string> device_worked(InstanceId instance, Duration busy);
+  void forget(FlowId flow) { ledgers_.erase(flow); }
+
   // Of devices that have a pacer, by id.
   std::vector<std::pair<GpuId, PaceSnapshot>> snapshot() const;
-  // Of the function's instance that had least in the last second, of those that had work; of those that are promised something, if any is.
-  // Empty: none had work, or no device of theirs has a pacer.
-  std::optional<ShareDelivery> delivery(FlowId flow) const;
+  // Fills in what the function's instances had and waited for. Delivered: of the instance that had least in the last second, of those that
+  // had work; of those that are promised something, if any is. Empty: none had work, or no device of theirs has a pacer.
+  void measure(FlowId flow, ShareStatus& status) const;
 
  private:
   struct Process {
@@ -59,6 +64,12 @@ class GpuPacers {
   struct Instance {
     GpuId gpu;
     PacedShare share;
+    Duration device{0};  // worked for it, as the device says
+  };
+  // Of a function: what does not go with its instances.
+  struct Ledger {
+    WaitHistogram waits;
+    TurnsEvaded evaded;
   };
 
   static bool has_quota(const PacedShare& share) { return share.request_percent > 0 || share.limit_percent < 100; }
@@ -68,12 +79,14 @@ class GpuPacers {
   void pace(PaceDriver& pacer, std::uint64_t number, const Process& process);
   // Null: there is no thread.
   PaceDriver* pacer_of(GpuId gpu);
+  void keep_waits(const PaceDriver& pacer, std::optional<InstanceId> instance);
   void warn_once(InstanceId instance, const std::string& why);
 
   MakeDriver make_;
   std::map<InstanceId, Instance> instances_;
   std::map<std::uint64_t, Process> processes_;
   std::map<GpuId, std::unique_ptr<PaceDriver>> pacers_;
+  std::map<FlowId, Ledger> ledgers_;
   std::set<InstanceId> named_;      // as not paced
   std::set<GpuId> without_thread_;  // named, too
 };

@@ -219,9 +219,9 @@ void Shares::describe(const std::string& function, FlowSpec& spec) const {
 ShareStatus Shares::status(const std::string& function, FlowId flow) const {
   const auto known = entries_.find(function);
   if (known == entries_.end()) return {};
-  return {.seats = known->second.seats,
-          .lacking = known->second.lacking,
-          .delivery = delivery_ ? delivery_(flow) : std::nullopt};
+  ShareStatus status{.seats = known->second.seats, .lacking = known->second.lacking};
+  if (measure_) measure_(flow, status);
+  return status;
 }
 
 PacedShare Shares::paced(const std::string& function, FlowId flow, bool entitled) const {

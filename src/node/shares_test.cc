@@ -307,9 +307,8 @@ TEST_F(SharesTest, WhatIsDeliveredIsWhatItsMeterSays) {
   FunctionRecord function = record("f", {{"gpu:quota-request", "60"}});
   ASSERT_TRUE(admit(shares, function));
   EXPECT_FALSE(shares.status("f", FlowId(1)).delivery);
-  shares.set_delivery([](FlowId flow) -> std::optional<ShareDelivery> {
-    if (flow != FlowId(1)) return std::nullopt;
-    return ShareDelivery{.window = std::chrono::seconds(1), .delivered_percent = 59.5};
+  shares.set_measure([](FlowId flow, ShareStatus& status) {
+    if (flow == FlowId(1)) status.delivery = {.window = std::chrono::seconds(1), .delivered_percent = 59.5};
   });
   EXPECT_EQ(shares.status("f", FlowId(1)).delivery->delivered_percent, 59.5);
   EXPECT_FALSE(shares.status("f", FlowId(2)).delivery);

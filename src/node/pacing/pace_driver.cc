@@ -115,15 +115,11 @@ void PaceDriver::remove_page(ProcessPage number) {
   Bells::ring(own_bell_);
 }
 
-void PaceDriver::device_says(InstanceId instance, Duration used) {
-  std::vector<LivePlaces::Finding> findings;
-  {
-    const MutexLock lock(mutex_);
-    places_.device_says(monotonic_now(), instance, used);
-    carry_out();
-    findings = places_.take_findings();
-  }
-  tell(findings);
+std::vector<LivePlaces::Finding> PaceDriver::device_says(InstanceId instance, Duration used) {
+  const MutexLock lock(mutex_);
+  places_.device_says(monotonic_now(), instance, used);
+  carry_out();
+  return places_.take_findings();
 }
 
 bool PaceDriver::knows(InstanceId instance) const {

@@ -67,8 +67,9 @@ class PaceDriver {
   // It is gone, or has lost its connection. Its gate is left open. Unknown: nothing happens.
   void remove_page(ProcessPage number) FL_EXCLUDES(mutex_);
 
-  // What the device says of the instance's processes, since they began: held against what they tell.
-  void device_says(InstanceId instance, Duration used) FL_EXCLUDES(mutex_);
+  // What the device says of the instance's processes, since they began: held against what they tell (LivePlaces::device_says). What there
+  // is to be told since then, of this instance and of others.
+  std::vector<LivePlaces::Finding> device_says(InstanceId instance, Duration used) FL_EXCLUDES(mutex_);
 
   bool knows(InstanceId instance) const FL_EXCLUDES(mutex_);
   PaceSnapshot snapshot() const FL_EXCLUDES(mutex_);
