@@ -59,10 +59,11 @@ void GpuPacers::gone(InstanceId instance) {
   suit(gpu);
 }
 
-void GpuPacers::process_came(InstanceId instance, std::uint64_t number, PaceDriver::Page page) {
+void GpuPacers::process_came(InstanceId instance, std::uint64_t number, PaceDriver::Page page,
+                             PaceDriver::LetIn let_in) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
-  const Process& process = processes_[number] = {instance, std::move(page)};
+  const Process& process = processes_[number] = {instance, std::move(page), std::move(let_in)};
   if (const auto pacer = pacers_.find(found->second.gpu); pacer != pacers_.end()) pace(*pacer->second, number, process);
 }
 
@@ -123,7 +124,7 @@ void GpuPacers::pace(PaceDriver& pacer, InstanceId instance, const PacedShare& s
 }
 
 void GpuPacers::pace(PaceDriver& pacer, std::uint64_t number, const Process& process) {
-  if (Status added = pacer.add_page(process.instance, number, process.page); !added) {
+  if (Status added = pacer.add_page(process.instance, number, process.page, process.let_in); !added) {
     warn_once(process.instance, added.error().message);
   }
 }

@@ -3,8 +3,8 @@
 //   gpu:quota-request 40 on a device  ──>  that device has a pacer; all instances on it need places, those without a quota too
 //   the last instance with a quota goes  ──>  the pacer goes, and all gates are open
 //
-// Where nobody has a quota there is no pacer, no thread, and nothing in a process's page. Sessions of kernel tasks run in a device server
-// of the node's own, which has no gate: they are not paced.
+// Where nobody has a quota there is no pacer, no thread, and nothing in a process's page. A session of a kernel task has a page as a
+// process has (runtime/device_server/call_gates.h).
 //
 // Threads: everything on the io_context's thread. What is told to the log is told by the pacers' threads.
 #pragma once
@@ -42,7 +42,8 @@ class GpuPacers {
   void gone(InstanceId instance);
 
   // Processes of instances, by the node's numbers. Of unknown instances: nothing happens.
-  void process_came(InstanceId instance, std::uint64_t process, PaceDriver::Page page);
+  // let_in: as in PaceDriver::add_page.
+  void process_came(InstanceId instance, std::uint64_t process, PaceDriver::Page page, PaceDriver::LetIn let_in = {});
   void process_left(std::uint64_t process);
 
   // What the device did for an instance since the last call; of one whose processes are not all paced nothing can be said. Why it is to be
@@ -60,6 +61,7 @@ class GpuPacers {
   struct Process {
     InstanceId instance;
     PaceDriver::Page page;
+    PaceDriver::LetIn let_in;
   };
   struct Instance {
     GpuId gpu;

@@ -113,7 +113,7 @@ Status Node::open() {
   worker_ = std::make_unique<Worker>(io_);
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
-      instance_events());
+      programs_->pacers(), instance_events());
   pipelines_ =
       std::make_unique<Pipelines>(io_,
                                   PipelinesOptions{.servers = {.program = options_.device_servers.program,

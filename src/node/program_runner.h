@@ -66,6 +66,7 @@ class ProgramRunner final : public Runner {
   void measure_share(FlowId flow, ShareStatus& status) const { pacers_.measure(flow, status); }
   // What the device did for an instance since the last call. One that goes on computing outside of its turns is killed, and gone() says why.
   void device_worked(InstanceId instance, Duration busy);
+  GpuPacers& pacers() { return pacers_; }
   void forget(FlowId flow) { pacers_.forget(flow); }
   // As in InstanceHost.
   std::string obstacle() const { return host_->obstacle(); }

@@ -37,6 +37,7 @@ std::vector<FrameToServer> frames_to_server() {
       ModulesFenced{.session = 25, .modules = {{.ptx = "ptx", .variables = {{.offset = 26, .bytes = "bytes"}}}}},
       TrialEnded{.session = 27, .module = 28, .error = "why"},
       OpenRing{.ring = 37, .slots = 38, .slot_bytes = 39},
+      PaceSession{.session = 40},
       CloseRing{.ring = 40},
   };
 }
