@@ -166,6 +166,14 @@ std::string tenants_text(const json& status) {
   return table.empty() ? "" : table.text() + "\n";
 }
 
+// Which of the function's instances computed outside of their turns; "" when none did.
+std::string evaded_text(const json& function) {
+  const json& evaded = child(child(function, "share"), "turns_evaded");
+  if (number(evaded, "named") + number(evaded, "stopped") <= 0) return "";
+  return fmt::format("{} computes outside of its turns: {}; {} of its instances were stopped\n", text(function, "name"),
+                     text(evaded, "last"), count(evaded, "stopped"));
+}
+
 std::string shares_text(const json& status) {
   Table table({{"FUNCTION"},
                {"REQUEST", kRight},
@@ -174,10 +182,17 @@ std::string shares_text(const json& status) {
                {"MEMORY", kRight},
                {"SEATS", kRight},
                {"ON GPU", kRight},
-               {"DELIVERED", kRight}});
+               {"DELIVERED", kRight},
+               {"LAST MIN", kRight},
+               {"CREDIT", kRight},
+               {"MEAN WAIT", kRight}});
+  const auto percent = [](const json& share, const char* name) {
+    return share.contains(name) && share[name].is_number() ? fmt::format("{:.1f}%", number(share, name)) : "-";
+  };
   std::string missing;
   for (const json& function : child(status, "functions")) {
     const json& share = child(function, "share");
+    missing += evaded_text(function);
     const double limit = share.contains("quota_limit_percent") ? number(share, "quota_limit_percent") : 100;
     if (number(share, "seats_wanted") == 0 && limit == 100) continue;
     std::string gpus;
@@ -186,15 +201,20 @@ std::string shares_text(const json& status) {
     table.add_row({text(function, "name"), count(share, "quota_request_percent") + "%", fmt::format("{:.0f}%", limit),
                    count(share, "compute_percent") + "%", memory > 0 ? format_bytes(memory * (1 << 20)) : "-",
                    fmt::format("{}/{}", child(share, "seats").size(), count(share, "seats_wanted")),
-                   gpus.empty() ? "-" : gpus,
-                   share.contains("delivered_percent") && share["delivered_percent"].is_number()
-                       ? fmt::format("{:.1f}%", number(share, "delivered_percent"))
+                   gpus.empty() ? "-" : gpus, percent(share, "delivered_percent"),
+                   percent(share, "delivered_last_minute_percent"),
+                   share.contains("credit_seconds") && share["credit_seconds"].is_number()
+                       ? format_seconds(number(share, "credit_seconds"))
+                       : "-",
+                   number(share, "gate_waits") > 0
+                       ? format_seconds(number(share, "gate_wait_seconds") / number(share, "gate_waits"))
                        : "-"});
     if (const std::string lacking = text(share, "lacking"); !lacking.empty()) {
       missing += fmt::format("{} lacks seats: {}\n", text(function, "name"), lacking);
     }
   }
-  return table.empty() ? "" : table.text() + missing + "\n";
+  if (table.empty()) return missing.empty() ? "" : missing + "\n";
+  return table.text() + missing + "\n";
 }
 
 // Who reports less than the device says; "" when nobody does.

@@ -24,13 +24,22 @@ TEST(StatusText, OfANodeThatSaysNothingAllIsZero) {
 }
 
 TEST(StatusText, SharesAreShownWithWhatIsDelivered) {
-  const json share{{"quota_request_percent", 34}, {"quota_limit_percent", 60}, {"compute_percent", 50},
-                   {"memory_mib", 1024},          {"seats", {1, 2}},           {"seats_wanted", 2},
-                   {"delivered_percent", 33.86}};
+  const json share{{"quota_request_percent", 34},
+                   {"quota_limit_percent", 60},
+                   {"compute_percent", 50},
+                   {"memory_mib", 1024},
+                   {"seats", {1, 2}},
+                   {"seats_wanted", 2},
+                   {"delivered_percent", 33.86},
+                   {"delivered_last_minute_percent", 31.04},
+                   {"credit_seconds", 0.25},
+                   {"gate_waits", 4},
+                   {"gate_wait_seconds", 0.012}};
   json status{{"functions", {{{"name", "reserved"}, {"share", share}}}}};
   const std::string text = shares_text(status);
   EXPECT_THAT(text, AllOf(HasSubstr("reserved"), HasSubstr("34%"), HasSubstr("60%"), HasSubstr("50%")));
   EXPECT_THAT(text, AllOf(HasSubstr("1.0 GiB"), HasSubstr("2/2"), HasSubstr("1,2"), HasSubstr("33.9%")));
+  EXPECT_THAT(text, AllOf(HasSubstr("31.0%"), HasSubstr("250"), HasSubstr("3 ms")));
   status["functions"][0]["share"].erase("delivered_percent");
   EXPECT_THAT(shares_text(status), Not(HasSubstr("33.9%")));
 }
@@ -40,6 +49,12 @@ TEST(StatusText, ALimitAloneIsAShareAndNoShareIsNone) {
   const json plain{{"name", "plain"}, {"share", {{"quota_limit_percent", 100}, {"seats_wanted", 0}}}};
   const std::string text = shares_text({{"functions", {limited, plain, {{"name", "older"}}}}});
   EXPECT_THAT(text, AllOf(HasSubstr("limited"), HasSubstr("40%"), Not(HasSubstr("plain")), Not(HasSubstr("older"))));
+}
+
+TEST(StatusText, WhoComputesOutsideOfItsTurnsIsNamedThoughItHasNoShare) {
+  const json evaded{{"named", 1}, {"stopped", 1}, {"last", "instance 4 used 900 ms"}};
+  EXPECT_THAT(shares_text({{"functions", {{{"name", "f"}, {"share", {{"turns_evaded", evaded}}}}}}}),
+              HasSubstr("f computes outside of its turns: instance 4 used 900 ms; 1 of its instances were stopped"));
 }
 
 TEST(StatusText, WhatLacksSeatsIsNamed) {

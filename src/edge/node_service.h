@@ -60,8 +60,25 @@ inline constexpr double kDurationBucketsSeconds[] = {0.0005, 0.001, 0.0025, 0.00
 
 // What instances of a function had of their share lately, as the pacer of their devices saw it.
 struct ShareDelivery {
-  Duration window{0};            // over so much time
-  double delivered_percent = 0;  // of it; the least of the instances that had work
+  Duration window{0};              // over so much time
+  double delivered_percent = 0;    // of it; the least of the instances that had work
+  double last_minute_percent = 0;  // of the last minute, of the same instance
+  Duration credit{0};              // of it: promised and not had yet
+};
+
+// What a function's instances waited at the node's gate for places on their devices, since the node began.
+struct GateWaits {
+  std::vector<std::uint64_t> histogram;  // counts per kGateWaitBucketsSeconds, the last one +Inf; empty: nobody waited
+  Duration total{0};
+};
+// Powers of four of a microsecond, as the pacers count them.
+inline constexpr double kGateWaitBucketsSeconds[] = {1e-6,     4e-6,      16e-6,     64e-6,      256e-6,  1.024e-3,
+                                                     4.096e-3, 16.384e-3, 65.536e-3, 262.144e-3, 1.048576};
+
+// Instances of a function that computed outside of their turns, by the device's account, since the node began.
+struct TurnsEvaded {
+  std::uint64_t named = 0, stopped = 0;
+  std::string last;  // which, and what it did; "": none
 };
 
 // A function's share of devices.
@@ -69,6 +86,8 @@ struct ShareStatus {
   std::vector<GpuId> seats;                              // where its instances are kept
   std::string lacking;                                   // why some are kept nowhere; "": none is missing
   std::optional<ShareDelivery> delivery = std::nullopt;  // empty: nobody measures it, or nothing ran
+  GateWaits waits = {};
+  TurnsEvaded evaded = {};
 };
 
 struct FunctionStatus {

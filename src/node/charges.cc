@@ -67,24 +67,28 @@ void Charges::gone(InstanceId instance) {
   books_.gone(instance);
 }
 
-void Charges::compare_with_devices(const std::vector<ProcessSample>& samples) {
-  if (samples.empty()) return books_.observed(monotonic_now());
+std::map<InstanceId, Duration> Charges::compare_with_devices(const std::vector<ProcessSample>& samples) {
+  std::map<InstanceId, Duration> seen;
+  if (samples.empty()) {
+    books_.observed(monotonic_now());
+    return seen;
+  }
   InstanceProcesses::Inits inits;
   for (const auto& [id, live] : instances_.all()) inits[live.runner->init_pid(id)] = id;
   inits.erase(0);  // of those that have none
-  std::vector<InstanceId> seen;
   for (const ProcessSample& sample : samples) {
     const auto instance = processes_.find(sample.pid, inits);
     if (!instance) continue;
     books_.device_worked(*instance, sample.from, sample.until, sample.busy);
-    seen.push_back(*instance);
+    seen[*instance] += sample.busy;
   }
   books_.observed(monotonic_now());
-  for (const InstanceId instance : seen) {
+  for (const auto& [instance, busy] : seen) {
     const std::optional<DeviceUse> use = instances_.use(instance);
     const auto finding = books_.compare(monotonic_now(), instance, use ? use->gpu_time : Duration(0));
     if (finding) correct(instance, *finding);
   }
+  return seen;
 }
 
 void Charges::correct(InstanceId instance, const GpuBooks::Finding& finding) {

@@ -10,6 +10,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -56,7 +57,8 @@ class Charges {
   void gone(InstanceId instance);
   void forget(FlowId flow) { books_.forget(flow); }
 
-  void compare_with_devices(const std::vector<ProcessSample>& samples);
+  // Gives what the devices did for each instance that is in the samples.
+  std::map<InstanceId, Duration> compare_with_devices(const std::vector<ProcessSample>& samples);
 
  private:
   void on_work_ended(InstanceId instance);

@@ -1,6 +1,9 @@
 #include "node/gpu_pacers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "base/log.h"
@@ -10,6 +13,18 @@ namespace {
 
 void name(InstanceId instance, const std::string& what) {
   spdlog::warn("instance {} {}", instance.value(), what);
+}
+
+// The pacers count by powers of two of a microsecond, people are told by powers of four.
+GateWaits in_buckets(const WaitHistogram& waits) {
+  GateWaits told{.total = waits.total()};
+  if (waits.count() == 0) return told;
+  constexpr std::size_t kBounds = std::size(kGateWaitBucketsSeconds);
+  told.histogram.assign(kBounds + 1, 0);
+  for (std::size_t i = 0; i < WaitHistogram::kBuckets; ++i) {
+    told.histogram[std::min((i + 1) / 2, kBounds)] += waits.buckets()[i];
+  }
+  return told;
 }
 
 }  // namespace
@@ -37,14 +52,18 @@ void GpuPacers::gone(InstanceId instance) {
   const GpuId gpu = found.mapped().gpu;
   named_.erase(instance);
   std::erase_if(processes_, [&](const auto& process) { return process.second.instance == instance; });
-  if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) pacer->second->remove_instance(instance);
+  if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) {
+    keep_waits(*pacer->second, instance);
+    pacer->second->remove_instance(instance);
+  }
   suit(gpu);
 }
 
-void GpuPacers::process_came(InstanceId instance, std::uint64_t number, PaceDriver::Page page) {
+void GpuPacers::process_came(InstanceId instance, std::uint64_t number, PaceDriver::Page page,
+                             PaceDriver::LetIn let_in) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
-  const Process& process = processes_[number] = {instance, std::move(page)};
+  const Process& process = processes_[number] = {instance, std::move(page), std::move(let_in)};
   if (const auto pacer = pacers_.find(found->second.gpu); pacer != pacers_.end()) pace(*pacer->second, number, process);
 }
 
@@ -61,6 +80,7 @@ void GpuPacers::suit(GpuId gpu) {
     return instance.second.gpu == gpu && has_quota(instance.second.share);
   });
   if (!is_wanted) {
+    if (const auto pacer = pacers_.find(gpu); pacer != pacers_.end()) keep_waits(*pacer->second, std::nullopt);
     pacers_.erase(gpu);
     without_thread_.erase(gpu);
     return;
@@ -104,7 +124,7 @@ void GpuPacers::pace(PaceDriver& pacer, InstanceId instance, const PacedShare& s
 }
 
 void GpuPacers::pace(PaceDriver& pacer, std::uint64_t number, const Process& process) {
-  if (Status added = pacer.add_page(process.instance, number, process.page); !added) {
+  if (Status added = pacer.add_page(process.instance, number, process.page, process.let_in); !added) {
     warn_once(process.instance, added.error().message);
   }
 }
@@ -115,23 +135,60 @@ std::vector<std::pair<GpuId, PaceSnapshot>> GpuPacers::snapshot() const {
   return all;
 }
 
-std::optional<ShareDelivery> GpuPacers::delivery(FlowId flow) const {
+std::optional<std::string> GpuPacers::device_worked(InstanceId id, Duration busy) {
+  const auto found = instances_.find(id);
+  if (found == instances_.end() || named_.contains(id)) return std::nullopt;
+  found->second.device += busy;
+  const auto pacer = pacers_.find(found->second.gpu);
+  if (pacer == pacers_.end()) return std::nullopt;
+  std::optional<std::string> stopped;
+  for (const LivePlaces::Finding& finding : pacer->second->device_says(id, found->second.device)) {
+    name(finding.instance, finding.text);
+    const auto of = instances_.find(finding.instance);
+    if (of == instances_.end()) continue;
+    TurnsEvaded& evaded = ledgers_[of->second.share.flow].evaded;
+    evaded.last = fmt::format("instance {} {}", finding.instance.value(), finding.text);
+    ++(finding.is_over ? evaded.stopped : evaded.named);
+    if (finding.is_over && finding.instance == id) stopped = finding.text;
+  }
+  return stopped;
+}
+
+// Those who go, and pacers that go, leave their counts: what is counted never falls.
+void GpuPacers::keep_waits(const PaceDriver& pacer, std::optional<InstanceId> instance) {
+  for (const DeliveredService& one : pacer.delivered()) {
+    if (!instance || one.instance == *instance) ledgers_[one.share.flow].waits.add(one.waits);
+  }
+}
+
+void GpuPacers::measure(FlowId flow, ShareStatus& status) const {
   const auto is_of_flow = [&](const auto& instance) { return instance.second.share.flow == flow; };
-  if (std::none_of(instances_.begin(), instances_.end(), is_of_flow)) return std::nullopt;
+  WaitHistogram waits;
+  if (const auto ledger = ledgers_.find(flow); ledger != ledgers_.end()) {
+    waits = ledger->second.waits;
+    status.evaded = ledger->second.evaded;
+  }
   std::optional<DeliveredService> least;
+  const bool is_there = std::any_of(instances_.begin(), instances_.end(), is_of_flow);
   for (const auto& [gpu, pacer] : pacers_) {
+    if (!is_there) break;
     for (const DeliveredService& one : pacer->delivered()) {
+      if (one.share.flow != flow) continue;
+      waits.add(one.waits);
       const bool had_work = one.state != PlaceState::kIdle || one.last_second > Duration(0);
-      if (one.share.flow != flow || !had_work) continue;
       // Beside one that is promised something, those that take what they get do not matter.
       const auto rank = [](const DeliveredService& of) {
         return std::pair(of.share.request_percent == 0, of.last_second);
       };
-      if (!least || rank(one) < rank(*least)) least = one;
+      if (had_work && (!least || rank(one) < rank(*least))) least = one;
     }
   }
-  if (!least) return std::nullopt;
-  return ShareDelivery{std::chrono::seconds(1), 100 * to_seconds(least->last_second)};
+  status.waits = in_buckets(waits);
+  if (!least) return;
+  status.delivery = ShareDelivery{.window = std::chrono::seconds(1),
+                                  .delivered_percent = 100 * to_seconds(least->last_second),
+                                  .last_minute_percent = 100 * to_seconds(least->last_minute) / 60,
+                                  .credit = least->credit};
 }
 
 }  // namespace fairlead

@@ -3,8 +3,8 @@
 //   gpu:quota-request 40 on a device  ──>  that device has a pacer; all instances on it need places, those without a quota too
 //   the last instance with a quota goes  ──>  the pacer goes, and all gates are open
 //
-// Where nobody has a quota there is no pacer, no thread, and nothing in a process's page. Sessions of kernel tasks run in a device server
-// of the node's own, which has no gate: they are not paced.
+// Where nobody has a quota there is no pacer, no thread, and nothing in a process's page. A session of a kernel task has a page as a
+// process has (runtime/device_server/call_gates.h).
 //
 // Threads: everything on the io_context's thread. What is told to the log is told by the pacers' threads.
 #pragma once
@@ -42,23 +42,36 @@ class GpuPacers {
   void gone(InstanceId instance);
 
   // Processes of instances, by the node's numbers. Of unknown instances: nothing happens.
-  void process_came(InstanceId instance, std::uint64_t process, PaceDriver::Page page);
+  // let_in: as in PaceDriver::add_page.
+  void process_came(InstanceId instance, std::uint64_t process, PaceDriver::Page page, PaceDriver::LetIn let_in = {});
   void process_left(std::uint64_t process);
+
+  // What the device did for an instance since the last call; of one whose processes are not all paced nothing can be said. Why it is to be
+  // stopped, which is said once: it goes on computing outside of its turns.
+  std::optional<std::string> device_worked(InstanceId instance, Duration busy);
+  void forget(FlowId flow) { ledgers_.erase(flow); }
 
   // Of devices that have a pacer, by id.
   std::vector<std::pair<GpuId, PaceSnapshot>> snapshot() const;
-  // Of the function's instance that had least in the last second, of those that had work; of those that are promised something, if any is.
-  // Empty: none had work, or no device of theirs has a pacer.
-  std::optional<ShareDelivery> delivery(FlowId flow) const;
+  // Fills in what the function's instances had and waited for. Delivered: of the instance that had least in the last second, of those that
+  // had work; of those that are promised something, if any is. Empty: none had work, or no device of theirs has a pacer.
+  void measure(FlowId flow, ShareStatus& status) const;
 
  private:
   struct Process {
     InstanceId instance;
     PaceDriver::Page page;
+    PaceDriver::LetIn let_in;
   };
   struct Instance {
     GpuId gpu;
     PacedShare share;
+    Duration device{0};  // worked for it, as the device says
+  };
+  // Of a function: what does not go with its instances.
+  struct Ledger {
+    WaitHistogram waits;
+    TurnsEvaded evaded;
   };
 
   static bool has_quota(const PacedShare& share) { return share.request_percent > 0 || share.limit_percent < 100; }
@@ -68,12 +81,14 @@ class GpuPacers {
   void pace(PaceDriver& pacer, std::uint64_t number, const Process& process);
   // Null: there is no thread.
   PaceDriver* pacer_of(GpuId gpu);
+  void keep_waits(const PaceDriver& pacer, std::optional<InstanceId> instance);
   void warn_once(InstanceId instance, const std::string& why);
 
   MakeDriver make_;
   std::map<InstanceId, Instance> instances_;
   std::map<std::uint64_t, Process> processes_;
   std::map<GpuId, std::unique_ptr<PaceDriver>> pacers_;
+  std::map<FlowId, Ledger> ledgers_;
   std::set<InstanceId> named_;      // as not paced
   std::set<GpuId> without_thread_;  // named, too
 };

@@ -4,6 +4,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <chrono>
+#include <numeric>
 #include <sstream>
 #include <system_error>
 
@@ -48,6 +49,16 @@ class GpuPacersTest : public testing::Test {
   }
   static bool is_paced(const PaceDriver::Page& page) { return (page->pace.load() & wire::kPacePlaces) != 0; }
   static bool is_closed(const PaceDriver::Page& page) { return (page->gate.load() & wire::kGateNode) != 0; }
+
+  ShareStatus measured(std::uint64_t flow) const {
+    ShareStatus status;
+    pacers_.measure(FlowId(flow), status);
+    return status;
+  }
+  std::uint64_t waits(std::uint64_t flow) const {
+    const auto counts = measured(flow).waits.histogram;
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  }
 
   GpuPacers pacers_;
 };
@@ -145,16 +156,44 @@ TEST_F(GpuPacersTest, WhatWasDeliveredIsOfThoseThatHadWork) {
   const PacedShare share{.flow = FlowId(5), .request_percent = 40};
   pacers_.started(kReserved, kGpu, share);
   come(kReserved, 1);
-  EXPECT_FALSE(pacers_.delivery(FlowId(5))) << "it had no work";
+  EXPECT_FALSE(measured(5).delivery) << "it had no work";
   const auto page = come(kReserved, 2);
   page->asking.store(1);
   Bells::ring(page->bell);
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!pacers_.delivery(FlowId(5)) && std::chrono::steady_clock::now() < give_up) {
+  while (!measured(5).delivery && std::chrono::steady_clock::now() < give_up) {
   }
-  ASSERT_TRUE(pacers_.delivery(FlowId(5)));
-  EXPECT_EQ(pacers_.delivery(FlowId(5))->window, std::chrono::seconds(1));
-  EXPECT_FALSE(pacers_.delivery(FlowId(6)));
+  ASSERT_TRUE(measured(5).delivery);
+  EXPECT_EQ(measured(5).delivery->window, std::chrono::seconds(1));
+  EXPECT_FALSE(measured(6).delivery);
+  EXPECT_EQ(waits(5), 1u);
+  pacers_.gone(kReserved);
+  EXPECT_EQ(waits(5), 1u) << "though nobody is there, nor a pacer";
+  pacers_.forget(FlowId(5));
+  EXPECT_EQ(waits(5), 0u);
+}
+
+TEST_F(GpuPacersTest, WaitsAreToldByPowersOfFour) {
+  constexpr std::size_t kAll = std::size(kGateWaitBucketsSeconds) + 1;
+  const PacedShare share{.flow = FlowId(5), .request_percent = 40};
+  pacers_.started(kReserved, kGpu, share);
+  const auto page = come(kReserved, 1);
+  page->asking.store(1);
+  Bells::ring(page->bell);
+  while (waits(5) == 0) {
+  }
+  EXPECT_EQ(measured(5).waits.histogram.size(), kAll);
+  EXPECT_EQ(measured(5).waits.histogram.back(), 0u) << "it waited for less than a second";
+}
+
+TEST_F(GpuPacersTest, NothingIsSaidOfThoseWhoCannotBePaced) {
+  pacers_.started(kReserved, kGpu, kQuota);
+  auto page = std::make_shared<wire::ShimPage>();
+  page->version = wire::kOldestShimVersion;
+  pacers_.process_came(kReserved, 1, page);
+  EXPECT_FALSE(pacers_.device_worked(kReserved, std::chrono::hours(1)));
+  EXPECT_FALSE(pacers_.device_worked(kElsewhere, std::chrono::hours(1)));
+  EXPECT_EQ(measured(0).evaded.named, 0u);
 }
 
 TEST_F(GpuPacersTest, WhatIsNotKnownChangesNothing) {

@@ -7,16 +7,41 @@
 #include "model/tenant.h"
 
 namespace fairlead {
+namespace {
+
+// Sets numbers of sessions' pages apart from those of programs' processes.
+constexpr std::uint64_t kOfSession = std::uint64_t{1} << 63;
+
+}  // namespace
 
 KernelTaskRunner::KernelTaskRunner(boost::asio::io_context& io, KernelTaskRunnerOptions options, ObjectStore& objects,
-                                   Worker& worker, InstanceEvents events)
+                                   Worker& worker, GpuPacers& pacers, InstanceEvents events)
     : io_(io),
       options_(std::move(options)),
       objects_(objects),
       worker_(worker),
-      gone_(events.gone),
+      pacers_(pacers),
+      gone_([&pacers, gone = events.gone](InstanceId instance, ExitInfo exit) {
+        pacers.gone(instance);
+        gone(instance, std::move(exit));
+      }),
       stored_objects_(io, objects),
-      servers_(io, options_.servers, stored_objects_, std::move(events)) {}
+      servers_(io, servers_options(), stored_objects_, paced(std::move(events))) {}
+
+DeviceServersOptions KernelTaskRunner::servers_options() {
+  DeviceServersOptions options = options_.servers;
+  options.pace.came = [this](InstanceId instance, std::uint64_t number, std::shared_ptr<wire::ShimPage> page,
+                             PaceCalls::LetIn let_in) {
+    pacers_.process_came(instance, number | kOfSession, std::move(page), std::move(let_in));
+  };
+  options.pace.left = [this](std::uint64_t number) { pacers_.process_left(number | kOfSession); };
+  return options;
+}
+
+InstanceEvents KernelTaskRunner::paced(InstanceEvents events) {
+  events.gone = gone_;
+  return events;
+}
 
 // The environment is the server's, which its first session starts: the GPU's, and this process's own where the loader
 // looks. What the author set is for programs.
@@ -32,6 +57,7 @@ void KernelTaskRunner::start(const StartOrder& order) {
                    .task = task->spec,
                    .environment = std::move(shared.environment)};
   const std::string tenant = spec.tenant;
+  pacers_.started(order.instance, order.gpu, order.share);
   putting_constants_.insert(order.instance);
   put_constants(task, tenant, 0, [this, spec = std::move(spec)](Status put) mutable {
     const bool is_wanted = putting_constants_.erase(spec.instance) > 0;

@@ -29,9 +29,9 @@ struct KernelTaskRunnerOptions {
 
 class KernelTaskRunner final : public Runner {
  public:
-  // `objects` and `worker` must outlive it.
+  // `objects`, `worker` and `pacers` must outlive it.
   KernelTaskRunner(boost::asio::io_context& io, KernelTaskRunnerOptions options, ObjectStore& objects, Worker& worker,
-                   InstanceEvents events);
+                   GpuPacers& pacers, InstanceEvents events);
 
   void set_share(GiveShare give_share) { give_share_ = std::move(give_share); }  // before the first start
 
@@ -43,6 +43,7 @@ class KernelTaskRunner final : public Runner {
   // Its memory is moved by its server, and reported as fixed: there are no orders.
   void swap_out(InstanceId, Bytes, Duration) override {}
   void swap_in(InstanceId) override {}
+  void pace(InstanceId instance, const PacedShare& share) override { pacers_.set_share(instance, share); }
   void grant_room(InstanceId, std::uint64_t, bool) override {}
   std::string log_tail(InstanceId) const override { return {}; }
   int init_pid(InstanceId) const override { return 0; }
@@ -54,12 +55,15 @@ class KernelTaskRunner final : public Runner {
  private:
   void put_constants(std::shared_ptr<const BundledTask> task, const std::string& tenant, std::size_t from,
                      std::function<void(Status)> done);
+  InstanceEvents paced(InstanceEvents events);
+  DeviceServersOptions servers_options();
   void end_start(InstanceId instance, const std::string& why);
 
   boost::asio::io_context& io_;
   const KernelTaskRunnerOptions options_;
   ObjectStore& objects_;
   Worker& worker_;
+  GpuPacers& pacers_;
   const std::function<void(InstanceId, ExitInfo)> gone_;
   GiveShare give_share_;
   std::set<InstanceId> putting_constants_;  // and not killed meanwhile

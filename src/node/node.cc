@@ -113,7 +113,7 @@ Status Node::open() {
   worker_ = std::make_unique<Worker>(io_);
   kernel_tasks_ = std::make_unique<KernelTaskRunner>(
       io_, KernelTaskRunnerOptions{options_.device_servers, options_.gpu_access.environment}, *objects_, *worker_,
-      instance_events());
+      programs_->pacers(), instance_events());
   pipelines_ =
       std::make_unique<Pipelines>(io_,
                                   PipelinesOptions{.servers = {.program = options_.device_servers.program,
@@ -134,6 +134,7 @@ Status Node::open() {
                                                request_ids_, driver_, [this](const RegisteredFunction& function) {
                                                  events_->function_removed(function.record.name);
                                                  charges_.forget(function.flow);
+                                                 programs_->forget(function.flow);
                                                  scaling_->function_removed(function.record.name);
                                                  forget_models(model_scope(function.record));
                                                });
@@ -172,7 +173,7 @@ void Node::use_gpus(std::unique_ptr<GpuMonitor> monitor, std::unique_ptr<GpuShar
     sharing_->give_share(spec, gpu, share);
   };
   programs_->set_share(give_share);
-  control_->shares().set_delivery([this](FlowId flow) { return programs_->delivery(flow); });
+  control_->shares().set_measure([this](FlowId flow, ShareStatus& status) { programs_->measure_share(flow, status); });
   kernel_tasks_->set_share(give_share);
   pipelines_->connect({.all =
                            [this] {
@@ -275,7 +276,9 @@ void Node::take_in(const Device& device) {
 
 void Node::observe(const GpuObservation& observation) {
   compare_devices(observation);
-  charges_.compare_with_devices(observation.processes);
+  for (const auto& [instance, busy] : charges_.compare_with_devices(observation.processes)) {
+    programs_->device_worked(instance, busy);
+  }
   driver_.tell([&](Core& core, Instant now, Actions& out) {
     for (const Nvml::Xid& xid : observation.xids) {
       spdlog::warn("Xid {} of {}", xid.number, xid.gpu_uuid);

@@ -52,6 +52,7 @@ Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(boost::asio::io_con
     if (runner->shims_) runner->shims_->remove(instance);
     if (runner->models_) runner->models_->remove(instance);
     runner->pacers_.gone(instance);
+    if (const auto stopped = runner->stopped_.extract(instance)) exit.reason = stopped.mapped();
     gone(instance, std::move(exit));
   };
   runner->gone_ = events.gone;
@@ -182,6 +183,13 @@ std::optional<ShimAccess> ProgramRunner::shim_access(const StartOrder& order) {
 
 void ProgramRunner::deliver(InstanceId instance, DeliverRequest request) {
   host_->deliver(instance, std::move(request));
+}
+
+void ProgramRunner::device_worked(InstanceId instance, Duration busy) {
+  const std::optional<std::string> evasion = pacers_.device_worked(instance, busy);
+  if (!evasion) return;
+  stopped_[instance] = "it computed on the GPU outside of its turns: it " + *evasion;
+  host_->kill(instance);
 }
 
 std::optional<DeviceUse> ProgramRunner::use(InstanceId instance) {

@@ -63,7 +63,11 @@ class ProgramRunner final : public Runner {
   ModelHost* models() { return models_.get(); }  // null: none
   // How instances share the devices by places; only of devices where somebody has a quota.
   std::vector<std::pair<GpuId, PaceSnapshot>> places() const { return pacers_.snapshot(); }
-  std::optional<ShareDelivery> delivery(FlowId flow) const { return pacers_.delivery(flow); }
+  void measure_share(FlowId flow, ShareStatus& status) const { pacers_.measure(flow, status); }
+  // What the device did for an instance since the last call. One that goes on computing outside of its turns is killed, and gone() says why.
+  void device_worked(InstanceId instance, Duration busy);
+  GpuPacers& pacers() { return pacers_; }
+  void forget(FlowId flow) { pacers_.forget(flow); }
   // As in InstanceHost.
   std::string obstacle() const { return host_->obstacle(); }
   std::uint64_t spawner_restarts() const { return host_->spawner_restarts(); }
@@ -83,6 +87,7 @@ class ProgramRunner final : public Runner {
   GiveShare give_share_;
   // In this order: what is declared last goes first, and calls what is above.
   std::unique_ptr<Worker> staging_worker_;
+  std::map<InstanceId, std::string> stopped_;        // killed for it, and not gone yet
   std::map<GpuId, std::unique_ptr<Worker>> movers_;  // of whole processes; one move at a time on each GPU
   GpuPacers pacers_;
   std::unique_ptr<ShimHost> shims_;

@@ -27,20 +27,6 @@ std::size_t most_seats(std::size_t instances, std::size_t slots) {
   return instances > slots ? instances - slots : 0;
 }
 
-// Sessions of kernel tasks run in device servers, which nobody paces: a request would let them into the time of others unbounded.
-Status check_unpaced(const Share& share) {
-  constexpr std::string_view kWhy =
-      "a kernel task's calls run in a device server, whose time is not paced: leave it out. gpu:replicas keeps "
-      "sessions without a request";
-  if (share.request_percent > 0) {
-    return fail(Errc::kInvalidArgument, "gpu:quota-request is {}; {}", share.request_percent, kWhy);
-  }
-  if (share.limit_percent < kWholeTime) {
-    return fail(Errc::kInvalidArgument, "gpu:quota-limit is {}; {}", share.limit_percent, kWhy);
-  }
-  return {};
-}
-
 }  // namespace
 
 void Shares::add_device(const Device& device, std::size_t instances, std::size_t slots) {
@@ -219,9 +205,9 @@ void Shares::describe(const std::string& function, FlowSpec& spec) const {
 ShareStatus Shares::status(const std::string& function, FlowId flow) const {
   const auto known = entries_.find(function);
   if (known == entries_.end()) return {};
-  return {.seats = known->second.seats,
-          .lacking = known->second.lacking,
-          .delivery = delivery_ ? delivery_(flow) : std::nullopt};
+  ShareStatus status{.seats = known->second.seats, .lacking = known->second.lacking};
+  if (measure_) measure_(flow, status);
+  return status;
 }
 
 PacedShare Shares::paced(const std::string& function, FlowId flow, bool entitled) const {
@@ -256,9 +242,6 @@ Status Shares::check_kept(const Asked& asked) const {
         Errc::kInvalidArgument,
         "gpu:compute-percent is {}; kernel tasks of a tenant share one process, which must have 100: leave it out",
         width);
-  }
-  if (asked.is_kernel_task) {
-    if (Status unpaced = check_unpaced(asked.share); !unpaced) return unpaced;
   }
   if (width < kWholeDevice && options_.mode != SharingMode::kMps) {
     return fail(

@@ -88,9 +88,9 @@ class Shares {
   void describe(const std::string& function, FlowSpec& spec) const;
   ShareStatus status(const std::string& function, FlowId flow) const;
 
-  // Who measures what the pacers deliver; none: ShareStatus::delivery stays empty.
-  using Delivery = std::function<std::optional<ShareDelivery>(FlowId)>;
-  void set_delivery(Delivery delivery) { delivery_ = std::move(delivery); }
+  // Who measures what the pacers deliver, and fills it in; none: it stays empty.
+  using Measure = std::function<void(FlowId, ShareStatus&)>;
+  void set_measure(Measure measure) { measure_ = std::move(measure); }
   // Of an instance, as admission counted it: what a pacer is told.
   PacedShare paced(const std::string& function, FlowId flow, bool entitled) const;
 
@@ -105,7 +105,7 @@ class Shares {
   ShareBook book_;
   std::map<GpuId, std::string> uuids_;
   std::map<std::string, Entry> entries_;  // of all functions
-  Delivery delivery_;
+  Measure measure_;
 };
 
 }  // namespace fairlead

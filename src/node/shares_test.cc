@@ -127,7 +127,7 @@ TEST_F(SharesTest, AQuotaNeedsAPoolThatCanBePaced) {
             "the most that keep to quotas: start the node with a smaller --pool, or leave both out");
   EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-limit", "34"}})), HasSubstr("64 is the most"));
   EXPECT_EQ(refusal(shares, record("f", {{"gpu:replicas", "1"}})), "admitted");
-  EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-limit", "34"}}), true), HasSubstr("whose time is not paced"));
+  EXPECT_THAT(refusal(shares, record("f", {{"gpu:quota-limit", "34"}}), true), HasSubstr("64 is the most"));
 }
 
 TEST_F(SharesTest, NarrowInstancesShareTheSameTime) {
@@ -212,21 +212,15 @@ TEST_F(SharesTest, AfterARestartWhoseDeviceIsThereKeepsItBeforeOthersGetIt) {
   EXPECT_THAT(spec(after, "a-four").seats, ElementsAre(kGpu1, kGpu1, GpuId(3), GpuId(3)));
 }
 
-TEST_F(SharesTest, AKernelTaskHasNoShareOfTimeAsNobodyPacesIt) {
+TEST_F(SharesTest, AKernelTaskHasAShareOfTimeAndNoneOfTheSms) {
   Shares shares;
-  start(shares);
-  EXPECT_EQ(refusal(shares, record("task", {{"gpu:quota-request", "34"}}), true),
-            "gpu:quota-request is 34; a kernel task's calls run in a device server, whose time is not paced: leave it "
-            "out. gpu:replicas keeps sessions without a request");
-  EXPECT_THAT(refusal(shares, record("task", {{"gpu:quota-limit", "99"}}), true), HasSubstr("gpu:quota-limit is 99"));
-  EXPECT_EQ(refusal(shares, record("task", {{"gpu:replicas", "2"}, {"gpu:quota-limit", "100"}}), true), "admitted");
-  EXPECT_EQ(spec(shares, "task").seats.size(), 2u);
-  Shares restarted;
-  restarted.recover(record("old", {{"gpu:quota-request", "34"}}), true);
-  start(restarted);
-  restarted.settle();
-  EXPECT_THAT(spec(restarted, "old").seats, IsEmpty()) << "of a node that admitted it";
-  EXPECT_THAT(restarted.status("old", FlowId(1)).lacking, HasSubstr("not paced"));
+  start(shares, SharingMode::kMps);
+  EXPECT_EQ(refusal(shares, record("task", {{"gpu:quota-request", "34"}, {"gpu:quota-limit", "50"}}), true),
+            "admitted");
+  EXPECT_EQ(spec(shares, "task").seats.size(), 1u);
+  EXPECT_EQ(shares.paced("task", FlowId(1), true).request_percent, 34);
+  EXPECT_EQ(shares.paced("task", FlowId(1), true).width_percent, 100);
+  EXPECT_THAT(refusal(shares, record("narrow", {{"gpu:compute-percent", "24"}}), true), HasSubstr("share one process"));
 }
 
 TEST_F(SharesTest, WhatIsTakenBackHoldsNoDeviceThatWentMeanwhile) {
@@ -307,9 +301,8 @@ TEST_F(SharesTest, WhatIsDeliveredIsWhatItsMeterSays) {
   FunctionRecord function = record("f", {{"gpu:quota-request", "60"}});
   ASSERT_TRUE(admit(shares, function));
   EXPECT_FALSE(shares.status("f", FlowId(1)).delivery);
-  shares.set_delivery([](FlowId flow) -> std::optional<ShareDelivery> {
-    if (flow != FlowId(1)) return std::nullopt;
-    return ShareDelivery{.window = std::chrono::seconds(1), .delivered_percent = 59.5};
+  shares.set_measure([](FlowId flow, ShareStatus& status) {
+    if (flow == FlowId(1)) status.delivery = {.window = std::chrono::seconds(1), .delivered_percent = 59.5};
   });
   EXPECT_EQ(shares.status("f", FlowId(1)).delivery->delivered_percent, 59.5);
   EXPECT_FALSE(shares.status("f", FlowId(2)).delivery);

@@ -45,6 +45,10 @@ void visit_fields(Fields& f, CloseRing& x) {
   f(x.ring);
 }
 template <typename Fields>
+void visit_fields(Fields& f, PaceSession& x) {
+  f(x.session);
+}
+template <typename Fields>
 void visit_fields(Fields& f, FetchObject& x) {
   f(x.fetch), f(x.object);
 }

@@ -18,6 +18,7 @@
 //   server ObjectFetched ──────> node
 //   server <────── DropObject    node     its owner deleted it
 //   server <───── DropSession    node
+//   server <────── PaceSession    node     its calls need places on the device (runtime/device_server/call_gates.h)
 //   server <──────── OpenRing    node     memory through which calls hand tensors to those of other servers
 //   server <─────── CloseRing    node
 //   server ServerFault ────────> node     a kernel faulted, the context is lost: the server ends
@@ -107,6 +108,10 @@ struct CloseRing {
   std::uint64_t ring = 0;
   bool operator==(const CloseRing&) const = default;
 };
+struct PaceSession {  // descriptor 0 is its page (wire/shim_page.h), 1 an eventfd that is rung when its gate opens
+  std::uint64_t session = 0;
+  bool operator==(const PaceSession&) const = default;
+};
 struct FetchObject {  // descriptor 0 is where to
   std::uint64_t fetch = 0;
   std::uint64_t object = 0;
@@ -163,8 +168,9 @@ struct TrialEnded {
   std::string error;         // empty: it may be loaded, and all before it
   bool operator==(const TrialEnded&) const = default;
 };
-using FrameToServer = std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject, ModuleTrial,
-                                   ModulesMeasured, VariablesPlaced, ModulesFenced, TrialEnded, OpenRing, CloseRing>;
+using FrameToServer =
+    std::variant<RegisterSession, DropSession, RunCall, FetchObject, DropObject, ModuleTrial, ModulesMeasured,
+                 VariablesPlaced, ModulesFenced, TrialEnded, OpenRing, CloseRing, PaceSession>;
 
 struct ServerReady {
   std::string device;

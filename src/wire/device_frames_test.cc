@@ -38,6 +38,7 @@ std::vector<FrameToServer> frames_to_server() {
       TrialEnded{.session = 27, .module = 28, .error = "why"},
       OpenRing{.ring = 37, .slots = 38, .slot_bytes = 39},
       CloseRing{.ring = 40},
+      PaceSession{.session = 41},
   };
 }
 
@@ -122,7 +123,7 @@ TEST(DeviceFrames, AKindThatThereIsNotIsRefused) {
   const auto unknown = static_cast<char>(std::variant_size_v<FrameToServer>);
   const auto decoded = decode_frame_to_server(std::string(1, unknown) + std::string(8, '\0'));
   ASSERT_FALSE(decoded);
-  EXPECT_NE(decoded.error().message.find("frame of kind 12 and 9 bytes"), std::string::npos) << decoded.error().message;
+  EXPECT_NE(decoded.error().message.find("frame of kind 13 and 9 bytes"), std::string::npos) << decoded.error().message;
 }
 
 TEST(DeviceFrames, HugeLengthsAreRefusedWithoutAllocating) {

@@ -1,12 +1,17 @@
 """Quotas live: functions whose processes compete for one device have what their tags say of its time, and a node that dies leaves them
 running. The software GPU runs its kernels for real here; tests/pacing has the harder cases."""
 
+import json
+import os
+import signal
 import threading
 
 import pytest
 from charges import LAUNCHER, computed_ms, do, function
-from conftest import eventually
+from conftest import ROOT, eventually
 from test_charges import calls_in
+from test_graphs import device_servers
+from test_shares import cli
 
 WORK = {"kernels": 40, "rounds": 20_000}
 
@@ -62,6 +67,70 @@ def test_a_limit_holds_on_a_device_that_is_idle_otherwise(node):
         eventually(lambda: (share(node, "limited").get("delivered_percent") or 0) > 20, 60)
         assert share(node, "limited")["delivered_percent"] <= 36
     assert sum(computed_ms(node).values()) > 0
+
+
+VECTOR_ADD = ROOT / "examples/ktask/vector-add"
+INPUTS = json.dumps({"inputs": {"x": [1, 2, 3, 4, 5, 6, 7, 8], "y": [10] * 8}})
+
+
+def add(node, name):
+    status, headers, body = node.invoke(name, INPUTS)
+    assert status == 200 and "X-Amz-Function-Error" not in headers, body
+    return json.loads(body)["outputs"]
+
+
+def test_calls_of_kernel_tasks_wait_for_their_turns_as_programs_do(node):
+    node.deploy("task", VECTOR_ADD)
+    expected = add(node, "task")
+    node.deploy("timed", VECTOR_ADD, Tags={"gpu:quota-request": "40", "gpu:quota-limit": "60"})
+    deploy(node, "flood")
+    with Callers(node, ["flood"]):
+        for _ in range(30):
+            assert add(node, "timed") == add(node, "task") == expected
+        eventually(lambda: share(node, "timed")["gate_waits"] >= 30)
+        eventually(lambda: share(node, "task")["gate_waits"] >= 30)
+        assert share(node, "timed")["turns_evaded"]["named"] == 0
+    node.call("DELETE", "/2015-03-31/functions/timed")
+    eventually(lambda: share(node, "task").get("delivered_percent") is None)
+    waited = share(node, "task")["gate_waits"]
+    assert add(node, "task") == expected
+    assert share(node, "task")["gate_waits"] == waited, "nobody has a quota any more"
+
+
+def test_a_device_server_that_ends_gives_its_places_back(node):
+    node.deploy("timed", VECTOR_ADD, Tags={"gpu:quota-request": "40"})
+    expected = add(node, "timed")
+    for _ in range(3):
+        for pid in device_servers(node):
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: node.invoke("timed", INPUTS)[0] == 200)
+        assert add(node, "timed") == expected
+
+
+def evaded(node, name):
+    return share(node, name)["turns_evaded"]
+
+
+# A process that loads no shim, and one that writes in its page that it needs no places.
+@pytest.mark.parametrize("way", ["go-round", "unpace"])
+def test_who_goes_round_the_shim_is_named_and_then_stopped(node, way):
+    deploy(node, "reserved", **{"quota-request": "50"})
+    deploy(node, "evader")
+    answers = []
+    event = json.dumps({"do": way, "seconds": 55, **WORK})
+    evader = threading.Thread(target=lambda: answers.append(node.invoke("evader", event)))
+    evader.start()
+    with Callers(node, ["reserved"]):
+        eventually(lambda: evaded(node, "evader")["named"] == 1, 60)
+        eventually(lambda: evaded(node, "evader")["stopped"] == 1, 60)
+    evader.join(60)
+    status, headers, body = answers[0]
+    assert "X-Amz-Function-Error" in headers and b"outside of its turns" in body, body
+    assert evaded(node, "reserved") == {"named": 0, "stopped": 0, "last": ""}
+    assert "; it is stopped" in node.log_path.read_text()
+    assert 'fairlead_turns_evaded_total{function="evader",what="stopped"} 1' in node.call("GET", "/metrics")[2].decode()
+    assert "evader computes outside of its turns" in cli(node, "status").stdout
+    assert do(node, "evader", "nothing") < 10_000, "and its next call has a new instance"
 
 
 def test_without_quotas_nobody_is_paced(node):

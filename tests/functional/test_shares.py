@@ -137,9 +137,6 @@ def test_sessions_of_kernel_tasks_have_seats_too(start_node):
     assert node.invoke("add", inputs)[0] == 200
     with pytest.raises(NodeFailed, match="share one process"):
         node.deploy("narrow", VECTOR_ADD, Tags={"gpu:compute-percent": "24"})
-    for tag_of_time in ("gpu:quota-request", "gpu:quota-limit"):
-        with pytest.raises(NodeFailed, match=f"{tag_of_time} is 34; .* not paced"):
-            node.deploy("timed", VECTOR_ADD, Tags={tag_of_time: "34"})
 
 
 def test_narrow_instances_share_the_same_time_under_mps(start_node):

@@ -19,6 +19,14 @@ class ClaimCheck {
   enum class Verdict { kAgrees, kDisagrees, kNamed, kDisbelieved };
   static constexpr int kToName = 3, kToDisbelieve = 6;
 
+  // Of one whose kind was found out before: two seconds in which they disagree are enough.
+  void expect_the_worst() { disagreements_ = kToDisbelieve - 2; }
+  // Nothing can be said of the time since the last comparison.
+  void skip(Instant now, Duration claimed, Duration by_device) {
+    began_ = true;
+    restart(now, claimed, by_device);
+  }
+
   // Totals since the beginning. kNamed and kDisbelieved are said once each.
   Verdict compare(Instant now, Duration claimed, Duration by_device) {
     if (!began_) {

@@ -17,7 +17,12 @@ Status LivePlaces::set_share(Instant now, InstanceId id, const PacedShare& share
   PacedShare terms = share;
   if (known != instances_.end() && known->second.is_disbelieved) terms.request_percent = 0;
   if (Status set = pacer_.set_share(now, id, terms, actions_); !set) return set;
-  instances_[id].share = terms;
+  Instance& instance = instances_[id];
+  instance.share = terms;
+  if (known == instances_.end() && evaders_.contains(terms.flow)) {
+    instance.claim_check.expect_the_worst();
+    instance.place_check.expect_the_worst();
+  }
   act(now);
   return {};
 }
@@ -67,7 +72,10 @@ void LivePlaces::observe(Instant now, ProcessPage number, const PageReading& rea
   if (!page.is_open && reading.is_open) {
     orders_.push_back({PageOrder::Kind::kClose, number, page.grant, now});
     if (++instance.own_gates == kOwnGates) {
-      disbelieve(now, owner->second, instance, fmt::format("has opened its gate itself {} times", kOwnGates));
+      disbelieve(now, owner->second, instance);
+      findings_.push_back(
+          {owner->second,
+           fmt::format("has opened its gate itself {} times; nothing is promised to it any more", kOwnGates)});
     }
   }
 }
@@ -124,6 +132,7 @@ void LivePlaces::act(Instant now) {
         if (!instance.place) {
           instance.place =
               PlaceSpan{.instance = action.instance, .width_percent = instance.share.width_percent, .begin = now};
+          instance.claimed_before = instance.claimed;
           instance.unreported = Duration(0);  // told of places before: of one that was revoked and forgiven
         }
         instance.place->until = action.until;
@@ -177,6 +186,7 @@ void LivePlaces::end_place(Instant now, Instance& instance, Duration told) {
   PlaceSpan span = *std::exchange(instance.place, std::nullopt);
   const Duration held = now - span.begin;
   instance.served += std::clamp(told, held / 10, held);
+  instance.held += held;
   span.end = now;
   spans_.push_back(span);
   if (spans_.size() > kSpans) spans_.pop_front();
@@ -191,19 +201,40 @@ void LivePlaces::device_says(Instant now, InstanceId id, Duration used) {
   const auto found = instances_.find(id);
   if (found == instances_.end()) return;
   Instance& instance = found->second;
-  switch (instance.check.compare(now, instance.claimed, used)) {
-    case ClaimCheck::Verdict::kNamed:
-      findings_.push_back({id, fmt::format("used {:.0f} ms of the device, as that says, and tells of {:.0f} ms",
-                                           to_ms(used), to_ms(instance.claimed))});
-      return;
-    case ClaimCheck::Verdict::kDisbelieved: return disbelieve(now, id, instance, "does not tell what it uses");
-    default: return;
+  // Whoever has a place is charged all of its time until it has told, so that a long kernel is no untruth.
+  const Duration in_place = instance.place ? now - instance.place->begin : Duration(0);
+  const Duration held = instance.held + in_place;
+  const Duration told = std::max(instance.claimed, instance.claimed_before + in_place);
+  if (instance.is_doubted) {
+    instance.claim_check.skip(now, told, used);
+    instance.place_check.skip(now, held, used);
+    return;
+  }
+  using Verdict = ClaimCheck::Verdict;
+  const Verdict claim = instance.claim_check.compare(now, told, used);
+  const Verdict place = instance.place_check.compare(now, held, used);
+  if (claim == Verdict::kDisbelieved || place == Verdict::kDisbelieved) {
+    evaders_.insert(instance.share.flow);
+    disbelieve(now, id, instance);
+    findings_.push_back({id, evasion(instance, claim, used) + "; it is stopped", true});
+  } else if (claim == Verdict::kNamed || place == Verdict::kNamed) {
+    findings_.push_back({id, evasion(instance, claim, used)});
   }
 }
 
-void LivePlaces::disbelieve(Instant now, InstanceId id, Instance& instance, const std::string& why) {
-  if (std::exchange(instance.is_disbelieved, true)) return;
-  findings_.push_back({id, why + "; nothing is promised to it any more"});
+std::string LivePlaces::evasion(const Instance& instance, ClaimCheck::Verdict by_claim, Duration used) {
+  if (instance.pages.empty()) {
+    return fmt::format("used {:.0f} ms of the device outside of its turns, without the shim", to_ms(used));
+  }
+  if (by_claim == ClaimCheck::Verdict::kAgrees) {
+    return fmt::format("used {:.0f} ms of the device, and had it for {:.0f} ms", to_ms(used), to_ms(instance.held));
+  }
+  return fmt::format("used {:.0f} ms of the device, as that says, and tells of {:.0f} ms", to_ms(used),
+                     to_ms(instance.claimed));
+}
+
+void LivePlaces::disbelieve(Instant now, InstanceId id, Instance& instance) {
+  instance.is_disbelieved = true;
   PacedShare share = instance.share;
   share.request_percent = 0;
   instance.share = share;

@@ -26,6 +26,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,7 +103,10 @@ class LivePlaces {
   void decide(Instant now);
   std::optional<Instant> next_tick() const { return pacer_.next_tick(); }
 
-  // The device's account of the instance's processes, since they began.
+  // The device's account of the instance's processes, since they began. It is held against what their pages claim, and against the time
+  // of their places: whoever goes round its gate used more than it held. Six seconds of that in a row, and it is to be stopped
+  // (Finding::is_over); later instances of its flow have two. Nothing is said of one whose place was revoked until it has drained: what it
+  // runs was let in, and it is charged all of the time.
   void device_says(Instant now, InstanceId instance, Duration used);
 
   // To be carried out, in order; gone afterwards.
@@ -111,6 +115,7 @@ class LivePlaces {
   struct Finding {
     InstanceId instance;
     std::string text;
+    bool is_over = false;  // it goes on without places, and is to be stopped
   };
   std::vector<Finding> take_findings() { return std::exchange(findings_, {}); }
 
@@ -131,12 +136,14 @@ class LivePlaces {
     std::map<ProcessPage, Page> pages;
     Duration unreported{0};          // GPU time that pages have told and the pacer has not
     Duration claimed{0};             // GPU time that pages have told, since the beginning
+    Duration claimed_before{0};      // the last place
     std::optional<Instant> asked;    // without an answer yet
     std::optional<PlaceSpan> place;  // that is held, or drains
     Duration served{0};              // in places before
+    Duration held{0};                // of the device, in places before
     ServiceMeter meter;
     WaitHistogram waits;
-    ClaimCheck check;
+    ClaimCheck claim_check, place_check;
     std::uint64_t revoked = 0, own_gates = 0;
     bool is_disbelieved = false;
     bool is_doubted = false;  // it was revoked, and has not drained since
@@ -149,11 +156,13 @@ class LivePlaces {
   void close_what_is_over();
   void end_place(Instant now, Instance& instance, Duration told);
   static Duration service(Instant now, const Instance& instance);
-  void disbelieve(Instant now, InstanceId id, Instance& instance, const std::string& why);
+  void disbelieve(Instant now, InstanceId id, Instance& instance);
+  static std::string evasion(const Instance& instance, ClaimCheck::Verdict by_claim, Duration used);
 
   Pacer pacer_;
   std::map<InstanceId, Instance> instances_;
   std::map<ProcessPage, InstanceId> owners_;
+  std::set<FlowId> evaders_;  // flows of which an instance was found out
   PlaceActions actions_;
   PageOrders orders_;
   std::vector<Finding> findings_;

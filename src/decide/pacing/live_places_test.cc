@@ -212,6 +212,75 @@ TEST_F(LivePlacesTest, WhoTellsLessThanTheDeviceIsNamedAndThenDisbelieved) {
   const auto findings = places_.take_findings();
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[0].text, "used 1200 ms of the device, as that says, and tells of 30 ms");
+  EXPECT_FALSE(findings[0].is_over);
+  EXPECT_EQ(findings[1].text, "used 2400 ms of the device, as that says, and tells of 60 ms; it is stopped");
+  EXPECT_TRUE(findings[1].is_over);
+}
+
+TEST_F(LivePlacesTest, WhoComputesWithoutTheShimIsStoppedAndTheNextOfItsKindSooner) {
+  const PacedShare share{.flow = FlowId(5), .request_percent = 10};
+  const auto seconds_until_it_is_over = [&](InstanceId id, int begin) {
+    EXPECT_TRUE(places_.set_share(now_, id, share));
+    for (int second = 0; second < 20; ++second) {
+      tick((begin + second) * 1s);
+      places_.device_says(now_, id, second * 900ms);
+      for (const auto& finding : places_.take_findings()) {
+        if (finding.is_over) return second;
+      }
+    }
+    return -1;
+  };
+  EXPECT_EQ(seconds_until_it_is_over(InstanceId(3), 0), 6);
+  places_.remove_instance(now_, InstanceId(3));
+  EXPECT_EQ(seconds_until_it_is_over(InstanceId(4), 10), 2);
+}
+
+// It writes 0 where its page says that it needs places, and claims what it uses.
+TEST_F(LivePlacesTest, WhoHasNoPlacesAndTellsOfAllThatItUsesIsStoppedToo) {
+  bool is_over = false;
+  for (int second = 0; second <= 6; ++second) {
+    see(second * 1s, kPageA, {.gpu_time = second * 400ms});
+    places_.device_says(now_, kA, second * 400ms);
+    for (const auto& finding : places_.take_findings()) is_over |= finding.is_over;
+  }
+  EXPECT_TRUE(is_over);
+}
+
+// A kernel of eight seconds was let in; what it takes is told when it has ended. Alone it holds its place, beside others it is revoked.
+class LongKernel : public LivePlacesTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(AloneAndBesideAnother, LongKernel, testing::Bool());
+
+TEST_P(LongKernel, IsChargedAndNotStopped) {
+  see(0ms, kPageA, {.asks = true});
+  bool is_open = true;
+  const auto orders_at = [&](Duration time, const PageReading& reading) {
+    for (const PageOrder& order : see(time, kPageA, reading)) {
+      if (order.page == kPageA && order.kind == Kind::kClose) is_open = false;
+    }
+  };
+  for (Duration time = 10ms; time < 8s; time += 10ms) {
+    if (GetParam()) places_.observe(at(time), kPageB, {.asks = true});
+    orders_at(time, {.is_open = is_open});
+    if (time % 200ms == 0ms) places_.device_says(now_, kA, time);
+  }
+  EXPECT_EQ(is_open, !GetParam());
+  orders_at(8s, {.drained = 1, .gpu_time = 8s});
+  for (Duration time = 8s; time < 20s; time += 200ms) {
+    orders_at(time, {.drained = 1, .gpu_time = 8s});
+    places_.device_says(now_, kA, 8s);
+  }
+  EXPECT_THAT(places_.take_findings(), IsEmpty());
+  EXPECT_EQ(of(kA).revoked, GetParam() ? 1u : 0u);
+}
+
+TEST_F(LivePlacesTest, WhoComputesInItsPlacesIsNeverStopped) {
+  Duration used{0};
+  see(0ms, kPageA, {.asks = true});
+  for (Duration time = 1ms; time < 30s; time += 1ms, used += 990us) {
+    see(time, kPageA, {.is_open = true, .gpu_time = used});
+    if (time % 200ms == 0ms) places_.device_says(now_, kA, used);
+  }
+  EXPECT_THAT(places_.take_findings(), IsEmpty());
 }
 
 TEST_F(LivePlacesTest, GarbageInAPageIsBounded) {

@@ -76,6 +76,11 @@ class WaitHistogram {
     total_ += wait;
     ++count_;
   }
+  void add(const WaitHistogram& other) {
+    for (std::size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+    total_ += other.total_;
+    count_ += other.count_;
+  }
   const std::array<std::uint64_t, kBuckets>& buckets() const { return buckets_; }
   std::uint64_t count() const { return count_; }
   Duration total() const { return total_; }

@@ -84,6 +84,26 @@ void write_flows(MetricWriter& out, const NodeStatus& status) {
   }
 }
 
+// Only of functions whose GPUs are paced: where nobody has a quota, nobody waits.
+void write_gate_waits(MetricWriter& out, const NodeStatus& status) {
+  out.begin("fairlead_gate_wait_seconds", "histogram",
+            "What processes of the function waited at the node's gate for turns.");
+  for (const FunctionStatus& function : status.functions) {
+    const auto& counts = function.share.waits.histogram;
+    if (counts.empty()) continue;
+    const std::string label = function_label(function);
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      total += counts[i];
+      const bool is_last = i >= std::size(kGateWaitBucketsSeconds);
+      const std::string bound = is_last ? "+Inf" : fmt::format("{}", kGateWaitBucketsSeconds[i]);
+      out.sample(fmt::format("{},le=\"{}\"", label, bound), total, "_bucket");
+    }
+    out.sample(label, to_seconds(function.share.waits.total), "_sum");
+    out.sample(label, total, "_count");
+  }
+}
+
 void write_shares(MetricWriter& out, const NodeStatus& status) {
   per_function(out, status, "fairlead_quota_request_percent", "gauge",
                "Per cent of the time of its GPU that an instance of the function is promised (gpu:quota-request).",
@@ -107,6 +127,25 @@ void write_shares(MetricWriter& out, const NodeStatus& status) {
   for (const FunctionStatus& function : status.functions) {
     const auto& delivery = function.share.delivery;
     if (delivery) out.sample(function_label(function), delivery->delivered_percent);
+  }
+  out.begin("fairlead_share_delivered_last_minute_percent", "gauge", "The same instance's, of the last minute.");
+  for (const FunctionStatus& function : status.functions) {
+    const auto& delivery = function.share.delivery;
+    if (delivery) out.sample(function_label(function), delivery->last_minute_percent);
+  }
+  out.begin("fairlead_share_credit_seconds", "gauge",
+            "GPU time that the same instance was promised and has not had yet.");
+  for (const FunctionStatus& function : status.functions) {
+    const auto& delivery = function.share.delivery;
+    if (delivery) out.sample(function_label(function), to_seconds(delivery->credit));
+  }
+  write_gate_waits(out, status);
+  out.begin("fairlead_turns_evaded_total", "counter",
+            "Instances of the function that computed outside of their turns, by the GPU's account: named, and stopped "
+            "for it.");
+  for (const FunctionStatus& function : status.functions) {
+    out.sample(function_label(function) + ",what=\"named\"", function.share.evaded.named);
+    out.sample(function_label(function) + ",what=\"stopped\"", function.share.evaded.stopped);
   }
 }
 

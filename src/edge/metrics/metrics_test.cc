@@ -47,6 +47,15 @@ TEST(Metrics, CountersAndGauges) {
         "fairlead_seats_wanted{function=\"f\"} 2\n",
         "fairlead_seats{function=\"f\",gpu=\"1\"} 2\n",
         "fairlead_share_delivered_percent{function=\"f\"} 33.5\n",
+        "fairlead_share_delivered_last_minute_percent{function=\"f\"} 34.25\n",
+        "fairlead_share_credit_seconds{function=\"f\"} 0.0625\n",
+        "fairlead_gate_wait_seconds_bucket{function=\"f\",le=\"4e-06\"} 0\n",
+        "fairlead_gate_wait_seconds_bucket{function=\"f\",le=\"1.6e-05\"} 4\n",
+        "fairlead_gate_wait_seconds_bucket{function=\"f\",le=\"+Inf\"} 7\n",
+        "fairlead_gate_wait_seconds_sum{function=\"f\"} 0.5\n",
+        "fairlead_gate_wait_seconds_count{function=\"f\"} 7\n",
+        "fairlead_turns_evaded_total{function=\"f\",what=\"named\"} 2\n",
+        "fairlead_turns_evaded_total{function=\"f\",what=\"stopped\"} 1\n",
         "fairlead_instances{function=\"f\",state=\"busy\"} 2\n",
         "process_resident_memory_bytes 10485760\n"}) {
     EXPECT_THAT(text, HasSubstr(line));

@@ -95,7 +95,9 @@ json share_json(const FunctionStatus& function) {
   const ShareStatus& status = function.share;
   json seats = json::array();
   for (const GpuId gpu : status.seats) seats.push_back(gpu.value());
-  json delivered = status.delivery ? json(status.delivery->delivered_percent) : json(nullptr);
+  const auto measured = [&](auto value) { return status.delivery ? json(value(*status.delivery)) : json(nullptr); };
+  std::uint64_t waits = 0;
+  for (const std::uint64_t count : status.waits.histogram) waits += count;
   return {{"compute_percent", share.width_percent.value_or(100)},
           {"quota_request_percent", share.request_percent},
           {"quota_limit_percent", share.limit_percent},
@@ -105,7 +107,13 @@ json share_json(const FunctionStatus& function) {
           {"seats", std::move(seats)},
           {"seats_wanted", function.settings.seats()},
           {"lacking", status.lacking},
-          {"delivered_percent", std::move(delivered)}};
+          {"delivered_percent", measured([](const ShareDelivery& of) { return of.delivered_percent; })},
+          {"delivered_last_minute_percent", measured([](const ShareDelivery& of) { return of.last_minute_percent; })},
+          {"credit_seconds", measured([](const ShareDelivery& of) { return to_seconds(of.credit); })},
+          {"gate_waits", waits},
+          {"gate_wait_seconds", to_seconds(status.waits.total)},
+          {"turns_evaded",
+           {{"named", status.evaded.named}, {"stopped", status.evaded.stopped}, {"last", status.evaded.last}}}};
 }
 
 json function_status_json(const FunctionStatus& function) {

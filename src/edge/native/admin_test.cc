@@ -84,7 +84,12 @@ TEST_F(Admin, StatusShowsFlowsGpusAndInstances) {
                                      {"seats", {1, 1}},
                                      {"seats_wanted", 2},
                                      {"lacking", ""},
-                                     {"delivered_percent", 33.5}}));
+                                     {"delivered_percent", 33.5},
+                                     {"delivered_last_minute_percent", 34.25},
+                                     {"credit_seconds", 0.0625},
+                                     {"gate_waits", 7},
+                                     {"gate_wait_seconds", 0.5},
+                                     {"turns_evaded", {{"named", 2}, {"stopped", 1}, {"last", "instance 9 used"}}}}));
   EXPECT_EQ(2, answer["tenants"][0]["weight"]);
   EXPECT_EQ(3, answer["tenants"][0]["max_in_flight"]);
   EXPECT_EQ("cost", answer["settings"]["eviction"]);

@@ -35,7 +35,15 @@ inline NodeStatus sample_status() {
   function.settings.share.limit_percent = 50;
   function.settings.replicas = {.least = 2, .most = 3};
   function.share = {.seats = {GpuId(1), GpuId(1)},
-                    .delivery = ShareDelivery{.window = std::chrono::seconds(1), .delivered_percent = 33.5}};
+                    .delivery = ShareDelivery{.window = std::chrono::seconds(1),
+                                              .delivered_percent = 33.5,
+                                              .last_minute_percent = 34.25,
+                                              .credit = std::chrono::microseconds(62500)},
+                    .waits = {.total = std::chrono::milliseconds(500)},
+                    .evaded = {.named = 2, .stopped = 1, .last = "instance 9 used"}};
+  function.share.waits.histogram.assign(std::size(kGateWaitBucketsSeconds) + 1, 0);
+  function.share.waits.histogram[2] = 4;
+  function.share.waits.histogram.back() = 3;
   status.functions.push_back(function);
   GpuStatus gpu{.view = {.gpu = GpuId(1), .slots_in_use = 2, .instances = 2},
                 .device = {.id = GpuId(1), .name = "GPU \"x\"\\", .uuid = "MIG-1", .gpu_uuid = "GPU-1"}};

@@ -52,7 +52,7 @@ PaceDriver::~PaceDriver() {
   {
     const MutexLock lock(mutex_);
     stops_ = true;
-    for (const auto& [number, heard] : pages_) let_go(*heard.page);
+    for (const auto& [number, heard] : pages_) let_go(heard);
     pages_.clear();
   }
   Bells::ring(own_bell_);
@@ -75,7 +75,7 @@ void PaceDriver::remove_instance(InstanceId instance) {
   carry_out();
   std::erase_if(pages_, [&](const auto& entry) {
     if (entry.second.instance != instance) return false;
-    let_go(*entry.second.page);
+    let_go(entry.second);
     return true;
   });
   shares_.erase(instance);
@@ -83,7 +83,7 @@ void PaceDriver::remove_instance(InstanceId instance) {
   Bells::ring(own_bell_);
 }
 
-Status PaceDriver::add_page(InstanceId instance, ProcessPage number, Page page) {
+Status PaceDriver::add_page(InstanceId instance, ProcessPage number, Page page, LetIn let_in) {
   const MutexLock lock(mutex_);
   if (!places_.knows(instance)) {
     return fail(Errc::kInvalidArgument, "instance {} has no share of the device", instance.value());
@@ -98,7 +98,8 @@ Status PaceDriver::add_page(InstanceId instance, ProcessPage number, Page page) 
   page->pace.store(wire::kPacePlaces);
   page->gate.fetch_or(wire::kGateNode);
   places_.add_page(instance, number);
-  pages_[number] = {.instance = instance, .page = std::move(page), .quiet_at = monotonic_now()};
+  pages_[number] = {
+      .instance = instance, .page = std::move(page), .let_in = std::move(let_in), .quiet_at = monotonic_now()};
   set_leashes();
   Bells::ring(own_bell_);
   return {};
@@ -108,22 +109,18 @@ void PaceDriver::remove_page(ProcessPage number) {
   const MutexLock lock(mutex_);
   const auto found = pages_.find(number);
   if (found == pages_.end()) return;
-  let_go(*found->second.page);
+  let_go(found->second);
   pages_.erase(found);
   places_.remove_page(monotonic_now(), number);
   carry_out();
   Bells::ring(own_bell_);
 }
 
-void PaceDriver::device_says(InstanceId instance, Duration used) {
-  std::vector<LivePlaces::Finding> findings;
-  {
-    const MutexLock lock(mutex_);
-    places_.device_says(monotonic_now(), instance, used);
-    carry_out();
-    findings = places_.take_findings();
-  }
-  tell(findings);
+std::vector<LivePlaces::Finding> PaceDriver::device_says(InstanceId instance, Duration used) {
+  const MutexLock lock(mutex_);
+  places_.device_says(monotonic_now(), instance, used);
+  carry_out();
+  return places_.take_findings();
 }
 
 bool PaceDriver::knows(InstanceId instance) const {
@@ -219,7 +216,7 @@ void PaceDriver::carry_out() {
         page.open_until_ns.store(until);
         page.grant.store(order.grant);
         page.gate.fetch_and(~wire::kGateNode);
-        Bells::wake_all(page.gate);  // only who asks is let in
+        wake(found->second);  // only who asks is let in
         break;
     }
   }
@@ -238,10 +235,15 @@ void PaceDriver::set_leashes() {
   }
 }
 
-void PaceDriver::let_go(wire::ShimPage& page) {
-  page.pace.store(0);
-  page.gate.fetch_and(~wire::kGateNode);
-  Bells::wake_all(page.gate);
+void PaceDriver::wake(const Heard& heard) {
+  Bells::wake_all(heard.page->gate);
+  if (heard.let_in) heard.let_in();
+}
+
+void PaceDriver::let_go(const Heard& heard) {
+  heard.page->pace.store(0);
+  heard.page->gate.fetch_and(~wire::kGateNode);
+  wake(heard);
 }
 
 void PaceDriver::tell(const std::vector<LivePlaces::Finding>& findings) const {

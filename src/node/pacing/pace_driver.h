@@ -61,14 +61,17 @@ class PaceDriver {
   // Its pages are left with open gates.
   void remove_instance(InstanceId instance) FL_EXCLUDES(mutex_);
 
-  // A process of the instance: from now on it needs a place. kInvalidArgument: the instance is not known, or the process's shim is
-  // older than places.
-  Status add_page(InstanceId instance, ProcessPage number, Page page) FL_EXCLUDES(mutex_);
+  // A process of the instance: from now on it needs a place. `let_in`: called whenever its gate has opened, for one that does not wait for
+  // the word itself; on any thread, and it must not wait. kInvalidArgument: the instance is not known, or the process's shim is older than
+  // places.
+  using LetIn = std::function<void()>;
+  Status add_page(InstanceId instance, ProcessPage number, Page page, LetIn let_in = {}) FL_EXCLUDES(mutex_);
   // It is gone, or has lost its connection. Its gate is left open. Unknown: nothing happens.
   void remove_page(ProcessPage number) FL_EXCLUDES(mutex_);
 
-  // What the device says of the instance's processes, since they began: held against what they tell.
-  void device_says(InstanceId instance, Duration used) FL_EXCLUDES(mutex_);
+  // What the device says of the instance's processes, since they began: held against what they tell (LivePlaces::device_says). What there
+  // is to be told since then, of this instance and of others.
+  std::vector<LivePlaces::Finding> device_says(InstanceId instance, Duration used) FL_EXCLUDES(mutex_);
 
   bool knows(InstanceId instance) const FL_EXCLUDES(mutex_);
   PaceSnapshot snapshot() const FL_EXCLUDES(mutex_);
@@ -78,6 +81,7 @@ class PaceDriver {
   struct Heard {
     InstanceId instance;
     Page page;
+    LetIn let_in;
     std::uint32_t bell = 0;  // when it was looked at last
     int rings = 0;           // since `quiet_at`
     Instant quiet_at;
@@ -89,7 +93,8 @@ class PaceDriver {
   void carry_out() FL_REQUIRES(mutex_);
   std::optional<Instant> listen(Instant now, std::vector<Page>& pages) FL_REQUIRES(mutex_);
   void set_leashes() FL_REQUIRES(mutex_);
-  static void let_go(wire::ShimPage& page);
+  static void wake(const Heard& heard);
+  static void let_go(const Heard& heard);
   void tell(const std::vector<LivePlaces::Finding>& findings) const;
 
   const PaceDriverOptions options_;

@@ -109,9 +109,12 @@ class Server {
   }
 
   void sleep() {
-    std::array<pollfd, 2> events{
-        {{channel_.socket(), static_cast<short>(channel_.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0},
-         {executor_->wake_descriptor(), POLLIN, 0}}};
+    std::vector<pollfd> events{
+        {channel_.socket(), static_cast<short>(channel_.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0},
+        {executor_->wake_descriptor(), POLLIN, 0}};
+    std::vector<int> doorbells;
+    executor_->add_doorbells(doorbells);
+    for (const int doorbell : doorbells) events.push_back({doorbell, POLLIN, 0});
     ::poll(events.data(), events.size(), executor_->running() ? kErrorPollMs : -1);
     if ((events[1].revents & POLLIN) != 0) executor_->clear_wake();
   }

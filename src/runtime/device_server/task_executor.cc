@@ -36,8 +36,8 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
   const auto probe = cuda.make_event(false);
   if (!probe) return fail(probe.error());
   executor->probe_ = *probe;
-  executor->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!executor->wake_) return fail(errno_error(errno, "eventfd"));
+  executor->wakes_.done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!executor->wakes_.done) return fail(errno_error(errno, "eventfd"));
   return executor;
 }
 
@@ -60,7 +60,7 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+  [[maybe_unused]] const ssize_t got = ::read(wakes_.done.get(), &count, sizeof count);
 }
 
 // ---- frames
@@ -86,6 +86,7 @@ void TaskExecutor::on(Frame& frame, std::span<const UniqueFd> descriptors) {
       lost_ = true;
     }
   }
+  if constexpr (std::is_same_v<Frame, wire::PaceSession>) pace(frame, descriptors);
   if constexpr (std::is_same_v<Frame, wire::CloseRing>) host_.rings.close(frame.ring);
   if constexpr (std::is_same_v<Frame, wire::ModuleTrial> || std::is_same_v<Frame, wire::VariablesPlaced>) {
     spdlog::error("device server: got a frame of module trials, which a process of its own is for");
@@ -154,9 +155,21 @@ bool TaskExecutor::end_registration(TaskRegistration registration, const Status&
 }
 
 void TaskExecutor::drop_session(std::uint64_t session) {
+  const bool asks = wakes_.gates.asks(session);
+  wakes_.gates.remove(session);
   if (registrations_.drop(session)) return;
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
+  // What waits for a place that it will not get is over: nobody is to wait for its deadline.
+  for (auto call = waiting_.begin(); asks && call != waiting_.end();) {
+    if ((*call)->order.session != session) {
+      ++call;
+      continue;
+    }
+    (*call)->error = "its session was ended while it waited for the device";
+    answer(outcome(**call));
+    call = waiting_.erase(call);
+  }
   found->second.dropped = true;
   constants_.remove(session);
   erase_if_dropped(session);
@@ -164,9 +177,22 @@ void TaskExecutor::drop_session(std::uint64_t session) {
 
 void TaskExecutor::erase_if_dropped(std::uint64_t session) {
   const auto found = sessions_.find(session);
-  const bool waits =
-      std::ranges::any_of(waiting_, [session](const auto& call) { return call->order.session == session; });
-  if (found->second.dropped && !found->second.busy && !waits) sessions_.erase(found);
+  if (found->second.dropped && !found->second.busy && !waits(session)) sessions_.erase(found);
+}
+
+bool TaskExecutor::waits(std::uint64_t session) const {
+  return std::ranges::any_of(waiting_, [session](const auto& call) { return call->order.session == session; });
+}
+
+void TaskExecutor::pace(const wire::PaceSession& frame, std::span<const UniqueFd> descriptors) {
+  FL_CHECK(descriptors.size() >= 2, "session {} is to be paced without its page", frame.session);
+  if (Status added = wakes_.gates.add(frame.session, descriptors[0], descriptors[1]); !added) {
+    spdlog::error("device server: session {} is not paced: {}", frame.session, added.error().message);
+  }
+}
+
+void TaskExecutor::settle_gates() {
+  wakes_.gates.settle([this](std::uint64_t session) { return waits(session); });
 }
 
 void TaskExecutor::tell_constants() {
@@ -195,17 +221,18 @@ bool TaskExecutor::progress() {
   }
   if (!lost_ && (ended || !waiting_.empty())) start_waiting();
   if (!lost_) {
+    settle_gates();
     modules_.trim(!running_.empty());
     tell_constants();
   }
   return !lost_;
 }
 
-// In the order of arrival; a call whose session is busy lets others pass, one that lacks room does not.
+// In the order of arrival; a call whose session is busy or has no place lets others pass, one that lacks room does not.
 void TaskExecutor::start_waiting() {
   for (std::size_t i = 0; i < waiting_.size() && !lost_;) {
     TaskCall& call = *waiting_[i];
-    if (call.session->busy) {
+    if (call.session->busy || !wakes_.gates.may_begin(call.order.session, monotonic_now())) {
       ++i;
       continue;
     }
@@ -263,7 +290,8 @@ TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
   call.staging = *staging;
   call.lane = &lanes_->take();
   call.session->busy = true;
-  const HostCall wake = waking(wake_);
+  wakes_.gates.began(call.order.session);
+  const HostCall wake = waking(wakes_.done);
   const CUresult code = queue_call(call, cuda_, *objects_, host_.rings, wake);
   if (code != CUDA_SUCCESS) {
     call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
@@ -294,6 +322,7 @@ void TaskExecutor::finish(TaskCall& call) {
   times_.give_back(call.times);
   lanes_->give_back(*call.lane);
   call.session->busy = false;
+  wakes_.gates.ended(call.order.session, Duration(done.gpu_ns));
   erase_if_dropped(call.order.session);
   answer(std::move(done));
 }

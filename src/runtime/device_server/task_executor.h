@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "runtime/device_server/call_gates.h"
 #include "runtime/device_server/session_constants.h"
 #include "runtime/device_server/session_loader.h"
 #include "runtime/device_server/task_call.h"
@@ -51,8 +52,10 @@ class TaskExecutor {
   // Answers what is done and starts what can be. False: the context is lost and has been reported; end the process.
   bool progress();
   bool running() const { return !running_.empty(); }
-  int wake_descriptor() const { return wake_.get(); }  // readable when a call may be done
+  int wake_descriptor() const { return wakes_.done.get(); }  // readable when a call may be done
   void clear_wake();
+  // Readable, likewise, when a call may have been let in that waits at its session's gate.
+  void add_doorbells(std::vector<int>& descriptors) const { wakes_.gates.add_doorbells(descriptors); }
 
  private:
   TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> objects, std::unique_ptr<LanePool> lanes,
@@ -66,6 +69,9 @@ class TaskExecutor {
   bool end_registration(TaskRegistration registration, const Status& so_far);
 
   void start_waiting();
+  void pace(const wire::PaceSession& frame, std::span<const UniqueFd> descriptors);
+  void settle_gates();
+  bool waits(std::uint64_t session) const;
   enum class Started { kYes, kEnded, kNoRoom };
   Started start(TaskCall& call);
   Started start_with_memory(TaskCall& call);
@@ -97,7 +103,10 @@ class TaskExecutor {
   std::deque<std::unique_ptr<TaskCall>> waiting_;
   std::vector<std::unique_ptr<TaskCall>> running_;  // in the order of their start
   std::uint64_t last_request_ = 0;
-  UniqueFd wake_;
+  struct Wakes {  // what the loop wakes for
+    UniqueFd done;
+    CallGates gates;
+  } wakes_;
   CUevent probe_ = nullptr;  // never recorded: its state is the context's
   bool lost_ = false;
 };

@@ -143,7 +143,7 @@ void DeviceServers::send(Server& server, Call& call) {
   }
   for (const BoundPtr& constant : sessions_.at(call.instance).constants) supply(*constant);
   for (const BoundPtr& output : call.outputs) {
-    output->object = output->name.key.empty() ? 0 : ++last_object_;
+    output->object = output->name.key.empty() ? 0 : ++last_.object;
     frame.outputs.push_back({.buffer = output->buffer, .object = output->object, .bytes = {}});
   }
   server.process->send(frame, descriptors);
@@ -215,7 +215,7 @@ void DeviceServers::fetch(Server* server, std::uint64_t object, UniqueFd destina
   if (server == nullptr) {
     return post([done = std::move(done)] { done(fail(Errc::kUnavailable, "its device server has ended")); });
   }
-  const std::uint64_t id = ++last_fetch_;
+  const std::uint64_t id = ++last_.fetch;
   server->fetches[id] = std::move(done);
   const int descriptors[] = {destination.get()};
   server->process->send(wire::FetchObject{id, object}, descriptors);

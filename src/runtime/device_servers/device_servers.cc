@@ -19,6 +19,7 @@ DeviceServers::DeviceServers(boost::asio::io_context& io, DeviceServersOptions o
       options_(std::move(options)),
       objects_(objects),
       events_(std::move(events)),
+      pages_(options_.pace),
       trials_(io, {.program = options_.program,
                    .arguments = options_.arguments,
                    .launcher = options_.trial_launcher,
@@ -122,13 +123,13 @@ DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
   const bool is_shared = options_.one_for_all && !quarantine_.has(spec.tenant, monotonic_now());
   const Place place{spec.gpu, is_shared ? kAllTenants : spec.tenant};
   const auto [found, added] = servers_.try_emplace(place, io_, place, spec.environment, options_.recovery);
-  if (added) found->second.number = ++last_server_;
+  if (added) found->second.number = ++last_.server;
   return found->second;
 }
 
 void DeviceServers::start_process(Server& server) {
   server.objects.clear();  // what was opened while no process was there
-  server.generation = ++last_generation_;
+  server.generation = ++last_.generation;
   const Handle handle(*this, server);
   ServerProcess::Events events{
       .frame =
@@ -273,7 +274,8 @@ void DeviceServers::restart_after(Server& server, Duration wait) {
 // What it held is lost; outputs that nobody had fetched, for good.
 void DeviceServers::forget_process(Server& server) {
   server.process.reset();
-  server.generation = ++last_generation_;
+  server.generation = ++last_.generation;
+  for (const InstanceId instance : server.life.sessions()) pages_.over(instance);
   for (const auto& [name, output] : server.objects.outputs()) {
     const auto known = objects_.look_up(name);
     if (!known || !known->on_device || known->created_ms != output.created_ms) continue;
@@ -401,6 +403,7 @@ void DeviceServers::register_session(Session& session) {
   }
   server.process->send(frame, descriptors);
   for (const BoundPtr& bound : session.constants) bound->memory.reset();
+  pages_.registered(session.instance, *server.process);
 }
 
 void DeviceServers::on(Server& server, wire::SessionReady& frame) {
@@ -437,6 +440,7 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
   if (node.empty()) return;
   trials_.forget(instance);
   const Session& session = node.mapped();
+  pages_.over(instance);
   if (session.call) abandon_outputs(calls_.at(*session.call), "its task was ended: " + reason);
   happens(*session.server, &ServerLife::remove_session, instance);
   // One that was refused is no call of the server's.
@@ -486,9 +490,9 @@ void DeviceServers::open_bound(Server& server, BoundPtr bound, Instant deadline,
           return done(fail(Errc::kInvalidArgument, "object {} has {} bytes, the buffer {}", bound->name.key,
                            object->bytes.count(), bound->size.count()));
         }
-        bound->object = current->objects.give(bound->name.tenant, object->content, last_object_ + 1);
+        bound->object = current->objects.give(bound->name.tenant, object->content, last_.object + 1);
         bound->memory = std::move(object->memory);
-        last_object_ = std::max(last_object_, bound->object);
+        last_.object = std::max(last_.object, bound->object);
         done({});
       });
 }

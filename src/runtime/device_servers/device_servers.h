@@ -32,6 +32,7 @@
 #include "runtime/device_servers/server_life.h"
 #include "runtime/device_servers/server_objects.h"
 #include "runtime/device_servers/server_process.h"
+#include "runtime/device_servers/session_pages.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {
@@ -62,6 +63,7 @@ struct DeviceServersOptions {
   ServerRecovery::Options recovery;
   Duration quarantine = std::chrono::minutes(10);      // a server of one's own for who ended one of all tenants
   Duration trial_patience = std::chrono::seconds(30);  // for a module, where servers ask for trials
+  PaceCalls pace = {};                                 // none: calls begin when they come
 };
 
 // As InstanceHost (runtime/instance_host.h), with sessions for sandboxes.
@@ -244,15 +246,15 @@ class DeviceServers {
   const DeviceServersOptions options_;
   ObjectSource& objects_;
   const InstanceEvents events_;
+  SessionPages pages_;
   ModuleTrials trials_;
   Quarantine quarantine_;
   std::map<Place, Server> servers_;
   std::map<InstanceId, Session> sessions_;
   std::unordered_map<InvocationId, Call> calls_;
-  std::uint64_t last_object_ = 0;
-  std::uint64_t last_server_ = 0;
-  std::uint64_t last_fetch_ = 0;
-  std::uint64_t last_generation_ = 0;
+  struct Numbers {  // that were given last
+    std::uint64_t object = 0, server = 0, fetch = 0, generation = 0;
+  } last_;
   Lifetime life_;
 };
 
