@@ -64,6 +64,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     answer.body.clear();
     answer.stream.reset();
   }
+  void invite_body();  // where its client holds it back
   // Where its body goes; null: it is collected. REQUIRES: its head is there.
   std::shared_ptr<BodySink> make_sink();
   // Whether so much of its body may be collected; else `refused` says why not.
@@ -409,7 +410,7 @@ void Connection::take_step(const RequestParser::Step& step) {
       break;
     }
     case RequestParser::Progress::kFailed: refuse(step.status, step.reason); break;
-    case RequestParser::Progress::kHeadDone: send_continue(); break;
+    case RequestParser::Progress::kHeadDone: arriving_->invite_body(); break;
     case RequestParser::Progress::kNeedMore:
       if (step.consumed == 0 && input_.unread().size() >= kMaxInputBytes) {
         refuse(431, fmt::format("a line of the request is longer than {} bytes", kMaxInputBytes));
@@ -428,12 +429,12 @@ void Connection::refuse(unsigned status, std::string reason) {
   respond(slot, {.status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(reason)});
 }
 
-void Connection::send_continue() {
-  if (!std::exchange(arriving_->parsed.expects_continue, false)) return;
+void Connection::Slot::invite_body() {
+  if (!std::exchange(parsed.expects_continue, false)) return;
   // Behind an unanswered request it would be out of order; clients do not wait for it for long.
-  if (slots_.size() > 1 || sending_) return;
+  if (connection_.slots_.size() > 1 || connection_.sending_) return;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  if (transport_.send(kContinue, "").count != kContinue.size()) fail_later();
+  if (connection_.transport_.send(kContinue, "").count != kContinue.size()) connection_.fail_later();
 }
 
 void Connection::dispatch(Slot& slot) {

@@ -104,7 +104,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void parse();
   void take_step(const RequestParser::Step& step);
   void refuse(unsigned status, std::string reason);
-  void send_continue();
   void dispatch(Slot& slot);
   void resume_parsing();
 
