@@ -25,38 +25,39 @@ constexpr std::size_t kMostResults = 4;        // that are looked at; PTX as com
 constexpr std::size_t kStepsForEachItem = 64;  // of the search backwards
 
 // The registers, the carry and the results of a function are slots, numbered in this order.
-class Search {
+struct Slots {
+  explicit Slots(const Function& function)
+      : carry(static_cast<std::uint32_t>(function.registers.size())),
+        count(carry + 1 + function.signature.results.size()) {}
+  std::uint32_t carry;
+  std::size_t count;
+};
+
+// Each block alone.
+struct Accesses {
+  Edges read, written;   // by block: slots that it reads before it writes them, and slots that it writes
+  Edges blocks_writing;  // by slot
+};
+
+class AccessFinder {
  public:
-  explicit Search(const Function& function)
+  AccessFinder(const Function& function, const FlowGraph& graph)
       : function_(function),
-        carry_(static_cast<std::uint32_t>(function.registers.size())),
-        slots_(carry_ + 1 + function.signature.results.size()),
-        graph_(flow_of(function)),
-        dominator_(immediate_dominators(graph_.next)),
-        steps_left_(kStepsForEachItem * (function.items.size() + 64)) {}
+        graph_(graph),
+        slots_(function),
+        read_in_(slots_.count, kUnreached),
+        written_in_(read_in_) {
+    out_.read.resize(graph.blocks.size());
+    out_.written.resize(graph.blocks.size());
+    out_.blocks_writing.resize(slots_.count);
+  }
 
   // Registers of blocks that no way leads to stay out of it: what is never run reads nothing.
-  ReadFirst run() {
-    read_.resize(graph_.blocks.size());
-    written_.resize(graph_.blocks.size());
-    read_in_.assign(slots_, kUnreached);
-    written_in_.assign(slots_, kUnreached);
-    blocks_writing_.resize(slots_);
-    undominated_.resize(slots_);
+  Accesses find(const std::vector<std::uint32_t>& dominator) {
     for (std::uint32_t block = 0; block < graph_.blocks.size(); ++block) {
-      if (dominator_[block] != kUnreached) look_at(block);
+      if (dominator[block] != kUnreached) look_at(block);
     }
-    find_undominated();
-    find_previous();
-    ReadFirst out;
-    for (std::uint32_t slot = 0; slot < slots_; ++slot) {
-      const bool is_unsearched = slot > carry_ && function_.signature.results.size() > kMostResults;
-      if (!is_unsearched && !may_be_read_first(slot)) continue;
-      if (slot < carry_) out.registers.push_back(static_cast<int>(slot));
-      if (slot == carry_) out.carry = true;
-      if (slot > carry_) out.results.push_back(static_cast<int>(slot - carry_ - 1));  // variables begin with results
-    }
-    return out;
+    return std::move(out_);
   }
 
  private:
@@ -64,13 +65,13 @@ class Search {
   void read(std::uint32_t slot) {
     if (written_in_[slot] == block_ || read_in_[slot] == block_) return;
     read_in_[slot] = block_;
-    read_[block_].push_back(slot);
+    out_.read[block_].push_back(slot);
   }
   void write(std::uint32_t slot) {
     if (written_in_[slot] == block_) return;
     written_in_[slot] = block_;
-    written_[block_].push_back(slot);
-    blocks_writing_[slot].push_back(block_);
+    out_.written[block_].push_back(slot);
+    out_.blocks_writing[slot].push_back(block_);
   }
 
   // What a block reads that it has not written itself, and what it writes.
@@ -91,7 +92,7 @@ class Search {
       if (&operand != destination) read_operand(operand);
     }
     if (instruction.opcode == "ret") read_results();
-    if (reads_carry(instruction)) read(carry_);
+    if (reads_carry(instruction)) read(slots_.carry);
     // Under a predicate it may keep what it held: that is read.
     const bool is_certain = instruction.guard.empty();
     const auto reached = [&](int slot) {
@@ -100,8 +101,8 @@ class Search {
     if (destination != nullptr) {
       for_each_register(*destination, reached);
     }
-    if (writes_carry(instruction)) reached(static_cast<int>(carry_));
-    if (const auto result = result_stored(instruction)) reached(static_cast<int>(carry_ + 1 + *result));
+    if (writes_carry(instruction)) reached(static_cast<int>(slots_.carry));
+    if (const auto result = result_stored(instruction)) reached(static_cast<int>(slots_.carry + 1 + *result));
   }
 
   template <class Visit>
@@ -117,7 +118,7 @@ class Search {
   // A return reads all results, as the caller will.
   void read_results() {
     if (function_.signature.results.size() > kMostResults) return;
-    for (std::uint32_t slot = carry_ + 1; slot < slots_; ++slot) read(slot);
+    for (std::uint32_t slot = slots_.carry + 1; slot < slots_.count; ++slot) read(slot);
   }
 
   // The result that an st.param stores whole.
@@ -131,6 +132,44 @@ class Search {
     return static_cast<std::uint32_t>(variable);
   }
 
+  const Function& function_;
+  const FlowGraph& graph_;
+  const Slots slots_;
+  std::uint32_t block_ = 0;                          // that is looked at
+  std::vector<std::uint32_t> read_in_, written_in_;  // by slot: the last block that does
+  Accesses out_;
+};
+
+// All blocks together.
+class Search {
+ public:
+  explicit Search(const Function& function)
+      : function_(function),
+        slots_(function),
+        graph_(flow_of(function)),
+        dominator_(immediate_dominators(graph_.next)),
+        accesses_(AccessFinder(function, graph_).find(dominator_)),
+        steps_left_(kStepsForEachItem * (function.items.size() + 64)),
+        undominated_(slots_.count),
+        written_by_(graph_.blocks.size(), kUnreached),
+        seen_for_(written_by_) {}
+
+  ReadFirst run() {
+    find_undominated();
+    find_previous();
+    ReadFirst out;
+    for (std::uint32_t slot = 0; slot < slots_.count; ++slot) {
+      const bool is_unsearched = slot > slots_.carry && function_.signature.results.size() > kMostResults;
+      if (!is_unsearched && !may_be_read_first(slot)) continue;
+      if (slot < slots_.carry) out.registers.push_back(static_cast<int>(slot));
+      if (slot == slots_.carry) out.carry = true;
+      // Variables begin with results.
+      if (slot > slots_.carry) out.results.push_back(static_cast<int>(slot - slots_.carry - 1));
+    }
+    return out;
+  }
+
+ private:
   // Walks the tree of dominators with what the blocks above write: a block's reads of anything else are undominated.
   void find_undominated() {
     Edges children(graph_.blocks.size());
@@ -138,13 +177,13 @@ class Search {
       if (dominator_[block] != kUnreached) children[dominator_[block]].push_back(block);
     }
     // With a stack of its own, as the tree is as deep as a stranger likes.
-    std::vector<std::uint32_t> above(slots_);  // by slot: how many blocks on the path write it
+    std::vector<std::uint32_t> above(slots_.count);  // by slot: how many blocks on the path write it
     std::vector<std::pair<std::uint32_t, std::size_t>> path;
     const auto enter = [&](std::uint32_t block) {
-      for (const std::uint32_t slot : read_[block]) {
+      for (const std::uint32_t slot : accesses_.read[block]) {
         if (above[slot] == 0) undominated_[slot].push_back(block);
       }
-      for (const std::uint32_t slot : written_[block]) ++above[slot];
+      for (const std::uint32_t slot : accesses_.written[block]) ++above[slot];
       path.emplace_back(block, 0);
     };
     enter(0);
@@ -154,7 +193,7 @@ class Search {
         enter(children[block][child++]);
         continue;
       }
-      for (const std::uint32_t slot : written_[block]) --above[slot];
+      for (const std::uint32_t slot : accesses_.written[block]) --above[slot];
       path.pop_back();
     }
   }
@@ -172,7 +211,7 @@ class Search {
     std::vector<std::uint32_t>& waiting = undominated_[slot];
     if (waiting.empty()) return false;
     // Marks by slot number, so that nothing has to be wiped between searches.
-    for (const std::uint32_t block : blocks_writing_[slot]) written_by_[block] = slot;
+    for (const std::uint32_t block : accesses_.blocks_writing[slot]) written_by_[block] = slot;
     for (const std::uint32_t block : waiting) seen_for_[block] = slot;
     while (!waiting.empty()) {
       const std::uint32_t block = waiting.back();
@@ -189,18 +228,15 @@ class Search {
   }
 
   const Function& function_;
-  const std::uint32_t carry_;
-  const std::size_t slots_;
+  const Slots slots_;
   const FlowGraph graph_;
   const std::vector<std::uint32_t> dominator_;
+  const Accesses accesses_;
   std::size_t steps_left_;
-  Edges previous_;
-  std::uint32_t block_ = 0;                          // that is looked at
-  std::vector<std::uint32_t> read_in_, written_in_;  // by slot: the last block that does
-  Edges read_, written_;                             // by block
-  Edges blocks_writing_, undominated_;               // by slot
-  std::vector<std::uint32_t> written_by_ = std::vector<std::uint32_t>(graph_.blocks.size(), kUnreached);  // by block
-  std::vector<std::uint32_t> seen_for_ = written_by_;
+  Edges undominated_;                      // by slot: blocks whose reads no single block's writing covers
+  Edges previous_;                         // by block
+  std::vector<std::uint32_t> written_by_;  // by block: the last slot that was searched for and is written there
+  std::vector<std::uint32_t> seen_for_;    // by block: the last slot for which the search came by
 };
 
 }  // namespace

@@ -93,12 +93,11 @@ class ModuleFencer {
     if (!function.has_body) return declare(function);
     static const Clears kNothing;
     const auto clears = clears_.find(function.name);
-    FunctionRewriter rewriter(function, layout_, clears == clears_.end() ? kNothing : clears->second, options_,
-                              most_bytes_ - std::min(most_bytes_, out_.ptx.size()));
-    Result<std::string> body = rewriter.run();
-    if (!body) return tl::unexpected<Error>(body.error());
-    out_.ptx += head_of(function, layout_) + "\n" + *body;
-    out_.functions.push_back(rewriter.report());
+    auto rewritten = rewrite_function(function, layout_, clears == clears_.end() ? kNothing : clears->second, options_,
+                                      most_bytes_ - std::min(most_bytes_, out_.ptx.size()));
+    if (!rewritten) return fail(std::move(rewritten.error()));
+    out_.ptx += head_of(function, layout_) + "\n" + rewritten->body;
+    out_.functions.push_back(std::move(rewritten->report));
     return {};
   }
 

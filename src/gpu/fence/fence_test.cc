@@ -203,6 +203,7 @@ TEST(Fence, RefusesWhatItCannotFence) {
       {"prefetch.global.local.L1 [%rd1];", "two spaces"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.global {%r1}, [%rd1], 16;", "its shape or its type"},
       {"ret;", "level of the module", ".texref t;"},
+      {"ret;", "more than 2^32 elements", ".shared .b8 s[4294967296][4294967296];"},
       {"ret;", "'#'", "#include \"x\"\n"},
   };
   for (const Refused& refused : kRefused) {

@@ -287,6 +287,10 @@ const Function* Layout::function(std::string_view name) const {
   return found == functions.end() ? nullptr : found->second;
 }
 
+std::string name_in_output(const Function& function) {
+  return (function.has_body ? "" : "__fence_") + std::string(function.name);
+}
+
 Result<Layout> lay_out(const Module& module, const FenceOptions& options) {
   return LayoutBuilder(module, options).run();
 }

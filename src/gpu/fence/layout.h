@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +40,9 @@ struct Layout {
 
   const Function* function(std::string_view name) const;
 };
+
+// The name a function has in the fenced module: one that the module declares and the fence stands in for is replaced.
+std::string name_in_output(const Function& function);
 
 Result<Layout> lay_out(const Module& module, const FenceOptions& options);
 // The size of Layout::image, without making it.

@@ -141,6 +141,9 @@ Result<Module> parse_ptx(std::string_view text, Names names = Names::kOfSource);
 std::string offset_text(std::int64_t offset);  // "+8", or "+-8": NVIDIA's compiler reads no "-8"
 std::string text_of(const Operand& operand);
 std::string text_of(const Instruction& instruction);
+// The same behind `text`, and of its predicate alone: "@!%p1 ", or nothing.
+void append_text(std::string& text, const Instruction& instruction);
+void append_guard(std::string& text, const Instruction& instruction);
 std::string text_of(const Variable& variable);
 std::string text_of(const Signature& signature, std::string_view name);
 

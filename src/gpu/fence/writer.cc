@@ -1,6 +1,7 @@
+// Writes the tree as PTX again, in one way only: `ld.global.f32 %f1,[%rd1+-8]` as "ld.global.f32 %f1, [%rd1+-8];".
+//
 // The verifier compares the whole of a fenced module with what these functions print for it (verifier.h), so that they print
 // all that the tree holds: what they would leave out could not be told from text that was never read.
-// Writes the tree as PTX again, in one way only.
 #include <fmt/format.h>
 
 #include "gpu/fence/ptx.h"
@@ -8,48 +9,90 @@
 namespace fairlead::fence {
 namespace {
 
+void append(std::string& text, const Operand& operand);
+
 // With a blank behind each comma, as everything here is written in one way.
-std::string list_text(const std::vector<Operand>& elements) {
-  std::string text;
-  for (const Operand& element : elements) text += (text.empty() ? "" : ", ") + text_of(element);
-  return text;
+void append_list(std::string& text, const std::vector<Operand>& elements) {
+  for (const Operand& element : elements) {
+    if (&element != elements.data()) text += ", ";
+    append(text, element);
+  }
+}
+
+void append_offset(std::string& text, std::int64_t offset) {
+  text.append(1, '+').append(fmt::format_int(offset).c_str());
+}
+
+void append_name(std::string& text, const Operand& operand) {
+  // !p of a predicate, -r of a number: the parser keeps one mark for both, and a suffix is of vectors only.
+  if (operand.negated) text += operand.suffix.empty() ? '!' : '-';
+  text.append(operand.name).append(operand.suffix);
+  if (operand.has_offset) append_offset(text, operand.offset);
+  if (!operand.second.empty()) text.append(1, '|').append(operand.second);
+}
+
+void append_address(std::string& text, const Operand& operand) {
+  text += '[';
+  if (operand.name.empty()) {
+    text += fmt::format_int(operand.bits).c_str();
+  } else {
+    text += operand.name;
+  }
+  if (operand.has_offset) append_offset(text, operand.offset);
+  text += ']';
+}
+
+void append(std::string& text, const Operand& operand) {
+  switch (operand.kind) {
+    case Operand::Kind::kAddress: return append_address(text, operand);
+    case Operand::Kind::kList:
+      text += operand.is_parenthesised ? '(' : '{';
+      append_list(text, operand.elements);
+      text += operand.is_parenthesised ? ')' : '}';
+      return;
+    case Operand::Kind::kNumber:
+      if (operand.negated) text += '-';
+      text += operand.name;
+      return;
+    case Operand::Kind::kName: return append_name(text, operand);
+  }
 }
 
 }  // namespace
 
 std::string offset_text(std::int64_t offset) {
-  return fmt::format("+{}", offset);
+  std::string text;
+  append_offset(text, offset);
+  return text;
 }
 
 std::string text_of(const Operand& operand) {
-  const std::string offset = operand.has_offset ? offset_text(operand.offset) : "";
-  switch (operand.kind) {
-    case Operand::Kind::kAddress:
-      return operand.name.empty() ? fmt::format("[{}{}]", operand.bits, offset)
-                                  : fmt::format("[{}{}]", operand.name, offset);
-    case Operand::Kind::kList:
-      return (operand.is_parenthesised ? "(" : "{") + list_text(operand.elements) +
-             (operand.is_parenthesised ? ")" : "}");
-    case Operand::Kind::kNumber: return (operand.negated ? "-" : "") + std::string(operand.name);
-    case Operand::Kind::kName: break;
-  }
-  // !p of a predicate, -r of a number: the parser keeps one mark for both, and a suffix is of vectors only.
-  const bool is_predicate = operand.negated && operand.suffix.empty();
-  std::string text = operand.negated ? (is_predicate ? "!" : "-") : "";
-  text.append(operand.name).append(operand.suffix).append(offset);
-  if (!operand.second.empty()) text.append("|").append(operand.second);
+  std::string text;
+  append(text, operand);
   return text;
 }
 
 std::string text_of(const Instruction& instruction) {
   std::string text;
-  if (!instruction.guard.empty()) {
-    text = fmt::format("@{}{} ", instruction.guard_negated ? "!" : "", instruction.guard);
-  }
+  append_text(text, instruction);
+  return text;
+}
+
+void append_text(std::string& text, const Instruction& instruction) {
+  append_guard(text, instruction);
   text += instruction.opcode;
   for (const std::string_view modifier : instruction.modifiers) text += modifier;
-  if (!instruction.operands.empty()) text += " " + list_text(instruction.operands);
-  return text + ";";
+  if (!instruction.operands.empty()) {
+    text += ' ';
+    append_list(text, instruction.operands);
+  }
+  text += ';';
+}
+
+void append_guard(std::string& text, const Instruction& instruction) {
+  if (instruction.guard.empty()) return;
+  text += instruction.guard_negated ? "@!" : "@";
+  text.append(instruction.guard).append(1, ' ');
 }
 
 std::string text_of(const Variable& variable) {
