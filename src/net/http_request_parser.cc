@@ -48,8 +48,7 @@ class BeastParser : public http::basic_parser<true> {
       error = http::error::header_limit;
       return;
     }
-    // What stands behind a body comes too late to say who sends it and what it is: who looked at the head did not see it.
-    if (is_head_done_) {
+    if (is_head_done_ && !may_be_trailer(id, {name.data(), name.size()})) {
       ++trailers_;
       return;
     }
@@ -68,6 +67,15 @@ class BeastParser : public http::basic_parser<true> {
     if (id == http::field::transfer_encoding && !equals_ignoring_case({value.data(), value.size()}, "chunked")) {
       error = http::error::bad_transfer_encoding;
     }
+  }
+
+  // What stands behind a body comes too late to say who sends it and what it is: who looked at the head did not see it. What no
+  // document but a protocol's own names, such as how a function's answer ended, may stand there.
+  static bool may_be_trailer(http::field id, std::string_view name) {
+    const auto begins = [name](std::string_view with) {
+      return equals_ignoring_case(name.substr(0, with.size()), with);
+    };
+    return id == http::field::unknown && !begins("x-") && !begins("amz-");
   }
 
   // Of those fields that say who asks and whom: true from the second one on.
