@@ -55,6 +55,7 @@ class ByteBudget::Lease {
 
   explicit operator bool() const { return budget_ != nullptr; }
   std::size_t bytes() const { return bytes_; }
+  std::size_t held() const { return budget_ == nullptr ? 0 : budget_->held_by(holder_); }  // by its holder, in all
 
   // Names budget and holder. REQUIRES: it is empty.
   void open(ByteBudget& budget, std::string holder);

@@ -16,6 +16,7 @@ namespace fairlead::net {
 
 namespace {
 
+constexpr const char* kNobody = "(nobody)";  // no tenant's name: who holds answers of those who are not known
 constexpr std::size_t kMinInputBytes = 4 << 10;
 constexpr std::size_t kMaxInputBytes = 64 << 10;
 // After a refused request the client may still be sending it. Closing at once would reset the connection and could
@@ -63,11 +64,15 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
     answer.body.clear();
     answer.stream.reset();
   }
+  void invite_body();  // where its client holds it back
   // Where its body goes; null: it is collected. REQUIRES: its head is there.
   std::shared_ptr<BodySink> make_sink();
   // Whether so much of its body may be collected; else `refused` says why not.
   bool may_hold(std::size_t bytes);
+  // Names who holds its bytes, if nobody does yet. Fails: nobody is known who might.
+  Status open_lease();
   void count_answer();
+  void put_refusal_in_place_of_answer();
   bool has_full_sink() const { return parsed.sink && parsed.sink->is_full(); }
   bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
@@ -108,16 +113,21 @@ std::shared_ptr<BodySink> Connection::Slot::make_sink() {
   return sink;
 }
 
+Status Connection::Slot::open_lease() {
+  if (lease) return {};
+  const auto& server = connection_.server_;
+  auto holder = server->memory.holder ? server->memory.holder(*this) : Result<std::string>("anyone");
+  if (!holder) return fail(std::move(holder.error()));
+  lease.open(server->budget, *std::move(holder));
+  return {};
+}
+
 bool Connection::Slot::may_hold(std::size_t bytes) {
   const auto& server = connection_.server_;
   if (server->memory.bytes == 0) return true;
-  if (!lease) {
-    auto holder = server->memory.holder ? server->memory.holder(*this) : Result<std::string>("anyone");
-    if (!holder) {
-      refused = std::move(holder.error());
-      return false;
-    }
-    lease.open(server->budget, *std::move(holder));
+  if (Status opened = open_lease(); !opened) {
+    refused = std::move(opened.error());
+    return false;
   }
   if (lease.try_hold(bytes)) return true;
   refused = {Errc::kResourceExhausted,
@@ -128,15 +138,35 @@ bool Connection::Slot::may_hold(std::size_t bytes) {
   return false;
 }
 
-// From here on the answer is what is held, in place of the request.
+// From here on the answer is what is held, in place of the request. One that finds no room in its holder's part is not kept: who
+// lets answers lie would have the node's memory, and with it everybody's.
 void Connection::Slot::count_answer() {
   const std::size_t bytes = answer.body.size();
   const auto& server = connection_.server_;
-  counted = bytes;
+  const bool is_free = server->memory.bytes == 0 || (!lease && connection_.unsent_ + bytes <= RequestMemory::kFree);
+  if (!is_free) {
+    if (!open_lease()) lease.open(server->budget, kNobody);
+    if (connection_.peer_.uid && server->memory.keeps_answers_over_unix) {
+      lease.hold(bytes);
+    } else if (!lease.try_hold(bytes)) {
+      put_refusal_in_place_of_answer();
+    }
+  }
+  counted = answer.body.size();
   parsed.forget();
-  if (server->memory.bytes == 0 || (!lease && connection_.unsent_ + bytes <= RequestMemory::kFree)) return;
-  if (!lease) lease.open(server->budget, "answers");
-  lease.hold(bytes);
+}
+
+// Its text is small enough not to be counted.
+void Connection::Slot::put_refusal_in_place_of_answer() {
+  const auto& server = connection_.server_;
+  answer = {
+      .status = 429,
+      .headers = {{"Content-Type", "text/plain"}, {"Retry-After", "1"}},
+      .body = fmt::format("the request was carried out, and its answer of {} bytes is not kept: bodies and answers "
+                          "hold {} of the {} bytes that the node keeps for them, {} of these their caller's, who may "
+                          "hold as much as is left free; take answers as they come",
+                          answer.body.size(), server->budget.used(), server->budget.total(), lease.held())};
+  lease.release();
 }
 
 // ---- input buffer
@@ -233,6 +263,13 @@ void Connection::drop() {
   const auto self = shared_from_this();
   close();
   disconnect_slots();
+}
+
+std::optional<std::string> Connection::holder() {
+  if (slots_.size() == 0 || slots_.oldest().state != Slot::State::kHandling) return std::nullopt;
+  if (peer_.uid && server_->memory.keeps_answers_over_unix) return std::nullopt;
+  if (!server_->memory.holder) return kNobody;
+  return server_->memory.holder(slots_.oldest()).value_or(kNobody);
 }
 
 void Connection::wait_for(Waiting what) {
@@ -373,7 +410,7 @@ void Connection::take_step(const RequestParser::Step& step) {
       break;
     }
     case RequestParser::Progress::kFailed: refuse(step.status, step.reason); break;
-    case RequestParser::Progress::kHeadDone: send_continue(); break;
+    case RequestParser::Progress::kHeadDone: arriving_->invite_body(); break;
     case RequestParser::Progress::kNeedMore:
       if (step.consumed == 0 && input_.unread().size() >= kMaxInputBytes) {
         refuse(431, fmt::format("a line of the request is longer than {} bytes", kMaxInputBytes));
@@ -392,12 +429,12 @@ void Connection::refuse(unsigned status, std::string reason) {
   respond(slot, {.status = status, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(reason)});
 }
 
-void Connection::send_continue() {
-  if (!std::exchange(arriving_->parsed.expects_continue, false)) return;
+void Connection::Slot::invite_body() {
+  if (!std::exchange(parsed.expects_continue, false)) return;
   // Behind an unanswered request it would be out of order; clients do not wait for it for long.
-  if (slots_.size() > 1 || sending_) return;
+  if (connection_.slots_.size() > 1 || connection_.sending_) return;
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  if (transport_.send(kContinue, "").count != kContinue.size()) fail_later();
+  if (connection_.transport_.send(kContinue, "").count != kContinue.size()) connection_.fail_later();
 }
 
 void Connection::dispatch(Slot& slot) {
@@ -407,14 +444,6 @@ void Connection::dispatch(Slot& slot) {
   slot.is_head = slot.method() == "HEAD";
   refused_ = slot.is_last;  // what follows a `Connection: close` is not a request
   if (!server_->open) return close();
-  // The operator looks what is wrong, over the operator's own socket.
-  if (server_->memory.bytes > 0 && server_->budget.is_full() && !peer_.uid && !slot.refused) {
-    slot.parsed.body = {};
-    slot.refused = {Errc::kResourceExhausted,
-                    fmt::format("answers that their clients have yet to take fill the {} bytes that the node keeps for "
-                                "requests: try again later",
-                                server_->budget.total())};
-  }
   server_->handler(HttpExchange(std::shared_ptr<HttpExchange::Impl>(shared_from_this(), &slot)));
 }
 

@@ -14,6 +14,7 @@
 #include <boost/intrusive/list.hpp>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/byte_budget.h"
@@ -51,6 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_timeout();
 
   Instant waiting_since() const { return waiting_.since; }
+  // Whose request it has that is not answered yet, as RequestMemory says; empty: it has none, or is the operator's.
+  std::optional<std::string> holder();
 
   ConnectionHook open_hook;  // in ServerState::open_connections
   ConnectionHook wait_hook;  // in one of its waiting lists, or in none
@@ -101,7 +104,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void parse();
   void take_step(const RequestParser::Step& step);
   void refuse(unsigned status, std::string reason);
-  void send_continue();
   void dispatch(Slot& slot);
   void resume_parsing();
 
@@ -163,13 +165,17 @@ struct ServerState {
   using List = boost::intrusive::list<Connection, boost::intrusive::member_hook<Connection, ConnectionHook, kHook>,
                                       boost::intrusive::constant_time_size<false>>;
 
-  explicit ServerState(std::size_t budget_bytes) : budget(budget_bytes) {}
+  explicit ServerState(RequestMemory request_memory)
+      : memory(std::move(request_memory)),
+        budget_held(memory.shared ? memory.shared : std::make_shared<ByteBudget>(memory.bytes)),
+        budget(*budget_held) {}
 
   HttpLimits limits;
   HttpHandler handler;
   BodySinks sinks;
-  RequestMemory memory;
-  ByteBudget budget;  // of `memory`; lives as long as the last connection
+  const RequestMemory memory;
+  const std::shared_ptr<ByteBudget> budget_held;  // as long as there is a connection
+  ByteBudget& budget;
   bool open = true;
   std::size_t connections = 0;
   Instant now{};  // as of the last tick: timeouts are coarse on purpose

@@ -1,5 +1,6 @@
 // The only source of the server that includes Beast: it costs 9 s to compile.
 #include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -43,8 +44,16 @@ class BeastParser : public http::basic_parser<true> {
   void on_response_impl(int, string_view, int, error_code&) override {}
 
   void on_field_impl(http::field id, string_view name, string_view value, error_code& error) override {
-    if (request_.fields.size() >= kMostFields) {
+    if (request_.fields.size() + trailers_ >= kMostFields) {
       error = http::error::header_limit;
+      return;
+    }
+    if (is_head_done_ && !may_be_trailer(id, {name.data(), name.size()})) {
+      ++trailers_;
+      return;
+    }
+    if (is_said_again(id)) {
+      error = http::error::bad_field;  // one of them is for us, and another for whoever looked before
       return;
     }
     ParsedRequest::Field field;
@@ -60,7 +69,24 @@ class BeastParser : public http::basic_parser<true> {
     }
   }
 
+  // What stands behind a body comes too late to say who sends it and what it is: who looked at the head did not see it. What no
+  // document but a protocol's own names, such as how a function's answer ended, may stand there.
+  static bool may_be_trailer(http::field id, std::string_view name) {
+    const auto begins = [name](std::string_view with) {
+      return equals_ignoring_case(name.substr(0, with.size()), with);
+    };
+    return id == http::field::unknown && !begins("x-") && !begins("amz-");
+  }
+
+  // Of those fields that say who asks and whom: true from the second one on.
+  bool is_said_again(http::field id) {
+    constexpr std::array kOnce{http::field::host, http::field::authorization, http::field::origin};
+    const auto place = std::find(kOnce.begin(), kOnce.end(), id);
+    return place != kOnce.end() && std::exchange(said_.at(static_cast<std::size_t>(place - kOnce.begin())), true);
+  }
+
   void on_header_impl(error_code& error) override {
+    is_head_done_ = true;
     request_.keep_alive = keep_alive();
     const auto length = content_length();
     if (chunked()) request_.sink = ports_.sink_for();
@@ -123,6 +149,9 @@ class BeastParser : public http::basic_parser<true> {
     return false;
   }
 
+  bool is_head_done_ = false;
+  std::array<bool, 3> said_{};
+  std::size_t trailers_ = 0;
   ParsedRequest& request_;
   const HttpLimits& limits_;
   const RequestParser::BodyPorts& ports_;

@@ -36,6 +36,7 @@ std::string_view reason_phrase(unsigned status) {
     case 206: return "Partial Content";
     case 304: return "Not Modified";
     case 400: return "Bad Request";
+    case 401: return "Unauthorized";
     case 403: return "Forbidden";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";

@@ -10,6 +10,8 @@
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <map>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
@@ -57,6 +59,8 @@ using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
 constexpr std::size_t kReservedConnections = 64;
 // When there are as many connections as there may be, a request that has been arriving for longer makes room.
 constexpr auto kSlowRequest = std::chrono::seconds(2);
+// Where all connections wait for answers, so large a part of them makes room at a time.
+constexpr std::size_t kDroppedPart = 64;
 // Out of descriptors: connections wait in the backlog until some are free.
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
@@ -83,11 +87,10 @@ struct Listener {
 class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
  public:
   Impl(boost::asio::io_context& io, HttpLimits limits, HttpHandler handler, BodySinks sinks, RequestMemory memory)
-      : io_(io), state_(std::make_shared<ServerState>(memory.bytes)), tick_timer_(io.get_executor()) {
+      : io_(io), state_(std::make_shared<ServerState>(std::move(memory))), tick_timer_(io.get_executor()) {
     state_->limits = limits;
     state_->handler = std::move(handler);
     state_->sinks = std::move(sinks);
-    state_->memory = std::move(memory);
     tick_ = std::clamp<Duration>(std::min(limits.idle_timeout, limits.transfer_timeout) / 4,
                                  std::chrono::milliseconds(1), std::chrono::seconds(1));
   }
@@ -192,10 +195,29 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       return true;
     }
     state_->now = monotonic_now();
-    if (state_->waiting_for_transfer.empty()) return false;
+    if (state_->waiting_for_transfer.empty()) return drop_of_the_largest();
     Connection& slowest = state_->waiting_for_transfer.front();
-    if (slowest.waiting_since() + kSlowRequest > state_->now) return false;
+    if (slowest.waiting_since() + kSlowRequest > state_->now) return drop_of_the_largest();
     slowest.drop();
+    return true;
+  }
+
+  // All wait for answers: who has the most connections that do loses the newest of them, so that nobody's long waits keep others
+  // out. Some at a time, as all have to be looked at.
+  bool drop_of_the_largest() {
+    if (!state_->memory.holder) return false;
+    std::map<std::string, std::vector<std::shared_ptr<Connection>>> waiting;
+    for (Connection& connection : state_->open_connections) {
+      if (const auto holder = connection.holder()) waiting[*holder].push_back(connection.shared_from_this());
+    }
+    const auto largest = std::ranges::max_element(waiting, {}, [](const auto& held) { return held.second.size(); });
+    if (largest == waiting.end() || largest->second.size() == 1) return false;
+    const std::size_t most = std::max<std::size_t>(state_->limits.connections / kDroppedPart, 1);
+    const std::size_t count = std::min(most, largest->second.size() - 1);
+    for (auto it = largest->second.rbegin(); it != largest->second.rbegin() + static_cast<std::ptrdiff_t>(count);
+         ++it) {
+      (*it)->drop();
+    }
     return true;
   }
 

@@ -21,6 +21,10 @@
 #include "base/result.h"
 #include "base/units.h"
 
+namespace fairlead {
+class ByteBudget;
+}
+
 namespace fairlead::net {
 
 struct HttpLimits {
@@ -112,13 +116,16 @@ using BodySinks = std::function<std::shared_ptr<BodySink>(HttpRequest& head)>;
 
 // Bounds what bodies and answers hold together, fairly among those who send them (base/byte_budget.h). A body is counted from its
 // first byte beyond kFree to its answer's last, so that a queued call counts too. One that finds no room is read and thrown away:
-// its request reaches the handler with a refusal(). While answers that nobody takes fill the budget, every request does.
+// its request reaches the handler with a refusal(). An answer that finds none is not kept, and 429 is sent in its place, which says
+// that the request was carried out: who asks for answers and takes none is in nobody's way.
 struct RequestMemory {
   static constexpr std::size_t kFree = 16 << 10;       // of a connection's first body, and of its answers: not counted
   static constexpr std::size_t kFreeBehind = 1 << 10;  // of a body behind others that wait
   std::size_t bytes = 0;                               // in all; 0: nothing is counted
-  // Who is to hold a body that grows beyond kFree; an error is its refusal. Only the head is there.
+  // Who is to hold a body that grows beyond kFree, or an answer; an error is a body's refusal. Only the head is there.
   std::function<Result<std::string>(HttpRequest& head)> holder = {};
+  bool keeps_answers_over_unix = false;     // they are the operator's, and kept beyond the part
+  std::shared_ptr<ByteBudget> shared = {};  // with other servers of this thread; null: its own, of `bytes`
 };
 
 // REQUIRES: the io_context outlives the server and every exchange.

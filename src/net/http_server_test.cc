@@ -136,6 +136,29 @@ TEST_F(HttpServerTest, AcceptsChunkedBodies) {
   EXPECT_THAT(client.receive(), EndsWith("GET /next [] "));
 }
 
+// Who looks at heads on the way here sees no trailer, and the first or the last of two.
+TEST_F(HttpServerTest, WhoAsksIsSaidOnceAndInTheHead) {
+  serve();
+  TestClient client(io_, address_);
+  client.send(
+      "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nAuthorization: b\r\nX-Test: "
+      "late\r\n\r\n");
+  EXPECT_THAT(client.receive(), HasSubstr("POST / [] x"));
+  for (const char* name : {"Host", "Authorization", "Origin"}) {
+    for (const char* first : {"", "a"}) {
+      TestClient again(io_, address_);
+      again.send(fmt::format("GET / HTTP/1.1\r\n{0}: {1}\r\nX: y\r\n{0}: b\r\n\r\n", name, first));
+      EXPECT_THAT(again.receive_until_closed(), StartsWith("HTTP/1.1 400")) << name;
+    }
+  }
+  TestClient many(io_, address_);
+  many.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
+  std::string trailers;
+  for (int i = 0; i < 300; ++i) trailers += "a: b\r\n";
+  many.send(trailers + "\r\n");
+  EXPECT_THAT(many.receive_until_closed(), StartsWith("HTTP/1.1 431"));
+}
+
 TEST_F(HttpServerTest, ALastChunkThatIsNotWholeIsWaitedFor) {
   serve();
   const std::string_view chunks = "2\r\nab\r\n0\r\nT: x\r\n\r\n", none = "0\r\n\r\n";

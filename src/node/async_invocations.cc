@@ -242,10 +242,13 @@ void AsyncInvocations::redrive(std::string function, Callback<RedriveResult> don
   if (redriving_) {
     return done(fail(Errc::kResourceExhausted, "dead letters are being redriven by another request; try again"));
   }
-  const std::size_t places = queue_.reserve_places(kMostRedriven);
+  const std::string tenant = function.empty() ? std::string() : tenant_of_function(function);
+  const std::size_t places = queue_.reserve_places(kMostRedriven, tenant);
   if (places == 0) {
-    return done(fail(Errc::kResourceExhausted, "the queue of asynchronous invocations is full: {} of them, {} bytes",
-                     queue_.size(), queue_.bytes()));
+    return done(
+        fail(Errc::kResourceExhausted,
+             "the queue of asynchronous invocations has {} of them, {} bytes, and no room for more{}: try again later",
+             queue_.size(), queue_.bytes(), tenant.empty() ? "" : " of tenant " + tenant));
   }
   redriving_ = true;
   store_.redrive_dead_letters(std::move(function), places, wall_clock_ms(),

@@ -36,7 +36,7 @@ bool is_of(const HeldEvent& event, const std::string& function) {
 }  // namespace
 
 std::size_t EventQueue::bytes_of(const QueuedEvent& event) const {
-  return std::max(memory_of(event), options_.bytes / options_.limit);
+  return std::max(memory_of(event), least_bytes());
 }
 
 Status EventQueue::reserve(const QueuedEvent& event, const std::string& tenant) {
@@ -65,9 +65,16 @@ void EventQueue::refused(const QueuedEvent& event, const std::string& tenant) {
   budget_.subtract(tenant, bytes_of(event));
 }
 
-std::size_t EventQueue::reserve_places(std::size_t most) {
+// Their sizes are not known yet, so a tenant may come to hold more than its part by what one redrive brings.
+std::size_t EventQueue::reserve_places(std::size_t most, const std::string& tenant) {
   if (size() >= options_.limit || budget_.is_full()) return 0;
-  const std::size_t places = std::min(most, options_.limit - size());
+  std::size_t places = std::min(most, options_.limit - size());
+  if (!tenant.empty()) {
+    const std::size_t free = budget_.total() - budget_.used(), held = budget_.held_by(tenant);
+    if (held >= free) return 0;
+    places = std::min(
+        places, (free - held) / 2 / std::max<std::size_t>(least_bytes(), 1));  // what it gets is not free any more
+  }
   reserved_ += places;
   return places;
 }

@@ -57,8 +57,9 @@ class EventQueue {
   Status reserve(const QueuedEvent& event, const std::string& tenant);
   void accepted(QueuedEvent event, const std::string& tenant, EventTime time);
   void refused(const QueuedEvent& event, const std::string& tenant);
-  // The same for up to `most` that are on disk already, such as dead letters; how many there is room for.
-  std::size_t reserve_places(std::size_t most);
+  // The same for up to `most` that are on disk already, such as dead letters; how many there is room for: in the tenant's part, or,
+  // where they are many tenants' (""), in all.
+  std::size_t reserve_places(std::size_t most, const std::string& tenant);
   void take_place(QueuedEvent event, const std::string& tenant, EventTime time);
   void release_places(std::size_t count) { reserved_ -= count; }
   void restore(QueuedEvent event, const std::string& tenant, EventTime time);  // found on disk
@@ -95,6 +96,7 @@ class EventQueue {
   std::vector<QueuedEvent> remove_function(const std::string& function);
 
  private:
+  std::size_t least_bytes() const { return options_.bytes / options_.limit; }  // that an event counts as
   std::size_t bytes_of(const QueuedEvent& event) const;
   HeldEvent held(QueuedEvent record, const std::string& tenant, EventTime time) const;
   Duration backoff(int attempts) const { return options_.first_retry * (1 << (attempts - 1)); }

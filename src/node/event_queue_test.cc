@@ -274,13 +274,28 @@ TEST(EventQueue, WhatIsOnDiskIsCountedAndNeverRefused) {
   EventQueue queue({.limit = 5, .bytes = 1000});
   for (const char* id : {"a", "b", "c"}) queue.restore(event(id), kTenant, time_at(seconds(0)));
   EXPECT_EQ(queue.bytes(), 3 * 512u);
-  EXPECT_EQ(queue.reserve_places(10), 0u) << "memory is full";
+  EXPECT_EQ(queue.reserve_places(10, ""), 0u) << "memory is full";
   for (int i = 0; i < 3; ++i) queue.finished(*queue.next(at(seconds(0))));
-  EXPECT_EQ(queue.reserve_places(10), 5u);
+  EXPECT_EQ(queue.reserve_places(10, ""), 5u);
   queue.take_place(event("redriven"), kTenant, time_at(seconds(0)));
   queue.release_places(4);
   EXPECT_EQ(queue.size(), 1u);
   EXPECT_EQ(id_of(queue.next(at(seconds(0)))), "redriven");
+}
+
+// Who has many dead letters and redrives them again and again leaves places for others' events.
+TEST(EventQueue, ATenantsRedrivesStayInItsPart) {
+  EventQueue queue({.limit = 1000, .bytes = 1'000'000});
+  std::size_t taken = 0;
+  while (const std::size_t places = queue.reserve_places(100, "flooder")) {
+    for (std::size_t i = 0; i < places; ++i) {
+      queue.take_place(event(std::to_string(taken++)), "flooder", time_at(seconds(0)));
+    }
+    ASSERT_LE(taken, 500u);
+  }
+  EXPECT_GE(taken, 490u) << "half of all, of which no place is left over";
+  EXPECT_TRUE(queue.reserve(event("victim's"), "victim"));
+  EXPECT_GT(queue.reserve_places(100, "victim"), 0u);
 }
 
 TEST(EventQueue, NoAttemptIsMadeThatItsDeadlineLeavesNoTimeFor) {

@@ -160,7 +160,8 @@ Status FrontDoor::listen(const ServeOptions& options) {
                            if (std::string peer = cluster_ ? peer_that_sends(*cluster_, head) : ""; !peer.empty())
                              return peer;
                            return guard_->holder_of(head);
-                         }});
+                         },
+                         .keeps_answers_over_unix = true});
   // Beside what was asked for, so that the operator gets in without a key. Its folder is the node's alone.
   if (const auto bound = http_->listen("unix:" + options.state_dir + "/operator.sock"); !bound) {
     spdlog::warn("there is no operator's socket: {}", bound.error().message);

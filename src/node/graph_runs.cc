@@ -179,12 +179,21 @@ Status GraphRuns::look_up_objects(const std::string& tenant, Prepared& prepared)
   return {};
 }
 
+// Nobody may have more than is left free: whoever comes later finds a place.
+Status GraphRuns::take_place(const std::string& tenant) const {
+  std::size_t held = 0;
+  for (auto it = by_name_.lower_bound({tenant, ""}); it != by_name_.end() && it->first.first == tenant; ++it) ++held;
+  if (active_.size() < kMaxActive && held < kMaxActive - active_.size()) return {};
+  return fail(
+      Errc::kResourceExhausted,
+      "{} runs of graphs go on, {} of them tenant {}'s; at most {} may, a tenant's as many as are left free: try "
+      "again when one has ended",
+      active_.size(), held, tenant, kMaxActive);
+}
+
 Result<std::string> GraphRuns::submit(const std::string& tenant, Graph graph) {
   if (draining_) return fail(Errc::kUnavailable, "the node is shutting down; try again");
-  if (active_.size() >= kMaxActive) {
-    return fail(Errc::kResourceExhausted, "{} runs of graphs go on; at most {} may, try again when one has ended",
-                active_.size(), kMaxActive);
-  }
+  if (Status room = take_place(tenant); !room) return fail(room.error());
   if (const Run* same = find({tenant, graph.run}); same != nullptr) {
     return fail(Errc::kAlreadyExists, "run is '{}'; a run of this id goes on", graph.run);
   }
@@ -205,11 +214,7 @@ Result<std::string> GraphRuns::submit(const std::string& tenant, Graph graph) {
     }
   }
   std::string id = run.graph.run;
-  if (const auto old = ended_.find({tenant, id}); old != ended_.end()) {  // continued
-    ended_result_bytes_ -= old->second.result_bytes;
-    ended_order_.erase(old->second.serial);
-    ended_.erase(old);
-  }
+  if (const auto old = ended_.find({tenant, id}); old != ended_.end()) forget(old->second.serial);  // continued
   by_name_[{tenant, id}] = serial;
   active_[serial] = std::move(made);
   watch_inputs(run);
@@ -507,22 +512,20 @@ void GraphRuns::end(Run& run) {
     default: ++counters_.runs_cancelled;
   }
   const std::vector<Run::Waiter> waiters = std::move(run.waiters);
-  ended_result_bytes_ += run.result_bytes;
+  ended_held_.add(run.tenant, run.serial, run.result_bytes);
   ended_order_[run.serial] = name;
-  ended_[name] = {run.serial, status, run.result_bytes};
+  ended_[name] = {run.serial, status};
   by_name_.erase(name);
   active_.erase(run.serial);  // with the run
-  forget_oldest();
+  while (const auto too_much = ended_held_.to_forget()) forget(*too_much);
   for (const Run::Waiter& waiter : waiters) waiter.done(status);
 }
 
-void GraphRuns::forget_oldest() {
-  while (ended_order_.size() > 1 && (ended_order_.size() > kMaxEnded || ended_result_bytes_ > kMaxEndedResultBytes)) {
-    const auto oldest = ended_.find(ended_order_.begin()->second);
-    ended_result_bytes_ -= oldest->second.result_bytes;
-    ended_.erase(oldest);
-    ended_order_.erase(ended_order_.begin());
-  }
+void GraphRuns::forget(Serial serial) {
+  const auto place = ended_order_.find(serial);
+  ended_.erase(place->second);
+  ended_order_.erase(place);
+  ended_held_.remove(serial);
 }
 
 }  // namespace fairlead

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fair_memory.h"
 #include "decide/graph/graph_run.h"
 #include "edge/graph_service.h"
 #include "edge/node_service.h"
@@ -28,8 +29,8 @@ namespace fairlead {
 
 class GraphRuns final : public GraphService {
  public:
-  static constexpr std::size_t kMaxActive = 256;
-  static constexpr std::size_t kMaxEnded = 1000;                 // kept for those who ask
+  static constexpr std::size_t kMaxActive = 256;                 // of which a tenant may have as many as are left free
+  static constexpr std::size_t kMaxEnded = 1000;                 // kept for those who ask (base/fair_memory.h)
   static constexpr std::size_t kMaxRunResultBytes = 4 << 20;     // of one run
   static constexpr std::size_t kMaxEndedResultBytes = 64 << 20;  // of all that have ended
 
@@ -96,7 +97,8 @@ class GraphRuns final : public GraphService {
 
   void answer_waiters(Run& run);
   void end(Run& run);
-  void forget_oldest();
+  Status take_place(const std::string& tenant) const;
+  void forget(Serial serial);
   GraphRunStatus status_of(const Run& run, bool with_nodes) const;
 
   boost::asio::io_context& io_;
@@ -115,11 +117,10 @@ class GraphRuns final : public GraphService {
   struct Ended {
     Serial serial = 0;
     GraphRunStatus status;
-    std::size_t result_bytes = 0;
   };
   std::map<RunName, Ended> ended_;
   std::map<Serial, RunName> ended_order_;
-  std::size_t ended_result_bytes_ = 0;
+  FairMemory ended_held_{{.items = kMaxEnded, .bytes = kMaxEndedResultBytes}};
   GraphCounters counters_;
   bool draining_ = false;
 };

@@ -182,15 +182,33 @@ TEST_F(GraphRunsTest, AFunctionThatIsRefusedInsideTheCallFailsItsNode) {
   EXPECT_EQ(status().failed, 100U);
 }
 
-TEST_F(GraphRunsTest, RunsAreRefusedBeyondTheirNumberAndOldOnesForgotten) {
+TEST_F(GraphRunsTest, ATenantHasAsManyRunsAsAreLeftFree) {
+  node.hold = true;
   Graph graph;
-  graph.nodes = {step("a", {"never"}, {})};
-  for (std::size_t i = 0; i < GraphRuns::kMaxActive; ++i) ASSERT_TRUE(runs.submit("default", graph));
-  EXPECT_EQ(runs.submit("default", graph).error().code, Errc::kResourceExhausted);
+  graph.nodes = {step("a", {}, {})};
+  for (std::size_t i = 0; i < GraphRuns::kMaxActive / 2; ++i) ASSERT_TRUE(runs.submit("default", graph));
+  const auto refused = runs.submit("default", graph);
+  ASSERT_EQ(refused.error().code, Errc::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("128 runs of graphs go on, 128 of them tenant default's"));
+  for (std::size_t i = 0; i < GraphRuns::kMaxActive / 4; ++i) ASSERT_TRUE(runs.submit("other", graph));
+  EXPECT_EQ(runs.submit("other", graph).error().code, Errc::kResourceExhausted);
+  EXPECT_TRUE(runs.submit("third", graph)) << "whoever comes later finds a place";
+  const std::string one = runs.list("default").front().run;
+  ASSERT_TRUE(runs.cancel("default", one));
   runs.drain();
-  EXPECT_EQ(runs.counters().runs_cancelled, GraphRuns::kMaxActive);
+  EXPECT_EQ(runs.counters().runs_cancelled, GraphRuns::kMaxActive / 4 * 3 + 1);
   EXPECT_EQ(runs.submit("default", graph).error().code, Errc::kUnavailable);
-  EXPECT_EQ(runs.list("default").size(), GraphRuns::kMaxActive);
+}
+
+TEST_F(GraphRunsTest, AFloodOfRunsMakesTheNodeForgetNobodyElses) {
+  node.hold = false;
+  Graph graph;
+  graph.nodes = {step("a", {}, {})};
+  const std::string mine = runs.submit("victim", graph).value();
+  for (std::size_t i = 0; i < 2 * GraphRuns::kMaxEnded; ++i) ASSERT_TRUE(runs.submit("flooder", graph));
+  ASSERT_EQ(runs.list("victim").size(), 1U);
+  EXPECT_EQ(runs.list("victim").front().run, mine);
+  EXPECT_EQ(runs.list("flooder").size(), GraphRuns::kMaxEnded - 1);
 }
 
 TEST_F(GraphRunsTest, OfTheRunsThatEndedTheLastOnesAreKept) {

@@ -183,7 +183,9 @@ void Invocations::act(const Complete& complete) {
   Outcome outcome = outcome_of(live, complete);
   if (live.is_nodes_fault) return end_by_nodes_fault(live, complete, std::move(outcome));
   const bool has_run = complete.outcome != OutcomeKind::kExpired;  // who asks again after that may be luckier
-  if (has_run && !live.repeat_key.empty()) recent_.put(monotonic_now(), live.repeat_key, outcome);
+  if (has_run && !live.repeat_key.empty()) {
+    recent_.put(monotonic_now(), live.invocation.tenant, live.repeat_key, outcome);
+  }
   if (live.over) live.over({.complete = complete, .outcome = &outcome});
   if (live.waiters.empty()) return;
   const Waiter last = std::move(live.waiters.back());  // spared a copy of the payload; mostly the only one

@@ -13,6 +13,9 @@ namespace {
 
 constexpr const char* kSandboxDir = "/run/fairlead/objects";
 constexpr int kBacklog = 128;
+constexpr std::size_t kConnections = 256;            // of a tenant's functions; the one that is idle longest makes room
+constexpr std::size_t kBudgetBytes = 256 << 20;      // of all tenants; one may have as much as is left free
+static_assert(kBudgetBytes / 2 > kMaxRequestBytes);  // the largest object that is answered
 
 }  // namespace
 
@@ -24,7 +27,7 @@ struct ObjectSockets::Door {
 };
 
 ObjectSockets::ObjectSockets(boost::asio::io_context& io, ObjectStore& objects, std::string dir)
-    : io_(io), objects_(objects), dir_(std::move(dir)) {}
+    : io_(io), objects_(objects), dir_(std::move(dir)), budget_(std::make_shared<ByteBudget>(kBudgetBytes)) {}
 
 ObjectSockets::~ObjectSockets() = default;
 
@@ -55,9 +58,11 @@ Result<ObjectSockets::Door*> ObjectSockets::door_of(const std::string& tenant) {
     return fail(added.error());
   }
   door->server = std::make_unique<net::HttpServer>(
-      io_, net::HttpLimits{.body_bytes = kMaxRequestBytes},
+      io_, net::HttpLimits{.body_bytes = kMaxRequestBytes, .connections = kConnections},
       [router = &door->router](net::HttpExchange exchange) { router->dispatch(std::move(exchange)); },
-      [router = &door->router](net::HttpRequest& head) { return router->sink_for(head); });
+      [router = &door->router](net::HttpRequest& head) { return router->sink_for(head); },
+      net::RequestMemory{
+          .bytes = kBudgetBytes, .holder = [tenant](net::HttpRequest&) { return tenant; }, .shared = budget_});
   if (Status adopted = door->server->adopt_listener(listener->release()); !adopted) return fail(adopted.error());
   known = std::move(door);
   return known.get();

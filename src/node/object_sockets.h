@@ -5,6 +5,9 @@
 //   $FAIRLEAD_OBJECTS/socket             GET, PUT, DELETE, lists: docs/how-to/objects.md
 //   $FAIRLEAD_OBJECTS/content/<digest>   what GET ?info names as path
 //
+// Functions are on the other side: bodies that are no object and answers that they do not take count as their tenant's, in one budget of
+// all these doors, and a door has so many connections. What is uploaded is in the store's memory, under its quota.
+//
 // Threads: everything on the io_context's thread.
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "base/byte_budget.h"
 #include "base/result.h"
 #include "net/http_server.h"
 #include "runtime/instance_host.h"
@@ -37,6 +41,7 @@ class ObjectSockets {
   boost::asio::io_context& io_;
   ObjectStore& objects_;
   const std::string dir_;
+  const std::shared_ptr<ByteBudget> budget_;
   std::map<std::string, std::unique_ptr<Door>> doors_;  // by tenant
 };
 

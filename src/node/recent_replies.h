@@ -2,14 +2,16 @@
 // the same invocation again, up to five times, under the same id: the repeat gets the first one's reply instead of
 // running the function once more (reference: apis.md 2.1, wire fact 5).
 //
-// Bounded three ways: age, number, bytes; the oldest goes first.
+// Bounded three ways: age, number, bytes. Beyond number or bytes the oldest one of the tenant that has the most goes first
+// (base/fair_memory.h): a reply that a neighbour's flood pushes out would be a function that runs twice.
 // Threads: not thread-safe; owned by the core thread.
 #pragma once
 
-#include <deque>
+#include <map>
 #include <string>
 #include <unordered_map>
 
+#include "base/fair_memory.h"
 #include "base/units.h"
 #include "edge/node_service.h"
 
@@ -21,21 +23,24 @@ class RecentReplies {
   static constexpr std::size_t kMaxReplies = 10'000;
   static constexpr std::size_t kMaxBytes = 16 << 20;
 
-  void put(Instant now, const std::string& key, const Outcome& reply);
+  // REQUIRES: times do not go back.
+  void put(Instant now, const std::string& tenant, const std::string& key, const Outcome& reply);
   const Outcome* find(Instant now, const std::string& key);  // null when not kept
 
  private:
+  using Item = FairMemory::Item;
   struct Kept {
     Instant since;
     std::string key;
     Outcome reply;
   };
-  void drop_oldest();
+  void drop(Item item);
   void drop_expired(Instant now);
 
-  std::deque<Kept> by_age_;
-  std::unordered_map<std::string, Kept*> by_key_;  // into by_age_, whose elements do not move at push_back / pop_front
-  std::size_t bytes_ = 0;
+  std::map<Item, Kept> by_age_;
+  std::unordered_map<std::string, Item> by_key_;
+  FairMemory held_{{.items = kMaxReplies, .bytes = kMaxBytes}};
+  Item last_ = 0;
 };
 
 }  // namespace fairlead

@@ -16,32 +16,45 @@ Outcome reply(std::string payload) {
 
 TEST(RecentReplies, ARepeatFindsTheFirstReply) {
   RecentReplies replies;
-  replies.put(kStart, "k", reply("first"));
-  replies.put(kStart, "k", reply("second"));
+  replies.put(kStart, "tenant", "k", reply("first"));
+  replies.put(kStart, "tenant", "k", reply("second"));
   ASSERT_NE(replies.find(kStart + seconds(120), "k"), nullptr);
   EXPECT_EQ(replies.find(kStart + seconds(120), "k")->payload, "first");
 }
 
 TEST(RecentReplies, ForgetsAfterTwiceTheReadTimeout) {
   RecentReplies replies;
-  replies.put(kStart, "k", reply("x"));
+  replies.put(kStart, "tenant", "k", reply("x"));
   EXPECT_EQ(replies.find(kStart + seconds(121), "k"), nullptr);
 }
 
 TEST(RecentReplies, StaysWithinItsBytesByDroppingTheOldest) {
   RecentReplies replies;
   const std::string large(RecentReplies::kMaxBytes / 2, 'x');
-  replies.put(kStart, "a", reply(large));
-  replies.put(kStart, "b", reply(large));
+  replies.put(kStart, "tenant", "a", reply(large));
+  replies.put(kStart, "tenant", "b", reply(large));
   EXPECT_EQ(replies.find(kStart, "a"), nullptr);
   EXPECT_NE(replies.find(kStart, "b"), nullptr);
 }
 
 TEST(RecentReplies, StaysWithinItsNumber) {
   RecentReplies replies;
-  for (std::size_t i = 0; i <= RecentReplies::kMaxReplies; ++i) replies.put(kStart, std::to_string(i), reply(""));
+  for (std::size_t i = 0; i <= RecentReplies::kMaxReplies; ++i)
+    replies.put(kStart, "tenant", std::to_string(i), reply(""));
   EXPECT_EQ(replies.find(kStart, "0"), nullptr);
   EXPECT_NE(replies.find(kStart, std::to_string(RecentReplies::kMaxReplies)), nullptr);
+}
+
+TEST(RecentReplies, AnotherTenantsFloodPushesNoReplyOut) {
+  RecentReplies replies;
+  replies.put(kStart, "victim", "v", reply("kept"));
+  const std::string large(RecentReplies::kMaxBytes / 3, 'x');
+  for (int i = 0; i < 10; ++i) replies.put(kStart, "flooder", "l" + std::to_string(i), reply(large));
+  for (std::size_t i = 0; i <= RecentReplies::kMaxReplies; ++i) {
+    replies.put(kStart, "flooder", std::to_string(i), reply(""));
+  }
+  ASSERT_NE(replies.find(kStart, "v"), nullptr);
+  EXPECT_EQ(replies.find(kStart, "v")->payload, "kept");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ StartOrder order_of(const InstanceSpec& spec) {
                    .max_processes = spec.max_processes};
   for (const InstanceSpec::Bind& bind : spec.binds) plain.binds.push_back({bind.source, bind.target, bind.writable});
   return container_order(plain, *spec.container,
-                         {.deny = {BPF_STMT(BPF_RET | BPF_K, 2)}, .newer = {BPF_STMT(BPF_RET | BPF_K, 1)}});
+                         {.known = {BPF_STMT(BPF_RET | BPF_K, 2)}, .newer = {BPF_STMT(BPF_RET | BPF_K, 1)}});
 }
 
 const json* mount_at(const json& config, const std::string& target) {

@@ -1,6 +1,7 @@
 #include "runtime/seccomp_filter.h"
 
 #include <linux/audit.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -14,6 +15,7 @@
 #include <memory>
 
 #include "base/unique_fd.h"
+#include "runtime/seccomp_allow_list.h"
 
 namespace fairlead {
 namespace {
@@ -113,9 +115,13 @@ int add_socket_rules(scmp_filter_ctx filter) {
   return error;
 }
 
-int add_rules(scmp_filter_ctx filter) {
-  int error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
-  if (error == 0) error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree over the numbers
+int set_attributes(scmp_filter_ctx filter) {
+  const int error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+  return error != 0 ? error : seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree over the numbers
+}
+
+int add_denied(scmp_filter_ctx filter) {
+  int error = set_attributes(filter);
   for (const int call : kDenied) {
     if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
   }
@@ -126,6 +132,31 @@ int add_rules(scmp_filter_ctx filter) {
   }
   if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
   return error == 0 ? add_socket_rules(filter) : error;
+}
+
+// New threads and processes, but no namespaces; sockets of the families that have a namespace, and of netlink the routes alone, which
+// the C library and Go look at.
+int add_argument_rules(scmp_filter_ctx filter) {
+  scmp_datum_t namespaces = 0;
+  for (const unsigned long flag : kNamespaceFlags) namespaces |= flag;
+  int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
+  for (const int family : {AF_UNIX, AF_INET, AF_INET6}) {
+    if (error != 0) break;
+    error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                             SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(family)));
+  }
+  if (error != 0) return error;
+  return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                          SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
+}
+
+int add_allowed(scmp_filter_ctx filter) {
+  int error = set_attributes(filter);
+  for (const int call : platform_calls()) {
+    if (error == 0 && call >= 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
+  }
+  if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+  return error == 0 ? add_argument_rules(filter) : error;
 }
 
 Result<std::vector<sock_filter>> exported(scmp_filter_ctx filter) {
@@ -142,30 +173,42 @@ Result<std::vector<sock_filter>> exported(scmp_filter_ctx filter) {
   return program;
 }
 
-}  // namespace
-
-Result<SeccompPrograms> compile_seccomp() {
-  const std::unique_ptr<void, decltype(&seccomp_release)> filter(seccomp_init(SCMP_ACT_ALLOW), &seccomp_release);
+Result<SeccompPrograms> compile(std::uint32_t otherwise, int (*add_rules)(scmp_filter_ctx)) {
+  const std::unique_ptr<void, decltype(&seccomp_release)> filter(seccomp_init(otherwise), &seccomp_release);
   if (!filter) return fail(Errc::kInternal, "seccomp_init failed: out of memory");
   if (const int error = add_rules(filter.get()); error != 0) return fail(errno_error(-error, "seccomp rules"));
-  Result<std::vector<sock_filter>> deny = exported(filter.get());
-  if (!deny) return fail(deny.error());
+  Result<std::vector<sock_filter>> known = exported(filter.get());
+  if (!known) return fail(known.error());
   return SeccompPrograms{
-      .deny = std::move(*deny),
+      .known = std::move(*known),
       .newer = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                 BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kNewestKnownCall, 0, 1),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
 }
 
+}  // namespace
+
+Result<SeccompPrograms> compile_seccomp() {
+  return compile(SCMP_ACT_ALLOW, &add_denied);
+}
+
+// One program: the first of two would not allow to load the second.
+Result<SeccompPrograms> compile_platform_seccomp() {
+  const Result<SeccompPrograms> programs = compile(SCMP_ACT_ERRNO(EPERM), &add_allowed);
+  if (!programs) return fail(programs.error());
+  return SeccompPrograms{.known = joined(*programs), .newer = {}};
+}
+
 std::vector<sock_filter> joined(const SeccompPrograms& programs) {
   std::vector<sock_filter> program = programs.newer;
   program.pop_back();  // its last instruction allows; here the other program has the last word
-  program.insert(program.end(), programs.deny.begin(), programs.deny.end());
+  program.insert(program.end(), programs.known.begin(), programs.known.end());
   return program;
 }
 
 int load_seccomp(const SeccompPrograms& programs) {
-  for (const std::vector<sock_filter>* program : {&programs.deny, &programs.newer}) {
+  for (const std::vector<sock_filter>* program : {&programs.known, &programs.newer}) {
+    if (program->empty()) continue;
     const sock_fprog loaded{static_cast<unsigned short>(program->size()), const_cast<sock_filter*>(program->data())};
     if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &loaded) != 0) return errno;
   }

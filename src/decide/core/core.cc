@@ -10,6 +10,17 @@
 namespace fairlead {
 namespace {
 
+// A tenant may have twice as many invocations as there are places free: alone two thirds of them, and whoever comes later finds room
+// (dynamic thresholds; Choudhury and Hahne, 1998). What runs counts, too.
+Status leave_room(std::size_t held, std::size_t free, std::size_t limit) {
+  if (held / 2 < free) return {};
+  return fail(
+      Errc::kResourceExhausted,
+      "{} invocations of the tenant are queued or run, and {} places are free of the queue_limit {}: a tenant may "
+      "have twice as many as are free; retry later",
+      held, free, limit);
+}
+
 FlowShare share_of(const FlowSpec& spec) {
   return {
       .weight = spec.weight, .tenant = spec.tenant, .objective = spec.objective, .width_percent = spec.width_percent};
@@ -167,11 +178,11 @@ Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& 
   }
   State::Invocation accepted;
   accepted.flow = flow;
+  accepted.tenant = state_->functions.at(flow).spec.tenant;
   accepted.arrived = now;
   accepted.deadline = deadline;
   state_->request_deadlines.add(invocation, deadline);
-  FL_CHECK(state_->invocations.try_emplace(invocation, accepted).second, "invocation {} arrived twice",
-           invocation.value());
+  FL_CHECK(state_->invocations.add(invocation, accepted), "invocation {} arrived twice", invocation.value());
   ++state_->counters.arrived;
   state_->policy->on_arrival(now, flow, invocation);
   state_->note_call(flow);
@@ -194,7 +205,7 @@ Status Core::State::admit(FlowId flow) const {
     return fail(Errc::kResourceExhausted, "{} invocations of the function are queued, the limit is {}; retry later",
                 queued(flow), options.queue_limit_per_flow);
   }
-  return {};
+  return leave_room(invocations.of(function->spec.tenant), options.queue_limit - policy->queued(), options.queue_limit);
 }
 
 // Something is queued that was not, or again: those who foresee the next call are told how often the flow is called.

@@ -227,13 +227,40 @@ TEST_F(CoreTest, FunctionErrorCompletesAsAnAnswer) {
 TEST_F(CoreTest, FullQueuesRefuseAndSayWhichLimit) {
   use({.slots_per_gpu = 1, .queue_limit = 3, .queue_limit_per_flow = 2});
   add(kA);
-  add(kB);
+  core_->add_function({.flow = kB, .tenant = TenantId(1)});
   for (std::uint64_t i = 1; i <= 3; ++i) arrive(i, kA);  // one is dispatched, two wait
   EXPECT_EQ(refusal(4, kA), "2 invocations of the function are queued, the limit is 2; retry later");
   arrive(5, kB);
   EXPECT_EQ(refusal(6, kB), "3 invocations are queued on the node, queue_limit is 3; retry later");
   EXPECT_EQ(core_->counters().rejected, 2u);
   EXPECT_EQ(core_->counters().arrived, 4u);
+}
+
+TEST_F(CoreTest, ATenantsQueuesLeaveRoomForOthers) {
+  use({.slots_per_gpu = 1, .queue_limit = 90, .queue_limit_per_flow = 30});
+  std::uint64_t id = 0;
+  for (std::uint64_t flow = 1; flow <= 4; ++flow) core_->add_function({.flow = FlowId(flow), .tenant = TenantId(7)});
+  core_->add_function({.flow = FlowId(5), .tenant = TenantId(8)});
+  std::size_t accepted = 0;
+  for (std::uint64_t flow = 1; flow <= 4; ++flow) {
+    for (int i = 0; i < 30; ++i) {
+      Actions out;
+      const Status arrived = core_->arrive(now_, InvocationId(++id), FlowId(flow), out);
+      accepted += arrived.has_value() ? 1 : 0;
+      if (!arrived) {
+        EXPECT_THAT(arrived.error().message, ::testing::HasSubstr("a tenant may have twice as many as are free"));
+      }
+    }
+  }
+  EXPECT_EQ(accepted, 61U) << "one runs, and two thirds of the places are taken";
+  EXPECT_EQ(refusal(++id, FlowId(1)),
+            "61 invocations of the tenant are queued or run, and 30 places are free of the "
+            "queue_limit 90: a tenant may have twice as many as are free; retry later");
+  for (int i = 0; i < 20; ++i) arrive(++id, FlowId(5));  // another tenant's
+  Actions out;
+  for (std::uint64_t flow = 1; flow <= 4; ++flow) core_->remove_function(now_, FlowId(flow), out);
+  core_->add_function({.flow = FlowId(6), .tenant = TenantId(7)});
+  arrive(++id, FlowId(6));  // nothing stays counted
 }
 
 TEST_F(CoreTest, UnknownFunctionIsRefused) {

@@ -104,6 +104,7 @@ struct Core::State final : private Placeable,
   // From arrival to completion. In its flow's queue while `instance` is none.
   struct Invocation {
     FlowId flow;
+    TenantId tenant;  // of its function when it arrived
     Instant arrived;
     Instant dispatched;
     Instant delivered;
@@ -119,6 +120,27 @@ struct Core::State final : private Placeable,
     Duration instance_start{0};                  // of a cold one, once it is delivered
 
     Instant since() const { return running ? delivered : dispatched; }
+  };
+  // By id, and how many of each tenant there are.
+  class LiveInvocations : public IdMap<InvocationId, Invocation> {
+   public:
+    bool add(InvocationId id, const Invocation& invocation) {  // false: it is there
+      const auto tenant = static_cast<std::size_t>(invocation.tenant.value());
+      if (!try_emplace(id, invocation).second) return false;
+      if (tenant >= of_.size()) of_.resize(tenant + 1);
+      ++of_[tenant];
+      return true;
+    }
+    void erase(InvocationId id) {  // REQUIRES: it is there
+      --of_[static_cast<std::size_t>(at(id).tenant.value())];
+      IdMap::erase(id);
+    }
+    std::size_t of(TenantId tenant) const {
+      return tenant.value() < of_.size() ? of_[static_cast<std::size_t>(tenant.value())] : 0;
+    }
+
+   private:
+    std::vector<std::size_t> of_;  // tenants count up from 0
   };
 
   // ---- core.cc
@@ -247,7 +269,7 @@ struct Core::State final : private Placeable,
   InstancePool pool;
   Devices devices;
   std::map<GpuId, MeasuredLanes> measured_lanes;  // where they are measured
-  IdMap<InvocationId, Invocation> invocations;
+  LiveInvocations invocations;
 
   Deadlines deadlines;  // idle instances have none
   RequestDeadlines request_deadlines;

@@ -74,7 +74,7 @@ class Outside {
     if (auto status = make_cgroup(); !status) return status;
     set_proxy_variables();
     if (auto status = enter_own_namespaces(); !status) return status;
-    Result<SeccompPrograms> seccomp = compile_seccomp();
+    Result<SeccompPrograms> seccomp = compile_platform_seccomp();
     if (!seccomp) return fail(seccomp.error());
     seccomp_ = std::move(*seccomp);
     return clone_inside();

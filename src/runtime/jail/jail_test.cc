@@ -119,6 +119,50 @@ TEST_F(JailTest, HasNoRightsAndAFilter) {
   EXPECT_THAT(ended.said, testing::StartsWith("1000\n"));
 }
 
+// By number, as libraries would not let it try: x86-64's.
+TEST_F(JailTest, MakesTheSystemCallsOnTheListAndNoOthers) {
+  const std::string script = R"(
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def answer(number, *arguments):
+    ctypes.set_errno(0)
+    libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments))
+    return ctypes.get_errno()
+named = {"shmget": 29, "semget": 64, "msgget": 68, "ptrace": 101, "personality": 135, "sysfs": 139, "mount": 165, "setuid": 105,
+         "setgroups": 116, "setns": 308, "unshare": 272, "chroot": 161, "keyctl": 250, "inotify_init": 253, "mq_open": 240,
+         "perf_event_open": 298, "bpf": 321, "userfaultfd": 323, "io_uring_setup": 425, "landlock_create_ruleset": 444,
+         "vmsplice": 278, "io_setup": 206, "migrate_pages": 256, "process_vm_readv": 310, "memfd_secret": 447, "quotactl": 179}
+for name, number in named.items():
+    print(name, answer(number, 0, 0, 0, 0, 0, 0))
+print("clone3", answer(435, 0, 0)); print("newer", answer(451, 0), answer(4000, 0))
+print("x32", answer(0x40000000 + 39))
+for name, flags in (("newuser", 0x10000000), ("newnet", 0x40000000), ("newpid", 0x20000000), ("newns", 0x20000)):
+    print("clone", name, answer(56, flags | 17, 0, 0, 0, 0))
+for family in (*range(0, 50), 1 << 32 | 40):
+    print("family", family, answer(41, family, 1, 0))
+for protocol in range(0, 23):
+    print("netlink", protocol, answer(41, 16, 3, protocol))
+)";
+  const std::string said = python(script).said;
+  for (const char* name :
+       {"shmget",          "semget",        "msgget",        "ptrace",           "personality",
+        "sysfs",           "mount",         "setuid",        "setgroups",        "setns",
+        "unshare",         "chroot",        "keyctl",        "inotify_init",     "mq_open",
+        "perf_event_open", "bpf",           "userfaultfd",   "io_uring_setup",   "landlock_create_ruleset",
+        "vmsplice",        "io_setup",      "migrate_pages", "process_vm_readv", "memfd_secret",
+        "quotactl",        "clone newuser", "clone newnet",  "clone newpid",     "clone newns",
+        "family 40",       "family 17",     "family 38",     "netlink 9",        "netlink 12",
+        "netlink 15"}) {
+    EXPECT_THAT(said, HasSubstr(fmt::format("{} {}\n", name, EPERM)));
+  }
+  EXPECT_THAT(said, HasSubstr(fmt::format("clone3 {0}\nnewer {0} {0}\n", ENOSYS)));
+  EXPECT_THAT(said, HasSubstr(fmt::format("x32 {}\n", ENOSYS)));
+  EXPECT_THAT(said, HasSubstr(fmt::format("family {} {}\n", std::uint64_t{1} << 32 | 40, EPERM)));
+  for (const char* name : {"family 1", "family 2", "netlink 0"}) {
+    EXPECT_THAT(said, HasSubstr(fmt::format("{} 0\n", name)));
+  }
+}
+
 TEST_F(JailTest, SeesNothingOfTheHost) {
   std::ofstream(folder_ + "/secret") << "secret";
   const Ended ended = shell("ls / /root /home " + folder_ + " 2>&1; cat " + folder_ +
