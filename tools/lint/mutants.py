@@ -7,7 +7,8 @@ import tomllib
 import tree
 
 LIST = "tests/mutants.toml"
-FOLDERS = ("src/node/", "src/runtime/", "src/store/", "src/cli/", "src/decide/", "src/edge/", "src/net/", "src/identity/")
+FOLDERS = ("src/node/", "src/runtime/", "src/store/", "src/cli/", "src/decide/", "src/edge/", "src/net/", "src/identity/",
+           "softgpu/")
 FIELDS = {"name": str, "file": str, "text": str, "replacement": str, "tests": list}
 
 
