@@ -9,6 +9,7 @@
 // Stands for a context, of which parts keep the address only.
 struct CUctx_st {
   std::string closed;
+  softgpu::ContextParts* parts = nullptr;
 };
 
 namespace softgpu {
@@ -60,6 +61,28 @@ TEST(ContextParts, StayForTheNextActivation) {
   EXPECT_EQ(&first, &parts.get<Modules>());
   parts.close();
   EXPECT_EQ(context.closed, "cc");
+}
+
+// While a part is being made, another is made and put in: the first one gives way.
+class OvertakenPart final : public ContextPart {
+ public:
+  static constexpr Kind kKind = Kind::kAccess;
+  explicit OvertakenPart(CUctx_st& context) {
+    context.closed += 'n';
+    if (context.closed.size() == 1) first_in = &context.parts->get<OvertakenPart>();
+  }
+  void close() override {}
+  static inline OvertakenPart* first_in = nullptr;
+};
+
+TEST(ContextParts, OfTwoThatAreMadeAtATimeTheFirstThatIsPutInStays) {
+  CUctx_st context;
+  ContextParts parts(context);
+  context.parts = &parts;
+  OvertakenPart& got = parts.get<OvertakenPart>();
+  EXPECT_EQ(context.closed, "nn");
+  EXPECT_EQ(&got, OvertakenPart::first_in);
+  EXPECT_EQ(&got, &parts.get<OvertakenPart>());
 }
 
 TEST(ContextParts, ThreadsThatAskAtATimeGetTheSame) {
