@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas reproduce-fluid portable package package-check clean
+.PHONY: help packages build test security demo bench lint format sanitize fuzz third-party chaos survive stress reproduce reproduce-kaas reproduce-fluid reproduce-fast portable package package-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -74,6 +74,10 @@ reproduce-kaas: build ## the claims of the KaaS paper measured again: docs/expla
 
 reproduce-fluid: build ## the claims of the FluidFaaS paper measured again: docs/explanation/reproduction-fluid.md
 	@tools/fluid-page
+
+reproduce-fast: build ## the claims of the FaST-GShare paper measured again: docs/explanation/reproduction-fast.md
+	@tools/python-env tests/requirements.txt build/venv
+	@tools/reproduce-fast
 
 portable: packages ## build-portable: runs on any Linux with glibc 2.35 or newer
 	@tools/build portable

@@ -32,7 +32,7 @@ void add_sim_scaling(Cli& cli, CLI::App& sim) {
                       [&cli, scaling] { return run_sim_scaling(cli, *scaling); });
   command
       .add_option("experiment", scaling->experiments,
-                  "orders, churn, static, cluster, bursts, profiler; all by default")
+                  "orders, churn, static, cluster, bursts, ramp, profiler; all by default")
       ->delimiter(',');
   command.add_option("--mix", scaling->options.mixes, "Of churn: grid, small, paper, continuous")
       ->delimiter(',')
@@ -46,8 +46,9 @@ void add_sim_scaling(Cli& cli, CLI::App& sim) {
       ->check(CLI::Range(0, 10'000));
   command.add_option("--move-price", scaling->options.move_price, "Of a move, in devices in use")
       ->check(CLI::Range(0.0, 100.0));
-  command.add_option("--predictor", scaling->options.predictor, "Of bursts: last-window, ewma, holt, histogram");
-  command.add_option("--seconds", scaling->seconds, "Of bursts: virtual seconds that are measured")
+  command.add_option("--predictor", scaling->options.predictor,
+                     "Of bursts and ramp: last-window, ewma, holt, histogram");
+  command.add_option("--seconds", scaling->seconds, "Of bursts and ramp: virtual seconds that are measured")
       ->check(CLI::Range(1.0, 100'000.0));
   command
       .add_option("--trial-error", scaling->options.trial_error,

@@ -31,7 +31,10 @@ void add_sim_shares(Cli& cli, CLI::App& sim) {
   CLI::App& command =
       cli.add_command(sim, "shares", "Shares of a GPU in time and space: schedulers of places side by side",
                       [&cli, shares] { return run_sim_shares(cli, *shares); });
-  command.add_option("experiment", shares->experiments, "delivered, objectives, reserved, small; all by default")
+  command
+      .add_option("experiment", shares->experiments,
+                  "delivered, objectives, reserved, small (these by default); profile, disturbed, pods, packed: the "
+                  "paper's figures 8 to 11")
       ->delimiter(',');
   command
       .add_option(

@@ -21,25 +21,24 @@ constexpr Duration kWindow = 1s;
 constexpr Duration kWarmUp = 120s;
 constexpr double kNearlyNothing = 1e-9;  // seconds of work
 
-// The rate over time: the usual one, and bursts with ramps of a second.
+// The rate over time: the usual one, and bursts or ramps above it.
 class BurstLoad {
  public:
-  BurstLoad(double usual, Duration length, std::uint64_t seed) : usual_(usual), rng_(seed) {
-    double at = rng_.exponential(20);
-    while (at < to_seconds(length)) {
-      const double factor = 2 + 3 * rng_.uniform(), lasts = 3 + 7 * rng_.uniform();
-      bursts_.push_back({at, at + 1 + lasts, factor});
-      at += lasts + 2 + rng_.exponential(20);
+  BurstLoad(LoadShape shape, double usual, Duration length, std::uint64_t seed) : usual_(usual), rng_(seed) {
+    if (shape == LoadShape::kBursts) {
+      add_bursts(to_seconds(length));
+    } else {
+      for (double at = 50; at < to_seconds(length); at += 200) rises_.push_back({at, at + 60, at + 90, at + 150, 4});
     }
   }
 
   double rate(Instant now) const {
     const double t = to_seconds(now.time_since_epoch());
     double factor = 1;
-    for (const Burst& one : bursts_) {
-      if (t < one.begins || t > one.falls + 1) continue;
-      const double up = std::min(1.0, t - one.begins), down = std::clamp(one.falls + 1 - t, 0.0, 1.0);
-      factor = 1 + (one.factor - 1) * std::min(up, down);
+    for (const Rise& one : rises_) {
+      if (t < one.begins || t > one.ends) continue;
+      const double up = (t - one.begins) / (one.is_up - one.begins), down = (one.ends - t) / (one.ends - one.falls);
+      factor = 1 + (one.factor - 1) * std::min({1.0, up, down});
     }
     return usual_ * factor;
   }
@@ -53,12 +52,23 @@ class BurstLoad {
   }
 
  private:
-  struct Burst {
-    double begins, falls, factor;
+  struct Rise {
+    double begins, is_up, falls, ends;  // s
+    double factor;
   };
+
+  void add_bursts(double length_s) {
+    double at = rng_.exponential(20);
+    while (at < length_s) {
+      const double factor = 2 + 3 * rng_.uniform(), lasts = 3 + 7 * rng_.uniform();
+      rises_.push_back({at, at + 1, at + 1 + lasts, at + 2 + lasts, factor});
+      at += lasts + 2 + rng_.exponential(20);
+    }
+  }
+
   const double usual_;
   Rng rng_;
-  std::vector<Burst> bursts_;
+  std::vector<Rise> rises_;
 };
 
 struct Instance {
@@ -112,7 +122,7 @@ class BurstRun {
       }
       auto scaler = make_scaler(options.scaler, settings);
       FL_CHECK(scaler, "{}", scaler.error().message);
-      BurstLoad load(one.usual_rate_per_s, kWarmUp + options.length, options.seed * 1000 + i);
+      BurstLoad load(options.shape, one.usual_rate_per_s, kWarmUp + options.length, options.seed * 1000 + i);
       functions_.push_back(
           {.what = one, .load = load, .scaler = std::move(*scaler), .least_area_s = least_area_per_request(one.shape)});
       functions_.back().next_arrival = functions_.back().load.next(Instant());

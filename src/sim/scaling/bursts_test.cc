@@ -23,6 +23,20 @@ TEST(Bursts, ABurstIsBridgedByWhatIsParked) {
   EXPECT_GT(run_bursts(options).missed_percent[0], 30);
 }
 
+// Algorithm 1 provides what was asked for last, exactly: requests that waited for an instance to start wait on.
+TEST(Bursts, ARampIsFollowedByWhoKeepsMoreThanWasAskedForLast) {
+  BurstOptions options;
+  options.shape = LoadShape::kRamps;
+  options.functions = {{function_shapes()[0], 100}};
+  options.length = 250s;  // one ramp, the second one of the run
+  EXPECT_LT(run_bursts(options).missed_percent[0], 1);
+  options.scaler = "algorithm1";
+  options.packing = PackingRule::kRectangles;
+  EXPECT_GT(run_bursts(options).missed_percent[0], 90);
+  options.headroom = 1.3;
+  EXPECT_LT(run_bursts(options).missed_percent[0], 30);
+}
+
 TEST(Bursts, TheSameSeedGivesTheSameRun) {
   BurstOptions options;
   options.functions = {{function_shapes()[0], 100}};

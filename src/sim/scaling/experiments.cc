@@ -184,6 +184,37 @@ Result<Rows> burst_runs(const ScalingOptions& options) {
   return rows;
 }
 
+// The paper's figure 12: ResNet, whose load rises and falls within minutes. A row for each seed.
+Result<Rows> ramp_runs(const ScalingOptions& options) {
+  if (const auto known = make_load_predictor(options.predictor); !known) return fail(known.error());
+  Rows rows;
+  for (const BurstContestant& one : kBurstContestants) {
+    if (one.predictor[0] != 0 || one.reserve_percent > 0) continue;
+    for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
+      const BurstResult found = run_bursts({.scaler = one.scaler,
+                                            .predictor = options.predictor,
+                                            .headroom = one.headroom,
+                                            .packing = one.packing,
+                                            .shape = LoadShape::kRamps,
+                                            .functions = {{function_shapes()[0], 100}},
+                                            .borrows = one.borrows,
+                                            .least_period = one.least_period,
+                                            .length = options.length,
+                                            .seed = seed});
+      rows.push_back({.experiment = "ramp",
+                      .contestant = one.name,
+                      .workload = "resnet",
+                      .numbers = {{"seed", static_cast<double>(seed)},
+                                  {"missed_percent", found.missed_percent[0]},
+                                  {"area_of_bound", found.area_of_bound},
+                                  {"devices_of_bound", found.devices_of_bound},
+                                  {"cold_per_minute", found.cold_starts_per_minute}},
+                      .state_hash = found.state_hash});
+    }
+  }
+  return rows;
+}
+
 Result<Rows> profilers(const ScalingOptions& options) {
   Rows rows;
   constexpr int kRuns = 100;
@@ -206,8 +237,9 @@ struct Experiment {
   std::string_view name;
   Result<Rows> (*run)(const ScalingOptions&);
 };
-constexpr Experiment kExperiments[] = {{"orders", orders},    {"churn", churns},      {"static", static_sizes},
-                                       {"cluster", clusters}, {"bursts", burst_runs}, {"profiler", profilers}};
+constexpr Experiment kExperiments[] = {{"orders", orders},     {"churn", churns},      {"static", static_sizes},
+                                       {"cluster", clusters},  {"bursts", burst_runs}, {"ramp", ramp_runs},
+                                       {"profiler", profilers}};
 
 }  // namespace
 

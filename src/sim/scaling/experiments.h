@@ -5,6 +5,7 @@
 //   static    sizes of one function's instances: what they cost over an exact optimum (size_runs.h)
 //   cluster   sizes and packing of six functions together: devices over the fluid bound (size_runs.h)
 //   bursts    load that bursts to 2 to 5 times within a second (bursts.h)
+//   ramp      the paper's figure 12: load that rises to 4 times within a minute, a row for each seed (bursts.h)
 //   profiler  trials until the chosen rectangle is known (profiler_runs.h)
 //
 // Threads: runs share nothing. Determinism: of the options.

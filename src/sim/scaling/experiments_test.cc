@@ -60,7 +60,7 @@ TEST(ScalingExperiments, TheFittedProfileNeedsAQuarterOfTheGridsTrials) {
 
 TEST(ScalingExperiments, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(run_scaling("all", {}).error().message,
-            "experiment is \"all\", it must be one of orders, churn, static, cluster, bursts, profiler");
+            "experiment is \"all\", it must be one of orders, churn, static, cluster, bursts, ramp, profiler");
   ScalingOptions options;
   options.mixes = {"big"};
   EXPECT_FALSE(run_scaling("churn", options));

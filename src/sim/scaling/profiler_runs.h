@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "sim/scaling/shapes.h"
+#include "sim/shares/function_shapes.h"
 
 namespace fairlead::sim {
 

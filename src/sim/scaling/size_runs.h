@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "decide/packing/packer.h"
-#include "sim/scaling/shapes.h"
+#include "sim/shares/function_shapes.h"
 
 namespace fairlead::sim {
 

@@ -20,7 +20,7 @@ inline constexpr double kBandwidthOfAllSms = 1.2;
 
 enum class Work : std::uint8_t {
   kEndless,  // always busy, one piece of work that never ends
-  kClosed,   // requests one after the other
+  kClosed,   // `users` send requests, each the next one as soon as it is answered
   kPoisson,  // requests at random instants
   kBursts,   // requests in bursts of `burst`, the bursts at random instants
 };
@@ -30,9 +30,12 @@ struct ShareClient {
   PacedShare share;
   Duration least_kernel = std::chrono::microseconds(20);  // at its width, alone on the device; uniform between the two
   Duration most_kernel = std::chrono::microseconds(400);
-  Duration gap{0};       // host time between two kernels, in which the device does nothing for it
-  double intensity = 0;  // 0-1: part of the bandwidth that its SMs can ask for
+  Duration gap{0};                      // host time between two kernels, in which the device does nothing for it
+  double intensity = 0;                 // 0-1: part of the bandwidth that its SMs can ask for
+  double fills_percent = kWholeDevice;  // of the SMs: what its kernels have blocks for, whatever its width
   Work work = Work::kEndless;
+  int users = 1;          // of a closed loop
+  Duration host{0};       // of a request, before its kernels: the instance is idle to the device. One request at a time
   Duration request{0};    // GPU time of a request, at its width and alone
   double rate_per_s = 0;  // of requests
   int burst = 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/shares/paper_figures.h"
 #include "sim/shares/share_sets.h"
 
 namespace fairlead::sim {
@@ -209,7 +210,7 @@ Result<std::vector<SharesRow>> small(const SharesOptions& options) {
 }  // namespace
 
 std::vector<std::string_view> share_experiments() {
-  return {"delivered", "objectives", "reserved", "small"};
+  return {"delivered", "objectives", "reserved", "small", "profile", "disturbed", "pods", "packed"};
 }
 
 Result<std::vector<SharesRow>> run_experiment(std::string_view experiment, const SharesOptions& options) {
@@ -220,6 +221,10 @@ Result<std::vector<SharesRow>> run_experiment(std::string_view experiment, const
   if (experiment == "objectives") return objectives(options);
   if (experiment == "reserved") return reserved(options);
   if (experiment == "small") return small(options);
+  if (experiment == "profile") return profile_figure(options);
+  if (experiment == "disturbed") return disturbed_figure(options);
+  if (experiment == "pods") return pods_figure(options);
+  if (experiment == "packed") return packed_figure(options);
   return fail(Errc::kInvalidArgument, "experiment is \"{}\", it must be one of {}", experiment,
               fmt::join(share_experiments(), ", "));
 }

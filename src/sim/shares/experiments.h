@@ -5,6 +5,7 @@
 //   reserved     one instance with 34 % of the device (50 % of the SMs, 68 % of the time), Poisson at 70 % of that, objective 100 ms for
 //                20 ms of work, beside four busy best-effort flows of 25, 50, 50 and 50 % of the SMs, whose kernels are given
 //   small        eight clients at 12 % of the SMs whose kernels fill 24 %, closed loop, side by side against time sharing, one at a time
+//   profile, disturbed, pods, packed   the paper's figures 8 to 11 (paper_figures.h), a row for each seed
 //
 // Threads: runs share nothing. Determinism: of the options.
 #pragma once

@@ -43,7 +43,8 @@ TEST(SharesExperiments, SmallClientsSideBySideAnswerFourTimesAsMuch) {
 
 TEST(SharesExperiments, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(run_experiment("all", {}).error().message,
-            "experiment is \"all\", it must be one of delivered, objectives, reserved, small");
+            "experiment is \"all\", it must be one of delivered, objectives, reserved, small, profile, disturbed, "
+            "pods, packed");
   SharesOptions options;
   options.schedulers = {"fifo"};
   EXPECT_FALSE(run_experiment("small", options));

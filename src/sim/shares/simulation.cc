@@ -57,6 +57,7 @@ void SharesSimulation::happen(const Event& event) {
       arrive(event.subject);
       expect_arrival(event.subject);
       break;
+    case Kind::kHostEnds: ask(event.subject); break;
     case Kind::kKernelEnds: kernel_ends(event.subject); break;
     case Kind::kGateCloses:
       if (clients_[event.subject].is_open && !clients_[event.subject].runs) {
@@ -84,11 +85,21 @@ void SharesSimulation::expect_arrival(std::size_t index) {
 
 void SharesSimulation::arrive(std::size_t index) {
   Client& client = clients_[index];
-  const int count = client.model->work == Work::kBursts ? client.model->burst : 1;
+  const Work work = client.model->work;
+  const int count = work == Work::kBursts ? client.model->burst : work == Work::kClosed ? client.model->users : 1;
   for (int i = 0; i < count; ++i) {
-    add_request(client, client.model->work == Work::kEndless ? kForEver : client.model->request);
+    add_request(client, work == Work::kEndless ? kForEver : client.model->request);
   }
-  if (std::ssize(client.queue) == count) ask(index);
+  if (std::ssize(client.queue) == count) begin_request(index);
+}
+
+void SharesSimulation::begin_request(std::size_t index) {
+  const Duration host = clients_[index].model->host;
+  if (host > 0s) {
+    events_.add(clock_.now() + host, Kind::kHostEnds, index);
+  } else {
+    ask(index);
+  }
 }
 
 void SharesSimulation::add_request(Client& client, Duration work) {
@@ -136,6 +147,7 @@ void SharesSimulation::begin_kernel(std::size_t index, Instant at) {
   client.runs = true;
   client.began = at;
   bandwidth_ += bandwidth_of(model);
+  count_kernels(1);
   const auto takes = static_cast<Duration::rep>(static_cast<double>(client.kernel.count()) * stretch(client));
   events_.add(at + Duration(std::max<Duration::rep>(takes, 1)), Kind::kKernelEnds, index);
   ++result_.kernels;
@@ -146,14 +158,14 @@ void SharesSimulation::kernel_ends(std::size_t index) {
   bring_up_to_date(client);
   client.runs = false;
   bandwidth_ = std::max(0.0, bandwidth_ - bandwidth_of(*client.model));
+  count_kernels(-1);
   client.queue.front().left -= client.kernel;
-  if (client.queue.front().left <= 0s) finish_request(client);
-  if (client.queue.empty()) {
-    report(index);
-    client.is_open = false;
-    scheduler_->idle(clock_.now(), id_of(index), actions_);
-    carry_out();
-    return;
+  const bool is_finished = client.queue.front().left <= 0s;
+  if (is_finished) finish_request(client);
+  if (client.queue.empty()) return leave_place_idle(index);
+  if (is_finished && client.model->host > 0s) {
+    leave_place_idle(index);
+    return begin_request(index);
   }
   const Instant next = clock_.now() + client.model->gap;
   if (may_launch(client, next)) {
@@ -174,6 +186,22 @@ void SharesSimulation::leave_place(std::size_t index) {
   clients_[index].is_open = false;
   scheduler_->drained(clock_.now(), id_of(index), actions_);
   ask(index);
+}
+
+// Nothing is in flight and nothing is ready.
+void SharesSimulation::leave_place_idle(std::size_t index) {
+  report(index);
+  clients_[index].is_open = false;
+  scheduler_->idle(clock_.now(), id_of(index), actions_);
+  carry_out();
+}
+
+void SharesSimulation::count_kernels(int more) {
+  const Instant from = std::max(busy_since_, Instant() + setup_.warm_up);
+  if (in_flight_ > 0 && clock_.now() > from)
+    result_.busy += to_seconds(clock_.now() - from) / to_seconds(setup_.length);
+  busy_since_ = clock_.now();
+  in_flight_ += more;
 }
 
 // ---- what the scheduler is told, and says
@@ -243,6 +271,7 @@ void SharesSimulation::sample() {
 
 void SharesSimulation::summarise() {
   const auto window = static_cast<std::size_t>(setup_.options.window / kSample);
+  count_kernels(0);
   std::vector<double> least, most;  // of best-effort flows, in each window: SM time
   for (Client& client : clients_) {
     bring_up_to_date(client);
@@ -251,6 +280,7 @@ void SharesSimulation::summarise() {
     const double part = static_cast<double>(share.width_percent) / kWholeDevice;
     const double taken = part * to_seconds(client.result.gpu_time) / to_seconds(setup_.length);
     result_.sm_share += taken;
+    result_.occupancy += taken * std::min(1.0, client.model->fills_percent / share.width_percent);
     if (share.request_percent == 0) result_.best_effort_share += taken;
     for (std::size_t from = 0; from + window < client.samples.size(); ++from) {
       const double given =

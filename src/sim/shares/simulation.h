@@ -38,6 +38,8 @@ struct SharesResult {
   double sm_share = 0;           // of the SMs and the time, held by kernels
   double best_effort_share = 0;  // of those without a request
   double best_effort_gap = 0;    // of a window: the most that two of them differ in SM time
+  double busy = 0;  // of the time: somebody has a kernel in flight, or is between two of a train (ShareClient::gap)
+  double occupancy = 0;  // of the SMs and the time: SMs that kernels had blocks for
   std::uint64_t decisions = 0, opened = 0, revoked = 0, kernels = 0;
   std::uint64_t state_hash = 0;
 };
@@ -49,7 +51,7 @@ class SharesSimulation final : private ClockParty {
   SharesResult run();
 
  private:
-  enum class Kind : std::uint8_t { kArrives, kKernelEnds, kGateCloses, kTick, kSample };
+  enum class Kind : std::uint8_t { kArrives, kHostEnds, kKernelEnds, kGateCloses, kTick, kSample };
   struct Request {
     Instant arrived;
     Duration left;
@@ -73,11 +75,14 @@ class SharesSimulation final : private ClockParty {
   void arrive(std::size_t index);
   void expect_arrival(std::size_t index);
   void add_request(Client& client, Duration work);
+  void begin_request(std::size_t index);
   void ask(std::size_t index);
   void begin_kernel(std::size_t index, Instant at);
   void kernel_ends(std::size_t index);
   void leave_place(std::size_t index);
+  void leave_place_idle(std::size_t index);
   void finish_request(Client& client);
+  void count_kernels(int more);
   void bring_up_to_date(Client& client);
   void report(std::size_t index);
   void tick();
@@ -96,6 +101,8 @@ class SharesSimulation final : private ClockParty {
   std::optional<Instant> tick_at_;
   std::uint64_t tick_number_ = 0;
   double bandwidth_ = 0;  // asked for by the kernels in flight
+  int in_flight_ = 0;     // kernels
+  Instant busy_since_;    // where one is
   SharesResult result_;
 };
 

@@ -46,6 +46,23 @@ TEST(SharesSimulation, AClosedLoopAnswersAsOftenAsItsWorkTakes) {
   EXPECT_EQ(result.clients[0].missed, 0u);
 }
 
+TEST(SharesSimulation, AUserWaitsForTheUsersBeforeIt) {
+  // Four users, 2 ms on the host and 8 ms on the device each: one answer every 10 ms, each 40 ms old.
+  SharesSetup setup = setup_of({{.fills_percent = 50, .work = Work::kClosed, .users = 4, .host = 2ms, .request = 8ms}});
+  const SharesResult result = SharesSimulation(std::move(setup)).run();
+  EXPECT_NEAR(static_cast<double>(result.clients[0].answered), 400, 2);
+  EXPECT_NEAR(to_ms(result.clients[0].latency.percentile(0.5)), 40, 1);
+  EXPECT_NEAR(result.busy, 0.8, 0.01);
+  EXPECT_NEAR(result.occupancy, 0.4, 0.01);
+}
+
+TEST(SharesSimulation, ADeviceIsBusyOnceWhereTwoAreInFlight) {
+  const ShareClient half{.share = {.width_percent = 50}};
+  const SharesResult result = SharesSimulation(setup_of({half, half})).run();
+  EXPECT_NEAR(result.busy, 1, 1e-3);
+  EXPECT_NEAR(result.sm_share, 1, 0.02);
+}
+
 TEST(SharesSimulation, APoissonClientIsAskedForItsRate) {
   for (const Work work : {Work::kPoisson, Work::kBursts}) {
     SharesSetup setup =

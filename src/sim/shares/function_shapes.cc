@@ -1,4 +1,4 @@
-#include "sim/scaling/shapes.h"
+#include "sim/shares/function_shapes.h"
 
 namespace fairlead::sim {
 namespace {
