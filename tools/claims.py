@@ -1,7 +1,7 @@
 """What the pages of reproduced claims share: one rule that an absent effect cannot pass, and tables in Markdown.
 
 The rule, on ratios of equal seeds: the 95 % interval of their geometric mean (Student's t on the logarithms) must not hold 1, and the mean must
-differ from 1 by more than 2 %. On the paper's side of 1, the claim is reproduced where the ratio's logarithm is at least half the paper's least
+differ from 1 by more than half a per cent. On the paper's side of 1, the claim is reproduced where the ratio's logarithm is at least half the paper's least
 and at most twice its greatest. Example: 1.5 x is reproduced by 1.22 x to 2.25 x, and by neither 1.01 x nor 3 x.
 """
 import json
@@ -13,7 +13,7 @@ REPRODUCED, DIRECTION, NONE, OPPOSITE, NOT, SILENT, ELSEWHERE = (
     "reproduced", "direction only", "no effect", "the opposite", "not reproduced", "says nothing", "not simulated")
 VERDICTS = (REPRODUCED, DIRECTION, NONE, OPPOSITE, NOT, SILENT, ELSEWHERE)
 NEAR = 2  # how far the size of an effect may be from the paper's, as a factor on its logarithm
-LEAST_EFFECT = math.log(1.02)
+LEAST_EFFECT = math.log(1.005)  # what is printed as 1.00 is none
 # Student's t for 95 %, by degrees of freedom.
 STUDENT = ((1, 12.71), (2, 4.30), (3, 3.18), (4, 2.78), (5, 2.57), (6, 2.45), (7, 2.36), (8, 2.31), (9, 2.26), (10, 2.23),
            (15, 2.13), (20, 2.09), (30, 2.04), (60, 2.00))

@@ -110,6 +110,15 @@ class Client:
             raise FunctionError(data)
         return data
 
+    def stream(self, name: str, payload: Payload = b"", invocation_id: str | None = None, timeout: float | None = None) -> Iterator[bytes]:
+        """The response's bytes as the function makes them. Of a function that answers whole: all of them, once. FunctionError where it
+        fails before its first byte, ConnectionError where it fails, or is lost, after that. timeout: seconds without a byte."""
+        answer = self.pool.stream("POST", f"/fairlead/v1/functions/{urllib.parse.quote(name, safe='')}/stream", to_payload(payload),
+                                  {**self.headers, **invoke_headers(False, invocation_id)}, timeout)
+        if answer.status >= 300 or answer.headers.get("X-Amz-Function-Error"):
+            raise FunctionError(answer.whole().checked().body)
+        return iter(answer)
+
     def function(self, name: str) -> Function:
         """A handle of a function, deployed or not yet: call it like one of Python."""
         return Function(self, name)

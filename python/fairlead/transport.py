@@ -21,7 +21,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from typing import Any, Mapping, Union, cast
+from typing import Any, Callable, Iterator, Mapping, Union, cast
 
 from fairlead.errors import RequestError
 
@@ -210,6 +210,20 @@ class Pool:
             connection.close()
         return answer
 
+    def stream(self, method: str, path: str, body: Body, headers: Mapping[str, str], timeout: float | None = None) -> Streamed:
+        """An answer that is read as it comes. Sent once: what has begun to come cannot be asked for again."""
+        connection = self._take()
+        if connection.sock is not None:  # kept, and perhaps closed by the node a moment ago: nothing may be sent twice here
+            connection.close()
+        connection.timeout = self.timeout if timeout is None else timeout
+        try:
+            connection.request(method, path, body=body, headers=dict(headers))
+            response = connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+        return Streamed(response, lambda: self._give_back(connection), connection.close)
+
     def _take(self) -> http.client.HTTPConnection:
         while True:
             with self._lock:
@@ -244,6 +258,32 @@ class Pool:
         """Sockets of the connections that are kept."""
         with self._lock:
             return [connection.sock for connection in self._idle]
+
+
+class Streamed:
+    """An answer as it comes. Iterate over it once, to the end, or close() it: the node is then told that nobody reads on."""
+
+    def __init__(self, response: http.client.HTTPResponse, done: Callable[[], None], drop: Callable[[], None]) -> None:
+        self.status, self.reason = response.status, response.reason
+        self.headers = cast("Mapping[str, str]", response.headers)
+        self._response, self._done, self._drop = response, done, drop
+
+    def whole(self) -> Answer:
+        return Answer(self.status, self.reason, self.headers, b"".join(self))
+
+    def __iter__(self) -> Iterator[bytes]:
+        is_whole = False
+        try:
+            while part := self._response.read1(64 << 10):
+                yield part
+            is_whole = True
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"the answer ended in the middle: {error!r}") from None
+        finally:
+            (self._done if is_whole else self._drop)()
+
+    def close(self) -> None:
+        self._drop()
 
 
 def _is_quiet(connection: http.client.HTTPConnection) -> bool:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "edge/event_service.h"
 #include "edge/graph_service.h"
 #include "edge/scaling_service.h"
+#include "model/answer_stream.h"
 #include "model/call_signature.h"
 #include "model/device.h"
 #include "model/function.h"
@@ -31,6 +33,7 @@ struct InvokeRequest {
   Invocation invocation;
   std::string sdk_invocation_id;  // amz-sdk-invocation-id; a repeat attaches to the running invocation
   bool want_log_tail = false;
+  std::shared_ptr<AnswerStream> stream = {};  // where its answer may go as it is made; null: whole, in the outcome
 };
 
 // A one-off request of a kernel task.

@@ -76,12 +76,15 @@ struct Failure {
 struct Outcome {
   std::string request_id;
   OutcomeKind kind = OutcomeKind::kSuccess;
-  std::string payload;       // what the function said, a result or an error; empty beside a failure
+  std::string payload;  // what the function said, a result or an error; empty beside a failure
+  bool was_streamed =
+      false;  // what it said went to the caller's AnswerStream, and `payload` is only what went wrong then
   std::string content_type;  // of the payload; empty: not stated
   Failure failure;           // of one that the function said nothing of
   std::string log_tail;      // where it was asked for
   StartKind start = StartKind::kDeviceWarm;
   Duration queue_time{0};  // from arrival to delivery
+  Duration first_part{0};  // from arrival, of one that was streamed
   Duration gpu_time{0};    // charged
   GpuId gpu;
 

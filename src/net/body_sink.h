@@ -10,6 +10,7 @@
 // Threads: the server's.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,10 @@ class BodySink {
 
   // The next bytes, in order; between two calls the event loop may turn. What goes wrong is for the handler to ask.
   virtual void append(std::string_view bytes) = 0;
+  // That nobody wants the rest: the request is answered 410, and its connection closed.
+  virtual bool is_over() const { return false; }
+  // Bytes that it takes in all; 0: as many as HttpLimits::body_bytes says.
+  virtual std::size_t most_bytes() const { return 0; }
   // That nothing more should be read for now; call tell_room() when it may be.
   virtual bool is_full() const { return false; }
 

@@ -87,19 +87,25 @@ class BeastParser : public http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   std::size_t append_body(string_view data, error_code& error) {
-    if (data.size() > limits_.body_bytes - received_) {
+    if (data.size() > most_bytes() - received_) {
       error = http::error::body_limit;
       return 0;
     }
     received_ += data.size();
     if (request_.sink) {
       request_.sink->append({data.data(), data.size()});
+      if (request_.sink->is_over()) error = http::error::end_of_stream;
       return data.size();
     }
     if (request_.is_thrown_away || !may_hold(request_.body.size() + data.size())) return data.size();
     if (request_.body.size() + data.size() > request_.body.capacity()) request_.body.reserve(declared_);
     request_.body.append(data.data(), data.size());
     return data.size();
+  }
+
+  std::size_t most_bytes() const {
+    const std::size_t sinks = request_.sink ? request_.sink->most_bytes() : 0;
+    return sinks > 0 ? sinks : limits_.body_bytes;
   }
 
   // Asks for twice as much each time, so seldom, and for no more than is to come: bytes that were announced and do not arrive are
@@ -128,11 +134,13 @@ class BeastParser : public http::basic_parser<true> {
 unsigned status_of(error_code error) {
   if (error == http::error::body_limit) return 413;
   if (error == http::error::header_limit) return 431;
+  if (error == http::error::end_of_stream) return 410;
   return 400;
 }
 
 std::string reason_of(unsigned status, error_code error, const HttpLimits& limits) {
   if (status == 413) return fmt::format("the request body is larger than {} bytes", limits.body_bytes);
+  if (status == 410) return "nobody takes the rest of the request body";
   if (status == 431) {
     return fmt::format("the request head is larger than {} bytes, or has more than {} fields", limits.header_bytes,
                        kMostFields);

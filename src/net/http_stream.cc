@@ -85,7 +85,7 @@ class BodyPipe {
     in_flight_ = 0;
     part.clear();
     if (waiting_.empty() && end_ == Next::kNothing) is_asleep_ = true;
-    const bool is_part = !waiting_.empty() && end_ != Next::kCut;
+    const bool is_part = !waiting_.empty();  // what was written before a cut is sent before it
     has_grown = was_refused_ && waiting_.size() <= limit_ / 2;
     if (has_grown) was_refused_ = false;
     if (!is_part) return end_;

@@ -28,8 +28,8 @@ enum class BodyWrite {
   kGone,  // nobody reads any more, or the body was ended
 };
 
-// The writer's end. Move-only. Destroyed without finish(): the connection closes in the middle of the body, so that no client
-// takes a part for the whole.
+// The writer's end. Move-only. Destroyed without finish(): what was written is sent, then the connection closes in the middle of the
+// body, so that no client takes a part for the whole.
 //
 // Threads: any, one call after the other. May outlive the server and its io_context.
 class BodyWriter {

@@ -63,6 +63,7 @@ Invocations::CancelHandle Invocations::invoke(const RegisteredFunction& function
     Live live{.flow = function.flow, .invocation = std::move(request.invocation)};
     live.invocation.request_id = request_ids_.next();
     live.repeat_key = key;
+    live.stream = std::move(request.stream);
     Callback<Outcome> refuse = waiter.done;
     live.waiters.push_back(std::move(waiter));
     const Instant deadline = deadline_of(live.invocation);
@@ -129,6 +130,7 @@ DeliverRequest Invocations::deliver(const Deliver& action) {
   DeliverRequest request{.id = action.invocation};
   std::string payload = live.over ? live.invocation.payload : std::exchange(live.invocation.payload, {});
   request.invocation = live.invocation;
+  request.stream = live.stream;
   request.invocation.payload = std::move(payload);
   const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(live.timeout).count();
   request.deadline_epoch_ms = wall_clock_ms() + left_ms;
@@ -233,6 +235,10 @@ Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
     outcome.content_type = std::move(live.answer->content_type);
     outcome.payload = std::move(live.answer->payload);
     outcome.failure = std::move(live.answer->failure);
+    if (live.answer->first_part) {
+      outcome.was_streamed = true;
+      outcome.first_part = *live.answer->first_part - live.arrived;
+    }
   }
   return outcome;
 }

@@ -73,7 +73,8 @@ class Invocations {
     Invocation invocation;
     std::string repeat_key;  // "" when the client gave no id
     std::vector<Waiter> waiters;
-    Over over;  // of one that was submitted
+    std::shared_ptr<AnswerStream> stream;  // the first waiter's
+    Over over;                             // of one that was submitted
     Instant arrived;
     // From delivery on:
     Instant delivered;

@@ -11,11 +11,14 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/function.h"
+#include "net/body_sink.h"
 #include "runtime/container_config.h"
 #include "runtime/environment.h"
 #include "runtime/sandbox_root.h"
@@ -45,7 +48,8 @@ net::HttpLimits runtime_api_limits() {
   return {.header_bytes = 16 << 10,
           .body_bytes = kMaxBodyBytes,
           .pipelined_requests = 4,
-          .idle_timeout = std::chrono::hours(24),  // a function may work for long between two calls
+          .idle_timeout = std::chrono::hours(24),      // a function may work for long between two calls
+          .transfer_timeout = std::chrono::hours(24),  // and stream an answer until its timeout
           .connections = 8};
 }
 
@@ -76,6 +80,38 @@ std::string reason_of(const ExitNote& note, const std::optional<int>& exit_statu
   return fmt::format("signal: SIG{}", name != nullptr ? name : std::to_string(*signal));
 }
 
+// What a function says in trailers: a type, and its error document in Base64.
+std::string trailing_error(std::string_view type, std::string_view encoded) {
+  auto document = base64_decode("Lambda-Runtime-Function-Error-Body", encoded);
+  if (document && !document->empty()) return std::move(*document);
+  return nlohmann::json{{"errorType", type}, {"errorMessage", ""}}.dump(-1, ' ', false,
+                                                                        nlohmann::json::error_handler_t::replace);
+}
+
+// The body of a streamed answer, on its way to the caller. Destroyed before it was whole: the answer is cut.
+class StreamSink final : public net::BodySink {
+ public:
+  StreamSink(std::shared_ptr<AnswerStream> stream, std::function<void(std::string_view)> cut)
+      : stream_(std::move(stream)), cut_(std::move(cut)) {
+    stream_->on_change([this] { tell_room(); });
+  }
+  StreamSink(const StreamSink&) = delete;
+  StreamSink& operator=(const StreamSink&) = delete;
+  ~StreamSink() override {
+    stream_->on_change(nullptr);
+    cut_(is_over() ? "the caller has left" : "the function closed its connection in the middle of its answer");
+  }
+
+  void append(std::string_view bytes) override { stream_->part(bytes); }
+  bool is_full() const override { return stream_->is_full() && !stream_->is_gone(); }
+  bool is_over() const override { return stream_->is_gone(); }
+  std::size_t most_bytes() const override { return kMaxStreamedBytes; }
+
+ private:
+  const std::shared_ptr<AnswerStream> stream_;
+  const std::function<void(std::string_view)> cut_;
+};
+
 }  // namespace
 
 Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::shared_ptr<FunctionLog> log_file)
@@ -84,7 +120,9 @@ Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::share
       log_file_(std::move(log_file)),
       log_(*log_file_, context.options.log_rate_limit),
       api_(kMaxResponseBytes),
-      server_(context.io, runtime_api_limits(), [this](net::HttpExchange exchange) { on_call(std::move(exchange)); }),
+      server_(
+          context.io, runtime_api_limits(), [this](net::HttpExchange exchange) { on_call(std::move(exchange)); },
+          [this](net::HttpRequest& head) { return sink_for(head); }),
       started_at_(monotonic_now()),
       socket_path_(fmt::format("{}/run/{}.sock", context.options.state_dir, spec_.instance.value())),
       log_pipe_(context.io),
@@ -92,6 +130,7 @@ Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::share
       kill_timer_(context.io) {}
 
 Instance::~Instance() {
+  life_.end();  // a stream that is cut now is nobody's answer
   server_.close();
   ::unlink(socket_path_.c_str());
   if (init_.uid) context_.options.uids->give_back(*init_.uid);
@@ -156,6 +195,7 @@ void Instance::kill() {
 void Instance::on_call(net::HttpExchange exchange) {
   net::HttpRequest& request = exchange.request();
   const RuntimeCall call = parse_runtime_call(request.method(), request.target());
+  if (const auto sink = request.take_sink()) return on_stream_end(exchange);
   const RuntimeDecision decision = api_.call(call, request.body().size());
   switch (decision.action) {
     case RuntimeAction::kPoll: return on_poll(std::move(exchange), decision.announce);
@@ -167,6 +207,47 @@ void Instance::on_call(net::HttpExchange exchange) {
     case RuntimeAction::kReply: break;
   }
   reply(exchange, decision.status, decision.body);
+}
+
+// An answer in streaming mode goes on to a caller who wants it so as it comes. Where nobody does it is collected, within the bound
+// of every other answer.
+std::shared_ptr<net::BodySink> Instance::sink_for(net::HttpRequest& head) {
+  if (!current_.stream || head.header("Lambda-Runtime-Function-Response-Mode") != "streaming") return nullptr;
+  if (!api_.begin_stream(parse_runtime_call(head.method(), head.target()))) return nullptr;
+  at_.streamed = monotonic_now();
+  current_.stream->begin({.request_id = current_.invocation.request_id, .content_type = head.header("Content-Type")});
+  return std::make_shared<StreamSink>(current_.stream,
+                                      life_.guarded([this](std::string_view why) { on_stream_cut(why); }));
+}
+
+// Its last part is there; trailers say that the function failed after it had begun.
+void Instance::on_stream_end(net::HttpExchange& exchange) {
+  const RuntimeDecision decision = api_.end_stream();
+  const std::string_view error = exchange.request().header("Lambda-Runtime-Function-Error-Type");
+  Answer answer{.invocation = current_.id, .is_error = !error.empty(), .first_part = at_.streamed};
+  if (answer.is_error) {
+    answer.content_type = "application/json";
+    answer.payload = trailing_error(error, exchange.request().header("Lambda-Runtime-Function-Error-Body"));
+  }
+  finish(std::move(answer));
+  reply(exchange, decision.status, decision.body);
+}
+
+void Instance::on_stream_cut(std::string_view why) {
+  if (!api_.streaming()) return;
+  api_.cut_stream();
+  finish({.invocation = current_.id,
+          .is_error = true,
+          .first_part = at_.streamed,
+          .failure = {.type = "Function.StreamCut", .text = std::string(why)}});
+}
+
+void Instance::finish(Answer answer) {
+  current_.stream.reset();
+  // What the function printed before it answered belongs before the END line.
+  drain_log(kLogReadBytes);
+  end_invocation({});
+  context_.events.answered(spec_.instance, std::move(answer));
 }
 
 void Instance::on_poll(net::HttpExchange exchange, bool announce) {
@@ -185,7 +266,7 @@ void Instance::on_poll(net::HttpExchange exchange, bool announce) {
 void Instance::deliver(DeliverRequest request) {
   current_ = std::move(request);
   const bool now = api_.deliver(current_.invocation.request_id);
-  delivered_at_ = monotonic_now();
+  at_.delivered = monotonic_now();
   log_.start_line(current_.invocation.request_id);
   if (!now) return;
   net::HttpExchange exchange = std::move(poll_);
@@ -214,16 +295,18 @@ void Instance::on_answer(net::HttpExchange& exchange, const RuntimeDecision& dec
                 .content_type = std::string(request.header("Content-Type")),
                 .payload = {},
                 .failure = {}};
-  if (decision.action == RuntimeAction::kTooLarge) {
+  const std::string_view trailing = request.header("Lambda-Runtime-Function-Error-Type");
+  if (decision.action == RuntimeAction::kAnswer && !trailing.empty()) {  // a stream that nobody wanted as one
+    answer.is_error = true;
+    answer.content_type = "application/json";
+    answer.payload = trailing_error(trailing, request.header("Lambda-Runtime-Function-Error-Body"));
+  } else if (decision.action == RuntimeAction::kTooLarge) {
     answer.content_type = "application/json";
     answer.payload = too_large_payload(request.body().size());
   } else {
     answer.payload = request.take_body();
   }
-  // What the function printed before it answered belongs before the END line.
-  drain_log(kLogReadBytes);
-  end_invocation({});
-  context_.events.answered(spec_.instance, std::move(answer));
+  finish(std::move(answer));
 }
 
 void Instance::on_init_error(std::string payload) {
@@ -234,7 +317,7 @@ void Instance::on_init_error(std::string payload) {
 
 void Instance::end_invocation(std::string_view failure) {
   log_.end_lines({.request_id = current_.invocation.request_id,
-                  .duration = monotonic_now() - delivered_at_,
+                  .duration = monotonic_now() - at_.delivered,
                   .init_duration = std::exchange(init_duration_, Duration(0)),
                   .memory_limit = spec_.memory_limit,
                   .memory_peak = memory_peak(),

@@ -59,6 +59,10 @@ class Instance {
  private:
   void on_call(net::HttpExchange exchange);
   void on_poll(net::HttpExchange exchange, bool announce);
+  std::shared_ptr<net::BodySink> sink_for(net::HttpRequest& head);
+  void on_stream_end(net::HttpExchange& exchange);
+  void on_stream_cut(std::string_view why);
+  void finish(Answer answer);
   void on_answer(net::HttpExchange& exchange, const RuntimeDecision& decision);
   void on_init_error(std::string payload);
   void send_delivery(net::HttpExchange& exchange);
@@ -79,8 +83,10 @@ class Instance {
   net::HttpExchange poll_;  // the `next` call that waits
   DeliverRequest current_;
   Instant started_at_;
-  Instant delivered_at_{};
-  Duration init_duration_{0};  // until the first REPORT has shown it
+  struct {
+    Instant delivered, streamed;  // when its answer began
+  } at_;                          // of the current invocation
+  Duration init_duration_{0};     // until the first REPORT has shown it
   std::string socket_path_;
   boost::asio::posix::stream_descriptor log_pipe_;
   boost::asio::steady_timer timer_;       // the log's pause, later the drain at the end

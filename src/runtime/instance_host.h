@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "model/answer_stream.h"
 #include "model/invocation.h"
 #include "model/session_memory.h"
 #include "runtime/cgroup.h"
@@ -66,8 +67,9 @@ struct Answer {
   bool is_error = false;
   std::string content_type;
   std::string payload;
-  Failure failure;              // with is_error, instead of a payload: what the runner says
-  bool is_nodes_fault = false;  // with a failure: neither its function nor its caller could help it
+  std::optional<Instant> first_part = {};  // when it began to be streamed; empty: it was not
+  Failure failure;                         // with is_error, instead of a payload: what the runner says
+  bool is_nodes_fault = false;             // with a failure: neither its function nor its caller could help it
 };
 
 struct ExitInfo {
@@ -95,6 +97,7 @@ struct DeliverRequest {
   InvocationId id;
   Invocation invocation;
   std::int64_t deadline_epoch_ms = 0;
+  std::shared_ptr<AnswerStream> stream = {};  // as InvokeRequest has it
 };
 
 struct InstanceStats {

@@ -40,6 +40,28 @@ std::string post(const std::string& path, const std::string& body) {
                      body.size(), body);
 }
 
+// A caller's end of a stream.
+struct Listener final : AnswerStream {
+  void begin(const AnswerHead& head) override {
+    begun.emplace_back(std::string(head.request_id) + " " + std::string(head.content_type));
+  }
+  void part(std::string_view bytes) override { heard += bytes; }
+  bool is_full() const override { return full; }
+  bool is_gone() const override { return gone; }
+  void on_change(std::function<void()> callback) override { changed = std::move(callback); }
+
+  std::vector<std::string> begun;
+  std::string heard;
+  bool full = false, gone = false;
+  std::function<void()> changed;
+};
+
+std::string stream_head(const std::string& request_id) {
+  return "POST /2018-06-01/runtime/invocation/" + request_id +
+         "/response HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n"
+         "Lambda-Runtime-Function-Response-Mode: streaming\r\n\r\n";
+}
+
 class InstanceTest : public testing::Test {
  protected:
   InstanceTest() {
@@ -121,10 +143,12 @@ class InstanceTest : public testing::Test {
     send(kNext);
     ASSERT_TRUE(run_until([&] { return waiting_ > before; }));
   }
-  void deliver(const std::string& request_id, Invocation invocation = {}) {
+  void deliver(const std::string& request_id, Invocation invocation = {}, std::shared_ptr<AnswerStream> stream = {}) {
     invocation.request_id = request_id;
-    instance_->deliver(
-        {.id = InvocationId(++invocations_), .invocation = std::move(invocation), .deadline_epoch_ms = 42});
+    instance_->deliver({.id = InvocationId(++invocations_),
+                        .invocation = std::move(invocation),
+                        .deadline_epoch_ms = 42,
+                        .stream = std::move(stream)});
   }
   void start_invocation(const std::string& request_id) {
     connect();
@@ -344,6 +368,107 @@ TEST_F(InstanceTest, ItsMemoryIsReadWhileItLivesAndToldAtItsEnd) {
   open();
   end({.instance = 7, .ended = true, .memory_peak = 777});
   EXPECT_EQ(instance_->stats().memory_peak, Bytes(777));
+}
+
+// ---- answers in parts
+
+class InstanceStreamTest : public InstanceTest {
+ protected:
+  void start_streamed() {
+    open();
+    connect();
+    wait_in_next();
+    deliver("r", {}, listener_);
+    ASSERT_THAT(receive(), StartsWith("HTTP/1.1 200"));
+    send(stream_head("r") + "3\r\none\r\n");
+    ASSERT_TRUE(run_until([&] { return listener_->heard == "one"; }));
+  }
+  const std::shared_ptr<Listener> listener_ = std::make_shared<Listener>();
+};
+
+TEST_F(InstanceStreamTest, PartsAreHeardBeforeTheAnswerIsWhole) {
+  start_streamed();
+  EXPECT_EQ(listener_->begun, std::vector<std::string>{"r text/plain"});
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_THAT(ask("3\r\ntwo\r\n0\r\n\r\n"), StartsWith("HTTP/1.1 202"));
+  EXPECT_EQ(listener_->heard, "onetwo");
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_TRUE(answers_[0].first_part);
+  EXPECT_FALSE(answers_[0].is_error);
+  EXPECT_EQ(answers_[0].payload, "");
+  wait_in_next();
+}
+
+TEST_F(InstanceStreamTest, AnErrorMayFollowTheParts) {
+  start_streamed();
+  EXPECT_THAT(ask("0\r\nLambda-Runtime-Function-Error-Type: ValueError\r\n"
+                  "Lambda-Runtime-Function-Error-Body: eyJlcnJvck1lc3NhZ2UiOiAibm8ifQ==\r\n\r\n"),
+              StartsWith("HTTP/1.1 202"));
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_TRUE(answers_[0].is_error);
+  EXPECT_EQ(answers_[0].payload, R"({"errorMessage": "no"})");
+}
+
+TEST_F(InstanceStreamTest, ABodyThatEndsInTheMiddleIsAnErrorAndTheFunctionGoesOn) {
+  start_streamed();
+  function_.reset();
+  ASSERT_TRUE(run_until([&] { return !answers_.empty(); }));
+  EXPECT_EQ(answers_[0].failure.type, "Function.StreamCut");
+  connect();
+  wait_in_next();
+}
+
+TEST_F(InstanceStreamTest, ACallerThatLeavesEndsTheFunctionsConnection) {
+  start_streamed();
+  listener_->gone = true;
+  EXPECT_THAT(ask("3\r\ntwo\r\n"), StartsWith("HTTP/1.1 410"));
+  ASSERT_TRUE(run_until([&] { return !answers_.empty(); }));
+  EXPECT_THAT(answers_[0].failure.text, HasSubstr("the caller has left"));
+  connect();
+  wait_in_next();
+}
+
+TEST_F(InstanceStreamTest, ACallerWhoReadsSlowlyIsWaitedFor) {
+  start_streamed();
+  listener_->full = true;
+  send("3\r\ntwo\r\n");
+  io_.restart();
+  io_.run_for(std::chrono::milliseconds(20));
+  send("5\r\nthree\r\n0\r\n\r\n");
+  io_.restart();
+  io_.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(listener_->heard, "one");
+  EXPECT_TRUE(answers_.empty());
+  listener_->full = false;
+  listener_->changed();
+  EXPECT_THAT(receive(), StartsWith("HTTP/1.1 202"));
+  EXPECT_EQ(listener_->heard, "onetwothree");
+}
+
+TEST_F(InstanceStreamTest, WhereNobodyWantsAStreamItIsCollected) {
+  open();
+  start_invocation("r");
+  EXPECT_THAT(ask(stream_head("r") + "3\r\none\r\n0\r\n\r\n"), StartsWith("HTTP/1.1 202"));
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].payload, "one");
+  EXPECT_FALSE(answers_[0].first_part);
+}
+
+TEST_F(InstanceStreamTest, AnErrorBehindACollectedStreamIsTheAnswer) {
+  open();
+  start_invocation("r");
+  EXPECT_THAT(ask(stream_head("r") + "3\r\none\r\n0\r\nLambda-Runtime-Function-Error-Type: E\r\n\r\n"),
+              StartsWith("HTTP/1.1 202"));
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_TRUE(answers_[0].is_error);
+  EXPECT_EQ(answers_[0].payload, R"({"errorMessage":"","errorType":"E"})");
+}
+
+TEST_F(InstanceStreamTest, AnInstanceMayGoInTheMiddleOfAStream) {
+  start_streamed();
+  instance_.reset();
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_EQ(listener_->changed, nullptr);
 }
 
 }  // namespace

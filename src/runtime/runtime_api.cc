@@ -64,7 +64,7 @@ RuntimeDecision RuntimeApi::next() {
     unsent_ = false;
     return {.action = RuntimeAction::kSend, .status = 200};
   }
-  if (state_ == State::kRunning || polling_) return refuse(403, kInvalidState);
+  if (running() || polling_) return refuse(403, kInvalidState);
   const bool announce = state_ != State::kWaiting;
   state_ = State::kWaiting;
   polling_ = true;
@@ -80,6 +80,24 @@ RuntimeDecision RuntimeApi::finish(const RuntimeCall& call, std::size_t body_byt
   }
   const bool response = call.route == RuntimeRoute::kResponse;
   return {.action = response ? RuntimeAction::kAnswer : RuntimeAction::kFail, .body = kOk};
+}
+
+bool RuntimeApi::begin_stream(const RuntimeCall& call) {
+  if (call.route != RuntimeRoute::kResponse || call.request_id != request_id_) return false;
+  if (state_ != State::kRunning || unsent_) return false;
+  state_ = State::kStreaming;
+  return true;
+}
+
+RuntimeDecision RuntimeApi::end_stream() {
+  FL_CHECK(streaming(), "the end of a stream that was not begun");
+  state_ = State::kAnswered;
+  return {.action = RuntimeAction::kAnswer, .body = kOk};
+}
+
+void RuntimeApi::cut_stream() {
+  FL_CHECK(streaming(), "the cut of a stream that was not begun");
+  state_ = State::kAnswered;
 }
 
 bool RuntimeApi::deliver(std::string_view request_id) {

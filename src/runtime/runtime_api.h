@@ -2,6 +2,7 @@
 // Source: AWS, "Using the Lambda runtime API" (2018-06-01).
 //
 //   starting --next--> waiting --deliver--> running --response|error--> answered --next--> waiting ...
+//                                             └─begin_stream─> streaming ──end_stream, cut_stream──┘
 //
 // Example: `response` for the running invocation is 202 and ends it; the same call again is 403 InvalidStateTransition
 // (it was answered); the same call for an id never delivered is 400 InvalidRequestID.
@@ -57,11 +58,19 @@ class RuntimeApi {
   // REQUIRES: accepts_delivery().
   bool deliver(std::string_view request_id);
 
-  bool running() const { return state_ == State::kRunning; }
+  // The head of a `response` is there whose body may go on as it comes. False: its body is to be collected, and call() answers it.
+  bool begin_stream(const RuntimeCall& call);
+  // That body is whole. REQUIRES: it was begun, and neither ended nor cut.
+  RuntimeDecision end_stream();
+  // It ended in the middle: the invocation is answered, as an error, and the function may ask for the next one.
+  void cut_stream();
+  bool streaming() const { return state_ == State::kStreaming; }
+
+  bool running() const { return state_ == State::kRunning || streaming(); }
   bool initialized() const { return state_ != State::kStarting; }
 
  private:
-  enum class State { kStarting, kWaiting, kRunning, kAnswered };
+  enum class State { kStarting, kWaiting, kRunning, kStreaming, kAnswered };
 
   RuntimeDecision next();
   RuntimeDecision finish(const RuntimeCall& call, std::size_t body_bytes);

@@ -134,5 +134,49 @@ TEST(RuntimeApi, InitErrorOnlyBeforeTheFirstNext) {
   EXPECT_EQ(api.call(call, 5).status, 403u);
 }
 
+// ---- answers in parts
+
+TEST(RuntimeApi, AStreamIsAnsweredAtItsEnd) {
+  RuntimeApi api = running("a");
+  EXPECT_TRUE(api.begin_stream(response("a")));
+  EXPECT_TRUE(api.running());
+  EXPECT_EQ(api.call(get_next(), 0).status, 403u) << "it has yet to end";
+  EXPECT_EQ(api.end_stream().action, RuntimeAction::kAnswer);
+  EXPECT_FALSE(api.running());
+  EXPECT_EQ(api.call(get_next(), 0).action, RuntimeAction::kPoll);
+}
+
+TEST(RuntimeApi, ACutStreamLetsTheFunctionAskForTheNext) {
+  RuntimeApi api = running("a");
+  EXPECT_TRUE(api.begin_stream(response("a")));
+  api.cut_stream();
+  EXPECT_FALSE(api.streaming());
+  EXPECT_EQ(api.call(response("a"), 1).status, 403u);
+  EXPECT_EQ(api.call(get_next(), 0).action, RuntimeAction::kPoll);
+}
+
+TEST(RuntimeApi, OnlyTheRunningInvocationsResponseIsAStream) {
+  RuntimeApi api(kLimit);
+  EXPECT_FALSE(api.begin_stream(response("a")));  // starting
+  api = running("a");
+  EXPECT_FALSE(api.begin_stream(response("b")));
+  EXPECT_FALSE(api.begin_stream(error("a")));
+  EXPECT_FALSE(api.begin_stream(get_next()));
+  EXPECT_TRUE(api.begin_stream(response("a")));
+  EXPECT_FALSE(api.begin_stream(response("a"))) << "one at a time";
+  EXPECT_EQ(api.call(response("a"), 1).status, 403u);
+  EXPECT_EQ(api.call(error("a"), 1).status, 403u);
+  api.end_stream();
+  EXPECT_FALSE(api.begin_stream(response("a")));
+}
+
+TEST(RuntimeApi, WhatWasNotFetchedCannotBeStreamed) {
+  RuntimeApi api(kLimit);
+  api.call(get_next(), 0);
+  api.poll_lost();
+  api.deliver("a");
+  EXPECT_FALSE(api.begin_stream(response("a")));
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def load(name, path):
     sys.dont_write_bytecode = True
+    sys.path.insert(0, str(path.parent))  # for what it shares with others
     loader = importlib.machinery.SourceFileLoader(name, str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)

@@ -14,6 +14,11 @@ PAGE = ROOT / "docs/how-to/python-functions.md"
 VERSION = "import fairlead\n@fairlead.function\ndef version(event):\n    print('asked for', {0!r})\n    return {0!r}\n"
 
 
+def hears_interrupts():
+    """A shell that starts the tests in the background has them ignore SIGINT, and whatever they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def author(shared_node, tmp_path):
     environment = {**os.environ, "FAIRLEAD_CACHE": str(tmp_path / "cache"), "FAIRLEAD_ENDPOINT": shared_node.endpoint, "PYTHONUNBUFFERED": "1",
@@ -22,7 +27,8 @@ def author(shared_node, tmp_path):
 
     def start(*arguments):
         log = (tmp_path / f"dev-{len(running)}.log").open("w+")
-        running.append(subprocess.Popen(["fairlead", *arguments], stdout=log, stderr=subprocess.STDOUT, cwd=tmp_path, env=environment))
+        running.append(subprocess.Popen(["fairlead", *arguments], stdout=log, stderr=subprocess.STDOUT, cwd=tmp_path, env=environment,
+                                        preexec_fn=hears_interrupts))
         running[-1].log = lambda: (tmp_path / os.path.basename(log.name)).read_text()
         return running[-1]
 

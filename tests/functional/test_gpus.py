@@ -44,10 +44,11 @@ def test_what_an_instance_allocates_lies_on_its_own_gpu(start_node):
     for name in ("left", "right"):
         node.deploy(name, MISBEHAVE)
     devices = invoke_together(node, ["left", "right"])
-    holder = threading.Thread(target=node.invoke, args=("right", '{"do": "hold", "bytes": 1073741824, "seconds": 30}'))
+    holder = threading.Thread(target=node.invoke, args=("right", '{"do": "hold", "bytes": 1073741824, "gate": "seen"}'))
     holder.start()
     used = eventually(lambda: [index for index, gpu in enumerate(node.status()["gpus"], start=1)
                                if gpu["memory_used_bytes"] >= 1 << 30])
+    (node.home / "gpu/seen").touch()
     holder.join()
     assert [str(index) for index in used] == [devices["right"]]
 

@@ -13,7 +13,7 @@ from test_kernel_tasks import metric
 
 FENCE = ("--task-isolation", "fence")
 SLICE_S = 1.0
-ROUNDS = 4
+ROUNDS = 3
 
 
 def kernel(body="ret;", preamble=""):

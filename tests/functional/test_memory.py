@@ -40,12 +40,12 @@ def counters(node):
 
 
 def test_a_function_knows_nothing_of_its_eviction(start_node):
-    node = start_node("--slots", "1", gpu_environment=SMALL_GPU)
+    node = start_node("--slots", "1", gpu_environment={**SMALL_GPU, "SOFTGPU_MEMORY_SCALE": "64"})  # 256 MiB
     for name in ("first", "second"):
-        node.deploy(name, HOARD, Tags={"gpu:memory-mib": "700"})
-    held, start = ask(node, "first", do="hold", mib=600)
+        node.deploy(name, HOARD, Tags={"gpu:memory-mib": "175"})
+    held, start = ask(node, "first", do="hold", mib=150)
     assert start == "cold"
-    ask(node, "second", do="hold", mib=600)
+    ask(node, "second", do="hold", mib=150)
     for _ in range(3):
         for name in ("first", "second"):
             checked, start = ask(node, name, do="check")

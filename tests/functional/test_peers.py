@@ -108,8 +108,8 @@ def ok(answer):
 def test_a_function_deployed_at_one_node_answers_from_all_and_from_a_gateway_without_gpus(make_cluster):
     cluster = make_cluster(("a", "b", "c", "g"), gateways=("g",)).start_all()
     cluster.nodes["a"].deploy("noop", cluster.nodes["a"].sample("noop"))
-    for name in cluster.ports:
-        assert cluster.functions(name) == ["noop"]
+    for name in cluster.ports:  # on a busy machine a node may be suspect for a moment, and catches up
+        eventually(lambda name=name: cluster.functions(name) == ["noop"])
         ok(cluster.nodes[name].invoke("noop", "{}"))
     assert [member["slots"] for member in cluster.see("g")["members"] if member["name"] == "g"] == [0]
     assert cluster.nodes["g"].status()["instances"] == []
@@ -121,10 +121,11 @@ def test_a_function_deployed_at_one_node_answers_from_all_and_from_a_gateway_wit
     ok(cluster.nodes["b"].invoke("other", "{}"))
     assert cluster.nodes["c"].call("PUT", "/2015-03-31/functions/other/configuration", json.dumps({"Description": "changed"}))[0] == 200
     for name in cluster.ports:
-        assert json.loads(cluster.nodes[name].call("GET", "/2015-03-31/functions/other/configuration")[2])["Description"] == "changed"
+        eventually(lambda name=name: json.loads(
+            cluster.nodes[name].call("GET", "/2015-03-31/functions/other/configuration")[2]).get("Description") == "changed")
     assert cluster.nodes["b"].call("DELETE", "/2015-03-31/functions/other")[0] == 204
     for name in cluster.ports:
-        assert cluster.functions(name) == ["noop"]
+        eventually(lambda name=name: cluster.functions(name) == ["noop"])
     # A gateway runs nothing, whatever comes.
     status, _, body = cluster.nodes["g"].call("POST", "/v1/graphs", json.dumps({"nodes": {"x": {"function": "noop"}}}))
     assert status >= 400, body

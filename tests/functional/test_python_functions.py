@@ -139,7 +139,7 @@ def test_a_handler_that_writes_where_the_protocol_is_harms_nobody(author):
 
 
 def test_an_import_that_takes_longer_than_a_start_may_is_an_error_that_says_so(author):
-    name = deployed(author, "import threading; threading.Event().wait()\n@fairlead.function\ndef slow(event): return 1", "slow")
+    name = deployed(author, "import threading; threading.Event().wait()\n@fairlead.function(timeout=3)\ndef slow(event): return 1", "slow")
     error = failed(author, name)
     assert error["errorType"].startswith("Runtime.") or "start" in error["errorMessage"], error
 

@@ -10,7 +10,7 @@ import time
 from conftest import MISBEHAVE, eventually
 from test_survival import EVENT, folder_of_marks, processes_below
 
-TIMES = 20
+TIMES = 6
 
 
 def spawner_of(node):

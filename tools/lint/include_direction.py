@@ -92,7 +92,7 @@ WIRING = {
 # external header prefix -> folders that may include it
 EXTERNAL = {
     "boost/beast": {"net"},
-    "boost/": {"net", "store", "runtime", "edge", "node", "cli"},
+    "boost/": {"net", "store", "runtime", "edge", "edge/lambda", "node", "cli"},
     "spdlog/": set(ALLOWED) - DECISIONS - {"decide/core", "shim", "softgpu", "functions", "abi"},
     "sqlite3.h": {"store"},
 }

@@ -10,11 +10,13 @@ A whole function (a file called `bootstrap`, executable, beside a copy of this o
 
     fairlead_runtime.run(handler)
 
-A handler returns bytes, str, or anything the json module can write. What it raises becomes a function error. See Gpu for
-kernels.
+A handler returns bytes, str, or anything the json module can write. What it raises becomes a function error. One that yields, or returns an
+iterator, streams: each part is on its way to a caller who asked for a stream before the next is made. See Gpu for kernels.
 """
 
+import base64
 import ctypes
+import itertools
 import json
 import os
 import socket
@@ -71,7 +73,12 @@ def _serve(connection, handler):
         event = Event(headers, body)
         path = f"invocation/{event.request_id}"
         try:
-            pending = (f"{path}/response", *_encode(handler(event)), None)
+            result = handler(event)
+            if hasattr(result, "__next__"):
+                pending = None
+                _stream(connection, f"{path}/response", result)
+                continue
+            pending = (f"{path}/response", *_encode(result), None)
         except TerminalError as error:
             connection.post(*_error(f"{path}/error", error))
             connection.read()
@@ -79,6 +86,39 @@ def _serve(connection, handler):
         except Exception as error:
             traceback.print_exc()
             pending = _error(f"{path}/error", error)
+
+
+def _stream(connection, path, parts):
+    """What fails before the first part is an error like any other; after it, the error follows what was sent."""
+    first = next(parts, None)
+    content_type = _type_of_stream(first)
+    error = None
+    try:
+        connection.begin(path, content_type)
+        for part in itertools.chain([] if first is None else [first], parts):
+            connection.part(_encode_part(part))
+    except OSError as gone:  # the caller has left, or the time is over
+        print(f"fairlead: the answer was not taken to its end: {gone}", file=sys.stderr)
+        connection.drop()
+        getattr(parts, "close", lambda: None)()
+        return
+    except Exception as raised:
+        traceback.print_exc()
+        error = raised
+    sys.stdout.flush()
+    connection.end(error)
+
+
+def _type_of_stream(first):
+    if isinstance(first, str):
+        return "text/event-stream" if first.startswith(("data:", "event:", "id:", ":")) else "text/plain; charset=utf-8"
+    return "application/octet-stream" if first is None or isinstance(first, (bytes, bytearray)) else "application/x-ndjson"
+
+
+def _encode_part(part):
+    if isinstance(part, str):
+        return part.encode()
+    return bytes(part) if isinstance(part, (bytes, bytearray)) else json.dumps(part, default=_plain).encode() + b"\n"
 
 
 def _encode(result):
@@ -127,6 +167,37 @@ class _Connection:
 
     def post(self, path, body, content_type, error_type):
         self._write(self._post_bytes(path, body, content_type, error_type))
+
+    def begin(self, path, content_type):
+        """The head of an answer in parts."""
+        self._write((f"POST {_PREFIX}{path} HTTP/1.1\r\nHost: runtime\r\nContent-Type: {content_type}\r\n"
+                     "Lambda-Runtime-Function-Response-Mode: streaming\r\nTransfer-Encoding: chunked\r\n"
+                     "Trailer: Lambda-Runtime-Function-Error-Type, Lambda-Runtime-Function-Error-Body\r\n\r\n").encode())
+
+    def part(self, data):
+        if data:
+            self._socket.sendall(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def end(self, error):
+        tail = b"0\r\n"
+        if error is not None:
+            body = {"errorMessage": str(error)[:2000], "errorType": type(error).__name__}
+            tail += (f"Lambda-Runtime-Function-Error-Type: {type(error).__name__}\r\n"
+                     f"Lambda-Runtime-Function-Error-Body: {base64.b64encode(json.dumps(body).encode()).decode()}\r\n").encode()
+        try:
+            self._socket.sendall(tail + b"\r\n")
+            status, _, body = self.read()
+        except (OSError, EOFError) as gone:
+            print(f"fairlead: the answer was not taken to its end: {gone}", file=sys.stderr)
+            return self.drop()
+        if status != 202:
+            print(f"fairlead: the Runtime API refused an answer: status {status} {body!r}", file=sys.stderr)
+            self.drop()
+
+    def drop(self):
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def read(self):
         """The next answer: status, headers, body."""

@@ -1,7 +1,8 @@
 """In an instance: loads the author's module once, and calls its handler for each invocation.
 
 A payload that is JSON reaches the handler as what it says, one in NumPy's format (.npy) as an array, nothing as None, and anything else
-as bytes; what the handler gives travels the same way. With raw=True both are bytes."""
+as bytes; what the handler gives travels the same way. With raw=True both are bytes. What a handler yields is streamed: a text as it is, bytes
+as they are, anything else as a line of JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import inspect
 import json
 import os
 import sys
-from typing import Any, Awaitable, Callable
+from typing import Any, AsyncIterator, Awaitable, Callable, Iterator
 
 from fairlead.values import from_payload, npy_of
 
@@ -76,15 +77,25 @@ def caller(handler: Callable[..., Any], raw: bool) -> Callable[[Any], Any]:
             loops.append(asyncio.new_event_loop())
         return loops[0].run_until_complete(_awaited(result))
 
+    def in_turn(parts: AsyncIterator[Any]) -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    yield wait(parts.__anext__())
+                except StopAsyncIteration:
+                    return
+        finally:
+            wait(parts.aclose())  # type: ignore[attr-defined]
+
     def call(event: Any) -> Any:
         given = event.payload if raw else from_payload(event.payload)
         result = handler(given, event) if takes_context else handler(given)
         if inspect.isawaitable(result):  # of an async handler, which another decorator may hide
             result = wait(result)
-        if inspect.isgenerator(result) or inspect.isasyncgen(result):
-            raise TypeError("the handler is a generator (it has yield in it), which gives no answer: return a list")
         sys.stdout.flush()
-        return result if raw else encoded(result)
+        if inspect.isasyncgen(result):
+            return in_turn(result)
+        return result if raw or hasattr(result, "__next__") else encoded(result)
 
     return call
 

@@ -11,7 +11,8 @@ namespace fairlead {
 // The API's paths begin with the date of the version that brought them.
 Edge lambda_edge(NodeService& node, const LambdaOptions& options) {
   Edge edge{.name = "lambda",
-            .prefixes = {"/2015-03-31", "/2016-08-19", "/2017-03-31", "/2017-10-31", "/2019-09-25", "/2019-09-30"},
+            .prefixes = {"/2015-03-31", "/2016-08-19", "/2017-03-31", "/2017-10-31", "/2019-09-25", "/2019-09-30",
+                         "/2021-11-15"},
             .errors = document_errors()};
   add_invoke_routes(edge.routes, node);
   add_function_routes(edge.routes, node, options);

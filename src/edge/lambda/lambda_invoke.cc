@@ -7,7 +7,9 @@
 #include "edge/deadline_header.h"
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
+#include "edge/lambda/event_stream.h"
 #include "edge/lambda/lambda_outcome.h"
+#include "edge/streamed_answer.h"
 
 namespace fairlead {
 
@@ -87,11 +89,33 @@ void invoke_and_wait(NodeService& node, net::HttpExchange exchange, InvokeReques
   std::string function = request.invocation.function;
   auto cancel =
       node.invoke(std::move(request), [&node, answer, function = std::move(function)](Result<Outcome> outcome) {
+        if (outcome && outcome->was_streamed) outcome = fail(was_streamed_elsewhere());
         if (outcome) return answer->respond(lambda_response(std::move(*outcome)));
         respond_error(std::move(*answer), invoke_error(node, function, outcome.error()));
       });
   if (*answer && cancel) answer->on_disconnect(std::move(cancel));
 }
+
+// InvokeWithResponseStream: PayloadChunk, PayloadChunk, ..., InvokeComplete.
+class EventStreamFraming final : public AnswerFraming {
+ public:
+  net::HttpResponse head(const AnswerHead& head) override {
+    return {.status = 200,
+            .headers = {{"Content-Type", "application/vnd.amazon.eventstream"},
+                        {"x-amzn-RequestId", std::string(head.request_id)},
+                        {"X-Amz-Executed-Version", "$LATEST"}}};
+  }
+
+  std::optional<net::HttpResponse> whole(Outcome&) override { return std::nullopt; }
+
+  std::string part(std::string_view bytes) override {
+    return event_stream_message("PayloadChunk", "application/octet-stream", bytes);
+  }
+
+  std::optional<std::string> last(const Outcome& outcome) override {
+    return event_stream_message("InvokeComplete", "application/json", invoke_complete(outcome));
+  }
+};
 
 void invoke_event(NodeService& node, net::HttpExchange exchange, InvokeRequest request) {
   auto answer = std::make_shared<net::HttpExchange>(std::move(exchange));
@@ -123,12 +147,32 @@ void invoke(NodeService& node, RouteCall call) {
   call.exchange.respond({.status = 204});
 }
 
+void invoke_with_stream(NodeService& node, RouteCall call) {
+  const auto type = invocation_type(call.exchange.request().header("X-Amz-Invocation-Type"));
+  if (type && *type == InvocationType::kEvent) {
+    return respond_error(std::move(call.exchange),
+                         Error{Errc::kInvalidArgument,
+                               "X-Amz-Invocation-Type is 'Event', which has no answer to stream; it "
+                               "must be RequestResponse or DryRun"});
+  }
+  if (type && *type == InvocationType::kDryRun) return invoke(node, std::move(call));
+  auto request = type ? read_request(call, *type) : Result<InvokeRequest>(fail(type.error()));
+  if (!request) return respond_error(std::move(call.exchange), request.error());
+  if (Status seen = check_seen(node, call.principal, request->invocation.function); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
+  StreamedAnswer::invoke(node, std::move(call.exchange), std::make_unique<EventStreamFraming>(), std::move(*request));
+}
+
 }  // namespace
 
 void add_invoke_routes(Routes& routes, NodeService& node) {
   routes.add(
       "POST", "/2015-03-31/functions/{function}/invocations",
       [&node](RouteCall call) { invoke(node, std::move(call)); }, Permission::kInvoke);
+  routes.add(
+      "POST", "/2021-11-15/functions/{function}/response-streaming-invocations",
+      [&node](RouteCall call) { invoke_with_stream(node, std::move(call)); }, Permission::kInvoke);
 }
 
 }  // namespace fairlead

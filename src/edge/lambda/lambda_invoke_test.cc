@@ -189,7 +189,7 @@ TEST_F(LambdaInvoke, AnswersLater) {
 
 TEST_F(LambdaInvoke, UnknownPathsAndMethodsAreUnknownOperations) {
   expect_error(call("GET", "/"), 404, "UnknownOperationException", "GET /: there is no such operation");
-  expect_error(call("POST", "/2021-11-15/functions/f/response-streaming-invocations"), 404, "UnknownOperationException",
+  expect_error(call("POST", "/2020-06-30/functions/f/code-signing-config"), 404, "UnknownOperationException",
                "no such operation");
   const auto exchange = call("GET", kInvoke);
   expect_error(exchange, 405, "UnknownOperationException", "this path allows POST");

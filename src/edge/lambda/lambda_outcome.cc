@@ -54,6 +54,16 @@ std::string lambda_failure_text(const Outcome& outcome) {
   return text;
 }
 
+std::string invoke_complete(const Outcome& outcome) {
+  nlohmann::json said = nlohmann::json::object();
+  if (outcome.failed()) {
+    said["ErrorCode"] = "Unhandled";
+    said["ErrorDetails"] = lambda_failure_text(outcome);
+  }
+  if (!outcome.log_tail.empty()) said["LogResult"] = base64_encode(outcome.log_tail);
+  return said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 net::HttpResponse lambda_response(Outcome outcome) {
   net::HttpResponse response;
   auto& headers = response.headers;

@@ -16,6 +16,8 @@ namespace fairlead {
 std::string lambda_payload(Outcome outcome);
 // Of one that failed, for people: "ValueError: no such model". Cut at 1,000 bytes; may be empty, where a function says nothing.
 std::string lambda_failure_text(const Outcome& outcome);
+// The last message of a streamed answer: {}, or ErrorCode and ErrorDetails; LogResult where it was asked for.
+std::string invoke_complete(const Outcome& outcome);
 // The answer to an Invoke.
 net::HttpResponse lambda_response(Outcome outcome);
 

@@ -6,6 +6,7 @@
 #include "edge/error_document.h"
 #include "edge/native/admin.h"
 #include "edge/native/dead_letters.h"
+#include "edge/native/function_stream.h"
 #include "edge/native/graphs.h"
 #include "edge/native/kernel_tasks.h"
 #include "edge/native/objects.h"
@@ -18,6 +19,7 @@ Edge native_edge(boost::asio::io_context& io, NodeService& node, OutcomeResponse
   Edge edge{.name = "native", .prefixes = {"/v1", "/fairlead/v1", "/healthz"}, .errors = document_errors()};
   add_object_routes(edge.routes, node.objects(), {});
   add_graph_routes(edge.routes, node);
+  add_function_stream_routes(edge.routes, node, outcome_response);
   add_kernel_task_routes(edge.routes, node, std::move(outcome_response));
   add_admin_routes(edge.routes, node);
   add_dead_letter_routes(edge.routes, node);

@@ -1,0 +1,78 @@
+// An answer that reaches its client part by part, while its function makes it.
+//
+//   begin("text/event-stream") ──> head ──> part ──> part ──> end(outcome) ──> the framing's last words
+//
+// A function that answers whole, or that fails before it answers, is sent whole at its end: the head, one part, the last words. What the node
+// refuses before that is an error document, with its status. Of an answer that cannot be ended well once it has begun the connection is cut,
+// so that no client takes a part for the whole.
+//
+// Example: a chat function yields 40 words over 4 s. The client has the head and the first word as soon as they are there. One that reads
+// nothing holds kMostWaiting bytes, then the function's next write waits; one that leaves ends the function's connection.
+//
+// Threads: the server's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "edge/node_service.h"
+#include "model/answer_stream.h"
+#include "net/http_server.h"
+#include "net/http_stream.h"
+
+namespace fairlead {
+
+// How one edge writes such an answer.
+class AnswerFraming {
+ public:
+  virtual ~AnswerFraming() = default;
+  virtual net::HttpResponse head(const AnswerHead& head) = 0;
+  virtual std::string part(std::string_view bytes) = 0;
+  // Of one that was not begun, where that is not sent in parts; none: it is, and `last` says how it failed.
+  virtual std::optional<net::HttpResponse> whole(Outcome& outcome) = 0;
+  // After the last part. None: it failed, and there is no word for that here; the connection is cut.
+  virtual std::optional<std::string> last(const Outcome& outcome) = 0;
+};
+
+// What a repeat of such a call is told.
+Error was_streamed_elsewhere();
+
+class StreamedAnswer final : public AnswerStream, public std::enable_shared_from_this<StreamedAnswer> {
+ public:
+  // Of an answer, waiting for its client. What the function's connection has read already, 64 KiB, may wait beside it.
+  static constexpr std::size_t kMostWaiting = 64 << 10;
+
+  StreamedAnswer(net::HttpExchange exchange, std::unique_ptr<AnswerFraming> framing)
+      : exchange_(std::move(exchange)), framing_(std::move(framing)) {}
+
+  // Calls the function, and what it answers goes to the exchange.
+  static void invoke(NodeService& node, net::HttpExchange exchange, std::unique_ptr<AnswerFraming> framing,
+                     InvokeRequest request);
+
+  void begin(const AnswerHead& head) override;
+  void part(std::string_view bytes) override;
+  bool is_full() const override { return !waiting_.empty(); }
+  bool is_gone() const override { return has_begun_ && (!writer_ || writer_->is_gone()); }
+  void on_change(std::function<void()> callback) override { changed_ = std::move(callback); }
+
+  // Once; nothing is called after it.
+  void end(Result<Outcome> outcome);
+
+ private:
+  void begin(const AnswerHead& head, std::size_t limit);
+  void flush();
+  void change();
+
+  net::HttpExchange exchange_;  // until it has begun
+  std::unique_ptr<AnswerFraming> framing_;
+  std::optional<net::BodyWriter> writer_;  // none: not begun, or over
+  std::string waiting_;                    // framed bytes that the connection had no room for
+  bool has_begun_ = false;
+  bool is_over_ = false;  // finished as soon as nothing waits
+  std::function<void()> changed_;
+};
+
+}  // namespace fairlead
