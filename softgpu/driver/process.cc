@@ -11,7 +11,7 @@
 #include "softgpu/device/key_value.h"
 #include "softgpu/device/time/mps.h"
 #include "softgpu/device/time/trace.h"
-#include "softgpu/driver/stream/stream.h"
+#include "softgpu/driver/operation_scope.h"
 #include "softgpu/driver/visible_devices.h"
 
 namespace softgpu {
@@ -142,14 +142,14 @@ Extent Process::find_host(std::uint64_t address) const {
 }
 
 void CallPass::wait_for_gate() {
-  if (Stream::runs_operation()) return;
+  if (OperationScope::within()) return;
   gate_.leave();
   gate_.enter();
 }
 
 void wait_while_locked() {
   const CallGate& gate = Process::get()->gate();
-  if (!gate.open() && !Stream::runs_operation()) gate.wait();
+  if (!gate.open() && !OperationScope::within()) gate.wait();
 }
 
 void note_shared_memory() {

@@ -48,6 +48,34 @@ ALLOWED = {
     "abi": set(),
 }
 
+# The software GPU's rooms, from the ground up. A room sees those above its row that it names, and the files at the root
+# (mutex.h and the like). device and ptx are one room each: their folders still reach one another; only the
+# instructions (ptx/ops) stand apart.
+SOFTGPU = {
+    "softgpu/ptx": set(),
+    "softgpu/ptx/ops": {"softgpu/ptx"},
+    "softgpu/device": {"softgpu/ptx"},
+    # The driver: its ground floor (process, handles, log), contexts with their streams, stream and event handles, memory,
+    # modules, launches, graphs, and the entry points that concern no single one of these.
+    "softgpu/driver": {"softgpu/device"},
+    "softgpu/driver/context": {"softgpu/ptx", "softgpu/device", "softgpu/driver"},
+    "softgpu/driver/stream": {"softgpu/device", "softgpu/driver", "softgpu/driver/context"},
+    "softgpu/driver/memory": {"softgpu/ptx", "softgpu/device", "softgpu/driver", "softgpu/driver/context", "softgpu/driver/stream"},
+    "softgpu/driver/code": {"softgpu/ptx", "softgpu/device", "softgpu/driver", "softgpu/driver/context", "softgpu/driver/stream",
+                            "softgpu/driver/memory"},
+    "softgpu/driver/launch": {"softgpu/device", "softgpu/driver/context", "softgpu/driver/stream", "softgpu/driver/memory",
+                              "softgpu/driver/code"},
+    "softgpu/driver/graph": {"softgpu/device", "softgpu/driver", "softgpu/driver/context", "softgpu/driver/stream",
+                             "softgpu/driver/memory", "softgpu/driver/code", "softgpu/driver/launch"},
+    "softgpu/driver/entry": {"softgpu/device", "softgpu/driver", "softgpu/driver/context", "softgpu/driver/stream",
+                             "softgpu/driver/code"},
+    "softgpu/nvml": {"softgpu/device"},
+    "softgpu/cudart": {"softgpu/driver/code"},
+    "softgpu/mps": {"softgpu/device", "softgpu/driver"},
+    "softgpu/tools": {"softgpu/ptx", "softgpu/device", "softgpu/driver/code"},
+    "softgpu/conformance": set(),
+}
+
 # folder -> its headers that nobody else includes. A policy's order and the books are the queue's own (decide/queueing/policy.h).
 PRIVATE = {
     "decide/queueing": {"order.h", "keyed_order.h", "gpu_order.h", "mqfq_sticky.h", "exclusive.h", "flow_group.h", "tenant_level.h",
@@ -100,6 +128,34 @@ def internal_problem(root, path, folder, name):
     return f'{folder} may not include "{name}"; it sees {sees}'
 
 
+def softgpu_room(parts):
+    """The row of SOFTGPU a file below softgpu/ falls under; "softgpu" for those at its root, None for a folder without a row."""
+    if len(parts) <= 2:
+        return "softgpu"
+    nested = "/".join(parts[:3])
+    room = nested if len(parts) > 3 and nested in SOFTGPU else "/".join(parts[:2])
+    return room if room in SOFTGPU else None
+
+
+def softgpu_problem(path, name):
+    """What is wrong with an include from one room of softgpu of another. Tests see everything."""
+    if not name.startswith("softgpu/") or tree.is_test(path) or "testing" in path.stem:
+        return None
+    room, target = softgpu_room(path.parts), softgpu_room(name.split("/"))
+    if room is None:
+        return f"{'/'.join(path.parts[:2])} has no row in SOFTGPU of tools/lint/include_direction.py"
+    if target is None or target in {"softgpu", room} | SOFTGPU.get(room, set()):
+        return None
+    sees = ", ".join(sorted(SOFTGPU.get(room, ()))) or "nothing else"
+    return f'{room} may not include "{name}"; it sees {sees}'
+
+
+def upward(rows):
+    """Rows that name a room further down the table: with none of them there is no circle."""
+    order = list(rows)
+    return [(room, seen) for room in order for seen in sorted(rows[room]) if order.index(seen) >= order.index(room)]
+
+
 def external_problem(path, folder, name):
     for prefix, folders in EXTERNAL.items():
         if not name.startswith(prefix):
@@ -113,7 +169,8 @@ def external_problem(path, folder, name):
 
 
 def check(root):
-    problems = []
+    problems = [f"SOFTGPU of tools/lint/include_direction.py: {room} stands above {seen} and may not see it"
+                for room, seen in upward(SOFTGPU)]
     for path in tree.files(root, *tree.CPP):
         folder = folder_of(path)
         if folder is None:
@@ -127,6 +184,7 @@ def check(root):
                 continue
             kind, name = found.groups()
             problem = (external_problem(path, folder, name) if kind == "<" else None) \
+                or (softgpu_problem(path, name) if folder == "softgpu" else None) \
                 or internal_problem(root, path, folder, name)
             if problem:
                 problems.append(f"{path}:{number}: {problem}")

@@ -138,6 +138,21 @@ class IncludeDirection(Lint):
         self.write("softgpu/driver/a.cc", '#include "abi/cuda.h"\n#include "base/result.h"\n')
         self.assert_one(include_direction.check, "base/result.h")
 
+    def test_rooms_of_softgpu_see_those_below_only(self):
+        self.write("softgpu/driver/context/a.cc", '#include "softgpu/mutex.h"\n#include "softgpu/driver/log.h"\n'
+                   '#include "softgpu/driver/stream/a.h"\n')
+        self.write("softgpu/driver/stream/a.cc", '#include "softgpu/driver/context/context.h"\n')
+        self.write("softgpu/driver/context/a_test.cc", '#include "softgpu/driver/graph/graph.h"\n')
+        self.assert_one(include_direction.check, "softgpu/driver/context/a.cc:3", "softgpu/driver/stream/a.h")
+
+    def test_a_new_room_of_softgpu_needs_a_row(self):
+        self.write("softgpu/novel/a.cc", '#include "softgpu/mutex.h"\n')
+        self.assert_one(include_direction.check, "softgpu/novel", "no row")
+
+    def test_rows_of_softgpu_form_no_circle(self):
+        self.assertEqual(include_direction.upward(include_direction.SOFTGPU), [])
+        self.assertEqual(include_direction.upward({"a": {"b"}, "b": {"a"}}), [("a", "b")])
+
     def test_network_library_stays_at_the_edge(self):
         self.write("src/decide/core/a.cc", "#include <boost/asio.hpp>\n")
         self.assert_one(include_direction.check, "boost/asio.hpp")

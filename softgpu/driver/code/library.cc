@@ -126,7 +126,7 @@ void CUlib_st::unload() {
   for (const auto& [context_id, module] : loaded) {
     if (!softgpu::Modules::valid(module) || module->context->id() != context_id) continue;  // went with its context
     module->context->synchronise();
-    module->context->remove_module(module);
+    module->context->part<softgpu::ContextModules>().remove(module);
     module->unload();
   }
   for (const auto& [name, kernel] : kernels) softgpu::Kernels::give_back(kernel);

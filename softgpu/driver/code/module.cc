@@ -74,8 +74,27 @@ CUresult load_module(CUcontext context, const CodeImage& image, const JitOptions
   module->context = context;
   module->library = nullptr;
   module->code = std::move(code);
-  context->add_module(module);
+  context->part<ContextModules>().add(module);
   return CUDA_SUCCESS;
+}
+
+void ContextModules::add(CUmodule module) {
+  const LockGuard guard(mutex_);
+  modules_.insert(module);
+}
+
+void ContextModules::remove(CUmodule module) {
+  const LockGuard guard(mutex_);
+  modules_.erase(module);
+}
+
+void ContextModules::close() {
+  std::set<CUmodule> modules;
+  {
+    const LockGuard guard(mutex_);
+    modules.swap(modules_);
+  }
+  for (CUmodule module : modules) module->unload();
 }
 
 bool eager_loading() {

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "softgpu/driver/code/image.h"
 #include "softgpu/driver/code/jit_options.h"
 #include "softgpu/driver/code/managed_variable.h"
 #include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/kernel_heap.h"
 #include "softgpu/driver/handle.h"
 #include "softgpu/mutex.h"
 #include "softgpu/ptx/machine.h"
@@ -38,7 +40,7 @@ class LoadedModule {
     std::uint64_t allocate(std::size_t bytes) override { return context_->heap().allocate(bytes); }
     void release(std::uint64_t address) override { context_->heap().release(address); }
     Managed allocate_managed(std::string_view name, std::size_t bytes) override;
-    ptx::DeviceHeap* kernel_heap() override { return context_->kernel_heap(); }
+    ptx::DeviceHeap* kernel_heap() override { return context_->part<KernelHeap>().get(); }
     CUcontext context() const { return context_; }
     const ManagedVariables& managed() const { return managed_; }
 
@@ -105,6 +107,21 @@ namespace softgpu {
 
 using Functions = HandlePool<CUfunc_st>;
 using Modules = HandlePool<CUmod_st>;
+
+// The modules that are loaded into a context, and are unloaded with it. Thread-safe.
+class ContextModules final : public ContextPart {
+ public:
+  static constexpr Kind kKind = Kind::kModules;
+  explicit ContextModules(CUctx_st& /*context*/) {}
+
+  void add(CUmodule module);
+  void remove(CUmodule module);
+  void close() override;
+
+ private:
+  Mutex mutex_;
+  std::set<CUmodule> modules_ SOFTGPU_GUARDED_BY(mutex_);
+};
 
 // A function, or a kernel of a library taken for the current context (CUDA allows the cast). Its first use
 // loads it.

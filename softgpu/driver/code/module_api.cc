@@ -75,7 +75,7 @@ CUresult cuModuleUnload(CUmodule module) {
   if (!Modules::valid(module)) return CUDA_ERROR_INVALID_HANDLE;
   if (module->library != nullptr) return CUDA_ERROR_NOT_PERMITTED;
   module->context->synchronise();
-  module->context->remove_module(module);
+  module->context->part<softgpu::ContextModules>().remove(module);
   module->unload();
   return CUDA_SUCCESS;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "softgpu/driver/context/context.h"
-#include "softgpu/driver/graph/capture.h"
 #include "softgpu/mutex.h"
 
 using softgpu::check_context;
@@ -75,7 +74,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags) {
   SOFTGPU_TRY(get_device(ordinal, device));
   const softgpu::LockGuard guard(primary_mutex());
   if (device->primary == nullptr) device->primary = new CUctx_st(*device, 0);
-  device->primary->flags = flags;
+  device->primary->settings.flags = flags;
   return CUDA_SUCCESS;
 }
 
@@ -94,7 +93,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* acti
   if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(get_device(ordinal, device));
   const softgpu::LockGuard guard(primary_mutex());
-  *flags = device->primary != nullptr ? device->primary->flags.load() : 0;
+  *flags = device->primary != nullptr ? device->primary->settings.flags.load() : 0;
   *active = device->primary != nullptr && device->primary->active() ? 1 : 0;
   return CUDA_SUCCESS;
 }
@@ -191,7 +190,7 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   CUcontext context = nullptr;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
-  *flags = context->flags;
+  *flags = context->settings.flags;
   return CUDA_SUCCESS;
 }
 
@@ -199,7 +198,7 @@ CUresult cuCtxSetFlags(unsigned flags) {
   CUcontext context = nullptr;
   if (!known_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
-  context->flags = flags;
+  context->settings.flags = flags;
   return CUDA_SUCCESS;
 }
 
@@ -209,20 +208,6 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
   SOFTGPU_TRY(check_context(context));
   *id = context->id();
   return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSynchronize() {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(current_context(context));
-  SOFTGPU_TRY(softgpu::graph::refuse_synchronising(context));
-  return context->synchronise();
-}
-
-CUresult cuCtxSynchronize_v2(CUcontext context) {
-  if (context == nullptr) return cuCtxSynchronize();
-  SOFTGPU_TRY(check_context(context));
-  SOFTGPU_TRY(softgpu::graph::refuse_synchronising(context));
-  return context->synchronise();
 }
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
@@ -242,21 +227,4 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType 
   affinity->type = type;
   affinity->param.smCount.val = static_cast<unsigned>(context->device().profile().sm_count);
   return CUDA_SUCCESS;
-}
-
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
-  CUcontext context = nullptr;
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  SOFTGPU_TRY(softgpu::healthy_context(context));
-  SOFTGPU_TRY(check_context(peer));
-  if (peer == context) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!softgpu::can_be_peers(peer->owner(), context->owner())) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-  return context->space().enable_peer(peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-  CUcontext context = nullptr;
-  SOFTGPU_TRY(softgpu::healthy_context(context));
-  SOFTGPU_TRY(check_context(peer));
-  return context->space().disable_peer(peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

@@ -1,9 +1,8 @@
-// Settings of the current context: limits, cache and bank preferences, and what hangs on a whole context.
+// Settings of the current context: limits, cache and bank preferences, and uses counted by hand.
 #include <algorithm>
 
-#include "softgpu/driver/graph/capture.h"
-#include "softgpu/driver/stream/stream_handle.h"
-#include "softgpu/mutex.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/context/kernel_heap.h"
 
 using softgpu::check_context;
 using softgpu::current_context;
@@ -51,7 +50,7 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
   SOFTGPU_TRY(check_limit(context->device().profile(), limit));
-  *value = context->limits[limit];
+  *value = context->settings.limits[limit];
   return CUDA_SUCCESS;
 }
 
@@ -60,8 +59,9 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   SOFTGPU_TRY(current_context(context));
   SOFTGPU_TRY(check_limit(context->device().profile(), limit));
   SOFTGPU_TRY(bounded_limit(*context, limit, value));
-  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->has_kernel_heap()) return CUDA_ERROR_INVALID_VALUE;
-  context->limits[limit] = value;
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->part<softgpu::KernelHeap>().made())
+    return CUDA_ERROR_INVALID_VALUE;
+  context->settings.limits[limit] = value;
   if (limit == CU_LIMIT_PRINTF_FIFO_SIZE) context->prints().set_capacity(value);
   return CUDA_SUCCESS;
 }
@@ -79,7 +79,7 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
   CUcontext context = nullptr;
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
-  *config = static_cast<CUfunc_cache>(context->cache_config.load());
+  *config = static_cast<CUfunc_cache>(context->settings.cache_config.load());
   return CUDA_SUCCESS;
 }
 
@@ -87,7 +87,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
   CUcontext context = nullptr;
   if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(current_context(context));
-  context->cache_config = config;
+  context->settings.cache_config = config;
   return CUDA_SUCCESS;
 }
 
@@ -110,33 +110,6 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
 CUresult cuCtxResetPersistingL2Cache() {
   CUcontext context = nullptr;
   return current_context(context);
-}
-
-// ---- Events of all streams ----
-
-CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
-  SOFTGPU_TRY(check_context(context));
-  if (!softgpu::Events::valid(event) || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
-  SOFTGPU_TRY(context->fault());
-  SOFTGPU_TRY(softgpu::graph::refuse_synchronising(context));
-  const auto record = std::make_shared<CUevent_st::Record>();
-  record->point = context->submit_after_all([weak = std::weak_ptr<CUevent_st::Record>(record)] {
-    if (const auto held = weak.lock()) held->time_ns = softgpu::monotonic_ns();
-  });
-  const softgpu::LockGuard guard(event->mutex);
-  event->record = record;
-  event->captured.reset();
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxWaitEvent(CUcontext context, CUevent event) {
-  SOFTGPU_TRY(check_context(context));
-  if (!softgpu::Events::valid(event)) return CUDA_ERROR_INVALID_HANDLE;
-  SOFTGPU_TRY(context->fault());
-  SOFTGPU_TRY(softgpu::graph::refuse_captured(event));
-  SOFTGPU_TRY(softgpu::graph::refuse_synchronising(context));
-  if (const auto record = event->last_record()) context->hold_all(record->point);
-  return CUDA_SUCCESS;
 }
 
 // ---- Uses counted by hand, from before contexts were destroyed by name ----

@@ -1,5 +1,4 @@
-#include "softgpu/driver/graph/capture.h"
-
+// What streams hand to the recorder becomes nodes of graphs.
 #include <algorithm>
 
 #include "softgpu/driver/graph/captures.h"
@@ -47,11 +46,49 @@ CUresult with_capture(const StreamUse& use, Act act) {
   return capture->state.valid() ? act(*capture) : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
-}  // namespace
+// The one recorder of the process: it knows all captures.
+class GraphRecorder final : public CaptureRecorder {
+ public:
+  CUresult find(StreamUse& use) override;
+  CUresult refuse_capturing(const StreamUse& use) override;
+  CUresult refuse_unsafe_call() override;
+  CUresult refuse_synchronising(CUcontext context) override;
+  CUresult refuse_captured(CUevent event) override;
 
+  CUresult launch(const StreamUse& use, KernelLaunch kernel) override;
+  CUresult copy(const StreamUse& use, const CUDA_MEMCPY3D& shape) override {
+    return capture_operation(use, Copy{shape, use.context});
+  }
+  CUresult fill(const StreamUse& use, const CUDA_MEMSET_NODE_PARAMS_v2& fill) override {
+    return capture_operation(use, fill);
+  }
+  CUresult call_host(const StreamUse& use, const CUDA_HOST_NODE_PARAMS& call) override {
+    return capture_operation(use, call);
+  }
+  CUresult memory_operations(const StreamUse& use, std::vector<CUstreamBatchMemOpParams> operations,
+                             unsigned flags) override {
+    return capture_operation(use, MemoryOperations{use.context, std::move(operations), flags});
+  }
+  CUresult allocate(const StreamUse& use, std::uint64_t bytes, CUdeviceptr& address) override;
+  CUresult free(const StreamUse& use, CUdeviceptr address) override;
+  CUresult record_external(const StreamUse& use, CUevent event) override {
+    return capture_operation(use, EventRecord{event});
+  }
+  CUresult wait_external(const StreamUse& use, CUevent event) override {
+    return capture_operation(use, EventWait{event});
+  }
+
+  CUresult record(const StreamUse& use, CUevent event) override;
+  CUresult wait(const StreamUse& use, CUevent event, bool& captured) override;
+  void abandon_stream(const Stream& stream) override;
+};
+
+// Whether any capture is going on: if not, no lock need be taken.
 bool any_capture() {
   return g_ongoing.load(std::memory_order_acquire) != 0;
 }
+
+}  // namespace
 
 ThreadKey this_thread() {
   static thread_local const ThreadKey key = g_next_thread.fetch_add(1);
@@ -90,6 +127,9 @@ std::shared_ptr<Capture> Captures::beside_legacy(const StreamUse& use) const {
 }
 
 void Captures::begin(const std::shared_ptr<Capture>& capture) {
+  static auto* recorder = new GraphRecorder;  // outlives the threads of streams
+  set_capture_recorder(*recorder);
+  capture->context->part<ContextCaptures>();  // which ends them with the context
   all.push_back(capture);
   capture->graph->capturing = true;
   g_ongoing.fetch_add(1, std::memory_order_release);
@@ -101,7 +141,21 @@ void Captures::end(const Capture& capture) {
   g_ongoing.fetch_sub(1, std::memory_order_release);
 }
 
-CUresult find_capture(StreamUse& use) {
+CUresult capture_operation(const StreamUse& use, Payload payload) {
+  return with_capture(use, [&](Capture& capture) { return append(capture, *use.stream, std::move(payload)); });
+}
+
+void ContextCaptures::close() {
+  if (!any_capture()) return;
+  Captures& captures = Captures::get();
+  const LockGuard guard(captures.mutex);
+  const auto all = captures.all;
+  for (const auto& capture : all) {
+    if (capture->context == &context_) discard(captures, *capture);
+  }
+}
+
+CUresult GraphRecorder::find(StreamUse& use) {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
   const LockGuard guard(captures.mutex);
@@ -113,7 +167,7 @@ CUresult find_capture(StreamUse& use) {
   return beside == nullptr ? CUDA_SUCCESS : invalid(*beside, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
-CUresult refuse_capturing(const StreamUse& use) {
+CUresult GraphRecorder::refuse_capturing(const StreamUse& use) {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
   const LockGuard guard(captures.mutex);
@@ -122,7 +176,7 @@ CUresult refuse_capturing(const StreamUse& use) {
   return beside == nullptr ? CUDA_SUCCESS : invalid(*beside, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
-CUresult refuse_unsafe_call() {
+CUresult GraphRecorder::refuse_unsafe_call() {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
   const LockGuard guard(captures.mutex);
@@ -134,7 +188,7 @@ CUresult refuse_unsafe_call() {
   return result;
 }
 
-CUresult refuse_synchronising(CUcontext context) {
+CUresult GraphRecorder::refuse_synchronising(CUcontext context) {
   if (!any_capture()) return CUDA_SUCCESS;
   Captures& captures = Captures::get();
   const LockGuard guard(captures.mutex);
@@ -146,23 +200,23 @@ CUresult refuse_synchronising(CUcontext context) {
   return result;
 }
 
-CUresult refuse_captured(CUevent event) {
+CUresult GraphRecorder::refuse_captured(CUevent event) {
   const auto record = captured_record(event);
   if (record == nullptr) return CUDA_SUCCESS;
   const LockGuard guard(Captures::get().mutex);
   return invalid(*record->capture, CUDA_ERROR_CAPTURED_EVENT);
 }
 
-CUresult capture_operation(const StreamUse& use, Payload payload) {
-  if (auto* kernel = std::get_if<KernelLaunch>(&payload); kernel != nullptr && use.stream->priority != 0) {
+CUresult GraphRecorder::launch(const StreamUse& use, KernelLaunch kernel) {
+  if (use.stream->priority != 0) {
     CUlaunchAttributeValue value = {};
     value.priority = use.stream->priority;
-    kernel->attributes.emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY, value);
+    kernel.attributes.emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY, value);
   }
-  return with_capture(use, [&](Capture& capture) { return append(capture, *use.stream, std::move(payload)); });
+  return capture_operation(use, std::move(kernel));
 }
 
-CUresult capture_allocate(const StreamUse& use, std::uint64_t bytes, CUdeviceptr& address) {
+CUresult GraphRecorder::allocate(const StreamUse& use, std::uint64_t bytes, CUdeviceptr& address) {
   return with_capture(use, [&](Capture& capture) {
     Payload payload;
     CUDA_MEM_ALLOC_NODE_PARAMS parameters = {};
@@ -176,7 +230,7 @@ CUresult capture_allocate(const StreamUse& use, std::uint64_t bytes, CUdeviceptr
   });
 }
 
-CUresult capture_free(const StreamUse& use, CUdeviceptr address) {
+CUresult GraphRecorder::free(const StreamUse& use, CUdeviceptr address) {
   return with_capture(use, [&](Capture& capture) {
     Payload payload;
     SOFTGPU_TRY(read_free(capture.graph, address, payload));
@@ -184,7 +238,7 @@ CUresult capture_free(const StreamUse& use, CUdeviceptr address) {
   });
 }
 
-CUresult capture_record(const StreamUse& use, CUevent event) {
+CUresult GraphRecorder::record(const StreamUse& use, CUevent event) {
   return with_capture(use, [&](Capture& capture) {
     auto record = std::make_shared<CapturedRecord>();
     record->capture = capture.shared_from_this();
@@ -196,7 +250,7 @@ CUresult capture_record(const StreamUse& use, CUevent event) {
   });
 }
 
-CUresult capture_wait(const StreamUse& use, CUevent event, bool& captured) {
+CUresult GraphRecorder::wait(const StreamUse& use, CUevent event, bool& captured) {
   const auto record = captured_record(event);
   captured = record != nullptr || use.capturing;
   if (!captured) return CUDA_SUCCESS;
@@ -219,7 +273,7 @@ CUresult capture_wait(const StreamUse& use, CUevent event, bool& captured) {
   return CUDA_SUCCESS;
 }
 
-void abandon_stream(const Stream& stream) {
+void GraphRecorder::abandon_stream(const Stream& stream) {
   if (!any_capture()) return;
   Captures& captures = Captures::get();
   const LockGuard guard(captures.mutex);
@@ -229,16 +283,6 @@ void abandon_stream(const Stream& stream) {
   capture->streams.erase(&stream);
   // With its last stream a capture can no longer be ended by anyone.
   if (capture->streams.empty()) discard(captures, *capture);
-}
-
-void abandon_context(const CUctx_st& context) {
-  if (!any_capture()) return;
-  Captures& captures = Captures::get();
-  const LockGuard guard(captures.mutex);
-  const auto all = captures.all;
-  for (const auto& capture : all) {
-    if (capture->context == &context) discard(captures, *capture);
-  }
 }
 
 }  // namespace softgpu::graph

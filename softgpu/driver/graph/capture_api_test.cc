@@ -412,6 +412,24 @@ DRIVER_TEST(Capture, ResettingTheDeviceEndsItsCaptures) {
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
+DRIVER_TEST(Capture, AKernelKeepsThePriorityOfItsStream) {
+  use_device();
+  const CUdeviceptr words = make_words(1);
+  softgpu::testing::test_module();  // may not be loaded during the capture
+  CUstream urgent = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  size_t count = 1;
+  CUlaunchAttributeValue value = {};
+  EXPECT_EQ(cuStreamCreateWithPriority(&urgent, CU_STREAM_NON_BLOCKING, -2), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamBeginCapture_v2(urgent, kGlobal), CUDA_SUCCESS);
+  EXPECT_EQ(add_one(words, urgent), CUDA_SUCCESS);
+  graph = end(urgent);
+  EXPECT_EQ(cuGraphGetNodes(graph, &node, &count), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+  EXPECT_EQ(value.priority, -2);
+}
+
 DRIVER_TEST(Capture, LaunchesThatRecordEventsCannotBeCaptured) {
   use_device();
   CUlaunchAttribute attribute = {};

@@ -1,8 +1,10 @@
 // The captures that are going on in the process. Private to the capture files.
 #pragma once
 
-#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/context/context.h"
+#include "softgpu/driver/graph/capture_state.h"
 #include "softgpu/driver/graph/graph.h"
+#include "softgpu/driver/stream/capture.h"
 #include "softgpu/mutex.h"
 
 namespace softgpu::graph {
@@ -20,11 +22,6 @@ struct Capture : std::enable_shared_from_this<Capture> {
   std::vector<CUgraphEdgeData> reported_edges;
 };
 
-struct CapturedRecord {
-  std::shared_ptr<Capture> capture;
-  Links links;
-};
-
 struct Captures {
   Mutex mutex;  // also of the captures themselves and their graphs
   std::vector<std::shared_ptr<Capture>> all SOFTGPU_GUARDED_BY(mutex);
@@ -39,11 +36,32 @@ struct Captures {
   void end(const Capture& capture) SOFTGPU_REQUIRES(mutex);
 };
 
-// Whether any capture is going on: if not, no lock need be taken.
-bool any_capture();
+// What ends the captures that began in a context with it.
+class ContextCaptures final : public ContextPart {
+ public:
+  static constexpr Kind kKind = Kind::kCaptures;
+  explicit ContextCaptures(CUctx_st& context) : context_(context) {}
+  void close() override;
+
+ private:
+  const CUctx_st& context_;
+};
+
+// Adds the operation to the graph of the stream's capture. REQUIRES: use.capturing.
+CUresult capture_operation(const StreamUse& use, Payload payload);
 
 // The calling thread, and its mode of cuThreadExchangeStreamCaptureMode().
 ThreadKey this_thread();
 CUstreamCaptureMode& thread_mode();
 
 }  // namespace softgpu::graph
+
+namespace softgpu {
+
+// What an event stands for that was recorded in a capture.
+struct CapturedRecord {
+  std::shared_ptr<graph::Capture> capture;
+  graph::Links links;
+};
+
+}  // namespace softgpu

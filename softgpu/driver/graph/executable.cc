@@ -4,7 +4,7 @@
 
 #include "softgpu/device/time/busy_meter.h"
 #include "softgpu/driver/code/module.h"
-#include "softgpu/driver/graph/memory.h"
+#include "softgpu/driver/memory/graph_memory.h"
 #include "softgpu/mutex.h"
 
 namespace softgpu::graph {
@@ -71,7 +71,7 @@ Executable::~Executable() {
 void Executable::close_lanes() {
   for (const auto& lane : lanes_) {
     const bool alive = lanes_of_.context->active() && lanes_of_.context->id() == lanes_of_.id;
-    if (alive) lanes_of_.context->close_stream(lane);
+    if (alive) lanes_of_.context->streams().close(lane);
   }
   lanes_.clear();
 }
@@ -127,7 +127,7 @@ void Executable::prepare_lanes(CUctx_st& context) {
     close_lanes();
     lanes_of_ = {&context, context.id()};
   }
-  while (lanes_.size() < wanted) lanes_.push_back(context.make_stream(Stream::Kind::kNonBlocking, 0));
+  while (lanes_.size() < wanted) lanes_.push_back(context.streams().make(Stream::Kind::kNonBlocking, 0));
 }
 
 std::vector<Point> Executable::points_before(const Segment& segment, const std::vector<Point>& ends) const {
@@ -166,7 +166,7 @@ Point Executable::submit_segment(const StreamUse& use, std::size_t index, std::v
   const Records records = make_records(segment);
   std::vector<std::weak_ptr<CUevent_st::Record>> stamps;  // weak: a record's point holds the stream, which holds this
   for (const auto& [event, record] : records) stamps.emplace_back(record);
-  Point end = context->submit(
+  Point end = context->streams().submit(
       stream,
       [program = program_, index, context, stamps = std::move(stamps)] {
         run_segment(*program, index, *context);
@@ -193,7 +193,7 @@ CUresult Executable::launch(const StreamUse& use) {
   CUctx_st& context = *use.context;
   const bool parallel = plan.lanes > 1;
   if (parallel) prepare_lanes(context);
-  if (parallel || plan.segments.empty()) last_end_ = context.submit(*use.stream, [] {}, {last_end_});
+  if (parallel || plan.segments.empty()) last_end_ = context.streams().submit(*use.stream, [] {}, {last_end_});
   const Point begin = last_end_;  // of this launch, else the end of the last one
   std::vector<Point> ends(plan.segments.size());
   std::vector<Point> lane_ends(plan.lanes);
@@ -206,7 +206,7 @@ CUresult Executable::launch(const StreamUse& use) {
     lane_ends[lane] = ends[i];
   }
   if (parallel)
-    last_end_ = context.submit(
+    last_end_ = context.streams().submit(
         *use.stream, [] {}, lane_ends);
   if (!parallel && !plan.segments.empty()) last_end_ = ends.back();
   return CUDA_SUCCESS;

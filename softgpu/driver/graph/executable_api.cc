@@ -1,7 +1,7 @@
 // Executable graphs.
 #include <cstring>
 
-#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/graph/captures.h"
 #include "softgpu/driver/graph/executable.h"
 #include "softgpu/driver/graph/parameters.h"
 
@@ -115,7 +115,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   CUgraph child = exec->executable->as_graph();
   if (child->owns_memory()) {
     softgpu::graph::destroy_graph(child);
-    return softgpu::graph::refuse_capturing(use);
+    return softgpu::refuse_capturing(use);
   }
   child->child = true;
   return softgpu::graph::capture_operation(use, ChildGraph{child});

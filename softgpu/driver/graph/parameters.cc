@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "softgpu/driver/graph/memory.h"
+#include "softgpu/driver/memory/graph_memory.h"
 
 namespace softgpu::graph {
 namespace {

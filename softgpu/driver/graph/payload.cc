@@ -1,8 +1,8 @@
 #include "softgpu/driver/graph/payload.h"
 
 #include "softgpu/driver/memory/copy.h"
+#include "softgpu/driver/memory/stream_memory_operation.h"
 #include "softgpu/driver/stream/stream_handle.h"
-#include "softgpu/driver/stream/stream_memory_operation.h"
 
 namespace softgpu::graph {
 namespace {

@@ -11,9 +11,11 @@
 
 #include "softgpu/driver/launch/launch.h"
 
-namespace softgpu::graph {
-
+namespace softgpu {
 class GraphMemory;
+}
+
+namespace softgpu::graph {
 
 struct Copy {
   CUDA_MEMCPY3D shape = {};

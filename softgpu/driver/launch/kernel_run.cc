@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "softgpu/device/memory/memory_use.h"
+#include "softgpu/driver/memory/address_space.h"
 #include "softgpu/driver/memory/texture.h"
 
 namespace softgpu {
@@ -79,7 +80,7 @@ void KernelRun::operator()() {
 void KernelRun::execute(ptx::Outcome& outcome, KernelWork& work) {
   launch_.parameters = parameters_;
   launch_.grid_id = next_grid_id();
-  const LaunchSpace space(context_->space());
+  const LaunchSpace space(context_->part<ContextSpace>());
   const MemoryUse use;
   outcome = kernel_->run(space, launch_);
   work.lane_instructions = outcome.lane_instructions;

@@ -6,9 +6,9 @@
 
 #include "softgpu/driver/code/module.h"
 #include "softgpu/driver/code/occupancy.h"
-#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/launch/kernel_run.h"
 #include "softgpu/driver/launch/launch.h"
+#include "softgpu/driver/stream/capture.h"
 #include "softgpu/driver/stream/stream_handle.h"
 
 using softgpu::StreamUse;
@@ -92,10 +92,10 @@ CUresult launch(const CUlaunchConfig& config, CUfunction handle, void** paramete
   SOFTGPU_TRY(softgpu::describe_launch(config, handle, parameters, extra, std::move(attributes), launch));
   if (launch.function->module->context != use.context) return CUDA_ERROR_INVALID_CONTEXT;
   SOFTGPU_TRY(softgpu::check_events(launch.attributes));
-  if (use.capturing && softgpu::records_events(launch.attributes)) return softgpu::graph::refuse_capturing(use);
-  if (use.capturing) return softgpu::graph::capture_operation(use, std::move(launch));
+  if (use.capturing && softgpu::records_events(launch.attributes)) return softgpu::refuse_capturing(use);
+  if (use.capturing) return softgpu::recorder_of(use).launch(use, std::move(launch));
   use.context->prints().flush();  // of kernels that ran
-  use.context->submit(*use.stream, softgpu::KernelRun(launch, std::move(launch.parameters)));
+  use.context->streams().submit(*use.stream, softgpu::KernelRun(launch, std::move(launch.parameters)));
   return launch.attributes.empty() ? CUDA_SUCCESS : record_events(launch.attributes, config.hStream);
 }
 
@@ -155,9 +155,9 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
   StreamUse use;
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
-  if (use.capturing) return softgpu::graph::capture_operation(use, CUDA_HOST_NODE_PARAMS{function, user_data});
+  if (use.capturing) return softgpu::recorder_of(use).call_host(use, {function, user_data});
   CUcontext context = use.context;
-  context->submit(*use.stream, [=] {
+  context->streams().submit(*use.stream, [=] {
     if (context->fault() == CUDA_SUCCESS) function(user_data);
   });
   return CUDA_SUCCESS;

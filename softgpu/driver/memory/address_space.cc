@@ -10,6 +10,8 @@
 
 namespace softgpu {
 
+ContextSpace::ContextSpace(CUctx_st& context) : own_(context.owner()) {}
+
 Extent ContextSpace::find(std::uint64_t address, std::atomic<std::uint64_t>& migrated) const {
   const Window& window = own_.device->window();
   if (window.contains(address)) return window.find(address);
@@ -51,7 +53,7 @@ bool ContextSpace::disable_peer(CUcontext peer) {
   return std::erase(peers_, peer) != 0;
 }
 
-void ContextSpace::disable_all_peers() {
+void ContextSpace::close() {
   const LockGuard guard(mutex_);
   peers_.clear();
   changes_.fetch_add(1);

@@ -7,14 +7,17 @@
 #include <memory>
 #include <vector>
 
+#include "softgpu/driver/context/context_part.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/mutex.h"
 
 namespace softgpu {
 
-class ContextSpace {
+// The part of a context that says so. Thread-safe.
+class ContextSpace final : public ContextPart {
  public:
-  explicit ContextSpace(DriverDevice& own) : own_(own) {}
+  static constexpr Kind kKind = Kind::kAccess;
+  explicit ContextSpace(CUctx_st& context);
 
   // As AddressSpace::find. Managed pages that had to migrate to the device are added to `migrated`.
   Extent find(std::uint64_t address, std::atomic<std::uint64_t>& migrated) const;
@@ -23,7 +26,8 @@ class ContextSpace {
   // Lets kernels of this context use the memory of `peer`'s device, or no longer; false when nothing changed.
   bool enable_peer(CUcontext peer);
   bool disable_peer(CUcontext peer);
-  void disable_all_peers();
+  // The peers go with the context.
+  void close() override;
 
  private:
   Extent find_at_peer(const DriverDevice& peer, std::uint64_t address) const;

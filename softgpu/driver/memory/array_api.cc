@@ -1,8 +1,8 @@
 // Arrays.
 #include "softgpu/driver/memory/array.h"
 
-#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/stream/capture.h"
 
 using softgpu::Arrays;
 
@@ -117,7 +117,7 @@ CUresult cuArrayDestroy(CUarray array) {
   SOFTGPU_TRY(softgpu::check_array(array));
   CUcontext context = array->context;
   const std::uint64_t address = array->address;
-  SOFTGPU_TRY(softgpu::graph::refuse_unsafe_call());
+  SOFTGPU_TRY(softgpu::refuse_unsafe_call());
   SOFTGPU_TRY(context->synchronise());
   if (!Arrays::give_back(array)) return CUDA_ERROR_INVALID_HANDLE;
   return softgpu::release_memory(context, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

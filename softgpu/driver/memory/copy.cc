@@ -8,8 +8,8 @@
 
 #include "softgpu/device/memory/memory_use.h"
 #include "softgpu/device/time/execution.h"
-#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/copy_box.h"
+#include "softgpu/driver/stream/capture.h"
 
 namespace softgpu {
 namespace {
@@ -164,7 +164,7 @@ CUresult copy_now(const Rectangle& rectangle, Sides sides) {
   StreamUse use;
   CheckedCopy copy;
   SOFTGPU_TRY(healthy_stream(nullptr, use));
-  SOFTGPU_TRY(graph::refuse_unsafe_call());
+  SOFTGPU_TRY(refuse_unsafe_call());
   if (empty(rectangle)) return CUDA_SUCCESS;
   SOFTGPU_TRY(check(rectangle, sides, copy));
   use.context->run_now(*use.stream, [&] { run_copy(use.context, copy); });
@@ -177,17 +177,17 @@ CUresult copy_async(const Rectangle& rectangle, Sides sides, CUstream stream) {
   SOFTGPU_TRY(capturable_stream(stream, use));
   if (empty(rectangle)) return CUDA_SUCCESS;
   SOFTGPU_TRY(check(rectangle, sides, copy));
-  if (use.capturing) return graph::capture_operation(use, graph::Copy{describe(copy), use.context});
+  if (use.capturing) return recorder_of(use).copy(use, describe(copy));
   CUcontext context = use.context;
   const bool small = rectangle.height == 1 && rectangle.depth == 1 && rectangle.width <= kStagedBytes;
   if (copy.source.pageable() && !copy.target.pageable() && small) {
     auto staged = std::make_shared<std::vector<std::byte>>(rectangle.width);
     std::memcpy(staged->data(), pointer(rectangle.source), rectangle.width);
     copy.rectangle.source = reinterpret_cast<std::uint64_t>(staged->data());
-    context->submit(*use.stream, [context, copy, staged] { run_copy(context, copy); });
+    context->streams().submit(*use.stream, [context, copy, staged] { run_copy(context, copy); });
     return CUDA_SUCCESS;
   }
-  const Point point = context->submit(*use.stream, [context, copy] { run_copy(context, copy); });
+  const Point point = context->streams().submit(*use.stream, [context, copy] { run_copy(context, copy); });
   if (!copy.source.pageable() && !copy.target.pageable()) return CUDA_SUCCESS;
   point.stream->wait_helping(point.sequence);
   return context->fault();
@@ -196,7 +196,7 @@ CUresult copy_async(const Rectangle& rectangle, Sides sides, CUstream stream) {
 CUresult fill_now(const Fill& fill) {
   StreamUse use;
   SOFTGPU_TRY(healthy_stream(nullptr, use));
-  SOFTGPU_TRY(graph::refuse_unsafe_call());
+  SOFTGPU_TRY(refuse_unsafe_call());
   if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
   SOFTGPU_TRY(check_fill(fill));
   use.context->run_now(*use.stream, [&] { run_fill(use.context, fill); });
@@ -210,10 +210,10 @@ CUresult fill_async(const Fill& fill, CUstream stream) {
   SOFTGPU_TRY(check_fill(fill));
   CUcontext context = use.context;
   if (use.capturing) {
-    return graph::capture_operation(
-        use, graph::Fill{fill.target, fill.pitch, fill.pattern, fill.pattern_bytes, fill.width, fill.height, context});
+    return recorder_of(use).fill(
+        use, {fill.target, fill.pitch, fill.pattern, fill.pattern_bytes, fill.width, fill.height, context});
   }
-  context->submit(*use.stream, [context, fill] { run_fill(context, fill); });
+  context->streams().submit(*use.stream, [context, fill] { run_fill(context, fill); });
   return CUDA_SUCCESS;
 }
 

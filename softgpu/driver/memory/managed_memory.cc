@@ -6,6 +6,7 @@
 
 #include "softgpu/device/device.h"
 #include "softgpu/device/memory/memory_use.h"
+#include "softgpu/driver/context/context.h"
 #include "softgpu/mutex.h"
 
 namespace softgpu {
@@ -14,6 +15,17 @@ namespace {
 // How far touch() looks for neighbouring pages that are resident too.
 constexpr std::uint64_t kNeighbours = 32;
 constexpr std::uint32_t kHostBit = 1U << 31;
+
+// Frees the managed memory of a context with it.
+class ContextManaged final : public ContextPart {
+ public:
+  static constexpr Kind kKind = Kind::kManagedMemory;
+  explicit ContextManaged(CUctx_st& context) : context_(context) {}
+  void close() override { ManagedMemory::instance().release_all(&context_); }
+
+ private:
+  CUctx_st& context_;
+};
 
 // A resident page: which physical page, and the number of its claim, which its entry in the page table carries.
 std::uint64_t pack_residence(std::uint64_t physical, std::uint32_t claim) {
@@ -53,6 +65,7 @@ ManagedMemory& ManagedMemory::instance() {
 
 std::uint64_t ManagedMemory::allocate(CUcontext context, std::uint64_t bytes, unsigned) {
   if (bytes > kMostBytes) return 0;
+  if (context != nullptr) context->part<ContextManaged>();
   const std::uint64_t pages = pages_for(bytes);
   const std::uint64_t address = map_aligned(pages * kPageBytes);
   if (address == 0) return 0;

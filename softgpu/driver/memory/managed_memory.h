@@ -36,7 +36,7 @@ class ManagedMemory {
   std::uint64_t allocate(CUcontext context, std::uint64_t bytes, unsigned flags);
   // Frees the allocation that begins at `address`; false when none does.
   bool release(std::uint64_t address);
-  // Frees what a context allocated.
+  // Frees what a context allocated: its part does it when the context ends.
   void release_all(CUcontext context);
 
   // The allocation around `address`, with its context; an empty extent when there is none.

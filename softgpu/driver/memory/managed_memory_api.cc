@@ -57,7 +57,7 @@ CUresult prefetch(CUdeviceptr address, size_t bytes, int device, CUstream stream
   SOFTGPU_TRY(healthy_stream(stream, use));
   SOFTGPU_TRY(check_range(address, bytes));
   CUcontext context = use.context;
-  context->submit(*use.stream, [=] { run_prefetch(context, address, bytes, device); });
+  context->streams().submit(*use.stream, [=] { run_prefetch(context, address, bytes, device); });
   return CUDA_SUCCESS;
 }
 
@@ -230,7 +230,7 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* bytes, size_t co
   SOFTGPU_TRY(check_batch(addresses, bytes, count, flags));
   SOFTGPU_TRY(healthy_stream(stream, use));
   for (size_t i = 0; i < count; ++i) {
-    use.context->submit(*use.stream, [address = addresses[i], length = bytes[i]] {
+    use.context->streams().submit(*use.stream, [address = addresses[i], length = bytes[i]] {
       ManagedMemory::instance().discard(address, length);
     });
   }

@@ -33,6 +33,20 @@ int range_attribute(CUmem_range_attribute attribute, CUdeviceptr address, std::s
   return value;
 }
 
+DRIVER_TEST(Managed, GoesWithTheContextThatAllocatedIt) {
+  use_device();
+  const CUdeviceptr kept = allocate(1000);
+  CUcontext other = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+  const CUdeviceptr gone = allocate(1000);
+  EXPECT_EQ(add_one(gone), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxDestroy_v2(other), CUDA_SUCCESS);
+  unsigned managed = 0;
+  EXPECT_EQ(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, gone), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree_v2(gone), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree_v2(kept), CUDA_SUCCESS);
+}
+
 DRIVER_TEST(Managed, OneAddressForHostAndDevice) {
   const CUcontext context = use_device();
   const CUdeviceptr address = allocate(1000);

@@ -1,5 +1,5 @@
 // Device memory.
-#include "softgpu/driver/graph/memory.h"
+#include "softgpu/driver/memory/graph_memory.h"
 #include "softgpu/driver/memory/managed_memory.h"
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/driver/memory/pool.h"
@@ -83,8 +83,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   if (const auto pool = softgpu::Pools::instance().find(address); pool != nullptr) return free_pooled(*pool, address);
   CUcontext owner = softgpu::memory_owner(address);
   if (owner == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!owner->idle()) SOFTGPU_TRY(owner->synchronise());
-  if (softgpu::graph::GraphMemory::find(address) != nullptr) return softgpu::graph::free_graph_memory(address);
+  if (!owner->streams().idle()) SOFTGPU_TRY(owner->synchronise());
+  if (softgpu::GraphMemory::find(address) != nullptr) return softgpu::free_graph_memory(address);
   return softgpu::release_memory(owner, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -75,7 +75,10 @@ std::uint64_t Pool::import(std::uint64_t page, std::uint64_t offset, std::uint64
 }
 
 Pools& Pools::instance() {
-  static auto* pools = new Pools;  // outlives the threads of streams
+  static auto* pools = [] {
+    on_synchronise([] { instance().after_synchronise(); });
+    return new Pools;  // outlives the threads of streams
+  }();
   return *pools;
 }
 
@@ -192,11 +195,11 @@ CUresult allocate_in_stream(Pool& pool, std::uint64_t bytes, const StreamUse& us
 
 CUresult free_in_stream(const std::shared_ptr<Pool>& pool, std::uint64_t address, const StreamUse& use) {
   if (!pool->begin_free(address)) return CUDA_ERROR_INVALID_VALUE;
-  if (use.context->idle()) {
+  if (use.context->streams().idle()) {
     pool->end_free(address);
     return CUDA_SUCCESS;
   }
-  use.context->submit(*use.stream, [pool, address] { pool->end_free(address); });
+  use.context->streams().submit(*use.stream, [pool, address] { pool->end_free(address); });
   return CUDA_SUCCESS;
 }
 

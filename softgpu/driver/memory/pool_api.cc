@@ -1,7 +1,7 @@
 // Memory pools and stream-ordered allocation.
-#include "softgpu/driver/graph/capture.h"
-#include "softgpu/driver/graph/memory.h"
+#include "softgpu/driver/memory/graph_memory.h"
 #include "softgpu/driver/memory/pool.h"
+#include "softgpu/driver/stream/capture.h"
 
 #include <cstring>
 
@@ -189,7 +189,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPoo
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_pool(pool));
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
-  if (use.capturing) return softgpu::graph::capture_allocate(use, bytes, *address);
+  if (use.capturing) return softgpu::recorder_of(use).allocate(use, bytes, *address);
   return softgpu::allocate_in_stream(*pool->pool, bytes, use, *address);
 }
 
@@ -197,7 +197,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   StreamUse use;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
-  if (use.capturing) return softgpu::graph::capture_allocate(use, bytes, *address);
+  if (use.capturing) return softgpu::recorder_of(use).allocate(use, bytes, *address);
   const auto pool = Pools::instance().current_of(use.context->owner())->pool;
   return softgpu::allocate_in_stream(*pool, bytes, use, *address);
 }
@@ -207,17 +207,17 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   StreamUse use;
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
   if (address == 0) return CUDA_SUCCESS;
-  if (use.capturing) return softgpu::graph::capture_free(use, address);
-  if (softgpu::graph::GraphMemory::find(address) != nullptr) return softgpu::graph::free_graph_memory(address);
+  if (use.capturing) return softgpu::recorder_of(use).free(use, address);
+  if (softgpu::GraphMemory::find(address) != nullptr) return softgpu::free_graph_memory(address);
   if (const auto pool = Pools::instance().find(address); pool != nullptr) {
     return softgpu::free_in_stream(pool, address, use);
   }
   CUcontext owner = softgpu::memory_owner(address);
   if (owner == nullptr || softgpu::find_extent(address).begin != address) return CUDA_ERROR_INVALID_VALUE;
-  if (use.context->idle()) {
+  if (use.context->streams().idle()) {
     return softgpu::release_memory(owner, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
-  use.context->submit(*use.stream, [owner, address] { softgpu::release_memory(owner, address); });
+  use.context->streams().submit(*use.stream, [owner, address] { softgpu::release_memory(owner, address); });
   return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 // Events.
 #include "softgpu/device/time/busy_meter.h"
-#include "softgpu/driver/graph/capture.h"
+#include "softgpu/driver/stream/capture.h"
 #include "softgpu/driver/stream/shared_event.h"
 #include "softgpu/driver/stream/stream_handle.h"
 #include "softgpu/mutex.h"
@@ -68,18 +68,18 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
   if (use.context != event->context) return CUDA_ERROR_INVALID_HANDLE;
   if (use.capturing) {
-    return external ? softgpu::graph::capture_operation(use, softgpu::graph::EventRecord{event})
-                    : softgpu::graph::capture_record(use, event);
+    return external ? softgpu::recorder_of(use).record_external(use, event)
+                    : softgpu::recorder_of(use).record(use, event);
   }
   if (external) return CUDA_ERROR_INVALID_VALUE;
   if (event->shared) return softgpu::record_shared(event, use);
   const auto record = std::make_shared<Record>();
-  if (use.context->idle()) {
+  if (use.context->streams().idle()) {
     record->time_ns = monotonic_ns();
   } else {
     // The stream holds the operation, so the operation may not hold the stream through the record's point.
     const std::weak_ptr<Record> weak = record;
-    record->point = use.context->submit(*use.stream, [weak] {
+    record->point = use.context->streams().submit(*use.stream, [weak] {
       if (const auto held = weak.lock()) held->time_ns = monotonic_ns();
     });
   }
@@ -95,8 +95,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 CUresult cuEventQuery(CUevent event) {
   SOFTGPU_TRY(check_event(event));
-  SOFTGPU_TRY(softgpu::graph::refuse_captured(event));
-  SOFTGPU_TRY(softgpu::graph::refuse_unsafe_call());
+  SOFTGPU_TRY(softgpu::refuse_captured(event));
+  SOFTGPU_TRY(softgpu::refuse_unsafe_call());
   const auto record = event->last_record();
   SOFTGPU_TRY(event->context->fault());
   if (event->shared) {
@@ -108,8 +108,8 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuEventSynchronize(CUevent event) {
   SOFTGPU_TRY(check_event(event));
-  SOFTGPU_TRY(softgpu::graph::refuse_captured(event));
-  SOFTGPU_TRY(softgpu::graph::refuse_unsafe_call());
+  SOFTGPU_TRY(softgpu::refuse_captured(event));
+  SOFTGPU_TRY(softgpu::refuse_unsafe_call());
   const auto record = event->last_record();
   if (record != nullptr && record->point.stream != nullptr) {
     record->point.stream->wait_helping(record->point.sequence);
@@ -123,8 +123,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent begin, CUevent end) 
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(check_event(begin));
   SOFTGPU_TRY(check_event(end));
-  SOFTGPU_TRY(softgpu::graph::refuse_captured(begin));
-  SOFTGPU_TRY(softgpu::graph::refuse_captured(end));
+  SOFTGPU_TRY(softgpu::refuse_captured(begin));
+  SOFTGPU_TRY(softgpu::refuse_captured(end));
   const auto first = begin->last_record();
   const auto last = end->last_record();
   const bool timed = ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING) == 0;
@@ -148,9 +148,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
   if (flags == CU_EVENT_WAIT_EXTERNAL) {
     if (!use.capturing) return CUDA_ERROR_INVALID_VALUE;
-    return softgpu::graph::capture_operation(use, softgpu::graph::EventWait{event});
+    return softgpu::recorder_of(use).wait_external(use, event);
   }
-  SOFTGPU_TRY(softgpu::graph::capture_wait(use, event, captured));
+  if (auto* recorder = softgpu::capture_recorder()) SOFTGPU_TRY(recorder->wait(use, event, captured));
   if (captured) return CUDA_SUCCESS;
   if (event->shared) {
     softgpu::queue_wait_shared(event, use);
@@ -158,6 +158,6 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   }
   const auto record = event->last_record();
   if (record == nullptr || record->point.reached()) return CUDA_SUCCESS;
-  use.context->submit(*use.stream, [] {}, {record->point});
+  use.context->streams().submit(*use.stream, [] {}, {record->point});
   return CUDA_SUCCESS;
 }

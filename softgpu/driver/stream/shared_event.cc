@@ -17,10 +17,10 @@ CUresult record_shared(CUevent event, const StreamUse& use) {
   SharedEvents& events = *shared_events();
   const SharedEvents::Name name = *event->shared;
   const std::uint64_t number = events.submit(name);
-  if (use.context->idle()) {
+  if (use.context->streams().idle()) {
     events.complete(name, number);
   } else {
-    use.context->submit(*use.stream, [&events, name, number] { events.complete(name, number); });
+    use.context->streams().submit(*use.stream, [&events, name, number] { events.complete(name, number); });
   }
   return CUDA_SUCCESS;
 }
@@ -36,7 +36,7 @@ void queue_wait_shared(CUevent event, const StreamUse& use) {
   const std::uint64_t number = events.last(name);
   if (events.reached(name, number)) return;
   CUcontext context = use.context;
-  context->submit(*use.stream, [&events, name, number, context] {
+  context->streams().submit(*use.stream, [&events, name, number, context] {
     events.wait(name, number, [context] { return context->must_stop(); });
   });
 }

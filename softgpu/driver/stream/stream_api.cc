@@ -1,9 +1,9 @@
 // Streams.
 #include <algorithm>
 
-#include "softgpu/driver/graph/capture.h"
-#include "softgpu/driver/memory/pool.h"
+#include "softgpu/driver/stream/capture.h"
 #include "softgpu/driver/stream/stream_handle.h"
+#include "softgpu/thread_owned.h"
 
 using softgpu::current_context;
 using softgpu::healthy_context;
@@ -20,6 +20,27 @@ thread_local int t_per_thread_depth = 0;
 
 constexpr int kGreatestPriority = -5;
 
+// The calling thread's default stream in the context.
+std::shared_ptr<Stream> per_thread_stream(CUctx_st& context) {
+  // Closed when the thread ends or the context does, whichever is first.
+  struct Own {
+    CUctx_st* context;
+    std::uint64_t id;
+    std::shared_ptr<Stream> stream;
+    ~Own() {
+      if (softgpu::Process::get() != nullptr) context->streams().close(stream);  // not in a child of fork
+    }
+  };
+  auto& own = softgpu::thread_owned<std::vector<std::unique_ptr<Own>>>();
+  for (const auto& entry : own) {
+    if (entry->id == context.id()) return entry->stream;
+  }
+  std::erase_if(own, [](const auto& entry) { return !entry->context->active() || entry->context->id() != entry->id; });
+  own.push_back(
+      std::unique_ptr<Own>(new Own{&context, context.id(), context.streams().make(Stream::Kind::kBlocking, 0)}));
+  return own.back()->stream;
+}
+
 }  // namespace
 
 namespace softgpu {
@@ -35,7 +56,7 @@ CUresult resolve_stream(CUstream handle, StreamUse& use) {
   const bool per_thread = handle == CU_STREAM_PER_THREAD || (handle == nullptr && t_per_thread_depth > 0);
   if (handle == nullptr || handle == CU_STREAM_LEGACY || per_thread) {
     SOFTGPU_TRY(current_context(use.context));
-    use.stream = per_thread ? use.context->per_thread_stream() : use.context->legacy_stream();
+    use.stream = per_thread ? per_thread_stream(*use.context) : use.context->streams().legacy();
     return CUDA_SUCCESS;
   }
   if (Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
@@ -49,18 +70,19 @@ CUresult resolve_stream(CUstream handle, StreamUse& use) {
 CUresult healthy_stream(CUstream handle, StreamUse& use) {
   SOFTGPU_TRY(resolve_stream(handle, use));
   SOFTGPU_TRY(use.context->fault());
-  return graph::refuse_capturing(use);
+  return refuse_capturing(use);
 }
 
 CUresult capturable_stream(CUstream handle, StreamUse& use) {
   SOFTGPU_TRY(resolve_stream(handle, use));
   SOFTGPU_TRY(use.context->fault());
-  return graph::find_capture(use);
+  CaptureRecorder* recorder = capture_recorder();
+  return recorder != nullptr ? recorder->find(use) : CUDA_SUCCESS;
 }
 
 CUresult uncaptured_context(CUcontext& context) {
   SOFTGPU_TRY(healthy_context(context));
-  return graph::refuse_unsafe_call();
+  return refuse_unsafe_call();
 }
 
 }  // namespace softgpu
@@ -75,7 +97,7 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
   CUstream made = Streams::take();
   made->context = context;
   made->context_id = context->id();
-  made->stream = context->make_stream(kind, std::clamp(priority, kGreatestPriority, 0));
+  made->stream = context->streams().make(kind, std::clamp(priority, kGreatestPriority, 0));
   *stream = made;
   return CUDA_SUCCESS;
 }
@@ -88,8 +110,8 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   if (softgpu::Process::get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
   if (!Streams::valid(handle)) return CUDA_ERROR_INVALID_HANDLE;
-  softgpu::graph::abandon_stream(*handle->stream);
-  handle->context->close_stream(handle->stream);
+  if (auto* recorder = softgpu::capture_recorder()) recorder->abandon_stream(*handle->stream);
+  handle->context->streams().close(handle->stream);
   handle->stream.reset();
   Streams::give_back(handle);
   return CUDA_SUCCESS;
@@ -102,18 +124,19 @@ CUresult cuStreamDestroy(CUstream handle) {
 CUresult cuStreamQuery(CUstream handle) {
   StreamUse use;
   SOFTGPU_TRY(healthy_stream(handle, use));
-  if (use.context->stream_idle(*use.stream)) return use.context->fault();
+  if (use.context->streams().idle(*use.stream)) return use.context->fault();
   return CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
   StreamUse use;
   SOFTGPU_TRY(resolve_stream(handle, use));
-  SOFTGPU_TRY(softgpu::graph::refuse_capturing(use));
+  SOFTGPU_TRY(softgpu::refuse_capturing(use));
   // The legacy stream ends after all blocking streams: an empty operation waits for them.
-  if (use.stream->kind == Stream::Kind::kLegacy && !use.context->idle()) use.context->submit(*use.stream, [] {});
+  if (use.stream->kind == Stream::Kind::kLegacy && !use.context->streams().idle())
+    use.context->streams().submit(*use.stream, [] {});
   use.stream->wait_helping(use.stream->submitted());
-  softgpu::Pools::instance().after_synchronise();
+  softgpu::after_synchronise();
   use.context->prints().flush();
   return use.context->fault();
 }
@@ -123,7 +146,7 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* u
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SOFTGPU_TRY(healthy_stream(handle, use));
   CUcontext context = use.context;
-  context->submit(*use.stream, [=] {
+  context->streams().submit(*use.stream, [=] {
     context->prints().flush();
     callback(handle, context->fault(), user_data);
   });

@@ -102,6 +102,23 @@ DRIVER_TEST(Stream, LegacyStreamWaitsForBlockingStreamsOnly) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+DRIVER_TEST(Stream, BlockingStreamsWaitForTheLegacyStreamAndOthersDoNot) {
+  use_device();
+  Gate gate;
+  CUstream blocking = make_stream(CU_STREAM_DEFAULT);
+  CUstream other = make_stream(CU_STREAM_NON_BLOCKING);
+  const auto nothing = [](void*) {};
+  EXPECT_EQ(gate.close(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchHostFunc(blocking, nothing, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchHostFunc(other, nothing, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+  gate.wait_until_closed();
+  EXPECT_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+  gate.open();
+  EXPECT_EQ(cuStreamSynchronize(blocking), CUDA_SUCCESS);
+}
+
 DRIVER_TEST(Stream, PerThreadDefaultStreamIsAnotherStream) {
   use_device();
   Gate gate;

@@ -10,8 +10,8 @@
 #include "softgpu/driver/handle.h"
 #include "softgpu/mutex.h"
 
-namespace softgpu::graph {
-struct CapturedRecord;
+namespace softgpu {
+struct CapturedRecord;  // the recorder's (capture.h)
 }
 
 struct CUstream_st {
@@ -34,9 +34,8 @@ struct CUevent_st {
   CUcontext context = nullptr;
   std::optional<softgpu::SharedEvents::Name> shared;  // of an event that other processes may open; fixed when made
   softgpu::Mutex mutex;
-  std::shared_ptr<Record> record SOFTGPU_GUARDED_BY(mutex);  // null until recorded
-  std::shared_ptr<softgpu::graph::CapturedRecord> captured
-      SOFTGPU_GUARDED_BY(mutex);  // set when last recorded in a capture
+  std::shared_ptr<Record> record SOFTGPU_GUARDED_BY(mutex);                     // null until recorded
+  std::shared_ptr<softgpu::CapturedRecord> captured SOFTGPU_GUARDED_BY(mutex);  // set when last recorded in a capture
 
   std::shared_ptr<Record> last_record() {
     const softgpu::LockGuard guard(mutex);
@@ -61,7 +60,7 @@ CUresult resolve_stream(CUstream handle, StreamUse& use);
 // The same, for work that cannot be captured: also the context's fault, and an error when the stream is being captured
 // (STREAM_CAPTURE_UNSUPPORTED) or is the legacy stream beside one that is (STREAM_CAPTURE_IMPLICIT).
 CUresult healthy_stream(CUstream handle, StreamUse& use);
-// The same, for work that can be captured: `use.capturing` says that it must be, with graph::capture_operation().
+// The same, for work that can be captured: `use.capturing` says that it must be, to the recorder (capture.h).
 CUresult capturable_stream(CUstream handle, StreamUse& use);
 // healthy_context(), for calls that are not ordered by a stream and would be missing from a capture's graph:
 // STREAM_CAPTURE_UNSUPPORTED where cuThreadExchangeStreamCaptureMode() says so.

@@ -9,12 +9,12 @@ namespace {
 constexpr int kHalf = kLanes / 2;
 constexpr VectorOpcode kBroadcast4{2, 1, 0, 0x18}, kBroadcast8{2, 1, 0, 0x59};
 
-// The first and second address, and where the region begins and how many bytes an access may begin before its end.
-constexpr Register kFirst = rax, kSecond = rcx, kStride = rdx, kBegin = r8, kBytes = r9, kSpare = r10;
+// The first and second address, the stride between lanes, and where the region begins and how many bytes an access may begin before its end.
+constexpr Register kFirstAddress = rax, kSecondAddress = rcx, kStep = rdx, kBegin = r8, kBytes = r9, kSpare = r10;
 
 }  // namespace
 
-std::int32_t SegmentCompiler::global_bytes(const Step& step) const {
+std::int32_t global_bytes(const Step& step) {
   const Meaning& meaning = step.meaning;
   const bool is_access = meaning.action == Action::kLoad || meaning.action == Action::kStore;
   const bool is_global = meaning.space == Space::kGlobal || meaning.space == Space::kGeneric;
@@ -23,8 +23,8 @@ std::int32_t SegmentCompiler::global_bytes(const Step& step) const {
 
 // Goes to `slow` unless both halves are aligned and their `span` bytes lie in the region; then makes host addresses.
 void SegmentCompiler::bound(const Step& step, Assembler::Label slow, std::int32_t span) {
-  as_.move(kSpare, kFirst);
-  as_.op32(Integer::kOr, kSpare, kSecond);
+  as_.move(kSpare, kFirstAddress);
+  as_.op32(Integer::kOr, kSpare, kSecondAddress);
   as_.test32(kSpare, step.meaning.bytes - 1);
   as_.jump_if(Condition::kNotEqual, slow);
   const bool is_shared = step.meaning.space == Space::kShared;
@@ -38,15 +38,15 @@ void SegmentCompiler::bound(const Step& step, Assembler::Label slow, std::int32_
   }
   as_.op(Integer::kSub, kBytes, span);
   as_.jump_if(Condition::kBelow, slow);
-  for (const Register address : {kFirst, kSecond}) {
+  for (const Register address : {kFirstAddress, kSecondAddress}) {
     as_.move(kSpare, address);
     if (!is_shared) as_.op(Integer::kSub, kSpare, kBegin);
     as_.op(Integer::kCmp, kSpare, kBytes);
     as_.jump_if(Condition::kAbove, slow);
   }
   if (!is_shared) return;
-  as_.op(Integer::kAdd, kFirst, warp_field(&Warp::shared));
-  as_.op(Integer::kAdd, kSecond, warp_field(&Warp::shared));
+  as_.op(Integer::kAdd, kFirstAddress, warp_field(&Warp::shared));
+  as_.op(Integer::kAdd, kSecondAddress, warp_field(&Warp::shared));
 }
 
 void SegmentCompiler::move_consecutive(const Step& step, int slot) {
@@ -54,7 +54,7 @@ void SegmentCompiler::move_consecutive(const Step& step, int slot) {
   const std::int32_t value = is_load ? step.at->dst : step.at->b;
   const int parts = step.meaning.bytes == 8 ? kParts : kParts / 2;  // of half a warp
   for (int i = 0; i < 2 * parts; ++i) {
-    const Memory host{i < parts ? kFirst : kSecond, i % parts * kVectorBytes};
+    const Memory host{i < parts ? kFirstAddress : kSecondAddress, i % parts * kVectorBytes};
     const Memory row = row_memory(value) + i * kVectorBytes;
     if (is_load) {
       const Vector t = slot >= 0 ? slot * kParts + i : kScratch + i % kParts;
@@ -73,7 +73,7 @@ void SegmentCompiler::move_uniform(const Step& step, int slot) {
   const int parts = is_wide ? kParts : kParts / 2;
   for (int half = 0; half < 2; ++half) {
     const Vector t = slot >= 0 ? slot * kParts + half * parts : kScratch + half;
-    as_.vector(is_wide ? kBroadcast8 : kBroadcast4, t, 0, Memory{half == 0 ? kFirst : kSecond, 0});
+    as_.vector(is_wide ? kBroadcast8 : kBroadcast4, t, 0, Memory{half == 0 ? kFirstAddress : kSecondAddress, 0});
     for (int i = 0; i < parts; ++i) {
       if (slot >= 0) as_.vector_move(t + i, t);
       if (slot < 0) as_.vector_store(row_memory(step.at->dst) + (half * parts + i) * kVectorBytes, t);
@@ -82,17 +82,17 @@ void SegmentCompiler::move_uniform(const Step& step, int slot) {
 }
 
 // Some lanes are missing.
-void SegmentCompiler::store_masked(const Step& step) {
+void SegmentCompiler::store_masked(const Step& step, const Slots& slots) {
   constexpr VectorOpcode kBroadcast{2, 1, 0, 0x58}, kAnd{1, 1, 0, 0xdb}, kEqual{1, 1, 0, 0x76}, kStore{2, 1, 0, 0x2e};
   constexpr Vector kMask = 14, kLanesOfPart = 15;
   as_.move(kSpare, reinterpret_cast<std::uint64_t>(kLaneBits.bits));
   as_.vector(kBroadcast, kMask, 0, warp_field(&Warp::mask));
   for (int i = 0; i < kParts; ++i) {
     const Memory bits{kSpare, i * kVectorBytes};
-    const Memory host{i < kParts / 2 ? kFirst : kSecond, i % (kParts / 2) * kVectorBytes};
+    const Memory host{i < kParts / 2 ? kFirstAddress : kSecondAddress, i % (kParts / 2) * kVectorBytes};
     as_.vector(kAnd, kLanesOfPart, kMask, bits);
     as_.vector(kEqual, kLanesOfPart, kLanesOfPart, bits);
-    as_.vector(kStore, in_register(step.at->b, i, kScratch), kLanesOfPart, host);
+    as_.vector(kStore, in_register(slots, step.at->b, i, kScratch), kLanesOfPart, host);
   }
 }
 
@@ -105,10 +105,10 @@ void SegmentCompiler::emit_access(const Step& step) {
   const Memory addresses = pattern(*tracked(step.at->a));
   const bool is_narrow = meaning.address_bytes == 4;
   as_.bind(again);
-  as_.compare(addresses + offsetof(Pattern, state), 0);
+  as_.compare(addresses + kPatternState, 0);
   as_.jump_if(Condition::kNotEqual, slow);
-  for (const Register address : {kFirst, kSecond}) {
-    const Memory from = addresses + (address == kFirst ? offsetof(Pattern, first) : offsetof(Pattern, second));
+  for (const Register address : {kFirstAddress, kSecondAddress}) {
+    const Memory from = addresses + (address == kFirstAddress ? kPatternFirst : kPatternSecond);
     is_narrow ? as_.load32(address, from) : as_.load(address, from);
     const std::int64_t offset = step.at->immediate;
     if (offset == 0) continue;
@@ -121,9 +121,9 @@ void SegmentCompiler::emit_access(const Step& step) {
       as_.op(Integer::kAdd, address, kSpare);
     }
   }
-  const Memory stride = addresses + offsetof(Pattern, stride);
-  is_narrow ? as_.load32(kStride, stride) : as_.load(kStride, stride);
-  as_.op(Integer::kCmp, kStride, meaning.bytes);
+  const Memory stride = addresses + kPatternStride;
+  is_narrow ? as_.load32(kStep, stride) : as_.load(kStep, stride);
+  as_.op(Integer::kCmp, kStep, meaning.bytes);
   as_.jump_if(Condition::kNotEqual, is_load ? other : slow);
   bound(step, slow, kHalf * meaning.bytes);
   if (!is_load) {
@@ -133,31 +133,29 @@ void SegmentCompiler::emit_access(const Step& step) {
   move_consecutive(step, slot);
   as_.bind(done);
   const SlowCall& call = slow_call(step);
-  cold_.push_back([this, &step, &call, again, slow, other, done, slot, slots = slots_, number = step_] {
+  cold_.push_back([this, &step, &call, again, slow, other, done, slot, place = now_] {
     const bool loads = step.meaning.action == Action::kLoad;
     as_.bind(other);
     if (loads) {
-      as_.op(Integer::kOr, kStride, kStride);
+      as_.op(Integer::kOr, kStep, kStep);
       as_.jump_if(Condition::kNotEqual, slow);
       bound(step, slow, step.meaning.bytes);
       move_uniform(step, slot);
       as_.jump(done);
     } else if (step.meaning.bytes == 4) {
-      slots_ = slots;
-      store_masked(step);
+      store_masked(step, place.slots);
       as_.jump(done);
     }
     as_.bind(slow);
-    step_ = number - 1;  // the handler reads the step's rows, too
-    write_back(slots);
+    write_back(place.with_step(place.step - 1));  // the handler reads the step's rows, too
     call_slow(reinterpret_cast<const void*>(runtime_.access), call);
-    read_back(slots);
+    read_back(place.slots);
     as_.op(Integer::kCmp, rax, static_cast<std::int32_t>(SlowResult::kAgain));
     as_.jump_if(Condition::kEqual, again);
     if (slot >= 0) load_slot(slot, step.at->dst);
     as_.op(Integer::kOr, rax, rax);
     as_.jump_if(Condition::kNotEqual, done);
-    count(number + 1);
+    count(place.step + 1);
     as_.move(rax, 0);
     restore_registers();
   });

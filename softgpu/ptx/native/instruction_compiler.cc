@@ -7,10 +7,25 @@
 namespace softgpu::ptx::native {
 namespace {
 
-constexpr std::int32_t kFirst = offsetof(Pattern, first), kSecond = offsetof(Pattern, second),
-                       kStride = offsetof(Pattern, stride), kState = offsetof(Pattern, state);
 constexpr VectorOpcode kAddInts{1, 1, 0, 0xfe};
 constexpr VectorOpcode kFusedMultiplyAdd{2, 1, 0, 0xb8};  // dst += a * b
+
+// All ones where the comparison, or for `ne`, `le`, `ge` of integers its opposite, holds.
+void compare_vectors(Assembler& as, const Step& step, Vector dst, Vector a, Vector b) {
+  constexpr VectorOpcode kEqual{1, 1, 0, 0x76}, kGreater{1, 1, 0, 0x66}, kMaximumUnsigned{2, 1, 0, 0x3f};
+  constexpr VectorOpcode kCompareFloats{1, 0, 0, 0xc2};
+  const unsigned which = step.meaning.predicate;
+  if (step.meaning.action == Action::kCompareFloat) {
+    return as.vector(kCompareFloats, dst, a, b, static_cast<std::uint8_t>(which));
+  }
+  if (which < 2) return as.vector(kEqual, dst, a, b);
+  const bool swaps = which == 2 || which == 5;  // a < b is b > a; a >= b is the opposite of that
+  if (swaps) std::swap(a, b);
+  if (step.meaning.action == Action::kCompareSigned) return as.vector(kGreater, dst, a, b);
+  // For unsigned elements a <= b, the opposite of a > b, is max(a, b) == b.
+  as.vector(kMaximumUnsigned, dst, a, b);
+  as.vector(kEqual, dst, dst, b);
+}
 
 }  // namespace
 
@@ -79,7 +94,7 @@ void SegmentCompiler::emit_fused(const Step& step) {
     return define(step.at->dst, slot);
   }
   const int held = slot_of(c);
-  const bool in_place = held >= 0 && c != a && c != b && (c == step.at->dst || is_dead_behind(c));
+  const bool in_place = held >= 0 && c != a && c != b && (c == step.at->dst || is_dead_behind(c, now_.step));
   const int slot = in_place ? held : take_slot(slot_of(a), slot_of(b));
   for (int i = 0; i < kParts; ++i) {
     const Vector sum = slot * kParts + i;
@@ -95,13 +110,13 @@ void SegmentCompiler::emit_fused(const Step& step) {
 void SegmentCompiler::emit_uniform(const Step& step, Memory value) {
   const std::int32_t row = step.at->dst;
   forget(row);
-  if (Tracked* entry = tracked(row)) {
+  if (TrackedPattern* entry = tracked(row)) {
     step.meaning.bytes == 8 ? as_.load(rax, value) : as_.load32(rax, value);
     const Memory at = pattern(*entry);
-    as_.store(at + kFirst, rax);
-    as_.store(at + kSecond, rax);
-    as_.store(at + kStride, 0);
-    as_.store(at + kState, 0);
+    as_.store(at + kPatternFirst, rax);
+    as_.store(at + kPatternSecond, rax);
+    as_.store(at + kPatternStride, 0);
+    as_.store(at + kPatternState, 0);
     entry->is_stale = true;
     return;
   }
@@ -175,27 +190,10 @@ void SegmentCompiler::emit_narrowing(const Step& step) {
 
 // ---- predicates
 
-// All ones where the comparison, or for `ne`, `le`, `ge` of integers its opposite, holds.
-void SegmentCompiler::compare_vectors(const Step& step, Vector dst, Vector a, Vector b) {
-  constexpr VectorOpcode kEqual{1, 1, 0, 0x76}, kGreater{1, 1, 0, 0x66}, kMaximumUnsigned{2, 1, 0, 0x3f};
-  constexpr VectorOpcode kCompareFloats{1, 0, 0, 0xc2};
-  const unsigned which = step.meaning.predicate;
-  if (step.meaning.action == Action::kCompareFloat) {
-    return as_.vector(kCompareFloats, dst, a, b, static_cast<std::uint8_t>(which));
-  }
-  if (which < 2) return as_.vector(kEqual, dst, a, b);
-  const bool swaps = which == 2 || which == 5;  // a < b is b > a; a >= b is the opposite of that
-  if (swaps) std::swap(a, b);
-  if (step.meaning.action == Action::kCompareSigned) return as_.vector(kGreater, dst, a, b);
-  // For unsigned elements a <= b, the opposite of a > b, is max(a, b) == b.
-  as_.vector(kMaximumUnsigned, dst, a, b);
-  as_.vector(kEqual, dst, dst, b);
-}
-
 void SegmentCompiler::emit_compare(const Step& step) {
   for (int i = 0; i < kParts; ++i) {
     const Vector a = in_register(step.at->a, i, kScratch), b = in_register(step.at->b, i, kScratch + 1);
-    compare_vectors(step, kScratch + 2, a, b);
+    compare_vectors(as_, step, kScratch + 2, a, b);
     as_.signs(i == 0 ? rax : rcx, kScratch + 2);
     if (i == 0) continue;
     as_.shift_left32(rcx, static_cast<std::uint8_t>(8 * i));

@@ -6,20 +6,19 @@
 namespace softgpu::ptx::native {
 namespace {
 
-constexpr std::int32_t kState = offsetof(Pattern, state);
 constexpr VectorOpcode kAddQuads{1, 1, 0, 0xd4}, kSubtractQuads{1, 1, 0, 0xfb};
 
 }  // namespace
 
-SegmentCompiler::Tracked* SegmentCompiler::tracked(std::int32_t row) {
+TrackedPattern* SegmentCompiler::tracked(std::int32_t row) {
   const auto entry = tracked_.find(row);
   return entry == tracked_.end() ? nullptr : &entry->second;
 }
 
-TrackedRow SegmentCompiler::describe(std::int32_t row) {
-  const Tracked* entry = row == kNoRow ? nullptr : tracked(row);
-  if (entry == nullptr) return {row, -1, 8, false};
-  return {row, entry->pattern, entry->bytes, entry->is_stale};
+TrackedRow describe(const TrackedRows& rows, std::int32_t row) {
+  const auto entry = row == kNoRow ? rows.end() : rows.find(row);
+  if (entry == rows.end()) return {row, -1, 8, false};
+  return {row, entry->second.pattern, entry->second.bytes, entry->second.is_stale};
 }
 
 void SegmentCompiler::call_slow(const void* function, const SlowCall& call) {
@@ -35,9 +34,9 @@ const SlowCall& SegmentCompiler::slow_call(const Step& step) {
   call.handler = step.at->run;
   call.at = step.at;
   const RowUse use = rows_of(step);
-  call.a = describe(use.reads[0]);
-  call.b = describe(use.reads[1]);
-  call.dst = describe(use.write);
+  call.a = describe(tracked_, use.reads[0]);
+  call.b = describe(tracked_, use.reads[1]);
+  call.dst = describe(tracked_, use.write);
   call.global_bytes = static_cast<std::uint32_t>(global_bytes(step));
   call.subtracts = step.meaning.action == Action::kSubtract;
   return calls_.emplace_back(call);
@@ -45,29 +44,28 @@ const SlowCall& SegmentCompiler::slow_call(const Step& step) {
 
 // The row was written in the frame; its pattern is out of date.
 void SegmentCompiler::changed(std::int32_t row) {
-  Tracked* entry = tracked(row);
+  TrackedPattern* entry = tracked(row);
   if (entry == nullptr) return;
-  as_.store(pattern(*entry) + kState, static_cast<std::int32_t>(PatternState::kUnknown));
+  as_.store(pattern(*entry) + kPatternState, static_cast<std::int32_t>(PatternState::kUnknown));
   entry->is_stale = false;
 }
 
 // A step reads the row itself, so it must be up to date.
 void SegmentCompiler::bring_row(std::int32_t row) {
-  Tracked* entry = row == kNoRow ? nullptr : tracked(row);
+  TrackedPattern* entry = row == kNoRow ? nullptr : tracked(row);
   if (entry == nullptr || row < 0 || !entry->is_stale) return;
   const Assembler::Label stale = as_.label(), back = as_.label();
-  as_.compare(pattern(*entry) + kState, 0);
+  as_.compare(pattern(*entry) + kPatternState, 0);
   as_.jump_if(Condition::kEqual, stale);
   as_.bind(back);
   SlowCall call;
-  call.a = describe(row);
+  call.a = describe(tracked_, row);
   const SlowCall& kept = calls_.emplace_back(call);
-  cold_.push_back([this, stale, back, &kept, slots = slots_, step = step_] {
-    step_ = step - 1;
+  cold_.push_back([this, stale, back, &kept, place = now_.with_step(now_.step - 1)] {
     as_.bind(stale);
-    write_back(slots);
+    write_back(place);
     call_slow(reinterpret_cast<const void*>(runtime_.materialise), kept);
-    read_back(slots);
+    read_back(place.slots);
     as_.jump(back);
   });
   entry->is_stale = false;
@@ -78,8 +76,8 @@ void SegmentCompiler::emit_pattern(const Step& step) {
   const Assembler::Label slow = as_.label(), done = as_.label();
   const bool moves = step.meaning.action == Action::kMove;
   const Memory a = pattern(*tracked(step.at->a)), b = moves ? a : pattern(*tracked(step.at->b));
-  as_.load(rax, a + kState);
-  as_.op(Integer::kOr, rax, b + kState);
+  as_.load(rax, a + kPatternState);
+  as_.op(Integer::kOr, rax, b + kPatternState);
   as_.jump_if(Condition::kNotEqual, slow);
   as_.vector_load(kScratch, a);
   const VectorOpcode opcode = step.meaning.action == Action::kAdd ? kAddQuads : kSubtractQuads;
@@ -87,12 +85,11 @@ void SegmentCompiler::emit_pattern(const Step& step) {
   as_.vector_store(pattern(*tracked(step.at->dst)), kScratch);
   as_.bind(done);
   const SlowCall& call = slow_call(step);
-  cold_.push_back([this, slow, done, &call, slots = slots_, step = step_] {
-    step_ = step;
+  cold_.push_back([this, slow, done, &call, place = now_] {
     as_.bind(slow);
-    write_back(slots);
+    write_back(place);
     call_slow(reinterpret_cast<const void*>(runtime_.arithmetic), call);
-    read_back(slots);
+    read_back(place.slots);
     as_.jump(done);
   });
   forget(step.at->dst);

@@ -8,8 +8,6 @@
 namespace softgpu::ptx::native {
 namespace {
 
-constexpr std::int32_t kFirst = offsetof(Pattern, first), kSecond = offsetof(Pattern, second),
-                       kStride = offsetof(Pattern, stride), kState = offsetof(Pattern, state);
 constexpr Register kSaved[] = {rbx, rbp, r12, r13, r14, r15};
 
 }  // namespace
@@ -18,18 +16,18 @@ constexpr Register kSaved[] = {rbx, rbp, r12, r13, r14, r15};
 
 void SegmentCompiler::compile(std::span<const std::pair<std::int32_t, std::uint8_t>> rows) {
   for (const auto& [row, bytes] : rows) {
-    tracked_.emplace(row, Tracked{static_cast<int>(tracked_.size()), bytes, false});
+    tracked_.emplace(row, TrackedPattern{static_cast<int>(tracked_.size()), bytes, false});
   }
   // In a loop a row may come round as a pattern.
   for (const Step& step : segment_.steps) {
-    Tracked* written = segment_.is_loop ? tracked(rows_of(step).write) : nullptr;
+    TrackedPattern* written = segment_.is_loop ? tracked(rows_of(step).write) : nullptr;
     if (written != nullptr) written->is_stale = true;
   }
   enter();
   const auto last = static_cast<int>(segment_.steps.size()) - (segment_.is_loop ? 1 : 0);
-  for (step_ = 0; step_ < last; ++step_) emit(segment_.steps[static_cast<std::size_t>(step_)]);
-  --step_;
-  write_back(slots_);
+  for (now_.step = 0; now_.step < last; ++now_.step) emit(segment_.steps[static_cast<std::size_t>(now_.step)]);
+  --now_.step;
+  write_back(now_);
   if (segment_.is_loop) {
     close_loop();
   } else {
@@ -70,16 +68,16 @@ void SegmentCompiler::prepare_patterns() {
   for (const auto& [row, tracked] : tracked_) {
     const Memory at = pattern(tracked);
     if (row >= 0) {
-      as_.store(at + kState, static_cast<std::int32_t>(PatternState::kUnknown));
+      as_.store(at + kPatternState, static_cast<std::int32_t>(PatternState::kUnknown));
       continue;
     }
     std::uint64_t value = 0;
     std::memcpy(&value, program_.constants_end + row, tracked.bytes);
     as_.move(rax, value);
-    as_.store(at + kFirst, rax);
-    as_.store(at + kSecond, rax);
-    as_.store(at + kStride, 0);
-    as_.store(at + kState, 0);
+    as_.store(at + kPatternFirst, rax);
+    as_.store(at + kPatternSecond, rax);
+    as_.store(at + kPatternStride, 0);
+    as_.store(at + kPatternState, 0);
   }
 }
 
@@ -105,22 +103,22 @@ void SegmentCompiler::restore_registers() {
   as_.ret();
 }
 
-void SegmentCompiler::write_live_patterns() {
-  for (const auto& [row, tracked] : tracked_) {
-    if (row < 0 || !tracked.is_stale || is_dead_behind(row)) continue;
+void SegmentCompiler::write_live_patterns(int behind, const TrackedRows& rows) {
+  for (const auto& [row, tracked] : rows) {
+    if (row < 0 || !tracked.is_stale || is_dead_behind(row, behind)) continue;
     const Assembler::Label written = as_.label();
-    as_.compare(pattern(tracked) + kState, 0);
+    as_.compare(pattern(tracked) + kPatternState, 0);
     as_.jump_if(Condition::kNotEqual, written);
     SlowCall call;
-    call.a = describe(row);
+    call.a = describe(rows, row);
     call_slow(reinterpret_cast<const void*>(runtime_.materialise), calls_.emplace_back(call));
     as_.bind(written);
   }
 }
 
 // Continues at `next`; null when the warp stops. All dirty slots have been written back.
-void SegmentCompiler::leave(const Instruction* next, int steps) {
-  write_live_patterns();
+void SegmentCompiler::leave(const Instruction* next, int steps, int behind, const TrackedRows& rows) {
+  write_live_patterns(behind, rows);
   if (steps > 0) count(steps);
   as_.move(rax, reinterpret_cast<std::uint64_t>(next));
   restore_registers();
@@ -166,24 +164,14 @@ void SegmentCompiler::emit_exit(const Step& step) {
   if (step.at->mode != 0) as_.not32(rax);
   as_.op32(Integer::kAnd, rax, r15);
   as_.jump_if(Condition::kNotEqual, taken);
-  cold_.push_back([this, &step, taken, slots = slots_, tracked = tracked_, number = step_]() mutable {
-    step_ = number - 1;
-    tracked_.swap(tracked);
+  cold_.push_back([this, &step, taken, place = now_.with_step(now_.step - 1), rows = tracked_] {
     as_.bind(taken);
-    write_back(slots);
-    leave(step.at, number);
-    tracked_.swap(tracked);
+    write_back(place);
+    leave(step.at, place.step + 1, place.step, rows);
   });
 }
 
 // ---- rows in vector registers
-
-int SegmentCompiler::slot_of(std::int32_t row) const {
-  for (int slot = 0; slot < kSlots; ++slot) {
-    if (slots_[static_cast<std::size_t>(slot)].row == row && row != kNoRow) return slot;
-  }
-  return -1;
-}
 
 void SegmentCompiler::store_slot(int slot, std::int32_t row) {
   for (int i = 0; i < kParts; ++i) as_.vector_store(row_memory(row) + i * kVectorBytes, slot * kParts + i);
@@ -195,24 +183,19 @@ void SegmentCompiler::load_slot(int slot, std::int32_t row) {
 // A slot for a result: an empty one, one whose row nobody reads again, or the one needed last.
 int SegmentCompiler::take_slot(int keep_a, int keep_b) {
   int best = -1, best_read = -1;
-  for (int slot = 0; slot < kSlots; ++slot) {
+  for (int slot = 0; slot < Slots::kCount; ++slot) {
     if (slot == keep_a || slot == keep_b) continue;
-    const Slot& held = slots_[static_cast<std::size_t>(slot)];
-    const int read = held.row == kNoRow ? INT_MAX : flow_.next_read(held.row, step_);
+    const Slots::Slot& held = now_.slots[slot];
+    const int read = held.row == kNoRow ? INT_MAX : flow_.next_read(held.row, now_.step);
     if (read > best_read) {
       best = slot;
       best_read = read;
     }
   }
-  Slot& slot = slots_[static_cast<std::size_t>(best)];
+  const Slots::Slot& slot = now_.slots[best];
   // A source of this very step stays readable until the result is written, element by element.
   if (slot.is_dirty && best_read != INT_MAX) store_slot(best, slot.row);
   return best;
-}
-
-void SegmentCompiler::forget(std::int32_t row) {
-  const int slot = slot_of(row);
-  if (slot >= 0) slots_[static_cast<std::size_t>(slot)] = {};
 }
 
 // eax becomes the row of a predicate. No register shares such a row, but that of a sink (`_`) is scratch, which held
@@ -225,22 +208,22 @@ void SegmentCompiler::define_mask(std::int32_t row) {
 
 void SegmentCompiler::define(std::int32_t row, int slot) {
   forget(row);
-  slots_[static_cast<std::size_t>(slot)] = {row, true};
+  now_.slots[slot] = {row, true};
   if (tracked(row) == nullptr) return;
   store_slot(slot, row);
   forget(row);
   changed(row);
 }
 
-void SegmentCompiler::write_back(const Slots& slots) {
-  for (int slot = 0; slot < kSlots; ++slot) {
-    const Slot& held = slots[static_cast<std::size_t>(slot)];
-    if (held.is_dirty && !is_dead_behind(held.row)) store_slot(slot, held.row);
+void SegmentCompiler::write_back(const Place& place) {
+  for (int slot = 0; slot < Slots::kCount; ++slot) {
+    const Slots::Slot& held = place.slots[slot];
+    if (held.is_dirty && !is_dead_behind(held.row, place.step)) store_slot(slot, held.row);
   }
 }
 void SegmentCompiler::read_back(const Slots& slots) {
-  for (int slot = 0; slot < kSlots; ++slot) {
-    const Slot& held = slots[static_cast<std::size_t>(slot)];
+  for (int slot = 0; slot < Slots::kCount; ++slot) {
+    const Slots::Slot& held = slots[slot];
     if (held.row != kNoRow) load_slot(slot, held.row);
   }
 }
@@ -252,8 +235,8 @@ VectorSource SegmentCompiler::lane_source(std::int32_t row, int part) const {
   return row_memory(row) + part * kVectorBytes;
 }
 
-Vector SegmentCompiler::in_register(std::int32_t row, int part, Vector otherwise) {
-  const int slot = slot_of(row);
+Vector SegmentCompiler::in_register(const Slots& slots, std::int32_t row, int part, Vector otherwise) {
+  const int slot = slots.of(row);
   if (slot >= 0) return slot * kParts + part;
   as_.vector_load(otherwise, row_memory(row) + part * kVectorBytes);
   return otherwise;
@@ -262,9 +245,9 @@ Vector SegmentCompiler::in_register(std::int32_t row, int part, Vector otherwise
 // The row, up to date in the frame.
 Memory SegmentCompiler::in_memory(std::int32_t row) {
   const int slot = slot_of(row);
-  if (slot >= 0 && slots_[static_cast<std::size_t>(slot)].is_dirty) {
+  if (slot >= 0 && now_.slots[slot].is_dirty) {
     store_slot(slot, row);
-    slots_[static_cast<std::size_t>(slot)].is_dirty = false;
+    now_.slots[slot].is_dirty = false;
   }
   return row_memory(row);
 }

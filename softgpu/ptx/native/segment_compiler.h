@@ -6,6 +6,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <unordered_map>
@@ -29,12 +31,61 @@ inline constexpr std::int32_t kVectorBytes = 32;
 inline constexpr int kParts = 4;  // vectors of a row of 32-bit elements
 inline constexpr Vector kScratch = 12;
 
+// The fields of a pattern in memory.
+inline constexpr std::int32_t kPatternFirst = offsetof(Pattern, first), kPatternSecond = offsetof(Pattern, second),
+                              kPatternStride = offsetof(Pattern, stride), kPatternState = offsetof(Pattern, state);
+
+// Which rows the vector registers hold.
+struct Slots {
+  struct Slot {
+    std::int32_t row = kNoRow;
+    bool is_dirty = false;  // the row in the frame is older
+  };
+  static constexpr int kCount = 3;
+  std::array<Slot, kCount> held;
+
+  Slot& operator[](int slot) { return held[static_cast<std::size_t>(slot)]; }
+  const Slot& operator[](int slot) const { return held[static_cast<std::size_t>(slot)]; }
+  // The slot that holds the row, or -1.
+  int of(std::int32_t row) const {
+    for (int slot = 0; slot < kCount; ++slot) {
+      if ((*this)[slot].row == row && row != kNoRow) return slot;
+    }
+    return -1;
+  }
+  void forget(std::int32_t row) {
+    if (const int slot = of(row); slot >= 0) (*this)[slot] = {};
+  }
+};
+
+// A row that is also kept as a pattern.
+struct TrackedPattern {
+  int pattern = 0;
+  std::uint8_t bytes = 8;
+  bool is_stale = false;  // the row in the frame is older than the pattern
+};
+using TrackedRows = std::unordered_map<std::int32_t, TrackedPattern>;
+
+// A place in the code as far as rows are concerned: what the registers hold, and behind which step that is. Rows that nobody
+// reads from there on are not written back. Code out of line takes the place it belongs to with it.
+struct Place {
+  int step = 0;
+  Slots slots;
+
+  Place with_step(int its_step) const { return {its_step, slots}; }
+};
+
 template <class T>
 Memory warp_field(T Warp::*field) {
   static const Warp warp;
   const auto at = reinterpret_cast<const char*>(&(warp.*field)) - reinterpret_cast<const char*>(&warp);
   return {rbx, static_cast<std::int32_t>(at)};
 }
+
+// The row as a slow call is told of it.
+TrackedRow describe(const TrackedRows& rows, std::int32_t row);
+// Bytes of global memory that the step moves for each lane.
+std::int32_t global_bytes(const Step& step);
 
 class SegmentCompiler {
  public:
@@ -46,49 +97,40 @@ class SegmentCompiler {
   void compile(std::span<const std::pair<std::int32_t, std::uint8_t>> tracked);
 
  private:
-  struct Slot {
-    std::int32_t row = kNoRow;
-    bool is_dirty = false;  // the row in the frame is older
-  };
-  static constexpr int kSlots = 3;
-  using Slots = std::array<Slot, kSlots>;
-  struct Tracked {
-    int pattern = 0;
-    std::uint8_t bytes = 8;
-    bool is_stale = false;
-  };
-
   // Frame of the code.
   void enter();
   void prepare_patterns();
-  void leave(const Instruction* next, int steps);
+  void leave(const Instruction* next, int steps, int behind, const TrackedRows& rows);
+  void leave(const Instruction* next, int steps) { leave(next, steps, now_.step, tracked_); }
   void restore_registers();
   void count(int steps);
   void close_loop();
   void go_round(const Instruction* to, int steps);
   void emit_exit(const Step& step);
-  void write_live_patterns();
+  void write_live_patterns(int behind, const TrackedRows& rows);
 
   // Rows in vector registers.
-  int slot_of(std::int32_t row) const;
+  int slot_of(std::int32_t row) const { return now_.slots.of(row); }
   int take_slot(int keep_a, int keep_b);
   void define(std::int32_t row, int slot);
   void define_mask(std::int32_t row);
-  void forget(std::int32_t row);
-  void write_back(const Slots& slots);
+  void forget(std::int32_t row) { now_.slots.forget(row); }
+  void write_back(const Place& place);
   void read_back(const Slots& slots);
   void store_slot(int slot, std::int32_t row);
   void load_slot(int slot, std::int32_t row);
-  bool is_dead_behind(std::int32_t row) const { return flow_.next_read(row, step_) == INT32_MAX; }
+  bool is_dead_behind(std::int32_t row, int step) const { return flow_.next_read(row, step) == INT32_MAX; }
   VectorSource lane_source(std::int32_t row, int part) const;
-  Vector in_register(std::int32_t row, int part, Vector otherwise);
+  Vector in_register(const Slots& slots, std::int32_t row, int part, Vector otherwise);
+  Vector in_register(std::int32_t row, int part, Vector otherwise) {
+    return in_register(now_.slots, row, part, otherwise);
+  }
   Memory row_memory(std::int32_t row) const { return {row < 0 ? r13 : rbp, row}; }
   Memory in_memory(std::int32_t row);
 
   // Tracked rows.
-  Tracked* tracked(std::int32_t row);
-  Memory pattern(const Tracked& row) const { return {rsp, row.pattern * 32}; }
-  TrackedRow describe(std::int32_t row);
+  TrackedPattern* tracked(std::int32_t row);
+  Memory pattern(const TrackedPattern& row) const { return {rsp, row.pattern * 32}; }
   void bring_row(std::int32_t row);
   void changed(std::int32_t row);
   void call_slow(const void* function, const SlowCall& call);
@@ -109,15 +151,13 @@ class SegmentCompiler {
   void emit_select(const Step& step);
   void emit_parameter(const Step& step);
   void emit_thread_index(const Step& step);
-  void compare_vectors(const Step& step, Vector dst, Vector a, Vector b);
 
   // Accesses.
   void emit_access(const Step& step);
   void bound(const Step& step, Assembler::Label slow, std::int32_t span);
   void move_consecutive(const Step& step, int slot);
   void move_uniform(const Step& step, int slot);
-  void store_masked(const Step& step);
-  std::int32_t global_bytes(const Step& step) const;
+  void store_masked(const Step& step, const Slots& slots);
 
   Assembler& as_;
   const Runtime& runtime_;
@@ -126,9 +166,8 @@ class SegmentCompiler {
   const Segment& segment_;
   const RowFlow& flow_;
 
-  std::unordered_map<std::int32_t, Tracked> tracked_;
-  Slots slots_;
-  int step_ = 0;
+  TrackedRows tracked_;
+  Place now_;  // where code in line is emitted
   std::int32_t stack_bytes_ = 0;
   Assembler::Label loop_ = 0;
   std::vector<std::function<void()>> cold_;  // emits what lies out of line

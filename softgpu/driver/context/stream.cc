@@ -1,9 +1,10 @@
-#include "softgpu/driver/stream/stream.h"
+#include "softgpu/driver/context/stream.h"
 
 #include <thread>
 #include <utility>
 
 #include "softgpu/device/time/busy_meter.h"
+#include "softgpu/driver/operation_scope.h"
 #include "softgpu/driver/process.h"
 #include "softgpu/mutex.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 // A thread that ran out of work looks for more this long before it sleeps, so that a burst of launches wakes it once.
 constexpr std::uint64_t kSpinNs = 20'000;
-
-thread_local bool t_runs_operation = false;
 
 // An operation is under way from its submission to its end.
 void note_begin() {
@@ -24,10 +23,6 @@ void note_end() {
 }
 
 }  // namespace
-
-bool Stream::runs_operation() {
-  return t_runs_operation;
-}
 
 bool Point::reached() const {
   return stream == nullptr || stream->completed() >= sequence;
@@ -43,10 +38,10 @@ std::uint64_t Stream::submit(Operation operation) {
   const LockGuard guard(mutex_);
   queue_.push_back(std::move(operation));
   const std::uint64_t sequence = submitted_.fetch_add(1, std::memory_order_release) + 1;
-  if (!started_) {
-    started_ = true;
+  if (worker_ == Worker::kNone) {
+    worker_ = Worker::kAwake;
     std::thread([self = shared_from_this()] { self->work(); }).detach();
-  } else if (sleeping_ && !draining_) {
+  } else if (worker_ == Worker::kAsleep && !draining_) {
     work_.notify_one();
   }
   return sequence;
@@ -90,7 +85,7 @@ void Stream::work() {
   while (true) {
     if (has_work()) drain(UINT64_MAX);
     if (is_over()) {
-      started_ = false;
+      worker_ = Worker::kNone;
       return;
     }
     // While a synchronising thread runs the operations there is nothing to look for: it wakes this one if it leaves any.
@@ -100,9 +95,9 @@ void Stream::work() {
       mutex_.lock();
       if (more && !draining_) continue;
     }
-    sleeping_ = true;
+    worker_ = Worker::kAsleep;
     while (!has_work() && !is_over()) work_.wait(mutex_);
-    sleeping_ = false;
+    worker_ = Worker::kAwake;
   }
 }
 
@@ -123,10 +118,11 @@ void Stream::drain(std::uint64_t until) {
     queue_.pop_front();
     mutex_.unlock();
     for (const Point& point : operation.after) point.wait();
-    const bool nested = std::exchange(t_runs_operation, true);
-    operation.run();
-    operation = {};  // what it held may be released before anyone sees it completed
-    t_runs_operation = nested;
+    {
+      const OperationScope scope;
+      operation.run();
+      operation = {};  // what it held may be released before anyone sees it completed
+    }
     note_end();
     mutex_.lock();
     pending_.fetch_sub(1);  // first: who sees the operation completed may rely on an idle context

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
+#include "softgpu/driver/entry/unsupported.h"
 #include "softgpu/driver/log.h"
-#include "softgpu/driver/unsupported.h"
 #include "softgpu/mutex.h"
 
 namespace softgpu {

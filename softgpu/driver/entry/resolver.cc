@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "softgpu/driver/unsupported.h"
+#include "softgpu/driver/entry/unsupported.h"
 
 // The table needs every symbol's address and nobody's signature, so this file does not see the declarations.
 extern "C" {

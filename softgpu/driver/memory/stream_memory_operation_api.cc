@@ -3,10 +3,10 @@
 #include <thread>
 
 #include "softgpu/device/memory/memory_use.h"
-#include "softgpu/driver/graph/capture.h"
 #include "softgpu/driver/memory/memory.h"
+#include "softgpu/driver/memory/stream_memory_operation.h"
+#include "softgpu/driver/stream/capture.h"
 #include "softgpu/driver/stream/stream_handle.h"
-#include "softgpu/driver/stream/stream_memory_operation.h"
 
 using softgpu::StreamUse;
 
@@ -108,10 +108,9 @@ CUresult submit(CUstream stream, Operations operations, unsigned flags) {
   SOFTGPU_TRY(softgpu::capturable_stream(stream, use));
   SOFTGPU_TRY(softgpu::prepare_memory_operations(use.context, operations, flags, run));
   if (use.capturing) {
-    return softgpu::graph::capture_operation(
-        use, softgpu::graph::MemoryOperations{use.context, std::move(operations), flags});
+    return softgpu::recorder_of(use).memory_operations(use, std::move(operations), flags);
   }
-  use.context->submit(*use.stream, std::move(run));
+  use.context->streams().submit(*use.stream, std::move(run));
   return CUDA_SUCCESS;
 }
 

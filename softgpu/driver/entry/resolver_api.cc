@@ -1,6 +1,6 @@
 // cuGetProcAddress, as the ABI has it.
 #include "softgpu/driver/api.h"
-#include "softgpu/driver/unsupported.h"
+#include "softgpu/driver/entry/unsupported.h"
 
 using softgpu::Resolution;
 

@@ -15,7 +15,7 @@
 
 #include "softgpu/driver/context/context.h"
 
-namespace softgpu::graph {
+namespace softgpu {
 
 class GraphMemory {
  public:
@@ -56,4 +56,4 @@ class GraphMemory {
 // cuMemFree and cuMemFreeAsync on graph memory: it is no longer live; INVALID_VALUE when it was not.
 CUresult free_graph_memory(std::uint64_t address);
 
-}  // namespace softgpu::graph
+}  // namespace softgpu

@@ -1,4 +1,4 @@
-#include "softgpu/driver/graph/memory.h"
+#include "softgpu/driver/memory/graph_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -8,10 +8,10 @@
 #include "softgpu/driver/memory/memory.h"
 #include "softgpu/mutex.h"
 
-namespace softgpu::graph {
+namespace softgpu {
 
 // Use of one device, in bytes.
-struct MemoryUse {
+struct GraphMemoryUse {
   std::uint64_t used = 0;
   std::uint64_t used_high = 0;
   std::uint64_t reserved = 0;
@@ -21,7 +21,7 @@ struct MemoryUse {
 struct GraphMemoryRegistry {
   Mutex mutex;
   std::map<std::uint64_t, std::weak_ptr<GraphMemory>> by_address SOFTGPU_GUARDED_BY(mutex);
-  std::map<const DriverDevice*, MemoryUse> use SOFTGPU_GUARDED_BY(mutex);
+  std::map<const DriverDevice*, GraphMemoryUse> use SOFTGPU_GUARDED_BY(mutex);
 
   static GraphMemoryRegistry& get() {
     static auto* instance = new GraphMemoryRegistry;
@@ -41,7 +41,7 @@ std::shared_ptr<GraphMemory> GraphMemory::allocate(CUcontext context, std::uint6
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
   const LockGuard guard(all.mutex);
   all.by_address[address] = memory;
-  MemoryUse& use = all.use[&context->owner()];
+  GraphMemoryUse& use = all.use[&context->owner()];
   use.reserved += bytes;
   use.reserved_high = std::max(use.reserved_high, use.reserved);
   return memory;
@@ -55,7 +55,7 @@ GraphMemory::~GraphMemory() {
     if (const auto found = all.by_address.find(address_); found != all.by_address.end() && found->second.expired()) {
       all.by_address.erase(found);
     }
-    MemoryUse& use = all.use[&context_->owner()];
+    GraphMemoryUse& use = all.use[&context_->owner()];
     use.reserved -= bytes_;
     if (mapped_) use.used -= bytes_;
   }
@@ -81,7 +81,7 @@ void GraphMemory::begin_life() {
   const LockGuard guard(all.mutex);
   self_ = std::move(self);
   if (std::exchange(mapped_, true)) return;
-  MemoryUse& use = all.use[&context_->owner()];
+  GraphMemoryUse& use = all.use[&context_->owner()];
   use.used += bytes_;
   use.used_high = std::max(use.used_high, use.used);
 }
@@ -113,10 +113,10 @@ CUresult free_graph_memory(std::uint64_t address) {
   return memory != nullptr && memory->end_life() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-}  // namespace softgpu::graph
+}  // namespace softgpu
 
-using softgpu::graph::GraphMemoryRegistry;
-using softgpu::graph::MemoryUse;
+using softgpu::GraphMemoryRegistry;
+using softgpu::GraphMemoryUse;
 
 // The pages stay with their nodes: nothing is cached that could be given back, but it is no longer counted as mapped.
 CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
@@ -132,7 +132,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   SOFTGPU_TRY(softgpu::get_device(ordinal, device));
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
   const softgpu::LockGuard guard(all.mutex);
-  const MemoryUse& use = all.use[device];
+  const GraphMemoryUse& use = all.use[device];
   auto* const bytes = static_cast<cuuint64_t*>(value);
   switch (attribute) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *bytes = use.used; return CUDA_SUCCESS;
@@ -150,7 +150,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   SOFTGPU_TRY(softgpu::get_device(ordinal, device));
   GraphMemoryRegistry& all = GraphMemoryRegistry::get();
   const softgpu::LockGuard guard(all.mutex);
-  MemoryUse& use = all.use[device];
+  GraphMemoryUse& use = all.use[device];
   switch (attribute) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: use.used_high = use.used; return CUDA_SUCCESS;
     case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: use.reserved_high = use.reserved; return CUDA_SUCCESS;

@@ -65,15 +65,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void wait(std::uint64_t sequence);
   void wait_helping(std::uint64_t sequence);
 
-  // Whether the calling thread is within an operation of some stream.
-  static bool runs_operation();
-
   // No more operations are expected; the thread ends after those submitted. One that comes nevertheless, from a thread
   // that knew the stream, is executed as any other.
   void close();
   void reopen();
 
  private:
+  // The stream's thread: it is started with the first operation, and waits for work_ while it is asleep.
+  enum class Worker { kNone, kAwake, kAsleep };
+
   void work();
   void drain(std::uint64_t until) SOFTGPU_REQUIRES(mutex_);
   bool has_work() const SOFTGPU_REQUIRES(mutex_) { return !queue_.empty() && !draining_; }
@@ -89,8 +89,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   ConditionVariable done_;
   std::deque<Operation> queue_ SOFTGPU_GUARDED_BY(mutex_);
   unsigned waiters_ SOFTGPU_GUARDED_BY(mutex_) = 0;
-  bool started_ SOFTGPU_GUARDED_BY(mutex_) = false;   // there is a thread
-  bool sleeping_ SOFTGPU_GUARDED_BY(mutex_) = false;  // the thread waits for work_
+  Worker worker_ SOFTGPU_GUARDED_BY(mutex_) = Worker::kNone;
   bool draining_ SOFTGPU_GUARDED_BY(mutex_) = false;  // some thread runs the operations
   bool closed_ SOFTGPU_GUARDED_BY(mutex_) = false;
 };
