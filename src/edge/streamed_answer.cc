@@ -30,12 +30,8 @@ void StreamedAnswer::begin(const AnswerHead& head) {
     writer_.reset();
     return;
   }
-  begin(head, kMostWaiting);
-}
-
-void StreamedAnswer::begin(const AnswerHead& head, std::size_t limit) {
   has_begun_ = true;
-  auto [writer, body] = net::make_body_stream(limit);
+  auto [writer, body] = net::make_body_stream(kMostWaiting);
   writer_.emplace(std::move(writer));
   // Holds this until the connection lets go of the body.
   writer_->on_change([self = shared_from_this()] { self->change(); });
@@ -92,13 +88,13 @@ void StreamedAnswer::end(Result<Outcome> outcome) {
     if (auto whole = framing_->whole(*outcome)) return exchange_.respond(std::move(*whole));
     // What a function says of its error is for `last` to tell.
     const std::string payload = outcome->failed() ? std::string() : std::exchange(outcome->payload, {});
-    std::string whole;
+    net::HttpResponse response =
+        framing_->head({.request_id = outcome->request_id, .content_type = outcome->content_type});
     for (std::size_t at = 0; at < payload.size(); at += kPieceBytes) {
-      whole += framing_->part(std::string_view(payload).substr(at, kPieceBytes));
+      response.body += framing_->part(std::string_view(payload).substr(at, kPieceBytes));
     }
-    begin({.request_id = outcome->request_id, .content_type = outcome->content_type},
-          std::max(whole.size(), kMostWaiting));
-    waiting_ = std::move(whole);
+    response.body += framing_->last(*outcome).value_or("");
+    return exchange_.respond(std::move(response));
   }
   std::optional<std::string> last = framing_->last(*outcome);
   if (!last) {

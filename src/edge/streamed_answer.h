@@ -2,7 +2,8 @@
 //
 //   begin("text/event-stream") ──> head ──> part ──> part ──> end(outcome) ──> the framing's last words
 //
-// A function that answers whole, or that fails before it answers, is sent whole at its end: the head, one part, the last words. What the node
+// A function that answers whole, or that fails before it answers, is sent whole at its end, as one body that is counted as any other (RequestMemory).
+// What the node
 // refuses before that is an error document, with its status. Of an answer that cannot be ended well once it has begun the connection is cut,
 // so that no client takes a part for the whole.
 //
@@ -31,7 +32,7 @@ class AnswerFraming {
   virtual ~AnswerFraming() = default;
   virtual net::HttpResponse head(const AnswerHead& head) = 0;
   virtual std::string part(std::string_view bytes) = 0;
-  // Of one that was not begun, where that is not sent in parts; none: it is, and `last` says how it failed.
+  // Of one that was not begun, where that is another answer; none: it is a head, parts and `last`, which says how it failed.
   virtual std::optional<net::HttpResponse> whole(Outcome& outcome) = 0;
   // After the last part. None: it failed, and there is no word for that here; the connection is cut.
   virtual std::optional<std::string> last(const Outcome& outcome) = 0;
@@ -62,7 +63,6 @@ class StreamedAnswer final : public AnswerStream, public std::enable_shared_from
   void end(Result<Outcome> outcome);
 
  private:
-  void begin(const AnswerHead& head, std::size_t limit);
   void flush();
   void change();
 

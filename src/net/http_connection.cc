@@ -72,7 +72,7 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   // Names who holds its bytes, if nobody does yet. Fails: nobody is known who might.
   Status open_lease();
   void count_answer();
-  void put_refusal_in_place_of_answer();
+  void put_refusal_in_place_of_answer(std::size_t bytes);
   bool has_full_sink() const { return parsed.sink && parsed.sink->is_full(); }
   bool has_open_stream() const { return answer.stream && !answer.stream->is_ended(); }
 
@@ -141,7 +141,7 @@ bool Connection::Slot::may_hold(std::size_t bytes) {
 // From here on the answer is what is held, in place of the request. One that finds no room in its holder's part is not kept: who
 // lets answers lie would have the node's memory, and with it everybody's.
 void Connection::Slot::count_answer() {
-  const std::size_t bytes = answer.body.size();
+  const std::size_t bytes = answer.body.size() + (answer.stream ? answer.stream->limit() : 0);
   const auto& server = connection_.server_;
   const bool is_free = server->memory.bytes == 0 || (!lease && connection_.unsent_ + bytes <= RequestMemory::kFree);
   if (!is_free) {
@@ -149,7 +149,7 @@ void Connection::Slot::count_answer() {
     if (connection_.peer_.uid && server->memory.keeps_answers_over_unix) {
       lease.hold(bytes);
     } else if (!lease.try_hold(bytes)) {
-      put_refusal_in_place_of_answer();
+      put_refusal_in_place_of_answer(bytes);
     }
   }
   counted = answer.body.size();
@@ -157,7 +157,7 @@ void Connection::Slot::count_answer() {
 }
 
 // Its text is small enough not to be counted.
-void Connection::Slot::put_refusal_in_place_of_answer() {
+void Connection::Slot::put_refusal_in_place_of_answer(std::size_t bytes) {
   const auto& server = connection_.server_;
   answer = {
       .status = 429,
@@ -165,7 +165,7 @@ void Connection::Slot::put_refusal_in_place_of_answer() {
       .body = fmt::format("the request was carried out, and its answer of {} bytes is not kept: bodies and answers "
                           "hold {} of the {} bytes that the node keeps for them, {} of these their caller's, who may "
                           "hold as much as is left free; take answers as they come",
-                          answer.body.size(), server->budget.used(), server->budget.total(), lease.held())};
+                          bytes, server->budget.used(), server->budget.total(), lease.held())};
   lease.release();
 }
 

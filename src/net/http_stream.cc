@@ -28,6 +28,8 @@ class BodyPipe {
     return limit_ - held();
   }
 
+  std::size_t limit() const { return limit_; }
+
   bool is_closed() const {
     const MutexLock lock(mutex_);
     return is_closed_;
@@ -157,6 +159,9 @@ BodyStream::Next BodyStream::take(std::string& part) {
 }
 bool BodyStream::is_ended() const {
   return pipe_->is_ended();
+}
+std::size_t BodyStream::limit() const {
+  return pipe_->limit();
 }
 void BodyStream::close() {
   pipe_->close();

@@ -71,9 +71,10 @@ class BodyStream {
   void connect(std::function<void()> wake);
   // What was taken before has been sent. kPart: all bytes that wait are in `part`.
   Next take(std::string& part);
-  bool is_ended() const;  // by its writer; bytes may wait
-  void close();           // nothing is read any more
-  void tell_writer();     // that its client has gone; once
+  bool is_ended() const;      // by its writer; bytes may wait
+  std::size_t limit() const;  // bytes that may wait
+  void close();               // nothing is read any more
+  void tell_writer();         // that its client has gone; once
 
  private:
   std::shared_ptr<BodyPipe> pipe_;

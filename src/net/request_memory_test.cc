@@ -11,6 +11,7 @@
 
 #include "base/byte_budget.h"
 #include "net/http_server.h"
+#include "net/http_stream.h"
 #include "net/http_test_client.h"
 
 namespace fairlead::net {
@@ -46,6 +47,11 @@ class RequestMemoryTest : public ::testing::Test {
     }
     if (request.target() == "/hold") return held_.push_back(std::move(exchange));
     if (request.target() == "/echo") return exchange.respond({.body = std::string(request.body())});
+    if (request.target() == "/stream") {
+      auto [writer, body] = make_body_stream(kBudget / 4);
+      writers_.push_back(std::move(writer));
+      return exchange.respond({.stream = std::move(body)});
+    }
     if (request.target() == "/large") return exchange.respond({.body = std::string(kBudget, 'l')});
     exchange.respond({.body = std::to_string(request.body().size())});
   }
@@ -71,6 +77,7 @@ class RequestMemoryTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
   std::string address_;
   std::vector<HttpExchange> held_;
+  std::vector<BodyWriter> writers_;
   int handled_ = 0;
   bool keeps_answers_over_unix_ = true;
   std::shared_ptr<ByteBudget> shared_;
@@ -196,6 +203,24 @@ TEST_F(RequestMemoryTest, WhoTakesNoAnswersLosesThemAndIsInNobodysWay) {
 }
 
 // Who asks for what takes long, on every connection that there may be, keeps nobody out.
+TEST_F(RequestMemoryTest, AStreamCountsAsWhatMayWaitInIt) {
+  serve();
+  std::vector<std::unique_ptr<TestClient>> clients;
+  std::string refused;
+  while (clients.size() < 10 && refused.empty()) {
+    clients.push_back(client());
+    clients.back()->send(post("/stream", "flooder", 0));
+    const std::string head = clients.back()->receive_at_least(30);
+    if (head.find(" 200 ") == std::string::npos) refused = head;
+  }
+  EXPECT_THAT(refused, HasSubstr(" 429 "));
+  EXPECT_LE(server_->held_bytes(), kBudget);
+  EXPECT_GE(server_->held_bytes(), kBudget / 4);
+  EXPECT_TRUE(writers_.back().is_gone()) << "who would write it is told";
+  writers_.clear();
+  EXPECT_TRUE(run_until(io_, [&] { return server_->held_bytes() == 0; }));
+}
+
 TEST_F(RequestMemoryTest, WhoHasTheMostConnectionsThatWaitLosesTheNewest) {
   serve({.connections = 6});
   std::vector<std::unique_ptr<TestClient>> flood, other;
