@@ -81,7 +81,7 @@ TEST_F(SimCommand, ScalingComparesPackersAndNamesWhatItDoesNotKnow) {
   EXPECT_EQ(rows[2]["all_placed"], 420);
   EXPECT_THAT(run_cli({"sim", "scaling", "churn", "--mix", "small", "--events", "200"}).out, HasSubstr("exact, moves"));
   EXPECT_THAT(run_cli({"sim", "scaling", "nothing"}).err,
-              HasSubstr("it must be one of orders, churn, static, cluster, bursts, profiler"));
+              HasSubstr("it must be one of orders, churn, static, cluster, bursts, ramp, profiler"));
   EXPECT_THAT(run_cli({"sim", "scaling", "bursts", "--predictor", "oracle"}).err, HasSubstr("last-window, ewma"));
 }
 

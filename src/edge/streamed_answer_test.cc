@@ -34,6 +34,10 @@ class StreamedAnswerTest : public ::testing::Test {
     stream = node.invoked.back().stream;
   }
 
+  void TearDown() override {
+    if (stream) stream->on_change(nullptr);  // the test's counters go before the connection
+  }
+
   // What the connection has to send now. Who finds nothing may have made room for what waited.
   std::string taken(Next& next) {
     std::string all, part;

@@ -10,7 +10,7 @@
 namespace fairlead {
 namespace {
 
-// A tenant may have twice as many invocations as there are places free: alone two thirds of them, and whoever comes later finds room
+// Where there are several tenants each may have twice as many invocations as there are places free: two thirds of them, and whoever comes later finds room
 // (dynamic thresholds; Choudhury and Hahne, 1998). What runs counts, too.
 Status leave_room(std::size_t held, std::size_t free, std::size_t limit) {
   if (held / 2 < free) return {};
@@ -117,6 +117,7 @@ void Core::add_function(const FlowSpec& spec) {
   FL_CHECK(state_->functions.try_emplace(spec.flow, {spec}).second, "flow {} is there already", spec.flow.value());
   state_->residency.add_function(spec.flow, spec.expected_memory);
   state_->policy->add_flow(spec.flow, share_of(spec));
+  state_->invocations.know(spec.tenant);
   state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
   state_->note_supply(spec.flow);
   Actions none;  // nothing follows before the next event
@@ -131,6 +132,7 @@ void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
   State::Function* function = state_->functions.find(spec.flow);
   if (function == nullptr) return;
   function->spec = spec;
+  state_->invocations.know(spec.tenant);
   function->seat_retries = {};
   State::Seats{*state_, now, out}.keep(*function);
   state_->residency.update_function(spec.flow, spec.expected_memory);
@@ -205,6 +207,7 @@ Status Core::State::admit(FlowId flow) const {
     return fail(Errc::kResourceExhausted, "{} invocations of the function are queued, the limit is {}; retry later",
                 queued(flow), options.queue_limit_per_flow);
   }
+  if (!invocations.has_several_tenants()) return {};
   return leave_room(invocations.of(function->spec.tenant), options.queue_limit - policy->queued(), options.queue_limit);
 }
 

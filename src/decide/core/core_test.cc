@@ -236,6 +236,13 @@ TEST_F(CoreTest, FullQueuesRefuseAndSayWhichLimit) {
   EXPECT_EQ(core_->counters().arrived, 4u);
 }
 
+TEST_F(CoreTest, ALoneTenantHasTheWholeQueue) {
+  use({.slots_per_gpu = 1, .queue_limit = 30, .queue_limit_per_flow = 30});
+  core_->add_function({.flow = kA, .tenant = TenantId(7)});
+  for (std::uint64_t id = 1; id <= 31; ++id) arrive(id, kA);  // one runs
+  EXPECT_EQ(refusal(32, kA), "30 invocations are queued on the node, queue_limit is 30; retry later");
+}
+
 TEST_F(CoreTest, ATenantsQueuesLeaveRoomForOthers) {
   use({.slots_per_gpu = 1, .queue_limit = 90, .queue_limit_per_flow = 30});
   std::uint64_t id = 0;

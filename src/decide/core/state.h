@@ -121,7 +121,7 @@ struct Core::State final : private Placeable,
 
     Instant since() const { return running ? delivered : dispatched; }
   };
-  // By id, and how many of each tenant there are.
+  // By id, and how many of each tenant there are. A tenant is known once it has had a function.
   class LiveInvocations : public IdMap<InvocationId, Invocation> {
    public:
     bool add(InvocationId id, const Invocation& invocation) {  // false: it is there
@@ -135,12 +135,15 @@ struct Core::State final : private Placeable,
       --of_[static_cast<std::size_t>(at(id).tenant.value())];
       IdMap::erase(id);
     }
+    void know(TenantId tenant) { tenants_.insert(tenant); }
+    bool has_several_tenants() const { return tenants_.size() > 1; }
     std::size_t of(TenantId tenant) const {
       return tenant.value() < of_.size() ? of_[static_cast<std::size_t>(tenant.value())] : 0;
     }
 
    private:
     std::vector<std::size_t> of_;  // tenants count up from 0
+    std::set<TenantId> tenants_;
   };
 
   // ---- core.cc
