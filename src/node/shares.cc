@@ -10,8 +10,6 @@
 namespace fairlead {
 namespace {
 
-constexpr int kWholeTime = 100;  // per cent: no limit
-
 Shares::Asked asked_in(const FunctionRecord& record, bool is_kernel_task) {
   const GpuSettings settings = gpu_settings(record.config).value_or(GpuSettings());
   return {.share = settings.share,
