@@ -58,7 +58,8 @@ KILLS ?= 1000
 survive: build ## kill -9 of node, spawner, instances and device servers under load, KILLS times (1000), and power cuts of the store
 	@tools/python-env tests/requirements.txt build/venv
 	@POWER_CUTS=$(KILLS) build/bin/store_tests --gtest_brief=1 --gtest_filter='PowerCut.*'
-	@FAIRLEAD_KILLS=$(KILLS) build/venv/bin/python -m pytest -q -s tests/functional/test_survival.py -k again_and_again
+	@FAIRLEAD_KILLS=$(KILLS) FAIRLEAD_SPAWNER_KILLS=20 build/venv/bin/python -m pytest -q -s -k again_and_again \
+	  tests/functional/test_survival.py tests/functional/test_spawner_death.py
 
 STRESS_SECONDS ?= 300
 stress: build ## device memory under kills, cut connections and functions of 1.9 x its size, STRESS_SECONDS each (300)

@@ -212,9 +212,7 @@ class Pool:
 
     def stream(self, method: str, path: str, body: Body, headers: Mapping[str, str], timeout: float | None = None) -> Streamed:
         """An answer that is read as it comes. Sent once: what has begun to come cannot be asked for again."""
-        connection = self._take()
-        if connection.sock is not None:  # kept, and perhaps closed by the node a moment ago: nothing may be sent twice here
-            connection.close()
+        connection = self._new()  # a kept one may have been closed by the node a moment ago, and nothing may be sent twice here
         connection.timeout = self.timeout if timeout is None else timeout
         try:
             connection.request(method, path, body=body, headers=dict(headers))
@@ -235,6 +233,9 @@ class Pool:
             if _is_quiet(connection):
                 return connection
             connection.close()
+        return self._new()
+
+    def _new(self) -> http.client.HTTPConnection:
         if self.endpoint.scheme == "unix":
             return _UnixConnection(self.endpoint.path, self.timeout)
         if self._context:

@@ -43,29 +43,36 @@ void StreamedAnswer::begin(const AnswerHead& head) {
 
 void StreamedAnswer::part(std::string_view bytes) {
   if (!writer_ || bytes.empty()) return;
-  waiting_ += framing_->part(bytes);
+  waiting_ += bytes;
   flush();
 }
 
 void StreamedAnswer::flush() {
-  if (!writer_) return;
-  while (!waiting_.empty()) {
-    const std::size_t fits = std::min(waiting_.size(), writer_->room());
-    if (fits > 0 && writer_->write(std::string_view(waiting_).substr(0, fits)) == net::BodyWrite::kTaken) {
-      waiting_.erase(0, fits);
-      continue;
-    }
-    if (writer_->write(waiting_) == net::BodyWrite::kGone) {
-      waiting_.clear();
-      writer_.reset();
+  while (writer_) {
+    if (framed_.empty()) frame_next();
+    if (framed_.empty()) {
+      if (ending_ == Ending::kWhole) writer_->finish();
+      if (ending_ != Ending::kOpen) writer_.reset();  // not finished: cut
       return;
     }
-    return;  // refused, so on_change tells of room
+    const std::size_t fits = std::min(framed_.size(), writer_->room());
+    const net::BodyWrite written = writer_->write(fits > 0 ? std::string_view(framed_).substr(0, fits) : framed_);
+    if (written == net::BodyWrite::kFull) return;  // on_change tells of room
+    if (written == net::BodyWrite::kGone) {
+      waiting_.clear();
+      framed_.clear();
+      return writer_.reset();
+    }
+    framed_.erase(0, fits);
   }
-  if (is_over_) {
-    writer_->finish();
-    writer_.reset();
-  }
+}
+
+// Bytes are framed when those before them have gone, not as they come: a function that sends them one by one would have a frame for
+// each, many times as large.
+void StreamedAnswer::frame_next() {
+  const std::size_t bytes = std::min(waiting_.size(), kPieceBytes);
+  framed_ = bytes > 0 ? framing_->part(std::string_view(waiting_).substr(0, bytes)) : std::exchange(last_, {});
+  waiting_.erase(0, bytes);
 }
 
 void StreamedAnswer::change() {
@@ -78,8 +85,8 @@ void StreamedAnswer::end(Result<Outcome> outcome) {
   changed_ = nullptr;
   if (!outcome) {
     if (!has_begun_) return respond_error(std::move(exchange_), outcome.error());
-    writer_.reset();
-    return;
+    ending_ = Ending::kCut;
+    return flush();
   }
   if (!has_begun_ && outcome->was_streamed) {
     return respond_error(std::move(exchange_), was_streamed_elsewhere());
@@ -96,13 +103,9 @@ void StreamedAnswer::end(Result<Outcome> outcome) {
     response.body += framing_->last(*outcome).value_or("");
     return exchange_.respond(std::move(response));
   }
-  std::optional<std::string> last = framing_->last(*outcome);
-  if (!last) {
-    writer_.reset();
-    return;
-  }
-  waiting_ += *last;
-  is_over_ = true;
+  const std::optional<std::string> last = framing_->last(*outcome);
+  ending_ = last ? Ending::kWhole : Ending::kCut;
+  last_ = last.value_or("");
   flush();
 }
 

@@ -55,7 +55,7 @@ class StreamedAnswer final : public AnswerStream, public std::enable_shared_from
 
   void begin(const AnswerHead& head) override;
   void part(std::string_view bytes) override;
-  bool is_full() const override { return !waiting_.empty(); }
+  bool is_full() const override { return !framed_.empty() || !waiting_.empty(); }
   bool is_gone() const override { return has_begun_ && (!writer_ || writer_->is_gone()); }
   void on_change(std::function<void()> callback) override { changed_ = std::move(callback); }
 
@@ -63,15 +63,20 @@ class StreamedAnswer final : public AnswerStream, public std::enable_shared_from
   void end(Result<Outcome> outcome);
 
  private:
+  enum class Ending { kOpen, kWhole, kCut };
+
   void flush();
+  void frame_next();
   void change();
 
   net::HttpExchange exchange_;  // until it has begun
   std::unique_ptr<AnswerFraming> framing_;
   std::optional<net::BodyWriter> writer_;  // none: not begun, or over
-  std::string waiting_;                    // framed bytes that the connection had no room for
+  std::string framed_;                     // what the connection had no room for; behind it
+  std::string waiting_;                    // bytes that are not framed yet; and behind these
+  std::string last_;                       // the framing's last words
   bool has_begun_ = false;
-  bool is_over_ = false;  // finished as soon as nothing waits
+  Ending ending_ = Ending::kOpen;  // how it ends as soon as nothing waits
   std::function<void()> changed_;
 };
 

@@ -163,6 +163,32 @@ TEST_F(StreamedAnswerTest, WhatWaitsAtTheEndIsSentBeforeIt) {
   EXPECT_TRUE(rest == sent + "end") << rest.size();
 }
 
+TEST_F(StreamedAnswerTest, BytesThatComeOneByOneWaitAsBytes) {
+  stream->begin({});
+  std::size_t sent = 0;
+  for (; !stream->is_full(); ++sent) stream->part("x");  // framed one by one while there is room
+  EXPECT_LE(sent, StreamedAnswer::kMostWaiting / 3 + 1);
+  for (int i = 0; i < 60'000; ++i) stream->part("y");  // what was under way
+  finish(Outcome{.was_streamed = true});
+  EXPECT_EQ(end(), Next::kEnd);
+  std::string wanted;
+  for (std::size_t i = 0; i < sent; ++i) wanted += "[x]";
+  wanted += "[" + std::string(60'000, 'y') + "]end";
+  EXPECT_TRUE(rest == wanted) << rest.size();
+}
+
+TEST_F(StreamedAnswerTest, WhatWaitsIsSentBeforeACut) {
+  stream->begin({});
+  std::string sent;
+  while (!stream->is_full()) {
+    stream->part(std::string(9999, 'x'));
+    sent += "[" + std::string(9999, 'x') + "]";
+  }
+  finish(Outcome{.kind = OutcomeKind::kTimeout});
+  EXPECT_EQ(end(), Next::kCut);
+  EXPECT_TRUE(rest == sent) << rest.size();
+}
+
 TEST_F(StreamedAnswerTest, AClientThatLeavesIsGone) {
   int changes = 0;
   stream->on_change([&] { ++changes; });

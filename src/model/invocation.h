@@ -84,7 +84,6 @@ struct Outcome {
   std::string log_tail;      // where it was asked for
   StartKind start = StartKind::kDeviceWarm;
   Duration queue_time{0};  // from arrival to delivery
-  Duration first_part{0};  // from arrival, of one that was streamed
   Duration gpu_time{0};    // charged
   GpuId gpu;
 

@@ -237,10 +237,7 @@ Outcome Invocations::outcome_of(Live& live, const Complete& complete) {
     outcome.content_type = std::move(live.answer->content_type);
     outcome.payload = std::move(live.answer->payload);
     outcome.failure = std::move(live.answer->failure);
-    if (live.answer->first_part) {
-      outcome.was_streamed = true;
-      outcome.first_part = *live.answer->first_part - live.arrived;
-    }
+    outcome.was_streamed = live.answer->was_streamed;
   }
   return outcome;
 }

@@ -80,9 +80,16 @@ std::string reason_of(const ExitNote& note, const std::optional<int>& exit_statu
   return fmt::format("signal: SIG{}", name != nullptr ? name : std::to_string(*signal));
 }
 
+constexpr std::string_view kErrorType = "Lambda-Runtime-Function-Error-Type";
+constexpr std::string_view kErrorBody = "Lambda-Runtime-Function-Error-Body";
+
+bool is_streaming(const net::HttpRequest& request) {
+  return request.header("Lambda-Runtime-Function-Response-Mode") == "streaming";
+}
+
 // What a function says in trailers: a type, and its error document in Base64.
 std::string trailing_error(std::string_view type, std::string_view encoded) {
-  auto document = base64_decode("Lambda-Runtime-Function-Error-Body", encoded);
+  auto document = base64_decode(kErrorBody, encoded);
   if (document && !document->empty()) return std::move(*document);
   return nlohmann::json{{"errorType", type}, {"errorMessage", ""}}.dump(-1, ' ', false,
                                                                         nlohmann::json::error_handler_t::replace);
@@ -212,9 +219,8 @@ void Instance::on_call(net::HttpExchange exchange) {
 // An answer in streaming mode goes on to a caller who wants it so as it comes. Where nobody does it is collected, within the bound
 // of every other answer.
 std::shared_ptr<net::BodySink> Instance::sink_for(net::HttpRequest& head) {
-  if (!current_.stream || head.header("Lambda-Runtime-Function-Response-Mode") != "streaming") return nullptr;
+  if (!current_.stream || !is_streaming(head)) return nullptr;
   if (!api_.begin_stream(parse_runtime_call(head.method(), head.target()))) return nullptr;
-  at_.streamed = monotonic_now();
   current_.stream->begin({.request_id = current_.invocation.request_id, .content_type = head.header("Content-Type")});
   return std::make_shared<StreamSink>(current_.stream,
                                       life_.guarded([this](std::string_view why) { on_stream_cut(why); }));
@@ -223,11 +229,11 @@ std::shared_ptr<net::BodySink> Instance::sink_for(net::HttpRequest& head) {
 // Its last part is there; trailers say that the function failed after it had begun.
 void Instance::on_stream_end(net::HttpExchange& exchange) {
   const RuntimeDecision decision = api_.end_stream();
-  const std::string_view error = exchange.request().header("Lambda-Runtime-Function-Error-Type");
-  Answer answer{.invocation = current_.id, .is_error = !error.empty(), .first_part = at_.streamed};
+  const std::string_view error = exchange.request().header(kErrorType);
+  Answer answer{.invocation = current_.id, .is_error = !error.empty(), .was_streamed = true};
   if (answer.is_error) {
     answer.content_type = "application/json";
-    answer.payload = trailing_error(error, exchange.request().header("Lambda-Runtime-Function-Error-Body"));
+    answer.payload = trailing_error(error, exchange.request().header(kErrorBody));
   }
   finish(std::move(answer));
   reply(exchange, decision.status, decision.body);
@@ -238,7 +244,7 @@ void Instance::on_stream_cut(std::string_view why) {
   api_.cut_stream();
   finish({.invocation = current_.id,
           .is_error = true,
-          .first_part = at_.streamed,
+          .was_streamed = true,
           .failure = {.type = "Function.StreamCut", .text = std::string(why)}});
 }
 
@@ -266,7 +272,7 @@ void Instance::on_poll(net::HttpExchange exchange, bool announce) {
 void Instance::deliver(DeliverRequest request) {
   current_ = std::move(request);
   const bool now = api_.deliver(current_.invocation.request_id);
-  at_.delivered = monotonic_now();
+  delivered_at_ = monotonic_now();
   log_.start_line(current_.invocation.request_id);
   if (!now) return;
   net::HttpExchange exchange = std::move(poll_);
@@ -295,11 +301,11 @@ void Instance::on_answer(net::HttpExchange& exchange, const RuntimeDecision& dec
                 .content_type = std::string(request.header("Content-Type")),
                 .payload = {},
                 .failure = {}};
-  const std::string_view trailing = request.header("Lambda-Runtime-Function-Error-Type");
+  const std::string_view trailing = is_streaming(request) ? request.header(kErrorType) : std::string_view();
   if (decision.action == RuntimeAction::kAnswer && !trailing.empty()) {  // a stream that nobody wanted as one
     answer.is_error = true;
     answer.content_type = "application/json";
-    answer.payload = trailing_error(trailing, request.header("Lambda-Runtime-Function-Error-Body"));
+    answer.payload = trailing_error(trailing, request.header(kErrorBody));
   } else if (decision.action == RuntimeAction::kTooLarge) {
     answer.content_type = "application/json";
     answer.payload = too_large_payload(request.body().size());
@@ -317,7 +323,7 @@ void Instance::on_init_error(std::string payload) {
 
 void Instance::end_invocation(std::string_view failure) {
   log_.end_lines({.request_id = current_.invocation.request_id,
-                  .duration = monotonic_now() - at_.delivered,
+                  .duration = monotonic_now() - delivered_at_,
                   .init_duration = std::exchange(init_duration_, Duration(0)),
                   .memory_limit = spec_.memory_limit,
                   .memory_peak = memory_peak(),

@@ -83,10 +83,8 @@ class Instance {
   net::HttpExchange poll_;  // the `next` call that waits
   DeliverRequest current_;
   Instant started_at_;
-  struct {
-    Instant delivered, streamed;  // when its answer began
-  } at_;                          // of the current invocation
-  Duration init_duration_{0};     // until the first REPORT has shown it
+  Instant delivered_at_{};
+  Duration init_duration_{0};  // until the first REPORT has shown it
   std::string socket_path_;
   boost::asio::posix::stream_descriptor log_pipe_;
   boost::asio::steady_timer timer_;       // the log's pause, later the drain at the end

@@ -67,9 +67,9 @@ struct Answer {
   bool is_error = false;
   std::string content_type;
   std::string payload;
-  std::optional<Instant> first_part = {};  // when it began to be streamed; empty: it was not
-  Failure failure;                         // with is_error, instead of a payload: what the runner says
-  bool is_nodes_fault = false;             // with a failure: neither its function nor its caller could help it
+  bool was_streamed = false;    // it went to the request's stream; `payload` is only what went wrong then
+  Failure failure;              // with is_error, instead of a payload: what the runner says
+  bool is_nodes_fault = false;  // with a failure: neither its function nor its caller could help it
 };
 
 struct ExitInfo {

@@ -393,7 +393,7 @@ TEST_F(InstanceStreamTest, PartsAreHeardBeforeTheAnswerIsWhole) {
   EXPECT_THAT(ask("3\r\ntwo\r\n0\r\n\r\n"), StartsWith("HTTP/1.1 202"));
   EXPECT_EQ(listener_->heard, "onetwo");
   ASSERT_EQ(answers_.size(), 1u);
-  EXPECT_TRUE(answers_[0].first_part);
+  EXPECT_TRUE(answers_[0].was_streamed);
   EXPECT_FALSE(answers_[0].is_error);
   EXPECT_EQ(answers_[0].payload, "");
   wait_in_next();
@@ -451,7 +451,7 @@ TEST_F(InstanceStreamTest, WhereNobodyWantsAStreamItIsCollected) {
   EXPECT_THAT(ask(stream_head("r") + "3\r\none\r\n0\r\n\r\n"), StartsWith("HTTP/1.1 202"));
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_EQ(answers_[0].payload, "one");
-  EXPECT_FALSE(answers_[0].first_part);
+  EXPECT_FALSE(answers_[0].was_streamed);
 }
 
 TEST_F(InstanceStreamTest, AnErrorBehindACollectedStreamIsTheAnswer) {

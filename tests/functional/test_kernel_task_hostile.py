@@ -13,7 +13,7 @@ from test_kernel_tasks import metric
 
 FENCE = ("--task-isolation", "fence")
 SLICE_S = 1.0
-ROUNDS = 3
+ROUNDS = 4
 
 
 def kernel(body="ret;", preamble=""):
@@ -107,9 +107,9 @@ def test_a_victim_is_served_beside_a_hostile_module_as_beside_a_harmless_one(nod
     print(f"\n{what}: " + ", ".join(f"{name} {value:.0f}/s" for name, value in medians.items()) +
           f"; {medians['beside hostile'] / medians['alone']:.2f} of alone, "
           f"{medians['beside hostile'] / medians['beside harmless']:.2f} of beside harmless")
-    # Wanted is 0.9 (bench/hostile_bench.py measures it). Beside other work on two cores a second of calls varies by far more, so this only
-    # says that the victim is served in at least one of the rounds; a module that holds it up leaves a few calls a second of hundreds.
-    assert max(rates["beside hostile"]) > 0.25 * min(medians["alone"], medians["beside harmless"])
+    # Wanted is 0.9 (bench/hostile_bench.py measures it). Beside other work on two cores a second of calls varies by more than that, and
+    # what disturbs lasts; so this says that the victim had half of it in one of the rounds. A module that holds it up does so in all.
+    assert max(rates["beside hostile"]) > 0.5 * min(medians["alone"], medians["beside harmless"])
     assert metric(node, "fairlead_device_server_restarts_total") < 20, "restarts are spaced"
 
 

@@ -10,7 +10,7 @@ import time
 from conftest import MISBEHAVE, eventually
 from test_survival import EVENT, folder_of_marks, processes_below
 
-TIMES = 6
+TIMES = int(os.environ.get("FAIRLEAD_SPAWNER_KILLS", "6"))  # `make survive`: 20
 
 
 def spawner_of(node):

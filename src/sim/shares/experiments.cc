@@ -24,14 +24,7 @@ SharesResult run(const SharesOptions& options, const std::string& scheduler, std
       client.burst = kBurst;
     }
   }
-  return SharesSimulation({.clients = std::move(clients),
-                           .scheduler = scheduler,
-                           .options = options.places,
-                           .leash = options.leash,
-                           .warm_up = options.warm_up,
-                           .length = options.length,
-                           .seed = seed})
-      .run();
+  return run_shares(options, scheduler, std::move(clients), seed);
 }
 
 double missed_percent(const std::vector<ShareClientResult>& results, const std::vector<ShareClient>& clients,
@@ -208,6 +201,18 @@ Result<std::vector<SharesRow>> small(const SharesOptions& options) {
 }
 
 }  // namespace
+
+SharesResult run_shares(const SharesOptions& options, const std::string& scheduler, std::vector<ShareClient> clients,
+                        std::uint64_t seed) {
+  return SharesSimulation({.clients = std::move(clients),
+                           .scheduler = scheduler,
+                           .options = options.places,
+                           .leash = options.leash,
+                           .warm_up = options.warm_up,
+                           .length = options.length,
+                           .seed = seed})
+      .run();
+}
 
 std::vector<std::string_view> share_experiments() {
   return {"delivered", "objectives", "reserved", "small", "profile", "disturbed", "pods", "packed"};

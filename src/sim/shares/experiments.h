@@ -42,6 +42,9 @@ struct SharesRow {
   std::uint64_t state_hash = 0;
 };
 
+// One run of these clients.
+SharesResult run_shares(const SharesOptions& options, const std::string& scheduler, std::vector<ShareClient> clients,
+                        std::uint64_t seed);
 std::vector<std::string_view> share_experiments();
 // kInvalidArgument names what is not known.
 Result<std::vector<SharesRow>> run_experiment(std::string_view experiment, const SharesOptions& options);

@@ -38,18 +38,6 @@ ShareClient instance_of(std::string_view name, const PacedShare& share, Duration
           .request = from_seconds((model.execution_ms(width) - model.fixed_ms) / 1000)};
 }
 
-SharesResult run(const SharesOptions& options, const std::string& scheduler, std::vector<ShareClient> clients,
-                 std::uint64_t seed) {
-  return SharesSimulation({.clients = std::move(clients),
-                           .scheduler = scheduler,
-                           .options = options.places,
-                           .leash = options.leash,
-                           .warm_up = options.warm_up,
-                           .length = options.length,
-                           .seed = seed})
-      .run();
-}
-
 double per_s(const ShareClientResult& client, const SharesOptions& options) {
   return static_cast<double>(client.answered) / to_seconds(options.length);
 }
@@ -88,7 +76,8 @@ std::vector<SharesRow> profile_figure(const SharesOptions& options) {
         for (const int width : kWidths) {
           for (const int quota : kQuotas) {
             const PacedShare share{.width_percent = width, .request_percent = quota, .limit_percent = quota};
-            const SharesResult result = run(options, scheduler, {instance_of(name, share, options.most_kernel)}, seed);
+            const SharesResult result =
+                run_shares(options, scheduler, {instance_of(name, share, options.most_kernel)}, seed);
             add(row, fmt::format("per_s_{}_{}", width, quota), per_s(result.clients.front(), options));
             add_hash(row, result);
           }
@@ -113,8 +102,8 @@ std::vector<SharesRow> disturbed_figure(const SharesOptions& options) {
         // Requests always wait, and the host's part of the next is done meanwhile: the quota is what holds the instance back.
         for (ShareClient& one : both) one.host = Duration(0);
         SharesRow row = row_of("disturbed", scheduler, fmt::format("{} %", width), seed);
-        const SharesResult alone = run(options, scheduler, {both.front()}, seed);
-        const SharesResult beside = run(options, scheduler, both, seed);
+        const SharesResult alone = run_shares(options, scheduler, {both.front()}, seed);
+        const SharesResult beside = run_shares(options, scheduler, both, seed);
         add(row, "resnet_alone_per_s", per_s(alone.clients.front(), options));
         add(row, "resnet_beside_per_s", per_s(beside.clients.front(), options));
         add(row, "rnnt_beside_per_s", per_s(beside.clients.back(), options));
@@ -139,7 +128,7 @@ void add_pods(SharesRow& row, const SharesOptions& options, const ShareClient& p
   for (int i = 0; i < kUsers; ++i) {
     if (i >= pods) ++clients[static_cast<std::size_t>(i % pods)].users;
   }
-  const SharesResult result = run(options, row.scheduler, std::move(clients), seed);
+  const SharesResult result = run_shares(options, row.scheduler, std::move(clients), seed);
   Histogram latency;
   double answered = 0;
   for (const ShareClientResult& one : result.clients) {
@@ -213,7 +202,7 @@ std::vector<SharesRow> packed_figure(const SharesOptions& options) {
         for (const std::vector<Pod>& pods : devices) {
           std::vector<ShareClient> clients;
           for (const Pod& pod : pods) clients.push_back(packed_pod(pod, in_turns, is_busy, options));
-          const SharesResult result = run(options, scheduler, std::move(clients), seed);
+          const SharesResult result = run_shares(options, scheduler, std::move(clients), seed);
           busy += result.busy / static_cast<double>(devices.size());
           occupancy += result.occupancy / static_cast<double>(devices.size());
           for (const ShareClientResult& client : result.clients) answered += per_s(client, options);
