@@ -1,7 +1,7 @@
 // POST /fairlead/v1/functions/{function}/stream: a call whose answer is sent on as the function makes it, byte for byte and under the function's
 // own Content-Type. What reads HTTP reads it: curl -N, a browser's EventSource by fetch(), httpx.
 //
-//   curl -N -d '"hello"' localhost:9001/fairlead/v1/functions/chat/stream
+//   curl -N -H "Authorization: Bearer $FAIRLEAD_TOKEN" -d '"hello"' localhost:9001/fairlead/v1/functions/chat/stream
 //
 // An answer that is not streamed is what an Invoke's is. One that fails after its first byte is cut.
 #pragma once
