@@ -15,6 +15,17 @@ std::size_t cache_limit(std::size_t total) {
   return part < kLeastCached ? kLeastCached : part > kMostCached ? kMostCached : part;
 }
 
+// Bytes of the program's that are allocated in the region.
+std::size_t held_in(const Region& region) {
+  if (region.slab == nullptr) return region.going ? 0 : region.asked;
+  std::size_t held = 0;
+  for (unsigned unit = 0; unit < kSlabUnits; unit += region.slab->blocks[unit].units) {
+    const Block& block = region.slab->blocks[unit];
+    if (block.going == 0) held += block.asked;
+  }
+  return held;
+}
+
 }  // namespace
 
 Heap* Space::known(CUcontext context) {
@@ -110,17 +121,6 @@ CUresult Space::grant(CUcontext owner, CUdevice device) {
     if (set != CUDA_SUCCESS) result = set;
   }
   return result;
-}
-
-// Bytes of the program's that are allocated in the region.
-std::size_t Space::held_in(const Region& region) {
-  if (region.slab == nullptr) return region.going ? 0 : region.asked;
-  std::size_t held = 0;
-  for (unsigned unit = 0; unit < kSlabUnits; unit += region.slab->blocks[unit].units) {
-    const Block& block = region.slab->blocks[unit];
-    if (block.going == 0) held += block.asked;
-  }
-  return held;
 }
 
 std::size_t Space::forget(CUcontext context) {

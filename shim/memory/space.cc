@@ -30,6 +30,12 @@ CUresult settle(CUcontext context) {
   return result;
 }
 
+void count_away(Region& region, bool away) {
+  if (region.counted_away == away) return;
+  region.counted_away = away;
+  away ? accounts::add_away(region.bytes) : accounts::drop_away(region.bytes);
+}
+
 }  // namespace
 
 // ---- Allocating ----
@@ -351,12 +357,6 @@ void Space::set_mapped(Region& region, bool mapped) {
   region.state.mapped = mapped;
   mapped ? accounts::add_resident(region.bytes) : accounts::drop_resident(region.bytes);
   count_away(region, !mapped && region.state.residency != Residency::kGone);
-}
-
-void Space::count_away(Region& region, bool away) {
-  if (region.counted_away == away) return;
-  region.counted_away = away;
-  away ? accounts::add_away(region.bytes) : accounts::drop_away(region.bytes);
 }
 
 void Space::dispose(Region* region) {

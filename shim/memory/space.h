@@ -87,10 +87,8 @@ class Space {
   void retire_slab(Heap& heap, Slab* slab, Region** goes) FL_REQUIRES(lock_);
   void dispose_all(Region* regions);
   void set_mapped(Region& region, bool mapped);
-  static void count_away(Region& region, bool away);
   void dispose_dead(Region* region);
   void discard(Region* region);
-  static std::size_t held_in(const Region& region);
 
   const Backing* backing_ = nullptr;
   Staging staging_;

@@ -131,7 +131,7 @@ ClientRow& Clients::row(Owner owner) const {
 HoldState Clients::held(Owner owner) const {
   if (owner.slot >= kMaxClients) return HoldState::kRunning;  // a damaged word
   const std::uint32_t word = row(owner).hold.load();
-  for (const HoldState state : {HoldState::kLocked, HoldState::kCheckpointed}) {
+  for (const HoldState state : {HoldState::kLocked, HoldState::kCheckpointed, HoldState::kStranded}) {
     if (word == ClientRow::hold_word(owner, state)) return state;
   }
   return HoldState::kRunning;
@@ -146,8 +146,8 @@ void Clients::note_checkpoint() const {
 }
 
 void Clients::wait_while_checkpointed(Owner owner) const {
-  while (held(owner) == HoldState::kCheckpointed) {
-    futex_wait(row(owner).hold, ClientRow::hold_word(owner, HoldState::kCheckpointed), kHoldPatienceMs);
+  for (HoldState state = held(owner); is_off_device(state); state = held(owner)) {
+    futex_wait(row(owner).hold, ClientRow::hold_word(owner, state), kHoldPatienceMs);
   }
 }
 

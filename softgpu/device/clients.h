@@ -22,7 +22,11 @@
 namespace softgpu {
 
 // What others have done to a client (hold.h).
-enum class HoldState : std::uint32_t { kRunning, kLocked, kCheckpointed };
+enum class HoldState : std::uint32_t { kRunning, kLocked, kCheckpointed, kStranded };
+// Its memory is off the device: checkpointed, or stranded there.
+inline bool is_off_device(HoldState state) {
+  return state == HoldState::kCheckpointed || state == HoldState::kStranded;
+}
 
 // What is shared about a slot's process. All words but `hold` are written by that process only.
 struct ClientRow {

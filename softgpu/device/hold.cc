@@ -161,13 +161,17 @@ HoldResult Holder::checkpoint(int pid, const Copy& copy) {
 HoldResult Holder::restore(int pid, const Copy& copy) {
   const auto owner = find(pid);
   if (!owner) return HoldResult::kNoProcess;
-  if (clients_.held(*owner) != HoldState::kCheckpointed) return HoldResult::kWrongState;
+  const HoldState held = clients_.held(*owner);
+  if (held == HoldState::kStranded) return HoldResult::kStranded;
+  if (held != HoldState::kCheckpointed) return HoldResult::kWrongState;
   const auto all = memories(*owner);
   if (!all) return HoldResult::kBroken;
   {
     const Locks locks(*all, clients_, self_);
     for (const Memory& memory : *all) {
-      if (!pool_of(*memory.view, clients_).can_make_room(memory.pages)) return HoldResult::kNoRoom;
+      if (pool_of(*memory.view, clients_).can_make_room(memory.pages)) continue;
+      change(*owner, HoldState::kCheckpointed, HoldState::kStranded);
+      return HoldResult::kNoRoom;
     }
     for (const Memory& memory : *all) pool_of(*memory.view, clients_).make_room(memory.pages);
     if (!change(*owner, HoldState::kCheckpointed, HoldState::kLocked)) return HoldResult::kWrongState;

@@ -1,11 +1,12 @@
 // Stopping a process's use of its devices from outside and taking its memory off them, as cuCheckpointProcess* does.
 //
 //   running ──lock──> locked ──checkpoint──> checkpointed ──restore──> locked ──unlock──> running
+//                                            checkpointed ──restore on a full device──> stranded, until it is killed
 //
 // The state is one word of the process's row in the client table, with the process's generation, so that a change is one
 // store and the next process of the slot has nothing of it. A checkpoint moves nothing: the pages' bytes lie in the
 // computer's memory anyway, so their owner keeps places and mappings, and all who count pages leave his out
-// (PagePool). Whoever dies, at any instruction, leaves one of the three states behind; another may go on from it.
+// (PagePool). Whoever dies, at any instruction, leaves one of the states behind; another may go on from it.
 //
 // Example: A runs a kernel and waits for it, `under_way` is 2. B locks A: the word says locked, A's next launch sleeps on
 // it, the kernel ends, the wait returns, under_way is 0 and B has the lock. B is killed; C unlocks A, and it launches.
@@ -57,7 +58,8 @@ enum class HoldResult {
   kTimeout,     // work did not end; the process is not locked
   kUnderWay,    // it is locked, and its work has not ended: who locked it has died or waits still
   kShares,      // other processes have its memory, or it theirs
-  kNoRoom,      // a device is full; the process is checkpointed still
+  kNoRoom,      // a device is full: the process is stranded
+  kStranded,    // a restore of it found a device full before, and as with NVIDIA's 580 none is done any more
   kBroken,      // the machine's state cannot be read
 };
 

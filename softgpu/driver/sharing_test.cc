@@ -124,6 +124,48 @@ TEST(ModelledTime, IsTheSameFromRunToRun) {
   }
 }
 
+// A green context of 20 of the 80 SMs, current.
+CUgreenCtx use_quarter() {
+  use_device();
+  CUdevResource all = {}, quarter = {};
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  CUcontext context = nullptr;
+  unsigned count = 1;
+  EXPECT_EQ(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevSmResourceSplitByCount(&quarter, &count, &all, nullptr, 0, 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevResourceGenerateDesc(&description, &quarter, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  return green;
+}
+
+const Scenario kQuarter("synthetic kernel in a green context", [] {
+  use_quarter();
+  EXPECT_EQ(charge(1'000'000'000'000, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+});
+
+TEST(ModelledTime, OfAGreenContextIsThatOfItsSms) {
+  const TemporaryHome home(
+      Environment{{"SOFTGPU_MEMORY_SCALE", "64"}, {"SOFTGPU_MODE", "charge"}, {"SOFTGPU_TIME_SCALE", "0"}});
+  Fresh program("synthetic kernel in a green context");
+  ASSERT_TRUE(program.ran());
+  const std::uint64_t kernel_ns = Seen().activity(0).kernel_ns.load();
+  EXPECT_GT(kernel_ns, 4 * 127'655'000U);
+  EXPECT_LT(kernel_ns, 4 * 127'655'000U + 100'000);
+}
+
+DRIVER_TEST_IN(ChargeMode, AGreenContextsKernelsAreHeldForTheTimeOfItsSms,
+               (Environment{{"SOFTGPU_MODE", "charge"}, {"SOFTGPU_TIME_SCALE", "0.1"}})) {
+  use_quarter();
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(charge(1'000'000'000'000, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(51));
+}
+
 DRIVER_TEST_IN(ChargeMode, SyntheticKernelsAreHeldForTheirTimeAndNotExecuted,
                (Environment{{"SOFTGPU_MODE", "charge"}, {"SOFTGPU_TIME_SCALE", "0.1"}})) {
   use_device();

@@ -23,7 +23,7 @@ using softgpu::mps::Daemon;
 using softgpu::mps::PipeDirectory;
 
 constexpr char kUsage[] =
-    "usage: nvidia-cuda-mps-control -d | -f\n"
+    "usage: nvidia-cuda-mps-control [-M | -multiuser-server] -d | -f\n"
     "       nvidia-cuda-mps-control [COMMAND]      without one: commands from standard input\n"
     "commands: quit [-t SECONDS | -f], get_server_list, get_server_status PID, start_server -uid UID,\n"
     "          get_client_list PID, ps, [gs]et_default_active_thread_percentage [PERCENTAGE],\n"
@@ -77,7 +77,9 @@ int send(const std::string& command) {
 }  // namespace
 
 int main(int count, char** values) {
-  const std::vector<std::string> words(values + 1, values + count);
+  std::vector<std::string> words(values + 1, values + count);
+  // Of one user or of many: clients of this GPU compute side by side, whoever they are.
+  std::erase_if(words, [](const std::string& word) { return word == "-M" || word == "-multiuser-server"; });
   if (words.size() == 1 && (words[0] == "-d" || words[0] == "--daemon")) return serve_in_background();
   if (words.size() == 1 && (words[0] == "-f" || words[0] == "--foreground")) return serve(-1);
   if (!words.empty() && words[0].starts_with("-")) {

@@ -16,7 +16,7 @@
 
 namespace softgpu::ptx {
 
-class Decoder;
+struct Decoder;
 
 // How `@p instruction` is carried out.
 enum class GuardMode : std::uint8_t {

@@ -318,10 +318,10 @@ class Loader {
     const SharedLayout shared(tree_, symbols_);
     Program& program = module_->program();
     ConstantPool constants;
+    const ModuleContext module{instruction_set(), symbols_, tree_.functions, program, constants};
     for (std::size_t i = 0; i < tree_.functions.size(); ++i) {
       if (!tree_.functions[i].has_body) continue;
-      Decoder decoder(instruction_set(), symbols_, tree_.functions, program, constants);
-      if (auto error = decoder.decode(i)) {
+      if (auto error = decode_function(module, i)) {
         error_ = std::move(*error);
         return false;
       }

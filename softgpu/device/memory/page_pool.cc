@@ -65,7 +65,7 @@ std::vector<PageRun> PagePool::claim(DeviceLock& lock, PageEntry first, std::uin
   while (true) {
     clients_.wait_while_checkpointed(owner);
     const LockGuard guard(lock);
-    if (clients_.held(owner) != HoldState::kCheckpointed) return claim_locked(first, count);
+    if (!is_off_device(clients_.held(owner))) return claim_locked(first, count);
   }
 }
 
@@ -133,7 +133,7 @@ PageUse PagePool::use() const {
     if (word == 0) continue;
     const PageEntry entry = PageEntry::unpack(word);
     const Owner owner = charged_to(entry);
-    if (!liveness.alive(entry) || clients_.held(owner) == HoldState::kCheckpointed) continue;
+    if (!liveness.alive(entry) || is_off_device(clients_.held(owner))) continue;
     ++use.total;
     if (liveness.alive(owner)) ++use.by_slot[owner.slot];
   }

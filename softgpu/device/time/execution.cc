@@ -38,7 +38,7 @@ Execution::Execution(Device& device, Kernel kernel, const StopCheck& stop)
     : device_(device),
       kernel_(std::move(kernel)),
       stop_(stop),
-      sms_(std::clamp<std::uint64_t>(kernel_.blocks, 1, device.sms())) {}
+      sms_(std::clamp<std::uint64_t>(std::min(kernel_.blocks, kernel_.most_sms), 1, device.sms())) {}
 
 bool Execution::begin() {
   asked_ns_ = monotonic_ns();
@@ -85,7 +85,7 @@ void Execution::wait_while_hung() {
 void Execution::end(KernelWork work) {
   executed_ns_ = monotonic_ns();
   work.blocks = kernel_.blocks;
-  const std::uint64_t modelled = kernel_ns(device_.profile(), work, {device_.sms() * 1000});
+  const std::uint64_t modelled = kernel_ns(device_.profile(), work, {share_milli_sms()});
   device_.activity().charge_kernel(modelled);
   if (device_.machine().paced()) hold(work);
   device_.meter().moved(work.global_bytes, monotonic_ns());
@@ -99,7 +99,7 @@ void Execution::end(KernelWork work) {
 }
 
 KernelGrant Execution::grant() const {
-  if (!device_.share().mps) return {device_.sms() * 1000};
+  if (!device_.share().mps) return {share_milli_sms()};
   return device_.activity().grant(device_.profile().sm_count, sms_);
 }
 

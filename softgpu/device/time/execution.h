@@ -14,6 +14,7 @@
 // then beside the other on 40: the second half takes 6 ms.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -27,6 +28,7 @@ class Execution {
   struct Kernel {
     std::string name;
     std::uint64_t blocks = 1;
+    std::uint64_t most_sms = ~std::uint64_t{0};  // of a green context
   };
 
   // `stop` must outlive the execution.
@@ -46,6 +48,7 @@ class Execution {
  private:
   void hold(const KernelWork& work);
   KernelGrant grant() const;
+  std::uint64_t share_milli_sms() const { return std::min(kernel_.most_sms, device_.sms()) * 1000; }
   void wait_while_hung();
   void move_deadline();
   std::uint64_t away_ns() const { return device_.turn().away_ns() - away_at_begin_ns_; }

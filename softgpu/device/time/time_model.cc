@@ -47,7 +47,8 @@ std::uint64_t migration_ns(const Profile& profile, std::uint64_t faults, std::ui
   return narrow(Wide{faults} * profile.page_fault_us * 1000 + link_copy_ns(profile, bytes));
 }
 
-std::optional<KernelWork> synthetic_work(const ptx::KernelInfo& kernel, std::span<const std::byte> parameters) {
+std::optional<KernelWork> synthetic_work(const ptx::KernelInfo& kernel, std::span<const std::byte> parameters,
+                                         std::uint64_t blocks) {
   if (kernel.name.find(kSyntheticMark) == std::string::npos || kernel.parameters.size() < 2) return std::nullopt;
   KernelWork work;
   std::uint64_t* const counts[] = {&work.lane_instructions, &work.global_bytes};
@@ -57,6 +58,8 @@ std::optional<KernelWork> synthetic_work(const ptx::KernelInfo& kernel, std::spa
       return std::nullopt;
     }
     std::memcpy(counts[i], parameters.data() + parameter.offset, sizeof(std::uint64_t));
+    const bool is_of_block = kernel.name.find(kSyntheticBlocksMark) != std::string::npos;
+    if (is_of_block) *counts[i] = narrow(Wide{*counts[i]} * blocks);
   }
   return work;
 }

@@ -48,8 +48,11 @@ std::uint64_t migration_ns(const Profile& profile, std::uint64_t faults, std::ui
 
 // A synthetic kernel stands for work too large to compute: in charge mode it is not executed, only charged. It is
 // marked by a name that contains kSyntheticMark, and declares the lane instructions and the bytes of the launch as its
-// first two parameters, of 64 bits each. Empty when the kernel is not synthetic.
+// first two parameters, of 64 bits each. With kSyntheticBlocksMark in the name they are of each block: so a kernel that is
+// launched a part of its blocks at a time is charged as much in all. Empty when the kernel is not synthetic.
 inline constexpr std::string_view kSyntheticMark = "softgpu_charge";
-std::optional<KernelWork> synthetic_work(const ptx::KernelInfo& kernel, std::span<const std::byte> parameters);
+inline constexpr std::string_view kSyntheticBlocksMark = "softgpu_charge_blocks";
+std::optional<KernelWork> synthetic_work(const ptx::KernelInfo& kernel, std::span<const std::byte> parameters,
+                                         std::uint64_t blocks);
 
 }  // namespace softgpu

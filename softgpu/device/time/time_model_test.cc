@@ -59,23 +59,35 @@ ptx::KernelInfo synthetic_kernel() {
 
 TEST(SyntheticKernel, ItsFirstTwoParametersAreItsCounts) {
   const std::uint64_t counts[] = {7'000'000'000'000, 42, 0};
-  const auto work = synthetic_work(synthetic_kernel(), std::as_bytes(std::span(counts)));
+  const auto work = synthetic_work(synthetic_kernel(), std::as_bytes(std::span(counts)), 3);
   ASSERT_TRUE(work);
   EXPECT_EQ(work->lane_instructions, 7'000'000'000'000U);
   EXPECT_EQ(work->global_bytes, 42U);
+}
+
+TEST(SyntheticKernel, TheyMayBeOfEachBlock) {
+  const std::uint64_t counts[] = {1'000, 42, 0};
+  ptx::KernelInfo kernel = synthetic_kernel();
+  kernel.name = "softgpu_charge_blocks_of_a_step";
+  const auto work = synthetic_work(kernel, std::as_bytes(std::span(counts)), 3);
+  ASSERT_TRUE(work);
+  EXPECT_EQ(work->lane_instructions, 3'000U);
+  EXPECT_EQ(work->global_bytes, 126U);
+  const std::uint64_t huge[] = {UINT64_MAX, 1, 0};
+  EXPECT_GE(synthetic_work(kernel, std::as_bytes(std::span(huge)), 1'000'000)->lane_instructions, UINT64_MAX / 2);
 }
 
 TEST(SyntheticKernel, OthersAreExecuted) {
   const std::uint64_t counts[] = {1, 2, 0};
   ptx::KernelInfo plain = synthetic_kernel();
   plain.name = "charge";
-  EXPECT_FALSE(synthetic_work(plain, std::as_bytes(std::span(counts))));
+  EXPECT_FALSE(synthetic_work(plain, std::as_bytes(std::span(counts)), 3));
   ptx::KernelInfo narrow = synthetic_kernel();
   narrow.parameters = {{0, 4}, {4, 4}};
-  EXPECT_FALSE(synthetic_work(narrow, std::as_bytes(std::span(counts))));
+  EXPECT_FALSE(synthetic_work(narrow, std::as_bytes(std::span(counts)), 3));
   ptx::KernelInfo bare = synthetic_kernel();
   bare.parameters.resize(1);
-  EXPECT_FALSE(synthetic_work(bare, std::as_bytes(std::span(counts))));
+  EXPECT_FALSE(synthetic_work(bare, std::as_bytes(std::span(counts)), 3));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Turns: processes without MPS use a device one after the other. Who wants to compute draws a ticket; whoever leaves
-// hands the turn to the oldest ticket, so the order is first come, first served. A dead holder or waiter is passed over.
+// Turns: processes without MPS use a device one after the other, first come, first served (turn_queue.h).
 // A kernel that computes for longer than a slice while others wait gives the turn away and queues again (pause), so
 // processes that never end share the device by slices.
 //
@@ -19,7 +18,7 @@
 #include "softgpu/device/control.h"
 #include "softgpu/device/device_lock.h"
 #include "softgpu/device/stop_check.h"
-#include "softgpu/device/time/busy_meter.h"
+#include "softgpu/device/time/turn_queue.h"
 #include "softgpu/device/users.h"
 #include "softgpu/mutex.h"
 
@@ -30,11 +29,9 @@ class Turn {
   // `observe` is told when this process gets the turn and when it has given it away.
   Turn(Control& control, DeviceLock& lock, const Clients& clients, Owner self, std::uint64_t slice_ns,
        std::function<void(bool held)> observe = nullptr)
-      : control_(control),
-        lock_(lock),
-        clients_(clients),
+      : queue_(control, lock, clients, self),
+        users_(control, clients),
         self_(self),
-        meter_(control),
         slice_ns_(slice_ns),
         observe_(std::move(observe)) {}
 
@@ -52,21 +49,14 @@ class Turn {
 
  private:
   enum class State { kAway, kAcquiring, kHeld };
-  static constexpr int kPatienceMs = 20;
 
   bool become_holder(const StopCheck& stop) SOFTGPU_REQUIRES(mutex_);
   void wait_for_change() SOFTGPU_REQUIRES(mutex_);
   void give_up() SOFTGPU_REQUIRES(mutex_);
-  bool acquire(const StopCheck& stop) SOFTGPU_EXCLUDES(mutex_);
-  void withdraw();
-  void hand_over() SOFTGPU_REQUIRES(lock_);
-  bool others_wait() const { return control_.turn_waiters.load(std::memory_order_relaxed) != 0; }
 
-  Control& control_;
-  DeviceLock& lock_;
-  const Clients& clients_;
+  TurnQueue queue_;
+  Users users_;
   const Owner self_;
-  BusyMeter meter_;
   const std::uint64_t slice_ns_;
   const std::function<void(bool)> observe_;
 

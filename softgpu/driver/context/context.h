@@ -4,6 +4,7 @@
 // (context_part.h) that the folders above put in, and that is closed with it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -23,6 +24,7 @@ struct ContextSettings {
   std::atomic<unsigned> flags{0};
   std::atomic<int> cache_config{CU_FUNC_CACHE_PREFER_NONE};
   std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits{};
+  std::atomic<std::uint64_t> sms{~std::uint64_t{0}};  // the most that its kernels compute on: a green context's own
 
   void set_default_limits();
 };
@@ -42,6 +44,8 @@ struct CUctx_st {
 
   softgpu::DriverDevice& owner() const { return owner_; }
   softgpu::Device& device() const { return *owner_.device; }
+  // What its kernels may compute on.
+  std::uint64_t sms() const { return std::min(settings.sms.load(std::memory_order_relaxed), device().sms()); }
   // Closed once the context is shut down.
   softgpu::Heap& heap() { return *heap_; }
   std::uint64_t id() const { return id_.load(std::memory_order_acquire); }

@@ -20,6 +20,7 @@ CUresult result_of(HoldResult result) {
     case HoldResult::kUnderWay: return CUDA_ERROR_NOT_READY;
     case HoldResult::kShares: return CUDA_ERROR_NOT_SUPPORTED;
     case HoldResult::kNoRoom: return CUDA_ERROR_OUT_OF_MEMORY;
+    case HoldResult::kStranded:
     case HoldResult::kBroken: return CUDA_ERROR_OPERATING_SYSTEM;
   }
   return CUDA_ERROR_UNKNOWN;
@@ -83,6 +84,7 @@ CUresult cuCheckpointProcessGetState(int pid, CUprocessState* state) {
   switch (*held) {
     case HoldState::kRunning: *state = CU_PROCESS_STATE_RUNNING; break;
     case HoldState::kLocked: *state = CU_PROCESS_STATE_LOCKED; break;
+    case HoldState::kStranded:  // the driver does not tell them apart
     case HoldState::kCheckpointed: *state = CU_PROCESS_STATE_CHECKPOINTED; break;
   }
   return CUDA_SUCCESS;

@@ -1,5 +1,6 @@
-// Green contexts: contexts that own some of a device's SMs. The number of SMs is kept and reported; kernels are not held to
-// it. A green context is a context of its own underneath, which cuCtxFromGreenCtx() shows.
+// Green contexts: contexts that own some of a device's SMs. Their kernels take the time of these SMs, and what a cooperative
+// launch may have is counted by them; which SMs they are is nowhere to be seen, so two may own the same. A green context is a
+// context of its own underneath, which cuCtxFromGreenCtx() shows.
 #include <algorithm>
 
 #include "softgpu/driver/handle.h"
@@ -133,6 +134,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc description, CUde
   SOFTGPU_TRY(softgpu::get_device(ordinal, device));
   if (description->sm_count > device->device->profile().sm_count) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   auto context = std::make_unique<CUctx_st>(*device, 0);
+  context->settings.sms.store(description->sm_count);
   SOFTGPU_TRY(context->activate());
   *green = GreenContexts::take();
   (*green)->context = context.release();  // the registry keeps it for ever: a stale handle must stay readable

@@ -46,7 +46,7 @@ KernelRun::KernelRun(const KernelLaunch& launch, std::vector<std::byte> paramete
   launch_.dynamic_shared_bytes = shape.sharedMemBytes;
   launch_.cooperative = is_cooperative(launch.attributes);
   launch_.workers = Process::get()->settings().workers;
-  launch_.multiprocessors = static_cast<unsigned>(context_->device().sms());
+  launch_.multiprocessors = static_cast<unsigned>(context_->sms());
   launch_.textures = &texture_table();
   launch_.cancel = &context_->cancel();
 }
@@ -64,7 +64,7 @@ void KernelRun::operator()() {
   launch_.pause = &pause;
   ptx::Outcome outcome;
   std::optional<KernelWork> work;
-  if (device.machine().mode == Mode::kCharge) work = synthetic_work(kernel_->info(), parameters_);
+  if (device.machine().mode == Mode::kCharge) work = synthetic_work(kernel_->info(), parameters_, blocks());
   if (work) {
     pause();
   } else {
@@ -89,7 +89,7 @@ void KernelRun::execute(ptx::Outcome& outcome, KernelWork& work) {
 }
 
 Execution::Kernel KernelRun::describe() const {
-  return {kernel_->info().name, std::uint64_t{launch_.grid.x} * launch_.grid.y * launch_.grid.z};
+  return {kernel_->info().name, blocks(), context_->sms()};
 }
 
 }  // namespace softgpu

@@ -20,6 +20,7 @@ class KernelRun {
 
  private:
   Execution::Kernel describe() const;
+  std::uint64_t blocks() const { return std::uint64_t{launch_.grid.x} * launch_.grid.y * launch_.grid.z; }
   void execute(ptx::Outcome& outcome, KernelWork& work);
 
   CUcontext context_;

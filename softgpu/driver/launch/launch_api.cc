@@ -69,7 +69,7 @@ CUresult check_shape(const CUfunc_st& function, const CUlaunchConfig& config, bo
   const auto resident = static_cast<std::uint64_t>(
       softgpu::blocks_per_sm(function, static_cast<unsigned>(threads), config.sharedMemBytes));
   const std::uint64_t blocks = std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
-  const std::uint64_t sms = function.module->context->device().sms();
+  const std::uint64_t sms = function.module->context->sms();
   return blocks <= resident * sms ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 

@@ -21,6 +21,7 @@ std::shared_ptr<const void> compile(const Program& program, std::span<Code* cons
   if (isa.meanings.empty()) return nullptr;
   const auto native = std::make_shared<NativeCode>();
   Assembler assembler;
+  const CompileTarget target{assembler, isa.runtime, program, native->calls};
   std::vector<std::pair<Instruction*, std::size_t>> entries;
   for (Code* code : functions) {
     for (const Segment& segment : find_segments(*code, isa.meanings, isa.label)) {
@@ -28,7 +29,7 @@ std::shared_ptr<const void> compile(const Program& program, std::span<Code* cons
       const RowFlow::Tracked tracked = flow.tracked();
       if (!tracked.ok) continue;
       entries.emplace_back(&code->instructions[segment.first], assembler.size());
-      SegmentCompiler(assembler, isa.runtime, program, native->calls, segment, flow).compile(tracked.rows);
+      compile_segment(target, segment, flow, tracked.rows);
     }
   }
   if (entries.empty()) return nullptr;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "softgpu/ptx/native/assembler.h"
+#include "softgpu/ptx/native/opcodes.h"
 #include "softgpu/ptx/program.h"
 #include "softgpu/ptx/types.h"
 

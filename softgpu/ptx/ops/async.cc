@@ -157,34 +157,35 @@ bool log2_of_copy(const ast::Operand& operand, std::uint16_t& out) {
 }
 
 void decode_copy(Decoder& decoder) {
-  const bool all_levels = decoder.take("ca");
-  if (!all_levels && !decoder.take("cg")) return decoder.refuse(".ca or .cg is missing", LoadError::Kind::kSyntax);
-  const auto to_space = decoder.maybe_space(), from_space = decoder.maybe_space();
+  const bool all_levels = decoder.text.take("ca");
+  if (!all_levels && !decoder.text.take("cg"))
+    return decoder.text.refuse(".ca or .cg is missing", LoadError::Kind::kSyntax);
+  const auto to_space = decoder.text.maybe_space(), from_space = decoder.text.maybe_space();
   if (to_space != Space::kShared || from_space != Space::kGlobal) {
-    return decoder.refuse("it copies from .global to .shared only");
+    return decoder.text.refuse("it copies from .global to .shared only");
   }
-  for (const char* hint : {"L2::64B", "L2::128B", "L2::256B"}) decoder.take(hint);
-  const bool has_policy = decoder.take("L2::cache_hint");
-  if (!decoder.expect_operands(3, has_policy ? 5 : 4)) return;
-  const auto operands = decoder.operands();
+  for (const char* hint : {"L2::64B", "L2::128B", "L2::256B"}) decoder.text.take(hint);
+  const bool has_policy = decoder.text.take("L2::cache_hint");
+  if (!decoder.text.expect_operands(3, has_policy ? 5 : 4)) return;
+  const auto operands = decoder.text.operands();
   std::uint16_t log2 = 0;
   if (!log2_of_copy(operands[2], log2) || (!all_levels && log2 != 4)) {
-    return decoder.refuse("the size must be 4, 8 or 16, and 16 for .cg");
+    return decoder.text.refuse("the size must be 4, 8 or 16, and 16 for .cg");
   }
   const Address to = wide_address(decoder, operands[0], Space::kShared);
   const Address from = wide_address(decoder, operands[1], Space::kGlobal);
   std::uint16_t mode = log2;
   std::int32_t size = kNoRow, ignored = kNoRow;
   const bool has_option = operands.size() - (has_policy ? 1 : 0) > 3;
-  if (has_option && decoder.register_type(operands[3]) == Type::kPred) {
-    ignored = decoder.read_predicate(operands[3]);
+  if (has_option && decoder.rows.register_type(operands[3]) == Type::kPred) {
+    ignored = decoder.rows.read_predicate(operands[3]);
     mode |= kIgnoreSource;
   } else if (has_option) {
-    size = decoder.read(operands[3], Type::kU32);
+    size = decoder.rows.read(operands[3], Type::kU32);
     mode |= kSourceSize;
   }
-  if (to.offset != static_cast<std::int32_t>(to.offset)) return decoder.refuse("the offset is too large");
-  Instruction& instruction = decoder.emit_memory(copy);
+  if (to.offset != static_cast<std::int32_t>(to.offset)) return decoder.text.refuse("the offset is too large");
+  Instruction& instruction = decoder.writer.emit_memory(copy);
   instruction.dst = static_cast<std::int32_t>(to.offset);
   instruction.a = from.row;
   instruction.b = to.row;
@@ -196,8 +197,8 @@ void decode_copy(Decoder& decoder) {
 
 void emit_barrier(Decoder& decoder, BarrierOperation operation, std::size_t address_index, std::int32_t b,
                   std::int32_t dst, Space space, bool may_suspend = false) {
-  const Address address = wide_address(decoder, decoder.operands()[address_index], space);
-  Instruction& instruction = decoder.emit_memory(barrier_word);
+  const Address address = wide_address(decoder, decoder.text.operands()[address_index], space);
+  Instruction& instruction = decoder.writer.emit_memory(barrier_word);
   instruction.dst = dst;
   instruction.a = address.row;
   instruction.b = b;
@@ -206,70 +207,71 @@ void emit_barrier(Decoder& decoder, BarrierOperation operation, std::size_t addr
 }
 
 Space take_barrier_space(Decoder& decoder) {
-  const Space space = decoder.maybe_space().value_or(Space::kGeneric);
-  if (space != Space::kShared && space != Space::kGeneric) decoder.refuse("an mbarrier lies in shared memory");
+  const Space space = decoder.text.maybe_space().value_or(Space::kGeneric);
+  if (space != Space::kShared && space != Space::kGeneric) decoder.text.refuse("an mbarrier lies in shared memory");
   return space;
 }
 
 // Copies are complete already: with .noinc this is an arrival, without it the pending count rises and falls again.
 void decode_copy_arrive(Decoder& decoder) {
-  const bool arrives = decoder.take("noinc");
-  decoder.take("b64");
+  const bool arrives = decoder.text.take("noinc");
+  decoder.text.take("b64");
   const Space space = take_barrier_space(decoder);
-  if (!decoder.take("arrive") || !decoder.expect_operands(1, 1)) return decoder.refuse(".arrive is missing");
+  if (!decoder.text.take("arrive") || !decoder.text.expect_operands(1, 1))
+    return decoder.text.refuse(".arrive is missing");
   if (arrives) return emit_barrier(decoder, BarrierOperation::kArrive, 0, kNoRow, kNoRow, space);
-  decoder.emit(nothing);
+  decoder.writer.emit(nothing);
 }
 
 void decode_cp(Decoder& decoder) {
-  if (!decoder.take("async")) return decoder.refuse(".async is missing", LoadError::Kind::kSyntax);
-  if (decoder.modifiers_contain("bulk")) return decoder.refuse("bulk copies of sm_90 are not supported");
-  if (decoder.take("mbarrier")) return decode_copy_arrive(decoder);
-  const bool commits = decoder.take("commit_group") || decoder.take("wait_all");
-  if (!commits && !decoder.take("wait_group")) return decode_copy(decoder);
-  if (!decoder.expect_operands(commits ? 0 : 1, commits ? 0 : 1)) return;
-  decoder.emit(nothing);
+  if (!decoder.text.take("async")) return decoder.text.refuse(".async is missing", LoadError::Kind::kSyntax);
+  if (decoder.text.contains("bulk")) return decoder.text.refuse("bulk copies of sm_90 are not supported");
+  if (decoder.text.take("mbarrier")) return decode_copy_arrive(decoder);
+  const bool commits = decoder.text.take("commit_group") || decoder.text.take("wait_all");
+  if (!commits && !decoder.text.take("wait_group")) return decode_copy(decoder);
+  if (!decoder.text.expect_operands(commits ? 0 : 1, commits ? 0 : 1)) return;
+  decoder.writer.emit(nothing);
 }
 
 void decode_wait(Decoder& decoder, bool may_suspend) {
-  const bool by_parity = decoder.take("parity");
+  const bool by_parity = decoder.text.take("parity");
   const Space space = take_barrier_space(decoder);
   // The last operand of try_wait limits how long it suspends.
-  if (!decoder.expect_operands(3, may_suspend ? 4 : 3)) return;
-  const auto operands = decoder.operands();
-  const auto b = decoder.read(operands[2], by_parity ? Type::kU32 : Type::kU64);
-  const auto dst = decoder.write_predicate(operands[0]);
+  if (!decoder.text.expect_operands(3, may_suspend ? 4 : 3)) return;
+  const auto operands = decoder.text.operands();
+  const auto b = decoder.rows.read(operands[2], by_parity ? Type::kU32 : Type::kU64);
+  const auto dst = decoder.rows.write_predicate(operands[0]);
   emit_barrier(decoder, by_parity ? BarrierOperation::kTestParity : BarrierOperation::kTestState, 1, b, dst, space,
                may_suspend);
 }
 
 void decode_arrive(Decoder& decoder, BarrierOperation operation) {
-  decoder.take("noComplete");
+  decoder.text.take("noComplete");
   const Space space = take_barrier_space(decoder);
-  const auto operands = decoder.operands();
+  const auto operands = decoder.text.operands();
   // `arrive state, [address], count`; without a state the address comes first.
   const std::size_t first = !operands.empty() && !operands[0].memory ? 1 : 0;
-  if (!decoder.expect_operands(first + 1, first + 2)) return;
-  const auto b = operands.size() == first + 2 ? decoder.read(operands[first + 1], Type::kU32) : kNoRow;
+  if (!decoder.text.expect_operands(first + 1, first + 2)) return;
+  const auto b = operands.size() == first + 2 ? decoder.rows.read(operands[first + 1], Type::kU32) : kNoRow;
   const bool keeps = first == 1 && operands[0].kind != ast::Operand::Kind::kSink;
-  const auto dst = keeps ? decoder.write(operands[0], Type::kU64) : kNoRow;
+  const auto dst = keeps ? decoder.rows.write(operands[0], Type::kU64) : kNoRow;
   emit_barrier(decoder, operation, first, b, dst, space);
 }
 
 void decode_mbarrier(Decoder& decoder) {
-  for (const char* word : {"b64", "cta", "cluster", "acquire", "release", "relaxed"}) decoder.take(word);
-  if (decoder.take("test_wait")) return decode_wait(decoder, false);
-  if (decoder.take("try_wait")) return decode_wait(decoder, true);
-  if (decoder.take("arrive")) return decode_arrive(decoder, BarrierOperation::kArrive);
-  if (decoder.take("arrive_drop")) return decode_arrive(decoder, BarrierOperation::kArriveDrop);
-  if (decoder.take("pending_count")) {
+  for (const char* word : {"b64", "cta", "cluster", "acquire", "release", "relaxed"}) decoder.text.take(word);
+  if (decoder.text.take("test_wait")) return decode_wait(decoder, false);
+  if (decoder.text.take("try_wait")) return decode_wait(decoder, true);
+  if (decoder.text.take("arrive")) return decode_arrive(decoder, BarrierOperation::kArrive);
+  if (decoder.text.take("arrive_drop")) return decode_arrive(decoder, BarrierOperation::kArriveDrop);
+  if (decoder.text.take("pending_count")) {
     return emit_unary(decoder, unary<PendingCount, u32, u64>, Type::kU32, Type::kU64);
   }
-  const bool initialises = decoder.take("init");
-  if (!initialises && !decoder.take("inval")) return decoder.refuse("the operation is not supported");
+  const bool initialises = decoder.text.take("init");
+  if (!initialises && !decoder.text.take("inval")) return decoder.text.refuse("the operation is not supported");
   const Space space = take_barrier_space(decoder);
-  if (!decoder.expect_operands(initialises ? 2 : 1, initialises ? 2 : 1)) return;
-  const auto b = initialises ? decoder.read(decoder.operands()[1], Type::kU32) : kNoRow;
+  if (!decoder.text.expect_operands(initialises ? 2 : 1, initialises ? 2 : 1)) return;
+  const auto b = initialises ? decoder.rows.read(decoder.text.operands()[1], Type::kU32) : kNoRow;
   emit_barrier(decoder, initialises ? BarrierOperation::kInit : BarrierOperation::kInvalidate, 0, b, kNoRow, space);
 }
 

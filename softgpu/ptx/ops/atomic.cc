@@ -144,16 +144,16 @@ Handler add_handler(Type type, bool is_wide) {
 }
 
 Handler take_handler(Decoder& decoder, Type type, bool is_wide, bool& compares) {
-  if (decoder.take("add")) return add_handler(type, is_wide);
-  if (decoder.take("min")) return integer_handler<Update<Minimum>>(type, is_wide);
-  if (decoder.take("max")) return integer_handler<Update<Maximum>>(type, is_wide);
-  if (decoder.take("and")) return integer_handler<Update<And>>(bits_of(type), is_wide);
-  if (decoder.take("or")) return integer_handler<Update<Or>>(bits_of(type), is_wide);
-  if (decoder.take("xor")) return integer_handler<Update<Xor>>(bits_of(type), is_wide);
-  if (decoder.take("exch")) return integer_handler<Exchange>(bits_of(type), is_wide);
-  if (decoder.take("inc")) return type == Type::kU32 ? pick<Increment, std::uint32_t>(is_wide) : nullptr;
-  if (decoder.take("dec")) return type == Type::kU32 ? pick<Decrement, std::uint32_t>(is_wide) : nullptr;
-  compares = decoder.take("cas");
+  if (decoder.text.take("add")) return add_handler(type, is_wide);
+  if (decoder.text.take("min")) return integer_handler<Update<Minimum>>(type, is_wide);
+  if (decoder.text.take("max")) return integer_handler<Update<Maximum>>(type, is_wide);
+  if (decoder.text.take("and")) return integer_handler<Update<And>>(bits_of(type), is_wide);
+  if (decoder.text.take("or")) return integer_handler<Update<Or>>(bits_of(type), is_wide);
+  if (decoder.text.take("xor")) return integer_handler<Update<Xor>>(bits_of(type), is_wide);
+  if (decoder.text.take("exch")) return integer_handler<Exchange>(bits_of(type), is_wide);
+  if (decoder.text.take("inc")) return type == Type::kU32 ? pick<Increment, std::uint32_t>(is_wide) : nullptr;
+  if (decoder.text.take("dec")) return type == Type::kU32 ? pick<Decrement, std::uint32_t>(is_wide) : nullptr;
+  compares = decoder.text.take("cas");
   if (compares && size_of(type) == 2) return pick<CompareSwap, std::uint16_t>(is_wide);
   return compares ? integer_handler<CompareSwap>(bits_of(type), is_wide) : nullptr;
 }
@@ -169,11 +169,11 @@ struct AtomicForm {
 // One element: `b` and, of compare-and-swap, `c`; the old value goes to `result` if there is one.
 void emit_atomic(Decoder& decoder, const AtomicForm& form, const Address& address, const ast::Operand& value,
                  const ast::Operand* replacement, const ast::Operand* result) {
-  const auto b = decoder.read(value, form.type);
-  const auto c = replacement != nullptr ? decoder.read(*replacement, form.type) : kNoRow;
+  const auto b = decoder.rows.read(value, form.type);
+  const auto c = replacement != nullptr ? decoder.rows.read(*replacement, form.type) : kNoRow;
   const bool keeps = result != nullptr && result->kind != ast::Operand::Kind::kSink;
-  const auto dst = keeps ? decoder.write(*result, form.type) : kNoRow;
-  Instruction& instruction = decoder.emit_memory(form.handler);
+  const auto dst = keeps ? decoder.rows.write(*result, form.type) : kNoRow;
+  Instruction& instruction = decoder.writer.emit_memory(form.handler);
   instruction.dst = dst;
   instruction.a = address.row;
   instruction.b = b;
@@ -184,14 +184,14 @@ void emit_atomic(Decoder& decoder, const AtomicForm& form, const Address& addres
 
 // red.global.add.v2.f32 [a], {b, c}: every element is an atomic of its own.
 void emit_vector_atomic(Decoder& decoder, const AtomicForm& form, Address address, int count) {
-  const auto operands = decoder.operands();
+  const auto operands = decoder.text.operands();
   const ast::Operand& values = operands[form.returns ? 2 : 1];
   const bool fits = values.kind == ast::Operand::Kind::kList && values.count == count && !form.compares &&
                     (!form.returns || (operands[0].kind == ast::Operand::Kind::kList && operands[0].count == count));
-  if (!fits) return decoder.refuse("vector and operand do not agree");
-  const auto elements = decoder.function().elements_of(values);
+  if (!fits) return decoder.text.refuse("vector and operand do not agree");
+  const auto elements = decoder.function.elements_of(values);
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    const ast::Operand* result = form.returns ? &decoder.function().elements_of(operands[0])[i] : nullptr;
+    const ast::Operand* result = form.returns ? &decoder.function.elements_of(operands[0])[i] : nullptr;
     emit_atomic(decoder, form, address, elements[i], nullptr, result);
     address.offset += static_cast<std::int64_t>(size_of(form.type));
   }
@@ -200,23 +200,23 @@ void emit_vector_atomic(Decoder& decoder, const AtomicForm& form, Address addres
 void decode_atomic(Decoder& decoder) {
   constexpr std::string_view kVectors[] = {"v2", "v4", "v8"};
   AtomicForm form;
-  form.returns = decoder.opcode() == "atom";
-  form.type = decoder.take_type();
-  form.space = decoder.maybe_space().value_or(Space::kGeneric);
+  form.returns = decoder.text.opcode() == "atom";
+  form.type = decoder.text.take_type();
+  form.space = decoder.text.maybe_space().value_or(Space::kGeneric);
   for (const char* word : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"})
-    decoder.take(word);
-  const bool has_policy = decoder.take("L2::cache_hint");
-  const int vector = decoder.take_any(kVectors);
+    decoder.text.take(word);
+  const bool has_policy = decoder.text.take("L2::cache_hint");
+  const int vector = decoder.text.take_any(kVectors);
   if (form.space != Space::kGlobal && form.space != Space::kShared && form.space != Space::kGeneric) {
-    return decoder.refuse("the state space has no atomics");
+    return decoder.text.refuse("the state space has no atomics");
   }
   const std::size_t first = form.returns ? 1 : 0;
-  if (!decoder.expect_operands(first + 2, first + 4)) return;
-  const auto operands = decoder.operands();
-  const Address address = decoder.address(operands[first], form.space);
+  if (!decoder.text.expect_operands(first + 2, first + 4)) return;
+  const auto operands = decoder.text.operands();
+  const Address address = decoder.rows.address(operands[first], form.space);
   form.handler = take_handler(decoder, form.type, address.is_wide, form.compares);
   if (operands.size() != first + 2 + (form.compares ? 1 : 0) + (has_policy ? 1 : 0))
-    return decoder.refuse("wrong number of operands", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("wrong number of operands", LoadError::Kind::kSyntax);
   if (vector >= 0) return emit_vector_atomic(decoder, form, address, 2 << vector);
   emit_atomic(decoder, form, address, operands[first + 1], form.compares ? &operands[first + 2] : nullptr,
               form.returns ? &operands[0] : nullptr);

@@ -244,8 +244,8 @@ Handler count_unary(Type type) {
 }
 
 void decode_logic(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  const std::string_view name = decoder.opcode();
+  const Type type = decoder.text.take_type();
+  const std::string_view name = decoder.text.opcode();
   if (type == Type::kPred) {
     const Handler handler = name == "and"  ? predicate_logic<And>
                             : name == "or" ? predicate_logic<Or>
@@ -259,20 +259,20 @@ void decode_logic(Decoder& decoder) {
 }
 
 void decode_not(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (type == Type::kPred) return emit_unary(decoder, predicate_not, type, type);
-  const Handler handler = decoder.opcode() == "not" ? bits_unary<Not>(type) : bits_unary<LogicalNot>(type);
+  const Handler handler = decoder.text.opcode() == "not" ? bits_unary<Not>(type) : bits_unary<LogicalNot>(type);
   emit_unary(decoder, handler, type, type);
 }
 
 void decode_logic3(Decoder& decoder) {
-  decoder.take("b32");
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(5, 5)) return;
-  const auto a = decoder.read(operands[1], Type::kU32), b = decoder.read(operands[2], Type::kU32);
-  const auto c = decoder.read(operands[3], Type::kU32), dst = decoder.write(operands[0], Type::kU32);
-  if (operands[4].kind != ast::Operand::Kind::kInteger) return decoder.refuse("the table is not a constant");
-  Instruction& instruction = decoder.emit(logic3);
+  decoder.text.take("b32");
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(5, 5)) return;
+  const auto a = decoder.rows.read(operands[1], Type::kU32), b = decoder.rows.read(operands[2], Type::kU32);
+  const auto c = decoder.rows.read(operands[3], Type::kU32), dst = decoder.rows.write(operands[0], Type::kU32);
+  if (operands[4].kind != ast::Operand::Kind::kInteger) return decoder.text.refuse("the table is not a constant");
+  Instruction& instruction = decoder.writer.emit(logic3);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -281,10 +281,10 @@ void decode_logic3(Decoder& decoder) {
 }
 
 void decode_shift(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   const Handler handler = with_integer(type, [&](auto tag) -> Handler {
     using T = typename decltype(tag)::type;
-    if (decoder.opcode() == "shr") return binary<ShiftRight, T, T, u32>;
+    if (decoder.text.opcode() == "shr") return binary<ShiftRight, T, T, u32>;
     if constexpr (sizeof(T) == 4) return binary<ShiftLeft32, u32, u32>;
     return binary<ShiftLeft, T, T, u32>;
   });
@@ -292,11 +292,12 @@ void decode_shift(Decoder& decoder) {
 }
 
 void decode_funnel_shift(Decoder& decoder) {
-  decoder.take("b32");
-  const bool left = decoder.take("l");
-  if (!left && !decoder.take("r")) return decoder.refuse(".l or .r is missing", LoadError::Kind::kSyntax);
-  const bool clamps = decoder.take("clamp");
-  if (!clamps && !decoder.take("wrap")) return decoder.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
+  decoder.text.take("b32");
+  const bool left = decoder.text.take("l");
+  if (!left && !decoder.text.take("r")) return decoder.text.refuse(".l or .r is missing", LoadError::Kind::kSyntax);
+  const bool clamps = decoder.text.take("clamp");
+  if (!clamps && !decoder.text.take("wrap"))
+    return decoder.text.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
   const Handler handler =
       left ? (clamps ? ternary<FunnelShift<true, true>, u32, u32> : ternary<FunnelShift<true, false>, u32, u32>)
            : (clamps ? ternary<FunnelShift<false, true>, u32, u32> : ternary<FunnelShift<false, false>, u32, u32>);
@@ -304,19 +305,19 @@ void decode_funnel_shift(Decoder& decoder) {
 }
 
 void decode_permute(Decoder& decoder) {
-  decoder.take("b32");
+  decoder.text.take("b32");
   Handler handler = ternary<Permute, u32, u32>;
-  if (decoder.take("f4e")) handler = ternary<PermuteMode<kForward4>, u32, u32>;
-  if (decoder.take("b4e")) handler = ternary<PermuteMode<kBackward4>, u32, u32>;
-  if (decoder.take("rc8")) handler = ternary<PermuteMode<kReplicate8>, u32, u32>;
-  if (decoder.take("ecl")) handler = ternary<PermuteMode<kClampLeft>, u32, u32>;
-  if (decoder.take("ecr")) handler = ternary<PermuteMode<kClampRight>, u32, u32>;
-  if (decoder.take("rc16")) handler = ternary<PermuteMode<kReplicate16>, u32, u32>;
+  if (decoder.text.take("f4e")) handler = ternary<PermuteMode<kForward4>, u32, u32>;
+  if (decoder.text.take("b4e")) handler = ternary<PermuteMode<kBackward4>, u32, u32>;
+  if (decoder.text.take("rc8")) handler = ternary<PermuteMode<kReplicate8>, u32, u32>;
+  if (decoder.text.take("ecl")) handler = ternary<PermuteMode<kClampLeft>, u32, u32>;
+  if (decoder.text.take("ecr")) handler = ternary<PermuteMode<kClampRight>, u32, u32>;
+  if (decoder.text.take("rc16")) handler = ternary<PermuteMode<kReplicate16>, u32, u32>;
   emit_ternary(decoder, handler, Type::kU32, Type::kU32, Type::kU32, Type::kU32);
 }
 
 void decode_extract(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   const Handler handler = with_word(type, [](auto tag) -> Handler {
     using T = typename decltype(tag)::type;
     return ternary<ExtractField, T, T, u32, u32>;
@@ -325,14 +326,14 @@ void decode_extract(Decoder& decoder) {
 }
 
 void decode_insert(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  if (!decoder.expect_operands(5, 5)) return;
-  const auto operands = decoder.operands();
-  const auto a = decoder.read(operands[1], type), b = decoder.read(operands[2], type);
-  const auto c = decoder.read(operands[3], Type::kU32), d = decoder.read(operands[4], Type::kU32);
-  const auto dst = decoder.write(operands[0], type);
+  const Type type = decoder.text.take_type();
+  if (!decoder.text.expect_operands(5, 5)) return;
+  const auto operands = decoder.text.operands();
+  const auto a = decoder.rows.read(operands[1], type), b = decoder.rows.read(operands[2], type);
+  const auto c = decoder.rows.read(operands[3], Type::kU32), d = decoder.rows.read(operands[4], Type::kU32);
+  const auto dst = decoder.rows.write(operands[0], type);
   const Handler handler = size_of(type) == 4 ? insert_bits<u32> : size_of(type) == 8 ? insert_bits<u64> : nullptr;
-  Instruction& instruction = decoder.emit(handler);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -341,13 +342,14 @@ void decode_insert(Decoder& decoder) {
 }
 
 void decode_count(Decoder& decoder) {
-  const std::string_view name = decoder.opcode();
-  const Type type = decoder.take_type();
+  const std::string_view name = decoder.text.opcode();
+  const Type type = decoder.text.take_type();
   if (name == "brev")
     return emit_unary(decoder, size_of(type) >= 4 ? bits_unary<ReverseBits>(type) : nullptr, type, type);
   Handler handler = nullptr;
   if (name == "bfind") {
-    handler = decoder.take("shiftamt") ? count_unary<FindHighest<true>>(type) : count_unary<FindHighest<false>>(type);
+    handler =
+        decoder.text.take("shiftamt") ? count_unary<FindHighest<true>>(type) : count_unary<FindHighest<false>>(type);
   } else {
     const Type bits = bits_of(type);
     handler = name == "popc" ? count_unary<PopulationCount>(bits) : count_unary<LeadingZeros>(bits);
@@ -356,17 +358,19 @@ void decode_count(Decoder& decoder) {
 }
 
 void decode_bit_mask(Decoder& decoder) {
-  decoder.take("b32");
-  const bool clamps = decoder.take("clamp");
-  if (!clamps && !decoder.take("wrap")) return decoder.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
+  decoder.text.take("b32");
+  const bool clamps = decoder.text.take("clamp");
+  if (!clamps && !decoder.text.take("wrap"))
+    return decoder.text.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
   emit_binary(decoder, clamps ? binary<BitMask<true>, u32, u32> : binary<BitMask<false>, u32, u32>, Type::kU32,
               Type::kU32, Type::kU32);
 }
 
 void decode_extend(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  const bool clamps = decoder.take("clamp");
-  if (!clamps && !decoder.take("wrap")) return decoder.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
+  const Type type = decoder.text.take_type();
+  const bool clamps = decoder.text.take("clamp");
+  if (!clamps && !decoder.text.take("wrap"))
+    return decoder.text.refuse(".clamp or .wrap is missing", LoadError::Kind::kSyntax);
   Handler handler = nullptr;
   if (type == Type::kU32) {
     handler = clamps ? binary<SignExtendField<true>, u32, u32> : binary<SignExtendField<false>, u32, u32>;
@@ -378,7 +382,7 @@ void decode_extend(Decoder& decoder) {
 }
 
 void decode_find_set(Decoder& decoder) {
-  decoder.take("b32");
+  decoder.text.take("b32");
   emit_ternary(decoder, ternary<FindSet, u32, u32>, Type::kU32, Type::kU32, Type::kU32, Type::kU32);
 }
 

@@ -61,23 +61,23 @@ Handler carry_handler(Type type) {
 }
 
 void emit_carry(Decoder& decoder, Type type, bool reads, bool writes) {
-  const std::string_view name = decoder.opcode();
+  const std::string_view name = decoder.text.opcode();
   const bool multiplies = name == "mad" || name == "madc";
   Handler handler = nullptr;
   if (name == "add" || name == "addc") handler = carry_handler<Kind::kAdd>(type);
   if (name == "sub" || name == "subc") handler = carry_handler<Kind::kSubtract>(type);
   if (multiplies) {
-    handler = decoder.take("lo")   ? carry_handler<Kind::kMultiplyLow>(type)
-              : decoder.take("hi") ? carry_handler<Kind::kMultiplyHigh>(type)
-                                   : nullptr;
+    handler = decoder.text.take("lo")   ? carry_handler<Kind::kMultiplyLow>(type)
+              : decoder.text.take("hi") ? carry_handler<Kind::kMultiplyHigh>(type)
+                                        : nullptr;
   }
   const std::size_t count = multiplies ? 4 : 3;
-  if (!decoder.expect_operands(count, count)) return;
-  const auto operands = decoder.operands();
-  const auto a = decoder.read(operands[1], type), b = decoder.read(operands[2], type);
-  const auto c = multiplies ? decoder.read(operands[3], type) : kNoRow;
-  const auto dst = decoder.write(operands[0], type);
-  Instruction& instruction = decoder.emit(handler);
+  if (!decoder.text.expect_operands(count, count)) return;
+  const auto operands = decoder.text.operands();
+  const auto a = decoder.rows.read(operands[1], type), b = decoder.rows.read(operands[2], type);
+  const auto c = multiplies ? decoder.rows.read(operands[3], type) : kNoRow;
+  const auto dst = decoder.rows.write(operands[0], type);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -86,8 +86,8 @@ void emit_carry(Decoder& decoder, Type type, bool reads, bool writes) {
 }
 
 void decode_with_carry_in(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  emit_carry(decoder, type, true, decoder.take("cc"));
+  const Type type = decoder.text.take_type();
+  emit_carry(decoder, type, true, decoder.text.take("cc"));
 }
 
 constexpr Opcode kOpcodes[] = {
@@ -96,7 +96,7 @@ constexpr Opcode kOpcodes[] = {
 }  // namespace
 
 bool decode_carry(Decoder& decoder, Type type) {
-  if (!decoder.take("cc")) return false;
+  if (!decoder.text.take("cc")) return false;
   emit_carry(decoder, type, false, true);
   return true;
 }

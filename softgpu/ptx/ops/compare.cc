@@ -209,10 +209,10 @@ int take_comparison(Decoder& decoder, Type type) {
   constexpr std::string_view kUnsignedNames[] = {"", "", "lo", "ls", "hi", "hs"};
   const int known = is_float(type) ? 14 : 6;
   for (int i = 0; i < known; ++i) {
-    if (decoder.take(kNames[i])) return i;
-    if (i < 6 && !is_float(type) && decoder.take(kUnsignedNames[i])) return i;
+    if (decoder.text.take(kNames[i])) return i;
+    if (i < 6 && !is_float(type) && decoder.text.take(kUnsignedNames[i])) return i;
   }
-  decoder.refuse("the comparison is not supported for the type");
+  decoder.text.refuse("the comparison is not supported for the type");
   return -1;
 }
 
@@ -269,7 +269,7 @@ struct Compared {
 };
 
 void emit_compare(Decoder& decoder, Handler handler, const Compared& rows, std::int32_t dst, std::int32_t second) {
-  Instruction& instruction = decoder.emit(handler);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.d = second;
   instruction.a = rows.a;
@@ -283,15 +283,15 @@ void emit_compare(Decoder& decoder, Handler handler, const Compared& rows, std::
 void emit_compare(Decoder& decoder, Type type, std::int32_t dst, std::int32_t second) {
   const bool is_half = size_of(type) == 2 && is_float(type), is_pair = is_packed_half(type);
   const int comparison = take_comparison(decoder, is_pair ? Type::kF16 : type);
-  const bool flushes = decoder.take("ftz");
-  const std::uint16_t mode = decoder.take("and")   ? kAnd
-                             : decoder.take("or")  ? kOr
-                             : decoder.take("xor") ? kXor
-                                                   : kPlain;
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(mode == kPlain ? 3 : 4, mode == kPlain ? 3 : 4)) return;
-  const auto a = decoder.read(operands[1], type), b = decoder.read(operands[2], type);
-  Compared rows{a, b, mode == kPlain ? kNoRow : decoder.read_predicate(operands[3]), mode};
+  const bool flushes = decoder.text.take("ftz");
+  const std::uint16_t mode = decoder.text.take("and")   ? kAnd
+                             : decoder.text.take("or")  ? kOr
+                             : decoder.text.take("xor") ? kXor
+                                                        : kPlain;
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(mode == kPlain ? 3 : 4, mode == kPlain ? 3 : 4)) return;
+  const auto a = decoder.rows.read(operands[1], type), b = decoder.rows.read(operands[2], type);
+  Compared rows{a, b, mode == kPlain ? kNoRow : decoder.rows.read_predicate(operands[3]), mode};
   if (flushes && type == Type::kF32) {
     rows.a = emit_prepared(decoder, unary<FlushSubnormal, float, float>, a);
     rows.b = emit_prepared(decoder, unary<FlushSubnormal, float, float>, b);
@@ -305,28 +305,28 @@ void emit_compare(Decoder& decoder, Type type, std::int32_t dst, std::int32_t se
   if (!is_pair) return emit_compare(decoder, handler, rows, dst, second);
   const Compared high{widened(decoder, type, a, 1, flushes), widened(decoder, type, b, 1, flushes), rows.c, mode};
   // The predicate combined with may be one of the destinations, so both results are kept aside first.
-  const auto low_result = decoder.scratch();
+  const auto low_result = decoder.frame.scratch();
   emit_compare(decoder, handler, rows, low_result, kNoRow);
   if (second != kNoRow) emit_compare(decoder, handler, high, second, kNoRow);
-  Instruction& move = decoder.emit(copy_predicate);
+  Instruction& move = decoder.writer.emit(copy_predicate);
   move.dst = dst;
   move.a = low_result;
 }
 
 void decode_setp(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  if (decoder.operands().empty()) return decoder.refuse("it has no operands", LoadError::Kind::kSyntax);
-  const ast::Operand& destination = decoder.operands()[0];
-  emit_compare(decoder, type, decoder.write_predicate(destination), decoder.second_predicate(destination));
+  const Type type = decoder.text.take_type();
+  if (decoder.text.operands().empty()) return decoder.text.refuse("it has no operands", LoadError::Kind::kSyntax);
+  const ast::Operand& destination = decoder.text.operands()[0];
+  emit_compare(decoder, type, decoder.rows.write_predicate(destination), decoder.rows.second_predicate(destination));
 }
 
 // set of pairs: 1.0 or 0 in each half, or as an integer type all ones or 0.
 void decode_set_pair(Decoder& decoder, Type to, Type from, std::int32_t low) {
-  const auto high = decoder.scratch();
+  const auto high = decoder.frame.scratch();
   emit_compare(decoder, from, low, high);
-  const auto dst = decoder.write(decoder.operands()[0], to);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], to);
   const bool is_known = is_packed_half(to) || to == Type::kU32 || to == Type::kS32;
-  Instruction& instruction = decoder.emit(is_known ? select_pair : nullptr);
+  Instruction& instruction = decoder.writer.emit(is_known ? select_pair : nullptr);
   instruction.dst = dst;
   instruction.a = low;
   instruction.b = high;
@@ -334,15 +334,15 @@ void decode_set_pair(Decoder& decoder, Type to, Type from, std::int32_t low) {
 }
 
 void decode_set(Decoder& decoder) {
-  const Type to = decoder.take_type();
-  const Type from = decoder.take_type();
-  if (decoder.operands().empty()) return decoder.refuse("it has no operands", LoadError::Kind::kSyntax);
-  const auto result = decoder.scratch();
+  const Type to = decoder.text.take_type();
+  const Type from = decoder.text.take_type();
+  if (decoder.text.operands().empty()) return decoder.text.refuse("it has no operands", LoadError::Kind::kSyntax);
+  const auto result = decoder.frame.scratch();
   if (is_packed_half(from)) return decode_set_pair(decoder, to, from, result);
   emit_compare(decoder, from, result, kNoRow);
-  const auto dst = decoder.write(decoder.operands()[0], to);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], to);
   const std::int64_t one = to == Type::kF32 ? 0x3f800000 : to == Type::kF16 ? 0x3c00 : to == Type::kBf16 ? 0x3f80 : -1;
-  Instruction& instruction = decoder.emit(
+  Instruction& instruction = decoder.writer.emit(
       with_bits(size_of(to), [](auto tag) -> Handler { return select_constant<typename decltype(tag)::type>; }));
   instruction.dst = dst;
   instruction.a = result;
@@ -350,16 +350,16 @@ void decode_set(Decoder& decoder) {
 }
 
 void decode_selp(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   const Handler handler =
       with_bits(size_of(type), [](auto tag) -> Handler { return select<typename decltype(tag)::type>; });
   emit_ternary(decoder, handler, type, type, type, Type::kPred);
 }
 
 void decode_slct(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  const Type sign = decoder.take_type();
-  decoder.take("ftz");
+  const Type type = decoder.text.take_type();
+  const Type sign = decoder.text.take_type();
+  decoder.text.take("ftz");
   const Handler handler = with_bits(size_of(type), [&](auto tag) -> Handler {
     using T = typename decltype(tag)::type;
     if (sign == Type::kS32) return ternary<SelectBySign<T, std::int32_t>, T, T, T, std::int32_t>;

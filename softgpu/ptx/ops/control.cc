@@ -186,39 +186,39 @@ const Instruction* yield_warp(Warp& warp, const Instruction* at) {
 // ---- decoding
 
 void decode_bra(Decoder& decoder) {
-  decoder.take("uni");
-  if (!decoder.expect_operands(1, 1)) return;
-  const std::string_view target = decoder.symbol_label(decoder.operands()[0]);
-  const ast::Instruction& current = decoder.current();
+  decoder.text.take("uni");
+  if (!decoder.text.expect_operands(1, 1)) return;
+  const std::string_view target = decoder.text.label(decoder.text.operands()[0]);
+  const ast::Instruction& current = decoder.text.current();
   if (current.guard < 0) {
-    decoder.emit(branch);
+    decoder.writer.emit(branch);
   } else {
     ast::Operand guard_operand;
     guard_operand.kind = ast::Operand::Kind::kRegister;
     guard_operand.index = current.guard;
-    const auto a = decoder.read_predicate(guard_operand);
-    Instruction& instruction = decoder.emit(branch_if);
+    const auto a = decoder.rows.read_predicate(guard_operand);
+    Instruction& instruction = decoder.writer.emit(branch_if);
     instruction.a = a;
     instruction.mode = current.guard_negated;
   }
-  decoder.branch_to(target);
+  decoder.writer.branch_to(target);
 }
 
 void decode_brx(Decoder& decoder) {
-  decoder.take("uni");
-  if (!decoder.take("idx") || !decoder.expect_operands(2, 2)) return decoder.refuse(".idx is missing");
-  const auto a = decoder.read(decoder.operands()[0], Type::kU32);
-  const BranchTargets* targets = decoder.branch_table(decoder.symbol_label(decoder.operands()[1]));
-  Instruction& instruction = decoder.emit(branch_indexed);
+  decoder.text.take("uni");
+  if (!decoder.text.take("idx") || !decoder.text.expect_operands(2, 2)) return decoder.text.refuse(".idx is missing");
+  const auto a = decoder.rows.read(decoder.text.operands()[0], Type::kU32);
+  const BranchTargets* targets = decoder.writer.branch_table(decoder.text.label(decoder.text.operands()[1]));
+  Instruction& instruction = decoder.writer.emit(branch_indexed);
   instruction.a = a;
   instruction.data = targets;
 }
 
 bool add_variables(Decoder& decoder, const ast::Operand& list, std::vector<FunctionVariable>& out) {
-  for (const ast::Operand& element : decoder.function().elements_of(list)) {
-    const FunctionVariable* variable = decoder.variable(element);
+  for (const ast::Operand& element : decoder.function.elements_of(list)) {
+    const FunctionVariable* variable = decoder.frame.variable(element);
     if (variable == nullptr || variable->space != Space::kParam || variable->frame_offset == kNoRow) {
-      decoder.refuse("arguments and results of a call must be .param variables");
+      decoder.text.refuse("arguments and results of a call must be .param variables");
       return false;
     }
     out.push_back(*variable);
@@ -235,86 +235,86 @@ bool has_layout(const std::vector<FunctionVariable>& given, const std::vector<as
 }
 
 void decode_direct_call(Decoder& decoder, const ast::Operand& callee, CallSite site) {
-  const Symbol* symbol = decoder.find_symbol(callee.name);
+  const Symbol* symbol = decoder.module.find_symbol(callee.name);
   const auto builtin = builtin_from_name(callee.name);
   const bool is_function = symbol != nullptr && symbol->kind == Symbol::Kind::kFunction;
-  const ast::Function* function = is_function ? &decoder.function_at(symbol->value) : nullptr;
+  const ast::Function* function = is_function ? &decoder.module.functions[symbol->value] : nullptr;
   if (function != nullptr && !has_layout(site.arguments, function->parameters)) {
-    return decoder.refuse("the arguments do not fit function '" + std::string(callee.name) + "'");
+    return decoder.text.refuse("the arguments do not fit function '" + std::string(callee.name) + "'");
   }
   if (builtin && (function == nullptr || !function->has_body)) {
-    decoder.program().allocates |= *builtin == Builtin::kMalloc;
-    Instruction& instruction = decoder.emit(call_builtin);
+    decoder.module.program.allocates |= *builtin == Builtin::kMalloc;
+    Instruction& instruction = decoder.writer.emit(call_builtin);
     instruction.mode = static_cast<std::uint16_t>(*builtin);
-    instruction.data = decoder.keep(std::move(site));
+    instruction.data = decoder.writer.keep(std::move(site));
     return;
   }
   if (function == nullptr || !function->has_body || function->is_entry) {
-    return decoder.refuse("function '" + std::string(callee.name) + "' is not defined in the module",
-                          LoadError::Kind::kUnresolvedSymbol);
+    return decoder.text.refuse("function '" + std::string(callee.name) + "' is not defined in the module",
+                               LoadError::Kind::kUnresolvedSymbol);
   }
-  const CallSite* kept = decoder.keep(std::move(site));
-  Instruction& instruction = decoder.emit(call);
+  const CallSite* kept = decoder.writer.keep(std::move(site));
+  Instruction& instruction = decoder.writer.emit(call);
   instruction.slot = static_cast<u32>(symbol->value);
   instruction.data = kept;
-  instruction.immediate = static_cast<std::int64_t>(decoder.code().local_bytes);
-  decoder.code().calls = true;
+  instruction.immediate = static_cast<std::int64_t>(decoder.writer.code().local_bytes);
+  decoder.writer.code().calls = true;
 }
 
 // call (result), callee, (arguments), prototype;
 void decode_call(Decoder& decoder) {
-  decoder.take("uni");
-  const auto operands = decoder.operands();
+  decoder.text.take("uni");
+  const auto operands = decoder.text.operands();
   std::size_t next = 0;
   CallSite site;
   const auto is_list = [&] { return next < operands.size() && operands[next].kind == ast::Operand::Kind::kList; };
   if (is_list() && !add_variables(decoder, operands[next++], site.results)) return;
-  if (next == operands.size()) return decoder.refuse("the function to call is missing", LoadError::Kind::kSyntax);
+  if (next == operands.size()) return decoder.text.refuse("the function to call is missing", LoadError::Kind::kSyntax);
   const ast::Operand& callee = operands[next++];
   if (is_list() && !add_variables(decoder, operands[next++], site.arguments)) return;
   if (callee.kind == ast::Operand::Kind::kSymbol) return decode_direct_call(decoder, callee, std::move(site));
-  const auto a = decoder.read(callee, Type::kU64);
-  const CallSite* kept = decoder.keep(std::move(site));
-  Instruction& instruction = decoder.emit(call_indirect);
+  const auto a = decoder.rows.read(callee, Type::kU64);
+  const CallSite* kept = decoder.writer.keep(std::move(site));
+  Instruction& instruction = decoder.writer.emit(call_indirect);
   instruction.a = a;
   instruction.data = kept;
-  instruction.immediate = static_cast<std::int64_t>(decoder.code().local_bytes);
-  decoder.code().calls = true;
+  instruction.immediate = static_cast<std::int64_t>(decoder.writer.code().local_bytes);
+  decoder.writer.code().calls = true;
 }
 
 void decode_return(Decoder& decoder) {
-  decoder.take("uni");
-  decoder.emit(decoder.opcode() == "ret" ? return_from : exit_thread);
+  decoder.text.take("uni");
+  decoder.writer.emit(decoder.text.opcode() == "ret" ? return_from : exit_thread);
 }
 
 void decode_trap(Decoder& decoder) {
-  decoder.emit(trap);
+  decoder.writer.emit(trap);
 }
 void decode_nanosleep(Decoder& decoder) {
-  decoder.take("u32");
-  decoder.emit(yield_warp);
+  decoder.text.take("u32");
+  decoder.writer.emit(yield_warp);
 }
 void decode_pmevent(Decoder& decoder) {
-  decoder.take("mask");
-  decoder.emit(nothing);
+  decoder.text.take("mask");
+  decoder.writer.emit(nothing);
 }
 
 // bar.warp.sync is decoded with the warp instructions.
 void emit_reduction(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  const BarrierMode mode = decoder.take("popc")  ? BarrierMode::kPopc
-                           : decoder.take("and") ? BarrierMode::kAnd
-                                                 : BarrierMode::kOr;
-  if (mode == BarrierMode::kOr) decoder.take("or");
-  const auto operands = decoder.operands();
+  const Type type = decoder.text.take_type();
+  const BarrierMode mode = decoder.text.take("popc")  ? BarrierMode::kPopc
+                           : decoder.text.take("and") ? BarrierMode::kAnd
+                                                      : BarrierMode::kOr;
+  if (mode == BarrierMode::kOr) decoder.text.take("or");
+  const auto operands = decoder.text.operands();
   if ((mode == BarrierMode::kPopc) != (type == Type::kU32))
-    return decoder.refuse("result type and reduction do not agree");
-  if (!decoder.expect_operands(3, 4)) return;
-  const auto a = decoder.read(operands[1], Type::kU32);
-  const auto b = operands.size() == 4 ? decoder.read(operands[2], Type::kU32) : kNoRow;
-  const auto c = decoder.read_predicate(operands.back());
-  const auto dst = decoder.write(operands[0], mode == BarrierMode::kPopc ? Type::kU32 : Type::kPred);
-  Instruction& instruction = decoder.emit(barrier);
+    return decoder.text.refuse("result type and reduction do not agree");
+  if (!decoder.text.expect_operands(3, 4)) return;
+  const auto a = decoder.rows.read(operands[1], Type::kU32);
+  const auto b = operands.size() == 4 ? decoder.rows.read(operands[2], Type::kU32) : kNoRow;
+  const auto c = decoder.rows.read_predicate(operands.back());
+  const auto dst = decoder.rows.write(operands[0], mode == BarrierMode::kPopc ? Type::kU32 : Type::kPred);
+  Instruction& instruction = decoder.writer.emit(barrier);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -323,18 +323,18 @@ void emit_reduction(Decoder& decoder) {
 }
 
 void decode_bar(Decoder& decoder) {
-  if (decoder.take("warp")) return decode_warp_barrier(decoder);
-  if (decoder.take("cluster")) return decode_cluster_barrier(decoder);
-  decoder.take("cta");
-  decoder.take("aligned");
-  if (decoder.take("red")) return emit_reduction(decoder);
-  const bool arrives = decoder.take("arrive");
-  decoder.take("sync");
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(arrives ? 2 : 1, 2)) return;
-  const auto a = decoder.read(operands[0], Type::kU32);
-  const auto b = operands.size() == 2 ? decoder.read(operands[1], Type::kU32) : kNoRow;
-  Instruction& instruction = decoder.emit(barrier);
+  if (decoder.text.take("warp")) return decode_warp_barrier(decoder);
+  if (decoder.text.take("cluster")) return decode_cluster_barrier(decoder);
+  decoder.text.take("cta");
+  decoder.text.take("aligned");
+  if (decoder.text.take("red")) return emit_reduction(decoder);
+  const bool arrives = decoder.text.take("arrive");
+  decoder.text.take("sync");
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(arrives ? 2 : 1, 2)) return;
+  const auto a = decoder.rows.read(operands[0], Type::kU32);
+  const auto b = operands.size() == 2 ? decoder.rows.read(operands[1], Type::kU32) : kNoRow;
+  Instruction& instruction = decoder.writer.emit(barrier);
   instruction.a = a;
   instruction.b = b;
   instruction.mode = static_cast<std::uint16_t>(arrives ? BarrierMode::kArrive : BarrierMode::kSync);

@@ -287,26 +287,26 @@ Modifiers take_modifiers(Decoder& decoder) {
   constexpr std::string_view kIntegral[] = {"rni", "rzi", "rmi", "rpi"};
   constexpr std::string_view kRounding[] = {"rn", "rz", "rm", "rp"};
   for (int i = 0; i < 4; ++i) {
-    if (decoder.take(kIntegral[i])) out.integral = i;
-    if (decoder.take(kRounding[i])) out.rounding = i;
+    if (decoder.text.take(kIntegral[i])) out.integral = i;
+    if (decoder.text.take(kRounding[i])) out.rounding = i;
   }
-  out.flushes = decoder.take("ftz");
-  out.saturates = decoder.take("sat");
-  out.relu = decoder.take("relu");
+  out.flushes = decoder.text.take("ftz");
+  out.saturates = decoder.text.take("sat");
+  out.relu = decoder.text.take("relu");
   return out;
 }
 
 void decode_convert(Decoder& decoder) {
   if (decode_packed_conversion(decoder)) return;
-  const Type to = decoder.take_type();
-  const Type from = decoder.take_type();
+  const Type to = decoder.text.take_type();
+  const Type from = decoder.text.take_type();
   const Modifiers modifiers = take_modifiers(decoder);
-  if (!decoder.expect_operands(2, 2)) return;
-  auto a = decoder.read(decoder.operands()[1], from);
-  const auto dst = decoder.write(decoder.operands()[0], to);
+  if (!decoder.text.expect_operands(2, 2)) return;
+  auto a = decoder.rows.read(decoder.text.operands()[1], from);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], to);
   if (modifiers.flushes && from == Type::kF32) {
-    const auto flushed = decoder.scratch();
-    Instruction& flush = decoder.emit(unary<Flush, float, float>);
+    const auto flushed = decoder.frame.scratch();
+    Instruction& flush = decoder.writer.emit(unary<Flush, float, float>);
     flush.dst = flushed;
     flush.a = a;
     a = flushed;
@@ -322,7 +322,7 @@ void decode_convert(Decoder& decoder) {
   } else {
     handler = integer_to_integer(to, from, modifiers.saturates);
   }
-  Instruction& instruction = decoder.emit(handler);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.mode = static_cast<std::uint16_t>(modifiers.rounding);

@@ -172,22 +172,22 @@ const Instruction* pack_integers(Warp& warp, const Instruction* at) {
 
 u16 take_options(Decoder& decoder) {
   u16 options = 0;
-  decoder.take("rn");
-  if (decoder.take("rz")) options |= kTowardsZero;
-  if (decoder.take("rna")) options |= kAwayFromZero;
-  if (decoder.take("relu")) options |= kRelu;
-  if (decoder.take("satfinite")) options |= kFinite;
+  decoder.text.take("rn");
+  if (decoder.text.take("rz")) options |= kTowardsZero;
+  if (decoder.text.take("rna")) options |= kAwayFromZero;
+  if (decoder.text.take("relu")) options |= kRelu;
+  if (decoder.text.take("satfinite")) options |= kFinite;
   return options;
 }
 
 // dst = convert(a) or, with two sources, convert(high, low).
 void emit_conversion(Decoder& decoder, Handler handler, u16 options, Type to, Type from, std::size_t sources) {
-  if (!decoder.expect_operands(sources + 1, sources + 1)) return;
-  const auto operands = decoder.operands();
-  const auto a = decoder.read(operands[1], from);
-  const auto b = sources == 2 ? decoder.read(operands[2], from) : kNoRow;
-  const auto dst = decoder.write(operands[0], to);
-  Instruction& instruction = decoder.emit(handler);
+  if (!decoder.text.expect_operands(sources + 1, sources + 1)) return;
+  const auto operands = decoder.text.operands();
+  const auto a = decoder.rows.read(operands[1], from);
+  const auto b = sources == 2 ? decoder.rows.read(operands[2], from) : kNoRow;
+  const auto dst = decoder.rows.write(operands[0], to);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -195,20 +195,20 @@ void emit_conversion(Decoder& decoder, Handler handler, u16 options, Type to, Ty
 }
 
 void decode_integers(Decoder& decoder) {
-  decoder.take("sat");
+  decoder.text.take("sat");
   u16 format = 0;
-  while (format < std::size(kPackFormats) && !decoder.take(kPackFormats[format].name)) ++format;
-  const Type from = decoder.take_type();
-  const bool fills = decoder.take("b32");
+  while (format < std::size(kPackFormats) && !decoder.text.take(kPackFormats[format].name)) ++format;
+  const Type from = decoder.text.take_type();
+  const bool fills = decoder.text.take("b32");
   if (format == std::size(kPackFormats) || (from != Type::kS32 && from != Type::kU32)) {
-    return decoder.refuse("this combination of types is not supported");
+    return decoder.text.refuse("this combination of types is not supported");
   }
-  if (!decoder.expect_operands(fills ? 4 : 3, fills ? 4 : 3)) return;
-  const auto operands = decoder.operands();
-  const auto a = decoder.read(operands[1], from), b = decoder.read(operands[2], from);
-  const auto c = fills ? decoder.read(operands[3], Type::kU32) : kNoRow;
-  const auto dst = decoder.write(operands[0], Type::kU32);
-  Instruction& instruction = decoder.emit(pack_integers);
+  if (!decoder.text.expect_operands(fills ? 4 : 3, fills ? 4 : 3)) return;
+  const auto operands = decoder.text.operands();
+  const auto a = decoder.rows.read(operands[1], from), b = decoder.rows.read(operands[2], from);
+  const auto c = fills ? decoder.rows.read(operands[3], Type::kU32) : kNoRow;
+  const auto dst = decoder.rows.write(operands[0], Type::kU32);
+  Instruction& instruction = decoder.writer.emit(pack_integers);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -219,13 +219,13 @@ void decode_integers(Decoder& decoder) {
 // cvt.f16x2.e4m3x2 and cvt.e4m3x2.{f32,f16x2}.
 void decode_float8(Decoder& decoder, bool is_e4m3) {
   const u16 options = take_options(decoder);
-  const Type other = decoder.take_type();
+  const Type other = decoder.text.take_type();
   const bool packs_first = other == Type::kF32;
   if (packs_first) {
     return emit_conversion(decoder, is_e4m3 ? pack_floats<kE4m3> : pack_floats<kE5m2>, options, Type::kU16, Type::kF32,
                            2);
   }
-  if (other != Type::kF16x2) return decoder.refuse("this combination of types is not supported");
+  if (other != Type::kF16x2) return decoder.text.refuse("this combination of types is not supported");
   // Only packing must saturate.
   if ((options & kFinite) != 0) {
     return emit_conversion(decoder, is_e4m3 ? pack_from_halves<kE4m3> : pack_from_halves<kE5m2>, options, Type::kU16,
@@ -238,22 +238,22 @@ void decode_float8(Decoder& decoder, bool is_e4m3) {
 }  // namespace
 
 bool decode_packed_conversion(Decoder& decoder) {
-  if (decoder.take("pack")) {
+  if (decoder.text.take("pack")) {
     decode_integers(decoder);
     return true;
   }
-  const bool is_e4m3 = decoder.take("e4m3x2");
-  if (is_e4m3 || decoder.take("e5m2x2")) {
+  const bool is_e4m3 = decoder.text.take("e4m3x2");
+  if (is_e4m3 || decoder.text.take("e5m2x2")) {
     decode_float8(decoder, is_e4m3);
     return true;
   }
-  const bool is_f16 = decoder.modifiers_contain("f16x2"), is_bf16 = decoder.modifiers_contain("bf16x2");
-  const bool is_tf32 = decoder.take("tf32");
+  const bool is_f16 = decoder.text.contains("f16x2"), is_bf16 = decoder.text.contains("bf16x2");
+  const bool is_tf32 = decoder.text.take("tf32");
   if (!is_f16 && !is_bf16 && !is_tf32) return false;
   const u16 options = take_options(decoder);
-  if (!is_tf32) decoder.take_type();
-  if (decoder.take_type() != Type::kF32) {
-    decoder.refuse("this combination of types is not supported");
+  if (!is_tf32) decoder.text.take_type();
+  if (decoder.text.take_type() != Type::kF32) {
+    decoder.text.refuse("this combination of types is not supported");
   } else if (is_tf32) {
     emit_conversion(decoder, to_tf32, options, Type::kU32, Type::kF32, 1);
   } else {

@@ -188,10 +188,10 @@ const Instruction* test_property(Warp& warp, const Instruction* at) {
 // ---- decoding
 
 int take_rounding(Decoder& decoder) {
-  if (decoder.take("rz")) return 1;
-  if (decoder.take("rm")) return 2;
-  if (decoder.take("rp")) return 3;
-  decoder.take("rn");
+  if (decoder.text.take("rz")) return 1;
+  if (decoder.text.take("rm")) return 2;
+  if (decoder.text.take("rp")) return 3;
+  decoder.text.take("rn");
   return 0;
 }
 
@@ -224,7 +224,7 @@ Handler directed_handler(Type type) {
 }
 
 void saturate(Decoder& decoder, Type type, std::int32_t dst) {
-  Instruction& instruction = decoder.emit(unary_handler<Saturate>(type, false));
+  Instruction& instruction = decoder.writer.emit(unary_handler<Saturate>(type, false));
   instruction.dst = dst;
   instruction.a = dst;
 }
@@ -236,19 +236,19 @@ struct Variant {
 };
 
 Variant take_variant(Decoder& decoder) {
-  return {take_rounding(decoder), decoder.take("ftz"), decoder.take("sat")};
+  return {take_rounding(decoder), decoder.text.take("ftz"), decoder.text.take("sat")};
 }
 
 // Emits the vectorised handler, or for a directed rounding mode the general one.
 void emit_rounded(Decoder& decoder, Type type, Operation operation, Variant variant, Handler nearest,
                   std::size_t sources) {
-  if (!decoder.expect_operands(sources + 1, sources + 1)) return;
-  const auto operands = decoder.operands();
-  const auto a = decoder.read(operands[1], type);
-  const auto b = sources > 1 ? decoder.read(operands[2], type) : kNoRow;
-  const auto c = sources > 2 ? decoder.read(operands[3], type) : kNoRow;
-  const auto dst = decoder.write(operands[0], type);
-  Instruction& instruction = decoder.emit(variant.rounding != 0 ? directed_handler(type) : nearest);
+  if (!decoder.text.expect_operands(sources + 1, sources + 1)) return;
+  const auto operands = decoder.text.operands();
+  const auto a = decoder.rows.read(operands[1], type);
+  const auto b = sources > 1 ? decoder.rows.read(operands[2], type) : kNoRow;
+  const auto c = sources > 2 ? decoder.rows.read(operands[3], type) : kNoRow;
+  const auto dst = decoder.rows.write(operands[0], type);
+  Instruction& instruction = decoder.writer.emit(variant.rounding != 0 ? directed_handler(type) : nearest);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -260,11 +260,11 @@ void emit_rounded(Decoder& decoder, Type type, Operation operation, Variant vari
 
 template <class Op>
 Handler extremum_handler(Decoder& decoder, Type type) {
-  const bool flushes = decoder.take("ftz"), propagates = decoder.take("NaN");
-  if (!decoder.take("xorsign")) {
+  const bool flushes = decoder.text.take("ftz"), propagates = decoder.text.take("NaN");
+  if (!decoder.text.take("xorsign")) {
     return propagates ? binary_handler<PropagateNan<Op>>(type, flushes) : binary_handler<Op>(type, flushes);
   }
-  decoder.take("abs");
+  decoder.text.take("abs");
   if (type != Type::kF32) return nullptr;
   if (flushes) {
     return propagates ? binary<FlushSubnormals<XorSign<PropagateNan<Op>>>, float, float>
@@ -274,23 +274,23 @@ Handler extremum_handler(Decoder& decoder, Type type) {
 }
 
 void decode_min_max(Decoder& decoder, Type type) {
-  const Handler handler =
-      decoder.opcode() == "min" ? extremum_handler<Minimum>(decoder, type) : extremum_handler<Maximum>(decoder, type);
+  const Handler handler = decoder.text.opcode() == "min" ? extremum_handler<Minimum>(decoder, type)
+                                                         : extremum_handler<Maximum>(decoder, type);
   emit_binary(decoder, handler, type, type, type);
 }
 
 void decode_sign(Decoder& decoder, Type type) {
-  const bool flushes = decoder.take("ftz");
+  const bool flushes = decoder.text.take("ftz");
   const Handler handler =
-      decoder.opcode() == "neg" ? unary_handler<Negate>(type, flushes) : unary_handler<Absolute>(type, flushes);
+      decoder.text.opcode() == "neg" ? unary_handler<Negate>(type, flushes) : unary_handler<Absolute>(type, flushes);
   emit_unary(decoder, handler, type, type);
 }
 
 void decode_root(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  decoder.take("approx");
+  const Type type = decoder.text.take_type();
+  decoder.text.take("approx");
   const Variant variant = take_variant(decoder);
-  const bool is_root = decoder.opcode() == "sqrt";
+  const bool is_root = decoder.text.opcode() == "sqrt";
   // .approx.ftz.f64 has no subnormal results to flush.
   const bool flushes = variant.flushes && type == Type::kF32;
   const Handler nearest = is_root ? unary_handler<SquareRoot>(type, flushes) : unary_handler<Reciprocal>(type, flushes);
@@ -298,21 +298,21 @@ void decode_root(Decoder& decoder) {
 }
 
 void decode_copysign(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   emit_binary(decoder, binary_handler<CopySign>(type, false), type, type, type);
 }
 
 void decode_test(Decoder& decoder) {
   constexpr std::string_view kNames[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   std::uint16_t property = 0;
-  while (property < std::size(kNames) && !decoder.take(kNames[property])) ++property;
-  if (property == std::size(kNames)) return decoder.refuse("the property is missing", LoadError::Kind::kSyntax);
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto a = decoder.read(decoder.operands()[1], type);
-  const auto dst = decoder.write_predicate(decoder.operands()[0]);
-  Instruction& instruction =
-      decoder.emit(with_float(type, [](auto tag) -> Handler { return test_property<typename decltype(tag)::type>; }));
+  while (property < std::size(kNames) && !decoder.text.take(kNames[property])) ++property;
+  if (property == std::size(kNames)) return decoder.text.refuse("the property is missing", LoadError::Kind::kSyntax);
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto a = decoder.rows.read(decoder.text.operands()[1], type);
+  const auto dst = decoder.rows.write_predicate(decoder.text.operands()[0]);
+  Instruction& instruction = decoder.writer.emit(
+      with_float(type, [](auto tag) -> Handler { return test_property<typename decltype(tag)::type>; }));
   instruction.dst = dst;
   instruction.a = a;
   instruction.mode = property;
@@ -324,10 +324,10 @@ constexpr Opcode kOpcodes[] = {
 }  // namespace
 
 void decode_float_arithmetic(Decoder& decoder, Type type) {
-  const std::string_view name = decoder.opcode();
+  const std::string_view name = decoder.text.opcode();
   if (name == "min" || name == "max") return decode_min_max(decoder, type);
   if (name == "neg" || name == "abs") return decode_sign(decoder, type);
-  if (name == "div" && !decoder.take("approx")) decoder.take("full");
+  if (name == "div" && !decoder.text.take("approx")) decoder.text.take("full");
   const Variant variant = take_variant(decoder);
   const bool flushes = variant.flushes;
   if (name == "add") {

@@ -174,14 +174,14 @@ Handler sign_handler(Type type, bool negates) {
 
 template <class Op>
 Handler extremum_handler(Decoder& decoder, Type type) {
-  const bool propagates = decoder.take("NaN");
-  if (!decoder.take("xorsign")) return propagates ? half_handler<PropagateNan<Op>>(type) : half_handler<Op>(type);
-  decoder.take("abs");
+  const bool propagates = decoder.text.take("NaN");
+  if (!decoder.text.take("xorsign")) return propagates ? half_handler<PropagateNan<Op>>(type) : half_handler<Op>(type);
+  decoder.text.take("abs");
   return propagates ? half_handler<XorSign<PropagateNan<Op>>>(type) : half_handler<XorSign<Op>>(type);
 }
 
 Handler take_handler(Decoder& decoder, Type type) {
-  const std::string_view name = decoder.opcode();
+  const std::string_view name = decoder.text.opcode();
   if (name == "add") return half_handler<Add>(type);
   if (name == "sub") return half_handler<Subtract>(type);
   if (name == "mul") return half_handler<Multiply>(type);
@@ -199,23 +199,23 @@ Handler take_handler(Decoder& decoder, Type type) {
 bool decode_half(Decoder& decoder, Type type) {
   if (type != Type::kF16 && type != Type::kBf16 && !is_packed_half(type)) return false;
   const Handler handler = take_handler(decoder, type);
-  decoder.take("rn");
-  const bool flushes = decoder.take("ftz"), relu = decoder.take("relu"), saturates = decoder.take("sat");
+  decoder.text.take("rn");
+  const bool flushes = decoder.text.take("ftz"), relu = decoder.text.take("relu"), saturates = decoder.text.take("sat");
   if (saturates && type != Type::kF16 && type != Type::kF16x2) {
-    decoder.refuse(".sat of bf16 does not exist");
+    decoder.text.refuse(".sat of bf16 does not exist");
     return true;
   }
-  const std::string_view name = decoder.opcode();
+  const std::string_view name = decoder.text.opcode();
   const bool is_unary = name == "neg" || name == "abs" || name == "ex2" || name == "tanh";
   const std::size_t sources = is_unary ? 1 : name == "fma" ? 3 : 2;
-  if (!decoder.expect_operands(sources + 1, sources + 1)) return true;
+  if (!decoder.text.expect_operands(sources + 1, sources + 1)) return true;
   std::int32_t rows[3] = {kNoRow, kNoRow, kNoRow};
   for (std::size_t i = 0; i < sources; ++i) {
-    rows[i] = decoder.read(decoder.operands()[i + 1], type);
+    rows[i] = decoder.rows.read(decoder.text.operands()[i + 1], type);
     if (flushes) rows[i] = emit_prepared(decoder, typed_bits_handler<Flush>(type), rows[i]);
   }
-  const auto dst = decoder.write(decoder.operands()[0], type);
-  Instruction& instruction = decoder.emit(handler);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], type);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = rows[0];
   instruction.b = rows[1];

@@ -27,50 +27,51 @@ const Instruction* cluster_barrier(Warp& warp, const Instruction* at) {
 
 // prefetch.global.L2::evict_last [a], discard.global.L2 [a], 128, and the like.
 void decode_hint(Decoder& decoder) {
-  decoder.maybe_space();
+  decoder.text.maybe_space();
   for (const char* word : {"L1", "L2", "L2::evict_last", "L2::evict_normal", "L2::128B", "tensormap"}) {
-    decoder.take(word);
+    decoder.text.take(word);
   }
-  if (!decoder.expect_operands(1, 2)) return;
-  if (!decoder.operands()[0].memory) return decoder.refuse("an address is missing", LoadError::Kind::kSyntax);
-  decoder.emit(nothing);
+  if (!decoder.text.expect_operands(1, 2)) return;
+  if (!decoder.text.operands()[0].memory) return decoder.text.refuse("an address is missing", LoadError::Kind::kSyntax);
+  decoder.writer.emit(nothing);
 }
 
 // A policy's value is the driver's own business: zero.
 void decode_policy(Decoder& decoder) {
   for (const char* word : {"fractional", "range", "global", "cvt", "L2", "b64", "L2::evict_last", "L2::evict_normal",
                            "L2::evict_first", "L2::evict_unchanged", "L2::evict_unchanged"}) {
-    decoder.take(word);
+    decoder.text.take(word);
   }
-  if (!decoder.expect_operands(1, 4)) return;
-  const auto dst = decoder.write(decoder.operands()[0], Type::kU64);
-  decoder.emit(write_zero<u64>).dst = dst;
+  if (!decoder.text.expect_operands(1, 4)) return;
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], Type::kU64);
+  decoder.writer.emit(write_zero<u64>).dst = dst;
 }
 
 // A launch begins when those before it have ended, so there is nothing to wait for.
 void decode_grid_dependency(Decoder& decoder) {
-  if (!decoder.take("wait") && !decoder.take("launch_dependents")) return decoder.refuse("the action is missing");
-  decoder.emit(nothing);
+  if (!decoder.text.take("wait") && !decoder.text.take("launch_dependents"))
+    return decoder.text.refuse("the action is missing");
+  decoder.writer.emit(nothing);
 }
 
 void decode_block_rank(Decoder& decoder) {
-  decoder.maybe_space();
-  decoder.take_type();
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto dst = decoder.write(decoder.operands()[0], Type::kU32);
-  decoder.emit(write_zero<u32>).dst = dst;
+  decoder.text.maybe_space();
+  decoder.text.take_type();
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], Type::kU32);
+  decoder.writer.emit(write_zero<u32>).dst = dst;
 }
 
 // The address of a shared variable in block 0 of the cluster, which is the block itself.
 void decode_map_address(Decoder& decoder) {
-  decoder.maybe_space();
-  const Type type = decoder.take_type();
-  if (!decoder.expect_operands(3, 3)) return;
-  const auto a = decoder.read(decoder.operands()[1], type);
-  const auto dst = decoder.write(decoder.operands()[0], type);
-  Instruction& instruction = decoder.emit(size_of(type) == 8   ? unary<Same<u64>, u64, u64>
-                                          : size_of(type) == 4 ? unary<Same<u32>, u32, u32>
-                                                               : nullptr);
+  decoder.text.maybe_space();
+  const Type type = decoder.text.take_type();
+  if (!decoder.text.expect_operands(3, 3)) return;
+  const auto a = decoder.rows.read(decoder.text.operands()[1], type);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], type);
+  Instruction& instruction = decoder.writer.emit(size_of(type) == 8   ? unary<Same<u64>, u64, u64>
+                                                 : size_of(type) == 4 ? unary<Same<u32>, u32, u32>
+                                                                      : nullptr);
   instruction.dst = dst;
   instruction.a = a;
 }
@@ -85,13 +86,13 @@ constexpr Opcode kOpcodes[] = {
 
 // The wait is the barrier: whoever waits has arrived.
 void decode_cluster_barrier(Decoder& decoder) {
-  for (const char* word : {"aligned", "acquire", "release", "relaxed"}) decoder.take(word);
-  if (decoder.take("arrive")) {
-    decoder.emit(nothing);
+  for (const char* word : {"aligned", "acquire", "release", "relaxed"}) decoder.text.take(word);
+  if (decoder.text.take("arrive")) {
+    decoder.writer.emit(nothing);
     return;
   }
-  if (!decoder.take("wait")) return decoder.refuse(".arrive or .wait is missing", LoadError::Kind::kSyntax);
-  decoder.emit(cluster_barrier);
+  if (!decoder.text.take("wait")) return decoder.text.refuse(".arrive or .wait is missing", LoadError::Kind::kSyntax);
+  decoder.writer.emit(cluster_barrier);
 }
 
 std::span<const Opcode> hint_opcodes() {

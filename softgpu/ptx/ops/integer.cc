@@ -214,11 +214,11 @@ void decode_binary(Decoder& decoder, Type type) {
 }
 
 void decode_add(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (decode_half(decoder, type) || decode_carry(decoder, type)) return;
   if (is_float(type)) return decode_float_arithmetic(decoder, type);
-  const bool adds = decoder.opcode() == "add";
-  if (type == Type::kS32 && decoder.take("sat")) {
+  const bool adds = decoder.text.opcode() == "add";
+  if (type == Type::kS32 && decoder.text.take("sat")) {
     const Handler handler = adds ? binary<AddSaturating, std::int32_t, std::int32_t>
                                  : binary<SubtractSaturating, std::int32_t, std::int32_t>;
     return emit_binary(decoder, handler, type, type, type);
@@ -246,25 +246,26 @@ void decode_wide_multiply(Decoder& decoder, Type type, bool adds) {
 }
 
 void decode_multiply(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (decode_half(decoder, type)) return;
   if (is_float(type)) return decode_float_arithmetic(decoder, type);
-  if (decoder.take("wide")) return decode_wide_multiply(decoder, type, false);
-  if (decoder.take("hi")) return decode_binary<MultiplyHigh>(decoder, type);
-  if (decoder.take("lo")) return decode_binary<MultiplyLow>(decoder, type);
-  decoder.refuse("one of .lo, .hi and .wide is missing", LoadError::Kind::kSyntax);
+  if (decoder.text.take("wide")) return decode_wide_multiply(decoder, type, false);
+  if (decoder.text.take("hi")) return decode_binary<MultiplyHigh>(decoder, type);
+  if (decoder.text.take("lo")) return decode_binary<MultiplyLow>(decoder, type);
+  decoder.text.refuse("one of .lo, .hi and .wide is missing", LoadError::Kind::kSyntax);
 }
 
 void decode_multiply_add(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (decode_half(decoder, type) || decode_carry(decoder, type)) return;
   if (is_float(type)) return decode_float_arithmetic(decoder, type);
-  if (decoder.take("wide")) return decode_wide_multiply(decoder, type, true);
-  if (decoder.take("lo")) {
+  if (decoder.text.take("wide")) return decode_wide_multiply(decoder, type, true);
+  if (decoder.text.take("lo")) {
     return emit_ternary(decoder, ternary_handler<MultiplyAdd<MultiplyLow>>(type), type, type, type, type);
   }
-  if (!decoder.take("hi")) return decoder.refuse("one of .lo, .hi and .wide is missing", LoadError::Kind::kSyntax);
-  const bool saturates = type == Type::kS32 && decoder.take("sat");
+  if (!decoder.text.take("hi"))
+    return decoder.text.refuse("one of .lo, .hi and .wide is missing", LoadError::Kind::kSyntax);
+  const bool saturates = type == Type::kS32 && decoder.text.take("sat");
   const Handler handler = saturates ? ternary<MultiplyHighAddSaturating, std::int32_t, std::int32_t>
                                     : ternary_handler<MultiplyAdd<MultiplyHigh>>(type);
   emit_ternary(decoder, handler, type, type, type, type);
@@ -282,10 +283,10 @@ Handler multiply24_handler(Type type, bool adds) {
 }
 
 void decode_multiply24(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  const bool adds = decoder.opcode() == "mad24";
-  const bool high = decoder.take("hi");
-  if (!high && !decoder.take("lo")) return decoder.refuse(".lo or .hi is missing", LoadError::Kind::kSyntax);
+  const Type type = decoder.text.take_type();
+  const bool adds = decoder.text.opcode() == "mad24";
+  const bool high = decoder.text.take("hi");
+  if (!high && !decoder.text.take("lo")) return decoder.text.refuse(".lo or .hi is missing", LoadError::Kind::kSyntax);
   const Handler handler =
       high ? multiply24_handler<Multiply24<true>>(type, adds) : multiply24_handler<Multiply24<false>>(type, adds);
   return adds ? emit_ternary(decoder, handler, type, type, type, type)
@@ -293,32 +294,32 @@ void decode_multiply24(Decoder& decoder) {
 }
 
 void decode_divide(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (is_float(type)) return decode_float_arithmetic(decoder, type);
   decode_binary<Divide>(decoder, type);
 }
 
 void decode_remainder(Decoder& decoder) {
-  decode_binary<Remainder>(decoder, decoder.take_type());
+  decode_binary<Remainder>(decoder, decoder.text.take_type());
 }
 
 void decode_min_max(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (decode_half(decoder, type)) return;
   if (is_float(type)) return decode_float_arithmetic(decoder, type);
-  return decoder.opcode() == "min" ? decode_binary<Minimum>(decoder, type) : decode_binary<Maximum>(decoder, type);
+  return decoder.text.opcode() == "min" ? decode_binary<Minimum>(decoder, type) : decode_binary<Maximum>(decoder, type);
 }
 
 void decode_negate(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   if (decode_half(decoder, type)) return;
   if (is_float(type)) return decode_float_arithmetic(decoder, type);
-  const Handler handler = decoder.opcode() == "neg" ? unary_handler<Negate>(type) : unary_handler<Absolute>(type);
+  const Handler handler = decoder.text.opcode() == "neg" ? unary_handler<Negate>(type) : unary_handler<Absolute>(type);
   emit_unary(decoder, is_signed(type) ? handler : nullptr, type, type);
 }
 
 void decode_sad(Decoder& decoder) {
-  const Type type = decoder.take_type();
+  const Type type = decoder.text.take_type();
   emit_ternary(decoder, ternary_handler<SumOfAbsoluteDifferences>(type), type, type, type, type);
 }
 
@@ -334,12 +335,13 @@ template <bool kSignedA, bool kSignedB>
 using DotProduct2High = DotProduct2<kSignedA, kSignedB, 16>;
 
 void decode_dot_product(Decoder& decoder) {
-  const bool signed_a = is_signed(decoder.take_type());
-  const bool signed_b = is_signed(decoder.take_type());
+  const bool signed_a = is_signed(decoder.text.take_type());
+  const bool signed_b = is_signed(decoder.text.take_type());
   Handler handler = dot_handler<DotProduct4>(signed_a, signed_b);
-  if (decoder.opcode() == "dp2a") {
-    const bool high = decoder.take("hi");
-    if (!high && !decoder.take("lo")) return decoder.refuse(".lo or .hi is missing", LoadError::Kind::kSyntax);
+  if (decoder.text.opcode() == "dp2a") {
+    const bool high = decoder.text.take("hi");
+    if (!high && !decoder.text.take("lo"))
+      return decoder.text.refuse(".lo or .hi is missing", LoadError::Kind::kSyntax);
     handler = high ? dot_handler<DotProduct2High>(signed_a, signed_b) : dot_handler<DotProduct2Low>(signed_a, signed_b);
   }
   emit_ternary(decoder, handler, Type::kU32, Type::kU32, Type::kU32, Type::kU32);

@@ -60,18 +60,18 @@ struct FlushSubnormals {
 
 template <class Op>
 void decode_function(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  decoder.take("approx");
-  const bool has_half_form = decoder.opcode() == "ex2" || decoder.opcode() == "tanh";
+  const Type type = decoder.text.take_type();
+  decoder.text.take("approx");
+  const bool has_half_form = decoder.text.opcode() == "ex2" || decoder.text.opcode() == "tanh";
   if (has_half_form && decode_half(decoder, type)) return;
-  const Handler handler = decoder.take("ftz") ? unary<FlushSubnormals<Op>, float, float> : unary<Op, float, float>;
+  const Handler handler = decoder.text.take("ftz") ? unary<FlushSubnormals<Op>, float, float> : unary<Op, float, float>;
   emit_unary(decoder, type == Type::kF32 ? handler : nullptr, type, type);
 }
 
 void decode_reciprocal_root(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  decoder.take("approx");
-  const bool flushes = decoder.take("ftz") && type == Type::kF32;
+  const Type type = decoder.text.take_type();
+  decoder.text.take("approx");
+  const bool flushes = decoder.text.take("ftz") && type == Type::kF32;
   const Handler handler =
       flushes ? unary<FlushSubnormals<ReciprocalRoot>, float, float> : with_float(type, [](auto tag) -> Handler {
         using T = typename decltype(tag)::type;

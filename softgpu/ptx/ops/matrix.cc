@@ -197,35 +197,35 @@ void set_address(Instruction& instruction, const Address& address) {
 }
 void decode_tiles(Decoder& decoder) {
   constexpr std::string_view kCounts[] = {"x1", "x2", "x4"};
-  const bool is_load = decoder.opcode() == "ldmatrix";
-  for (const char* word : {"sync", "aligned", "m8n8", "b16"}) decoder.take(word);
-  const int count = decoder.take_any(kCounts);
-  const bool transposes = decoder.take("trans");
-  const Space space = decoder.maybe_space().value_or(Space::kGeneric);
+  const bool is_load = decoder.text.opcode() == "ldmatrix";
+  for (const char* word : {"sync", "aligned", "m8n8", "b16"}) decoder.text.take(word);
+  const int count = decoder.text.take_any(kCounts);
+  const bool transposes = decoder.text.take("trans");
+  const Space space = decoder.text.maybe_space().value_or(Space::kGeneric);
   if (space != Space::kShared && space != Space::kGeneric)
-    return decoder.refuse("the matrices must be in shared memory");
-  if (count < 0) return decoder.refuse(".x1, .x2 or .x4 is missing", LoadError::Kind::kSyntax);
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto operands = decoder.operands();
+    return decoder.text.refuse("the matrices must be in shared memory");
+  if (count < 0) return decoder.text.refuse(".x1, .x2 or .x4 is missing", LoadError::Kind::kSyntax);
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto operands = decoder.text.operands();
   const auto registers = elements_of(decoder, operands[is_load ? 0 : 1]);
   if (registers.size() != std::size_t{1} << count) {
-    return decoder.refuse("the number of registers does not fit", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("the number of registers does not fit", LoadError::Kind::kSyntax);
   }
   const Address address = wide_address(decoder, operands[is_load ? 1 : 0], space);
   RowList rows;
   for (const ast::Operand& one : registers) {
-    rows.rows.push_back(is_load ? decoder.write(one, Type::kU32) : decoder.read(one, Type::kU32));
+    rows.rows.push_back(is_load ? decoder.rows.write(one, Type::kU32) : decoder.rows.read(one, Type::kU32));
   }
-  const RowList* kept = decoder.keep(std::move(rows));
-  Instruction& instruction = decoder.emit_memory(is_load ? load_tiles : store_tiles);
+  const RowList* kept = decoder.writer.keep(std::move(rows));
+  Instruction& instruction = decoder.writer.emit_memory(is_load ? load_tiles : store_tiles);
   set_address(instruction, address);
   instruction.data = kept;
   instruction.mode = static_cast<std::uint16_t>(static_cast<unsigned>(space) | (transposes ? kTransposes : 0));
 }
 
 void decode_transpose(Decoder& decoder) {
-  for (const char* word : {"sync", "aligned", "m8n8", "b16"}) decoder.take(word);
-  if (!decoder.take("trans")) return decoder.refuse(".trans is missing", LoadError::Kind::kSyntax);
+  for (const char* word : {"sync", "aligned", "m8n8", "b16"}) decoder.text.take(word);
+  if (!decoder.text.take("trans")) return decoder.text.refuse(".trans is missing", LoadError::Kind::kSyntax);
   emit_unary(decoder, transpose_tile, Type::kU32, Type::kU32);
 }
 
@@ -239,14 +239,14 @@ constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16}, {"m32n8k16", 32, 8, 16},
 
 bool take_operand(Decoder& decoder, bool is_load, Operand& out) {
   constexpr std::string_view kFragments[] = {"a", "b", "c", "d"};
-  const int fragment = decoder.take_any(kFragments);
+  const int fragment = decoder.text.take_any(kFragments);
   const bool is_accumulator = fragment >= 2;
   const auto shape = std::find_if(std::begin(kShapes), std::end(kShapes),
-                                  [&](const Shape& known) { return decoder.take(known.name); });
-  const int element = decoder.take_any(kElementNames);
-  const bool is_row_major = decoder.take("row");
-  out.is_column_major = !is_row_major && decoder.take("col");
-  out.space = decoder.maybe_space().value_or(Space::kGeneric);
+                                  [&](const Shape& known) { return decoder.text.take(known.name); });
+  const int element = decoder.text.take_any(kElementNames);
+  const bool is_row_major = decoder.text.take("row");
+  out.is_column_major = !is_row_major && decoder.text.take("col");
+  out.space = decoder.text.maybe_space().value_or(Space::kGeneric);
   if (shape == std::end(kShapes) || fragment < 0 || element < 0 || (!is_row_major && !out.is_column_major))
     return false;
   if (is_load ? fragment == 3 : fragment != 3) return false;
@@ -260,28 +260,28 @@ bool take_operand(Decoder& decoder, bool is_load, Operand& out) {
 }
 
 void decode_wmma_memory(Decoder& decoder, bool is_load) {
-  decoder.take("sync");
-  decoder.take("aligned");
+  decoder.text.take("sync");
+  decoder.text.take("aligned");
   Operand operand;
-  if (!take_operand(decoder, is_load, operand)) return decoder.refuse("shape or type is not supported");
+  if (!take_operand(decoder, is_load, operand)) return decoder.text.refuse("shape or type is not supported");
   if (operand.space != Space::kGlobal && operand.space != Space::kShared && operand.space != Space::kGeneric) {
-    return decoder.refuse("the state space is not supported");
+    return decoder.text.refuse("the state space is not supported");
   }
-  if (!decoder.expect_operands(2, 3)) return;
-  const auto operands = decoder.operands();
+  if (!decoder.text.expect_operands(2, 3)) return;
+  const auto operands = decoder.text.operands();
   const Address address = wide_address(decoder, operands[is_load ? 1 : 0], operand.space);
-  const auto stride = operands.size() == 3 ? decoder.read(operands[2], Type::kU32) : kNoRow;
+  const auto stride = operands.size() == 3 ? decoder.rows.read(operands[2], Type::kU32) : kNoRow;
   RowList rows;
   const Type type = operand.element == Element::kF64 ? Type::kU64 : Type::kU32;
   for (const ast::Operand& one : elements_of(decoder, operands[is_load ? 0 : 1])) {
-    rows.rows.push_back(is_load ? decoder.write(one, type) : decoder.read(one, type));
+    rows.rows.push_back(is_load ? decoder.rows.write(one, type) : decoder.rows.read(one, type));
   }
   const std::size_t held = rows.rows.size() * per_register(operand.element) * kLanes;
   if (rows.rows.size() > 16 || held < std::size_t{operand.rows} * operand.columns) {
-    return decoder.refuse("the number of registers does not fit", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("the number of registers does not fit", LoadError::Kind::kSyntax);
   }
-  const RowList* kept = decoder.keep(std::move(rows));
-  Instruction& instruction = decoder.emit_memory(is_load ? load_operand : store_operand);
+  const RowList* kept = decoder.writer.keep(std::move(rows));
+  Instruction& instruction = decoder.writer.emit_memory(is_load ? load_operand : store_operand);
   set_address(instruction, address);
   instruction.b = stride;
   instruction.c = operand.packed();
@@ -289,9 +289,9 @@ void decode_wmma_memory(Decoder& decoder, bool is_load) {
 }
 
 void decode_wmma(Decoder& decoder) {
-  if (decoder.take("mma")) return decode_wmma_product(decoder);
-  const bool is_load = decoder.take("load");
-  if (!is_load && !decoder.take("store")) return decoder.refuse("the operation is not supported");
+  if (decoder.text.take("mma")) return decode_wmma_product(decoder);
+  const bool is_load = decoder.text.take("load");
+  if (!is_load && !decoder.text.take("store")) return decoder.text.refuse("the operation is not supported");
   decode_wmma_memory(decoder, is_load);
 }
 

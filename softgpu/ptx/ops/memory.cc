@@ -146,17 +146,18 @@ Handler memory_handler(Type type, Direction direction, Form form, Space space, b
 
 void decode_parameter_access(Decoder& decoder, Direction direction, Type type, const ast::Operand& where,
                              const ast::Operand& what) {
-  const FunctionVariable& variable = *decoder.variable(where);
-  const bool is_launch_parameter = decoder.is_kernel_parameter(where);
-  if (variable.space != Space::kParam) return decoder.refuse("the variable is not in .param space");
-  if (is_launch_parameter && direction == Direction::kStore) return decoder.refuse("a kernel parameter is read-only");
+  const FunctionVariable& variable = *decoder.frame.variable(where);
+  const bool is_launch_parameter = decoder.frame.is_kernel_parameter(where);
+  if (variable.space != Space::kParam) return decoder.text.refuse("the variable is not in .param space");
+  if (is_launch_parameter && direction == Direction::kStore)
+    return decoder.text.refuse("a kernel parameter is read-only");
   std::int64_t offset = where.offset;
   for (const ast::Operand& element : elements_of(decoder, what)) {
     const auto end = static_cast<std::uint64_t>(offset) + size_of(type);
-    if (offset < 0 || end > variable.bytes) return decoder.refuse("it accesses memory outside the parameter");
+    if (offset < 0 || end > variable.bytes) return decoder.text.refuse("it accesses memory outside the parameter");
     const bool is_load = direction == Direction::kLoad;
-    const auto value = is_load ? decoder.write(element, type) : decoder.read(element, type);
-    Instruction& instruction = decoder.emit(with_bits(size_of(type), [&](auto tag) -> Handler {
+    const auto value = is_load ? decoder.rows.write(element, type) : decoder.rows.read(element, type);
+    Instruction& instruction = decoder.writer.emit(with_bits(size_of(type), [&](auto tag) -> Handler {
       using T = typename decltype(tag)::type;
       if (is_launch_parameter) return load_parameter<T>;
       return is_load ? load_argument<T> : store_argument<T>;
@@ -165,7 +166,7 @@ void decode_parameter_access(Decoder& decoder, Direction direction, Type type, c
     instruction.a = value;
     instruction.slot = static_cast<std::uint32_t>(variable.bytes);
     instruction.immediate =
-        offset + (is_launch_parameter ? static_cast<std::int64_t>(decoder.parameter_offset(where.index))
+        offset + (is_launch_parameter ? static_cast<std::int64_t>(decoder.frame.parameter_offset(where.index))
                                       : variable.frame_offset);
     offset += static_cast<std::int64_t>(size_of(type));
   }
@@ -175,7 +176,7 @@ void decode_parameter_access(Decoder& decoder, Direction direction, Type type, c
 RowList wide_rows(Decoder& decoder, const ast::Operand& list) {
   RowList rows;
   for (const ast::Operand& element : elements_of(decoder, list)) {
-    const std::int32_t low = decoder.wide_row(element);
+    const std::int32_t low = decoder.rows.wide_row(element);
     rows.rows.insert(rows.rows.end(), {low, low + static_cast<std::int32_t>(sizeof(std::uint64_t) * kLanes)});
   }
   return rows;
@@ -186,9 +187,10 @@ RowList vector_rows(Decoder& decoder, Direction direction, Type type, const ast:
   for (const ast::Operand& element : elements_of(decoder, list)) {
     const bool is_sink = element.kind == ast::Operand::Kind::kSink;
     rows.rows.push_back(is_sink                         ? kNoRow
-                        : direction == Direction::kLoad ? decoder.write(element, type)
-                                                        : decoder.read(element, type));
-    if (is_sink && direction == Direction::kStore) decoder.refuse("'_' cannot be stored", LoadError::Kind::kSyntax);
+                        : direction == Direction::kLoad ? decoder.rows.write(element, type)
+                                                        : decoder.rows.read(element, type));
+    if (is_sink && direction == Direction::kStore)
+      decoder.text.refuse("'_' cannot be stored", LoadError::Kind::kSyntax);
   }
   return rows;
 }
@@ -198,10 +200,10 @@ void emit_vector(Decoder& decoder, Direction direction, Type type, Space space, 
   RowList rows = type == Type::kB128 ? wide_rows(decoder, list) : vector_rows(decoder, direction, type, list);
   if (type == Type::kB128) type = Type::kU64;
   Instruction& instruction =
-      decoder.emit_memory(memory_handler(type, direction, Form::kVector, space, address.is_wide));
+      decoder.writer.emit_memory(memory_handler(type, direction, Form::kVector, space, address.is_wide));
   instruction.a = address.row;
   instruction.immediate = address.offset;
-  instruction.data = decoder.keep(std::move(rows));
+  instruction.data = decoder.writer.keep(std::move(rows));
 }
 
 // Cache hints have no meaning here; orders are met by a full fence.
@@ -232,7 +234,7 @@ void take_cache_hints(Decoder& decoder) {
                            "cluster",
                            "mmio",
                            "L1::evict_unchanged"}) {
-    decoder.take(hint);
+    decoder.text.take(hint);
   }
 }
 
@@ -240,47 +242,48 @@ struct Ordering {
   bool before = false, after = false;
 };
 Ordering take_ordering(Decoder& decoder, Direction direction) {
-  const bool is_volatile = decoder.take("volatile");
-  decoder.take("relaxed");
-  const bool acquires = decoder.take("acquire"), releases = decoder.take("release");
+  const bool is_volatile = decoder.text.take("volatile");
+  decoder.text.take("relaxed");
+  const bool acquires = decoder.text.take("acquire"), releases = decoder.text.take("release");
   return {releases || (is_volatile && direction == Direction::kStore), acquires};
 }
 
 void decode_access(Decoder& decoder, Direction direction) {
-  const Type type = decoder.take_type();
-  Space space = decoder.maybe_space().value_or(Space::kGeneric);
-  const bool is_vector = decoder.take("v2") || decoder.take("v4");
+  const Type type = decoder.text.take_type();
+  Space space = decoder.text.maybe_space().value_or(Space::kGeneric);
+  const bool is_vector = decoder.text.take("v2") || decoder.text.take("v4");
   const Ordering ordering = take_ordering(decoder, direction);
   take_cache_hints(decoder);
   // The third is a cache policy.
-  if (!decoder.expect_operands(2, decoder.modifiers_contain("L2::cache_hint") ? 3 : 2)) return;
-  const ast::Operand& where = decoder.operands()[direction == Direction::kLoad ? 0 + 1 : 0];
-  const ast::Operand& what = decoder.operands()[direction == Direction::kLoad ? 0 : 1];
-  if (is_vector != (what.kind == ast::Operand::Kind::kList)) return decoder.refuse("vector and operand do not agree");
-  if (is_vector && what.count != 2 && what.count != 4) return decoder.refuse("a vector has two or four elements");
+  if (!decoder.text.expect_operands(2, decoder.text.contains("L2::cache_hint") ? 3 : 2)) return;
+  const ast::Operand& where = decoder.text.operands()[direction == Direction::kLoad ? 0 + 1 : 0];
+  const ast::Operand& what = decoder.text.operands()[direction == Direction::kLoad ? 0 : 1];
+  if (is_vector != (what.kind == ast::Operand::Kind::kList))
+    return decoder.text.refuse("vector and operand do not agree");
+  if (is_vector && what.count != 2 && what.count != 4) return decoder.text.refuse("a vector has two or four elements");
   if (space == Space::kParam && where.kind == ast::Operand::Kind::kVariable) {
     return decode_parameter_access(decoder, direction, type, where, what);
   }
   // The address of a function's parameter is that of its copy in local memory.
-  if (space == Space::kParam && !decoder.function().is_entry) space = Space::kLocal;
+  if (space == Space::kParam && !decoder.function.is_entry) space = Space::kLocal;
   if ((space == Space::kParam || space == Space::kConst) && direction == Direction::kStore) {
-    return decoder.refuse("the state space is read-only");
+    return decoder.text.refuse("the state space is read-only");
   }
-  if (ordering.before) decoder.emit(fence);
-  const Address address = decoder.address(where, space);
+  if (ordering.before) decoder.writer.emit(fence);
+  const Address address = decoder.rows.address(where, space);
   if (is_vector || type == Type::kB128) {
     emit_vector(decoder, direction, type, space, address, what);
   } else {
     const bool is_load = direction == Direction::kLoad;
-    const auto value = is_load ? decoder.write(what, type) : decoder.read(what, type);
+    const auto value = is_load ? decoder.rows.write(what, type) : decoder.rows.read(what, type);
     Instruction& instruction =
-        decoder.emit_memory(memory_handler(type, direction, Form::kScalar, space, address.is_wide));
+        decoder.writer.emit_memory(memory_handler(type, direction, Form::kScalar, space, address.is_wide));
     instruction.dst = is_load ? value : kNoRow;
     instruction.a = address.row;
     instruction.b = value;
     instruction.immediate = address.offset;
   }
-  if (ordering.after) decoder.emit(fence);
+  if (ordering.after) decoder.writer.emit(fence);
 }
 
 void decode_load(Decoder& decoder) {
@@ -294,9 +297,9 @@ void decode_fence(Decoder& decoder) {
   for (const char* word :
        {"cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy", "alias", "async",
         "async.global", "mbarrier_init", "global", "shared::cta", "shared::cluster"}) {
-    decoder.take(word);
+    decoder.text.take(word);
   }
-  decoder.emit(fence);
+  decoder.writer.emit(fence);
 }
 
 std::uint64_t window_of(Space space) {
@@ -309,33 +312,33 @@ std::uint64_t window_of(Space space) {
 }
 
 void decode_cvta(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  const bool to_space = decoder.take("to");
-  const auto space = decoder.maybe_space();
-  if (!space || size_of(type) != 8 || !decoder.expect_operands(2, 2)) {
-    return decoder.refuse("only 64-bit addresses of a named space are supported");
+  const Type type = decoder.text.take_type();
+  const bool to_space = decoder.text.take("to");
+  const auto space = decoder.text.maybe_space();
+  if (!space || size_of(type) != 8 || !decoder.text.expect_operands(2, 2)) {
+    return decoder.text.refuse("only 64-bit addresses of a named space are supported");
   }
   const std::uint64_t window = window_of(*space);
   if (window == 0) return emit_unary(decoder, unary<Keep, std::uint64_t, std::uint64_t>, type, type);
-  const auto a = decoder.read(decoder.operands()[1], type);
+  const auto a = decoder.rows.read(decoder.text.operands()[1], type);
   ast::Operand offset;
   offset.kind = ast::Operand::Kind::kInteger;
   offset.bits = to_space ? std::uint64_t{0} - window : window;
-  const auto b = decoder.read(offset, type);
-  const auto dst = decoder.write(decoder.operands()[0], type);
-  Instruction& instruction = decoder.emit(binary<AddOffset, std::uint64_t, std::uint64_t>);
+  const auto b = decoder.rows.read(offset, type);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], type);
+  Instruction& instruction = decoder.writer.emit(binary<AddOffset, std::uint64_t, std::uint64_t>);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
 }
 
 void decode_isspacep(Decoder& decoder) {
-  const auto space = decoder.maybe_space();
-  if (!space || !decoder.expect_operands(2, 2))
-    return decoder.refuse("a state space is missing", LoadError::Kind::kSyntax);
-  const auto a = decoder.read(decoder.operands()[1], Type::kU64);
-  const auto dst = decoder.write_predicate(decoder.operands()[0]);
-  Instruction& instruction = decoder.emit(is_in_window);
+  const auto space = decoder.text.maybe_space();
+  if (!space || !decoder.text.expect_operands(2, 2))
+    return decoder.text.refuse("a state space is missing", LoadError::Kind::kSyntax);
+  const auto a = decoder.rows.read(decoder.text.operands()[1], Type::kU64);
+  const auto dst = decoder.rows.write_predicate(decoder.text.operands()[0]);
+  Instruction& instruction = decoder.writer.emit(is_in_window);
   instruction.dst = dst;
   instruction.a = a;
   instruction.mode = static_cast<std::uint16_t>(*space);

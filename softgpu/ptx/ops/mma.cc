@@ -213,7 +213,7 @@ constexpr Shape kShapes[] = {
 
 const Shape* take_shape(Decoder& decoder) {
   for (const Shape& shape : kShapes) {
-    if (decoder.take(shape.name)) return &shape;
+    if (decoder.text.take(shape.name)) return &shape;
   }
   return nullptr;
 }
@@ -258,7 +258,7 @@ bool exists_for_wmma(const Shape& shape, Element element) {
 bool take_elements(Decoder& decoder, Product& product) {
   int found[4] = {-1, -1, -1, -1};
   int count = 0;
-  while (count < 4 && (found[count] = decoder.take_any(kElementNames)) >= 0) ++count;
+  while (count < 4 && (found[count] = decoder.text.take_any(kElementNames)) >= 0) ++count;
   const auto element = [&](int i) { return static_cast<Element>(found[i]); };
   if (count == 2 && product.is_wmma) {
     product.d = element(0);
@@ -300,7 +300,7 @@ unsigned add_rows(Decoder& decoder, const ast::Operand& operand, Element element
   const Type type = element == Element::kF64 ? Type::kU64 : Type::kU32;
   const auto elements = elements_of(decoder, operand);
   for (const ast::Operand& one : elements) {
-    out.rows.push_back(writes ? decoder.write(one, type) : decoder.read(one, type));
+    out.rows.push_back(writes ? decoder.rows.write(one, type) : decoder.rows.read(one, type));
   }
   return static_cast<unsigned>(elements.size());
 }
@@ -311,8 +311,8 @@ bool fits(const Product& product, Element element, unsigned count, unsigned elem
 }
 
 void emit_product(Decoder& decoder, Product product) {
-  if (!decoder.expect_operands(4, 4)) return;
-  const auto operands = decoder.operands();
+  if (!decoder.text.expect_operands(4, 4)) return;
+  const auto operands = decoder.text.operands();
   if (product.a == Element::kB1) product.k /= 32;
   RowList sources, rows;
   const unsigned a = add_rows(decoder, operands[1], product.a, false, sources);
@@ -321,41 +321,42 @@ void emit_product(Decoder& decoder, Product product) {
   const unsigned d = add_rows(decoder, operands[0], product.d, true, rows);
   if (!fits(product, product.a, a, product.m * product.k) || !fits(product, product.b, b, product.k * product.n) ||
       !fits(product, product.c, c, product.m * product.n) || !fits(product, product.d, d, product.m * product.n)) {
-    return decoder.refuse("the number of registers does not fit the shape", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("the number of registers does not fit the shape", LoadError::Kind::kSyntax);
   }
   rows.rows.insert(rows.rows.end(), sources.rows.begin(), sources.rows.end());
-  const RowList* kept = decoder.keep(std::move(rows));
-  Instruction& instruction = decoder.emit(product.a == Element::kB1       ? multiply_bits
-                                          : is_integer_element(product.a) ? multiply_integers
-                                                                          : multiply_floats);
+  const RowList* kept = decoder.writer.keep(std::move(rows));
+  Instruction& instruction = decoder.writer.emit(product.a == Element::kB1       ? multiply_bits
+                                                 : is_integer_element(product.a) ? multiply_integers
+                                                                                 : multiply_floats);
   instruction.data = kept;
   instruction.slot = d | a << 8 | b << 16 | c << 24;
   instruction.immediate = product.packed();
 }
 
 void decode_product(Decoder& decoder, bool is_wmma) {
-  decoder.take("sync");
-  decoder.take("aligned");
+  decoder.text.take("sync");
+  decoder.text.take("aligned");
   const Shape* shape = take_shape(decoder);
   Product product;
   product.is_wmma = is_wmma;
-  if (shape == nullptr || !take_elements(decoder, product)) return decoder.refuse("shape or types are not supported");
+  if (shape == nullptr || !take_elements(decoder, product))
+    return decoder.text.refuse("shape or types are not supported");
   const bool exists = is_wmma ? exists_for_wmma(*shape, product.a) : exists_for_mma(*shape, product.a);
   if (!exists || !are_related(product.a, product.b) || !are_accumulators(product)) {
-    return decoder.refuse("the shape does not exist for the types");
+    return decoder.text.refuse("the shape does not exist for the types");
   }
   constexpr std::string_view kLayouts[] = {"row", "col"};
-  const int a_layout = decoder.take_any(kLayouts), b_layout = decoder.take_any(kLayouts);
+  const int a_layout = decoder.text.take_any(kLayouts), b_layout = decoder.text.take_any(kLayouts);
   // wmma fragments are independent of the layout they were loaded from.
-  if (!is_wmma && (a_layout != 0 || b_layout != 1)) return decoder.refuse("the layouts must be .row.col");
+  if (!is_wmma && (a_layout != 0 || b_layout != 1)) return decoder.text.refuse("the layouts must be .row.col");
   product.m = shape->m;
   product.n = shape->n;
   product.k = shape->k;
-  product.saturates = decoder.take("satfinite");
+  product.saturates = decoder.text.take("satfinite");
   if (product.a == Element::kB1) {
-    product.combines_by_and = decoder.take("and");
-    if ((!product.combines_by_and && !decoder.take("xor")) || !decoder.take("popc")) {
-      return decoder.refuse(".xor.popc or .and.popc is missing", LoadError::Kind::kSyntax);
+    product.combines_by_and = decoder.text.take("and");
+    if ((!product.combines_by_and && !decoder.text.take("xor")) || !decoder.text.take("popc")) {
+      return decoder.text.refuse(".xor.popc or .and.popc is missing", LoadError::Kind::kSyntax);
     }
   }
   emit_product(decoder, product);

@@ -290,7 +290,7 @@ Handler vector_handler(std::size_t bytes, std::size_t parts) {
 }
 
 void emit_copy64(Decoder& decoder, std::int32_t dst, std::int32_t a) {
-  Instruction& instruction = decoder.emit(unary<Copy, u64, u64>);
+  Instruction& instruction = decoder.writer.emit(unary<Copy, u64, u64>);
   instruction.dst = dst;
   instruction.a = a;
 }
@@ -298,46 +298,48 @@ void emit_copy64(Decoder& decoder, std::int32_t dst, std::int32_t a) {
 // A 128-bit register is a pair of 64-bit rows.
 void decode_move128(Decoder& decoder) {
   constexpr std::int32_t kToHigh = sizeof(u64) * kLanes;
-  const auto operands = decoder.operands();
+  const auto operands = decoder.text.operands();
   const auto is_list = [](const ast::Operand& operand) { return operand.kind == ast::Operand::Kind::kList; };
   for (const ast::Operand& operand : operands) {
-    if (is_list(operand) && operand.count != 2) return decoder.refuse("two 64-bit registers make up 128 bits");
+    if (is_list(operand) && operand.count != 2) return decoder.text.refuse("two 64-bit registers make up 128 bits");
   }
   std::int32_t from[2], to[2];
   for (std::size_t half = 0; half < 2; ++half) {
     const std::int32_t offset = half == 0 ? 0 : kToHigh;
-    const auto element = [&](const ast::Operand& list) { return decoder.function().elements_of(list)[half]; };
-    from[half] =
-        is_list(operands[1]) ? decoder.read(element(operands[1]), Type::kU64) : decoder.wide_row(operands[1]) + offset;
-    to[half] =
-        is_list(operands[0]) ? decoder.write(element(operands[0]), Type::kU64) : decoder.wide_row(operands[0]) + offset;
+    const auto element = [&](const ast::Operand& list) { return decoder.function.elements_of(list)[half]; };
+    from[half] = is_list(operands[1]) ? decoder.rows.read(element(operands[1]), Type::kU64)
+                                      : decoder.rows.wide_row(operands[1]) + offset;
+    to[half] = is_list(operands[0]) ? decoder.rows.write(element(operands[0]), Type::kU64)
+                                    : decoder.rows.wide_row(operands[0]) + offset;
   }
   // The low half first, unless that would overwrite the source of the high half.
   const bool swapped = to[0] == from[1];
-  const auto spare = swapped ? decoder.scratch() : kNoRow;
+  const auto spare = swapped ? decoder.frame.scratch() : kNoRow;
   if (swapped) emit_copy64(decoder, spare, from[1]);
   emit_copy64(decoder, to[0], from[0]);
   emit_copy64(decoder, to[1], swapped ? spare : from[1]);
 }
 
 void decode_vector_move(Decoder& decoder, Type type, bool packs) {
-  const ast::Operand& list = decoder.operands()[packs ? 1 : 0];
-  const ast::Operand& whole = decoder.operands()[packs ? 0 : 1];
-  const auto parts = decoder.function().elements_of(list);
+  const ast::Operand& list = decoder.text.operands()[packs ? 1 : 0];
+  const ast::Operand& whole = decoder.text.operands()[packs ? 0 : 1];
+  const auto parts = decoder.function.elements_of(list);
   if (parts.empty() || size_of(type) % parts.size() != 0)
-    return decoder.refuse("the vector does not fill the register");
+    return decoder.text.refuse("the vector does not fill the register");
   const std::size_t part_bytes = size_of(type) / parts.size();
   const Type part = part_bytes == 4 ? Type::kU32 : part_bytes == 2 ? Type::kU16 : Type::kU8;
   RowList rows;
   for (const ast::Operand& element : parts) {
     const bool is_sink = element.kind == ast::Operand::Kind::kSink;
-    if (is_sink && packs) return decoder.refuse("'_' has no value", LoadError::Kind::kSyntax);
-    rows.rows.push_back(is_sink ? kNoRow : packs ? decoder.read(element, part) : decoder.write(element, part));
+    if (is_sink && packs) return decoder.text.refuse("'_' has no value", LoadError::Kind::kSyntax);
+    rows.rows.push_back(is_sink ? kNoRow
+                        : packs ? decoder.rows.read(element, part)
+                                : decoder.rows.write(element, part));
   }
-  const auto row = packs ? decoder.write(whole, type) : decoder.read(whole, type);
-  const RowList* kept = decoder.keep(std::move(rows));
-  Instruction& instruction = decoder.emit(packs ? vector_handler<true>(size_of(type), parts.size())
-                                                : vector_handler<false>(size_of(type), parts.size()));
+  const auto row = packs ? decoder.rows.write(whole, type) : decoder.rows.read(whole, type);
+  const RowList* kept = decoder.writer.keep(std::move(rows));
+  Instruction& instruction = decoder.writer.emit(packs ? vector_handler<true>(size_of(type), parts.size())
+                                                       : vector_handler<false>(size_of(type), parts.size()));
   (packs ? instruction.dst : instruction.a) = row;
   instruction.data = kept;
 }
@@ -349,20 +351,20 @@ constexpr std::string_view kAxes[][4] = {{"%tid.x", "%tid.y", "%tid.z", "%tid.w"
 
 // mov.v4.u32 {x, y, z, _}, %tid. The fourth is zero.
 void decode_special_vector_move(Decoder& decoder, Type type) {
-  const std::string_view name = decoder.operands()[1].name;
-  const auto parts = decoder.function().elements_of(decoder.operands()[0]);
+  const std::string_view name = decoder.text.operands()[1].name;
+  const auto parts = decoder.function.elements_of(decoder.text.operands()[0]);
   const auto* axes = std::find_if(std::begin(kAxes), std::end(kAxes),
                                   [&](const auto& axis) { return axis[0].substr(0, axis[0].size() - 2) == name; });
   if (axes == std::end(kAxes) || parts.size() != 4) {
-    return decoder.refuse("special register " + std::string(name) + " is no vector of four");
+    return decoder.text.refuse("special register " + std::string(name) + " is no vector of four");
   }
   for (std::size_t i = 0; i < 4; ++i) {
     if (parts[i].kind == ast::Operand::Kind::kSink) continue;
     Instruction reader;
     if (!special_register((*axes)[i], size_of(type), reader))
-      return decoder.refuse("a special register is not supported");
-    const auto dst = decoder.write(parts[i], type);
-    Instruction& instruction = decoder.emit(reader.run);
+      return decoder.text.refuse("a special register is not supported");
+    const auto dst = decoder.rows.write(parts[i], type);
+    Instruction& instruction = decoder.writer.emit(reader.run);
     instruction.mode = reader.mode;
     instruction.immediate = reader.immediate;
     instruction.dst = dst;
@@ -372,12 +374,12 @@ void decode_special_vector_move(Decoder& decoder, Type type) {
 // Without the detour through a scratch row that special registers take as operands of other instructions.
 void decode_special_move(Decoder& decoder, Type type) {
   Instruction reader;
-  const std::string_view name = decoder.operands()[1].name;
+  const std::string_view name = decoder.text.operands()[1].name;
   if (!special_register(name, size_of(type), reader)) {
-    return decoder.refuse("special register " + std::string(name) + " is not supported");
+    return decoder.text.refuse("special register " + std::string(name) + " is not supported");
   }
-  const auto dst = decoder.write(decoder.operands()[0], type);
-  Instruction& instruction = decoder.emit(reader.run);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], type);
+  Instruction& instruction = decoder.writer.emit(reader.run);
   instruction.mode = reader.mode;
   instruction.immediate = reader.immediate;
   instruction.dst = dst;
@@ -385,28 +387,28 @@ void decode_special_move(Decoder& decoder, Type type) {
 
 // %is_explicit_cluster is the one predicate among the special registers: nobody asks for clusters here.
 void decode_predicate_move(Decoder& decoder) {
-  ast::Operand from = decoder.operands()[1];
+  ast::Operand from = decoder.text.operands()[1];
   if (from.kind == ast::Operand::Kind::kSpecial && from.name == "%is_explicit_cluster") {
     from = {};
     from.kind = ast::Operand::Kind::kInteger;
   }
-  const auto a = decoder.read_predicate(from);
-  const auto dst = decoder.write_predicate(decoder.operands()[0]);
-  Instruction& instruction = decoder.emit(move_predicate);
+  const auto a = decoder.rows.read_predicate(from);
+  const auto dst = decoder.rows.write_predicate(decoder.text.operands()[0]);
+  Instruction& instruction = decoder.writer.emit(move_predicate);
   instruction.dst = dst;
   instruction.a = a;
 }
 
 void decode_mov(Decoder& decoder) {
-  const bool is_vector = decoder.take("v4");
-  const Type type = decoder.take_type();
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto operands = decoder.operands();
+  const bool is_vector = decoder.text.take("v4");
+  const Type type = decoder.text.take_type();
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto operands = decoder.text.operands();
   if (is_vector) {
     const bool reads_special =
         operands[1].kind == ast::Operand::Kind::kSpecial && operands[0].kind == ast::Operand::Kind::kList;
     return reads_special ? decode_special_vector_move(decoder, type)
-                         : decoder.refuse("a vector is moved from a special register only");
+                         : decoder.text.refuse("a vector is moved from a special register only");
   }
   if (type == Type::kPred) return decode_predicate_move(decoder);
   if (type == Type::kB128) return decode_move128(decoder);

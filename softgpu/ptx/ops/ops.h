@@ -63,30 +63,30 @@ inline const Instruction* nothing(Warp&, const Instruction* at) {
 
 // The elements of {a, b, c, d}, or the operand itself.
 inline std::span<const ast::Operand> elements_of(const Decoder& decoder, const ast::Operand& operand) {
-  if (operand.kind == ast::Operand::Kind::kList) return decoder.function().elements_of(operand);
+  if (operand.kind == ast::Operand::Kind::kList) return decoder.function.elements_of(operand);
   return {&operand, 1};
 }
 
-// As Decoder::address, but always in a 64-bit row.
+// As OperandRows::address, but always in a 64-bit row.
 inline Address wide_address(Decoder& decoder, const ast::Operand& operand, Space space) {
-  const Address address = decoder.address(operand, space);
+  const Address address = decoder.rows.address(operand, space);
   if (address.is_wide) return address;
   ast::Operand plain = operand;
   plain.memory = false;
-  return {decoder.read(plain, Type::kU64), address.offset, true};
+  return {decoder.rows.read(plain, Type::kU64), address.offset, true};
 }
 
 // dst = op(dst)
 inline void emit_in_place(Decoder& decoder, Handler handler, std::int32_t dst) {
-  Instruction& instruction = decoder.emit(handler);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = dst;
 }
 
 // A scratch row with op(a).
 inline std::int32_t emit_prepared(Decoder& decoder, Handler handler, std::int32_t a) {
-  const auto dst = decoder.scratch();
-  Instruction& instruction = decoder.emit(handler);
+  const auto dst = decoder.frame.scratch();
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   return dst;
@@ -94,32 +94,32 @@ inline std::int32_t emit_prepared(Decoder& decoder, Handler handler, std::int32_
 
 // dst = op(a), op(a, b), op(a, b, c): reads the operands as `from`, writes `to`.
 inline void emit_unary(Decoder& decoder, Handler handler, Type to, Type from) {
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto a = decoder.read(decoder.operands()[1], from);
-  const auto dst = decoder.write(decoder.operands()[0], to);
-  Instruction& instruction = decoder.emit(handler);
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto a = decoder.rows.read(decoder.text.operands()[1], from);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], to);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
 }
 
 inline void emit_binary(Decoder& decoder, Handler handler, Type to, Type from, Type second) {
-  if (!decoder.expect_operands(3, 3)) return;
-  const auto a = decoder.read(decoder.operands()[1], from);
-  const auto b = decoder.read(decoder.operands()[2], second);
-  const auto dst = decoder.write(decoder.operands()[0], to);
-  Instruction& instruction = decoder.emit(handler);
+  if (!decoder.text.expect_operands(3, 3)) return;
+  const auto a = decoder.rows.read(decoder.text.operands()[1], from);
+  const auto b = decoder.rows.read(decoder.text.operands()[2], second);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], to);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
 }
 
 inline void emit_ternary(Decoder& decoder, Handler handler, Type to, Type from, Type second, Type third) {
-  if (!decoder.expect_operands(4, 4)) return;
-  const auto a = decoder.read(decoder.operands()[1], from);
-  const auto b = decoder.read(decoder.operands()[2], second);
-  const auto c = decoder.read(decoder.operands()[3], third);
-  const auto dst = decoder.write(decoder.operands()[0], to);
-  Instruction& instruction = decoder.emit(handler);
+  if (!decoder.text.expect_operands(4, 4)) return;
+  const auto a = decoder.rows.read(decoder.text.operands()[1], from);
+  const auto b = decoder.rows.read(decoder.text.operands()[2], second);
+  const auto c = decoder.rows.read(decoder.text.operands()[3], third);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], to);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;

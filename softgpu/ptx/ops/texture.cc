@@ -115,47 +115,47 @@ const Instruction* query(Warp& warp, const Instruction* at) {
 
 // A handle is a 64-bit value in brackets.
 std::int32_t read_handle(Decoder& decoder, ast::Operand operand) {
-  if (!operand.memory || operand.offset != 0) decoder.refuse("a texture or surface in brackets is missing");
+  if (!operand.memory || operand.offset != 0) decoder.text.refuse("a texture or surface in brackets is missing");
   operand.memory = false;
-  return decoder.read(operand, Type::kU64);
+  return decoder.rows.read(operand, Type::kU64);
 }
 
 int take_geometry(Decoder& decoder) {
   for (std::size_t i = 0; i < std::size(kGeometries); ++i) {
-    if (decoder.take(kGeometries[i].name)) return static_cast<int>(i);
+    if (decoder.text.take(kGeometries[i].name)) return static_cast<int>(i);
   }
-  decoder.refuse("the geometry is not supported");
+  decoder.text.refuse("the geometry is not supported");
   return -1;
 }
 
 void decode_fetch(Decoder& decoder) {
   // The operands behind the coordinates name a level, of which there is only one.
-  const bool has_level = decoder.take("level"), has_gradients = decoder.take("grad");
+  const bool has_level = decoder.text.take("level"), has_gradients = decoder.text.take("grad");
   const int geometry_index = take_geometry(decoder);
-  const Type result = decoder.take_type(), coordinate = decoder.take_type();
+  const Type result = decoder.text.take_type(), coordinate = decoder.text.take_type();
   if (geometry_index < 0) return;
   const Geometry& geometry = kGeometries[geometry_index];
   const bool is_integer = coordinate == Type::kS32;
-  if (size_of(result) != 4 || (!is_integer && coordinate != Type::kF32) || !decoder.take("v4")) {
-    return decoder.refuse("this combination of types is not supported");
+  if (size_of(result) != 4 || (!is_integer && coordinate != Type::kF32) || !decoder.text.take("v4")) {
+    return decoder.text.refuse("this combination of types is not supported");
   }
   const std::size_t count = 3 + (has_level ? 1 : 0) + (has_gradients ? 2 : 0);
-  if (!decoder.expect_operands(count, count)) return;
-  const auto operands = decoder.operands();
+  if (!decoder.text.expect_operands(count, count)) return;
+  const auto operands = decoder.text.operands();
   const auto results = elements_of(decoder, operands[0]), coordinates = elements_of(decoder, operands[2]);
   const std::size_t needed = static_cast<std::size_t>(geometry.axes) + (geometry.has_layers ? 1 : 0);
   if (results.size() != 4 || coordinates.size() < needed) {
-    return decoder.refuse("the number of coordinates does not fit", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("the number of coordinates does not fit", LoadError::Kind::kSyntax);
   }
   const auto handle = read_handle(decoder, operands[1]);
   RowList read, rows;
-  for (std::size_t i = 0; i < needed; ++i) read.rows.push_back(decoder.read(coordinates[i], Type::kU32));
+  for (std::size_t i = 0; i < needed; ++i) read.rows.push_back(decoder.rows.read(coordinates[i], Type::kU32));
   for (const ast::Operand& one : results) {
-    rows.rows.push_back(one.kind == ast::Operand::Kind::kSink ? kNoRow : decoder.write(one, Type::kU32));
+    rows.rows.push_back(one.kind == ast::Operand::Kind::kSink ? kNoRow : decoder.rows.write(one, Type::kU32));
   }
   rows.rows.insert(rows.rows.end(), read.rows.begin(), read.rows.end());
-  const RowList* kept = decoder.keep(std::move(rows));
-  Instruction& instruction = decoder.emit_memory(fetch);
+  const RowList* kept = decoder.writer.keep(std::move(rows));
+  Instruction& instruction = decoder.writer.emit_memory(fetch);
   instruction.a = handle;
   instruction.data = kept;
   instruction.mode = static_cast<std::uint16_t>(geometry_index | (is_integer ? kIntegers : 0));
@@ -164,13 +164,13 @@ void decode_fetch(Decoder& decoder) {
 template <bool kIsSurface>
 void decode_query(Decoder& decoder) {
   std::uint16_t which = 0;
-  while (which < std::size(kQueries) && !decoder.take(kQueries[which])) ++which;
-  decoder.take("b32");
-  if (which == std::size(kQueries)) return decoder.refuse("the query is not supported");
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto handle = read_handle(decoder, decoder.operands()[1]);
-  const auto dst = decoder.write(decoder.operands()[0], Type::kU32);
-  Instruction& instruction = decoder.emit(query<kIsSurface>);
+  while (which < std::size(kQueries) && !decoder.text.take(kQueries[which])) ++which;
+  decoder.text.take("b32");
+  if (which == std::size(kQueries)) return decoder.text.refuse("the query is not supported");
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto handle = read_handle(decoder, decoder.text.operands()[1]);
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], Type::kU32);
+  Instruction& instruction = decoder.writer.emit(query<kIsSurface>);
   instruction.dst = dst;
   instruction.a = handle;
   instruction.mode = which;
@@ -245,34 +245,34 @@ const Instruction* access_surface(Warp& warp, const Instruction* at) {
 
 void decode_surface(Decoder& decoder) {
   constexpr std::string_view kOutside[] = {"trap", "clamp", "zero"};
-  const bool is_load = decoder.opcode() == "suld";
-  if (!decoder.take("b")) return decoder.refuse("only the unformatted .b form is supported");
+  const bool is_load = decoder.text.opcode() == "suld";
+  if (!decoder.text.take("b")) return decoder.text.refuse("only the unformatted .b form is supported");
   const int geometry_index = take_geometry(decoder);
-  const Type type = decoder.take_type();
-  for (const char* hint : {"ca", "cg", "cs", "cv", "wb", "wt"}) decoder.take(hint);
-  const std::size_t count = decoder.take("v4") ? 4 : decoder.take("v2") ? 2 : 1;
-  const int outside = std::max(decoder.take_any(kOutside), 0);
-  if (geometry_index < 0 || !decoder.expect_operands(3, 3)) return;
+  const Type type = decoder.text.take_type();
+  for (const char* hint : {"ca", "cg", "cs", "cv", "wb", "wt"}) decoder.text.take(hint);
+  const std::size_t count = decoder.text.take("v4") ? 4 : decoder.text.take("v2") ? 2 : 1;
+  const int outside = std::max(decoder.text.take_any(kOutside), 0);
+  if (geometry_index < 0 || !decoder.text.expect_operands(3, 3)) return;
   const Geometry& geometry = kGeometries[geometry_index];
-  const auto operands = decoder.operands();
+  const auto operands = decoder.text.operands();
   // suld: values, [surface, coordinates]; sust: [surface, coordinates], values.
   const std::size_t surface_at = is_load ? 1 : 0, values_at = is_load ? 0 : 2;
   const auto values = elements_of(decoder, operands[values_at]);
   const auto coordinates = elements_of(decoder, operands[surface_at + 1]);
   const std::size_t needed = static_cast<std::size_t>(geometry.axes) + (geometry.has_layers ? 1 : 0);
   if (values.size() != count || coordinates.size() < needed || size_of(type) * count > 16) {
-    return decoder.refuse("the number of values or coordinates does not fit", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("the number of values or coordinates does not fit", LoadError::Kind::kSyntax);
   }
   const auto handle = read_handle(decoder, operands[surface_at]);
   RowList read, rows;
-  for (std::size_t i = 0; i < needed; ++i) read.rows.push_back(decoder.read(coordinates[i], Type::kU32));
+  for (std::size_t i = 0; i < needed; ++i) read.rows.push_back(decoder.rows.read(coordinates[i], Type::kU32));
   for (const ast::Operand& one : values) {
     const bool is_sink = is_load && one.kind == ast::Operand::Kind::kSink;
-    rows.rows.push_back(is_sink ? kNoRow : is_load ? decoder.write(one, type) : decoder.read(one, type));
+    rows.rows.push_back(is_sink ? kNoRow : is_load ? decoder.rows.write(one, type) : decoder.rows.read(one, type));
   }
   rows.rows.insert(rows.rows.end(), read.rows.begin(), read.rows.end());
-  const RowList* kept = decoder.keep(std::move(rows));
-  Instruction& instruction = decoder.emit_memory(with_bits(size_of(type), [&](auto tag) -> Handler {
+  const RowList* kept = decoder.writer.keep(std::move(rows));
+  Instruction& instruction = decoder.writer.emit_memory(with_bits(size_of(type), [&](auto tag) -> Handler {
     using T = typename decltype(tag)::type;
     return is_load ? access_surface<T, true> : access_surface<T, false>;
   }));

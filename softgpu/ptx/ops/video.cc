@@ -122,7 +122,7 @@ const RowList* kept(Decoder& decoder, const Description& description) {
   RowList list;
   list.rows.resize(kDescriptionWords);
   std::memcpy(list.rows.data(), &description, sizeof description);
-  return decoder.keep(std::move(list));
+  return decoder.writer.keep(std::move(list));
 }
 
 template <bool kPacked>
@@ -233,8 +233,8 @@ bool is_video_type(Type type) {
 // vset has no type of the result: 1 and 0 are unsigned.
 bool take_types(Decoder& decoder, Video& out) {
   const bool has_result = out.operation != Operation::kSet;
-  const Type d = has_result ? decoder.take_type() : Type::kU32;
-  const Type a = decoder.take_type(), b = decoder.take_type();
+  const Type d = has_result ? decoder.text.take_type() : Type::kU32;
+  const Type a = decoder.text.take_type(), b = decoder.text.take_type();
   out.signed_d = is_signed(d);
   out.signed_a = is_signed(a);
   out.signed_b = is_signed(b);
@@ -244,27 +244,28 @@ bool take_types(Decoder& decoder, Video& out) {
 bool take_variant(Decoder& decoder, Video& out) {
   constexpr std::string_view kComparisons[] = {"eq", "ne", "lt", "le", "gt", "ge"};
   if (out.operation == Operation::kLeft || out.operation == Operation::kRight) {
-    out.wraps_count = decoder.take("wrap");
-    if (!out.wraps_count && !decoder.take("clamp")) return false;
+    out.wraps_count = decoder.text.take("wrap");
+    if (!out.wraps_count && !decoder.text.take("clamp")) return false;
   }
   if (out.operation == Operation::kSet) {
-    const int comparison = decoder.take_any(kComparisons);
+    const int comparison = decoder.text.take_any(kComparisons);
     if (comparison < 0) return false;
     out.comparison = static_cast<std::uint8_t>(comparison);
   }
-  out.saturates = decoder.take("sat");
+  out.saturates = decoder.text.take("sat");
   constexpr std::string_view kCombines[] = {"add", "min", "max"};
-  out.combine = static_cast<Combine>(decoder.take_any(kCombines) + 1);
+  out.combine = static_cast<Combine>(decoder.text.take_any(kCombines) + 1);
   return true;
 }
 
 void emit_video(Decoder& decoder, const Description& description, bool is_packed, bool has_third) {
-  const auto operands = decoder.operands();
-  const auto a = decoder.read(plain(operands[1]), Type::kU32), b = decoder.read(plain(operands[2]), Type::kU32);
-  const auto c = has_third ? decoder.read(operands[3], Type::kU32) : kNoRow;
-  const auto dst = decoder.write(plain(operands[0]), Type::kU32);
+  const auto operands = decoder.text.operands();
+  const auto a = decoder.rows.read(plain(operands[1]), Type::kU32),
+             b = decoder.rows.read(plain(operands[2]), Type::kU32);
+  const auto c = has_third ? decoder.rows.read(operands[3], Type::kU32) : kNoRow;
+  const auto dst = decoder.rows.write(plain(operands[0]), Type::kU32);
   const RowList* data = kept(decoder, description);
-  Instruction& instruction = decoder.emit(is_packed ? video<true> : video<false>);
+  Instruction& instruction = decoder.writer.emit(is_packed ? video<true> : video<false>);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -274,41 +275,42 @@ void emit_video(Decoder& decoder, const Description& description, bool is_packed
 
 void decode_scalar(Decoder& decoder, Video out) {
   if (!take_types(decoder, out) || !take_variant(decoder, out)) {
-    return decoder.refuse("types or modifiers do not fit", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("types or modifiers do not fit", LoadError::Kind::kSyntax);
   }
-  if (!decoder.expect_operands(3, 4)) return;
-  const auto operands = decoder.operands();
+  if (!decoder.text.expect_operands(3, 4)) return;
+  const auto operands = decoder.text.operands();
   std::uint8_t merge = 0;
   out.merges = !selector_of(operands[0]).empty();
   if (!parse_selector(selector_of(operands[0]), merge) || !parse_selector(selector_of(operands[1]), out.a_select) ||
       !parse_selector(selector_of(operands[2]), out.b_select)) {
-    return decoder.refuse("a selector does not exist", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("a selector does not exist", LoadError::Kind::kSyntax);
   }
   out.merge_shift = merge & 31;
   out.width = static_cast<std::uint8_t>(8u << (merge >> 5));
   const bool wants_third = out.merges || out.combine != Combine::kNone;
-  if (out.merges && out.combine != Combine::kNone) return decoder.refuse("a result is merged or combined, not both");
-  if (!decoder.expect_operands(wants_third ? 4 : 3, wants_third ? 4 : 3)) return;
+  if (out.merges && out.combine != Combine::kNone)
+    return decoder.text.refuse("a result is merged or combined, not both");
+  if (!decoder.text.expect_operands(wants_third ? 4 : 3, wants_third ? 4 : 3)) return;
   emit_video(decoder, {out, 0, 0}, false, wants_third);
 }
 
 void decode_packed(Decoder& decoder, Video out, unsigned width) {
   out.width = static_cast<std::uint8_t>(width);
   if (!take_types(decoder, out) || !take_variant(decoder, out)) {
-    return decoder.refuse("types or modifiers do not fit", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("types or modifiers do not fit", LoadError::Kind::kSyntax);
   }
   if (out.combine != Combine::kNone && out.combine != Combine::kAdd) {
-    return decoder.refuse("the results of elements can only be added");
+    return decoder.text.refuse("the results of elements can only be added");
   }
   // c: what the sum begins with, or the elements that are not computed.
-  if (!decoder.expect_operands(4, 4)) return;
-  const auto operands = decoder.operands();
+  if (!decoder.text.expect_operands(4, 4)) return;
+  const auto operands = decoder.text.operands();
   Description description;
   const u32 in_a = width == 16 ? 0x10 : 0x3210, in_b = width == 16 ? 0x32 : 0x7654;
   if (!parse_mask(selector_of(operands[0]), width, out.mask) ||
       !parse_selectors(selector_of(operands[1]), width, in_a, description.selectors_a) ||
       !parse_selectors(selector_of(operands[2]), width, in_b, description.selectors_b)) {
-    return decoder.refuse("a selector does not exist", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("a selector does not exist", LoadError::Kind::kSyntax);
   }
   description.video = out;
   emit_video(decoder, description, true, true);
@@ -325,7 +327,7 @@ constexpr Named kOperations[] = {
 };
 
 void decode_video(Decoder& decoder) {
-  std::string_view name = decoder.opcode();
+  std::string_view name = decoder.text.opcode();
   const char last = name.back();
   const bool is_packed = last == '2' || last == '4';
   if (is_packed) name.remove_suffix(1);
@@ -338,22 +340,23 @@ void decode_video(Decoder& decoder) {
 }
 
 void decode_multiply_add(Decoder& decoder) {
-  const Type d = decoder.take_type(), a = decoder.take_type(), b = decoder.take_type();
-  if (!is_video_type(d) || !is_video_type(a) || !is_video_type(b)) return decoder.refuse("the types do not fit");
-  const bool saturates = decoder.take("sat"), adds_one = decoder.take("po");
-  const unsigned shift = decoder.take("shr7") ? 7 : decoder.take("shr15") ? 15 : 0;
-  if (!decoder.expect_operands(4, 4)) return;
-  const auto operands = decoder.operands();
+  const Type d = decoder.text.take_type(), a = decoder.text.take_type(), b = decoder.text.take_type();
+  if (!is_video_type(d) || !is_video_type(a) || !is_video_type(b)) return decoder.text.refuse("the types do not fit");
+  const bool saturates = decoder.text.take("sat"), adds_one = decoder.text.take("po");
+  const unsigned shift = decoder.text.take("shr7") ? 7 : decoder.text.take("shr15") ? 15 : 0;
+  if (!decoder.text.expect_operands(4, 4)) return;
+  const auto operands = decoder.text.operands();
   std::uint8_t a_select = 0, b_select = 0;
   if (!parse_selector(selector_of(operands[1]), a_select) || !parse_selector(selector_of(operands[2]), b_select)) {
-    return decoder.refuse("a selector does not exist", LoadError::Kind::kSyntax);
+    return decoder.text.refuse("a selector does not exist", LoadError::Kind::kSyntax);
   }
   const bool negates_product = operands[1].negated != operands[2].negated, negates_third = operands[3].negated;
   const bool is_signed_sum = is_signed(a) || is_signed(b) || negates_product || negates_third;
-  const auto row_a = decoder.read(plain(operands[1]), Type::kU32), row_b = decoder.read(plain(operands[2]), Type::kU32);
-  const auto row_c = decoder.read(plain(operands[3]), Type::kU32);
-  const auto dst = decoder.write(operands[0], Type::kU32);
-  Instruction& instruction = decoder.emit(multiply_add);
+  const auto row_a = decoder.rows.read(plain(operands[1]), Type::kU32),
+             row_b = decoder.rows.read(plain(operands[2]), Type::kU32);
+  const auto row_c = decoder.rows.read(plain(operands[3]), Type::kU32);
+  const auto dst = decoder.rows.write(operands[0], Type::kU32);
+  Instruction& instruction = decoder.writer.emit(multiply_add);
   instruction.dst = dst;
   instruction.a = row_a;
   instruction.b = row_b;

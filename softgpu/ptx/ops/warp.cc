@@ -149,20 +149,20 @@ const Instruction* elect(Warp& warp, const Instruction* at) {
 // ---- decoding
 
 void decode_shuffle(Decoder& decoder) {
-  decoder.take("sync");
-  const Type type = decoder.take_type();
-  const Handler handler = decoder.take("up")     ? shuffle<Shuffle::kUp>
-                          : decoder.take("down") ? shuffle<Shuffle::kDown>
-                          : decoder.take("bfly") ? shuffle<Shuffle::kButterfly>
-                          : decoder.take("idx")  ? shuffle<Shuffle::kIndex>
-                                                 : nullptr;
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(5, 5)) return;  // without a member mask the instruction ended with sm_70
-  const auto a = decoder.read(operands[1], Type::kU32), b = decoder.read(operands[2], Type::kU32);
-  const auto c = decoder.read(operands[3], Type::kU32), d = decoder.read(operands[4], Type::kU32);
-  const auto dst = decoder.write(operands[0], Type::kU32);
-  const auto inside = decoder.second_predicate(operands[0]);
-  Instruction& instruction = decoder.emit(size_of(type) == 4 ? handler : nullptr);
+  decoder.text.take("sync");
+  const Type type = decoder.text.take_type();
+  const Handler handler = decoder.text.take("up")     ? shuffle<Shuffle::kUp>
+                          : decoder.text.take("down") ? shuffle<Shuffle::kDown>
+                          : decoder.text.take("bfly") ? shuffle<Shuffle::kButterfly>
+                          : decoder.text.take("idx")  ? shuffle<Shuffle::kIndex>
+                                                      : nullptr;
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(5, 5)) return;  // without a member mask the instruction ended with sm_70
+  const auto a = decoder.rows.read(operands[1], Type::kU32), b = decoder.rows.read(operands[2], Type::kU32);
+  const auto c = decoder.rows.read(operands[3], Type::kU32), d = decoder.rows.read(operands[4], Type::kU32);
+  const auto dst = decoder.rows.write(operands[0], Type::kU32);
+  const auto inside = decoder.rows.second_predicate(operands[0]);
+  Instruction& instruction = decoder.writer.emit(size_of(type) == 4 ? handler : nullptr);
   instruction.dst = dst;
   instruction.a = a;
   instruction.b = b;
@@ -172,39 +172,40 @@ void decode_shuffle(Decoder& decoder) {
 }
 
 void decode_vote(Decoder& decoder) {
-  decoder.take("sync");
-  decoder.take_type();
-  const bool is_ballot = decoder.take("ballot");
-  const Handler handler = is_ballot             ? vote<Vote::kBallot>
-                          : decoder.take("all") ? vote<Vote::kAll>
-                          : decoder.take("any") ? vote<Vote::kAny>
-                          : decoder.take("uni") ? vote<Vote::kUniform>
-                                                : nullptr;
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(3, 3)) return;
-  const auto a = decoder.read_predicate(operands[1]);
-  const auto d = decoder.read(operands[2], Type::kU32);
-  const auto dst = is_ballot ? decoder.write(operands[0], Type::kU32) : decoder.write_predicate(operands[0]);
-  Instruction& instruction = decoder.emit(handler);
+  decoder.text.take("sync");
+  decoder.text.take_type();
+  const bool is_ballot = decoder.text.take("ballot");
+  const Handler handler = is_ballot                  ? vote<Vote::kBallot>
+                          : decoder.text.take("all") ? vote<Vote::kAll>
+                          : decoder.text.take("any") ? vote<Vote::kAny>
+                          : decoder.text.take("uni") ? vote<Vote::kUniform>
+                                                     : nullptr;
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(3, 3)) return;
+  const auto a = decoder.rows.read_predicate(operands[1]);
+  const auto d = decoder.rows.read(operands[2], Type::kU32);
+  const auto dst = is_ballot ? decoder.rows.write(operands[0], Type::kU32) : decoder.rows.write_predicate(operands[0]);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.d = d;
 }
 
 void decode_match(Decoder& decoder) {
-  decoder.take("sync");
-  const bool any = decoder.take("any");
-  if (!any && !decoder.take("all")) return decoder.refuse(".any or .all is missing", LoadError::Kind::kSyntax);
-  const Type type = decoder.take_type();
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(3, 3)) return;
-  const auto a = decoder.read(operands[1], type), d = decoder.read(operands[2], Type::kU32);
-  const auto dst = decoder.write(operands[0], Type::kU32);
-  const auto all = decoder.second_predicate(operands[0]);
+  decoder.text.take("sync");
+  const bool any = decoder.text.take("any");
+  if (!any && !decoder.text.take("all"))
+    return decoder.text.refuse(".any or .all is missing", LoadError::Kind::kSyntax);
+  const Type type = decoder.text.take_type();
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(3, 3)) return;
+  const auto a = decoder.rows.read(operands[1], type), d = decoder.rows.read(operands[2], Type::kU32);
+  const auto dst = decoder.rows.write(operands[0], Type::kU32);
+  const auto all = decoder.rows.second_predicate(operands[0]);
   Handler handler = nullptr;
   if (size_of(type) == 4) handler = any ? match_any<u32> : match_all<u32>;
   if (size_of(type) == 8) handler = any ? match_any<std::uint64_t> : match_all<std::uint64_t>;
-  Instruction& instruction = decoder.emit(handler);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.d = d;
@@ -218,41 +219,41 @@ Handler reduce_handler(Type type) {
 }
 
 void decode_redux(Decoder& decoder) {
-  decoder.take("sync");
-  const Type type = decoder.take_type();
-  const Handler handler = decoder.take("add")   ? reduce_handler<Sum>(type)
-                          : decoder.take("min") ? reduce_handler<Minimum>(type)
-                          : decoder.take("max") ? reduce_handler<Maximum>(type)
-                          : decoder.take("and") ? reduce_handler<And>(type)
-                          : decoder.take("or")  ? reduce_handler<Or>(type)
-                          : decoder.take("xor") ? reduce_handler<Xor>(type)
-                                                : nullptr;
-  const auto operands = decoder.operands();
-  if (!decoder.expect_operands(3, 3)) return;
-  const auto a = decoder.read(operands[1], type), d = decoder.read(operands[2], Type::kU32);
-  const auto dst = decoder.write(operands[0], type);
-  Instruction& instruction = decoder.emit(handler);
+  decoder.text.take("sync");
+  const Type type = decoder.text.take_type();
+  const Handler handler = decoder.text.take("add")   ? reduce_handler<Sum>(type)
+                          : decoder.text.take("min") ? reduce_handler<Minimum>(type)
+                          : decoder.text.take("max") ? reduce_handler<Maximum>(type)
+                          : decoder.text.take("and") ? reduce_handler<And>(type)
+                          : decoder.text.take("or")  ? reduce_handler<Or>(type)
+                          : decoder.text.take("xor") ? reduce_handler<Xor>(type)
+                                                     : nullptr;
+  const auto operands = decoder.text.operands();
+  if (!decoder.text.expect_operands(3, 3)) return;
+  const auto a = decoder.rows.read(operands[1], type), d = decoder.rows.read(operands[2], Type::kU32);
+  const auto dst = decoder.rows.write(operands[0], type);
+  Instruction& instruction = decoder.writer.emit(handler);
   instruction.dst = dst;
   instruction.a = a;
   instruction.d = d;
 }
 
 void decode_active_mask(Decoder& decoder) {
-  decoder.take("b32");
-  if (!decoder.expect_operands(1, 1)) return;
-  const auto dst = decoder.write(decoder.operands()[0], Type::kU32);
-  decoder.emit(active_mask).dst = dst;
+  decoder.text.take("b32");
+  if (!decoder.text.expect_operands(1, 1)) return;
+  const auto dst = decoder.rows.write(decoder.text.operands()[0], Type::kU32);
+  decoder.writer.emit(active_mask).dst = dst;
 }
 
 void decode_elect(Decoder& decoder) {
-  decoder.take("sync");
-  if (!decoder.expect_operands(2, 2)) return;
-  const auto operands = decoder.operands();
-  const auto d = decoder.read(operands[1], Type::kU32);
+  decoder.text.take("sync");
+  if (!decoder.text.expect_operands(2, 2)) return;
+  const auto operands = decoder.text.operands();
+  const auto d = decoder.rows.read(operands[1], Type::kU32);
   const bool keeps = operands[0].kind != ast::Operand::Kind::kSink;
-  const auto dst = keeps ? decoder.write(operands[0], Type::kU32) : kNoRow;
-  const auto leads = decoder.second_predicate(operands[0]);
-  Instruction& instruction = decoder.emit(elect);
+  const auto dst = keeps ? decoder.rows.write(operands[0], Type::kU32) : kNoRow;
+  const auto leads = decoder.rows.second_predicate(operands[0]);
+  Instruction& instruction = decoder.writer.emit(elect);
   instruction.dst = dst;
   instruction.d = d;
   instruction.immediate = leads;
@@ -267,10 +268,10 @@ constexpr Opcode kOpcodes[] = {
 }  // namespace
 
 void decode_warp_barrier(Decoder& decoder) {
-  decoder.take("sync");
-  if (!decoder.expect_operands(1, 1)) return;
-  const auto d = decoder.read(decoder.operands()[0], Type::kU32);
-  decoder.emit(warp_barrier).d = d;
+  decoder.text.take("sync");
+  if (!decoder.text.expect_operands(1, 1)) return;
+  const auto d = decoder.rows.read(decoder.text.operands()[0], Type::kU32);
+  decoder.writer.emit(warp_barrier).d = d;
 }
 
 std::span<const Opcode> warp_opcodes() {

@@ -1,9 +1,6 @@
-// Constant expressions: C's operators over 64-bit integers, as PTX has them in operands, offsets, extents and initial
-// values. Arithmetic wraps; a value is unsigned when its literal says so or does not fit into 63 bits, and an operation is
-// when one of its operands is.
-#include <array>
+#include "softgpu/ptx/text/expression_reader.h"
 
-#include "softgpu/ptx/text/parser_state.h"
+#include <array>
 
 namespace softgpu::ptx {
 namespace {
@@ -89,18 +86,33 @@ bool combine(std::string_view op, const Constant& a, const Constant& b, Constant
   return true;
 }
 
-}  // namespace
+// One expression. `depth_` counts what is nested in it.
+class Expression {
+ public:
+  explicit Expression(TokenReader& reader) : reader_(reader) {}
+  bool whole(Constant& out);
+  bool term(Constant& out) { return binary(kAdditive + 1, out); }
+
+ private:
+  bool conditional_rest(Constant& out);
+  bool binary(int least_precedence, Constant& out);
+  bool unary(Constant& out);
+  bool primary(Constant& out);
+  std::string_view peek_operator(int& precedence) const;
+
+  TokenReader& reader_;
+  int depth_ = 0;
+};
 
 // The operator that begins at the current token, which is not taken. One of two characters is two tokens without anything
 // between them.
-std::string_view Parser::peek_operator(int& precedence) const {
-  const bool is_percent = token_.kind == Token::Kind::kIdentifier && token_.text == "%";
-  if (token_.kind != Token::Kind::kPunctuation && !is_percent) return {};
-  Lexer ahead = lexer_;
-  const Token next = ahead.next();
-  const bool adjoins = next.kind == Token::Kind::kPunctuation && next.text.data() == token_.text.data() + 1;
+std::string_view Expression::peek_operator(int& precedence) const {
+  const bool is_percent = reader_.is_name() && reader_.token().text == "%";
+  if (reader_.token().kind != Token::Kind::kPunctuation && !is_percent) return {};
+  const Token next = reader_.following();
+  const bool adjoins = next.kind == Token::Kind::kPunctuation && next.text.data() == reader_.token().text.data() + 1;
   for (const Operator& known : kOperators) {
-    if (known.text[0] != token_.text[0]) continue;
+    if (known.text[0] != reader_.token().text[0]) continue;
     if (known.text.size() == 2 && (!adjoins || next.text[0] != known.text[1])) continue;
     precedence = known.precedence;
     return known.text;
@@ -108,81 +120,94 @@ std::string_view Parser::peek_operator(int& precedence) const {
   return {};
 }
 
-bool Parser::constant_expression(Constant& out) {
-  return binary_expression(1, out) && conditional_rest(out);
-}
-
-// What is left of `sum` in `symbol + sum` and the like, where the signs belong to the surroundings.
-bool Parser::constant_term(Constant& out) {
-  return binary_expression(kAdditive + 1, out);
+bool Expression::whole(Constant& out) {
+  return binary(1, out) && conditional_rest(out);
 }
 
 // `condition ? a : b`
-bool Parser::conditional_rest(Constant& out) {
-  if (!accept('?')) return true;
+bool Expression::conditional_rest(Constant& out) {
+  if (!reader_.accept('?')) return true;
   Constant yes, no;
-  if (!constant_expression(yes) || !expect(':') || !constant_expression(no)) return false;
+  if (!whole(yes) || !reader_.expect(':') || !whole(no)) return false;
   out = out.bits != 0 ? yes : no;
   return true;
 }
 
-bool Parser::binary_expression(int least_precedence, Constant& out) {
-  if (!unary_expression(out)) return false;
+bool Expression::binary(int least_precedence, Constant& out) {
+  if (!unary(out)) return false;
   int precedence = 0;
   for (std::string_view op = peek_operator(precedence); !op.empty() && precedence >= least_precedence;
        op = peek_operator(precedence)) {
-    const int line = token_.line, own_precedence = precedence;
-    for (std::size_t i = 0; i < op.size(); ++i) advance();
+    const int line = reader_.token().line, own_precedence = precedence;
+    for (std::size_t i = 0; i < op.size(); ++i) reader_.advance();
     Constant right;
-    if (!binary_expression(own_precedence + 1, right)) return false;
-    if (!combine(op, out, right, out)) return fail_at(line, "division by zero in a constant expression");
+    if (!binary(own_precedence + 1, right)) return false;
+    if (!combine(op, out, right, out)) return reader_.fail_at(line, "division by zero in a constant expression");
   }
   return true;
 }
 
-bool Parser::unary_expression(Constant& out) {
-  if (++expression_depth_ > kDeepestExpression) return fail("constant expression nested more than 64 deep");
-  const bool ok = primary_expression(out);
-  --expression_depth_;
+bool Expression::unary(Constant& out) {
+  if (++depth_ > kDeepestExpression) return reader_.fail("constant expression nested more than 64 deep");
+  const bool ok = primary(out);
+  --depth_;
   return ok;
 }
 
-bool Parser::primary_expression(Constant& out) {
-  if (accept('+')) return unary_expression(out);
-  if (accept('-')) {
-    if (!unary_expression(out)) return false;
+bool Expression::primary(Constant& out) {
+  if (reader_.accept('+')) return unary(out);
+  if (reader_.accept('-')) {
+    if (!unary(out)) return false;
     out.bits = std::uint64_t{0} - out.bits;
     return true;
   }
-  if (accept('~')) {
-    if (!unary_expression(out)) return false;
+  if (reader_.accept('~')) {
+    if (!unary(out)) return false;
     out.bits = ~out.bits;
     return true;
   }
-  if (accept('!')) {
-    if (!unary_expression(out)) return false;
+  if (reader_.accept('!')) {
+    if (!unary(out)) return false;
     out = signed_value(out.bits == 0);
     return true;
   }
-  if (accept('(')) {
-    if (is_dotted("s64") || is_dotted("u64")) {
-      const bool is_unsigned = is_dotted("u64");
-      advance();
-      if (!expect(')') || !unary_expression(out)) return false;
+  if (reader_.accept('(')) {
+    if (reader_.is_dotted("s64") || reader_.is_dotted("u64")) {
+      const bool is_unsigned = reader_.is_dotted("u64");
+      reader_.advance();
+      if (!reader_.expect(')') || !unary(out)) return false;
       out.is_unsigned = is_unsigned;
       return true;
     }
-    return constant_expression(out) && expect(')');
+    return whole(out) && reader_.expect(')');
   }
-  if (token_.kind == Token::Kind::kIdentifier && token_.text == "WARP_SZ") {
+  if (reader_.is_name() && reader_.token().text == "WARP_SZ") {
     out = signed_value(32);
-    advance();
+    reader_.advance();
     return true;
   }
-  if (token_.kind != Token::Kind::kInteger) return fail("expected a number before '" + std::string(token_.text) + "'");
-  out = {token_.bits, token_.is_unsigned || token_.bits >> 63 != 0};
-  advance();
+  if (reader_.token().kind != Token::Kind::kInteger) return reader_.fail_expected("a number");
+  out = {reader_.token().bits, reader_.token().is_unsigned || reader_.token().bits >> 63 != 0};
+  reader_.advance();
   return true;
+}
+
+}  // namespace
+
+bool starts_expression(const TokenReader& reader) {
+  const bool is_sign = reader.is('-') || reader.is('+') || reader.is('~') || reader.is('!');
+  const bool is_constant = reader.is_name() && reader.token().text == "WARP_SZ";
+  if (!is_sign) return reader.token().kind == Token::Kind::kInteger || is_constant || reader.is('(');
+  const Token next = reader.following();
+  return next.kind == Token::Kind::kInteger || (next.kind == Token::Kind::kPunctuation && next.text != "[");
+}
+
+bool read_expression(TokenReader& reader, Constant& out) {
+  return Expression(reader).whole(out);
+}
+
+bool read_term(TokenReader& reader, Constant& out) {
+  return Expression(reader).term(out);
 }
 
 }  // namespace softgpu::ptx
