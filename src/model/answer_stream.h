@@ -11,6 +11,8 @@
 #include <functional>
 #include <string_view>
 
+#include "model/invocation.h"
+
 namespace fairlead {
 
 // Of one answer. As many as Lambda's, so that a function cannot keep a connection for ever by sending.
@@ -19,6 +21,8 @@ inline constexpr std::size_t kMaxStreamedBytes = std::size_t{200} << 20;
 struct AnswerHead {
   std::string_view request_id;    // of the invocation
   std::string_view content_type;  // as the function says; empty: it does not
+  Delivery delivery = {};
+  std::uint64_t version = 0;  // as Outcome has it
 };
 
 class AnswerStream {

@@ -2,26 +2,34 @@
 
 #include <string>
 
+#include "model/samples_tag.h"
+
 namespace fairlead {
 
 Result<Autoscale> autoscale_of(const FunctionConfig& config) {
+  const auto samples = samples_of(config);
+  if (!samples) return fail(samples.error());
   const auto tag = config.tags.find(std::string(kAutoscaleTag));
-  if (tag == config.tags.end() || tag->second == "false") return Autoscale::kOff;
-  if (tag->second != "true" && tag->second != "pinned") {
-    return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be true, pinned or false", kAutoscaleTag, tag->second);
+  const std::string value = tag != config.tags.end() ? tag->second : *samples ? "true" : "false";
+  if (value == "false") return Autoscale::kOff;
+  if (value != "true" && value != "pinned") {
+    return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be true, pinned or false", kAutoscaleTag, value);
   }
   if (!config.tags.contains("gpu:objective-ms")) {
     return fail(Errc::kInvalidArgument, "tag {} is '{}' and gpu:objective-ms is missing: it says what to scale for",
-                kAutoscaleTag, tag->second);
+                kAutoscaleTag, value);
   }
-  for (const char* other : {"gpu:quota-request", "gpu:quota-limit", "gpu:compute-percent", "gpu:replicas"}) {
+  const std::string cause = tag != config.tags.end() ? fmt::format("tag {} is '{}'", kAutoscaleTag, value)
+                                                     : fmt::format("tag {} is there", kSamplesTag);
+  for (const char* other :
+       {"gpu:quota-request", "gpu:quota-limit", "gpu:compute-percent", "gpu:replicas", "gpu:pin", "gpu:keep"}) {
     if (const auto set = config.tags.find(other); set != config.tags.end()) {
       return fail(Errc::kInvalidArgument,
-                  "tag {} is '{}' and {} is '{}'; the node finds shares and replicas: leave one of the two out",
-                  kAutoscaleTag, tag->second, other, set->second);
+                  "{} and {} is '{}'; the node finds shares and replicas: leave one of the two out", cause, other,
+                  set->second);
     }
   }
-  return tag->second == "true" ? Autoscale::kOn : Autoscale::kPinned;
+  return value == "true" ? Autoscale::kOn : Autoscale::kPinned;
 }
 
 }  // namespace fairlead

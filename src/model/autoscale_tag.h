@@ -3,6 +3,8 @@
 //   true     profiled, given a rectangle, placed and scaled; needs gpu:objective-ms, and none of the tags that say the same by hand
 //   pinned   the same, but what was found last stays: nothing is scaled
 //   false    as if it were not there
+//
+// Tag gpu:samples (samples_tag.h) stands for gpu:autoscale=true where this one is not there.
 #pragma once
 
 #include <string_view>

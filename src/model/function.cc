@@ -1,6 +1,7 @@
 #include "model/function.h"
 
 #include "model/autoscale_tag.h"
+#include "model/samples_tag.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/spelling.h"
+#include "model/cut_tag.h"
+#include "model/egress_list.h"
 #include "model/model_consent.h"
 #include "model/secret_reference.h"
+#include "model/volume.h"
 #include "model/warmth_tags.h"
 
 namespace fairlead {
@@ -119,8 +124,10 @@ Status validate_package(const FunctionConfig& config) {
       return fail(Errc::kInvalidArgument, "Handler is '{}'; an image has none, use ImageConfig.Command",
                   config.handler);
     }
-    if (contract != config.tags.end() && contract->second != "lambda" && contract->second != "http") {
-      return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be lambda or http", kContractTag, contract->second);
+    if (contract != config.tags.end() && contract->second != "lambda" && contract->second != "http" &&
+        contract->second != "openfaas") {
+      return fail(Errc::kInvalidArgument, "tag {} is '{}'; it must be lambda, http or openfaas", kContractTag,
+                  contract->second);
     }
     return validate_overrides(config.image_config);
   }
@@ -162,12 +169,14 @@ constexpr std::string_view kObjectiveTag = "gpu:objective-ms";
 constexpr std::int64_t kLastMillisecond = 253'402'300'799'999;  // of the year 9999
 
 Status refuse_unknown_settings(const FunctionConfig& config) {
-  constexpr std::string_view kTags[] = {"gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag,
-                                        kReplicasTag,     "gpu:weight",          "gpu:tenant",     kObjectiveTag,
-                                        kAutoscaleTag,    kLendsModelsTag,       kTakesModelsTag,  kUnloadedAtTag};
+  constexpr std::string_view kTags[] = {
+      "gpu:memory-mib", "gpu:compute-percent", kQuotaRequestTag, kQuotaLimitTag, kReplicasTag,    "gpu:weight",
+      "gpu:tenant",     kObjectiveTag,         kAutoscaleTag,    kSamplesTag,    kLendsModelsTag, kTakesModelsTag,
+      kUnloadedAtTag,   kVolumesTag,           kCutKernelsTag,   kEgressTag,     kPinTag,         kKeepTag};
   for (const auto& [key, value] : config.tags) {
     if (!key.starts_with("gpu:") || std::find(std::begin(kTags), std::end(kTags), key) != std::end(kTags)) continue;
-    return fail(Errc::kInvalidArgument, "tag {} is not known; the gpu: tags are {}", key, fmt::join(kTags, ", "));
+    return fail(Errc::kInvalidArgument, "tag {} is not known{}; the gpu: tags are {}", key,
+                did_you_mean(key, {std::begin(kTags), std::end(kTags)}), fmt::join(kTags, ", "));
   }
   return {};
 }
@@ -301,11 +310,13 @@ Result<GpuSettings> gpu_settings(const FunctionConfig& config) {
     settings.weight = *value;
   }
   if (Status time = check_unloaded_at(config); !time) return fail(time.error());
+  if (const auto held = held_as(config.tags); !held) return fail(held.error());
   settings.tenant = tenant_of(config.tags);
   if (Status valid = validate_tenant(settings.tenant); !valid) {
     return fail(Errc::kInvalidArgument, "tag {}: {}", kTenantTag, valid.error().message);
   }
   if (const auto consent = model_consent(config.tags); !consent) return fail(consent.error());
+  if (const auto cut = may_cut_kernels(config.tags); !cut) return fail(cut.error());
   if (const auto objective = find_tag(config, kObjectiveTag)) {
     const auto value = parse_setting<int>(*objective, 1, kMaxObjectiveMs);
     if (!value) return fail(value.error());
@@ -331,14 +342,28 @@ Result<std::string> function_name_from(const std::string& name_or_arn) {
   const std::string& name = parts[*index];
   if (Status status = validate_function_name(name); !status) return fail(status.error());
   if (*index + 1 < parts.size() && parts[*index + 1] != kLatest) {
-    return fail(Errc::kNotFound, "Function not found: {}:{}; there are no versions or aliases but {}",
-                function_arn(name), parts[*index + 1], kLatest);
+    return fail(Errc::kNotFound, "Function not found: {}:{}; here a function is named without a version and an alias",
+                function_arn(name), parts[*index + 1]);
   }
   return name;
 }
 
 std::string function_arn(const std::string& name) {
   return std::string(kArnPrefix) + name;
+}
+
+bool is_same_process(const FunctionConfig& one, const FunctionConfig& other) {
+  constexpr std::string_view kOfTheNode[] = {kQuotaRequestTag, kQuotaLimitTag, kReplicasTag, kObjectiveTag,
+                                             "gpu:weight",     kPinTag,        kKeepTag};
+  const auto of_process = [&](FunctionConfig config) {
+    for (const std::string_view tag : kOfTheNode) config.tags.erase(std::string(tag));
+    // Tags of the author's own say nothing to anybody here.
+    std::erase_if(config.tags,
+                  [](const auto& tag) { return !tag.first.starts_with("gpu:") && !tag.first.starts_with("image:"); });
+    config.description.clear();
+    return config;
+  };
+  return of_process(one) == of_process(other);
 }
 
 }  // namespace fairlead

@@ -80,6 +80,7 @@ struct FunctionRecord {
   std::int64_t last_modified_ms = 0;
   std::optional<int> reserved_concurrency;
   std::vector<std::string> seats;  // UUIDs of the devices where instances are kept, one for each; where they were last
+  std::uint64_t version = 0;       // a published one (model/version.h), which never changes; 0: $LATEST
 };
 
 // Checks. Each error names the field, the value and the bound.
@@ -95,5 +96,9 @@ std::string image_contract(const FunctionConfig& config);
 // qualifiers are kNotFound: there are no versions yet.
 Result<std::string> function_name_from(const std::string& name_or_arn);
 std::string function_arn(const std::string& name);
+
+// Whether an instance that was started by one is as the other would start it: they differ in what the node alone looks at, which
+// are its quotas of time, its weight, objective and replicas, and its description.
+bool is_same_process(const FunctionConfig& one, const FunctionConfig& other);
 
 }  // namespace fairlead

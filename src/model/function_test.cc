@@ -190,5 +190,34 @@ TEST(GpuSettings, AMisspeltTagIsRefused) {
   EXPECT_THAT(gpu_settings(config).error().message, HasSubstr("gpu:weight"));
 }
 
+TEST(Function, QuotasWeightAndObjectiveAreTheNodesAndTheRestIsTheProcesss) {
+  FunctionConfig one;
+  one.tags = {{"gpu:quota-request", "30"}, {"team", "a"}};
+  FunctionConfig other = one;
+  other.tags["gpu:quota-request"] = "60";
+  other.tags["gpu:quota-limit"] = "80";
+  other.tags["gpu:weight"] = "2";
+  other.tags["gpu:objective-ms"] = "69";
+  other.tags["gpu:replicas"] = "1:3";
+  other.tags["team"] = "b";
+  other.description = "another";
+  EXPECT_TRUE(is_same_process(one, other));
+  for (const auto& [tag, value] : std::map<std::string, std::string>{{"gpu:compute-percent", "50"},
+                                                                     {"gpu:memory-mib", "512"},
+                                                                     {"gpu:volumes", "torch"},
+                                                                     {"gpu:unloaded-at", "1"},
+                                                                     {"image:contract", "http"}}) {
+    FunctionConfig changed = one;
+    changed.tags[tag] = value;
+    EXPECT_FALSE(is_same_process(one, changed)) << tag;
+  }
+  FunctionConfig changed = one;
+  changed.environment["A"] = "b";
+  EXPECT_FALSE(is_same_process(one, changed));
+  changed = one;
+  changed.timeout_seconds += 1;
+  EXPECT_FALSE(is_same_process(one, changed));
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -167,4 +167,10 @@ bool speaks_lambda(const ImageDefaults& defaults, const std::vector<std::string>
   });
 }
 
+bool has_watchdog(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
+    return std::string_view(argument).substr(argument.rfind('/') + 1) == "fwatchdog";
+  });
+}
+
 }  // namespace fairlead

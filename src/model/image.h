@@ -18,8 +18,8 @@ inline constexpr std::size_t kMaxWorkingDirectoryLength = 1000;
 inline constexpr std::int64_t kMaxImageBytes = std::int64_t{10} << 30;  // unpacked, as Lambda's
 inline constexpr std::uint32_t kMaxImageId = 65535;                     // user and group ids inside an image
 
-// The tag that says how an image's program is reached: "lambda" (it calls the Runtime API) or "http" (it listens on
-// $PORT). Without it the image decides, see speaks_lambda().
+// The tag that says how an image's program is reached: "lambda" (it calls the Runtime API), "http" (it listens on $PORT) or "openfaas"
+// (so does it, and is ready when it says 200 at /_/health). Without it the image decides, see speaks_lambda() and has_watchdog().
 inline constexpr const char* kContractTag = "image:contract";
 
 // Where an image comes from.
@@ -77,5 +77,8 @@ std::vector<std::string> image_arguments(const ImageDefaults& defaults, const Im
 // Whether the image says that its program is a client of Lambda's Runtime API: it was built for Lambda
 // (LAMBDA_TASK_ROOT), or its command line names a runtime client or a `bootstrap`.
 bool speaks_lambda(const ImageDefaults& defaults, const std::vector<std::string>& arguments);
+
+// Whether its program is OpenFaaS's watchdog: its command line names `fwatchdog`.
+bool has_watchdog(const std::vector<std::string>& arguments);
 
 }  // namespace fairlead

@@ -108,7 +108,7 @@ TEST(ImageConfig, PackageTypesDoNotMix) {
   image.tags[kContractTag] = "http";
   EXPECT_EQ(error(image), "");
   image.tags[kContractTag] = "grpc";
-  EXPECT_THAT(error(image), HasSubstr("tag image:contract is 'grpc'; it must be lambda or http"));
+  EXPECT_THAT(error(image), HasSubstr("tag image:contract is 'grpc'; it must be lambda, http or openfaas"));
   image.tags.clear();
   image.handler = "a.b";
   EXPECT_THAT(error(image), HasSubstr("Handler is 'a.b'"));

@@ -41,6 +41,7 @@ struct Invocation {
   std::optional<std::int64_t>
       deadline_ms;               // since 1970: it begins before, and is ended where it still runs. None: no bound
   std::optional<HttpPart> http;  // none: the edge has no such thing
+  std::uint64_t version = 0;     // a published one of the function's, chosen when it was accepted; 0: $LATEST
 };
 
 // What an invocation found when it was dispatched.
@@ -50,6 +51,13 @@ enum class StartKind {
   kCold,        // no instance
 };
 std::string_view start_kind_name(StartKind start);  // "device-warm", "host-warm", "cold"
+
+// How an invocation came to the instance that runs it.
+struct Delivery {
+  StartKind start = StartKind::kDeviceWarm;
+  Duration queue_time{0};  // from arrival to delivery
+  GpuId gpu;
+};
 
 enum class OutcomeKind {
   kSuccess,
@@ -86,6 +94,8 @@ struct Outcome {
   Duration queue_time{0};  // from arrival to delivery
   Duration gpu_time{0};    // charged
   GpuId gpu;
+  std::optional<Duration> first_byte;  // of one that was streamed: from arrival to the first byte of its answer
+  std::uint64_t version = 0;           // that was called; 0: $LATEST
 
   bool failed() const { return kind != OutcomeKind::kSuccess; }
 };

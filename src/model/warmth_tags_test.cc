@@ -28,6 +28,42 @@ TEST(WarmthTags, BoundsAreNamed) {
   }
 }
 
+TEST(WarmthTags, SayHowInstancesAreHeld) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(*held_as({}), WarmHold());
+  EXPECT_EQ(*held_as({{"gpu:keep", "10m"}}), (WarmHold{PinKind::kHost, 10min}));
+  EXPECT_EQ(*held_as({{"gpu:keep", "0"}, {"gpu:pin", "none"}}), (WarmHold{PinKind::kNone, 0s}));
+  EXPECT_EQ(*held_as({{"gpu:pin", "device"}}), (WarmHold{PinKind::kDevice, std::nullopt}));
+  EXPECT_EQ(held_as({{"gpu:pin", "gpu"}}).error().message, "tag gpu:pin is 'gpu'; it must be device, host or none");
+}
+
+TEST(WarmthTags, TimesHaveUnitsAndABound) {
+  using namespace std::chrono_literals;
+  for (const auto& [text, time] : std::map<std::string, std::chrono::seconds>{
+           {"0", 0s}, {"90", 90s}, {"90s", 90s}, {"10m", 600s}, {"2h", 7200s}, {"365d", 365 * 24h}}) {
+    ASSERT_TRUE(read_keep("--keep", text)) << text;
+    EXPECT_EQ(*read_keep("--keep", text), time) << text;
+  }
+  EXPECT_EQ(read_keep("--keep", "36500d").error().message,
+            "--keep is '36500d'; it must be a time from 0 to 365d such as 90s, 10m or 2h");
+  for (const char* wrong :
+       {"", "s", "-1", "-1s", "1.5h", "10 m", "10M", "10ms", "366d", "9223372036854775807h", "99999999999999999999"}) {
+    EXPECT_FALSE(read_keep("--keep", wrong)) << wrong;
+  }
+  EXPECT_EQ(keep_text(0s), "0s");
+  EXPECT_EQ(keep_text(90s), "90s");
+  EXPECT_EQ(keep_text(5400s), "90m");
+  EXPECT_EQ(keep_text(24h), "1d");
+}
+
+TEST(WarmthTags, ChangeNoProcess) {
+  FunctionConfig held;
+  held.tags = {{"gpu:keep", "10m"}, {"gpu:pin", "device"}};
+  EXPECT_TRUE(is_same_process({}, held));
+  held.tags["gpu:keep"] = "100y";
+  EXPECT_FALSE(gpu_settings(held));
+}
+
 TEST(WarmthTags, AreValidTagsOfAFunction) {
   FunctionConfig config;
   config.tags = *with_instances_kept({{"gpu:unloaded-at", "1700000600"}}, 2);

@@ -1,6 +1,7 @@
 #include "sim/chaos.h"
 
 #include "base/check.h"
+#include "decide/core/hold_desk.h"
 
 namespace fairlead::sim {
 
@@ -72,14 +73,20 @@ void Chaos::cancel_one(VirtualNode& node) {
 }
 
 void Chaos::update_one(VirtualNode& node, FlowSpec& flow) {
-  switch (faults_.below(3)) {
+  auto instances = Core::Instances::kKept;
+  switch (faults_.below(4)) {
     case 0: flow.weight = 0.5 + static_cast<double>(faults_.below(4)); break;
     case 1:
       flow.max_concurrency = faults_.below(3) == 0 ? std::nullopt : std::optional<std::size_t>(faults_.below(4));
       break;
-    default: break;  // new code
+    case 2: {
+      WarmHold hold{.pin = static_cast<PinKind>(faults_.below(3))};
+      if (faults_.below(2) == 0) hold.keep = faults_.up_to(std::chrono::seconds(30));
+      return node.apply([&](Actions& out) { HoldDesk(node.core()).set(node.now(), flow.flow, hold, out); });
+    }
+    default: instances = Core::Instances::kReplaced; break;  // new code
   }
-  node.apply([&](Actions& out) { node.core().update_function(node.now(), flow, out); });
+  node.apply([&](Actions& out) { node.core().update_function(node.now(), flow, out, instances); });
 }
 
 void Chaos::check_invariants(const VirtualNode& node, const OpenWork& work) {

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+
 #include "sim/svg_chart.h"
 
 namespace fairlead::sim {
@@ -13,9 +17,12 @@ constexpr const char* kHead = R"(<!doctype html>
 :root { color-scheme: light dark }
 body { font: 15px/1.5 sans-serif; max-width: 1340px; margin: 2em auto; padding: 0 1em }
 table { border-collapse: collapse } td, th { padding: .2em .8em; text-align: right } td:first-child, th:first-child { text-align: left }
-tr { border-bottom: 1px solid #8884 } section { display: flex; flex-wrap: wrap; gap: 1em }
+tr { border-bottom: 1px solid #8884 } section { display: flex; flex-wrap: wrap; gap: 1em; align-items: start } svg { max-width: 100%; height: auto; break-inside: avoid }
+.wide { overflow-x: auto } @media print { body { max-width: none; margin: 0 } svg { width: 100%; print-color-adjust: exact } }
 </style>
 )";
+
+constexpr std::size_t kMostLines = 12;  // of one chart
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
@@ -72,27 +79,53 @@ std::string start_chart(const std::vector<Outcomes>& outcomes) {
   return bar_chart("Starts that were not device-warm", "% of invocations", {"cold", "host-warm"}, bars);
 }
 
+// Functions, the busiest first: in each chart of a run a function has the colour of its place here.
+std::vector<std::size_t> by_service(const RunResult& run) {
+  std::vector<std::size_t> order(run.functions.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return run.functions[a].service_seconds > run.functions[b].service_seconds;
+  });
+  return order;
+}
+
 std::string service_chart(const Outcomes& outcome) {
   std::vector<Series> series;
   const RunResult& run = outcome.runs.front();
-  for (std::size_t f = 0; f < run.functions.size() && f < 12; ++f) {
+  std::vector<std::size_t> most = by_service(run);
+  most.resize(std::min(most.size(), kMostLines));
+  for (const std::size_t f : most) {
     Series one{run.functions[f].name, {}};
     for (const Sample& sample : run.samples) one.points.emplace_back(sample.at, static_cast<double>(sample.served[f]));
     series.push_back(std::move(one));
   }
-  return line_chart("Service received: " + outcome.label, {"seconds"}, {"GPU seconds"}, series);
+  const std::string which = run.functions.size() > kMostLines
+                                ? fmt::format(", {} busiest of {} functions", kMostLines, run.functions.size())
+                                : "";
+  return line_chart("Service received: " + outcome.label + which, {"seconds"}, {"GPU seconds"}, series);
 }
 
 std::string gpu_chart(const Outcomes& outcome) {
   std::vector<std::string> rows;
   std::vector<Block> blocks;
+  std::map<std::size_t, std::size_t> colours;
+  std::vector<std::string> names;
+  std::size_t seen = 0;  // colours
+  for (const std::size_t function : by_service(outcome.runs.front())) {
+    const std::size_t place = colours.size();
+    colours[function] = place;
+    names.push_back(outcome.scenario.functions[function].name);
+  }
   for (std::size_t gpu = 1; gpu <= outcome.scenario.devices; ++gpu) rows.push_back(fmt::format("GPU {}", gpu));
   for (const Span& span : outcome.runs.front().timeline) {
     const std::string& name = outcome.scenario.functions[span.function].name;
-    blocks.push_back({static_cast<std::size_t>(span.gpu - 1), span.function, span.begin, span.end, span.cold,
+    const std::size_t colour = colours.at(span.function);
+    seen = std::max(seen, colour + 1);
+    blocks.push_back({static_cast<std::size_t>(span.gpu - 1), colour, span.begin, span.end, span.cold,
                       fmt::format("{} {:.2f} s{}", name, span.end - span.begin, span.cold ? ", cold" : "")});
   }
-  return timeline_chart("The first invocations: " + outcome.label, rows, blocks);
+  names.resize(seen);
+  return timeline_chart("The first invocations: " + outcome.label, rows, blocks, names, "a cold start");
 }
 
 std::string function_table(const Outcomes& outcome) {

@@ -1,4 +1,7 @@
-// Small charts as SVG text for reports: lines, bars and a timeline. Readable without scripts, in light and dark.
+// Small charts as SVG text for reports: lines, bars and a timeline. Readable without scripts, in light, in dark and on paper.
+//
+// Ticks are round; axes are as wide as their labels; the legend stands beside the picture; no two colours are alike; what lies under a
+// pointer says its values.
 #pragma once
 
 #include <string>
@@ -33,8 +36,14 @@ struct Block {
   bool marked = false;
   std::string label;
 };
+// `colours`: what each colour of a block stands for; `marked`: what an outline does.
 std::string timeline_chart(const std::string& title, const std::vector<std::string>& rows,
-                           const std::vector<Block>& blocks);
+                           const std::vector<Block>& blocks, const std::vector<std::string>& colours = {},
+                           const std::string& marked = "");
+
+// From 0 by round steps to the first that is not below `most`: the lines of an axis.
+std::vector<double> round_ticks(double most);
+std::string short_number(double value);  // "0.25", "1500", "20k", "3M"
 
 // &, < and > as entities: what others named must not become markup.
 std::string escaped(const std::string& text);

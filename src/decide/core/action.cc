@@ -71,6 +71,7 @@ std::string_view stop_reason_name(StopReason reason) {
     case StopReason::kShutdown: return "shutdown";
     case StopReason::kGpuDrained: return "gpu_drained";
     case StopReason::kNoRoom: return "no_room";
+    case StopReason::kKeptLongEnough: return "kept_long_enough";
   }
   return "unknown";
 }

@@ -4,26 +4,19 @@
 #include <utility>
 
 #include "base/check.h"
+#include "decide/core/holds.h"
 #include "decide/core/seats.h"
 #include "decide/core/state.h"
 
 namespace fairlead {
 namespace {
 
-// Where there are several tenants each may have twice as many invocations as there are places free: two thirds of them, and whoever comes later finds room
-// (dynamic thresholds; Choudhury and Hahne, 1998). What runs counts, too.
-Status leave_room(std::size_t held, std::size_t free, std::size_t limit) {
-  if (held / 2 < free) return {};
-  return fail(
-      Errc::kResourceExhausted,
-      "{} invocations of the tenant are queued or run, and {} places are free of the queue_limit {}: a tenant may "
-      "have twice as many as are free; retry later",
-      held, free, limit);
-}
-
 FlowShare share_of(const FlowSpec& spec) {
-  return {
-      .weight = spec.weight, .tenant = spec.tenant, .objective = spec.objective, .width_percent = spec.width_percent};
+  return {.weight = spec.weight,
+          .tenant = spec.tenant,
+          .objective = spec.objective,
+          .width_percent = spec.width_percent,
+          .family = spec.family};
 }
 
 }  // namespace
@@ -70,13 +63,6 @@ std::optional<EvictionKind> eviction_named(std::string_view name) {
 
 namespace {
 
-std::unique_ptr<const EvictionPolicy> make_eviction(EvictionKind kind, const RestartCosts& costs,
-                                                    const FlowActivity& activity) {
-  if (kind == EvictionKind::kCost) return std::make_unique<CostAwareEviction>(costs);
-  if (kind == EvictionKind::kInactiveFirst) return std::make_unique<InactiveFirstEviction>(activity);
-  return std::make_unique<LruEviction>();
-}
-
 std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
   if (kind == EvictionKind::kCost) return std::make_unique<CostAwareSwap>();
   return std::make_unique<LruSwap>();
@@ -84,12 +70,11 @@ std::unique_ptr<SwapPolicy> make_swap(EvictionKind kind) {
 
 }  // namespace
 
-Core::State::State(CoreOptions core_options, std::unique_ptr<FlowQueue> queue_policy)
-    : options(core_options),
-      policy(std::move(queue_policy)),
-      eviction(make_eviction(core_options.eviction, *this, *this)),
+Core::State::State(CoreOptions core_options, std::unique_ptr<FlowQueue> queue)
+    : tables{.options = core_options, .queue = std::move(queue)},
+      outlook(tables, core_options.eviction),
       residency({core_options.memory_policy, core_options.move_deadline, core_options.room_deadline},
-                make_swap(core_options.eviction), *this) {}
+                make_swap(core_options.eviction), outlook) {}
 
 Core::Core(CoreOptions options, std::unique_ptr<FlowQueue> policy) {
   const Status valid = validate(options);
@@ -103,47 +88,50 @@ Core::~Core() = default;
 // ---- configuration
 
 void Core::add_gpu(const GpuSpec& gpu) {
-  const std::size_t most = gpu.slots == 0 ? state_->options.slots_per_gpu : gpu.slots;
+  const std::size_t most = gpu.slots == 0 ? state_->tables.options.slots_per_gpu : gpu.slots;
   const std::size_t slots = gpu.is_dynamic ? 1 : most;
-  state_->pool.add_gpu(
+  state_->tables.pool.add_gpu(
       gpu.gpu,
-      {.slots = gpu.only_seats ? 0 : slots, .clients = state_->options.instances_per_gpu, .memory = gpu.memory});
+      {.slots = gpu.only_seats ? 0 : slots, .clients = state_->tables.options.instances_per_gpu, .memory = gpu.memory});
   state_->residency.add_gpu(gpu.gpu, gpu.memory);
-  state_->add_device(gpu);
-  state_->add_lanes(gpu);
+  state_->devices.add(gpu, most);
+  state_->lanes.add(gpu);
 }
 
 void Core::add_function(const FlowSpec& spec) {
-  FL_CHECK(state_->functions.try_emplace(spec.flow, {spec}).second, "flow {} is there already", spec.flow.value());
+  FL_CHECK(state_->tables.functions.try_emplace(spec.flow, {spec}).second, "flow {} is there already",
+           spec.flow.value());
   state_->residency.add_function(spec.flow, spec.expected_memory);
-  state_->policy->add_flow(spec.flow, share_of(spec));
-  state_->invocations.know(spec.tenant);
-  state_->policy->set_max_concurrency(spec.flow, spec.max_concurrency);
-  state_->note_supply(spec.flow);
+  state_->tables.queue->add_flow(spec.flow, share_of(spec));
+  state_->tables.invocations.know(spec.tenant);
+  state_->tables.queue->set_max_concurrency(spec.flow, spec.max_concurrency);
+  state_->news.note_supply(spec.flow);
   Actions none;  // nothing follows before the next event
-  State::Seats{*state_, Instant(), none}.keep(state_->functions.at(spec.flow));
+  State::Seats{*state_, Instant(), none}.keep(state_->tables.functions.at(spec.flow));
 }
 
 void Core::prepare(FlowId flow) {
-  if (state_->starts_ahead() && state_->functions.contains(flow)) state_->kept.to_prepare.push_back(flow);
+  if (starts_ahead(state_->tables) && state_->tables.functions.contains(flow)) state_->kept.to_prepare.push_back(flow);
 }
 
-void Core::update_function(Instant now, const FlowSpec& spec, Actions& out) {
-  State::Function* function = state_->functions.find(spec.flow);
+void Core::update_function(Instant now, const FlowSpec& spec, Actions& out, Instances instances) {
+  CoreFunction* function = state_->tables.functions.find(spec.flow);
   if (function == nullptr) return;
   function->spec = spec;
-  state_->invocations.know(spec.tenant);
+  state_->tables.invocations.know(spec.tenant);
   function->seat_retries = {};
-  State::Seats{*state_, now, out}.keep(*function);
+  const State::Seats seats{*state_, now, out};
+  if (instances == Instances::kKept) seats.renew(*function);
+  seats.keep(*function);
   state_->residency.update_function(spec.flow, spec.expected_memory);
-  state_->policy->set_share(spec.flow, share_of(spec));
-  state_->retire_instances(now, spec.flow, out);
+  state_->tables.queue->set_share(spec.flow, share_of(spec));
+  if (instances == Instances::kReplaced) state_->retire_instances(now, spec.flow, out);
   state_->limit_concurrency(now, spec.flow, out);
   state_->dispatch(now, out);
 }
 
 void Core::set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out) {
-  State::Function* function = state_->functions.find(flow);
+  CoreFunction* function = state_->tables.functions.find(flow);
   if (function == nullptr) return;
   function->spec.max_concurrency = limit;
   state_->limit_concurrency(now, flow, out);
@@ -151,78 +139,54 @@ void Core::set_max_concurrency(Instant now, FlowId flow, std::optional<std::size
 }
 
 void Core::remove_function(Instant now, FlowId flow, Actions& out) {
-  if (!state_->functions.contains(flow)) return;
-  const std::vector<Instance*> all = state_->pool.of_flow(flow);  // a copy: stop() changes it
+  if (!state_->tables.functions.contains(flow)) return;
+  const std::vector<Instance*> all = state_->tables.pool.of_flow(flow);  // a copy: stop() changes it
   for (Instance* instance : all) {
     if (instance->life.runs()) {
-      state_->pool.take(*instance, InstanceEvent::kRetired);
+      state_->tables.pool.take(*instance, InstanceEvent::kRetired);
       continue;
     }
     state_->end_bound(now, *instance, OutcomeKind::kRemoved, OutcomeKind::kRemoved, out);
-    state_->stop(now, instance->id, StopReason::kFunctionChanged, out);
+    state_->keeper.stop(now, instance->id, StopReason::kFunctionChanged, out);
   }
   state_->complete_queued(now, flow, OutcomeKind::kRemoved, out);
   State::Seats{*state_, now, out}.forget(flow);
-  state_->policy->remove_flow(flow);
-  state_->functions.erase(flow);
+  State::Holds{*state_, now, out}.forget(flow);
+  state_->tables.queue->remove_flow(flow);
+  state_->tables.functions.erase(flow);
   state_->residency.remove_function(flow);
-  state_->forget_task(flow);
+  state_->lanes.forget(flow);
   state_->dispatch(now, out);
 }
 
 // ---- events
 
 Status Core::arrive(Instant now, InvocationId invocation, FlowId flow, Actions& out, Instant deadline) {
-  Status admitted = state_->admit(flow);
+  Status admitted = admit(state_->tables, flow);
   if (!admitted) {
-    ++state_->counters.rejected;
+    state_->tables.invocations.refuse();
     return admitted;
   }
-  State::Invocation accepted;
-  accepted.flow = flow;
-  accepted.tenant = state_->functions.at(flow).spec.tenant;
-  accepted.arrived = now;
-  accepted.deadline = deadline;
-  state_->request_deadlines.add(invocation, deadline);
-  FL_CHECK(state_->invocations.add(invocation, accepted), "invocation {} arrived twice", invocation.value());
-  ++state_->counters.arrived;
-  state_->policy->on_arrival(now, flow, invocation);
+  const TenantId tenant = state_->tables.functions.at(flow).spec.tenant;
+  state_->tables.invocations.arrive(now, invocation, flow, tenant, deadline);
+  state_->tables.queue->on_arrival(now, flow, invocation);
   state_->note_call(flow);
   state_->dispatch(now, out);
   return {};
 }
 
-Status Core::State::admit(FlowId flow) const {
-  if (draining) return fail(Errc::kUnavailable, "the node is draining and accepts no invocations");
-  const Function* function = functions.find(flow);
-  if (function == nullptr) return fail(Errc::kNotFound, "the function is none of this node's; deploy it");
-  if (function->spec.max_concurrency == 0u) {
-    return fail(Errc::kResourceExhausted, "the function's reserved concurrency is 0; raise it to invoke");
-  }
-  if (policy->queued() >= options.queue_limit) {
-    return fail(Errc::kResourceExhausted, "{} invocations are queued on the node, queue_limit is {}; retry later",
-                policy->queued(), options.queue_limit);
-  }
-  if (queued(flow) >= options.queue_limit_per_flow) {
-    return fail(Errc::kResourceExhausted, "{} invocations of the function are queued, the limit is {}; retry later",
-                queued(flow), options.queue_limit_per_flow);
-  }
-  if (!invocations.has_several_tenants()) return {};
-  return leave_room(invocations.of(function->spec.tenant), options.queue_limit - policy->queued(), options.queue_limit);
-}
-
 // Something is queued that was not, or again: those who foresee the next call are told how often the flow is called.
 void Core::State::note_call(FlowId flow) {
-  ArrivalPace& pace = functions.at(flow).pace;
-  pace = policy->view(flow).pace;
+  ArrivalPace& pace = tables.functions.at(flow).pace;
+  pace = tables.queue->view(flow).pace;
   residency.called(flow, pace);
 }
 
 void Core::cancel(Instant now, InvocationId invocation, Actions& out) {
-  const State::Invocation* found = state_->invocations.find(invocation);
+  const LiveInvocation* found = state_->tables.invocations.find(invocation);
   if (found == nullptr || found->instance) return;
-  FL_CHECK(state_->policy->cancel(now, found->flow, invocation), "invocation {}", invocation.value());
-  state_->complete(now, invocation, OutcomeKind::kCancelled, Duration(0), out);
+  FL_CHECK(state_->tables.queue->cancel(now, found->flow, invocation), "invocation {}", invocation.value());
+  state_->tables.invocations.complete(now, invocation, OutcomeKind::kCancelled, Duration(0), out);
   state_->dispatch(now, out);
 }
 
@@ -252,7 +216,7 @@ void Core::loaded(Instant now, InvocationId invocation, Actions& out) {
 }
 
 void Core::owes(FlowId flow, Duration gpu_time) {
-  if (State::Function* function = state_->functions.find(flow)) function->owed += gpu_time;
+  if (CoreFunction* function = state_->tables.functions.find(flow)) function->owed += gpu_time;
 }
 
 void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
@@ -260,52 +224,52 @@ void Core::instance_idle(Instant now, InstanceId instance, Actions& out) {
 }
 
 void Core::set_reload(InstanceId instance, Duration reload) {
-  state_->set_reload(instance, reload);
+  state_->keeper.set_reload(instance, reload);
 }
 
 void Core::set_residence(InstanceId instance, const SessionResidence& residence) {
-  state_->pool.set_residence(instance, residence);
-  state_->set_reload(instance, residence.reload);
+  state_->tables.pool.set_residence(instance, residence);
+  state_->keeper.set_reload(instance, residence.reload);
 }
 
 void Core::set_session_memory(InstanceId instance, const SessionMemory& memory) {
-  if (state_->pool.find(instance) != nullptr) state_->pool.set_session_memory(instance, memory);
+  if (state_->tables.pool.find(instance) != nullptr) state_->tables.pool.set_session_memory(instance, memory);
 }
 
 void Core::drain(Instant now, Actions& out) {
-  state_->draining = true;
+  state_->tables.draining = true;
   state_->dispatch(now, out);
 }
 
 bool Core::drained() const {
-  return state_->invocations.empty();
+  return state_->tables.invocations.empty();
 }
 
 void Core::shut_down(Instant now, Actions& out) {
-  state_->draining = true;
-  for (const InstanceId id : state_->pool.ids()) {
-    state_->end_bound(now, *state_->pool.find(id), OutcomeKind::kShutdown, OutcomeKind::kShutdown, out);
-    state_->stop(now, id, StopReason::kShutdown, out);
+  state_->tables.draining = true;
+  for (const InstanceId id : state_->tables.pool.ids()) {
+    state_->end_bound(now, *state_->tables.pool.find(id), OutcomeKind::kShutdown, OutcomeKind::kShutdown, out);
+    state_->keeper.stop(now, id, StopReason::kShutdown, out);
   }
   state_->complete_queued(now, FlowId(), OutcomeKind::kShutdown, out);
 }
 
 std::optional<Instant> Core::next_wakeup() const {
-  Instant next = state_->policy->next_expiry().value_or(Instant::max());
-  if (state_->pool.has_turn() && state_->policy->queued() > 0) {
-    next = std::min(next, state_->policy->next_chance().value_or(Instant::max()));
+  Instant next = state_->tables.queue->next_expiry().value_or(Instant::max());
+  if (state_->tables.pool.has_turn() && state_->tables.queue->queued() > 0) {
+    next = std::min(next, state_->tables.queue->next_chance().value_or(Instant::max()));
   }
-  if (!state_->deadlines.empty()) next = std::min(next, state_->deadlines.next());
-  next = std::min({next, state_->request_deadlines.next(), state_->kept.next_start});
+  next = std::min(next, state_->keeper.next_deadline());
+  next = std::min({next, state_->tables.invocations.next_due(), state_->kept.next_start, state_->kept.next_end});
   next = std::min(next, state_->residency.next_deadline().value_or(Instant::max()));
   return next == Instant::max() ? std::nullopt : std::optional(next);
 }
 
 void Core::wake(Instant now, Actions& out) {
   state_->expire_deadlines(now, out);
-  state_->policy->expire(now);
+  state_->tables.queue->expire(now);
   for (const InstanceId id : state_->residency.expire(now)) {
-    if (Instance* there = state_->pool.find(id)) state_->count_memory(*there);
+    if (Instance* there = state_->tables.pool.find(id)) state_->keeper.count_memory(*there);
   }
   state_->dispatch(now, out);
 }
@@ -323,13 +287,13 @@ InstanceState seen_as(const InstanceLife& life) {
 }  // namespace
 
 FlowView Core::flow(FlowId flow) const {
-  return state_->policy->view(flow);
+  return state_->tables.queue->view(flow);
 }
 
 std::vector<InstanceView> Core::instances() const {
   std::vector<InstanceView> views;
-  for (const InstanceId id : state_->pool.ids()) {
-    const Instance& i = *state_->pool.find(id);
+  for (const InstanceId id : state_->tables.pool.ids()) {
+    const Instance& i = *state_->tables.pool.find(id);
     views.push_back({id, i.flow, i.gpu, seen_as(i.life), i.last_used});
     if (const MemoryUse* use = state_->residency.use(id)) views.back().memory = *use;
     views.back().seated = i.terms.is_seated;
@@ -344,16 +308,14 @@ Bytes Core::expected_memory(FlowId flow) const {
 
 std::vector<GpuView> Core::gpus() const {
   std::vector<GpuView> views;
-  for (const Gpu* gpu : state_->pool.gpus()) {
+  for (const Gpu* gpu : state_->tables.pool.gpus()) {
     const auto works = [](const Instance* instance) { return instance->life.works(); };
     const auto answered_early = std::count_if(gpu->instances.begin(), gpu->instances.end(), works);
     views.push_back({gpu->id, gpu->slots_in_use, gpu->instances.size(), gpu->memory_in_use, gpu->capacity.slots,
                      gpu->serves, gpu->starting_ahead, static_cast<std::size_t>(answered_early), gpu->unreported});
-    const State::Device& device = state_->devices.all.at(gpu->id);
-    const GpuHealth& health = device.health;
-    views.back().state = device.goes ? GpuState::kDraining : health.state();
-    views.back().reason = device.goes ? "it is no longer there" : health.reason();
-    views.back().daemon_restarts = health.daemon_restarts();
+    views.back().state = state_->devices.state(gpu->id);
+    views.back().reason = state_->devices.reason(gpu->id);
+    views.back().daemon_restarts = state_->devices.daemon_restarts(gpu->id);
     views.back().task_lanes = gpu->task_lanes().lanes;
     views.back().task_loads = gpu->loading;
     const auto runs_entitled = [](const Instance* i) { return i->terms.is_entitled && i->life.holds_slot(); };
@@ -364,7 +326,17 @@ std::vector<GpuView> Core::gpus() const {
 }
 
 CoreCounters Core::counters() const {
-  CoreCounters counters = state_->counters;
+  const LiveInvocations::Counts& invocations = state_->tables.invocations.counts();
+  CoreCounters counters;
+  counters.arrived = invocations.arrived;
+  counters.rejected = invocations.refused;
+  counters.completed = invocations.completed;
+  counters.failed = invocations.failed;
+  counters.cold_starts = state_->keeper.started();
+  counters.device_warm_starts = invocations.device_warm_starts;
+  counters.host_warm_starts = invocations.host_warm_starts;
+  counters.evictions = state_->keeper.evicted();
+  counters.loads_given_up = state_->runs.loads_given_up();
   counters.memory = state_->residency.counters();
   counters.idle_slots = state_->idle_slots.seconds();
   return counters;
@@ -375,18 +347,19 @@ IdleReason Core::idle_reason() const {
 }
 
 Obstacle Core::obstacle(FlowId flow) const {
-  if (state_->functions.at(flow).told_supply == Supply::kSeats) return Obstacle::kItself;
-  const bool needs_start = state_->starts_ahead() && state_->functions.at(flow).told_supply != Supply::kReady;
-  return needs_start ? state_->obstacle_to_start(flow) : state_->obstacle(flow);
+  const Supply supply = state_->tables.functions.at(flow).told_supply;
+  if (supply == Supply::kSeats) return Obstacle::kItself;
+  const bool needs_start = starts_ahead(state_->tables) && supply != Supply::kReady;
+  return needs_start ? state_->planner.obstacle(flow) : state_->dispatchable.obstacle(flow);
 }
 
 SeatStarts Core::seat_starts(FlowId flow) const {
-  const State::Function& function = state_->functions.at(flow);
-  return {.failed = function.seat_retries.starts_failed(), .cold_start = function.cold_start};
+  const CoreFunction& function = state_->tables.functions.at(flow);
+  return {.failed = function.seat_retries.starts_failed(), .cold_start = function.cold_start.known()};
 }
 
 const FlowQueue& Core::policy() const {
-  return *state_->policy;
+  return *state_->tables.queue;
 }
 
 }  // namespace fairlead

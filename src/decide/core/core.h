@@ -29,7 +29,7 @@
 #include "decide/core/idle_slots.h"
 #include "decide/placement/task_room.h"
 #include "decide/queueing/policy.h"
-#include "decide/residency/residency.h"
+#include "decide/residency/memory_decisions.h"
 #include "decide/sharing/gpu_health.h"
 #include "model/invocation.h"
 
@@ -87,6 +87,7 @@ struct FlowSpec {
   TenantId tenant;                                   // for policies with tenants; 0: none named
   std::optional<Duration> objective = std::nullopt;  // for policies with deadlines
   bool is_kernel_task = false;                       // its instances are sessions of a device server
+  FlowId family = {};                                // FlowShare's: a version of that function; 0: its own
 
   // Where instances of it are kept, one entry for each: they start before anybody calls, nobody evicts them, and they start again when
   // they went. REQUIRES: admitted, so that on each GPU all seats and D fit into instances_per_gpu. No effect under policies that keep
@@ -158,7 +159,8 @@ enum class StopReason {
   kStartFailed,
   kShutdown,
   kGpuDrained,
-  kNoRoom,  // it started, and others held the memory it asked for; it is started again
+  kNoRoom,          // it started, and others held the memory it asked for; it is started again
+  kKeptLongEnough,  // HoldDesk
 };
 std::string_view stop_reason_name(StopReason reason);
 
@@ -328,9 +330,11 @@ class Core {
   // An instance of it starts ahead of any invocation, as soon as one may start without taking anybody's place; so the first
   // call of a kernel task finds its session. Begins with the next event. No effect where cold starts hold slots.
   void prepare(FlowId flow);
-  // New code or settings: idle instances are stopped, those that hold an invocation go after its answer; new ones start
-  // as they are needed. No effect when the function is not there.
-  void update_function(Instant now, const FlowSpec& spec, Actions& out);
+  // New code or settings. kReplaced: idle instances are stopped, those that hold an invocation go after its answer; new ones start
+  // as they are needed. kKept: they are what the new settings make, so they stay, and there is a SeatChange of each; free seats are
+  // theirs first. REQUIRES: for kKept the width is as before. No effect when the function is not there.
+  enum class Instances { kReplaced, kKept };
+  void update_function(Instant now, const FlowSpec& spec, Actions& out, Instances instances = Instances::kReplaced);
   // Reserved concurrency alone: no instance is touched. 0 also completes what is queued, as kCancelled.
   void set_max_concurrency(Instant now, FlowId flow, std::optional<std::size_t> limit, Actions& out);
   // What was not delivered yet completes as kRemoved; what runs is answered, then its instance goes. The id is not
@@ -420,6 +424,7 @@ class Core {
   Obstacle obstacle(FlowId flow) const;
 
  private:
+  friend class HoldDesk;  // how idle instances are held: hold_desk.h
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -1,7 +1,9 @@
-// What the monitor, the driver and the MPS daemons say of the devices. sharing/gpu_health.h and dynamic_slots.h decide; here their
-// decisions take effect: a GPU that fails is drained, D follows the load.
-#include "base/check.h"
-#include "decide/core/state.h"
+// Devices: they come and go, serve and drain. device_table.h says what follows from what is said of one; here that takes effect: a
+// GPU that fails is drained, D follows the load. And what may change while the core runs.
+#include <utility>
+#include <vector>
+
+#include "decide/core/seats.h"
 
 namespace fairlead {
 
@@ -19,36 +21,18 @@ struct Core::State::DeviceEvents {
     state.dispatch(now, out);
   }
   void operator()(const DeviceWent& event) const {
-    Device* const device = present(event.gpu);
-    if (device == nullptr) return;
-    device->goes = true;
-    state.devices.going.push_back(event.gpu);
-    state.drain(now, event.gpu, out);
+    if (state.devices.leave(event.gpu)) state.drain(now, event.gpu, out);
   }
   void operator()(const DeviceSample& sample) const {
-    Device* const device = present(sample.gpu);
-    if (device == nullptr) return;
-    if (!sample.failure.empty()) return remedy(sample.gpu, device->health.device_fails(now, sample.failure));
-    remedy(sample.gpu, device->health.device_answers(now));
-    adjust_slots(sample, *device);
+    if (!state.devices.is_present(sample.gpu)) return;
+    remedy(sample.gpu, state.devices.step(now, sample));
+    if (!sample.failure.empty()) return;
+    adjust_slots(sample);
     core.device_memory_used(now, sample.gpu, sample.memory_used, out);
   }
-  void operator()(const DeviceFault& event) const {
-    if (Device* device = present(event.gpu)) remedy(event.gpu, device->health.xid(event.xid));
-  }
-  void operator()(const DeviceEmptied& event) const {
-    if (Device* device = present(event.gpu)) remedy(event.gpu, device->health.emptied(now));
-  }
-  void operator()(const DaemonSeen& event) const {
-    if (Device* device = present(event.gpu)) remedy(event.gpu, device->health.daemon(event.state));
-  }
-  void operator()(const DaemonStarted& event) const {
-    if (Device* device = present(event.gpu)) remedy(event.gpu, device->health.daemon_started(now, event.ok));
-  }
-
-  Device* present(GpuId gpu) const {  // null: it has gone, or goes
-    const auto device = state.devices.all.find(gpu);
-    return device == state.devices.all.end() || device->second.goes ? nullptr : &device->second;
+  template <typename Event>
+  void operator()(const Event& event) const {
+    remedy(event.gpu, state.devices.step(now, event));
   }
 
   void remedy(GpuId gpu, std::optional<GpuRemedy> remedy) const {
@@ -58,23 +42,24 @@ struct Core::State::DeviceEvents {
       case GpuRemedy::kRestartDaemon: return out.push_back(DeviceChange{gpu, Kind::kRestartDaemon});
       case GpuRemedy::kServe:
         out.push_back(DeviceChange{gpu, Kind::kServes});
-        if (!present(gpu)->may_serve()) return;  // withheld
-        state.pool.set_serves(gpu, true);
+        if (!state.devices.may_serve(gpu)) return;  // withheld
+        state.tables.pool.set_serves(gpu, true);
         return state.dispatch(now, out);
     }
   }
 
-  void adjust_slots(const DeviceSample& sample, Device& device) const {
-    const Gpu& gpu = state.pool.gpu(sample.gpu);
-    if (!device.slots || !gpu.serves) return;
-    const std::size_t slots = device.slots->update(now, {.utilisation = sample.utilisation,
-                                                         .slots_in_use = gpu.slots_in_use,
-                                                         .waiting = state.policy->queued() > 0,
-                                                         .memory_running = gpu.memory_in_use,
-                                                         .memory_total = gpu.capacity.memory});
-    if (slots == gpu.capacity.slots) return;
+  void adjust_slots(const DeviceSample& sample) const {
+    const Gpu& gpu = state.tables.pool.gpu(sample.gpu);
+    if (!gpu.serves) return;
+    const auto slots = state.devices.follow_load(now, sample.gpu,
+                                                 {.utilisation = sample.utilisation,
+                                                  .slots_in_use = gpu.slots_in_use,
+                                                  .waiting = state.tables.queue->queued() > 0,
+                                                  .memory_running = gpu.memory_in_use,
+                                                  .memory_total = gpu.capacity.memory});
+    if (!slots || *slots == gpu.capacity.slots) return;
     out.push_back(DeviceChange{sample.gpu, Kind::kSlots});
-    state.pool.set_slots(sample.gpu, slots);
+    state.tables.pool.set_slots(sample.gpu, *slots);
     state.dispatch(now, out);
   }
 };
@@ -83,25 +68,61 @@ void Core::device(Instant now, const DeviceEvent& event, Actions& out) {
   std::visit(State::DeviceEvents{*this, *state_, now, out}, event);
 }
 
-void Core::State::add_device(const GpuSpec& gpu) {
-  Device device{.health = GpuHealth(gpu.has_daemon), .slots = std::nullopt};
-  if (gpu.is_dynamic) device.slots.emplace(gpu.slots == 0 ? options.slots_per_gpu : gpu.slots);
-  const bool is_new = devices.all.emplace(gpu.gpu, std::move(device)).second;
-  FL_CHECK(is_new, "GPU {} is there already", gpu.gpu.value());
+void Core::drain_gpu(Instant now, GpuId gpu, Actions& out) {
+  state_->devices.withhold(gpu);
+  state_->drain(now, gpu, out);
+}
+
+void Core::restore_gpu(Instant now, GpuId gpu, Actions& out) {
+  state_->devices.give_back(gpu);
+  if (!state_->devices.may_serve(gpu)) return;
+  state_->tables.pool.set_serves(gpu, true);
+  state_->dispatch(now, out);
+}
+
+void Core::State::drain(Instant now, GpuId gpu, Actions& out) {
+  tables.pool.set_serves(gpu, false);
+  for (const InstanceId id : tables.pool.ids()) {
+    Instance& instance = *tables.pool.find(id);
+    if (instance.gpu != gpu) continue;
+    if (instance.life.runs()) {
+      tables.pool.take(instance, InstanceEvent::kRetired);
+      news.note_supply(instance.flow);
+    } else {
+      stop_and_requeue(now, instance, StopReason::kGpuDrained, out);
+    }
+  }
+  dispatch(now, out);
 }
 
 // Devices that went, and on which nothing is left. What is being killed has its memory there until it is gone.
 void Core::State::forget_devices(Actions& out) {
-  if (devices.going.empty()) return;
-  std::erase_if(devices.going, [&](GpuId gpu) {
-    if (!pool.gpu(gpu).instances.empty() || !residency.remove_gpu(gpu)) return false;
-    if (claim.place && claim.place->gpu == gpu) claim.place.reset();  // the next dispatch finds another
-    pool.remove_gpu(gpu);
-    measured_lanes.erase(gpu);
-    devices.all.erase(gpu);
+  const auto is_empty = [this](GpuId gpu) {
+    return tables.pool.gpu(gpu).instances.empty() && residency.remove_gpu(gpu);
+  };
+  for (const GpuId gpu : devices.forget_empty(is_empty)) {
+    claim.leave(gpu);
+    tables.pool.remove_gpu(gpu);
+    lanes.remove(gpu);
     out.push_back(DeviceChange{gpu, Kind::kGone});
-    return true;
-  });
+  }
+}
+
+void Core::retune(Instant now, const Tuning& tuning, Actions& out) {
+  CoreTables& tables = state_->tables;
+  if (tuning.queue_limit) tables.options.queue_limit = *tuning.queue_limit;
+  for (const auto& [gpu, slots] : tuning.slots) {
+    if (!state_->devices.contains(gpu) || tables.pool.gpu(gpu).capacity.slots == slots) continue;
+    tables.pool.set_slots(gpu, slots);
+    state_->lanes.slots_changed(gpu, slots);
+  }
+  for (const auto& [tenant, share] : tuning.tenants) tables.queue->set_tenant(tenant, share);
+  for (const auto& [flow, seats] : tuning.seats) State::Seats{*state_, now, out}.move(flow, seats);
+  for (const InstanceId id : tuning.parked_to_stop) {
+    const Instance* instance = tables.pool.find(id);
+    if (instance != nullptr && instance->may_be_evicted()) state_->keeper.stop(now, id, StopReason::kEvicted, out);
+  }
+  state_->dispatch(now, out);
 }
 
 }  // namespace fairlead

@@ -57,21 +57,21 @@ void Core::State::Seats::tend() const {
 // Memory of what cannot start yet is kept for it.
 void Core::State::Seats::take() const {
   state.kept.next_start = Instant::max();
-  for (const Gpu* gpu : state.pool.gpus()) state.pool.set_awaited(gpu->id, Bytes(0));
+  for (const Gpu* gpu : state.tables.pool.gpus()) state.tables.pool.set_awaited(gpu->id, Bytes(0));
   std::map<GpuId, Bytes> awaited;
   for (const FlowId flow : state.kept.flows) {
-    if (state.draining && state.queued(flow) == 0) continue;
-    const Function& function = state.functions.at(flow);
+    if (state.tables.draining && state.tables.queue->queued(flow) == 0) continue;
+    const CoreFunction& function = state.tables.functions.at(flow);
     std::map<GpuId, std::size_t> seats;
     for (const GpuId gpu : function.spec.seats) ++seats[gpu];
     for (const auto& [gpu, wanted] : seats) awaited[gpu] += take_on(function, gpu, wanted);
   }
-  for (const Gpu* gpu : state.pool.gpus()) state.pool.set_awaited(gpu->id, awaited[gpu->id]);
+  for (const Gpu* gpu : state.tables.pool.gpus()) state.tables.pool.set_awaited(gpu->id, awaited[gpu->id]);
 }
 
 // Gives the memory of seats there that stay free.
-Bytes Core::State::Seats::take_on(const Function& function, GpuId gpu, std::size_t wanted) const {
-  if (!state.devices.all.contains(gpu) || !state.pool.gpu(gpu).serves) return Bytes(0);
+Bytes Core::State::Seats::take_on(const CoreFunction& function, GpuId gpu, std::size_t wanted) const {
+  if (!state.devices.contains(gpu) || !state.tables.pool.gpu(gpu).serves) return Bytes(0);
   const FlowId flow = function.spec.flow;
   std::size_t missing = wanted - std::min(wanted, taken(flow, gpu));
   if (function.spec.parks) missing -= seat_those_there(function.spec, gpu, missing);
@@ -80,13 +80,13 @@ Bytes Core::State::Seats::take_on(const Function& function, GpuId gpu, std::size
   } else {
     while (missing > 0 && start_on(function.spec, gpu)) --missing;
   }
-  const Bytes each = counted_memory(state.pool.gpu(gpu), state.residency.expected(flow));
+  const Bytes each = counted_memory(state.tables.pool.gpu(gpu), state.residency.expected(flow));
   return Bytes(each.count() * static_cast<std::int64_t>(missing));
 }
 
 // Those that are to go included: their seats are not free yet.
 std::size_t Core::State::Seats::taken(FlowId flow, GpuId gpu) const {
-  const std::vector<Instance*>& all = state.pool.of_flow(flow);
+  const std::vector<Instance*>& all = state.tables.pool.of_flow(flow);
   return static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [gpu](const Instance* i) { return i->terms.is_seated && i->gpu == gpu; }));
 }
@@ -96,7 +96,7 @@ std::size_t Core::State::Seats::taken(FlowId flow, GpuId gpu) const {
 std::size_t Core::State::Seats::seat_those_there(const FlowSpec& spec, GpuId gpu, std::size_t most) const {
   std::vector<Instance*> there;
   if (most == 0) return 0;
-  for (Instance* instance : state.pool.of_flow(spec.flow)) {
+  for (Instance* instance : state.tables.pool.of_flow(spec.flow)) {
     if (instance->gpu == gpu && !instance->terms.is_seated && !instance->life.retires()) there.push_back(instance);
   }
   const auto rank = [](const Instance* i) {
@@ -109,43 +109,43 @@ std::size_t Core::State::Seats::seat_those_there(const FlowSpec& spec, GpuId gpu
 }
 
 void Core::State::Seats::set_seated(Instance& instance, bool is_seated) const {
-  const int request = state.functions.at(instance.flow).spec.request_percent;
+  const int request = state.tables.functions.at(instance.flow).spec.request_percent;
   InstanceTerms terms{.is_session = instance.terms.is_session, .is_seated = is_seated};
   if (is_seated) terms.is_entitled = request > 0, terms.request_percent = request;
-  state.pool.set_terms(instance, terms);
+  state.tables.pool.set_terms(instance, terms);
   out.push_back(SeatChange{instance.id, instance.flow, instance.gpu, terms.is_entitled});
-  state.note_setup(instance.flow);
-  state.note_supply(instance.flow);
+  state.news.note_setup(instance.flow);
+  state.news.note_supply(instance.flow);
 }
 
 bool Core::State::Seats::start_on(const FlowSpec& spec, GpuId gpu) const {
   std::vector<GpuId> others;
-  for (const Gpu* other : state.pool.gpus()) {
+  for (const Gpu* other : state.tables.pool.gpus()) {
     if (other->id != gpu) others.push_back(other->id);
   }
   const Placer::StartAhead wanted{.flow = spec.flow,
                                   .expected = state.residency.expected(spec.flow),
-                                  .at_once = std::max(state.options.starts_per_gpu, kLeastStartsAtOnce),
+                                  .at_once = std::max(state.tables.options.starts_per_gpu, kLeastStartsAtOnce),
                                   .is_session = spec.is_kernel_task,
                                   .not_on = std::move(others),
                                   .is_seat = true};
-  auto placement = state.placer.place_start(state.pool, wanted, EverybodyYields());
+  auto placement = state.placer.place_start(state.tables.pool, wanted, EverybodyYields());
   if (!placement) return false;
-  for (const InstanceId victim : placement->evict) state.evict(now, victim, out);
+  for (const InstanceId victim : placement->evict) state.keeper.evict(now, victim, out);
   placement->terms = {
       .is_seated = true, .is_entitled = spec.request_percent > 0, .request_percent = spec.request_percent};
-  const InstanceId started = state.start(now, spec.flow, *placement, InvocationId(), out);
-  state.pool.take(*state.pool.find(started), InstanceEvent::kPrepares);
+  const InstanceId started = state.keeper.start(now, spec.flow, *placement, InvocationId(), out);
+  state.tables.pool.take(*state.tables.pool.find(started), InstanceEvent::kPrepares);
   return true;
 }
 
 void Core::State::Seats::use() const {
   for (const FlowId flow : state.kept.flows) {
-    state.note_supply(flow);
-    while (state.queued(flow) > 0) {
+    state.news.note_supply(flow);
+    while (state.tables.queue->queued(flow) > 0) {
       Instance* const seat = free_seat(flow);
       if (seat == nullptr) break;
-      const auto choice = state.policy->choose(now, AtOnce(flow));
+      const auto choice = state.tables.queue->choose(now, AtOnce(flow));
       if (!choice) break;  // the flow or its tenant is at its limit
       state.run_on_warm(now, choice->invocation, {.gpu = seat->gpu, .instance = seat, .memory = memory_of(*seat)}, out);
     }
@@ -156,10 +156,10 @@ void Core::State::Seats::use() const {
 Instance* Core::State::Seats::free_seat(FlowId flow) const {
   const auto rank = [](const Instance* i) { return std::pair(i->returning(), i->id); };
   Instance* best = nullptr;
-  for (Instance* instance : state.pool.of_flow(flow)) {
+  for (Instance* instance : state.tables.pool.of_flow(flow)) {
     if (!instance->terms.is_entitled || !instance->spare() || !instance->on->serves) continue;
-    if (!state.pool.has_room(*instance, memory_of(*instance))) continue;
-    if (!state.pool.task_room().fits(instance->id)) continue;
+    if (!state.tables.pool.has_room(*instance, memory_of(*instance))) continue;
+    if (!state.tables.pool.task_room().fits(instance->id)) continue;
     if (best == nullptr || rank(instance) < rank(best)) best = instance;
   }
   return best;
@@ -170,14 +170,40 @@ Bytes Core::State::Seats::memory_of(const Instance& seat) const {
 }
 
 void Core::State::Seats::move(FlowId flow, std::vector<GpuId> seats) const {
-  Function* function = state.functions.find(flow);
+  CoreFunction* function = state.tables.functions.find(flow);
   if (function == nullptr) return;
   function->spec.seats = std::move(seats);
   keep(*function);
+  clear_surplus(*function, function->spec.parks);
+  state.news.note_supply(flow);
+}
+
+void Core::State::Seats::renew(const CoreFunction& function) const {
+  clear_surplus(function, /*parks=*/true);
+  std::map<GpuId, std::size_t> seats;
+  for (const GpuId gpu : function.spec.seats) ++seats[gpu];
+  for (const auto& [gpu, wanted] : seats) {
+    const std::size_t missing = wanted - std::min(wanted, taken(function.spec.flow, gpu));
+    seat_those_there(function.spec, gpu, missing);
+  }
+  for (Instance* instance : state.tables.pool.of_flow(function.spec.flow)) renew(function, *instance);
+}
+
+// Who runs by a request that there is no more has no slot to go on in. It keeps its seat until its answer, and goes then; what it is
+// promised from now on is what the new terms say.
+void Core::State::Seats::renew(const CoreFunction& function, Instance& instance) const {
+  const bool is_stranded = instance.bound && instance.terms.is_entitled && function.spec.request_percent == 0;
+  if (!instance.life.retires() && !is_stranded) return set_seated(instance, instance.terms.is_seated);
+  if (is_stranded && !instance.life.retires()) state.tables.pool.take(instance, InstanceEvent::kRetired);
+  out.push_back(SeatChange{instance.id, instance.flow, instance.gpu, instance.terms.is_entitled});
+}
+
+// Those beyond the seats that there are. `parks`: who waits for work stays, without a seat.
+void Core::State::Seats::clear_surplus(const CoreFunction& function, bool parks) const {
   std::map<GpuId, std::ptrdiff_t> left;
-  for (const GpuId gpu : function->spec.seats) ++left[gpu];
-  std::vector<Instance*> all = state.pool.of_flow(flow);  // a copy: stop() changes it
-  if (function->spec.parks) {
+  for (const GpuId gpu : function.spec.seats) ++left[gpu];
+  std::vector<Instance*> all = state.tables.pool.of_flow(function.spec.flow);  // a copy: stop() changes it
+  if (parks) {
     // Who runs keeps its seat, and who was used last; who has not started yet is the first to go.
     const auto rank = [](const Instance* i) {
       return std::tuple(i->life.starts(), !i->life.runs(), -i->last_used.time_since_epoch(), i->id);
@@ -186,47 +212,34 @@ void Core::State::Seats::move(FlowId flow, std::vector<GpuId> seats) const {
   }
   for (Instance* instance : all) {
     if (!instance->terms.is_seated || instance->life.retires() || --left[instance->gpu] >= 0) continue;
-    if (function->spec.parks && instance->spare()) {
+    if (parks && instance->spare()) {
       set_seated(*instance, false);
     } else if (instance->life.holds_slot()) {
-      state.pool.take(*instance, InstanceEvent::kRetired);
+      state.tables.pool.take(*instance, InstanceEvent::kRetired);
     } else {
-      state.stop(now, instance->id, StopReason::kFunctionChanged, out);
+      state.keeper.stop(now, instance->id, StopReason::kFunctionChanged, out);
     }
   }
-  state.note_supply(flow);
 }
 
 // Where every invocation has an instance of its own, or a GPU the instances of one function, there is nothing to keep.
-void Core::State::Seats::keep(const Function& function) const {
+void Core::State::Seats::keep(const CoreFunction& function) const {
   forget(function.spec.flow);
-  const bool can_keep = state.policy->policy().keeps_instances && !state.policy->policy().one_function_per_gpu;
+  const bool can_keep =
+      state.tables.queue->policy().keeps_instances && !state.tables.queue->policy().one_function_per_gpu;
   if (can_keep && !function.spec.seats.empty()) state.kept.flows.push_back(function.spec.flow);
 }
 
 void Core::State::Seats::forget(FlowId flow) const {
   if (std::erase(state.kept.flows, flow) == 0 || !state.kept.flows.empty()) return;
   state.kept.next_start = Instant::max();
-  for (const Gpu* gpu : state.pool.gpus()) state.pool.set_awaited(gpu->id, Bytes(0));
+  for (const Gpu* gpu : state.tables.pool.gpus()) state.tables.pool.set_awaited(gpu->id, Bytes(0));
 }
 
 void Core::State::Seats::note_failure(const Instance& instance) const {
-  Function* function = state.functions.find(instance.flow);
+  CoreFunction* function = state.tables.functions.find(instance.flow);
   if (function == nullptr || !instance.terms.is_seated) return;
   function->seat_retries.failed(now, instance.life.starts());
-}
-
-bool Core::State::Seats::are_all(const State& state, const FlowSpec& spec) {
-  if (spec.request_percent == 0 || !spec.most_instances || *spec.most_instances > spec.seats.size()) return false;
-  const std::vector<Instance*>& all = state.pool.of_flow(spec.flow);
-  return std::any_of(all.begin(), all.end(),
-                     [](const Instance* i) { return i->terms.is_entitled && !i->life.retires() && i->on->serves; });
-}
-
-Duration Core::State::Seats::promised(const State& state, const Invocation& invocation, Instant now) {
-  const Instance* instance = state.pool.find(invocation.instance);
-  if (instance == nullptr || !instance->terms.is_entitled) return Duration(0);
-  return (now - invocation.delivered) * instance->terms.request_percent / 100;
 }
 
 }  // namespace fairlead

@@ -18,25 +18,25 @@ struct Core::State::Seats {
   void tend() const;
 
   // The function's seats are as its spec says from now on.
-  void keep(const Function& function) const;
+  void keep(const CoreFunction& function) const;
   void forget(FlowId flow) const;
   // The same, with other seats: instances that have none any more park, or go as after a change of the function.
   void move(FlowId flow, std::vector<GpuId> seats) const;
 
+  // The function's terms are as its spec says from now on, and its instances stay: free seats are theirs first, and each is told.
+  void renew(const CoreFunction& function) const;
+
   // An instance went that was to stay.
   void note_failure(const Instance& instance) const;
-  // Whether all instances of the function are, and will be, entitled ones. Not while none is there: it runs elsewhere then, as best
-  // effort.
-  static bool are_all(const State& state, const FlowSpec& spec);
-  // GPU time that the request with which its instance started has promised an invocation since its delivery, and that was paid for at admission.
-  static Duration promised(const State& state, const Invocation& invocation, Instant now);
 
  private:
   void take() const;
   void use() const;
   std::size_t taken(FlowId flow, GpuId gpu) const;
-  Bytes take_on(const Function& function, GpuId gpu, std::size_t wanted) const;
+  Bytes take_on(const CoreFunction& function, GpuId gpu, std::size_t wanted) const;
   bool start_on(const FlowSpec& spec, GpuId gpu) const;
+  void renew(const CoreFunction& function, Instance& instance) const;
+  void clear_surplus(const CoreFunction& function, bool parks) const;
   std::size_t seat_those_there(const FlowSpec& spec, GpuId gpu, std::size_t most) const;
   void set_seated(Instance& instance, bool is_seated) const;
   Instance* free_seat(FlowId flow) const;

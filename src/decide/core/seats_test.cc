@@ -1,6 +1,11 @@
 // Instances that are kept in seats: when they start, who goes for them, how invocations reach them, and what that costs.
 #include <gmock/gmock.h>
 
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/rng.h"
 #include "decide/core/core_test_support.h"
 #include "decide/core/seat_retries.h"
 
@@ -362,6 +367,100 @@ TEST_F(SeatsTest, OtherSeatsTakeEffectWhileItRuns) {
   EXPECT_THAT(answered(2, 2s), ElementsAre("complete invocation=2 success", "stop instance=2 function_changed"));
   EXPECT_THAT(wake(3s), IsEmpty());
   EXPECT_THAT(arrive(3, kA), ElementsAre("start instance=3 flow=1 gpu=1")) << "best effort";
+}
+
+TEST_F(SeatsTest, OtherTermsReachWhoIsThereAndNobodyGoes) {
+  use_ahead({.slots_per_gpu = 2, .instances_per_gpu = 4});
+  const auto change = [&](const FlowSpec& spec) {
+    return lines({}, [&](Actions& out) { core_->update_function(now_, spec, out, Core::Instances::kKept); });
+  };
+  core_->add_function(seated(kA, {kGpu1}, 30));
+  wake(0s);
+  ready(1);
+  arrive(1, kA, 1s);
+  EXPECT_THAT(change(seated(kA, {kGpu1}, 60)), ElementsAre("seat instance=1 flow=1 gpu=1 entitled"))
+      << "it runs, and runs on";
+  EXPECT_THAT(answered(1, 2s), ElementsAre("complete invocation=1 success"));
+  idle(1);
+
+  FlowSpec best_effort{.flow = kA};
+  EXPECT_THAT(change(best_effort),
+              ElementsAre("seat instance=1 flow=1 gpu=1 parked", "seat instance=1 flow=1 gpu=1 parked"));
+  EXPECT_THAT(arrive(2, kA), ElementsAre("deliver invocation=2 instance=1"));
+  EXPECT_EQ(core_->gpus().front().slots_in_use, 1u) << "as any other's";
+  EXPECT_THAT(answered(2, 3s), ElementsAre("complete invocation=2 success"));
+  idle(1);
+
+  EXPECT_THAT(change(seated(kA, {kGpu1}, 50)), Contains("seat instance=1 flow=1 gpu=1 entitled"))
+      << "it takes the seat: none starts";
+  EXPECT_EQ(core_->instances().size(), 1u);
+  EXPECT_THAT(arrive(3, kA), ElementsAre("deliver invocation=3 instance=1"));
+  EXPECT_EQ(core_->gpus().front().slots_in_use, 0u);
+}
+
+TEST_F(SeatsTest, WhoRunsByARequestThatGoesKeepsItsSeatUntilItsAnswer) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  core_->add_function(seated(kA, {kGpu1}, 30));
+  wake(0s);
+  ready(1);
+  arrive(1, kA, 1s);
+  const auto change = [&](const FlowSpec& spec) {
+    return lines({}, [&](Actions& out) { core_->update_function(now_, spec, out, Core::Instances::kKept); });
+  };
+  EXPECT_THAT(change(seated(kA, {kGpu1}, 0)), ElementsAre("seat instance=1 flow=1 gpu=1 entitled"))
+      << "the seat is kept, its request is not";
+  EXPECT_THAT(change(seated(kA, {kGpu1}, 50)), ElementsAre("seat instance=1 flow=1 gpu=1 entitled"));
+  EXPECT_THAT(answered(1, 2s), Contains("stop instance=1 function_changed"));
+}
+
+// Terms at random, whatever the instances do meanwhile.
+TEST_F(SeatsTest, OtherTermsAtAnyTimeBreakNothing) {
+  use_ahead({.slots_per_gpu = 2, .instances_per_gpu = 4}, 2);
+  core_->add_function(seated(kA, {kGpu1}, 30));
+  Rng random(7);
+  std::set<std::uint64_t> starting;
+  std::map<std::uint64_t, std::uint64_t> runs;  // invocation by instance
+  std::uint64_t invocation = 0, answers = 0;
+  const auto see = [&](const Lines& all) {
+    for (const std::string& line : all) {
+      unsigned long one = 0, other = 0;
+      if (std::sscanf(line.c_str(), "start instance=%lu", &one) == 1) starting.insert(one);
+      if (std::sscanf(line.c_str(), "stop instance=%lu", &one) == 1) starting.erase(one), runs.erase(one);
+      if (std::sscanf(line.c_str(), "deliver invocation=%lu instance=%lu", &one, &other) == 2) runs[other] = one;
+    }
+  };
+  for (int step = 0; step < 3000; ++step) {
+    FlowSpec spec{.flow = kA, .request_percent = static_cast<int>(random.below(3)) * 30};
+    for (std::uint64_t seat = random.below(3); seat > 0; --seat)
+      spec.seats.push_back(random.below(2) == 0 ? kGpu1 : kGpu2);
+    spec.parks = random.below(2) == 0;
+    if (random.below(2) == 0) spec.most_instances = std::max<std::size_t>(1, spec.seats.size());
+    const auto instances = random.below(8) == 0 ? Core::Instances::kReplaced : Core::Instances::kKept;
+    see(lines({}, [&](Actions& out) { core_->update_function(now_, spec, out, instances); }));
+    see(arrive(++invocation, kA));
+    if (random.below(3) != 0 && !starting.empty()) {
+      const std::uint64_t instance = *starting.begin();
+      starting.erase(instance);
+      see(ready(instance));
+    }
+    if (random.below(3) == 0 || runs.empty()) continue;
+    const auto [instance, answered_one] = *runs.begin();
+    runs.erase(instance);
+    see(answered(answered_one, std::chrono::milliseconds(step)));
+    see(idle(instance));
+    ++answers;
+  }
+  EXPECT_GT(answers, 500u);
+}
+
+TEST_F(SeatsTest, WithOtherTermsWhoHasNoSeatAnyMoreAndRunsGoesAfterItsAnswer) {
+  use_ahead({.slots_per_gpu = 1, .instances_per_gpu = 4});
+  core_->add_function(seated(kA, {kGpu1}, 30));
+  wake(0s);
+  ready(1);
+  arrive(1, kA, 1s);
+  lines({}, [&](Actions& out) { core_->update_function(now_, {.flow = kA}, out, Core::Instances::kKept); });
+  EXPECT_THAT(answered(1, 2s), ElementsAre("complete invocation=1 success", "stop instance=1 function_changed"));
 }
 
 TEST_F(SeatsTest, WhileNoGpuOfItsSeatsServesItRunsElsewhere) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace fairlead {
 namespace {
@@ -60,6 +61,10 @@ void Pacer::asks(Instant now, InstanceId instance, std::optional<Instant> due, P
   Paced* place = places_.find(instance);
   if (place == nullptr) return;
   place->due = due;
+  if (place->state == PlaceState::kIdle) {
+    place->away = now - place->left;
+    end_expectation(now, *place);
+  }
   if (!places_.step(*place, PlaceEvent::kAsks)) return;
   if (!is_revoked(place->state)) {
     if (!place->contends) place->asked = now;
@@ -81,7 +86,8 @@ void Pacer::idle(Instant now, InstanceId instance, PlaceActions& actions) {
 }
 
 void Pacer::used(Instant now, InstanceId instance, Duration gpu_time) {
-  if (Paced* place = places_.find(instance)) settle(now, *place, gpu_time);
+  Paced* place = places_.find(instance);
+  if (place != nullptr && !place->expected_until) settle(now, *place, gpu_time);
 }
 
 void Pacer::drained(Instant now, InstanceId instance, PlaceActions& actions) {
@@ -108,15 +114,21 @@ void Pacer::gone(Instant now, InstanceId instance, PlaceActions& actions) {
 
 void Pacer::tick(Instant now, PlaceActions& actions) {
   judge_late(now, actions);
+  for (const auto& place : places_) {
+    if (place->expected_until && *place->expected_until <= now) end_expectation(now, *place);
+  }
   if (frame_end_ && *frame_end_ <= now) begin_frame(now, actions);
   go_on(now, actions);
 }
 
 std::optional<Instant> Pacer::next_tick() const {
   std::optional<Instant> next = frame_end_;
+  const auto also = [&](std::optional<Instant> at) {
+    if (at && (!next || *at < *next)) next = at;
+  };
   for (const auto& place : places_) {
-    const auto late = place_deadline(*place, options_);
-    if (late && (!next || *late < *next)) next = late;
+    also(place_deadline(*place, options_));
+    also(place->expected_until);
   }
   return next;
 }
@@ -187,7 +199,31 @@ void Pacer::release(Instant now, Paced& place, PlaceEvent event) {
     contend(place, true);  // who was revoked did not
   } else {
     contend(place, false);
+    expect(now, place);
   }
+}
+
+// What is kept is paid for as if it were used: who comes back again and again and does nothing keeps no more than its request.
+void Pacer::expect(Instant now, Paced& place) {
+  place.left = now;
+  if (place.state != PlaceState::kIdle || place.away > kReturns) return;
+  if (!has_claim(now, place) || !place.account.is_below_limit(now)) return;
+  place.expected_until = now + std::min(2 * place.away, kReturns);
+  place.account.hold(now, Grant::kEntitled, *place.expected_until);
+}
+
+void Pacer::end_expectation(Instant now, Paced& place) {
+  if (!std::exchange(place.expected_until, std::nullopt)) return;
+  settle(now, place, Duration::max());
+  place.account.release(now);
+}
+
+int Pacer::width_expected(Instant now) const {
+  int width = 0;
+  for (const auto& place : places_) {
+    if (place->expected_until && *place->expected_until > now) width += place->share.width_percent;
+  }
+  return width;
 }
 
 void Pacer::open(Instant now, Paced& place, Grant grant, PlaceActions& actions) {
@@ -212,8 +248,10 @@ void Pacer::go_on(Instant now, PlaceActions& actions) {
 
 void Pacer::backfill(Instant now, PlaceActions& actions) {
   int hole = kWholeDevice - width_reserved();
-  const auto fits = [&](const Place& place) {
-    return place.state == PlaceState::kAsks && place.share.width_percent <= std::min(hole, places_.room());
+  const int expected = width_expected(now);
+  const auto fits = [&](Paced& place) {
+    const int kept = has_claim(now, place) ? 0 : expected;
+    return place.state == PlaceState::kAsks && place.share.width_percent <= std::min(hole, places_.room()) - kept;
   };
   while (true) {
     Paced* next = nullptr;
@@ -278,6 +316,7 @@ void Pacer::begin_frame(Instant now, PlaceActions& actions) {
 
 Pacer::Set Pacer::choose(Instant now) {
   int room = kWholeDevice;
+  const int expected = width_expected(now);
   std::vector<FrameClaim> claims;
   std::vector<std::size_t> others;  // by turn
   std::uint64_t pressing = 0;
@@ -302,7 +341,7 @@ Pacer::Set Pacer::choose(Instant now) {
   std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return turn(a) < turn(b); });
   const auto choice = [&](std::uint64_t entitled, std::uint64_t first) {
     Set set{.chosen = entitled | first, .entitled = entitled};
-    int rest = room;
+    int rest = room - expected;
     for (std::size_t i = 0; i < places_.size(); ++i)
       rest -= (set.chosen & bit(i)) != 0 ? places_[i].share.width_percent : 0;
     for (const std::size_t who : others) {

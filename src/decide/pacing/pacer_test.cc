@@ -98,6 +98,116 @@ TEST_F(PacerTest, OnlyHolesOfTheChosenAreFilled) {
   EXPECT_EQ(pacer.width_held(), 100);
 }
 
+// A answers one request after another, with 0.2 ms between two.
+class PacerWhoComesBack : public PacerTest {
+ protected:
+  // A has come back once, and is away again at 11.1 ms; the frame ends at 12 ms.
+  void SetUp() override {
+    share(0s, kA, 100, 34);
+    share(0s, kB, 100, 0);
+    asks(10ms, kA);
+    idle(10500us, kA);
+    EXPECT_THAT(asks(10700us, kA), ElementsAre(open(kA, 12ms)));
+    asks(11ms, kB);
+    EXPECT_THAT(idle(11100us, kA), ElementsAre(close(kA, 11100us)));
+  }
+};
+
+TEST_F(PacerWhoComesBack, FindsItsRoomKept) {
+  EXPECT_EQ(pacer.next_tick(), Instant(11500us));
+  EXPECT_THAT(asks(11300us, kA), ElementsAre(open(kA, 12ms)));
+}
+
+TEST_F(PacerWhoComesBack, IsWaitedForTwiceAsLongAsItWasAway) {
+  EXPECT_THAT(tick(11499us), IsEmpty());
+  EXPECT_THAT(tick(11500us), ElementsAre(open(kB, 12ms)));
+  EXPECT_EQ(pacer.next_tick(), Instant(12ms));
+  EXPECT_THAT(asks(11600us, kA), IsEmpty());
+}
+
+TEST_F(PacerWhoComesBack, IsWaitedForBeyondAFramesEnd) {
+  asks(11300us, kA);
+  idle(11900us, kA);
+  EXPECT_THAT(tick(12ms), IsEmpty());
+  EXPECT_EQ(pacer.state_of(kB), kAsks);
+  EXPECT_THAT(asks(12100us, kA), ElementsAre(open(kA, 14ms)));
+  EXPECT_EQ(pacer.state_of(kB), kAsks);
+}
+
+TEST_F(PacerWhoComesBack, KeepsNobodyOutWhoHasCredit) {
+  share(11100us, kC, 100, 30);
+  EXPECT_THAT(asks(11200us, kC), ElementsAre(open(kC, 12ms)));
+}
+
+TEST_F(PacerWhoComesBack, LeavesWhatItsWidthLeaves) {
+  share(11100us, kA, 60, 34);
+  share(11100us, kC, 40, 0);
+  EXPECT_THAT(asks(11200us, kC), ElementsAre(open(kC, 12ms)));
+  EXPECT_EQ(pacer.state_of(kB), kAsks);
+}
+
+TEST_F(PacerWhoComesBack, IsNotWaitedForOnceItWasLongAway) {
+  tick(11500us);
+  tick(12ms);
+  idle(13ms, kB);
+  tick(14ms);
+  EXPECT_THAT(asks(20ms, kA), ElementsAre(open(kA, 22ms)));
+  asks(20200us, kB);
+  EXPECT_THAT(idle(20500us, kA), ElementsAre(close(kA, 20500us), open(kB, 22ms)));
+}
+
+TEST_F(PacerWhoComesBack, PaysForTheRoomThatIsKept) {
+  const Duration before = credit(11100us, kA);
+  pacer.used(Instant(11200us), kA, 0s);  // late news of what it did before
+  asks(11300us, kA);
+  EXPECT_EQ(credit(11300us, kA), before + 200us * 34 / 100 - 200us);
+}
+
+TEST_F(PacerTest, WhoComesBackAndDoesNothingKeepsNoMoreThanItsRequest) {
+  share(0s, kA, 100, 30);
+  share(0s, kB, 100, 0);
+  Duration had{0}, at = 10ms;
+  const auto advance = [&](Duration until) {
+    if (pacer.state_of(kB) == kOpen) had += until - at;
+    at = until;
+  };
+  asks(at, kB);
+  for (Duration next = 10ms; next < 5s;) {  // A: 10 us of work, 0.4 ms away, and again
+    const auto to = [&](Duration until) {
+      while (pacer.next_tick() && *pacer.next_tick() <= Instant(until)) {
+        advance(pacer.next_tick()->time_since_epoch());
+        tick(at);
+        if (pacer.state_of(kB) == kDraining || pacer.state_of(kB) == kDrainingAsks) {
+          drained(at, kB);
+          asks(at, kB);
+        }
+      }
+      advance(until);
+    };
+    to(next);
+    asks(at, kA);
+    to(next + 10us);
+    if (pacer.state_of(kA) == kOpen) pacer.used(Instant(at), kA, 10us);
+    idle(at, kA);
+    next += 410us;
+  }
+  EXPECT_GT(had, 60 * 5s / 100);
+}
+
+TEST_F(PacerWhoComesBack, IsNotWaitedForWhereItHasGone) {
+  EXPECT_THAT(gone(11200us, kA), ElementsAre(open(kB, 12ms)));
+}
+
+TEST_F(PacerTest, WhoHasNoCreditIsNotWaitedFor) {
+  share(0s, kA, 100, 0);
+  share(0s, kB, 100, 0);
+  asks(10ms, kA);
+  idle(10500us, kA);
+  asks(10700us, kA);
+  asks(11ms, kB);
+  EXPECT_THAT(idle(11100us, kA), ElementsAre(close(kA, 11100us), open(kB, 12ms)));
+}
+
 TEST_F(PacerTest, TheEndOfAFrameIsNotFilled) {
   share(0s, kA, 50, 0);
   share(0s, kB, 50, 0);

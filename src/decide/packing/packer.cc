@@ -63,6 +63,15 @@ Placement Packer::place(const PackedInstance& instance) {
   return made;
 }
 
+bool Packer::put(const PackedInstance& instance, GpuId gpu) {
+  FL_CHECK(!where_.contains(instance.id), "instance {} is placed twice", instance.id.value());
+  DeviceBin& bin = devices_.at(gpu);
+  if (!bin.misfit(instance.share)) return false;
+  bin.put(instance);
+  where_[instance.id] = gpu;
+  return true;
+}
+
 std::vector<DeviceLack> Packer::why_not(const PacedShare& share) const {
   std::vector<DeviceLack> lacking;
   for (const auto& [gpu, bin] : devices_) {

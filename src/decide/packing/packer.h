@@ -62,6 +62,8 @@ class Packer {
 
   // REQUIRES: the id is not placed, the share is valid (check() in paced_share.h).
   Placement place(const PackedInstance& instance);
+  // On this device and no other, as it stands already; false where it does not fit. REQUIRES: the id is not placed, the device is there.
+  bool put(const PackedInstance& instance, GpuId gpu);
   // What stood there; nothing where it is not placed.
   std::optional<PackedInstance> remove(InstanceId id);
   // The share becomes another one where it stands; false where the device has no room for that, and nothing changes then.

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "decide/pipeline/joined_outputs.h"
+
 namespace fairlead {
 namespace {
 
@@ -77,16 +79,25 @@ std::optional<std::string> what_may_not_come(const Dag& dag) {
     return fmt::format("{} values decide about branches, {} are possible", deciders.size(), kMaxDeciders);
   }
   const std::vector<Step> steps = steps_of(dag, deciders);
+  const std::vector<JoinedOutput> outputs = joined_outputs(dag);
   for (std::uint64_t world = 0; world < std::uint64_t{1} << deciders.size(); ++world) {
     const std::uint64_t ran = run(steps, world);
-    for (const DagOutput& output : dag.outputs) {
-      if (!output.from.component || (ran & bit_of(*output.from.component)) != 0) continue;
+    for (const JoinedOutput& output : outputs) {
+      const auto comes = [&](std::size_t entry) {
+        const auto& component = dag.outputs[entry].from.component;
+        return !component || (ran & bit_of(*component)) != 0;
+      };
+      if (std::any_of(output.entries.begin(), output.entries.end(), comes)) continue;
+      std::string from;
+      for (const std::size_t entry : output.entries) {
+        from += (from.empty() ? "" : " or ") + dag.name_of(dag.outputs[entry].from);
+      }
       std::string when;
       for (std::size_t i = 0; i < deciders.size(); ++i) {
         when += fmt::format("{}{} is {}", i == 0 ? "" : " and ", dag.name_of(deciders[i]), (world >> i & 1) != 0);
       }
-      return fmt::format("output {} from {} does not always come: not when {}; join what comes then in a component",
-                         output.name, dag.name_of(output.from), when);
+      return fmt::format("output {} from {} does not always come: not when {}; join what comes then", output.name, from,
+                         when);
     }
   }
   return std::nullopt;

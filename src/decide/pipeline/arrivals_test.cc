@@ -32,13 +32,29 @@ TEST(Arrivals, AnOutputOfABranchDoesNot) {
   Dag dag = example();
   dag.outputs[0].from = {1, 0};
   EXPECT_EQ(what_may_not_come(dag).value_or(""),
-            "output y from sr.y does not always come: not when probe.y is false; join what comes then in a component");
+            "output y from sr.y does not always come: not when probe.y is false; join what comes then");
 }
 
 TEST(Arrivals, NorOneThatStandsOnABranchAlone) {
   Dag dag = example();
   dag.components[2].inputs[0].sources.pop_back();
   EXPECT_NE(what_may_not_come(dag).value_or("").find("output y from cut.y"), std::string::npos);
+}
+
+TEST(Arrivals, AJoinedOutputDoesWhereOneOfItsSourcesComesInEveryWorld) {
+  Dag dag = example();
+  dag.components.push_back(dag.components[1]);
+  dag.components[3].name = dag.components[3].task = "plain";
+  dag.components[3].when->is = false;
+  dag.outputs = {{.name = "y", .from = {1, 0}}, {.name = "y", .from = {3, 0}}};
+  ASSERT_FALSE(check_dag(dag));
+  EXPECT_EQ(what_may_not_come(dag), std::nullopt);
+  dag.outputs[1].from = {std::nullopt, 0};
+  EXPECT_EQ(what_may_not_come(dag), std::nullopt) << "the request always comes";
+  dag.components[3].when->is = true;
+  dag.outputs[1].from = {3, 0};
+  EXPECT_EQ(what_may_not_come(dag).value_or(""),
+            "output y from sr.y or plain.y does not always come: not when probe.y is false; join what comes then");
 }
 
 TEST(Arrivals, BothBranchesTogetherDo) {

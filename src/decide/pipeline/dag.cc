@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "decide/pipeline/joined_outputs.h"
+
 namespace fairlead {
 
 bool is_component_name(std::string_view name) {
@@ -154,19 +156,20 @@ class DagCheck {
         return refuse(kUnknownEdge, one.name, whole, "has {} sources, 1 to {} are possible", input.sources.size(),
                       kMaxComponentPorts);
       }
-      for (const TensorSource& source : input.sources) check_source(one, whole, input.sources.front(), source);
+      for (const TensorSource& source : input.sources) check_source(one.name, whole, input.sources.front(), source);
     }
     if (one.when) check_condition(one);
   }
 
-  void check_source(const Component& one, const std::string& input, const TensorSource& first,
+  // Of a component's input, or of an output of the whole.
+  void check_source(const std::string& component, const std::string& port, const TensorSource& first,
                     const TensorSource& source) {
     using enum DagProblemKind;
     if (found_) return;
-    if (!exists(source)) return refuse(kUnknownEdge, one.name, edge(input, source), "its source does not exist");
+    if (!exists(source)) return refuse(kUnknownEdge, component, edge(port, source), "its source does not exist");
     const TensorPort &a = dag_.port(first), &b = dag_.port(source);
     if (a.type != b.type || a.shape != b.shape) {
-      refuse(kShape, one.name, edge(input, source), "is {} of {} bytes, where {} is {} of {}",
+      refuse(kShape, component, edge(port, source), "is {} of {} bytes, where {} is {} of {}",
              element_type_name(b.type), b.bytes().count(), dag_.name_of(first), element_type_name(a.type),
              a.bytes().count());
     }
@@ -192,16 +195,22 @@ class DagCheck {
 
   void check_outputs() {
     using enum DagProblemKind;
-    if (dag_.outputs.size() > kMaxComponentPorts || dag_.outputs.empty()) {
-      return refuse(kTooMany, "", "", "has {} outputs, 1 to {} are possible", dag_.outputs.size(), kMaxComponentPorts);
+    const std::vector<JoinedOutput> outputs = joined_outputs(dag_);
+    if (outputs.size() > kMaxComponentPorts || outputs.empty()) {
+      return refuse(kTooMany, "", "", "has {} outputs, 1 to {} are possible", outputs.size(), kMaxComponentPorts);
     }
     std::set<std::string_view> names;
-    for (const DagOutput& output : dag_.outputs) {
+    for (const JoinedOutput& output : outputs) {
       if (!is_component_name(output.name) || !names.insert(output.name).second) {
         return refuse(kName, "", output.name, "names of outputs must differ, and be 1 to {} letters, digits, _ or -",
                       kMaxComponentName);
       }
-      if (!exists(output.from)) refuse(kUnknownEdge, "", edge(output.name, output.from), "its source does not exist");
+      if (output.entries.size() > kMaxComponentPorts) {
+        return refuse(kTooMany, "", output.name, "has {} sources, 1 to {} are possible", output.entries.size(),
+                      kMaxComponentPorts);
+      }
+      const TensorSource& first = dag_.outputs[output.entries.front()].from;
+      for (const std::size_t entry : output.entries) check_source("", output.name, first, dag_.outputs[entry].from);
     }
   }
 

@@ -89,7 +89,7 @@ void RequestFlow::offer(Instant now, PipelineRequestId request, std::optional<In
   last_ = request;
   Request& made = requests_[request];
   made.deadline = deadline;
-  made.tries_left = settings_.retries;
+  made.tries_left = settings_.retries - std::min(settings_.retries, progress.tries);
   made.stages.resize(stages_.size());
   made.ran = progress.ran;
   made.ran.resize(dag_.components.size());
@@ -106,6 +106,7 @@ FlowProgress RequestFlow::progress(PipelineRequestId id) const {
   if (found == requests_.end() || found->second.is_answered) return {};
   const Request& request = found->second;
   FlowProgress made;
+  made.tries = settings_.retries - request.tries_left + (request.runs() ? 1 : 0);
   made.ran.resize(dag_.components.size());
   made.slots.resize(stages_.size());
   for (std::size_t one = 0; one < made.ran.size(); ++one) {
@@ -151,6 +152,10 @@ std::vector<std::size_t> RequestFlow::components_of(const Request& request, std:
 
 bool RequestFlow::Request::has_ended(const std::vector<std::size_t>& all) const {
   return std::all_of(all.begin(), all.end(), [&](std::size_t stage) { return stages[stage].at == At::kEnded; });
+}
+
+bool RequestFlow::Request::runs() const {
+  return std::any_of(stages.begin(), stages.end(), [](const Progress& one) { return one.at == At::kRuns; });
 }
 
 void RequestFlow::pump(Instant now, Actions& out) {
@@ -398,7 +403,8 @@ void RequestFlow::abandon(Instant, const std::string& why, Actions& out) {
     if (!one.is_answered) open.push_back(id);
   }
   for (const PipelineRequestId id : open) {
-    const bool again = requests_.at(id).tries_left > 0;
+    const Request& one = requests_.at(id);
+    const bool again = one.tries_left > 0 || !one.runs();
     answer(id, again ? FlowEnd::kReturned : FlowEnd::kFailed, why, out);
   }
 }

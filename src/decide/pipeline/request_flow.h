@@ -77,6 +77,7 @@ struct FlowProgress {
   std::map<std::pair<std::size_t, std::size_t>, bool>
       scalars;                                    // that conditions need, of those that ran: by component and port
   std::vector<std::optional<std::size_t>> slots;  // by stage, of one that has ended; empty: nobody wants its tensors
+  unsigned tries = 0;                             // of its stages that failed, or that ran when their pipeline went
 };
 
 // What a stage says when it is done. Only components of the stage.
@@ -137,7 +138,8 @@ class RequestFlow {
   // The answer's outputs have been copied: their slots may be used again.
   void taken(Instant now, PipelineRequestId request, Actions& out);
   void cancel(Instant now, PipelineRequestId request, Actions& out);
-  // The pipeline goes: every request ends as kReturned, for another pipeline, or kFailed where its retries are used up.
+  // The pipeline goes: every request ends as kReturned, for another pipeline. One of which a stage runs, and has no retry left,
+  // ends as kFailed: what it does may be why the pipeline goes. Who only waited has lost nothing.
   void abandon(Instant now, const std::string& why, Actions& out);
   void wake(Instant now, Actions& out);
   std::optional<Instant> next_wakeup() const;
@@ -165,6 +167,7 @@ class RequestFlow {
     std::vector<bool> kept;                                       // by component: another pipeline ended it
 
     bool has_ended(const std::vector<std::size_t>& all) const;
+    bool runs() const;  // a stage of it
   };
   struct Replica {
     bool is_there = true;

@@ -260,6 +260,41 @@ TEST_F(FlowTest, APipelineThatGoesGivesItsRequestsBack) {
   EXPECT_TRUE(flow->is_empty());
 }
 
+// Slices may go one after the other: a request that is given back three times, and never ran, is not to blame.
+TEST_F(FlowTest, WhoOnlyWaitedInAPipelineThatGoesHasAllItsRetries) {
+  make(three_in_a_row(), {{{0}}, {{1, 2}}});
+  offer(1);
+  offer(2);
+  EXPECT_EQ(flow->progress(id(1)).tries, 1u) << "it runs";
+  FlowProgress waited = flow->progress(id(2));
+  EXPECT_EQ(waited.tries, 0u);
+  for (int went = 0; went < 3; ++went) {
+    make(three_in_a_row(), {{{0}}, {{1, 2}}});
+    out.clear();
+    offer(1);
+    flow->offer(now, id(2), {}, out, waited);
+    waited = flow->progress(id(2));
+    flow->abandon(now, "its slice was removed", out);
+    ASSERT_EQ(answers().size(), 2u);
+    EXPECT_EQ(answers()[1].end, FlowEnd::kReturned) << went;
+  }
+  EXPECT_EQ(waited.tries, 0u);
+}
+
+TEST_F(FlowTest, WhoRanInEachPipelineThatWentFailsOnceItsRetriesAreUsed) {
+  FlowProgress progress;
+  for (const FlowEnd end : {FlowEnd::kReturned, FlowEnd::kFailed}) {  // one retry
+    make(three_in_a_row(), {{{0}}, {{1, 2}}});
+    out.clear();
+    flow->offer(now, id(1), {}, out, progress);
+    progress = flow->progress(id(1));
+    flow->abandon(now, "its server died", out);
+    ASSERT_EQ(answers().size(), 1u);
+    EXPECT_EQ(answers()[0].end, end);
+  }
+  EXPECT_EQ(progress.tries, 2u);
+}
+
 TEST_F(FlowTest, BranchesSideBySideRunAtTheSameTime) {
   make(one_side_by_side(), {{{0}}, {{1}}, {{2}}, {{3}}});
   offer(1);

@@ -187,16 +187,27 @@ void InstancePool::count_memory(Instance& instance, Bytes memory, Bytes pinned) 
   count(gpu, instance);
 }
 
+namespace {
+
+Bytes in_use(const Instance& instance) {
+  return instance.life.spare() ? instance.kept_memory() : instance.memory;
+}
+
+Bytes committed(const Instance& instance) {
+  return instance.life.spare() && !instance.keeps_memory() ? instance.pinned : instance.memory;
+}
+
+}  // namespace
+
 void InstancePool::count(Gpu& gpu, const Instance& instance) {
   if (instance.starts_ahead()) {
     ++gpu.starting_ahead;
     ++starting_ahead_;
     gpu.memory_starting += instance.memory;
   }
-  const bool in_use = !instance.may_be_evicted();
-  if (in_use) gpu.memory_in_use += instance.memory;
-  gpu.memory_committed += in_use ? instance.memory : instance.pinned;
-  if (instance.terms.is_seated) gpu.seats.held += instance.memory;
+  gpu.memory_in_use += in_use(instance);
+  gpu.memory_committed += committed(instance);
+  gpu.seats.held += instance.kept_memory();
 }
 
 void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
@@ -205,10 +216,9 @@ void InstancePool::uncount(Gpu& gpu, const Instance& instance) {
     --starting_ahead_;
     gpu.memory_starting -= instance.memory;
   }
-  const bool in_use = !instance.may_be_evicted();
-  if (in_use) gpu.memory_in_use -= instance.memory;
-  gpu.memory_committed -= in_use ? instance.memory : instance.pinned;
-  if (instance.terms.is_seated) gpu.seats.held -= instance.memory;
+  gpu.memory_in_use -= in_use(instance);
+  gpu.memory_committed -= committed(instance);
+  gpu.seats.held -= instance.kept_memory();
 }
 
 const std::vector<Instance*>& InstancePool::of_flow(FlowId flow) const {
@@ -232,8 +242,11 @@ Bytes counted_memory(const Gpu& gpu, Bytes expected) {
 }
 
 Bytes counted_memory(const Instance& instance, Bytes expected) {
-  if (!instance.terms.is_seated) return counted_memory(*instance.on, expected);
-  return counted_beside(*instance.on, expected, instance.on->seats.held - instance.memory);
+  if (instance.keeps_memory()) {
+    return counted_beside(*instance.on, expected, instance.on->seats.held - instance.kept_memory());
+  }
+  const SeatMemory& seats = instance.on->seats;
+  return counted_beside(*instance.on, expected, seats.held - instance.kept_memory() + seats.awaited);
 }
 
 }  // namespace fairlead

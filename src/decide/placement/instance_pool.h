@@ -14,6 +14,9 @@
 // An instance in a seat (FlowSpec::seats) stays: nobody evicts it, and its memory counts as in use while it is idle, too. One that is
 // entitled to a part of the device's time takes no slot: it was paid for when its function was admitted.
 //
+// An instance that is held (warm_hold.h) stays as well. On the device: its memory counts as that of a seat. On the host: only what cannot
+// leave the device without it does. While it runs it counts as any other.
+//
 // Threads: not thread-safe. Determinism: ordered containers only where they are walked.
 #pragma once
 
@@ -28,6 +31,7 @@
 #include "decide/placement/task_lanes.h"
 #include "decide/placement/task_room.h"
 #include "model/device.h"
+#include "model/warm_hold.h"
 
 namespace fairlead {
 
@@ -40,6 +44,7 @@ struct InstanceTerms {
   bool is_entitled = false;  // and runs without a slot. REQUIRES: is_seated
   int request_percent =
       0;  // of its function when it started: what the tag says later is for instances that start later
+  PinKind held = PinKind::kNone;  // while it runs nothing (warm_hold.h)
 };
 
 struct Instance {
@@ -53,18 +58,24 @@ struct Instance {
   InvocationId bound;  // what it runs or will run; none: it holds no slot
   InstanceLife life;
   InstanceTerms terms;
+  bool over_bound = false;  // it would be held, but all that are held would take too much
   Instant last_used;
+  Instant idle_since;      // the end of its start or of its last run
   Duration start_took{0};  // from StartInstance to ready; 0 until then
   Duration idled{0};       // slots idled for so long because of the memory that its start has reserved
   Duration reload{0};      // what its next invocation brings back to the device first, as far as it is known
 
   bool starts_ahead() const { return life.starts_ahead(); }
   bool spare() const { return life.spare(); }
-  bool may_be_evicted() const { return life.spare() && !terms.is_seated; }
+  bool may_go() const { return !terms.is_seated && terms.held == PinKind::kNone; }  // when it runs nothing
+  bool may_be_evicted() const { return life.spare() && may_go(); }
+  bool keeps_memory() const { return terms.is_seated || terms.held == PinKind::kDevice; }
+  // Of its device memory, what nobody else can have though it runs nothing.
+  Bytes kept_memory() const { return keeps_memory() ? memory : terms.held == PinKind::kHost ? pinned : Bytes(0); }
   bool returning() const { return life.returning(); }
 };
 
-// Memory of a GPU's seats; what is in use counts the first, too.
+// Memory of a GPU's seats, and of what is held there (Instance::kept_memory); what is in use counts the first, too.
 struct SeatMemory {
   Bytes held{0};     // of instances that are there
   Bytes awaited{0};  // of those that are yet to start
@@ -207,9 +218,14 @@ class InstancePool {
     const Bytes kept = gpu.claimant == flow ? Bytes(0) : gpu.claimed;
     return fits_beside(gpu, memory, gpu.memory_in_use + kept + gpu.seats.awaited);
   }
-  // Its seat was given it whatever others claim.
+  // Its seat was given it whatever others claim; so was its place, where its memory is held.
   bool has_room(const Instance& instance, Bytes memory) const {
-    if (!instance.terms.is_seated) return has_room(*instance.on, instance.flow, memory);
+    if (instance.terms.held == PinKind::kHost && !instance.terms.is_seated) {
+      const Gpu& gpu = *instance.on;
+      const Bytes kept = gpu.claimant == instance.flow ? Bytes(0) : gpu.claimed;
+      return fits_beside(gpu, memory, gpu.memory_in_use - instance.kept_memory() + kept + gpu.seats.awaited);
+    }
+    if (!instance.keeps_memory()) return has_room(*instance.on, instance.flow, memory);
     return fits_beside(*instance.on, memory, instance.on->memory_in_use - instance.memory);
   }
   // Whether it would, once all that runs has ended.

@@ -197,7 +197,7 @@ std::optional<std::vector<InstanceId>> Placer::evictions_among(const InstancePoo
   Bytes committed = gpu.memory_committed;
   if (keep != nullptr) {
     --others;
-    committed -= keep->terms.is_seated ? keep->memory : keep->pinned;
+    committed -= keep->keeps_memory() ? keep->memory : keep->pinned;
   }
   std::vector<InstanceId> evicted;
   if (pool.fits(gpu, memory, others, committed)) return evicted;

@@ -49,6 +49,7 @@ class FlowGroup {
   bool is_throttled(Row row) const { return by_service_ && by_service_->is_throttled(flows[row]); }
 
  private:
+  void tell_family(Row row);
   Duration charge(const Flow& flow, Duration service) const;
   // The clock does not follow a flow in seats: for these it ends up at the end of the window at most, or where it is.
   Duration charged_in_seats(const Flow& flow, Duration owed) const;

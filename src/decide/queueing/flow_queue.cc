@@ -28,6 +28,7 @@ inline std::optional<FlowGroup::Begun> FlowGroup::choose(Instant now, const Plac
   flow.virtual_time += charged;
   flow.last_turn = now;
   order->began(*pick);
+  tell_family(pick->row);
   return Begun{pick->row, invocation, pick->gpu};
 }
 
@@ -35,7 +36,12 @@ inline std::optional<InvocationId> FlowGroup::take_head(Row row) {
   if (flows[row].queue.empty() || !flows[row].is_below_limit()) return std::nullopt;
   const InvocationId head = flows.dispatch(row, Duration(0), /*is_seated=*/true);
   order->settle(row);
+  tell_family(row);
   return head;
+}
+
+inline void FlowGroup::tell_family(Row row) {
+  flows.tell_family(row, [this](Row other) { order->settle(other); });
 }
 
 inline std::optional<FlowId> FlowGroup::next_start(Instant now, const Placeable& startable) {
@@ -62,6 +68,7 @@ inline Duration FlowGroup::charged_in_seats(const Flow& flow, Duration owed) con
 inline void FlowGroup::charge_start(Row row, Duration cost, bool is_ready) {
   if (starts_) starts_->charge_start(flows[row], flows[row].cost(cost), is_ready);
   order->settle(row);
+  tell_family(row);
 }
 
 inline void FlowGroup::finish(Instant now, Row row, InvocationId invocation, const Over& over) {
@@ -78,11 +85,13 @@ inline void FlowGroup::finish(Instant now, Row row, InvocationId invocation, con
   flow.virtual_time += stays_in_seats ? charged_in_seats(flow, owed) : owed - ended.charged;
   if (over.answered) flows.record_service(row, over.service);
   order->ended(row, {now, over.answered, over.service, now - ended.queued.arrived});
+  tell_family(row);
 }
 
 inline void FlowGroup::requeue(Instant now, Row row, InvocationId invocation) {
   flows[row].virtual_time -= flows.requeue(row, invocation).charged;
   order->ended(row, {.now = now});
+  tell_family(row);
 }
 
 inline void FlowGroup::set_setup_on(Row row, GpuId gpu, std::optional<Duration> setup) {
@@ -134,8 +143,12 @@ void FlowGroups::add(FlowId flow, const FlowShare& share) {
 
 void FlowGroups::remove(FlowId flow) {
   const At at = find(flow);
+  const FlowFamily* const family = at.group.flows[at.row].limit.family;
+  std::vector<Row> others = family == nullptr ? std::vector<Row>() : family->rows;
+  std::erase(others, at.row);
   at.group.order->remove(at.row);
   at.group.flows.remove(flow);
+  for (const Row other : others) at.group.order->settle(other);  // what it had in flight counts for their limit no more
   if (!tenants_) return;
   tenant_of_.erase(flow);
   settle(at.tenant);
@@ -231,7 +244,7 @@ void FlowQueue::set_share(FlowId flow, const FlowShare& share) {
 
 void FlowQueue::set_max_concurrency(FlowId flow, std::optional<std::size_t> limit) {
   const auto at = groups_.find(flow);
-  at.group.flows[at.row].max_concurrency = limit.value_or(std::numeric_limits<std::size_t>::max());
+  at.group.flows[at.row].limit.in_flight = limit.value_or(std::numeric_limits<std::size_t>::max());
   at.group.order->settle(at.row);
 }
 

@@ -33,6 +33,11 @@ FlowTable::Row FlowTable::add(FlowId flow, const FlowShare& share) {
   flows_[row].id = flow;
   flows_[row].tenant = share.tenant;
   set_share(row, share);
+  if (!share.family || share.family == flow) return row;
+  const Row first = row_of(share.family);
+  FlowFamily& family = families_.join(share.family, first, flows_[first].in_flight.size(), row);
+  flows_[first].limit.family = flows_[row].limit.family = &family;
+  flows_[row].virtual_time = flows_[first].virtual_time;
   return row;
 }
 
@@ -41,6 +46,11 @@ void FlowTable::remove(FlowId flow) {
   count_queued(flows_[row], -static_cast<std::ptrdiff_t>(flows_[row].queue.size()));
   if (flows_[row].contending) --contending_;
   expiries_.erase(row);
+  FlowFamily* const family = flows_[row].limit.family;
+  if (family != nullptr && families_.leave(*family, row, flows_[row].in_flight.size())) {
+    flows_[family->rows.front()].limit.family = nullptr;
+    families_.dissolve(*family);
+  }
   flows_[row] = Flow();
   rows_.erase(flow);
   free_rows_.push_back(row);
@@ -82,6 +92,7 @@ std::optional<InvocationId> FlowTable::drop_head(Instant now, Row row) {
 InvocationId FlowTable::dispatch(Row row, Duration charged, bool is_seated) {
   Flow& flow = flows_[row];
   flow.in_flight.push_back({flow.queue.pop_front(), charged, is_seated});
+  if (flow.limit.family) ++flow.limit.family->in_flight;
   count_queued(flow, -1);
   return flow.in_flight.back().queued.invocation;
 }
@@ -173,6 +184,7 @@ InFlight FlowTable::take_in_flight(Row row, InvocationId invocation) {
   const InFlight taken = *found;
   *found = running.back();
   running.pop_back();
+  if (flows_[row].limit.family) --flows_[row].limit.family->in_flight;
   return taken;
 }
 

@@ -19,6 +19,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "decide/queueing/fifo.h"
+#include "decide/queueing/flow_family.h"
 #include "decide/queueing/flow_view.h"
 #include "decide/queueing/indexed_heap.h"
 #include "model/policy_options.h"
@@ -44,6 +45,12 @@ struct FlowPrice {
   int width_percent = 100;   // of the SMs that it takes
 };
 
+// What it may have in flight at most, alone or with its family.
+struct FlowLimit {
+  std::size_t in_flight = std::numeric_limits<std::size_t>::max();
+  FlowFamily* family = nullptr;  // null: alone
+};
+
 struct Flow {
   FlowId id;
   Duration virtual_time{0};  // service received x width / weight; kept by fair policies only
@@ -58,7 +65,7 @@ struct Flow {
   Duration passed{0};              // FlowView
   bool contending = false;         // contends(), as of the last FlowTable::note_contention
   bool in_heaps = false;           // of MqfqSticky
-  std::size_t max_concurrency = std::numeric_limits<std::size_t>::max();
+  FlowLimit limit;
   Fifo<QueuedInvocation> queue;
   std::vector<InFlight> in_flight;  // unordered; as many as slots and seats at most
 
@@ -72,7 +79,7 @@ struct Flow {
   bool holds_slots() const {
     return std::any_of(in_flight.begin(), in_flight.end(), [](const InFlight& i) { return !i.is_seated; });
   }
-  bool is_below_limit() const { return in_flight.size() < max_concurrency; }
+  bool is_below_limit() const { return (limit.family ? limit.family->in_flight : in_flight.size()) < limit.in_flight; }
   // Has work that its own reserved concurrency lets run, in a slot.
   bool runnable() const { return !queue.empty() && is_below_limit() && supply != Supply::kSeats; }
 
@@ -112,6 +119,19 @@ class FlowTable {
     return *found;
   }
   void set_share(Row row, const FlowShare& share);
+
+  // The flow's virtual time, or what it has in flight, changed: its family has the same time. Calls `changed` for each of the others.
+  template <typename Changed>
+  void tell_family(Row row, Changed changed) {
+    const FlowFamily* const family = flows_[row].limit.family;
+    if (family == nullptr) [[likely]]
+      return;
+    for (const Row other : family->rows) {
+      if (other == row) continue;
+      flows_[other].virtual_time = flows_[row].virtual_time;
+      changed(other);
+    }
+  }
 
   Flow& operator[](Row row) { return flows_[row]; }
   const Flow& operator[](Row row) const { return flows_[row]; }
@@ -166,6 +186,7 @@ class FlowTable {
   std::vector<Flow> flows_;
   std::vector<Row> free_rows_;
   IdMap<FlowId, Row> rows_;
+  FlowFamilies families_;
   IndexedHeap<ExpiryKey> expiries_;  // empty flows within their TTL
   std::size_t queued_ = 0, queued_for_seats_ = 0;
   std::size_t contending_ = 0;

@@ -35,6 +35,9 @@ struct FlowShare {
   TenantId tenant;                    // policies without tenants do not look at it
   std::optional<Duration> objective;  // wanted from arrival to answer; policies without deadlines do not look at it
   int width_percent = 100;            // of the SMs that it takes while it runs: GPU time is charged times this
+  // Flows of one family, such as the versions of a function, have one virtual time and one reserved concurrency together. The id of the
+  // first of them, which is there already; 0: alone.
+  FlowId family = {};
 };
 
 // What a tenant is entitled to, over all its flows.

@@ -144,9 +144,12 @@ class Has final : public Scaler {
 
 class Fleet final : public Scaler {
  public:
-  Fleet(const ScalerSettings& settings, std::unique_ptr<LoadPredictor> predictor, SizeChoice choice)
+  // `ahead`: null where nothing is started ahead of a rise.
+  Fleet(const ScalerSettings& settings, std::unique_ptr<LoadPredictor> predictor, std::unique_ptr<LoadPredictor> ahead,
+        SizeChoice choice)
       : settings_(settings),
         predictor_(std::move(predictor)),
+        ahead_(std::move(ahead)),
         rejected_sizes_(std::move(choice.rejected)),
         size_(choice.sizes.front().size),
         slack_(settings.terms.objective > Duration(0) ? settings.terms.objective - size_.execution : size_.execution) {}
@@ -154,6 +157,7 @@ class Fleet final : public Scaler {
 
   ScalingDecision decide(Instant now, const ScalerView& view) override {
     predictor_->observe(now, view.arrived);
+    if (ahead_) ahead_->observe(now, view.arrived);
     if (view.arrived > 0) last_call_ = now;
     const double rate = predictor_->rate(now, settings_.return_time);
     ScalingDecision made{.steps = {}, .saw = saw(rate, view), .rejected = rejected_sizes_};
@@ -163,6 +167,9 @@ class Fleet final : public Scaler {
     if (rate < 1 / to_seconds(settings_.keep)) wanted = 0;
     if (settings_.keeps_one && !forgotten) wanted = std::max(wanted, 1);
     wanted = std::clamp(wanted, settings_.least, settings_.most);
+    made.needed = std::max(wanted, needed_soon(now, wanted, rate, view));
+    if (made.needed > wanted)
+      made.saw += fmt::format("; {} are needed by the time that a start has ended", made.needed);
     const std::vector<const ScaledInstance*> parked = of_stage(view, InstanceStage::kParked);
     const int coming = count(view, InstanceStage::kReady) + count(view, InstanceStage::kReturning);
     bring_back(std::max(wanted - coming, extra_for(view)), parked, made);
@@ -170,7 +177,7 @@ class Fleet final : public Scaler {
       stop_all(view, made);
       return made;
     }
-    keep_spares(now, wanted, view, made);
+    keep_spares(now, view, made);
     park_idle(now, wanted, view, made);
     return made;
   }
@@ -184,6 +191,7 @@ class Fleet final : public Scaler {
 
  private:
   static constexpr Duration kUsual = 60s;  // what the usual rate is an average of
+  static constexpr double kMostRise = 2;   // times the rate of now, that is believed to come within a start
 
   static int count(const ScalerView& view, InstanceStage stage) {
     return static_cast<int>(std::count_if(view.instances.begin(), view.instances.end(),
@@ -216,6 +224,17 @@ class Fleet final : public Scaler {
     if (number > 0) made.rejected.push_back(fmt::format("{} more would be brought back, none is parked", number));
   }
 
+  Duration start_time(const ScalerView& view) const {
+    return view.cold_start > Duration(0) ? view.cold_start : settings_.cold_start;
+  }
+
+  // By the time that what starts now is ready. A rate that is expected to rise more than kMostRise times is noise: a first call, too, is a rise.
+  int needed_soon(Instant now, int wanted, double rate, const ScalerView& view) const {
+    if (!ahead_ || wanted == 0) return 0;
+    const double soon = std::min(ahead_->rate(now, start_time(view)), kMostRise * rate);
+    return std::min(instances_for(soon, size_.rate_per_s, slack_, settings_.late_part), settings_.most);
+  }
+
   // The first minute is averaged evenly, from the first call on.
   void note_usual(Instant now, double rate) {
     if (rate <= 0 && !noted_) return;
@@ -228,17 +247,17 @@ class Fleet final : public Scaler {
   }
 
   // Parked ones are started ahead, one cold start for each that is short; too many are stopped, the longest idle first.
-  void keep_spares(Instant now, int wanted, const ScalerView& view, ScalingDecision& made) const {
+  void keep_spares(Instant now, const ScalerView& view, ScalingDecision& made) const {
     const int all = static_cast<int>(view.instances.size());
     const int burst = instances_for(settings_.burst * usual_, size_.rate_per_s, slack_, settings_.late_part);
-    const int peak = std::clamp(std::max(burst, wanted), std::max(1, settings_.least), settings_.most);
+    const int peak = std::clamp(std::max(burst, made.needed), std::max(1, settings_.least), settings_.most);
     for (int i = all; i < peak; ++i) {
       const bool is_first = all == 0 && i == 0;
       made.steps.push_back({is_first ? ScalingVerb::kStart : ScalingVerb::kStartParked, {}, size_});
     }
     int too_many = all - peak - peak / 4;  // a quarter more is no reason to stop one
-    const Duration start = view.cold_start > Duration(0) ? view.cold_start : settings_.cold_start;
-    const auto hold = Duration(static_cast<Duration::rep>(settings_.hold_starts * static_cast<double>(start.count())));
+    const auto hold =
+        Duration(static_cast<Duration::rep>(settings_.hold_starts * static_cast<double>(start_time(view).count())));
     std::vector<const ScaledInstance*> parked = of_stage(view, InstanceStage::kParked);
     if (hold > Duration(0)) {
       std::erase_if(parked, [&](const auto* one) { return one->is_busy || now - one->idle_since < hold; });
@@ -282,7 +301,7 @@ class Fleet final : public Scaler {
   }
 
   const ScalerSettings settings_;
-  std::unique_ptr<LoadPredictor> predictor_;
+  std::unique_ptr<LoadPredictor> predictor_, ahead_;
   const std::vector<std::string> rejected_sizes_;
   const InstanceSize size_;
   const Duration slack_;  // how long a request may wait before it runs
@@ -350,7 +369,15 @@ Result<std::unique_ptr<Scaler>> make_scaler(std::string_view name, const ScalerS
     }
     return std::make_unique<Has>(settings, std::move(*predictor), least);
   }
-  if (name == "fleet") return std::make_unique<Fleet>(settings, std::move(*predictor), std::move(choice));
+  if (name == "fleet") {
+    std::unique_ptr<LoadPredictor> ahead;
+    if (!settings.ahead_predictor.empty()) {
+      auto made = make_load_predictor(settings.ahead_predictor);
+      if (!made) return fail(made.error());
+      ahead = std::move(*made);
+    }
+    return std::make_unique<Fleet>(settings, std::move(*predictor), std::move(ahead), std::move(choice));
+  }
   return fail(Errc::kInvalidArgument, "scaler is \"{}\", it must be one of {}", name, fmt::join(scalers(), ", "));
 }
 

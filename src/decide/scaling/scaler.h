@@ -8,6 +8,7 @@
 // host memory is back in about a tenth of a second. So:
 //
 //   - as many are ready as the predicted rate needs, so that at most a part of requests waits longer than its objective allows (Erlang's C);
+//   - where the rate rises, so many are started as are needed by the time that a start has ended (ahead_predictor);
 //   - spares are parked on the host: the rate may grow `burst` times before anything has to start cold. They are started ahead, when the
 //     peak of the last minutes has grown, never for a request that waits;
 //   - a request that waits brings one back at once, on its event, before the next decision is due;
@@ -69,6 +70,7 @@ struct ScalingStep {
 // What was decided, and for --explain what it was decided on.
 struct ScalingDecision {
   std::vector<ScalingStep> steps;
+  int needed = 0;                     // of fleet: instances that the expected rate needs; starts beyond them are spares
   std::string saw;                    // rate, capacity, who waits
   std::vector<std::string> rejected;  // what was not done, and why
 };
@@ -81,6 +83,9 @@ struct ScalerSettings {
   std::string predictor = "ewma";
   double late_part = 0.02;  // of requests that may wait longer than the objective allows
   double burst = 5;         // how many times the usual rate spares are kept for
+  // Of fleet: who says how many requests come by the time that a cold start has ended, and so how many begin to start now; "": nobody, only
+  // what comes already counts.
+  std::string ahead_predictor = {};
   double hold_returns = 2;  // idle for as many times the return time: it is parked
   double hold_starts =
       0;  // of fleet: who is parked and too many stays until it was idle for as many times a cold start

@@ -308,6 +308,73 @@ TEST(Fleet, AStartThatIsKnownToTakeLongIsHeldLonger) {
   EXPECT_GE(world.of(InstanceStage::kParked), 20) << "120 s";
 }
 
+// As a node runs it, with starts of 2 s and nothing parked: a rate that rises by 25 a second is met by what is started ahead of it.
+double requests_short(const std::string& ahead, double* most_instances) {
+  ScalerSettings settings = resnet();
+  settings.burst = 0;
+  settings.hold_starts = 30;
+  settings.keeps_one = true;
+  settings.cold_start = 2s;
+  settings.ahead_predictor = ahead;
+  World world("fleet", settings);
+  world.run(20s, 50);
+  double sum = 0;
+  for (double rate = 50; rate < 500; rate += 10) {
+    world.run(400ms, rate);
+    double can = 0;
+    for (const ScaledInstance& one : world.view.instances)
+      can += one.stage == InstanceStage::kReady ? one.size.rate_per_s : 0;
+    sum += std::max(0.0, rate - can) * 0.4;
+  }
+  *most_instances = static_cast<double>(world.view.instances.size());
+  return sum;
+}
+
+TEST(Fleet, ARiseIsStartedForBeforeItComes) {
+  double without_instances = 0, with_instances = 0;
+  const double without = requests_short("", &without_instances), with = requests_short("holt", &with_instances);
+  EXPECT_GT(without, 50) << "what comes in a start that is too late";
+  EXPECT_LT(with, without / 4);
+  EXPECT_LE(with_instances, without_instances * 1.4) << "not by having everything";
+}
+
+TEST(Fleet, ASteadyRateStartsNothingAheadOfIt) {
+  ScalerSettings settings = resnet();
+  settings.burst = 0;
+  settings.cold_start = 2s;
+  World without("fleet", settings);
+  settings.ahead_predictor = "holt";
+  World with("fleet", settings);
+  without.run(60s, 200);
+  with.run(60s, 200);
+  EXPECT_LE(with.view.instances.size(), without.view.instances.size() + 1);
+}
+
+// Twice the first window's rate is the most that a rise is believed: one call after a silence is no reason to fill the GPUs.
+TEST(Fleet, AFirstBurstIsNotBelievedToGoOnForEver) {
+  ScalerSettings settings = resnet();
+  settings.burst = 0;
+  settings.cold_start = 10s;
+  settings.ahead_predictor = "holt";
+  World world("fleet", settings);
+  world.run(2s, 0);
+  world.run(2s, 400);
+  const int enough = instances_for(2 * 400, world.view.instances.front().size.rate_per_s, 69ms - 27ms, 0.02);
+  EXPECT_LE(static_cast<int>(world.view.instances.size()), enough + 2);
+}
+
+TEST(Fleet, WhatIsNeededIsToldFromSpares) {
+  World world("fleet");
+  world.run(90s, 200);
+  world.make_all_busy(true);
+  const ScalingDecision made = world.decide(20);
+  EXPECT_GE(made.needed, 6);
+  EXPECT_LE(made.needed, 10) << "the others are spares";
+  ScalerSettings settings = resnet();
+  settings.ahead_predictor = "oracle";
+  EXPECT_FALSE(make_scaler("fleet", settings));
+}
+
 TEST(Fleet, EveryDecisionSaysWhatItSaw) {
   World world("fleet");
   const ScalingDecision made = world.decide(20);

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "decide/scaling/scaler.h"
+#include "sim/burst_load.h"
 
 namespace fairlead::sim {
 namespace {
@@ -20,56 +21,6 @@ constexpr Duration kTick = 100ms;
 constexpr Duration kWindow = 1s;
 constexpr Duration kWarmUp = 120s;
 constexpr double kNearlyNothing = 1e-9;  // seconds of work
-
-// The rate over time: the usual one, and bursts or ramps above it.
-class BurstLoad {
- public:
-  BurstLoad(LoadShape shape, double usual, Duration length, std::uint64_t seed) : usual_(usual), rng_(seed) {
-    if (shape == LoadShape::kBursts) {
-      add_bursts(to_seconds(length));
-    } else {
-      for (double at = 50; at < to_seconds(length); at += 200) rises_.push_back({at, at + 60, at + 90, at + 150, 4});
-    }
-  }
-
-  double rate(Instant now) const {
-    const double t = to_seconds(now.time_since_epoch());
-    double factor = 1;
-    for (const Rise& one : rises_) {
-      if (t < one.begins || t > one.ends) continue;
-      const double up = (t - one.begins) / (one.is_up - one.begins), down = (one.ends - t) / (one.ends - one.falls);
-      factor = 1 + (one.factor - 1) * std::min({1.0, up, down});
-    }
-    return usual_ * factor;
-  }
-
-  // By thinning a process of the highest rate.
-  Instant next(Instant now) {
-    while (true) {
-      now += from_seconds(rng_.exponential(1 / (5 * usual_)));
-      if (rng_.uniform() * 5 * usual_ < rate(now)) return now;
-    }
-  }
-
- private:
-  struct Rise {
-    double begins, is_up, falls, ends;  // s
-    double factor;
-  };
-
-  void add_bursts(double length_s) {
-    double at = rng_.exponential(20);
-    while (at < length_s) {
-      const double factor = 2 + 3 * rng_.uniform(), lasts = 3 + 7 * rng_.uniform();
-      rises_.push_back({at, at + 1, at + 1 + lasts, at + 2 + lasts, factor});
-      at += lasts + 2 + rng_.exponential(20);
-    }
-  }
-
-  const double usual_;
-  Rng rng_;
-  std::vector<Rise> rises_;
-};
 
 struct Instance {
   InstanceId id;

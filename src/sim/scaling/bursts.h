@@ -1,8 +1,6 @@
 // Functions whose load bursts to 2 to 5 times the usual within a second: a scaler and a packer on modelled devices.
 //
-// Load. Each function has a usual rate; bursts come after exponential gaps of 20 s in the mean, reach 2 to 5 times the rate (uniform) within a
-// second, last 3 to 10 s and fall within a second. Requests are Poisson. Or ramps (the paper's figure 12): every 200 s the rate rises to 4 times the
-// usual within 60 s, stays for 30 s and falls within 60 s.
+// Load: that of burst_load.h, bursts or ramps (the paper's figure 12).
 //
 // Devices. As many as are asked for. An instance that has something to do runs at full speed until its quota of the window (1 s) is used, and
 // beyond it in what others leave of the SMs. Where those within their quota ask for more than all SMs, each has its quota's speed and the same
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "decide/packing/packer.h"
+#include "sim/burst_load.h"
 #include "sim/shares/function_shapes.h"
 
 namespace fairlead::sim {
@@ -30,8 +29,6 @@ struct BurstFunction {
   FunctionShape shape;
   double usual_rate_per_s = 0;
 };
-
-enum class LoadShape : std::uint8_t { kBursts, kRamps };
 
 struct BurstOptions {
   std::string scaler = "fleet";

@@ -109,26 +109,6 @@ Result<std::vector<SharesRow>> objectives(const SharesOptions& options) {
   return rows;
 }
 
-std::vector<ShareClient> reserved_beside_best_effort(const SharesOptions& options) {
-  std::vector<ShareClient> clients = {{.name = "reserved",
-                                       .share = {.width_percent = 50, .request_percent = 68},
-                                       .least_kernel = options.most_kernel / 10,
-                                       .most_kernel = options.most_kernel,
-                                       .intensity = 0.5,
-                                       .work = Work::kPoisson,
-                                       .request = 20ms,
-                                       .rate_per_s = 0.7 * 0.68 / 0.020,
-                                       .objective = 100ms}};
-  for (const int width : {25, 50, 50, 50}) {
-    clients.push_back({.name = "best-effort",
-                       .share = {.width_percent = width},
-                       .least_kernel = options.best_effort_kernel / 10,
-                       .most_kernel = options.best_effort_kernel,
-                       .intensity = 0.5});
-  }
-  return clients;
-}
-
 Result<std::vector<SharesRow>> reserved(const SharesOptions& options) {
   std::vector<SharesRow> rows;
   const std::vector<ShareClient> clients = reserved_beside_best_effort(options);
@@ -201,6 +181,26 @@ Result<std::vector<SharesRow>> small(const SharesOptions& options) {
 }
 
 }  // namespace
+
+std::vector<ShareClient> reserved_beside_best_effort(const SharesOptions& options) {
+  std::vector<ShareClient> clients = {{.name = "reserved",
+                                       .share = {.width_percent = 50, .request_percent = 68},
+                                       .least_kernel = options.most_kernel / 10,
+                                       .most_kernel = options.most_kernel,
+                                       .intensity = 0.5,
+                                       .work = Work::kPoisson,
+                                       .request = 20ms,
+                                       .rate_per_s = 0.7 * 0.68 / 0.020,
+                                       .objective = 100ms}};
+  for (const int width : {25, 50, 50, 50}) {
+    clients.push_back({.name = "best-effort",
+                       .share = {.width_percent = width},
+                       .least_kernel = options.best_effort_kernel / 10,
+                       .most_kernel = options.best_effort_kernel,
+                       .intensity = 0.5});
+  }
+  return clients;
+}
 
 SharesResult run_shares(const SharesOptions& options, const std::string& scheduler, std::vector<ShareClient> clients,
                         std::uint64_t seed) {

@@ -45,6 +45,8 @@ struct SharesRow {
 // One run of these clients.
 SharesResult run_shares(const SharesOptions& options, const std::string& scheduler, std::vector<ShareClient> clients,
                         std::uint64_t seed);
+// The clients of `reserved`.
+std::vector<ShareClient> reserved_beside_best_effort(const SharesOptions& options);
 std::vector<std::string_view> share_experiments();
 // kInvalidArgument names what is not known.
 Result<std::vector<SharesRow>> run_experiment(std::string_view experiment, const SharesOptions& options);

@@ -1,6 +1,7 @@
 #include "sim/shares/simulation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -145,7 +146,7 @@ void SharesSimulation::begin_kernel(std::size_t index, Instant at) {
                   Duration(static_cast<Duration::rep>(client.kernels.uniform() * static_cast<double>(span.count())));
   client.kernel = std::min(client.kernel, client.queue.front().left);
   client.runs = true;
-  client.began = at;
+  client.began = client.launched = at;
   bandwidth_ += bandwidth_of(model);
   count_kernels(1);
   const auto takes = static_cast<Duration::rep>(static_cast<double>(client.kernel.count()) * stretch(client));
@@ -157,6 +158,7 @@ void SharesSimulation::kernel_ends(std::size_t index) {
   Client& client = clients_[index];
   bring_up_to_date(client);
   client.runs = false;
+  keep_span({.client = index, .is_place = false}, client.launched);
   bandwidth_ = std::max(0.0, bandwidth_ - bandwidth_of(*client.model));
   count_kernels(-1);
   client.queue.front().left -= client.kernel;
@@ -183,7 +185,7 @@ void SharesSimulation::kernel_ends(std::size_t index) {
 void SharesSimulation::leave_place(std::size_t index) {
   report(index);
   ask(index);
-  clients_[index].is_open = false;
+  close_place(index);
   scheduler_->drained(clock_.now(), id_of(index), actions_);
   ask(index);
 }
@@ -191,9 +193,23 @@ void SharesSimulation::leave_place(std::size_t index) {
 // Nothing is in flight and nothing is ready.
 void SharesSimulation::leave_place_idle(std::size_t index) {
   report(index);
-  clients_[index].is_open = false;
+  close_place(index);
   scheduler_->idle(clock_.now(), id_of(index), actions_);
   carry_out();
+}
+
+void SharesSimulation::close_place(std::size_t index) {
+  if (!std::exchange(clients_[index].is_open, false)) return;
+  keep_span({.client = index, .is_place = true}, clients_[index].opened);
+}
+
+void SharesSimulation::keep_span(const SharesSpan& span, Instant began) {
+  const Instant from = Instant() + setup_.warm_up;
+  if (setup_.drawn == 0s || clock_.now() <= from || began >= from + setup_.drawn) return;
+  SharesSpan kept = span;
+  kept.begin = std::max(began - from, Duration(0));
+  kept.end = std::min(clock_.now() - from, setup_.drawn);
+  result_.spans.push_back(kept);
 }
 
 void SharesSimulation::count_kernels(int more) {
@@ -241,7 +257,10 @@ void SharesSimulation::carry_out() {
                          action.instance.value();
     switch (action.kind) {
       case PlaceAction::Kind::kOpen:
-        if (!client.is_open) ++result_.opened;
+        if (!client.is_open) {
+          ++result_.opened;
+          client.opened = clock_.now();
+        }
         client.is_open = true;
         client.open_until = action.until;
         if (!client.runs && !client.queue.empty()) begin_kernel(index, clock_.now());

@@ -30,7 +30,15 @@ struct SharesSetup {
   Duration leash{0};  // of kernels launched ahead of the device
   Duration warm_up = std::chrono::seconds(2);
   Duration length = std::chrono::seconds(20);  // after the warm-up
+  Duration drawn{0};                           // of that, from its beginning on: what SharesResult::spans has
   std::uint64_t seed = 1;
+};
+
+// A kernel, or the place in which kernels may begin; from the end of the warm-up.
+struct SharesSpan {
+  std::size_t client = 0;
+  bool is_place = false;
+  Duration begin{0}, end{0};
 };
 
 struct SharesResult {
@@ -42,6 +50,7 @@ struct SharesResult {
   double occupancy = 0;  // of the SMs and the time: SMs that kernels had blocks for
   std::uint64_t decisions = 0, opened = 0, revoked = 0, kernels = 0;
   std::uint64_t state_hash = 0;
+  std::vector<SharesSpan> spans;  // in the order in which they end
 };
 
 class SharesSimulation final : private ClockParty {
@@ -61,12 +70,13 @@ class SharesSimulation final : private ClockParty {
     Rng kernels{0}, arrivals{0};
     std::deque<Request> queue;
     Instant open_until;
-    bool is_open = false;    // as the scheduler said, not drained yet
-    bool runs = false;       // a kernel is in flight
-    Instant began;           // the kernel, or since the last report
-    Duration kernel{0};      // alone on the device
-    Duration unreported{0};  // GPU time
-    Duration total{0};       // GPU time since the beginning
+    bool is_open = false;      // as the scheduler said, not drained yet
+    bool runs = false;         // a kernel is in flight
+    Instant began;             // the kernel, or since the last report
+    Instant opened, launched;  // the place and the kernel, for spans
+    Duration kernel{0};        // alone on the device
+    Duration unreported{0};    // GPU time
+    Duration total{0};         // GPU time since the beginning
     std::vector<Duration> samples;
     ShareClientResult result;
   };
@@ -85,6 +95,8 @@ class SharesSimulation final : private ClockParty {
   void count_kernels(int more);
   void bring_up_to_date(Client& client);
   void report(std::size_t index);
+  void close_place(std::size_t index);
+  void keep_span(const SharesSpan& span, Instant began);
   void tick();
   void carry_out();
   void sample();

@@ -1,0 +1,81 @@
+// What the parts of the core decide from: which functions, instances and invocations there are, and who is queued. A plain value.
+//
+// A part that decides sees it as const; it is changed by
+//   LiveInvocations   what becomes of an invocation
+//   InstancePool      what an instance does and holds
+//   InstanceKeeper    an instance comes and goes, everywhere where it is known
+//   FlowNews          what the queue is told of a flow's instances
+//   Core::State       all else
+//
+// Threads: the core's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/id_map.h"
+#include "decide/core/core.h"
+#include "decide/core/live_invocations.h"
+#include "decide/core/seat_retries.h"
+#include "decide/placement/instance_pool.h"
+#include "decide/queueing/flow_queue.h"
+#include "model/arrival_pace.h"
+#include "model/standing.h"
+
+namespace fairlead {
+
+// How long a function's instances start, learnt: 0.9 old + 0.1 new.
+// Example: starts of 10 s, then one of 20 s: 11 s are expected of the next.
+class LearntStart {
+ public:
+  void learn(Duration took) {
+    const Duration mean = known_.value_or(took);
+    known_ = mean + (took - mean) / 10;
+  }
+  std::optional<Duration> known() const { return known_; }
+  Duration or_nothing() const { return known_.value_or(Duration(0)); }
+
+ private:
+  std::optional<Duration> known_;
+};
+
+struct CoreFunction {
+  FlowSpec spec;
+  LearntStart cold_start = {};                 // from StartInstance to ready
+  Duration told_setup{0};                      // FlowQueue::set_setup, as told last
+  Supply told_supply = Supply::kReady;         // FlowQueue::set_supply, as told last
+  ArrivalPace pace = {};                       // as of its last arrival
+  Duration owed{0};                            // GPU time that its next charge counts too
+  bool keeps_data = false;                     // on GPUs, when nothing runs (Core::set_reload)
+  std::map<GpuId, Duration> told_places = {};  // FlowQueue::set_setup_on, as told last
+  SeatRetries seat_retries = {};
+  WarmHold hold = {};
+};
+
+struct CoreTables {
+  CoreOptions options;
+  const std::unique_ptr<FlowQueue> queue;
+  IdMap<FlowId, CoreFunction> functions = {};
+  InstancePool pool = {};
+  LiveInvocations invocations = {};
+  Instant latest = {};  // of the event that is being handled
+  bool draining = false;
+  PinBounds pins = {};
+};
+
+inline bool starts_ahead(const CoreTables& tables) {
+  const Policy& policy = tables.queue->policy();
+  return tables.options.starts_per_gpu > 0 && policy.keeps_instances && !policy.one_function_per_gpu;
+}
+
+// Neither throttled nor inactive.
+inline bool is_active(const CoreTables& tables, FlowId flow) {
+  return tables.functions.contains(flow) && tables.queue->state(flow) == FlowState::kActive;
+}
+
+// kResourceExhausted when a queue is full, or has no place that the tenant may take, or the function's reserved concurrency is 0;
+// kNotFound; kUnavailable while the node drains.
+Status admit(const CoreTables& tables, FlowId flow);
+
+}  // namespace fairlead
