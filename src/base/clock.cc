@@ -1,5 +1,7 @@
 #include "base/clock.h"
 
+#include "base/wall_clock.h"
+
 namespace fairlead {
 
 Instant monotonic_now() {
@@ -9,6 +11,11 @@ Instant monotonic_now() {
 std::int64_t wall_clock_ms() {
   using std::chrono::milliseconds;
   return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t wall_clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace fairlead

@@ -1,6 +1,9 @@
 #include "base/digest.h"
 
+#include <openssl/evp.h>
 #include <sodium/utils.h>
+
+#include "base/check.h"
 
 namespace fairlead {
 namespace {
@@ -18,18 +21,25 @@ std::string to_hex(std::string_view bytes) {
   return text;
 }
 
-Sha256::Sha256() {
-  crypto_hash_sha256_init(&state_);
+void Sha256::Free::operator()(evp_md_ctx_st* context) const {
+  EVP_MD_CTX_free(context);
+}
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  static const EVP_MD* const kind =
+      EVP_MD_fetch(nullptr, "SHA256", nullptr);  // once: it takes longer than a short text's hash
+  FL_CHECK(kind != nullptr && context_ && EVP_DigestInit_ex2(context_.get(), kind, nullptr) == 1,
+           "OpenSSL has no SHA-256");
 }
 
 Sha256& Sha256::add(std::string_view bytes) {
-  crypto_hash_sha256_update(&state_, bytes_of(bytes), bytes.size());
+  FL_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 of {} bytes", bytes.size());
   return *this;
 }
 
 Digest Sha256::finish() {
   Digest digest;
-  crypto_hash_sha256_final(&state_, digest.data());
+  FL_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1, "SHA-256");
   return digest;
 }
 

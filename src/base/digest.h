@@ -1,17 +1,19 @@
-// SHA-256 and BLAKE2b of bytes, by libsodium: whole, or piece by piece.
+// SHA-256 of bytes by OpenSSL, which uses the processor's instructions for it, and BLAKE2b by libsodium: whole, or piece by piece.
 //
-// Which: SHA-256 where others compute it too (bundles, images, SigV4); BLAKE2b, which is twice as fast, for what only this node
+// Which: SHA-256 where others compute it too (bundles, images, SigV4); BLAKE2b, which is fast on any processor, for what only this node
 // and its clients' own hash functions see (objects, tensors).
 //
 // Pure. Threads: values; one thread each.
 #pragma once
 
 #include <sodium/crypto_generichash.h>
-#include <sodium/crypto_hash_sha256.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
+
+struct evp_md_ctx_st;  // of <openssl/evp.h>
 
 namespace fairlead {
 
@@ -29,7 +31,10 @@ class Sha256 {
   Digest finish();  // once
 
  private:
-  crypto_hash_sha256_state state_;
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
 class Blake2b {

@@ -24,7 +24,7 @@ void return_spare_memory();
 // When to return it: once so much more is free than after the last time. Not thread-safe.
 class SpareMemory {
  public:
-  static constexpr std::size_t kWorthwhile = 8 << 20;
+  static constexpr std::size_t kWorthwhile = 2 << 20;  // a tenth of what a node has before its first call
 
   bool is_worth_returning(std::size_t spare) {
     if (spare < known_) known_ = spare;  // it is in use again

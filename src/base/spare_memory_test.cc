@@ -9,10 +9,10 @@ constexpr std::size_t kMib = 1 << 20;
 
 TEST(SpareMemory, IsReturnedOnceAfterEachFlood) {
   SpareMemory memory;
-  EXPECT_FALSE(memory.is_worth_returning(3 * kMib));
+  EXPECT_FALSE(memory.is_worth_returning(kMib));
   EXPECT_TRUE(memory.is_worth_returning(40 * kMib));
   EXPECT_FALSE(memory.is_worth_returning(40 * kMib)) << "what was returned still counts as free";
-  EXPECT_FALSE(memory.is_worth_returning(45 * kMib));
+  EXPECT_FALSE(memory.is_worth_returning(41 * kMib));
   EXPECT_FALSE(memory.is_worth_returning(5 * kMib)) << "the next flood uses it";
   EXPECT_TRUE(memory.is_worth_returning(40 * kMib)) << "and is over";
 }
@@ -21,7 +21,7 @@ TEST(SpareMemory, GrowsSlowlyAndIsReturnedAllTheSame) {
   SpareMemory memory;
   int returned = 0;
   for (std::size_t spare = 0; spare <= 64 * kMib; spare += kMib) returned += memory.is_worth_returning(spare) ? 1 : 0;
-  EXPECT_EQ(returned, 8);
+  EXPECT_EQ(returned, 32);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/digest.h"
 #include "base/read_file.h"
 #include "base/replace_file.h"
 
@@ -42,12 +43,23 @@ ApiKey from_json(const json& entry) {
   return key;
 }
 
+std::string digest_of(const json& keys) {
+  return to_hex(as_text(blake2b(keys.dump(-1, ' ', false, json::error_handler_t::replace))));
+}
+
+// A flipped bit in a role, a tenant or a time would be another key that is as good. A file of before this has no digest.
+void check_digest(const json& document) {
+  if (!document.contains("blake2b") || document.at("blake2b") == digest_of(document.at("keys"))) return;
+  throw std::invalid_argument("blake2b is not the digest of keys: the file is damaged, or was changed by hand");
+}
+
 // The library's reader throws; what it throws stays here.
 Result<std::vector<ApiKey>> parse_keys(const std::string& text, const std::string& path) {
   try {
     std::vector<ApiKey> keys;
     const json document = json::parse(text);
     for (const json& entry : document.at("keys")) keys.push_back(from_json(entry));
+    check_digest(document);
     return keys;
   } catch (const std::exception& error) {
     return fail(Errc::kCorrupt, "{}: {}; bring back the file that was there, or move it away to begin with no keys",
@@ -98,7 +110,8 @@ Result<Keyring> KeyFile::load() const {
 Status KeyFile::save(const Keyring& keyring) const {
   json keys = json::array();
   for (const ApiKey& key : keyring.keys()) keys.push_back(to_json(key));
-  const json document{{"version", 1}, {"keys", std::move(keys)}};
+  const std::string digest = digest_of(keys);
+  const json document{{"version", 1}, {"keys", std::move(keys)}, {"blake2b", digest}};
   return replace_file(folder_, "keys.json", document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 

@@ -56,6 +56,25 @@ class KeyFileTest : public ::testing::Test {
   KeyFile file{folder.path()};
 };
 
+TEST_F(KeyFileTest, AFileWithAnotherLetterInATenantIsDamaged) {
+  auto keyring = file.load();
+  ASSERT_TRUE(keyring);
+  ASSERT_TRUE(keyring->issue("FLKAAAAAAAAAAAAAAAAAAAA", {.role = Role::kReader, .tenant = "acme"}, kNow));
+  ASSERT_TRUE(file.save(*keyring));
+  std::string text = folder.read("keys.json");
+  EXPECT_EQ(refusal(), "loaded");
+  folder.write("keys.json", text.replace(text.find("acme"), 4, "acmd"));
+  EXPECT_THAT(refusal(), HasSubstr("blake2b"));
+}
+
+TEST_F(KeyFileTest, AFileOfBeforeDigestsIsRead) {
+  auto keyring = file.load();
+  ASSERT_TRUE(keyring);
+  ASSERT_TRUE(file.save(*keyring));
+  folder.write("keys.json", R"({"version":1,"keys":[]})");
+  EXPECT_EQ(refusal(), "loaded");
+}
+
 TEST_F(KeyFileTest, KeysAreThereAfterAStart) {
   auto keyring = file.load();
   ASSERT_TRUE(keyring) << keyring.error().message;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 #include <sodium.h>
 
+#include "base/base64.h"
+#include "base/check.h"
 #include "model/tenant.h"
 
 namespace fairlead::identity {
@@ -13,18 +16,16 @@ namespace {
 
 constexpr std::size_t kMostSigningKeys = 1024;
 constexpr std::size_t kLeastIdLength = 8, kMostIdLength = 64;
-constexpr std::string_view kBearer = "Bearer ";
-
-bool is_id(std::string_view id) {
-  const auto fits = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
-  return id.size() >= kLeastIdLength && id.size() <= kMostIdLength && std::all_of(id.begin(), id.end(), fits);
-}
+constexpr std::string_view kBearer = "Bearer ", kBasic = "Basic ";
+constexpr std::string_view kAdmin = "admin";
+constexpr std::size_t kMostBasicBytes = 1024;
+constexpr std::size_t kMostSessionBytes = 256;
 
 // Names of schemes have no case (RFC 9110).
-bool is_bearer(std::string_view authorization) {
+bool has_scheme(std::string_view authorization, std::string_view scheme) {
   const auto is_same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(b); };
-  return authorization.size() >= kBearer.size() && std::equal(kBearer.begin(), kBearer.end(), authorization.begin(),
-                                                              [&](char b, char a) { return is_same(a, b); });
+  return authorization.size() >= scheme.size() &&
+         std::equal(scheme.begin(), scheme.end(), authorization.begin(), [&](char b, char a) { return is_same(a, b); });
 }
 
 bool has_expired(const ApiKey& key, std::int64_t now_ms) {
@@ -50,6 +51,15 @@ Status check(const KeyRequest& request, std::int64_t now_ms) {
 }
 
 }  // namespace
+
+bool is_key_id(std::string_view text) {
+  const auto fits = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  return text.size() >= kLeastIdLength && text.size() <= kMostIdLength && std::all_of(text.begin(), text.end(), fits);
+}
+
+bool is_basic(std::string_view authorization) {
+  return has_scheme(authorization, kBasic);
+}
 
 std::string Keyring::secret_of(std::string_view id) const {
   const Digest digest = hmac_sha256(master_, fmt::format("fairlead key 1\n{}", id));
@@ -81,7 +91,7 @@ Status Keyring::restore(std::vector<ApiKey> keys) {
 
 Result<IssuedKey> Keyring::issue(const std::string& id, const KeyRequest& request, std::int64_t now_ms) {
   if (Status valid = check(request, now_ms); !valid) return fail(valid.error());
-  if (!is_id(id)) {
+  if (!is_key_id(id)) {
     return fail(Errc::kInvalidArgument, "the key's id is '{}'; it must be {} to {} capital letters and digits",
                 id.substr(0, kMostIdLength), kLeastIdLength, kMostIdLength);
   }
@@ -146,9 +156,24 @@ Result<const ApiKey*> Keyring::valid_key(std::string_view id, std::int64_t now_m
 
 Result<Principal> Keyring::authenticate(std::string_view authorization, const SignedRequest& request,
                                         std::int64_t now_ms) {
-  if (is_bearer(authorization)) return by_token(authorization.substr(kBearer.size()), now_ms);
+  if (has_scheme(authorization, kBearer)) return by_token(authorization.substr(kBearer.size()), now_ms);
+  if (is_basic(authorization)) return by_password(authorization.substr(kBasic.size()), now_ms);
   if (authorization.starts_with(kSigv4Scheme)) return by_signature(authorization, request, now_ms);
-  return fail(Errc::kUnauthenticated, "Authorization is neither 'Bearer ID.SECRET' nor {}", kSigv4Scheme);
+  return fail(Errc::kUnauthenticated, "Authorization is neither 'Bearer ID.SECRET' nor Basic nor {}", kSigv4Scheme);
+}
+
+Result<Principal> Keyring::by_password(std::string_view encoded, std::int64_t now_ms) const {
+  const auto decoded = encoded.size() <= kMostBasicBytes
+                           ? base64_decode("Authorization", encoded)
+                           : Result<std::string>(fail(Errc::kInvalidArgument, "too long"));
+  const std::size_t colon = decoded ? decoded->find(':') : std::string::npos;
+  if (colon == std::string::npos) {
+    return fail(Errc::kUnauthenticated, "Authorization: what follows Basic is not 'USER:PASSWORD' in Base64");
+  }
+  const std::string_view user = std::string_view(*decoded).substr(0, colon),
+                         password = std::string_view(*decoded).substr(colon + 1);
+  if (user == kAdmin) return by_token(password, now_ms);
+  return by_token(fmt::format("{}.{}", user, password), now_ms);
 }
 
 Result<Principal> Keyring::by_token(std::string_view token, std::int64_t now_ms) const {
@@ -168,6 +193,34 @@ Result<Principal> Keyring::by_signature(std::string_view authorization, const Si
   const auto key = valid_key(parts->key_id, now_ms);
   if (!key) return fail(key.error());
   if (Status genuine = verify(*parts, signing_key_of(*parts), request, now_ms); !genuine) return fail(genuine.error());
+  return Principal{(*key)->id, (*key)->role, (*key)->tenant};
+}
+
+// Under the key's secret, which no client has that has the session alone; the first line keeps it apart from signatures of requests.
+std::string Keyring::session_mac(std::string_view id, std::string_view expires_ms) const {
+  return to_hex(as_text(hmac_sha256(secret_of(id), fmt::format("fairlead console session 1\n{}\n{}", id, expires_ms))));
+}
+
+std::string Keyring::open_session(const std::string& id, std::int64_t expires_ms) const {
+  FL_CHECK(keys_.contains(id), "there is no key {}", id);
+  const std::string expires = std::to_string(expires_ms);
+  return fmt::format("{}.{}.{}", id, expires, session_mac(id, expires));
+}
+
+Result<Principal> Keyring::by_session(std::string_view session, std::int64_t now_ms) const {
+  const std::size_t first = session.find('.'), second = session.rfind('.');
+  if (session.size() > kMostSessionBytes || first == second) {
+    return fail(Errc::kUnauthenticated, "the console's cookie is none of this node's: sign in again");
+  }
+  const std::string_view id = session.substr(0, first), expires = session.substr(first + 1, second - first - 1);
+  const auto key = valid_key(id, now_ms);
+  if (!key) return fail(key.error());
+  if (!are_equal(session_mac(id, expires), session.substr(second + 1))) {
+    return fail(Errc::kUnauthenticated, "the console's cookie is none of this node's: sign in again");
+  }
+  std::int64_t until = 0;  // as this node wrote it
+  std::from_chars(expires.data(), expires.data() + expires.size(), until);
+  if (until <= now_ms) return fail(Errc::kUnauthenticated, "the console's session is over: sign in again");
   return Principal{(*key)->id, (*key)->role, (*key)->tenant};
 }
 

@@ -8,6 +8,9 @@
 // Example: id FLKQ3ZMX2V7T4ABC; as a bearer token "Authorization: Bearer FLKQ3ZMX2V7T4ABC.ie0k..."; for boto3 the id is
 // aws_access_key_id and the secret aws_secret_access_key.
 //
+// As Basic the id is the user and the secret the password; or the user is `admin`, as OpenFaaS's clients begin with, and the password
+// the whole token.
+//
 // Pure: time and fresh ids are given. Threads: one at a time.
 #pragma once
 
@@ -39,6 +42,9 @@ struct ApiKey {
   bool operator==(const ApiKey&) const = default;
 };
 
+// Whether a text could be a key's id: 8 to 64 capital letters and digits. No other Principal::name is one.
+bool is_key_id(std::string_view text);
+
 // What a key is to be.
 struct KeyRequest {
   Role role = Role::kDeployer;
@@ -53,6 +59,9 @@ struct IssuedKey {
 
   std::string token() const { return key.id + "." + secret; }
 };
+
+// Whether it is of the scheme Basic, which browsers send by themselves once they know it.
+bool is_basic(std::string_view authorization);
 
 class Keyring {
  public:
@@ -71,14 +80,22 @@ class Keyring {
   std::vector<ApiKey> keys() const;  // by id
   const ApiKey* find(std::string_view id) const;
 
-  // Who sent the request, by its Authorization: "Bearer ID.SECRET" or SigV4. kUnauthenticated says why nobody.
+  // What a browser keeps in place of a key: "ID.EXPIRES_MS.MAC". It stands for the key until then, or until the key has gone, and shows
+  // nothing of its secret. REQUIRES: the key is there.
+  std::string open_session(const std::string& id, std::int64_t expires_ms) const;
+  // Whose it is. kUnauthenticated: it is over, or no session of this node.
+  Result<Principal> by_session(std::string_view session, std::int64_t now_ms) const;
+
+  // Who sent the request, by its Authorization: "Bearer ID.SECRET", Basic or SigV4. kUnauthenticated says why nobody.
   Result<Principal> authenticate(std::string_view authorization, const SignedRequest& request, std::int64_t now_ms);
 
  private:
   using SigningScope = std::pair<std::string, std::string>;  // key id, Sigv4::scope()
 
   std::string secret_of(std::string_view id) const;
+  std::string session_mac(std::string_view id, std::string_view expires_ms) const;
   Result<const ApiKey*> valid_key(std::string_view id, std::int64_t now_ms) const;
+  Result<Principal> by_password(std::string_view encoded, std::int64_t now_ms) const;
   Result<Principal> by_token(std::string_view token, std::int64_t now_ms) const;
   Result<Principal> by_signature(std::string_view authorization, const SignedRequest& request, std::int64_t now_ms);
   const Digest& signing_key_of(const Sigv4& parts);

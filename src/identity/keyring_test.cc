@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
+
 namespace fairlead::identity {
 namespace {
 
@@ -61,10 +63,29 @@ TEST_F(KeyringTest, EverythingElseIsRefused) {
       << "what is kept is no secret";
   EXPECT_THAT(refusal("Bearer NOBODY." + key.secret), HasSubstr("there is no key 'NOBODY'"));
   EXPECT_THAT(refusal("Bearer "), HasSubstr("there is no key ''"));
-  EXPECT_THAT(refusal("Basic abc"), HasSubstr("neither 'Bearer ID.SECRET' nor AWS4-HMAC-SHA256"));
+  EXPECT_THAT(refusal("Digest abc"), HasSubstr("neither 'Bearer ID.SECRET' nor Basic nor AWS4-HMAC-SHA256"));
   EXPECT_THAT(refusal("Bearer"), HasSubstr("neither"));
   EXPECT_EQ(refusal("bearer " + key.token()), "accepted") << "names of schemes have no case";
   EXPECT_EQ(refusal("Bearer " + key.token()), "accepted");
+}
+
+TEST_F(KeyringTest, APasswordIsAKeysSecretOrAdminsToken) {
+  const IssuedKey key = issue(kId, {.role = Role::kDeployer, .tenant = "a"});
+  const auto basic = [&](const std::string& user_and_password) {
+    return refusal("Basic " + base64_encode(user_and_password));
+  };
+  EXPECT_EQ(basic(kId + ":" + key.secret), "accepted");
+  EXPECT_EQ(basic("admin:" + key.token()), "accepted");
+  EXPECT_EQ(keyring.authenticate("bASIC " + base64_encode("admin:" + key.token()), kRequest, kNow)->tenant, "a");
+  EXPECT_THAT(basic("admin:" + key.secret), HasSubstr("there is no key"));
+  EXPECT_THAT(basic("admin:"), HasSubstr("there is no key"));
+  EXPECT_THAT(basic("root:" + key.token()), HasSubstr("there is no key 'root'"));
+  EXPECT_THAT(basic(kId + ":" + key.token()), HasSubstr("the secret is not that"));
+  EXPECT_THAT(basic(kId + ":"), HasSubstr("the secret is not that"));
+  EXPECT_THAT(basic(kId), HasSubstr("is not 'USER:PASSWORD'"));
+  EXPECT_THAT(refusal("Basic ????"), HasSubstr("is not 'USER:PASSWORD'"));
+  EXPECT_THAT(refusal("Basic "), HasSubstr("is not 'USER:PASSWORD'"));
+  EXPECT_THAT(basic("admin:" + std::string(2000, 'x')), HasSubstr("is not 'USER:PASSWORD'"));
 }
 
 TEST_F(KeyringTest, SignaturesAreCheckedWithTheKeysSecretUntilItIsRevoked) {
@@ -153,6 +174,29 @@ TEST_F(KeyringTest, WhatIsKeptIsEnoughWithTheSameMasterKeyAlone) {
   ASSERT_FALSE(restored);
   EXPECT_EQ(restored.error().code, Errc::kCorrupt);
   EXPECT_TRUE(other.keys().empty());
+}
+
+TEST_F(KeyringTest, ASessionStandsForItsKeyUntilItEnds) {
+  const IssuedKey key = issue(kId, {.role = Role::kInvoker, .tenant = "a"});
+  const std::string session = keyring.open_session(kId, kNow + kHour);
+  const auto who = keyring.by_session(session, kNow);
+  ASSERT_TRUE(who);
+  EXPECT_EQ(who->name, kId);
+  EXPECT_EQ(who->role, Role::kInvoker);
+  EXPECT_EQ(who->tenant, "a");
+  EXPECT_EQ(session.find(key.secret), std::string::npos);
+  EXPECT_FALSE(keyring.by_session(session, kNow + kHour));
+  EXPECT_NE(refusal("Bearer " + session), "accepted") << "it is no key";
+  EXPECT_FALSE(keyring.by_session(key.token(), kNow)) << "and a key is no session";
+  issue(kOther, {});
+  EXPECT_FALSE(keyring.by_session(kOther + session.substr(kId.size()), kNow));
+  for (std::size_t i = 0; i < session.size(); ++i) {
+    std::string other = session;
+    other[i] = other[i] == '1' ? '2' : '1';
+    EXPECT_FALSE(keyring.by_session(other, kNow)) << i;
+  }
+  ASSERT_TRUE(keyring.revoke(kId));
+  EXPECT_FALSE(keyring.by_session(session, kNow));
 }
 
 TEST_F(KeyringTest, ThereIsABoundOnKeys) {

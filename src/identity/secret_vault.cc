@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "base/command.h"
+#include "base/log.h"
 #include "base/read_file.h"
 #include "base/replace_file.h"
 #include "model/secret_reference.h"
@@ -139,8 +140,19 @@ Status SecretVault::load() {
   } catch (const json::exception& error) {
     return fail(Errc::kCorrupt, "{}: {}", path, error.what());
   }
+  look_for_damage(*key, secrets);
   put_in_use(*std::move(key), std::move(secrets));
   return {};
+}
+
+// All are opened once: one whose name was damaged is nobody's, and would be missed in silence.
+void SecretVault::look_for_damage(const std::string& key, const Secrets& secrets) {
+  for (const auto& [name, sealed] : secrets) {
+    if (unseal(key, binding(name.first, name.second), sealed.box)) continue;
+    ++damaged_;
+    spdlog::error("{}/{}: secret '{}' of tenant '{}' was changed on disk, its name perhaps: set it again", folder_,
+                  kFile, name.second.substr(0, kMaxSecretNameLength), name.first.substr(0, kMaxSecretNameLength));
+  }
 }
 
 void SecretVault::put_in_use(std::string key, Secrets secrets) {
@@ -172,6 +184,8 @@ Status SecretVault::check_key(const std::string& key, const std::string& stored)
 
 Result<std::string> SecretVault::ensure_key() {
   if (auto [known, secrets] = now(); !known.empty()) return known;
+  // Secrets may be sealed with it already: of a change that failed after they had been written.
+  if (auto made = read_secret_key(source_); made || made.error().code != Errc::kNotFound) return made;
   std::string key(kKeyBytes, '\0');
   randombytes_buf(key.data(), key.size());
   std::string text(2 * kKeyBytes + 1, '\0');

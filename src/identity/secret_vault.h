@@ -57,6 +57,8 @@ class SecretVault {
   Status remove(const std::string& tenant, const std::string& name);              // kNotFound
   std::vector<SecretEntry> list(const std::optional<std::string>& tenant) const;  // empty: of all; by tenant and name
 
+  std::size_t damaged() const { return damaged_; }  // secrets that open() found changed on disk; it logs each
+
   // kNotFound; kCorrupt: it was changed on disk.
   Result<std::string> reveal(const std::string& tenant, const std::string& name) const;
 
@@ -72,6 +74,7 @@ class SecretVault {
   SecretVault(std::string folder, SecretKeySource source, SecretBounds bounds)
       : folder_(std::move(folder)), source_(std::move(source)), bounds_(bounds) {}
   Status load();
+  void look_for_damage(const std::string& key, const Secrets& secrets);
   Status check_key(const std::string& key, const std::string& stored) const;
   Result<std::string> ensure_key();
   Status check_room(const Secrets& secrets, const Name& name, std::size_t bytes) const;
@@ -82,6 +85,7 @@ class SecretVault {
   const std::string folder_;
   const SecretKeySource source_;
   const SecretBounds bounds_;
+  std::size_t damaged_ = 0;
   Mutex changes_;                          // held by who changes something, before mutex_
   mutable Mutex mutex_;                    // never while the disk is waited for
   std::string key_ FL_GUARDED_BY(mutex_);  // empty: none yet, and no secrets

@@ -95,6 +95,30 @@ TEST_F(SecretVaultTest, WhoChangesTheFileReadsNothing) {
   EXPECT_EQ((*open())->reveal("victim", "db").error().code, Errc::kCorrupt);
 }
 
+// A bit of a name: the secret is not where anybody looks.
+TEST_F(SecretVaultTest, ASecretWhoseNameWasDamagedIsCountedAtTheStart) {
+  ASSERT_TRUE((*open())->set("acme", "db", "s3cret", 0));
+  EXPECT_EQ((*open())->damaged(), 0U);
+  auto changed = document();
+  changed["secrets"][0]["tenant"] = "acmd";
+  write(changed);
+  auto vault = open();
+  ASSERT_TRUE(vault) << vault.error().message;
+  EXPECT_EQ((*vault)->damaged(), 1U);
+}
+
+// The first change made the key, wrote the secrets, and failed at the sync of their folder; the second one fails before it writes.
+TEST_F(SecretVaultTest, AKeyThatWasMadeIsNotMadeAnew) {
+  auto vault = open();
+  ASSERT_TRUE(vault) << vault.error().message;
+  const std::string key = std::string(63, '0') + "1\n";
+  write("secret-key", key);
+  ASSERT_TRUE((*vault)->set("acme", "db", "s3cret", 0));
+  std::ifstream in(at("secret-key"));
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in)), {}), key);
+  EXPECT_EQ(*(*open())->reveal("acme", "db"), "s3cret");
+}
+
 TEST_F(SecretVaultTest, AWrongKeyIsSaidAtTheStart) {
   ASSERT_TRUE((*open())->set("acme", "db", "s3cret", 0));
   const SecretKeySource other{.file = write("other", std::string(64, 'a') + "\n"), .made = made().made};

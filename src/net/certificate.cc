@@ -103,7 +103,10 @@ bool fill(X509* certificate, EVP_PKEY* key, const CertificateOptions& options) {
          extend(certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
          extend(certificate, NID_key_usage, "critical,digitalSignature,keyCertSign") &&
          extend(certificate, NID_ext_key_usage, "serverAuth,clientAuth") &&
-         extend(certificate, NID_subject_key_identifier, "hash") && X509_sign(certificate, key, EVP_sha256()) > 0;
+         extend(certificate, NID_subject_key_identifier, "hash") &&
+         // Which of several with one subject is meant: a list of trusted ones has an old and a new one of the same host.
+         extend(certificate, NID_authority_key_identifier, "keyid:always") &&
+         X509_sign(certificate, key, EVP_sha256()) > 0;
 }
 
 std::string text_of(BIO* memory) {

@@ -87,13 +87,13 @@ class HttpClient::Impl {
         buffer_(kReadBytes) {}
   ~Impl() { disconnect(); }
 
-  Result<ClientResponse> send(const ClientRequest& request) {
+  Result<ClientResponse> send(const ClientRequest& request, const TakePart& take) {
     if (fd_ >= 0 && is_stale()) disconnect();
     if (fd_ < 0) {
       if (Status status = connect(); !status) return fail(status.error());
     }
     deadline_ = monotonic_now() + options_.timeout;
-    auto response = exchange(request);
+    auto response = exchange(request, take);
     if (!response) disconnect();
     return response;
   }
@@ -173,12 +173,12 @@ class HttpClient::Impl {
     }
   }
 
-  Result<ClientResponse> exchange(const ClientRequest& request) {
+  Result<ClientResponse> exchange(const ClientRequest& request, const TakePart& take) {
     Status sent = write_all(head_of(request));
     if (sent) sent = write_all(request.body);
     // A server may refuse a request before it has read all of it; its answer is worth more than the broken pipe.
     if (!sent && sent.error().code != Errc::kIo) return fail(sent.error());
-    auto response = read_response(request.method == "HEAD");
+    auto response = read_response(request.method == "HEAD", take);
     if (!response && !sent) return fail(sent.error());
     if (!sent) disconnect();
     return response;
@@ -225,7 +225,7 @@ class HttpClient::Impl {
   Error broken() const { return {Errc::kIo, fmt::format("TLS with {}: {}", address_, session_->last_error())}; }
 
   // Reads until the answer is complete. Interim answers (1xx) are skipped.
-  Result<ClientResponse> read_response(bool is_head) {
+  Result<ClientResponse> read_response(bool is_head, const TakePart& take) {
     ClientResponse response;
     ResponseReader reader(options_.response_bytes);
     reader.begin(response, is_head);
@@ -238,6 +238,7 @@ class HttpClient::Impl {
       std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(step.consumed),
                 buffer_.begin() + static_cast<std::ptrdiff_t>(unread), buffer_.begin());
       unread -= step.consumed;
+      if (take && !response.body.empty()) take(response, std::exchange(response.body, {}));
       if (step.progress == ResponseReader::Progress::kDone) break;
       auto count = read_some(unread);
       if (!count) return fail(count.error());
@@ -292,7 +293,11 @@ HttpClient::HttpClient(HttpClient&& other) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&& other) noexcept = default;
 
 Result<ClientResponse> HttpClient::send(const ClientRequest& request) {
-  return impl_->send(request);
+  return impl_->send(request, nullptr);
+}
+
+Result<ClientResponse> HttpClient::stream(const ClientRequest& request, const TakePart& take) {
+  return impl_->send(request, take);
 }
 
 }  // namespace fairlead::net

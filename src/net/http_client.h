@@ -3,6 +3,7 @@
 // Threads: not thread-safe; use one client per thread. Never on an io_context's thread: it blocks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,6 +50,11 @@ class HttpClient {
   // Any status is success here. kUnavailable: nobody listens at the address; kUnauthenticated: the server's certificate is not
   // to be trusted, or it does not speak TLS; kDeadlineExceeded; kIo: the connection broke; kInvalidArgument: the address; kTooLarge; kCorrupt: the answer is not HTTP. A request is never sent twice.
   Result<ClientResponse> send(const ClientRequest& request);
+
+  // The same, and the answer's bytes go to `take` as they come, with the answer's head; the response that is given in the end has none of
+  // them, and they may be any number.
+  using TakePart = std::function<void(const ClientResponse& head, std::string_view part)>;
+  Result<ClientResponse> stream(const ClientRequest& request, const TakePart& take);
 
  private:
   class Impl;

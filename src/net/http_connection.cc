@@ -35,11 +35,20 @@ class Connection::Slot final : public HttpExchange::Impl, public HttpRequest {
   std::string_view method() const override { return parsed.view(parsed.method); }
   std::string_view target() const override { return parsed.view(parsed.target); }
   std::string_view header(std::string_view name) const override { return parsed.header(name); }
+  std::vector<Header> all_headers() const override {
+    std::vector<Header> all;
+    all.reserve(parsed.fields.size());
+    for (const ParsedRequest::Field& field : parsed.fields) {
+      all.push_back({std::string(parsed.view(field.name)), std::string(parsed.view(field.value))});
+    }
+    return all;
+  }
   std::string_view body() const override { return parsed.body; }
   std::string take_body() override { return std::move(parsed.body); }
   const Error* refusal() const override { return refused ? &*refused : nullptr; }
   std::shared_ptr<BodySink> take_sink() override { return std::exchange(parsed.sink, nullptr); }
   bool peer_is_local() const override { return connection_.peer_.is_local; }
+  std::string peer_address() const override { return address_of_tcp_peer(connection_.transport_.native_handle()); }
   std::optional<std::uint32_t> peer_uid() const override { return connection_.peer_.uid; }
   std::optional<std::uint32_t> caller_uid() const override {
     if (connection_.peer_.uid || !connection_.peer_.is_local) return connection_.peer_.uid;

@@ -54,6 +54,8 @@ class HttpRequest {
   virtual std::string_view method() const = 0;
   virtual std::string_view target() const = 0;                       // as sent, percent-encoded, with the query
   virtual std::string_view header(std::string_view name) const = 0;  // case-insensitive; empty when absent
+  // All of them, in their order, with names and values as sent.
+  virtual std::vector<Header> all_headers() const { return {}; }
   virtual std::string_view body() const = 0;
   virtual std::string take_body() = 0;  // moves the body out
   // What the body went to (BodySinks), then body() is empty; null: it was collected. Moves it out.
@@ -61,6 +63,8 @@ class HttpRequest {
   // Why its body was not kept (RequestMemory), then body() is empty; null: it was. To be answered, as an error.
   virtual const Error* refusal() const { return nullptr; }
   virtual bool peer_is_local() const = 0;  // a Unix socket, or a loopback address
+  // Who connected, as an address without its port: "10.0.0.7". Empty: over a Unix socket.
+  virtual std::string peer_address() const { return {}; }
   // Whose process connected, over a Unix socket, as the kernel says (SO_PEERCRED); empty: over another address.
   virtual std::optional<std::uint32_t> peer_uid() const = 0;
   // Whose process sends it, also over a loopback address: with whose rights it may ask for files of this machine. No credential:

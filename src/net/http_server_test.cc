@@ -77,6 +77,17 @@ TEST_F(HttpServerTest, AnswersARequest) {
   EXPECT_THAT(answer, EndsWith("\r\n\r\nGET /a%2Fb?c=1 [value] "));
 }
 
+TEST_F(HttpServerTest, AllHeadersAndTheAddressOfAClientAreTold) {
+  serve();
+  TestClient client(io_, address_);
+  client.send("GET /hold HTTP/1.1\r\nHost: x\r\nA: 1\r\na: 2\r\nB:\r\n\r\n");
+  ASSERT_TRUE(wait_held(1));
+  std::string all;
+  for (const Header& header : held_.at("/hold").request().all_headers()) all += header.name + "=" + header.value + ";";
+  EXPECT_EQ(all, "Host=x;A=1;a=2;B=;");
+  EXPECT_EQ(held_.at("/hold").request().peer_address(), "127.0.0.1");
+}
+
 TEST_F(HttpServerTest, KeepsTheConnectionForTheNextRequest) {
   serve();
   TestClient client(io_, address_);

@@ -1,5 +1,6 @@
 #include "net/tcp_peer.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 
@@ -51,6 +52,19 @@ sockaddr_storage unmapped(const sockaddr_storage& address) {
 }
 
 }  // namespace
+
+std::string address_of_tcp_peer(int socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "";
+  peer = unmapped(peer);
+  char text[INET6_ADDRSTRLEN] = {};
+  const void* address = nullptr;
+  if (peer.ss_family == AF_INET) address = &reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
+  if (peer.ss_family == AF_INET6) address = &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+  if (address == nullptr || ::inet_ntop(peer.ss_family, address, text, sizeof text) == nullptr) return "";
+  return text;
+}
 
 std::optional<std::uint32_t> uid_in_table(std::string_view table, const sockaddr_storage& peer,
                                           const sockaddr_storage& own) {

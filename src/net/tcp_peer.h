@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <sys/socket.h>
@@ -14,7 +15,11 @@ namespace fairlead::net {
 // Reads a line for each connection of the machine.
 std::optional<std::uint32_t> uid_of_tcp_peer(int socket);
 
-// The same of a table's text, for tests: the line whose own address is `peer` and whose other one is `own`.
+// The address of that end, without its port: "10.0.0.7", "2001:db8::1"; an IPv4 address that came over IPv6 is one of IPv4. Empty: it
+// has none (a Unix socket), or is gone.
+std::string address_of_tcp_peer(int socket);
+
+// uid_of_tcp_peer() of a table's text, for tests: the line whose own address is `peer` and whose other one is `own`.
 std::optional<std::uint32_t> uid_in_table(std::string_view table, const sockaddr_storage& peer,
                                           const sockaddr_storage& own);
 

@@ -205,6 +205,18 @@ TEST(TlsTrust, AnotherAuthorityIsRefused) {
   EXPECT_FALSE(pair.shake_hands());
 }
 
+// As nodes of one machine have them, and as a renewed certificate and the one before it are.
+TEST(TlsTrust, EachOfSeveralForOneHostIsBelieved) {
+  const Files first;
+  const Files second;
+  const std::string both = first.at("both.pem");
+  std::ofstream(both) << std::ifstream(first.certificate()).rdbuf() << std::ifstream(second.certificate()).rdbuf();
+  for (const Files* shown : {&first, &second}) {
+    Pair pair(**TlsIdentity::load(shown->files()), *TlsTrust::load({.ca = both}), "localhost");
+    EXPECT_TRUE(pair.shake_hands()) << pair.client->last_error();
+  }
+}
+
 TEST(TlsIdentity, AsksForCertificatesOfClients) {
   const Files files;
   const Files clients;

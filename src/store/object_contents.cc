@@ -88,7 +88,13 @@ Status ObjectContents::adopt(const ContentId& content, Bytes bytes) {
     ++known->second.references;
     return {};
   }
-  const auto in_memory = ObjectFiles::size_of(files_.content_path(content));
+  auto in_memory = ObjectFiles::size_of(files_.content_path(content));
+  if (in_memory && files_.is_of_another_boot()) {
+    if (Status whole = files_.check_content(content, bytes); !whole) {
+      spdlog::error("{}; the machine started anew, and what was not on disk is lost", whole.error().message);
+      in_memory.reset();
+    }
+  }
   const auto on_disk = ObjectFiles::size_of(files_.spilled_path(content));
   if (in_memory != bytes && on_disk != bytes) {
     const auto found = [](std::optional<Bytes> size) {
@@ -115,6 +121,7 @@ void ObjectContents::remove_unknown() const {
     if (content.moving) used.insert({files_.spilled_path(id), files_.spilled_path(id) + ".partial"});
   }
   files_.remove_all_but(used);
+  files_.note_boot();
 }
 
 void ObjectContents::remove_later(std::string path) {

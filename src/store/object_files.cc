@@ -13,6 +13,8 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/read_file.h"
+#include "base/replace_file.h"
 #include "store/json_fields.h"
 
 namespace fairlead::store {
@@ -157,6 +159,18 @@ bool could_be_written(int fd) {
   return false;
 }
 
+std::string boot_id() {
+  return read_whole_file("/proc/sys/kernel/random/boot_id").value_or("");
+}
+
+// What cannot be read counts as another boot's: digests are checked then.
+bool outlived_a_boot(const std::string& memory_dir) {
+  std::error_code error;
+  if (fs::directory_iterator(memory_dir + "/records", error) == fs::directory_iterator()) return false;
+  const std::string now = boot_id();
+  return now.empty() || read_whole_file(memory_dir + "/boot").value_or("") != now;
+}
+
 }  // namespace
 
 std::string digest_of(std::string_view bytes) {
@@ -174,7 +188,7 @@ Result<ObjectFiles> ObjectFiles::open(const std::string& memory_dir, const std::
   for (const char* folder : {"/pending", "/records", "/content"}) {
     if (Status made = make_folder(memory_dir + folder, fs::perms::owner_all); !made) return fail(made.error());
   }
-  return ObjectFiles(memory_dir, spill_dir, *std::move(lock));
+  return ObjectFiles(memory_dir, spill_dir, *std::move(lock), outlived_a_boot(memory_dir));
 }
 
 Result<Bytes> ObjectFiles::memory_size() const {
@@ -248,6 +262,18 @@ Status ObjectFiles::check_spilled(const ContentId& content, Bytes bytes) const {
   auto fd = open_file(path, O_RDONLY);
   if (!fd) return fail(fd.error());
   return check_digest(path, digest_file(fd->get(), path), content.digest);
+}
+
+Status ObjectFiles::check_content(const ContentId& content, Bytes bytes) const {
+  const std::string path = content_path(content);
+  if (Status whole = check_size(path, bytes); !whole) return whole;
+  auto fd = open_file(path, O_RDONLY);
+  if (!fd) return fail(fd.error());
+  return check_digest(path, digest_file(fd->get(), path), content.digest);
+}
+
+void ObjectFiles::note_boot() const {
+  if (Status noted = replace_file(memory_dir_, "boot", boot_id()); !noted) spdlog::warn("{}", noted.error().message);
 }
 
 void ObjectFiles::remove_file(const std::string& path) const {
@@ -365,7 +391,8 @@ std::optional<Bytes> ObjectFiles::size_of(const std::string& path) {
 
 void ObjectFiles::remove_memory_dir() const {
   std::error_code ignored;
-  for (const char* name : {"/pending", "/records", "/content", "/lock"}) fs::remove_all(memory_dir_ + name, ignored);
+  for (const char* name : {"/pending", "/records", "/content", "/lock", "/boot"})
+    fs::remove_all(memory_dir_ + name, ignored);
   fs::remove(memory_dir_, ignored);  // only when nothing else is in it
 }
 

@@ -2,6 +2,7 @@
 //
 //   <memory>/pending/7                  being written
 //   <memory>/content/acme/<digest>      sealed bytes of tenant acme, mode 0444
+//   <memory>/boot                       the machine's boot id when a node last started here
 //   <memory>/records/<hash of name>     one per sealed object: its name, and which content it is (JSON)
 //   <spill>/acme/<digest>               bytes that were moved to disk
 //
@@ -10,7 +11,8 @@
 // one can be shown to a sandbox without the others. Names are hashes: a key can name no other file.
 //
 // What this does not stop: the user that runs the node, and root, can change any file. A spilled file's digest is checked
-// when it is read back; bytes in memory are trusted, as the node's own memory is.
+// when it is read back; bytes in memory are trusted, as the node's own memory is. Where <memory> lies on a disk it may be there
+// after the machine started anew, and nothing in it was synced: then its digests are checked at the node's start.
 //
 // Threads: no state but the paths; what is said to be slow is for the worker thread.
 #pragma once
@@ -63,6 +65,7 @@ class ObjectFiles {
   // As a pending file. kCorrupt: not what was spilled; that file stays as it is.
   Status read_back(std::uint64_t id, const ContentId& content, Bytes bytes) const;
   Status check_spilled(const ContentId& content, Bytes bytes) const;  // kCorrupt, as read_back()
+  Status check_content(const ContentId& content, Bytes bytes) const;  // the same of what is in memory
   void remove_file(const std::string& path) const;
 
   // ---- quick
@@ -80,6 +83,8 @@ class ObjectFiles {
   std::string spilled_path(const ContentId& content) const;
 
   // ---- at start
+  bool is_of_another_boot() const { return is_of_another_boot_; }  // what open() found
+  void note_boot() const;                                          // when that has been looked at
   // Damaged records are logged and left out.
   Result<std::vector<ObjectRecord>> load_records() const;
   static std::optional<Bytes> size_of(const std::string& path);
@@ -87,8 +92,11 @@ class ObjectFiles {
   void remove_all_but(const std::set<std::string>& used) const;  // paths of contents, in memory or spilled
 
  private:
-  ObjectFiles(std::string memory_dir, std::string spill_dir, StateLock lock)
-      : memory_dir_(std::move(memory_dir)), spill_dir_(std::move(spill_dir)), lock_(std::move(lock)) {}
+  ObjectFiles(std::string memory_dir, std::string spill_dir, StateLock lock, bool is_of_another_boot)
+      : memory_dir_(std::move(memory_dir)),
+        spill_dir_(std::move(spill_dir)),
+        lock_(std::move(lock)),
+        is_of_another_boot_(is_of_another_boot) {}
 
   static Result<ObjectRecord> load_record(const std::string& path);
   std::string record_path(const ObjectName& name) const;
@@ -96,6 +104,7 @@ class ObjectFiles {
   std::string memory_dir_;
   std::string spill_dir_;
   StateLock lock_;
+  bool is_of_another_boot_;
 };
 
 std::string digest_of(std::string_view bytes);  // BLAKE2b-256, 32 raw bytes

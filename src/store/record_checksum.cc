@@ -27,6 +27,10 @@ class Checksum {
   Checksum& add(const std::optional<std::int64_t>& value) {
     return add(std::int64_t{value.has_value()}).add(value.value_or(0));
   }
+  // Of the versions that there were not always: 0 is what older records have, and adds nothing.
+  Checksum& add_version(std::uint64_t version) {
+    return version == 0 ? *this : add(static_cast<std::int64_t>(version));
+  }
   std::int64_t finish() {
     unsigned char digest[kBytes];
     crypto_generichash_final(&state_, digest, sizeof digest);
@@ -55,6 +59,7 @@ std::int64_t checksum_of(const QueuedEvent& event) {
       .add(std::int64_t{event.attempts})
       .add(event.accepted_ms)
       .add(event.not_before_ms)
+      .add_version(invocation.version)
       .finish();
 }
 
@@ -66,6 +71,7 @@ std::int64_t checksum_of(const DeadLetter& letter) {
       .add(letter.client_context)
       .add(letter.trace_id)
       .add(http_text(letter.http))
+      .add_version(letter.version)
       .finish();
 }
 

@@ -100,7 +100,7 @@ Status read_image(const Row& row, FunctionRecord& record) {
 
 constexpr std::string_view kLetterColumns =
     "request_id, function, payload, error_type, error_message, attempts, accepted_ms, failed_ms, client_context, "
-    "trace_id, http, checksum";
+    "trace_id, http, checksum, version";
 
 DeadLetter dead_letter_of(const Row& row) {
   DeadLetter letter;
@@ -115,12 +115,18 @@ DeadLetter dead_letter_of(const Row& row) {
   letter.client_context = row.text(8);
   letter.trace_id = row.text(9);
   letter.http = http_part(row.text(10));
+  letter.version = static_cast<std::uint64_t>(row.integer(12));
   return letter;
 }
 
 }  // namespace
 
-Status put_function(Database& database, const std::string& state_dir, const FunctionRecord& record) {
+namespace {
+
+// The columns that functions and their versions have.
+template <typename... More>
+Status put_record(Database& database, std::string_view sql, const std::string& state_dir, const FunctionRecord& record,
+                  const More&... more) {
   const FunctionConfig& config = record.config;
   Result<std::string> environment = encode_map(config.environment, "environment");
   if (!environment) return fail(environment.error());
@@ -130,12 +136,32 @@ Status put_function(Database& database, const std::string& state_dir, const Func
   if (!image) return fail(image.error());
   Result<std::string> image_config = record.image ? encode_overrides(config.image_config) : Result<std::string>("");
   if (!image_config) return fail(image_config.error());
-  return database.run("INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", record.name,
-                      config.description, config.role, config.handler, config.runtime, std::int64_t{config.memory_mib},
-                      std::int64_t{config.timeout_seconds}, std::int64_t{config.ephemeral_storage_mib}, *environment,
-                      *tags, record.code_sha256, record.code_bytes, relative_to(state_dir, record.code_path),
-                      record.revision_id, record.last_modified_ms, widen(record.reserved_concurrency), *image,
-                      *image_config, nlohmann::json(record.seats).dump());
+  return database.run(sql, record.name, config.description, config.role, config.handler, config.runtime,
+                      std::int64_t{config.memory_mib}, std::int64_t{config.timeout_seconds},
+                      std::int64_t{config.ephemeral_storage_mib}, *environment, *tags, record.code_sha256,
+                      record.code_bytes, relative_to(state_dir, record.code_path), record.revision_id,
+                      record.last_modified_ms, widen(record.reserved_concurrency), *image, *image_config,
+                      nlohmann::json(record.seats).dump(), more...);
+}
+
+// One of them. kCorrupt names the field.
+Result<FunctionRecord> read_record(const Row& row, const std::string& state_dir) {
+  FunctionRecord record = function_of(row, state_dir);
+  Result<StringMap> environment = decode_map(row.text(8), record.name, "environment");
+  if (!environment) return fail(environment.error());
+  Result<StringMap> tags = decode_map(row.text(9), record.name, "tags");
+  if (!tags) return fail(tags.error());
+  if (Status image = read_image(row, record); !image) return fail(image.error());
+  record.config.environment = *std::move(environment);
+  record.config.tags = *std::move(tags);
+  return record;
+}
+
+}  // namespace
+
+Status put_function(Database& database, const std::string& state_dir, const FunctionRecord& record) {
+  return put_record(database, "INSERT OR REPLACE INTO functions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    state_dir, record);
 }
 
 // With all that goes by its name: the next function of that name may be somebody else's.
@@ -143,7 +169,8 @@ Status delete_function(Database& database, const std::string& name) {
   for (const std::string_view sql :
        {"DELETE FROM events WHERE function = ?", "DELETE FROM dead_letters WHERE function = ?",
         "DELETE FROM event_configs WHERE function = ?", "DELETE FROM profiles WHERE function = ?",
-        "DELETE FROM functions WHERE name = ?"}) {
+        "DELETE FROM versions WHERE name = ?", "DELETE FROM version_numbers WHERE function = ?",
+        "DELETE FROM aliases WHERE function = ?", "DELETE FROM functions WHERE name = ?"}) {
     if (Status status = database.run(sql, name); !status) return status;
   }
   return {};
@@ -153,33 +180,104 @@ Status load_functions(Database& database, const std::string& state_dir, std::vec
   out.clear();
   Status decoded;
   Status status = database.query("SELECT * FROM functions ORDER BY name", [&](const Row& row) {
-    FunctionRecord record = function_of(row, state_dir);
-    Result<StringMap> environment = decode_map(row.text(8), record.name, "environment");
-    Result<StringMap> tags = decode_map(row.text(9), record.name, "tags");
-    if (!environment) decoded = fail(environment.error());
-    if (!tags) decoded = fail(tags.error());
-    Status image = read_image(row, record);
-    if (!image) decoded = image;
-    if (!environment || !tags || !image) return;
-    record.config.environment = std::move(*environment);
-    record.config.tags = std::move(*tags);
-    out.push_back(std::move(record));
+    Result<FunctionRecord> record = read_record(row, state_dir);
+    if (!record) decoded = fail(record.error());
+    if (record) out.push_back(*std::move(record));
   });
   return status ? decoded : status;
+}
+
+Status put_version(Database& database, const std::string& state_dir, const FunctionRecord& version) {
+  const auto number = static_cast<std::int64_t>(version.version);
+  Status put =
+      put_record(database,
+                 "INSERT OR REPLACE INTO versions SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,"
+                 "?18,?19,?20 WHERE EXISTS (SELECT 1 FROM functions WHERE name = ?1)",
+                 state_dir, version, number);
+  if (!put) return put;
+  return database.run(
+      "INSERT OR REPLACE INTO version_numbers SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM functions WHERE name = ?1)",
+      version.name, number);
+}
+
+Status delete_version(Database& database, const std::string& function, std::uint64_t version) {
+  return database.run("DELETE FROM versions WHERE name = ? AND version = ?", function,
+                      static_cast<std::int64_t>(version));
+}
+
+namespace {
+
+// {"4": 0.1}. What cannot be read has no weight: all calls go where the alias leads.
+std::map<std::uint64_t, double> decode_weights(const std::string& text) {
+  std::map<std::uint64_t, double> weights;
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_object()) return weights;
+  for (const auto& [version, weight] : parsed.items()) {
+    if (const std::uint64_t number = version_number(version); number > 0 && weight.is_number()) {
+      weights[number] = weight.get<double>();
+    }
+  }
+  return weights;
+}
+
+std::string encode_weights(const std::map<std::uint64_t, double>& weights) {
+  nlohmann::json encoded = nlohmann::json::object();
+  for (const auto& [version, weight] : weights) encoded[version_name(version)] = weight;
+  return encoded.dump();
+}
+
+}  // namespace
+
+Status put_alias(Database& database, const std::string& function, const FunctionAlias& alias) {
+  return database.run(
+      "INSERT OR REPLACE INTO aliases SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM functions WHERE name = "
+      "?1)",
+      function, alias.name, static_cast<std::int64_t>(alias.version), alias.description, encode_weights(alias.weights),
+      alias.revision_id);
+}
+
+Status delete_alias(Database& database, const std::string& function, const std::string& alias) {
+  return database.run("DELETE FROM aliases WHERE function = ? AND name = ?", function, alias);
+}
+
+Status load_published(Database& database, const std::string& state_dir, PublishedState& out) {
+  out = {};
+  Status decoded;
+  Status status = database.query("SELECT * FROM versions ORDER BY name, version", [&](const Row& row) {
+    Result<FunctionRecord> record = read_record(row, state_dir);
+    if (!record) decoded = fail(record.error());
+    if (!record) return;
+    record->version = static_cast<std::uint64_t>(row.integer(19));
+    out.versions.push_back(*std::move(record));
+  });
+  if (!status || !decoded) return status ? decoded : status;
+  status = database.query("SELECT function, last FROM version_numbers", [&](const Row& row) {
+    out.last_numbers[row.text(0)] = static_cast<std::uint64_t>(row.integer(1));
+  });
+  if (!status) return status;
+  return database.query(
+      "SELECT function, name, version, description, weights, revision_id FROM aliases ORDER BY function, name",
+      [&](const Row& row) {
+        out.aliases[row.text(0)].push_back({.name = row.text(1),
+                                            .version = static_cast<std::uint64_t>(row.integer(2)),
+                                            .description = row.text(3),
+                                            .weights = decode_weights(row.text(4)),
+                                            .revision_id = row.text(5)});
+      });
 }
 
 Status put_event(Database& database, const QueuedEvent& event) {
   const Invocation& invocation = event.invocation;
   // An upsert keeps the row's place: rowid is the order of acceptance among equal times.
   return database.run(
-      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
+      "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (request_id) DO UPDATE SET "
       "function = excluded.function, payload = excluded.payload, client_context = excluded.client_context, "
       "attempts = excluded.attempts, accepted_ms = excluded.accepted_ms, not_before_ms = excluded.not_before_ms, "
       "trace_id = excluded.trace_id, deadline_ms = excluded.deadline_ms, http = excluded.http, "
-      "checksum = excluded.checksum",
+      "checksum = excluded.checksum, version = excluded.version",
       invocation.request_id, invocation.function, Blob{invocation.payload}, invocation.client_context,
       std::int64_t{event.attempts}, event.accepted_ms, event.not_before_ms, invocation.trace_id, invocation.deadline_ms,
-      Blob{http_text(invocation.http)}, checksum_of(event));
+      Blob{http_text(invocation.http)}, checksum_of(event), static_cast<std::int64_t>(invocation.version));
 }
 
 // Its attempts and its next one: nothing else of an accepted event changes. Its function may have gone meanwhile, and it with it.
@@ -202,7 +300,8 @@ QueuedEvent event_of(const Row& row) {
                          .client_context = row.text(3),
                          .trace_id = row.text(7),
                          .deadline_ms = row.optional_integer(8),
-                         .http = http_part(row.text(9))},
+                         .http = http_part(row.text(9)),
+                         .version = static_cast<std::uint64_t>(row.integer(11))},
           .attempts = static_cast<int>(row.integer(4)),
           .accepted_ms = row.integer(5),
           .not_before_ms = row.integer(6)};
@@ -212,6 +311,7 @@ DeadLetter damaged_letter(const QueuedEvent& event) {
   DeadLetter letter{.request_id = event.invocation.request_id,
                     .function = event.invocation.function,
                     .payload = event.invocation.payload};
+  letter.version = event.invocation.version;
   letter.error_type = kDamaged;
   letter.error_message = "its record on disk is damaged: what is here need not be what was accepted, and is not run";
   letter.attempts = event.attempts;
@@ -246,11 +346,11 @@ Status trim_letters(Database& database) {
 
 Status put_letter(Database& database, const DeadLetter& letter) {
   static const std::string kInsert =
-      fmt::format("INSERT OR REPLACE INTO dead_letters ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", kLetterColumns);
-  Status status =
-      database.run(kInsert, letter.request_id, letter.function, Blob{letter.payload}, letter.error_type,
-                   letter.error_message, std::int64_t{letter.attempts}, letter.accepted_ms, letter.failed_ms,
-                   letter.client_context, letter.trace_id, Blob{http_text(letter.http)}, checksum_of(letter));
+      fmt::format("INSERT OR REPLACE INTO dead_letters ({}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", kLetterColumns);
+  Status status = database.run(kInsert, letter.request_id, letter.function, Blob{letter.payload}, letter.error_type,
+                               letter.error_message, std::int64_t{letter.attempts}, letter.accepted_ms,
+                               letter.failed_ms, letter.client_context, letter.trace_id, Blob{http_text(letter.http)},
+                               checksum_of(letter), static_cast<std::int64_t>(letter.version));
   if (!status) return status;
   return trim_letters(database);
 }
@@ -284,7 +384,7 @@ Status load_events(Database& database, std::vector<QueuedEvent>& out, StateDamag
     QueuedEvent event = event_of(row);
     const std::optional<std::int64_t> checksum = row.optional_integer(10);
     if (checksum && *checksum != checksum_of(event)) {
-      damaged.push_back({row.integer(11), std::move(event)});
+      damaged.push_back({row.integer(12), std::move(event)});
     } else {
       out.push_back(std::move(event));
     }
@@ -361,7 +461,7 @@ Status load_dead_letters(Database& database, const std::string& function, std::s
       kLetterColumns);
   std::int64_t bytes = 0;
   const auto take = [&](const Row& row) {
-    bytes += row.integer(12);  // without a look at the payload itself
+    bytes += row.integer(13);  // without a look at the payload itself
     if (out.empty() || bytes <= static_cast<std::int64_t>(Store::kMaxLetterBytes)) out.push_back(dead_letter_of(row));
   };
   return database.query(kSelect, take, function, static_cast<std::int64_t>(limit));
@@ -392,6 +492,7 @@ QueuedEvent event_of(DeadLetter letter, std::int64_t accepted_ms) {
   event.invocation.client_context = std::move(letter.client_context);
   event.invocation.trace_id = std::move(letter.trace_id);
   event.invocation.http = std::move(letter.http);
+  event.invocation.version = letter.version;
   return event;
 }
 

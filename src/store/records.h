@@ -33,6 +33,13 @@ Status put_event_config(Database& database, const std::string& function, const E
 Status delete_event_config(Database& database, const std::string& function);
 Status load_event_configs(Database& database, std::map<std::string, EventInvokeConfig>& out);
 
+// Versions and aliases. No effect where the function does not exist (any more).
+Status put_version(Database& database, const std::string& state_dir, const FunctionRecord& version);
+Status delete_version(Database& database, const std::string& function, std::uint64_t version);
+Status put_alias(Database& database, const std::string& function, const FunctionAlias& alias);
+Status delete_alias(Database& database, const std::string& function, const std::string& alias);
+Status load_published(Database& database, const std::string& state_dir, PublishedState& out);
+
 // No effect where the function does not exist (any more). Beyond kMaxProfilesOfFunction the oldest of the function go.
 Status put_profile(Database& database, const FunctionProfile& profile);
 Status load_profiles(Database& database, std::vector<FunctionProfile>& out);  // by function, the oldest first

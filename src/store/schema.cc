@@ -69,6 +69,27 @@ constexpr std::string_view kMigrations[kSchemaVersion][14] = {
     {R"(CREATE TABLE profiles (
        function TEXT NOT NULL, code_sha256 TEXT NOT NULL, device TEXT NOT NULL,
        profile TEXT NOT NULL, measured_ms INTEGER NOT NULL, PRIMARY KEY (function, code_sha256, device)) STRICT)"},
+    // Published versions, which have a function's columns, and the number; which numbers were given; aliases, with their weights as JSON.
+    // What waits or failed keeps the version that it was accepted for, 0 for $LATEST.
+    {R"(CREATE TABLE versions (
+         name TEXT NOT NULL,
+         description TEXT NOT NULL, role TEXT NOT NULL, handler TEXT NOT NULL, runtime TEXT NOT NULL,
+         memory_mib INTEGER NOT NULL, timeout_seconds INTEGER NOT NULL, ephemeral_storage_mib INTEGER NOT NULL,
+         environment TEXT NOT NULL, tags TEXT NOT NULL,
+         code_sha256 TEXT NOT NULL, code_bytes INTEGER NOT NULL, code_path TEXT NOT NULL,
+         revision_id TEXT NOT NULL, last_modified_ms INTEGER NOT NULL, reserved_concurrency INTEGER,
+         image TEXT NOT NULL, image_config TEXT NOT NULL, seats TEXT NOT NULL,
+         version INTEGER NOT NULL, PRIMARY KEY (name, version)) STRICT)",
+     "CREATE TABLE version_numbers (function TEXT PRIMARY KEY NOT NULL, last INTEGER NOT NULL) STRICT",
+     R"(CREATE TABLE aliases (
+         function TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, description TEXT NOT NULL,
+         weights TEXT NOT NULL, revision_id TEXT NOT NULL, PRIMARY KEY (function, name)) STRICT)",
+     "ALTER TABLE events ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+     "ALTER TABLE dead_letters ADD COLUMN version INTEGER NOT NULL DEFAULT 0",
+     "CREATE TRIGGER tally_version_set AFTER INSERT ON versions BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_version_gone AFTER DELETE ON versions BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_alias_set AFTER INSERT ON aliases BEGIN UPDATE tally SET changes = changes + 1; END",
+     "CREATE TRIGGER tally_alias_gone AFTER DELETE ON aliases BEGIN UPDATE tally SET changes = changes + 1; END"},
 };
 
 Result<std::int64_t> read_integer(Database& database, std::string_view sql) {

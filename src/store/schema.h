@@ -10,7 +10,7 @@
 
 namespace fairlead::store {
 
-inline constexpr int kSchemaVersion = 10;
+inline constexpr int kSchemaVersion = 11;
 
 std::string database_path(const std::string& state_dir);
 

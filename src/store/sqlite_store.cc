@@ -134,6 +134,42 @@ class SqliteStore final : public Store {
     return profiles;
   }
 
+  Result<PublishedState> load_published() override {
+    PublishedState published;
+    Status status = commit_.run_and_wait(
+        [&](Database& database) { return store::load_published(database, state_dir_, published); });
+    if (!status) return fail(status.error());
+    return published;
+  }
+
+  void put_version(FunctionRecord version, Done done) override {
+    auto apply = [this, version = std::move(version)](Database& database) {
+      return store::put_version(database, state_dir_, version);
+    };
+    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
+  }
+
+  void delete_version(std::string function, std::uint64_t version, Done done) override {
+    auto apply = [function = std::move(function), version](Database& database) {
+      return store::delete_version(database, function, version);
+    };
+    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
+  }
+
+  void put_alias(std::string function, FunctionAlias alias, Done done) override {
+    auto apply = [function = std::move(function), alias = std::move(alias)](Database& database) {
+      return store::put_alias(database, function, alias);
+    };
+    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
+  }
+
+  void delete_alias(std::string function, std::string alias, Done done) override {
+    auto apply = [function = std::move(function), alias = std::move(alias)](Database& database) {
+      return store::delete_alias(database, function, alias);
+    };
+    commit_.submit(std::move(apply), kSmall, kRefusable, std::move(done));
+  }
+
   void redrive_dead_letters(std::string function, std::size_t limit, std::int64_t accepted_ms,
                             std::function<void(Result<Redriven>)> done) override {
     submit_for<Redriven>(

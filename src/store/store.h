@@ -19,6 +19,7 @@
 #include "model/function.h"
 #include "model/function_profile.h"
 #include "model/invocation.h"
+#include "model/version.h"
 
 namespace fairlead {
 
@@ -41,6 +42,7 @@ struct DeadLetter {
   int attempts = 0;
   std::int64_t accepted_ms = 0;
   std::int64_t failed_ms = 0;
+  std::uint64_t version = 0;  // as Invocation has it
 };
 
 // Dead letters that are events again.
@@ -56,6 +58,13 @@ struct StateDamage {
   std::uint64_t missing_events = 0;   // that the database counts and does not have
   std::uint64_t damaged_events = 0;   // whose checksum is wrong: dead letters now, of the error type "damaged"
   std::vector<std::string> findings;  // the first of them
+};
+
+// What is kept of a function beside $LATEST.
+struct PublishedState {
+  std::vector<FunctionRecord> versions;               // by name and number
+  std::map<std::string, std::uint64_t> last_numbers;  // that were given, by function: none is given again
+  std::map<std::string, std::vector<FunctionAlias>> aliases;
 };
 
 class Store {
@@ -94,6 +103,12 @@ class Store {
   static constexpr std::size_t kMaxProfilesOfFunction = 16;
   virtual void put_profile(FunctionProfile profile, Done done) = 0;
   virtual Result<std::vector<FunctionProfile>> load_profiles() = 0;  // by function, the oldest first; at start
+  // Versions and aliases of a function that exists; they go with it.
+  virtual Result<PublishedState> load_published() = 0;              // at start
+  virtual void put_version(FunctionRecord version, Done done) = 0;  // its number is the last one that was given
+  virtual void delete_version(std::string function, std::uint64_t version, Done done) = 0;
+  virtual void put_alias(std::string function, FunctionAlias alias, Done done) = 0;
+  virtual void delete_alias(std::string function, std::string alias, Done done) = 0;
   // Dead letters of `function`, "": of all functions that exist, but for damaged ones, become events that are accepted at
   // `accepted_ms`, under their ids and without the deadlines they had: at most `limit` of them, or kMaxLetterBytes of payload.
   static constexpr std::size_t kMaxLetterBytes = 16 << 20;

@@ -46,7 +46,7 @@ void visit_fields(Fields& f, CloseRing& x) {
 }
 template <typename Fields>
 void visit_fields(Fields& f, PaceSession& x) {
-  f(x.session);
+  f(x.session), f(x.whole);
 }
 template <typename Fields>
 void visit_fields(Fields& f, FetchObject& x) {

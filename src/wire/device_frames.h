@@ -110,6 +110,7 @@ struct CloseRing {
 };
 struct PaceSession {  // descriptor 0 is its page (wire/shim_page.h), 1 an eventfd that is rung when its gate opens
   std::uint64_t session = 0;
+  bool whole = false;  // its kernels are not cut: calls are one piece each
   bool operator==(const PaceSession&) const = default;
 };
 struct FetchObject {  // descriptor 0 is where to

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "decide/pipeline/arrivals.h"
+#include "decide/pipeline/joined_outputs.h"
 #include "wire/json_value.h"
 
 namespace fairlead::wire {
@@ -73,10 +74,9 @@ class PipelineReader {
     if (!components) return dag_;
     dag_.components = read_list<Component>(*components, kMaxComponents, read_component);
     for (std::size_t i = 0; i < dag_.components.size() && root.ok(); ++i) read_edges(components->at(i), i);
-    if (const auto outputs = root.require("outputs")) {
-      dag_.outputs =
-          read_list<DagOutput>(*outputs, kMaxComponentPorts, [&](const JsonValue& one) { return read_output(one); });
-    }
+    const auto outputs = root.require("outputs");
+    if (!outputs || !outputs->is_list(kMaxComponentPorts)) return dag_;
+    for (std::size_t i = 0; i < outputs->json().size() && root.ok(); ++i) read_output(outputs->at(i));
     return dag_;
   }
 
@@ -166,12 +166,27 @@ class PipelineReader {
     }
   }
 
-  DagOutput read_output(const JsonValue& value) const {
+  // A list of sources is an entry for each of them, which join (decide/pipeline/joined_outputs.h).
+  void read_output(const JsonValue& value) {
     DagOutput output;
-    if (!value.has_only({"from", "name"})) return output;
+    if (!value.has_only({"from", "name"})) return;
     if (const auto name = value.require("name")) output.name = name->text(kMaxTextBytes);
-    if (const auto from = value.require("from")) output.from = read_source(*from);
-    return output;
+    if (!dag_.outputs.empty() && dag_.outputs.back().name == output.name)
+      value.refuse("has the name of another output");
+    const auto from = value.require("from");
+    if (!from) return;
+    std::vector<TensorSource> sources;
+    if (from->json().is_string()) {
+      sources = {read_source(*from)};
+    } else {
+      sources =
+          read_list<TensorSource>(*from, kMaxComponentPorts, [&](const JsonValue& one) { return read_source(one); });
+      if (sources.empty() && from->ok()) from->refuse("has 0 sources, 1 to {} are possible", kMaxComponentPorts);
+    }
+    for (const TensorSource& source : sources) {
+      output.from = source;
+      dag_.outputs.push_back(output);
+    }
   }
 
   TensorSource read_source(const JsonValue& value) const {
@@ -235,6 +250,22 @@ class DocumentCheck {
       return fail(Errc::kInvalidArgument, "component {}: program is \"{}\"; it must be FILE:FUNCTION", one.name,
                   one.program.substr(0, 200));
     }
+    if (one.needs_gpu == one.task.empty()) {
+      return fail(Errc::kInvalidArgument,
+                  "component {}: needs_gpu is {}, and it is a {}: a program runs on the host and gets no GPU, a kernel "
+                  "task needs one",
+                  one.name, one.needs_gpu, one.task.empty() ? "program" : "kernel task");
+    }
+    if (!one.needs_gpu && !one.times.empty() && one.times.front().slice != "host") {
+      return fail(Errc::kInvalidArgument,
+                  "component {}: it needs no GPU and has a time of slice \"{}\"; one of \"host\" is possible", one.name,
+                  one.times.front().slice);
+    }
+    if (!one.needs_gpu && one.peak > Bytes(0)) {
+      return fail(Errc::kInvalidArgument,
+                  "component {}: it needs no GPU and asks for {} bytes of a slice's memory, 0 are possible", one.name,
+                  one.peak.count());
+    }
     if (!one.program.empty() && one.inputs.empty()) {
       return fail(Errc::kInvalidArgument, "component {}: is a program and has 0 inputs, 1 to {} are possible", one.name,
                   kMaxComponentPorts);
@@ -295,8 +326,11 @@ std::string pipeline_to_json(const Dag& dag) {
   json made = {{"version", 1}, {"name", dag.name}, {"objective_ms", to_ms(dag.objective)}};
   made["inputs"] = made["outputs"] = made["components"] = json::array();
   for (const TensorPort& port : dag.inputs) made["inputs"].push_back(port_json(port));
-  for (const DagOutput& output : dag.outputs) {
-    made["outputs"].push_back({{"name", output.name}, {"from", dag.name_of(output.from)}});
+  for (const JoinedOutput& output : joined_outputs(dag)) {
+    json from = json::array();
+    for (const std::size_t entry : output.entries) from.push_back(dag.name_of(dag.outputs[entry].from));
+    if (from.size() == 1) from = std::string(from[0]);
+    made["outputs"].push_back({{"name", output.name}, {"from", std::move(from)}});
   }
   for (const Component& one : dag.components) made["components"].push_back(component_json(dag, one));
   return made.dump(1);

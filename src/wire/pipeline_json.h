@@ -10,12 +10,12 @@
 //      {"name": "sr", "task": "sr", "inputs": {"x": "deblur.y"}, "outputs": [...], "when": {"value": "deblur.is_low", "is": true, "part": 0.4}},
 //      {"name": "depth", "task": "depth", "inputs": {"x": ["sr.y", "deblur.y"]}, "outputs": [...]}]}
 //
-// Inputs of a component have no order but that of their names: programs get them so. An output comes from one tensor, in every request, and has no
-// input's name. The Python package has the same rules and bounds (python/fairlead/pipeline/description.py), and a test that feeds documents to both.
+// Inputs of a component have no order but that of their names: programs get them so. An output comes in every request, from one tensor or, a join,
+// from the first that ran of a list of one type and shape; it has no input's name. The Python package has the same rules and bounds (python/fairlead/pipeline/description.py), and a test that feeds documents to both.
 //
 // A time is mean, standard deviation, and how often it was seen: 0 is a prediction. `part` (default 1) is the part of the requests for which
-// the branch runs. A component has a `task` (the folder of a kernel task: it needs a GPU) or a `program` (FILE:FUNCTION, or {"file", "function"}: it needs none, and
-// its time is "host"), unless `needs_gpu` says otherwise.
+// the branch runs. A component has a `task` (the folder of a kernel task: it needs a GPU) or a `program` (FILE:FUNCTION, or {"file", "function"}: it needs none,
+// its time is "host", and it has no memory of a slice). `needs_gpu` may say so, and nothing else.
 //
 // Threads: free functions, any thread.
 #pragma once

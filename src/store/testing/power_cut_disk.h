@@ -1,5 +1,5 @@
-// A disk in memory for SQLite, in tests: a power cut leaves what was synced and any part of what was not, and any call can be made
-// to fail. Registered as SQLite's default VFS as long as it lives, so that what is tested opens its database as always.
+// A disk in memory for SQLite, in tests: a power cut leaves what was synced and of what was not any of its sectors of 512 bytes, so
+// that writes are lost, torn, and overtake each other; and any call can be made to fail. Registered as SQLite's default VFS as long as it lives, so that what is tested opens its database as always.
 //
 //   disk.cut_after(17) ──> the 17th write, truncation or sync is the last before the cut ──> disk.restore(seed) ──> open again
 //
@@ -86,6 +86,13 @@ class PowerCutDisk {
     gate_.changed.notify_all();
   }
 
+  // An empty disk. REQUIRES: no file is open
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    files_.clear();
+    memory_.clear();
+  }
+
   // What the machine finds after the cut, or now if there was none. REQUIRES: no file is open
   void restore(unsigned seed) {
     const std::lock_guard lock(mutex_);
@@ -95,9 +102,7 @@ class PowerCutDisk {
     memory_.clear();
     std::mt19937 random(seed);
     for (auto& [name, data] : files_) {
-      for (const Change& change : data.unsynced) {
-        if (random() % 2 == 0) apply(change, data.synced);
-      }
+      for (const Change& change : data.unsynced) apply_in_part(change, data.synced, random);
       data.current = data.synced;
       data.unsynced.clear();
     }
@@ -123,6 +128,19 @@ class PowerCutDisk {
     if (change.truncates) return to.resize(change.offset);
     to.resize(std::max(to.size(), change.offset + change.bytes.size()));
     std::memcpy(to.data() + change.offset, change.bytes.data(), change.bytes.size());
+  }
+
+  // A write of several sectors is torn as often as it is lost or kept as a whole.
+  static void apply_in_part(const Change& change, std::string& to, std::mt19937& random) {
+    constexpr std::size_t kSector = 512;
+    const unsigned fate = random() % 3;
+    if (fate == 0) return;
+    if (fate == 1 || change.truncates) return apply(change, to);
+    for (std::size_t from = 0; from < change.bytes.size();) {
+      const std::size_t until = std::min(change.bytes.size(), from + kSector - (change.offset + from) % kSector);
+      if (random() % 2 == 0) apply({change.offset + from, change.bytes.substr(from, until - from)}, to);
+      from = until;
+    }
   }
 
   // Of a call that changes the disk.

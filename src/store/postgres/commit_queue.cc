@@ -1,0 +1,274 @@
+#include "store/postgres/commit_queue.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/postgres/schema.h"
+
+namespace fairlead::postgres {
+namespace {
+
+Error unreachable(const Error& why) {
+  return {Errc::kUnavailable, "the store of the cluster cannot be reached, try again: " + why.message};
+}
+
+}  // namespace
+
+CommitQueue::CommitQueue(boost::asio::io_context& io, Target target, Result<std::unique_ptr<Connection>> connection,
+                         Lease& lease, CommitLimits limits)
+    : io_(io),
+      target_(std::move(target)),
+      lease_(lease),
+      limits_(limits),
+      connection_(connection ? *std::move(connection) : nullptr),
+      retry_(limits.first_retry),
+      away_(connection ? std::nullopt : std::optional(connection.error())),
+      thread_([this] { run(); }) {}
+
+CommitQueue::~CommitQueue() {
+  {
+    const MutexLock lock(mutex_);
+    stop_by_ = monotonic_now() + limits_.patience_at_end;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Status CommitQueue::reachable() const {
+  const MutexLock lock(mutex_);
+  return away_ ? fail(unreachable(*away_)) : Status();
+}
+
+Status CommitQueue::has_room_for(std::size_t bytes) const {
+  if (away_) return fail(unreachable(*away_));
+  if (pending_operations_ < limits_.pending_operations && pending_bytes_ + bytes <= limits_.pending_bytes) return {};
+  return fail(Errc::kResourceExhausted,
+              "{} writes with {} bytes wait for the store of the cluster, the limits are {} and {}: retry later",
+              pending_operations_, pending_bytes_, limits_.pending_operations, limits_.pending_bytes);
+}
+
+void CommitQueue::submit(Operation operation) {
+  Status room;
+  if (!operation.is_required) {
+    const MutexLock lock(mutex_);
+    room = has_room_for(operation.bytes);
+  }
+  if (room) return enqueue(std::move(operation));
+  boost::asio::post(io_, [done = std::move(operation.done), error = std::move(room.error())] {
+    if (done) done(fail(error));
+  });
+}
+
+Status CommitQueue::run_and_wait(Operation operation) {
+  // Shared: the writer's thread may still be inside set_value() when the waiter has already returned.
+  auto promise = std::make_shared<std::promise<Status>>();
+  operation.done_here = [promise](Status status) { promise->set_value(std::move(status)); };
+  enqueue(std::move(operation));
+  return promise->get_future().get();
+}
+
+std::size_t CommitQueue::pending() const {
+  const MutexLock lock(mutex_);
+  return pending_operations_;
+}
+
+void CommitQueue::enqueue(Operation operation) {
+  Queued queued{.operation = std::move(operation), .guard = {}};
+  if (queued.operation.done) queued.guard.emplace(io_.get_executor());
+  {
+    const MutexLock lock(mutex_);
+    ++pending_operations_;
+    pending_bytes_ += queued.operation.bytes;
+    queue_.push_back(std::move(queued));
+  }
+  wake_.notify_one();
+}
+
+// ---- the writer's thread
+
+void CommitQueue::run() {
+  while (wait_for_work()) {
+    if (!connection_ && !reconnect()) continue;
+    std::vector<Queued> batch = next_batch();
+    if (!batch.empty()) commit(std::move(batch));
+  }
+  while (true) {  // what could not be written: a start of this node, or another node, runs it again
+    std::vector<Queued> batch = next_batch();
+    if (batch.empty()) return;
+    for (Queued& queued : batch) finish(queued, fail(Errc::kUnavailable, "{} is not there", target_.label));
+  }
+}
+
+// Also where there is no connection, since somebody has to notice when the server is back.
+bool CommitQueue::wait_for_work() {
+  const MutexLock lock(mutex_);
+  while (queue_.empty() && !stop_by_ && !away_) wake_.wait(mutex_);
+  if (!stop_by_) return true;
+  return !queue_.empty() && (!away_ || monotonic_now() < *stop_by_);
+}
+
+bool CommitQueue::reconnect() {
+  auto opened = open_migrated(target_);
+  const Instant next = monotonic_now() + retry_;
+  if (opened) {
+    connection_ = *std::move(opened);
+    retry_ = limits_.first_retry;
+    const MutexLock lock(mutex_);
+    if (away_) spdlog::info("{}: connected again", target_.label);
+    away_.reset();
+    return true;
+  }
+  retry_ = std::min(retry_ * 2, limits_.longest_retry);
+  refuse_waiting(opened.error());
+  const MutexLock lock(mutex_);
+  while (monotonic_now() < next && !(stop_by_ && monotonic_now() >= *stop_by_)) {
+    if (!wake_.wait_until(mutex_, std::chrono::steady_clock::now() + (next - monotonic_now()))) break;
+    if (stop_by_ && queue_.empty()) break;
+  }
+  return false;
+}
+
+// What brings new work is not kept waiting.
+void CommitQueue::refuse_waiting(const Error& error) {
+  std::vector<Queued> refused;
+  {
+    const MutexLock lock(mutex_);
+    if (!away_)
+      spdlog::error("the store of the cluster cannot be reached: {}; deploys and events are refused until it can",
+                    error.message);
+    away_ = error;
+    std::deque<Queued> kept;
+    for (Queued& queued : queue_) {
+      if (queued.operation.is_required) {
+        kept.push_back(std::move(queued));
+      } else {
+        refused.push_back(std::move(queued));
+      }
+    }
+    queue_ = std::move(kept);
+  }
+  for (Queued& queued : refused) {
+    finish(queued, fail(unreachable(error)));
+  }
+}
+
+std::vector<CommitQueue::Queued> CommitQueue::next_batch() {
+  const MutexLock lock(mutex_);
+  std::vector<Queued> batch;
+  while (!queue_.empty() && batch.size() < limits_.batch_operations) {
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return batch;
+}
+
+// Whether the server committed is not known. What is required is written again, with the same effect; the rest is refused, and taken
+// back.
+void CommitQueue::put_back(std::vector<Queued> batch, const Error& error) {
+  connection_.reset();
+  {
+    const MutexLock lock(mutex_);
+    for (Queued& queued : batch) take_back(queued);
+    for (auto queued = batch.rbegin(); queued != batch.rend(); ++queued) queue_.push_front(std::move(*queued));
+  }
+  refuse_waiting(error);
+}
+
+// By an operation of its own, which is required.
+void CommitQueue::take_back(Queued& refused) {
+  if (!refused.operation.undo) return;
+  Operation operation;
+  operation.is_required = true;
+  operation.build = [undo = std::move(refused.operation.undo),
+                     writer = refused.writer](const Writer&) -> Result<Statements> { return undo(writer); };
+  queue_.push_back({.operation = std::move(operation), .guard = {}});
+  ++pending_operations_;
+}
+
+void CommitQueue::commit(std::vector<Queued> batch) {
+  std::vector<Queued*> all;
+  for (Queued& queued : batch) all.push_back(&queued);
+  const std::optional<Error> error = transact(all);
+  if (!error) return;
+  if (error->code == Errc::kUnavailable) return put_back(std::move(batch), *error);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (connection_) {
+      commit_alone(std::move(batch[i]));
+      continue;
+    }
+    std::vector<Queued> rest(std::make_move_iterator(batch.begin() + static_cast<std::ptrdiff_t>(i)),
+                             std::make_move_iterator(batch.end()));
+    const MutexLock lock(mutex_);
+    for (auto queued = rest.rbegin(); queued != rest.rend(); ++queued) queue_.push_front(std::move(*queued));
+    return;
+  }
+}
+
+void CommitQueue::commit_alone(Queued queued) {
+  constexpr int kMostDeadlocks = 5;
+  std::optional<Error> error;
+  std::vector<Queued*> alone{&queued};
+  for (int i = 0; i < kMostDeadlocks; ++i) {
+    error = transact(alone);
+    if (!error || error->code != Errc::kConflict) break;
+  }
+  if (!error) return;
+  if (error->code != Errc::kUnavailable) return finish(queued, fail(*error));
+  std::vector<Queued> batch;
+  batch.push_back(std::move(queued));
+  put_back(std::move(batch), *error);
+}
+
+std::optional<Error> CommitQueue::transact(std::vector<Queued*>& batch) {
+  const Writer writer = lease_.writer();
+  Statements statements;
+  std::vector<std::pair<Queued*, std::size_t>> built;  // and where its statements begin
+  std::vector<std::pair<Queued*, Error>> unbuilt;
+  for (Queued* const queued : batch) {
+    queued->writer = writer;
+    auto own = queued->operation.build(writer);
+    if (!own) {
+      unbuilt.emplace_back(queued, own.error());
+      continue;
+    }
+    built.emplace_back(queued, statements.size());
+    for (Statement& statement : *own) statements.push_back(std::move(statement));
+  }
+  std::vector<Rows> rows;
+  if (!statements.empty()) {
+    auto committed = connection_->transact(statements);
+    if (!committed) return committed.error();
+    rows = *std::move(committed);
+  }
+  for (auto& [queued, error] : unbuilt) finish(*queued, fail(error));
+  for (auto& [queued, first] : built) {
+    const Operation& operation = queued->operation;
+    finish(*queued, operation.read ? operation.read(rows, first, writer) : Status());
+  }
+  return std::nullopt;
+}
+
+void CommitQueue::finish(Queued& queued, const Status& status) {
+  Operation& operation = queued.operation;
+  {
+    const MutexLock lock(mutex_);
+    FL_CHECK(pending_operations_ > 0 && pending_bytes_ >= operation.bytes, "{} operations, {} bytes, of this one {}",
+             pending_operations_, pending_bytes_, operation.bytes);
+    --pending_operations_;
+    pending_bytes_ -= operation.bytes;
+  }
+  if (operation.done_here) return operation.done_here(status);
+  if (operation.done) {
+    boost::asio::post(io_, [done = std::move(operation.done), status] { done(status); });
+    queued.guard.reset();
+  } else if (!status) {
+    spdlog::error("not written to the store of the cluster: {}", status.error().message);
+  }
+}
+
+}  // namespace fairlead::postgres
