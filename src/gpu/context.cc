@@ -1,5 +1,6 @@
 #include "gpu/context.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -19,112 +20,161 @@ std::size_t size_of(Bytes bytes) {
   return static_cast<std::size_t>(bytes.count());
 }
 
-}  // namespace
-
-struct CudaContext::Library {
-  explicit Library(SharedLibrary file) : shared(std::move(file)) {}
-  Status bind();
-  void find_newer();
-
-  CUmemAllocationProp allocation() const {
-    CUmemAllocationProp properties{};
-    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-    return properties;
-  }
-
-  SharedLibrary shared;
-  std::optional<GraphCalls> graphs;  // none: the driver lacks some of them
-  CUdevice device = 0;
-  std::string name;
-  DeviceLimits limits;
-  std::uint32_t architecture = 0;
-  std::size_t granularity = 0;
+// The device, its context and what its errors are called.
+struct DeviceCalls {
+  Status bind(const SharedLibrary& shared);
 
   decltype(cuInit)* init = nullptr;
   decltype(cuGetErrorName)* error_name = nullptr;
   decltype(cuGetErrorString)* error_text = nullptr;
-  decltype(cuDeviceGet)* device_get = nullptr;
-  decltype(cuDeviceGetName)* device_name = nullptr;
+  decltype(cuDeviceGet)* get = nullptr;
+  decltype(cuDeviceGetName)* name = nullptr;
   decltype(cuDeviceGetAttribute)* attribute = nullptr;
   decltype(cuDevicePrimaryCtxRetain)* retain = nullptr;
   decltype(cuCtxSetCurrent)* set_current = nullptr;
   decltype(cuCtxSynchronize)* synchronize = nullptr;
   decltype(cuMemGetInfo_v2)* memory_info = nullptr;
-  decltype(cuMemGetAllocationGranularity)* get_granularity = nullptr;
+};
+
+// Device memory, and the addresses at which it is mapped.
+struct MappingCalls {
+  Status bind(const SharedLibrary& shared);
+
+  decltype(cuMemGetAllocationGranularity)* granularity = nullptr;
   decltype(cuMemAddressReserve)* reserve = nullptr;
-  decltype(cuMemAddressFree)* free_addresses = nullptr;
+  decltype(cuMemAddressFree)* free = nullptr;
   decltype(cuMemCreate)* create = nullptr;
   decltype(cuMemRelease)* release = nullptr;
   decltype(cuMemMap)* map = nullptr;
   decltype(cuMemUnmap)* unmap = nullptr;
   decltype(cuMemSetAccess)* set_access = nullptr;
-  decltype(cuMemHostAlloc)* host_alloc = nullptr;
-  decltype(cuMemFreeHost)* host_free = nullptr;
-  decltype(cuMemHostRegister_v2)* host_register = nullptr;
-  decltype(cuMemHostUnregister)* host_unregister = nullptr;
-  decltype(cuModuleLoadDataEx)* load = nullptr;
-  decltype(cuModuleUnload)* unload = nullptr;
-  decltype(cuModuleGetFunction)* get_function = nullptr;
-  decltype(cuFuncGetAttribute)* function_attribute = nullptr;
-  decltype(cuFuncSetAttribute)* set_function_attribute = nullptr;
-  decltype(cuStreamCreate)* stream_create = nullptr;
-  decltype(cuStreamSynchronize)* stream_synchronize = nullptr;
-  decltype(cuEventCreate)* event_create = nullptr;
-  decltype(cuEventDestroy_v2)* event_destroy = nullptr;
-  decltype(cuEventElapsedTime)* event_elapsed = nullptr;
-
-  // Null: the driver lacks it.
-  decltype(cuFuncLoad)* load_function = nullptr;
 };
 
-Status CudaContext::Library::bind() {
-  for (const Status& status : {shared.bind(init, "cuInit"),
-                               shared.bind(error_name, "cuGetErrorName"),
-                               shared.bind(error_text, "cuGetErrorString"),
-                               shared.bind(device_get, "cuDeviceGet"),
-                               shared.bind(device_name, "cuDeviceGetName"),
-                               shared.bind(attribute, "cuDeviceGetAttribute"),
-                               shared.bind(retain, "cuDevicePrimaryCtxRetain"),
-                               shared.bind(set_current, "cuCtxSetCurrent"),
-                               shared.bind(synchronize, "cuCtxSynchronize"),
-                               shared.bind(memory_info, "cuMemGetInfo_v2"),
-                               shared.bind(get_granularity, "cuMemGetAllocationGranularity"),
-                               shared.bind(reserve, "cuMemAddressReserve"),
-                               shared.bind(free_addresses, "cuMemAddressFree"),
-                               shared.bind(create, "cuMemCreate"),
-                               shared.bind(release, "cuMemRelease"),
-                               shared.bind(map, "cuMemMap"),
-                               shared.bind(unmap, "cuMemUnmap"),
-                               shared.bind(set_access, "cuMemSetAccess"),
-                               shared.bind(host_alloc, "cuMemHostAlloc"),
-                               shared.bind(host_free, "cuMemFreeHost"),
-                               shared.bind(host_register, "cuMemHostRegister_v2"),
-                               shared.bind(host_unregister, "cuMemHostUnregister"),
-                               shared.bind(load, "cuModuleLoadDataEx"),
-                               shared.bind(unload, "cuModuleUnload"),
-                               shared.bind(get_function, "cuModuleGetFunction"),
-                               shared.bind(function_attribute, "cuFuncGetAttribute"),
-                               shared.bind(set_function_attribute, "cuFuncSetAttribute"),
-                               shared.bind(stream_create, "cuStreamCreate"),
-                               shared.bind(stream_synchronize, "cuStreamSynchronize"),
-                               shared.bind(event_create, "cuEventCreate"),
-                               shared.bind(event_destroy, "cuEventDestroy_v2"),
-                               shared.bind(event_elapsed, "cuEventElapsedTime")}) {
+// Host memory that the driver has pinned.
+struct HostMemoryCalls {
+  Status bind(const SharedLibrary& shared);
+
+  decltype(cuMemHostAlloc)* alloc = nullptr;
+  decltype(cuMemFreeHost)* free = nullptr;
+  decltype(cuMemHostRegister_v2)* pin = nullptr;
+  decltype(cuMemHostUnregister)* unpin = nullptr;
+};
+
+// Modules and the kernels in them.
+struct CodeCalls {
+  Status bind(const SharedLibrary& shared);
+
+  decltype(cuModuleLoadDataEx)* load = nullptr;
+  decltype(cuModuleUnload)* unload = nullptr;
+  decltype(cuModuleGetFunction)* get_kernel = nullptr;
+  decltype(cuFuncGetAttribute)* attribute = nullptr;
+  decltype(cuFuncSetAttribute)* set_attribute = nullptr;
+  decltype(cuFuncLoad)* load_kernel = nullptr;  // null: the driver lacks it
+};
+
+// Streams and events.
+struct StreamCalls {
+  Status bind(const SharedLibrary& shared);
+
+  decltype(cuStreamCreate)* create = nullptr;
+  decltype(cuStreamSynchronize)* synchronize = nullptr;
+  decltype(cuEventCreate)* create_event = nullptr;
+  decltype(cuEventDestroy_v2)* destroy_event = nullptr;
+  decltype(cuEventElapsedTime)* elapsed = nullptr;
+};
+
+Status DeviceCalls::bind(const SharedLibrary& shared) {
+  for (const Status& status :
+       {shared.bind(init, "cuInit"), shared.bind(error_name, "cuGetErrorName"),
+        shared.bind(error_text, "cuGetErrorString"), shared.bind(get, "cuDeviceGet"),
+        shared.bind(name, "cuDeviceGetName"), shared.bind(attribute, "cuDeviceGetAttribute"),
+        shared.bind(retain, "cuDevicePrimaryCtxRetain"), shared.bind(set_current, "cuCtxSetCurrent"),
+        shared.bind(synchronize, "cuCtxSynchronize"), shared.bind(memory_info, "cuMemGetInfo_v2")}) {
     if (!status) return status;
   }
-  if (!graphs.emplace().bind(shared)) graphs.reset();
-  find_newer();
   return {};
 }
 
-// As the driver's own resolver has it: a symbol of the library may be there and mean nothing.
-void CudaContext::Library::find_newer() {
+Status MappingCalls::bind(const SharedLibrary& shared) {
+  for (const Status& status :
+       {shared.bind(granularity, "cuMemGetAllocationGranularity"), shared.bind(reserve, "cuMemAddressReserve"),
+        shared.bind(free, "cuMemAddressFree"), shared.bind(create, "cuMemCreate"), shared.bind(release, "cuMemRelease"),
+        shared.bind(map, "cuMemMap"), shared.bind(unmap, "cuMemUnmap"), shared.bind(set_access, "cuMemSetAccess")}) {
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status HostMemoryCalls::bind(const SharedLibrary& shared) {
+  for (const Status& status : {shared.bind(alloc, "cuMemHostAlloc"), shared.bind(free, "cuMemFreeHost"),
+                               shared.bind(pin, "cuMemHostRegister_v2"), shared.bind(unpin, "cuMemHostUnregister")}) {
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status CodeCalls::bind(const SharedLibrary& shared) {
+  for (const Status& status :
+       {shared.bind(load, "cuModuleLoadDataEx"), shared.bind(unload, "cuModuleUnload"),
+        shared.bind(get_kernel, "cuModuleGetFunction"), shared.bind(attribute, "cuFuncGetAttribute"),
+        shared.bind(set_attribute, "cuFuncSetAttribute")}) {
+    if (!status) return status;
+  }
+  // As the driver's own resolver has it: a symbol of the library may be there and mean nothing.
   decltype(cuGetProcAddress_v2)* resolve = nullptr;
   void* address = nullptr;
-  if (!shared.bind(resolve, "cuGetProcAddress_v2")) return;
-  if (resolve("cuFuncLoad", &address, kFuncLoadSince, 0, nullptr) != CUDA_SUCCESS) return;
-  load_function = reinterpret_cast<decltype(cuFuncLoad)*>(address);
+  if (!shared.bind(resolve, "cuGetProcAddress_v2")) return {};
+  if (resolve("cuFuncLoad", &address, kFuncLoadSince, 0, nullptr) != CUDA_SUCCESS) return {};
+  load_kernel = reinterpret_cast<decltype(cuFuncLoad)*>(address);
+  return {};
+}
+
+Status StreamCalls::bind(const SharedLibrary& shared) {
+  for (const Status& status :
+       {shared.bind(create, "cuStreamCreate"), shared.bind(synchronize, "cuStreamSynchronize"),
+        shared.bind(create_event, "cuEventCreate"), shared.bind(destroy_event, "cuEventDestroy_v2"),
+        shared.bind(elapsed, "cuEventElapsedTime")}) {
+    if (!status) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+// The driver's calls by what they are about, and what the device is.
+struct CudaContext::Library {
+  explicit Library(SharedLibrary file) : shared(std::move(file)) {}
+  Status bind();
+
+  CUmemAllocationProp allocation() const {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+    return properties;
+  }
+
+  SharedLibrary shared;
+  DeviceCalls device;
+  MappingCalls mapping;
+  HostMemoryCalls host;
+  CodeCalls code;
+  StreamCalls stream;
+  std::optional<GraphCalls> graphs;  // none: the driver lacks some of them
+
+  CUdevice ordinal = 0;
+  std::string name;
+  DeviceLimits limits;
+  std::uint32_t architecture = 0;
+  std::size_t granularity = 0;
+};
+
+Status CudaContext::Library::bind() {
+  for (const Status& status :
+       {device.bind(shared), mapping.bind(shared), host.bind(shared), code.bind(shared), stream.bind(shared)}) {
+    if (!status) return status;
+  }
+  if (!graphs.emplace().bind(shared)) graphs.reset();
+  return {};
 }
 
 Status CudaContext::bind_hot() {
@@ -158,15 +208,15 @@ Status CudaContext::start(int ordinal) {
   Library& driver = *library_;
   CUcontext context = nullptr;
   std::array<char, 256> name{};
-  CUresult code = driver.init(0);
-  if (code == CUDA_SUCCESS) code = driver.device_get(&driver.device, ordinal);
-  if (code == CUDA_SUCCESS) code = driver.device_name(name.data(), name.size(), driver.device);
-  if (code == CUDA_SUCCESS) code = driver.retain(&context, driver.device);
-  if (code == CUDA_SUCCESS) code = driver.set_current(context);
+  CUresult code = driver.device.init(0);
+  if (code == CUDA_SUCCESS) code = driver.device.get(&driver.ordinal, ordinal);
+  if (code == CUDA_SUCCESS) code = driver.device.name(name.data(), name.size(), driver.ordinal);
+  if (code == CUDA_SUCCESS) code = driver.device.retain(&context, driver.ordinal);
+  if (code == CUDA_SUCCESS) code = driver.device.set_current(context);
   driver.name = name.data();
   const CUmemAllocationProp properties = driver.allocation();
   if (code == CUDA_SUCCESS) {
-    code = driver.get_granularity(&driver.granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    code = driver.mapping.granularity(&driver.granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   }
   if (Status opened = check(code, fmt::format("open GPU {}", ordinal)); !opened) return opened;
   return read_limits();
@@ -177,7 +227,7 @@ Status CudaContext::read_limits() {
   CUresult code = CUDA_SUCCESS;
   const auto read = [&](CUdevice_attribute attribute) {
     int value = 0;
-    const CUresult got = driver.attribute(&value, attribute, driver.device);
+    const CUresult got = driver.device.attribute(&value, attribute, driver.ordinal);
     if (code == CUDA_SUCCESS) code = got;
     return static_cast<std::uint32_t>(value);
   };
@@ -207,8 +257,8 @@ std::uint32_t CudaContext::architecture() const {
 std::string CudaContext::describe(CUresult code) const {
   const char* name = nullptr;
   const char* text = nullptr;
-  if (library_->error_name(code, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown error";
-  if (library_->error_text(code, &text) != CUDA_SUCCESS || text == nullptr) text = "no description";
+  if (library_->device.error_name(code, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown error";
+  if (library_->device.error_text(code, &text) != CUDA_SUCCESS || text == nullptr) text = "no description";
   return fmt::format("{} ({}, {})", text, name, static_cast<int>(code));
 }
 
@@ -221,7 +271,7 @@ Status CudaContext::check(CUresult code, std::string_view what) const {
 Result<Bytes> CudaContext::free_memory() const {
   std::size_t free = 0;
   std::size_t total = 0;
-  if (Status asked = check(library_->memory_info(&free, &total), "free device memory"); !asked) {
+  if (Status asked = check(library_->device.memory_info(&free, &total), "free device memory"); !asked) {
     return fail(asked.error());
   }
   return Bytes(static_cast<std::int64_t>(free));
@@ -232,11 +282,11 @@ Result<CUdeviceptr> CudaContext::reserve_addresses(Bytes bytes, Bytes alignment,
   const Library& driver = *library_;
   CUdeviceptr address = 0;
   for (const CUdeviceptr wanted : {hint, CUdeviceptr{0}}) {
-    const CUresult code = driver.reserve(&address, size_of(bytes), size_of(alignment), wanted, 0);
+    const CUresult code = driver.mapping.reserve(&address, size_of(bytes), size_of(alignment), wanted, 0);
     if (code == CUDA_SUCCESS && address % size_of(alignment) == 0) return address;
-    if (code == CUDA_SUCCESS) driver.free_addresses(address, size_of(bytes));
+    if (code == CUDA_SUCCESS) driver.mapping.free(address, size_of(bytes));
   }
-  const CUresult code = driver.reserve(&address, size_of(bytes + alignment), 0, 0, 0);
+  const CUresult code = driver.mapping.reserve(&address, size_of(bytes + alignment), 0, 0, 0);
   if (Status reserved = check(code, fmt::format("reserve {} bytes of addresses", bytes.count())); !reserved) {
     return fail(reserved.error());
   }
@@ -259,7 +309,7 @@ Result<CUmemGenericAllocationHandle> CudaContext::create_memory(Bytes bytes) {
   const Library& driver = *library_;
   const CUmemAllocationProp properties = driver.allocation();
   CUmemGenericAllocationHandle memory = 0;
-  const CUresult code = driver.create(&memory, size_of(bytes), &properties, 0);
+  const CUresult code = driver.mapping.create(&memory, size_of(bytes), &properties, 0);
   if (Status made = check(code, fmt::format("take {} bytes of device memory", bytes.count())); !made) {
     return fail(made.error());
   }
@@ -269,22 +319,22 @@ Result<CUmemGenericAllocationHandle> CudaContext::create_memory(Bytes bytes) {
 Status CudaContext::map(CUdeviceptr address, Bytes bytes, CUmemGenericAllocationHandle memory) {
   const Library& driver = *library_;
   const CUmemAccessDesc access{driver.allocation().location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CUresult code = driver.map(address, size_of(bytes), 0, memory, 0);
-  if (code == CUDA_SUCCESS) code = driver.set_access(address, size_of(bytes), &access, 1);
+  CUresult code = driver.mapping.map(address, size_of(bytes), 0, memory, 0);
+  if (code == CUDA_SUCCESS) code = driver.mapping.set_access(address, size_of(bytes), &access, 1);
   return check(code, fmt::format("map {} bytes of device memory", bytes.count()));
 }
 
 Status CudaContext::unmap(CUdeviceptr address, Bytes bytes) {
-  return check(library_->unmap(address, size_of(bytes)), fmt::format("unmap {} bytes", bytes.count()));
+  return check(library_->mapping.unmap(address, size_of(bytes)), fmt::format("unmap {} bytes", bytes.count()));
 }
 
 void CudaContext::release_memory(CUmemGenericAllocationHandle memory) {
-  library_->release(memory);
+  library_->mapping.release(memory);
 }
 
 Result<void*> CudaContext::allocate_pinned(Bytes bytes) {
   void* memory = nullptr;
-  const CUresult code = library_->host_alloc(&memory, size_of(bytes), CU_MEMHOSTALLOC_PORTABLE);
+  const CUresult code = library_->host.alloc(&memory, size_of(bytes), CU_MEMHOSTALLOC_PORTABLE);
   if (Status allocated = check(code, fmt::format("{} bytes of pinned host memory", bytes.count())); !allocated) {
     return fail(allocated.error());
   }
@@ -292,12 +342,12 @@ Result<void*> CudaContext::allocate_pinned(Bytes bytes) {
 }
 
 void CudaContext::free_pinned(void* memory) {
-  library_->host_free(memory);
+  library_->host.free(memory);
 }
 
 bool CudaContext::pin(void* memory, Bytes bytes, bool read_only) {
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | (read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0);
-  return library_->host_register(memory, size_of(bytes), flags) == CUDA_SUCCESS;
+  return library_->host.pin(memory, size_of(bytes), flags) == CUDA_SUCCESS;
 }
 
 StreamWords::StreamWords(const CudaContext& cuda) : cuda_(cuda) {
@@ -310,11 +360,10 @@ StreamWords::StreamWords(const CudaContext& cuda) : cuda_(cuda) {
 Result<CUdeviceptr> StreamWords::pin(void* memory, Bytes bytes) const {
   const CudaContext::Library& driver = *cuda_.library_;
   CUdeviceptr address = 0;
-  CUresult code =
-      driver.host_register(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  CUresult code = driver.host.pin(memory, size_of(bytes), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (code == CUDA_SUCCESS) {
     code = device_pointer_(&address, memory, 0);
-    if (code != CUDA_SUCCESS) driver.host_unregister(memory);
+    if (code != CUDA_SUCCESS) driver.host.unpin(memory);
   }
   if (Status pinned = cuda_.check(code, fmt::format("pin {} bytes of host memory", bytes.count())); !pinned) {
     return fail(pinned.error());
@@ -323,7 +372,7 @@ Result<CUdeviceptr> StreamWords::pin(void* memory, Bytes bytes) const {
 }
 
 void CudaContext::unpin(void* memory) {
-  library_->host_unregister(memory);
+  library_->host.unpin(memory);
 }
 
 Result<CUmodule> CudaContext::load_module(const std::string& image) {
@@ -331,7 +380,7 @@ Result<CUmodule> CudaContext::load_module(const std::string& image) {
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
   CUmodule module = nullptr;
-  const CUresult code = library_->load(&module, image.c_str(), options.size(), options.data(), values.data());
+  const CUresult code = library_->code.load(&module, image.c_str(), options.size(), options.data(), values.data());
   if (code == CUDA_SUCCESS) return module;
   log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
   const Errc kind = code == CUDA_ERROR_OUT_OF_MEMORY ? Errc::kResourceExhausted : Errc::kInvalidArgument;
@@ -339,29 +388,29 @@ Result<CUmodule> CudaContext::load_module(const std::string& image) {
 }
 
 void CudaContext::unload_module(CUmodule module) {
-  library_->unload(module);
+  library_->code.unload(module);
 }
 
 Result<CUfunction> CudaContext::find_kernel(CUmodule module, const std::string& name, std::uint32_t dynamic_shared) {
   constexpr std::uint32_t kWithoutAsking = 48 << 10;
   CUfunction function = nullptr;
-  CUresult code = library_->get_function(&function, module, name.c_str());
+  CUresult code = library_->code.get_kernel(&function, module, name.c_str());
   if (code == CUDA_ERROR_NOT_FOUND) return fail(Errc::kInvalidArgument, "the module has no kernel {}", name);
   int fixed = 0, allowed = 0;  // allowed: by somebody before, who may launch it still
   if (code == CUDA_SUCCESS) {
-    code = library_->function_attribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    code = library_->code.attribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
   }
   if (code == CUDA_SUCCESS) {
-    code = library_->function_attribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+    code = library_->code.attribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
   }
   const bool must_ask = dynamic_shared + static_cast<std::uint32_t>(fixed) > kWithoutAsking;
   if (code == CUDA_SUCCESS && must_ask && std::cmp_greater(dynamic_shared, allowed)) {
-    code = library_->set_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                            static_cast<int>(dynamic_shared));
+    code = library_->code.set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        static_cast<int>(dynamic_shared));
   }
   if (code == CUDA_SUCCESS) {
     // Drivers without it load a kernel when they are asked for it above. If it fails, the launch says why.
-    if (library_->load_function != nullptr) library_->load_function(function);
+    if (library_->code.load_kernel != nullptr) library_->code.load_kernel(function);
     return function;
   }
   return fail(Errc::kInvalidArgument, "kernel {} with {} bytes of dynamic shared memory: {}", name, dynamic_shared,
@@ -374,7 +423,7 @@ const GraphCalls* CudaContext::graphs() const {
 
 Result<CUstream> CudaContext::make_stream() {
   CUstream stream = nullptr;
-  if (Status made = check(library_->stream_create(&stream, CU_STREAM_NON_BLOCKING), "create a stream"); !made) {
+  if (Status made = check(library_->stream.create(&stream, CU_STREAM_NON_BLOCKING), "create a stream"); !made) {
     return fail(made.error());
   }
   return stream;
@@ -383,26 +432,48 @@ Result<CUstream> CudaContext::make_stream() {
 Result<CUevent> CudaContext::make_event(bool timed) {
   CUevent event = nullptr;
   const unsigned flags = timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
-  if (Status made = check(library_->event_create(&event, flags), "create an event"); !made) return fail(made.error());
+  if (Status made = check(library_->stream.create_event(&event, flags), "create an event"); !made)
+    return fail(made.error());
   return event;
 }
 
 void CudaContext::destroy_event(CUevent event) {
-  library_->event_destroy(event);
+  library_->stream.destroy_event(event);
 }
 
 Duration CudaContext::elapsed(CUevent begin, CUevent end) const {
   float milliseconds = 0;
-  if (library_->event_elapsed(&milliseconds, begin, end) != CUDA_SUCCESS) return Duration(0);
+  if (library_->stream.elapsed(&milliseconds, begin, end) != CUDA_SUCCESS) return Duration(0);
   return from_seconds(static_cast<double>(milliseconds) / 1e3);
 }
 
 Status CudaContext::synchronize(CUstream stream) {
-  return check(library_->stream_synchronize(stream), "wait for a stream");
+  return check(library_->stream.synchronize(stream), "wait for a stream");
 }
 
 Status CudaContext::synchronize() {
-  return check(library_->synchronize(), "wait for the device");
+  return check(library_->device.synchronize(), "wait for the device");
+}
+
+Occupancy::Occupancy(const CudaContext& cuda) {
+  const CudaContext::Library& driver = *cuda.library_;
+  if (!driver.shared.bind(of_one_, "cuOccupancyMaxActiveBlocksPerMultiprocessor")) of_one_ = nullptr;
+  const auto read = [&driver](CUdevice_attribute attribute) {
+    int value = 0;
+    const bool is_said = driver.device.attribute(&value, attribute, driver.ordinal) == CUDA_SUCCESS;
+    return is_said ? static_cast<std::uint64_t>(value) : 0;
+  };
+  multiprocessors_ = std::max<std::uint64_t>(1, read(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  threads_of_one_ = read(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+}
+
+std::uint64_t Occupancy::blocks_at_once(CUfunction function, std::uint32_t threads,
+                                        std::uint32_t dynamic_shared) const {
+  int said = 0;
+  const bool is_said =
+      of_one_ != nullptr && of_one_(&said, function, static_cast<int>(threads), dynamic_shared) == CUDA_SUCCESS;
+  const std::uint64_t at_most = threads_of_one_ / std::max<std::uint64_t>(1, threads);
+  return multiprocessors_ * std::max<std::uint64_t>(1, is_said ? static_cast<std::uint64_t>(said) : at_most);
 }
 
 }  // namespace fairlead

@@ -92,6 +92,7 @@ class CudaContext {
 
  private:
   friend class StreamWords;
+  friend class Occupancy;
 
   struct Hot {
     decltype(cuLaunchKernel)* launch = nullptr;
@@ -137,6 +138,18 @@ class StreamWords {
   decltype(cuStreamWaitValue32_v2)* wait_ = nullptr;
   decltype(cuStreamWriteValue32_v2)* set_ = nullptr;
   decltype(cuMemHostGetDevicePointer_v2)* device_pointer_ = nullptr;
+};
+
+// How many blocks a device holds together.
+class Occupancy {
+ public:
+  explicit Occupancy(const CudaContext& cuda);
+  // Of the kernel; where the driver cannot say, no fewer than that.
+  std::uint64_t blocks_at_once(CUfunction function, std::uint32_t threads, std::uint32_t dynamic_shared) const;
+
+ private:
+  decltype(cuOccupancyMaxActiveBlocksPerMultiprocessor)* of_one_ = nullptr;  // null: the driver lacks it
+  std::uint64_t multiprocessors_ = 1, threads_of_one_ = 0;
 };
 
 }  // namespace fairlead

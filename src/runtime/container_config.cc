@@ -125,6 +125,7 @@ StartOrder container_order(StartOrder plain, const InstanceSpec::Container& cont
   // Texts of an image are UTF-8 already, those of the author come from JSON.
   order.container = config.dump(-1, ' ', false, json::error_handler_t::replace);
   order.http_port = container.http_port.value_or(0);
+  order.http_health = container.http_health;
   return order;
 }
 

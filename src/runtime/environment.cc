@@ -61,10 +61,10 @@ std::vector<std::string> sandbox_environment(const InstanceSpec& spec) {
       {"AWS_LAMBDA_RUNTIME_API", "127.0.0.1:9001"},
       {"FAIRLEAD_RUNTIME_SOCKET", kRuntimeSocketPath},
       {"AWS_LAMBDA_FUNCTION_NAME", spec.function},
-      {"AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"},
+      {"AWS_LAMBDA_FUNCTION_VERSION", spec.version},
       {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", std::to_string(spec.memory_limit.count() >> 20)},
       {"AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/" + spec.function},
-      {"AWS_LAMBDA_LOG_STREAM_NAME", "[$LATEST]" + std::to_string(spec.instance.value())},
+      {"AWS_LAMBDA_LOG_STREAM_NAME", "[" + spec.version + "]" + std::to_string(spec.instance.value())},
       {"AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"},
   };
   for (const auto& [name, value] : reserved) values[name] = value;

@@ -1,5 +1,5 @@
-// libFuzzer: any packet is a message of the spawner, of a device server or of a shim, or refused with an error; what is taken is
-// written and read again the same, and a shim's numbers keep their bounds. The first byte says which.
+// libFuzzer: any packet is a message of the spawner, of a device server, of a shim or of a pipeline's program, or refused with an error; what
+// is taken is written and read again the same, a shim's numbers keep their bounds, and a program's texts are printable. The first byte says which.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +7,7 @@
 #include "base/fuzz_seeds.h"
 #include "runtime/spawn_protocol.h"
 #include "wire/device_frames.h"
+#include "wire/program_frames.h"
 #include "wire/shim_codec.h"
 
 namespace fairlead {
@@ -32,7 +33,8 @@ std::vector<std::string> fuzz_seeds() {
                          .memory_limit = Bytes(7),
                          .max_processes = 3,
                          .container = "{}",
-                         .http_port = 80};
+                         .http_port = 80,
+                         .http_health = "/_/health"};
   const wire::RegisterSession session{.session = 1,
                                       .tenant = "a",
                                       .task = "t",
@@ -56,6 +58,9 @@ std::vector<std::string> fuzz_seeds() {
            {wire::FrameKind::kSwapOut, wire::MoveResult::kDone, 1, 2, 3}),
       shim(wire::FrameKind::kReturnStaging, &wire::Frame::Body::return_staging,
            {wire::kStagingGranule, wire::kStagingGranule}),
+      "5R",
+      std::string("5D\1\0\0\0\0\0\0\0", 10),
+      std::string("5E\1\0\0\0\0\0\0\0KeyError: \xff", 21),
   };
 }
 
@@ -89,16 +94,24 @@ void read_shim_frame(std::string_view bytes) {
   }
 }
 
+void read_program_said(std::string_view bytes) {
+  const auto said = wire::decode_program_said(bytes);
+  if (!said) return require(!said.error().message.empty());
+  require(said->text.size() <= wire::kMaxProgramText);
+  for (const char c : said->text) require(c >= ' ' && c <= '~');
+}
+
 }  // namespace
 }  // namespace fairlead
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 5) {
-    case '0' % 5: fairlead::read_order(bytes); break;
-    case '1' % 5: fairlead::read_note(bytes); break;
-    case '4' % 5: fairlead::read_shim_frame(bytes); break;
+  switch (data[0] % 6) {
+    case '0' % 6: fairlead::read_order(bytes); break;
+    case '1' % 6: fairlead::read_note(bytes); break;
+    case '4' % 6: fairlead::read_shim_frame(bytes); break;
+    case '5' % 6: fairlead::read_program_said(bytes); break;
     default: fairlead::read_device_frames(bytes);
   }
   return 0;

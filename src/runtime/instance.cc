@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/function.h"
+#include "model/trace_context.h"
 #include "net/body_sink.h"
 #include "runtime/container_config.h"
 #include "runtime/environment.h"
@@ -87,6 +88,15 @@ bool is_streaming(const net::HttpRequest& request) {
   return request.header("Lambda-Runtime-Function-Response-Mode") == "streaming";
 }
 
+// How its caller asked, for those who want to know (runtime/http_adapter.h).
+void add_http_part(HttpPart http, net::HttpResponse& response) {
+  response.headers.push_back({"Fairlead-Http-Method", std::move(http.method)});
+  response.headers.push_back({"Fairlead-Http-Target", std::move(http.path)});
+  for (const auto& [name, value] : http.headers) {
+    response.headers.push_back({"Fairlead-Http-Header", name + ": " + value});
+  }
+}
+
 // What a function says in trailers: a type, and its error document in Base64.
 std::string trailing_error(std::string_view type, std::string_view encoded) {
   auto document = base64_decode(kErrorBody, encoded);
@@ -98,26 +108,39 @@ std::string trailing_error(std::string_view type, std::string_view encoded) {
 // The body of a streamed answer, on its way to the caller. Destroyed before it was whole: the answer is cut.
 class StreamSink final : public net::BodySink {
  public:
-  StreamSink(std::shared_ptr<AnswerStream> stream, std::function<void(std::string_view)> cut)
-      : stream_(std::move(stream)), cut_(std::move(cut)) {
+  struct Owner {
+    std::function<void()> began;  // its first byte is there
+    std::function<void(std::string_view)> cut;
+  };
+  StreamSink(std::shared_ptr<AnswerStream> stream, Owner owner) : stream_(std::move(stream)), owner_(std::move(owner)) {
     stream_->on_change([this] { tell_room(); });
   }
   StreamSink(const StreamSink&) = delete;
   StreamSink& operator=(const StreamSink&) = delete;
   ~StreamSink() override {
     stream_->on_change(nullptr);
-    cut_(is_over() ? "the caller has left" : "the function closed its connection in the middle of its answer");
+    owner_.cut(is_over() ? "the caller has left" : "the function closed its connection in the middle of its answer");
   }
 
-  void append(std::string_view bytes) override { stream_->part(bytes); }
+  void append(std::string_view bytes) override {
+    if (!bytes.empty() && owner_.began) std::exchange(owner_.began, nullptr)();
+    stream_->part(bytes);
+  }
   bool is_full() const override { return stream_->is_full() && !stream_->is_gone(); }
   bool is_over() const override { return stream_->is_gone(); }
   std::size_t most_bytes() const override { return kMaxStreamedBytes; }
 
  private:
   const std::shared_ptr<AnswerStream> stream_;
-  const std::function<void(std::string_view)> cut_;
+  Owner owner_;
 };
+
+// As AWS's runtimes read it, and, where it says enough for that, as everybody else's do.
+void add_trace(net::HttpResponse& response, const std::string& trace_id) {
+  response.headers.push_back({"Lambda-Runtime-Trace-Id", trace_id});
+  const auto context = parse_amzn_trace(trace_id);
+  if (context && context->span != 0) response.headers.push_back({"traceparent", to_traceparent(*context)});
+}
 
 }  // namespace
 
@@ -125,7 +148,7 @@ Instance::Instance(const InstanceContext& context, InstanceSpec spec, std::share
     : context_(context),
       spec_(std::move(spec)),
       log_file_(std::move(log_file)),
-      log_(*log_file_, context.options.log_rate_limit),
+      log_(*log_file_, context.options.log_rate_limit, spec_.version),
       api_(kMaxResponseBytes),
       server_(
           context.io, runtime_api_limits(), [this](net::HttpExchange exchange) { on_call(std::move(exchange)); },
@@ -172,6 +195,10 @@ StartOrder Instance::order() const {
                    .tmp_limit = spec_.tmp_limit,
                    .max_processes = spec_.max_processes,
                    .uid = init_.uid.value_or(0)};
+  if (!spec_.egress.asked.is_none()) {
+    order.egress_asked = spec_.egress.asked.text();
+    order.egress_granted = spec_.egress.granted.text();
+  }
   if (spec_.shim) {
     order.binds.push_back({spec_.shim->library, kShimLibraryPath, false});
     order.binds.push_back({spec_.shim->socket, kShimSocketPath, true});
@@ -221,9 +248,15 @@ void Instance::on_call(net::HttpExchange exchange) {
 std::shared_ptr<net::BodySink> Instance::sink_for(net::HttpRequest& head) {
   if (!current_.stream || !is_streaming(head)) return nullptr;
   if (!api_.begin_stream(parse_runtime_call(head.method(), head.target()))) return nullptr;
-  current_.stream->begin({.request_id = current_.invocation.request_id, .content_type = head.header("Content-Type")});
-  return std::make_shared<StreamSink>(current_.stream,
-                                      life_.guarded([this](std::string_view why) { on_stream_cut(why); }));
+  current_.stream->begin({.request_id = current_.invocation.request_id,
+                          .content_type = head.header("Content-Type"),
+                          .delivery = current_.delivery,
+                          .version = current_.invocation.version});
+  delivered_.first_byte.reset();
+  return std::make_shared<StreamSink>(
+      current_.stream,
+      StreamSink::Owner{.began = life_.guarded([this] { delivered_.first_byte = monotonic_now() - delivered_.at; }),
+                        .cut = life_.guarded([this](std::string_view why) { on_stream_cut(why); })});
 }
 
 // Its last part is there; trailers say that the function failed after it had begun.
@@ -249,6 +282,7 @@ void Instance::on_stream_cut(std::string_view why) {
 }
 
 void Instance::finish(Answer answer) {
+  if (answer.was_streamed) answer.first_byte = delivered_.first_byte;
   current_.stream.reset();
   // What the function printed before it answered belongs before the END line.
   drain_log(kLogReadBytes);
@@ -272,7 +306,7 @@ void Instance::on_poll(net::HttpExchange exchange, bool announce) {
 void Instance::deliver(DeliverRequest request) {
   current_ = std::move(request);
   const bool now = api_.deliver(current_.invocation.request_id);
-  delivered_at_ = monotonic_now();
+  delivered_.at = monotonic_now();
   log_.start_line(current_.invocation.request_id);
   if (!now) return;
   net::HttpExchange exchange = std::move(poll_);
@@ -282,15 +316,16 @@ void Instance::deliver(DeliverRequest request) {
 void Instance::send_delivery(net::HttpExchange& exchange) {
   Invocation& invocation = current_.invocation;
   net::HttpResponse response{.status = 200, .headers = {}, .body = std::move(invocation.payload)};
-  response.headers.reserve(6);
+  response.headers.reserve(7);
   response.headers.push_back({"Content-Type", "application/json"});
   response.headers.push_back({"Lambda-Runtime-Aws-Request-Id", invocation.request_id});
   response.headers.push_back({"Lambda-Runtime-Deadline-Ms", std::to_string(current_.deadline_epoch_ms)});
   response.headers.push_back({"Lambda-Runtime-Invoked-Function-Arn", spec_.arn});
-  if (!invocation.trace_id.empty()) response.headers.push_back({"Lambda-Runtime-Trace-Id", invocation.trace_id});
+  if (!invocation.trace_id.empty()) add_trace(response, invocation.trace_id);
   if (!invocation.client_context.empty()) {
     response.headers.push_back({"Lambda-Runtime-Client-Context", invocation.client_context});
   }
+  if (invocation.http) add_http_part(*std::move(invocation.http), response);
   exchange.respond(std::move(response));
 }
 
@@ -323,10 +358,11 @@ void Instance::on_init_error(std::string payload) {
 
 void Instance::end_invocation(std::string_view failure) {
   log_.end_lines({.request_id = current_.invocation.request_id,
-                  .duration = monotonic_now() - delivered_at_,
+                  .duration = monotonic_now() - delivered_.at,
                   .init_duration = std::exchange(init_duration_, Duration(0)),
                   .memory_limit = spec_.memory_limit,
                   .memory_peak = memory_peak(),
+                  .first_byte = std::exchange(delivered_.first_byte, std::nullopt),
                   .failure = failure});
   context_.log_written();
 }

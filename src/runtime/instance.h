@@ -83,7 +83,11 @@ class Instance {
   net::HttpExchange poll_;  // the `next` call that waits
   DeliverRequest current_;
   Instant started_at_;
-  Instant delivered_at_{};
+  // Of the running one, or the last.
+  struct Delivered {
+    Instant at{};
+    std::optional<Duration> first_byte;  // of its answer, since then; none: it has none yet, or is not streamed
+  } delivered_;
   Duration init_duration_{0};  // until the first REPORT has shown it
   std::string socket_path_;
   boost::asio::posix::stream_descriptor log_pipe_;

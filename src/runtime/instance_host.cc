@@ -41,7 +41,10 @@ class InstanceHostImpl final : public InstanceHost {
                  spawner_events()) {}
 
   static SpawnerOptions spawner_options(const InstanceHostOptions& options) {
-    return {.template_dir = options.state_dir + "/root", .use_cgroups = options.use_cgroups, .cpu = options.cpu};
+    return {.template_dir = options.state_dir + "/root",
+            .use_cgroups = options.use_cgroups,
+            .cpu = options.cpu,
+            .way_out = !options.egress.empty() && options.egress_obstacle.empty()};
   }
 
   void start(InstanceSpec spec) override;

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "model/answer_stream.h"
+#include "model/egress_list.h"
 #include "model/invocation.h"
 #include "model/session_memory.h"
 #include "runtime/cgroup.h"
@@ -36,12 +37,14 @@ struct InstanceSpec {
   InstanceId instance;
   std::string function;
   std::string arn;
+  std::string version = "$LATEST";
   std::string handler;
   std::string code_path;                           // mounted read-only at /var/task; `bootstrap` is executed there
   std::map<std::string, std::string> environment;  // the author's and the platform's, AWS_* excluded (added here)
   Bytes memory_limit{0};       // host memory (cgroup where the machine has it, else RLIMIT_DATA); 0: none
   Bytes tmp_limit = mib(512);  // private /tmp
   std::size_t max_processes = 256;
+  EgressTerms egress;  // where its own connections may lead; none: it has no way out
   struct Bind {
     std::string source;
     std::string target;
@@ -58,6 +61,7 @@ struct InstanceSpec {
     std::uint32_t uid = 0;               // inside
     std::uint32_t gid = 0;
     std::optional<std::uint16_t> http_port;  // an adapter passes invocations on to it, unless the program polls itself
+    std::string http_health;                 // path that says 200 when the program is ready; "": it is when it listens
   };
   std::optional<Container> container;
 };
@@ -70,6 +74,7 @@ struct Answer {
   bool was_streamed = false;    // it went to the request's stream; `payload` is only what went wrong then
   Failure failure;              // with is_error, instead of a payload: what the runner says
   bool is_nodes_fault = false;  // with a failure: neither its function nor its caller could help it
+  std::optional<Duration> first_byte = std::nullopt;  // of one that was streamed: from delivery
 };
 
 struct ExitInfo {
@@ -98,6 +103,7 @@ struct DeliverRequest {
   Invocation invocation;
   std::int64_t deadline_epoch_ms = 0;
   std::shared_ptr<AnswerStream> stream = {};  // as InvokeRequest has it
+  Delivery delivery = {};
 };
 
 struct InstanceStats {
@@ -117,6 +123,8 @@ struct InstanceHostOptions {
   Duration spawner_patience = std::chrono::seconds(30);  // a spawner that says nothing for so long is replaced
   std::shared_ptr<UidPool> uids = {};                    // of a node run by root; null: one user has all instances
   CpuShare cpu = {};                                     // of each instance
+  std::vector<EgressGrant> egress = {};                  // what tenants' functions may have of the network
+  std::string egress_obstacle = {};                      // why this machine gives none; "": it does
 };
 
 class InstanceHost {

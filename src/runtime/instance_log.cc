@@ -54,7 +54,7 @@ void InstanceLog::output(std::string_view bytes, Instant now) {
 void InstanceLog::start_line(std::string_view request_id) {
   tail_.clear();
   fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), "START RequestId: {} Version: $LATEST\n", request_id);
+  fmt::format_to(std::back_inserter(line), "START RequestId: {} Version: {}\n", request_id, version_);
   emit({line.data(), line.size()});
 }
 
@@ -71,6 +71,7 @@ void InstanceLog::end_lines(const InvocationReport& report) {
   fmt::format_to(out, "Memory Size: {} MB\tMax Memory Used: {} MB\t", report.memory_limit.count() >> 20,
                  (report.memory_peak.count() + (1 << 20) - 1) >> 20);
   if (report.init_duration.count() > 0) fmt::format_to(out, "Init Duration: {:.2f} ms\t", to_ms(report.init_duration));
+  if (report.first_byte) fmt::format_to(out, "Time to First Byte: {:.2f} ms\t", to_ms(*report.first_byte));
   if (!report.failure.empty()) fmt::format_to(out, "Status: error\tError Type: Runtime.ExitError");
   fmt::format_to(out, "\n");
   emit({lines.data(), lines.size()});

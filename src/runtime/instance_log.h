@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,13 +26,15 @@ struct InvocationReport {
   Duration init_duration{0};  // 0: not this instance's first invocation
   Bytes memory_limit{0};
   Bytes memory_peak{0};
-  std::string_view failure;  // empty: it answered; else why it did not
+  std::optional<Duration> first_byte = std::nullopt;  // of an answer that was streamed: from delivery
+  std::string_view failure;                           // empty: it answered; else why it did not
 };
 
 class InstanceLog {
  public:
-  // `file` outlives this.
-  InstanceLog(FunctionLog& file, Bytes rate) : file_(file), rate_(rate.count()) {}
+  // `file` outlives this. `version`: of the function, for START lines.
+  InstanceLog(FunctionLog& file, Bytes rate, std::string version = "$LATEST")
+      : file_(file), rate_(rate.count()), version_(std::move(version)) {}
 
   void output(std::string_view bytes, Instant now);
   void start_line(std::string_view request_id);  // begins a new tail
@@ -51,6 +54,7 @@ class InstanceLog {
 
   FunctionLog& file_;
   std::int64_t rate_;
+  const std::string version_;
   Instant second_{};
   std::int64_t taken_ = 0;
   std::int64_t dropped_ = 0;

@@ -42,7 +42,7 @@ TEST_F(InstanceLogTest, FileNeverGrowsBeyondItsLimitAndKeepsOnePredecessor) {
     EXPECT_LE(std::filesystem::file_size(log.path()), 1000u);
   }
   EXPECT_EQ(std::filesystem::file_size(log.path() + ".1"), 1000u);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), 4) << "each with its times";
 }
 
 TEST_F(InstanceLogTest, RestartContinuesTheFile) {

@@ -257,10 +257,19 @@ TEST_F(InstanceTest, WhatIsDeliveredHasTheHeadersOfTheContract) {
 
   wait_in_next();
   deliver("request-2");
-  EXPECT_THAT(receive(), AllOf(Not(HasSubstr("Trace-Id")), Not(HasSubstr("Client-Context"))));
+  EXPECT_THAT(receive(),
+              AllOf(Not(HasSubstr("Trace-Id")), Not(HasSubstr("traceparent")), Not(HasSubstr("Client-Context"))));
   EXPECT_THAT(ask(post("invocation/request-2/error", "why")), StartsWith("HTTP/1.1 202"));
   EXPECT_TRUE(answers_[1].is_error);
   EXPECT_EQ(answers_[1].invocation, InvocationId(2));
+}
+
+TEST_F(InstanceTest, ATraceIsToldInBothForms) {
+  open();
+  connect();
+  wait_in_next();
+  deliver("request-1", {.trace_id = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"});
+  EXPECT_THAT(receive(), HasSubstr("traceparent: 00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01\r\n"));
 }
 
 TEST_F(InstanceTest, WhatComesWithTheAnswerPrecedesItsEndLine) {
@@ -396,7 +405,22 @@ TEST_F(InstanceStreamTest, PartsAreHeardBeforeTheAnswerIsWhole) {
   EXPECT_TRUE(answers_[0].was_streamed);
   EXPECT_FALSE(answers_[0].is_error);
   EXPECT_EQ(answers_[0].payload, "");
+  ASSERT_TRUE(answers_[0].first_byte);
+  EXPECT_THAT(instance_->stats().log_tail, HasSubstr("Time to First Byte: "));
   wait_in_next();
+}
+
+TEST_F(InstanceStreamTest, AHeadIsNoByte) {
+  open();
+  connect();
+  wait_in_next();
+  deliver("r", {}, listener_);
+  ASSERT_THAT(receive(), StartsWith("HTTP/1.1 200"));
+  send(stream_head("r"));
+  ASSERT_TRUE(run_until([&] { return !listener_->begun.empty(); }));
+  EXPECT_THAT(ask("0\r\n\r\n"), StartsWith("HTTP/1.1 202"));
+  EXPECT_FALSE(answers_.at(0).first_byte);
+  EXPECT_THAT(instance_->stats().log_tail, Not(HasSubstr("First Byte")));
 }
 
 TEST_F(InstanceStreamTest, AnErrorMayFollowTheParts) {

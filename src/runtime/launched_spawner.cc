@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kSocketInSpawner = 3;
 constexpr std::string_view kCgroups = "cgroups", kNoCgroups = "no-cgroups";
+constexpr std::string_view kWayOut = "way-out", kNoWayOut = "no-way-out";
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> list;
@@ -44,15 +45,21 @@ Result<pid_t> spawn(const std::string& program, std::vector<std::string> words, 
 }  // namespace
 
 std::vector<std::string> spawner_arguments(const SpawnerOptions& options) {
-  return {options.template_dir, std::string(options.use_cgroups ? kCgroups : kNoCgroups),
-          std::to_string(options.blanks), std::to_string(options.cpu.weight), std::to_string(options.cpu.millicpus)};
+  return {options.template_dir,
+          std::string(options.use_cgroups ? kCgroups : kNoCgroups),
+          std::to_string(options.blanks),
+          std::to_string(options.cpu.weight),
+          std::to_string(options.cpu.millicpus),
+          std::string(options.way_out ? kWayOut : kNoWayOut)};
 }
 
 Result<SpawnerOptions> spawner_options_of(const std::vector<std::string>& arguments) {
   const auto wrong = [] { return fail(Errc::kInvalidArgument, "only a node starts a spawner"); };
-  if (arguments.size() != 5) return wrong();
+  if (arguments.size() != 6) return wrong();
   SpawnerOptions options{.template_dir = arguments[0], .use_cgroups = arguments[1] == kCgroups};
   if (!options.use_cgroups && arguments[1] != kNoCgroups) return wrong();
+  options.way_out = arguments[5] == kWayOut;
+  if (!options.way_out && arguments[5] != kNoWayOut) return wrong();
   const auto read = [](const std::string& text, auto& number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size();

@@ -1,5 +1,6 @@
 #include "runtime/mps_daemon.h"
 
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "nvidia-cuda-mps-control";
+constexpr const char* kManyUsers = "-multiuser-server";  // for GPUs since Volta; the daemon must be root's
 constexpr const char* kUsualDirs[] = {"/usr/local/nvidia/bin", "/usr/bin"};
 constexpr std::string_view kProcessName = "nvidia-cuda-mps";  // as the kernel cuts it: control daemon and servers
 constexpr std::size_t kMaxSocketPath = 107;  // of a Unix socket, which the daemon makes in the directory
@@ -86,13 +88,17 @@ Status MpsDaemon::start() {
     if (error) return fail(errno_error(error.value(), "create " + dir));
   }
   ::chmod(dir_.c_str(), 0711);  // functions, of another user, reach the pipe directory in it
-  const auto started = run_command({.arguments = {program_, "-d"},
+  // Functions are another user than the node, and its model servers are root. By default a daemon serves one user at a time,
+  // by a server that is that user's and could not write into these folders; others wait until the last process of that one has ended.
+  std::vector<std::string> command = {program_, "-d"};
+  if (::geteuid() == 0) command.emplace_back(kManyUsers);
+  const auto started = run_command({.arguments = command,
                                     .environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_dir_},
                                                     {"CUDA_MPS_LOG_DIRECTORY", log_dir_},
                                                     {"CUDA_VISIBLE_DEVICES", device_}}});
   if (!started) return fail(started.error());
   if (started->exit_status != 0) {
-    return fail(Errc::kUnavailable, "{} -d ended with status {}: {}", program_, started->exit_status,
+    return fail(Errc::kUnavailable, "{} ended with status {}: {}", fmt::join(command, " "), started->exit_status,
                 started->output + started->errors);
   }
   servers_.clear();

@@ -18,6 +18,7 @@
 
 #include "runtime/confinement.h"
 #include "runtime/container_process.h"
+#include "runtime/egress_network.h"
 #include "runtime/fd_socket.h"
 #include "runtime/http_adapter.h"
 #include "runtime/sandbox_root.h"
@@ -71,7 +72,7 @@ class Sandbox {
     if (auto status = confine(*order); !status) give_up_for_node(status.error());
     if (order->container.empty()) function = start_function(*order);
     if (!function) give_up(function.error());
-    if (order->http_port != 0) adapter_ = fork_http_adapter(static_cast<std::uint16_t>(order->http_port));
+    if (order->http_port != 0) adapter_ = fork_http_adapter(*order);
     supervise(*function);
   }
 
@@ -93,17 +94,32 @@ class Sandbox {
     if (auto status = bring_loopback_up(); !status) return status;
     Result<UniqueFd> listener = listen_on_loopback(kRuntimeApiPort);
     if (!listener) return fail(listener.error());
+    Result<WayOutSockets> way_out = plan_.way_out ? make_way_out_sockets() : WayOutSockets();
+    if (!way_out) return fail(way_out.error());
+    if (plan_.way_out) rules_ = lay_way_out();
     constexpr std::string_view kHost = "sandbox";
     if (::sethostname(kHost.data(), kHost.size()) != 0) return failed("sethostname");
     if (auto status = enter_template(plan_.template_dir); !status) return status;
-    const int fds[] = {listener->get()};
+    return hand_over(*listener, *way_out);
+  }
+
+  Status hand_over(const UniqueFd& listener, const WayOutSockets& way_out) const {
+    std::vector<int> fds{listener.get()};
+    for (const auto* sockets : {&way_out.connections, &way_out.questions}) {
+      for (const UniqueFd& socket : *sockets) fds.push_back(socket.get());
+    }
     if (const int error = send_message(control_.get(), "prepared", fds); error != 0) {
-      return fail(errno_error(error, "hand over the listening socket"));
+      return fail(errno_error(error, "hand over the listening sockets"));
     }
     return {};
   }
 
   Status furnish(const StartOrder& order, const std::vector<UniqueFd>& fds) {
+    if (!order.egress_asked.empty()) {
+      if (!rules_) return rules_;
+      if (auto status = open_way_out(); !status) return status;
+      if (auto status = use_name_server(); !status) return status;
+    }
     if (auto status = mount_order(order, fds, 1); !status) return status;
     if (auto status = open_standard_files(fds[0].get()); !status) return status;
     // So that a machine out of memory loses functions first.
@@ -181,13 +197,13 @@ class Sandbox {
 
   // Passes invocations on to a container that knows HTTP only. A process of its own beside the container, because only
   // who lives in the container's network reaches it. -1: it could not be forked.
-  pid_t fork_http_adapter(std::uint16_t port) {
+  pid_t fork_http_adapter(const StartOrder& order) {
     release_output();
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     control_.reset();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::_exit(run_http_adapter({.port = port}));
+    ::_exit(run_http_adapter({.port = static_cast<std::uint16_t>(order.http_port), .health = order.http_health}));
   }
 
   // The function's output ends with its last writer, not with init.
@@ -220,6 +236,7 @@ class Sandbox {
   const Cgroup* cgroup_;
   UniqueFd control_;
   pid_t adapter_ = 0;
+  Status rules_;  // of a way out; what was wrong concerns those alone that ask for one
 };
 
 }  // namespace

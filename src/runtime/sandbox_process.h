@@ -32,10 +32,11 @@ struct SandboxPlan {
   SeccompPrograms seccomp;
   bool root = false;            // the spawner is the host's root
   bool user_namespaces = true;  // false only for root on a machine that forbids them
+  bool way_out = false;         // blanks have the sockets of one (egress_network.h)
 };
 
 // Clones a blank. `control` is its end of a pair made by make_seqpacket_pair. On it the blank sends one message: the
-// listening socket, or the text why it failed; later at most one of: "X" and the function's wait status, or why the
+// listening socket and those of a way out, or the text why it failed; later at most one of: "X" and the function's wait status, or why the
 // function did not start. Texts of what is not the function's doing begin with kNodesFault.
 inline constexpr char kNodesFault = '!';
 struct BlankProcess {

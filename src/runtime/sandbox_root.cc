@@ -28,6 +28,10 @@ struct EtcText {
   const char* name;
   const char* text;
 };
+// Mounted over those of /etc in a sandbox with a way out. Every address is the name server's; some programs want one named.
+constexpr const char* kNameServerDir = "/run/fairlead/names";
+constexpr EtcText kNameServerTexts[] = {{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},
+                                        {"resolv.conf", "nameserver 127.0.0.1\n"}};
 constexpr EtcText kEtcTexts[] = {
     {"passwd",
      "root:x:0:0:root:/:/usr/sbin/nologin\nfunction:x:1000:1000:function:/tmp:/bin/sh\n"
@@ -152,11 +156,26 @@ bool is_device(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode));
 }
 
+// A mount point stays in the template, which all sandboxes have. Its folders cannot be listed, so that nobody reads there what
+// another function has. What every function has, devices and sockets, may be listed.
+void hide_names(const std::string& target) {
+  if (target.starts_with("/dev/") || target.starts_with("/run/")) return;
+  for (fs::path folder = fs::path(target).parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+    struct stat root {
+    }, info{};
+    if (::stat("/", &root) != 0 || ::lstat(folder.c_str(), &info) != 0) return;
+    if (info.st_dev == root.st_dev && S_ISDIR(info.st_mode)) ::chmod(folder.c_str(), 0711);
+  }
+}
+
 Status make_target(int tree, const std::string& target) {
+  hide_names(target);
   if (exists(target)) return {};
   struct stat info {};
   if (::fstat(tree, &info) != 0) return failed("stat of the source of " + target);
-  return S_ISDIR(info.st_mode) ? make_dirs(target) : make_file(target, "");
+  Status made = S_ISDIR(info.st_mode) ? make_dirs(target) : make_file(target, "");
+  hide_names(target);
+  return made;
 }
 
 Status mount_tmpfs(const char* target, Bytes size, unsigned long flags) {
@@ -179,6 +198,10 @@ Status build_template(const std::string& dir) {
     if (auto status = make_dirs(dir + name); !status) return status;
   }
   if (::symlink("/tmp", (dir + "/var/tmp").c_str()) != 0) return failed("symlink /var/tmp");
+  for (const EtcText& file : kNameServerTexts) {
+    if (auto status = make_file(fmt::format("{}{}/{}", dir, kNameServerDir, file.name), file.text); !status)
+      return status;
+  }
   for (const auto step : {&bind_system_dirs, &fill_etc, &fill_dev}) {
     if (auto status = step(dir); !status) return status;
   }
@@ -205,6 +228,44 @@ Status enter_template(const std::string& dir) {
   if (::syscall(SYS_pivot_root, ".", ".") != 0) return failed("pivot_root");
   if (::umount2(".", MNT_DETACH) != 0) return failed("detach the host's file tree");
   if (::chdir("/") != 0) return failed("chdir /");
+  return {};
+}
+
+Status use_name_server() {
+  for (const EtcText& file : kNameServerTexts) {
+    const std::string source = fmt::format("{}/{}", kNameServerDir, file.name);
+    if (auto status = bind_mount(source, std::string("/etc/") + file.name, kReadOnly); !status) return status;
+  }
+  return {};
+}
+
+Status enter_resolver_root(const std::string& dir) {
+  std::error_code ignored;
+  std::vector<std::string> folders{"/etc"};
+  // "/run/systemd/resolve/stub-resolv.conf" and the like.
+  const fs::path target = fs::canonical("/etc/resolv.conf", ignored);
+  if (!ignored && !target.string().starts_with("/etc/")) folders.push_back(target.parent_path());
+  std::vector<UniqueFd> trees;
+  for (const std::string& folder : folders) {
+    Result<UniqueFd> tree = clone_tree(folder);
+    if (!tree) return fail(tree.error());
+    if (auto status = set_attributes(tree->get(), kReadOnly | MOUNT_ATTR_NOEXEC, folder); !status) return status;
+    trees.push_back(*std::move(tree));
+  }
+  if (::mount("tmpfs", dir.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=64k") != 0) {
+    return failed("mount tmpfs on " + dir);
+  }
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    if (auto status = make_dirs(dir + folders[i]); !status) return status;
+    if (auto status = attach(trees[i].get(), dir + folders[i]); !status) return status;
+  }
+  if (::chdir(dir.c_str()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 || ::umount2(".", MNT_DETACH) != 0 ||
+      ::chdir("/") != 0) {
+    return failed("make a root for looking names up");
+  }
+  mount_attr attr{};
+  attr.attr_set = MOUNT_ATTR_RDONLY;
+  if (::syscall(SYS_mount_setattr, AT_FDCWD, "/", 0, &attr, sizeof attr) != 0) return failed("make / read-only");
   return {};
 }
 

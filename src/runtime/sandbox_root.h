@@ -38,6 +38,13 @@ Result<UniqueFd> detach_bind(const MountBind& bind);
 // In a sandbox before its order is known: private mounts, then the template becomes the root.
 Status enter_template(const std::string& dir);
 
+// In the same, where its order gives it a way out: the C library and others ask a name server, of the sandbox itself.
+Status use_name_server();
+
+// In a process that looks names up for a sandbox, and has a mount namespace of its own: the root becomes an empty folder with
+// /etc, and what its resolv.conf is a link to. Hides `dir`, which must be a folder.
+Status enter_resolver_root(const std::string& dir);
+
 // In the sandbox: the order's mounts; afterwards the root is read-only.
 Status mount_order(const StartOrder& order, const std::vector<UniqueFd>& bind_mounts, std::size_t first_mount);
 

@@ -72,8 +72,8 @@ std::string encode(const StartOrder& order) {
   out.u64(order.binds.size());
   for (const MountBind& bind : order.binds) out.text(bind.source).text(bind.target).u64(bind.writable);
   out.u64(order.memory_limit.count()).u64(order.tmp_limit.count()).u64(order.max_processes);
-  out.text(order.container).u64(order.http_port);
-  out.u64(order.uid);
+  out.text(order.container).u64(order.http_port).text(order.http_health);
+  out.u64(order.uid).text(order.egress_asked).text(order.egress_granted);
   return out.take();
 }
 
@@ -108,7 +108,10 @@ Result<StartOrder> decode_start_order(std::string_view bytes) {
   order.max_processes = in.u64();
   order.container = in.text();
   order.http_port = in.u64();
+  order.http_health = in.text();
   order.uid = in.u64();
+  order.egress_asked = in.text();
+  order.egress_granted = in.text();
   if (!in.complete()) return fail(Errc::kCorrupt, "start order of {} bytes is malformed", bytes.size());
   return order;
 }

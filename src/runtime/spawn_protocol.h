@@ -30,9 +30,12 @@ struct StartOrder {
   Bytes memory_limit{0};                 // 0: none
   Bytes tmp_limit{0};
   std::uint64_t max_processes = 0;
-  std::string container = {};   // config.json of the container to run in place of /var/task/bootstrap; "": none
-  std::uint64_t http_port = 0;  // of a container that takes invocations by HTTP; 0: it polls the Runtime API
+  std::string container = {};    // config.json of the container to run in place of /var/task/bootstrap; "": none
+  std::uint64_t http_port = 0;   // of a container that takes invocations by HTTP; 0: it polls the Runtime API
+  std::string http_health = {};  // as InstanceSpec has it
   std::uint64_t uid = 0;  // of the host, for this instance alone, where the node is root; 0: that of all functions
+  // Lists as EgressList writes them; "": no way out.
+  std::string egress_asked = {}, egress_granted = {};
   bool operator==(const StartOrder&) const = default;
 };
 

@@ -17,7 +17,9 @@ StartOrder example_order() {
           .tmp_limit = mib(64),
           .max_processes = 100,
           .container = R"({"ociVersion":"1.0.0"})",
-          .http_port = 8080};
+          .http_port = 8080,
+          .egress_asked = "pypi.org:443",
+          .egress_granted = "all"};
 }
 
 TEST(SpawnProtocol, DecodesWhatItEncodes) {
@@ -50,19 +52,25 @@ TEST(SpawnProtocol, HugeCountsAreRefusedWithoutAllocating) {
 
 TEST(Spawner, ReadsWhatItIsStartedWith) {
   for (const bool use_cgroups : {true, false}) {
-    const SpawnerOptions options{
-        .template_dir = "/a b", .use_cgroups = use_cgroups, .blanks = 3, .cpu = {.weight = 70, .millicpus = 1500}};
+    const SpawnerOptions options{.template_dir = "/a b",
+                                 .use_cgroups = use_cgroups,
+                                 .blanks = 3,
+                                 .cpu = {.weight = 70, .millicpus = 1500},
+                                 .way_out = use_cgroups};
     const Result<SpawnerOptions> read = spawner_options_of(spawner_arguments(options));
     ASSERT_TRUE(read);
     EXPECT_EQ(read->template_dir, options.template_dir);
     EXPECT_EQ(read->use_cgroups, use_cgroups);
     EXPECT_EQ(read->blanks, 3);
     EXPECT_EQ(read->cpu, options.cpu);
+    EXPECT_EQ(read->way_out, options.way_out);
   }
   EXPECT_FALSE(spawner_options_of({"/a"}));
-  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3", "0", "-1"}));
-  EXPECT_FALSE(spawner_options_of({"/a", "other", "3", "0", "0"}));
-  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3x", "0", "0"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3", "0", "-1", "way-out"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "other", "3", "0", "0", "way-out"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3x", "0", "0", "way-out"}));
+  EXPECT_FALSE(spawner_options_of({"/a", "cgroups", "3", "0", "0", "out"}));
+  EXPECT_TRUE(spawner_options_of({"/a", "cgroups", "3", "0", "0", "way-out"}));
 }
 
 TEST(FdSocket, CarriesBytesAndDescriptors) {

@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "runtime/cgroup.h"
 #include "runtime/confinement.h"
+#include "runtime/egress_process.h"
 #include "runtime/fd_socket.h"
 #include "runtime/sandbox_process.h"
 #include "runtime/sandbox_root.h"
@@ -40,7 +41,10 @@ struct SandboxRecord {
   std::uint64_t instance = 0;  // 0: a blank
   UniqueFd pidfd;
   UniqueFd control;
-  UniqueFd listener;  // of its Runtime API, once it is prepared, until the node has it
+  UniqueFd listener;              // of its Runtime API, once it is prepared, until the node has it
+  std::vector<UniqueFd> outlets;  // the sockets of a way out, until its order is known
+  WayOutProcess way_out;
+  std::string failure;  // of the node, for which it was killed
   std::unique_ptr<Cgroup> cgroup;
 };
 
@@ -61,6 +65,9 @@ class Spawner {
   Result<pid_t> make_blank();
   Result<pid_t> take_blank();
   Status await_prepared(SandboxRecord& record);
+  Status give_way_out(const StartOrder& order, int log, SandboxRecord& record);
+  void lose_way_out(pid_t pid);
+  static void end_way_out(SandboxRecord& record);
   void reap();
   void report_exit(SandboxRecord& record, const rusage& usage);
   void tell_node(const std::string& note, std::span<const int> fds = {});
@@ -70,6 +77,7 @@ class Spawner {
   UniqueFd signals_;
   SpawnerOptions options_;
   SandboxPlan plan_;
+  WayOutPlan way_out_plan_;
   CgroupTree cgroups_;
   std::map<pid_t, SandboxRecord> sandboxes_;
   std::deque<pid_t> blanks_;
@@ -102,6 +110,12 @@ Status Spawner::prepare() {
   Result<SeccompPrograms> programs = compile_seccomp();
   if (!programs) return fail(programs.error());
   plan_.seccomp = std::move(*programs);
+  plan_.way_out = options_.way_out;
+  if (options_.way_out) {
+    Result<SeccompPrograms> platform = compile_platform_seccomp();
+    if (!platform) return fail(platform.error());
+    way_out_plan_ = {.root_dir = plan_.template_dir, .seccomp = *std::move(platform), .is_root = plan_.root};
+  }
   // The first blank proves that the machine permits all of it.
   Result<pid_t> first = make_blank();
   if (!first) return fail(Errc::kUnavailable, "cannot make a sandbox: {}", first.error().message);
@@ -117,11 +131,13 @@ Status Spawner::prepare() {
 Status Spawner::await_prepared(SandboxRecord& record) {
   if (record.listener) return {};
   FdMessage prepared;
-  if (const int error = receive_message(record.control.get(), prepared); error != 0 || prepared.fds.size() != 1) {
+  if (const int error = receive_message(record.control.get(), prepared); error != 0 || prepared.fds.empty()) {
     if (prepared.bytes.starts_with(kNodesFault)) prepared.bytes.erase(0, 1);
     return fail(Errc::kUnavailable, "{}", prepared.bytes.empty() ? "the sandbox ended while prepared" : prepared.bytes);
   }
   record.listener = std::move(prepared.fds[0]);
+  prepared.fds.erase(prepared.fds.begin());
+  record.outlets = std::move(prepared.fds);
   return {};
 }
 
@@ -180,10 +196,12 @@ Status Spawner::apply(const StartOrder& order, const FdMessage& message, pid_t p
   Result<std::vector<UniqueFd>> mounts = detach_binds(order);
   if (!mounts) return fail(mounts.error());
   if (record.cgroup != nullptr) {
-    auto status = record.cgroup->set_limits(order.memory_limit, order.max_processes + 1);  // 1: init
+    const std::uint64_t way_out = order.egress_asked.empty() ? 0 : kWayOutTasks;
+    auto status = record.cgroup->set_limits(order.memory_limit, order.max_processes + 1 + way_out);  // 1: init
     if (!status) return status;
   }
   if (auto status = await_prepared(record); !status) return status;
+  if (auto status = give_way_out(order, message.fds[0].get(), record); !status) return status;
   std::vector<int> fds{message.fds[0].get()};
   for (const UniqueFd& mount : *mounts) fds.push_back(mount.get());
   if (const int error = send_message(record.control.get(), message.bytes, fds); error != 0) {
@@ -195,6 +213,45 @@ Status Spawner::apply(const StartOrder& order, const FdMessage& message, pid_t p
   record.pidfd.reset();
   record.listener.reset();
   return {};
+}
+
+// A sandbox without one loses the sockets, which nothing leads to.
+Status Spawner::give_way_out(const StartOrder& order, int log, SandboxRecord& record) {
+  std::vector<UniqueFd> outlets = std::move(record.outlets);
+  record.outlets.clear();
+  if (order.egress_asked.empty()) return {};
+  if (outlets.empty()) return fail(Errc::kUnavailable, "this node gives no function a way out");
+  Result<EgressList> asked = EgressList::parse(order.egress_asked), granted = EgressList::parse(order.egress_granted);
+  if (!asked) return fail(asked.error());
+  if (!granted) return fail(granted.error());
+  Result<WayOutProcess> process = start_way_out(way_out_plan_, {.terms = {*std::move(asked), *std::move(granted)},
+                                                                .sockets = std::move(outlets),
+                                                                .log = log,
+                                                                .cgroup = record.cgroup.get(),
+                                                                .uid = static_cast<uid_t>(order.uid)});
+  if (!process) return fail(process.error());
+  record.way_out = *std::move(process);
+  return {};
+}
+
+// One that ended by itself: its function would wait for answers that nobody gives, so it ends as well.
+void Spawner::lose_way_out(pid_t pid) {
+  for (auto& [init, record] : sandboxes_) {
+    if (record.way_out.pid != pid) continue;
+    record.way_out.pid = -1;
+    FdMessage last;
+    (void)receive_message(record.way_out.control.get(), last, MSG_DONTWAIT);
+    record.failure = "the process of its way out ended: " + (last.bytes.empty() ? "it was killed" : last.bytes);
+    ::kill(init, SIGKILL);
+    return;
+  }
+}
+
+void Spawner::end_way_out(SandboxRecord& record) {
+  const pid_t pid = std::exchange(record.way_out.pid, -1);
+  if (pid <= 0) return;
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
 }
 
 bool Spawner::handle_order() {
@@ -228,6 +285,10 @@ void Spawner::report_exit(SandboxRecord& record, const rusage& usage) {
     note.is_nodes_fault = last.bytes.starts_with(kNodesFault);
     note.failure = last.bytes.substr(note.is_nodes_fault ? 1 : 0);
   }
+  if (!record.failure.empty()) {
+    note.failure = record.failure;
+    note.is_nodes_fault = true;
+  }
   if (record.cgroup != nullptr) {
     char text[32];
     const UniqueFd peak = record.cgroup->open_memory_peak();
@@ -244,7 +305,11 @@ void Spawner::reap() {
   pid_t pid = 0;
   while ((pid = ::wait4(-1, &status, WNOHANG, &usage)) > 0) {
     const auto found = sandboxes_.find(pid);
-    if (found == sandboxes_.end()) continue;
+    if (found == sandboxes_.end()) {
+      lose_way_out(pid);
+      continue;
+    }
+    end_way_out(found->second);  // before its log ends, and its control group
     if (found->second.instance != 0) report_exit(found->second, usage);
     // A blank that ends by itself: the machine is short of something, so make no more ahead.
     if (std::erase(blanks_, pid) > 0) blanks_work_ = false;
@@ -255,6 +320,7 @@ void Spawner::reap() {
 void Spawner::shut_down() {
   for (const auto& [pid, record] : sandboxes_) ::kill(pid, SIGKILL);
   for (const auto& [pid, record] : sandboxes_) ::waitpid(pid, nullptr, 0);
+  for (auto& [pid, record] : sandboxes_) end_way_out(record);
   sandboxes_.clear();
 }
 

@@ -18,8 +18,9 @@ namespace fairlead {
 struct SpawnerOptions {
   std::string template_dir;
   bool use_cgroups = true;
-  int blanks = 2;     // sandboxes prepared ahead
-  CpuShare cpu = {};  // of each sandbox
+  int blanks = 2;        // sandboxes prepared ahead
+  CpuShare cpu = {};     // of each sandbox
+  bool way_out = false;  // orders may ask for one
 };
 
 struct SpawnerProcess {

@@ -25,7 +25,7 @@ UniqueFd duplicate(const UniqueFd& descriptor) {
 
 }  // namespace
 
-Status CallGates::add(std::uint64_t session, const UniqueFd& page, const UniqueFd& doorbell) {
+Status CallGates::add(std::uint64_t session, const UniqueFd& page, const UniqueFd& doorbell, bool whole) {
   struct stat info {};
   if (::fstat(page.get(), &info) != 0) return fail(errno_error(errno, "the session's page"));
   if (info.st_size < static_cast<off_t>(sizeof(wire::ShimPage))) {
@@ -37,6 +37,7 @@ Status CallGates::add(std::uint64_t session, const UniqueFd& page, const UniqueF
   Gate& gate = gates_[session];
   gate.page = {static_cast<wire::ShimPage*>(memory), [](wire::ShimPage* at) { ::munmap(at, sizeof *at); }};
   gate.doorbell = duplicate(doorbell);
+  gate.whole = whole;
   return {};
 }
 
@@ -62,11 +63,34 @@ void CallGates::began(std::uint64_t session) {
 }
 
 void CallGates::ended(std::uint64_t session, Duration gpu_time) {
+  pauses(session);
+  used(session, gpu_time);
+}
+
+void CallGates::pauses(std::uint64_t session) {
+  if (const auto found = gates_.find(session); found != gates_.end()) found->second.runs = false;
+}
+
+void CallGates::used(std::uint64_t session, Duration gpu_time) {
   const auto found = gates_.find(session);
   if (found == gates_.end()) return;
-  found->second.runs = false;
   const auto ns = static_cast<std::uint64_t>(std::max(gpu_time, Duration(0)).count());
   found->second.page->gpu_time_ns.fetch_add(ns);
+}
+
+std::optional<Duration> CallGates::left(std::uint64_t session, Instant now) const {
+  const auto found = gates_.find(session);
+  if (found == gates_.end() || !is_paced(found->second)) return Duration::max();
+  if (is_closed(found->second)) return std::nullopt;
+  const auto until = static_cast<std::int64_t>(found->second.page->open_until_ns.load());
+  const Duration left = Duration(until) - now.time_since_epoch();
+  if (left < -kLate) return std::nullopt;
+  return left;
+}
+
+bool CallGates::may_be_cut(std::uint64_t session) const {
+  const auto found = gates_.find(session);
+  return found != gates_.end() && is_paced(found->second) && !found->second.whole;
 }
 
 void CallGates::settle(const std::function<bool(std::uint64_t session)>& waits) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "gpu/fence/block_ranges.h"
 #include "runtime/device_server/range_allocator.h"
 
 namespace fairlead {
@@ -41,11 +43,11 @@ Status LaunchLane::need_events(CudaContext& cuda, std::uint32_t count) {
 
 Result<std::unique_ptr<KernelSession>> KernelSession::create(CudaContext& cuda, KernelTask task,
                                                              const std::vector<CUmodule>& modules, Launching launching,
-                                                             Cublas* cublas) {
+                                                             Cublas* cublas, const std::vector<bool>& twins) {
   auto session = std::make_unique<KernelSession>();
   session->task_ = std::move(task);
   session->cublas_ = cublas;
-  if (Status resolved = session->resolve(cuda, modules); !resolved) return fail(resolved.error());
+  if (Status resolved = session->resolve(cuda, modules, twins); !resolved) return fail(resolved.error());
   session->lay_out_arguments();
   const auto before = dependencies(session->task_);
   session->plan_ = make_launch_plan(before, LaunchLane::kStreams);
@@ -76,7 +78,7 @@ void KernelSession::find_products() {
   }
 }
 
-Status KernelSession::resolve(CudaContext& cuda, const std::vector<CUmodule>& modules) {
+Status KernelSession::resolve(CudaContext& cuda, const std::vector<CUmodule>& modules, const std::vector<bool>& twins) {
   for (std::size_t k = 0; k < task_.kernels.size(); ++k) {
     const KernelLaunch& launch = task_.kernels[k];
     const auto function = cuda.find_kernel(modules.at(launch.module), launch.kernel, launch.shared_bytes);
@@ -85,6 +87,10 @@ Status KernelSession::resolve(CudaContext& cuda, const std::vector<CUmodule>& mo
                   task_.modules[launch.module].name, function.error().message);
     }
     kernels_.push_back({.function = *function});
+    if (k >= twins.size() || !twins[k]) continue;
+    const auto twin = cuda.find_kernel(modules.at(launch.module), fence::twin_of(launch.kernel), launch.shared_bytes);
+    if (!twin) return fail(twin.error().code, "kernels[{}] ({}): {}", k, launch.kernel, twin.error().message);
+    kernels_.back().twin = *twin;
   }
   return {};
 }
@@ -126,6 +132,10 @@ void KernelSession::lay_out_temporaries() {
 
 CUresult KernelSession::launch(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses) {
   rekey(addresses);
+  if (graph_ && std::exchange(graph_is_stale_, false)) {
+    changed_.resize(kernels_.size());
+    std::iota(changed_.begin(), changed_.end(), 0);
+  }
   std::uint32_t left = task_.iterations;
   CUresult code = graph_ ? launch_graph(cuda, lane, left) : CUDA_SUCCESS;
   for (; left > 0 && code == CUDA_SUCCESS; --left) code = launch_once(cuda, lane, addresses);
@@ -141,6 +151,33 @@ void KernelSession::rekey(const std::vector<CUdeviceptr>& addresses) {
     std::memcpy(value, &address, sizeof address);
     if (changed_.empty() || changed_.back() != patch.kernel) changed_.push_back(patch.kernel);
   }
+}
+
+void KernelSession::place_buffers(const std::vector<CUdeviceptr>& addresses) {
+  rekey(addresses);
+  graph_is_stale_ |= !changed_.empty();
+}
+
+CUresult KernelSession::launch_blocks(CudaContext& cuda, std::size_t kernel, std::uint64_t first, std::uint64_t count,
+                                      CUstream stream, const std::vector<CUdeviceptr>& addresses) {
+  const KernelLaunch& launch = task_.kernels[kernel];
+  const Kernel& own = kernels_[kernel];
+  void** const parameters = parameters_.data() + own.first_argument;
+  if (count == blocks_of(launch.grid)) {
+    return own.product ? multiply(cuda, kernel, stream, addresses) : launch_kernel(cuda, kernel, stream, parameters);
+  }
+  FL_CHECK(own.twin != nullptr, "{} of the blocks of {}, which has no twin", count, launch.kernel);
+  fence::RangeWords words = fence::range_words(launch.grid, first);
+  std::vector<void*> all(parameters, parameters + launch.arguments.size());
+  all.push_back(&words);
+  const Dim3 row{static_cast<std::uint32_t>(count), 1, 1};
+  return cuda.launch(own.twin, row, launch.block, launch.shared_bytes, stream, all.data());
+}
+
+std::uint64_t KernelSession::blocks_at_once(const Occupancy& occupancy, std::size_t kernel) const {
+  const KernelLaunch& launch = task_.kernels[kernel];
+  const std::uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+  return occupancy.blocks_at_once(kernels_[kernel].function, threads, launch.shared_bytes);
 }
 
 void KernelSession::instantiate(CudaContext& cuda, const std::vector<std::vector<std::uint32_t>>& before) {

@@ -4,6 +4,8 @@
 // With cuBLAS, matrix products of the built-in library that it can do (gemm_call.h) are its calls. A session that has one is
 // launched kernel by kernel: what cuBLAS launches is not known before, so that a graph could not be changed.
 //
+// Of kernels whose twins are in the modules (gpu/fence/block_ranges.h) a part of the blocks can be launched by itself (call_steps.h).
+//
 // Threads: the device server's loop.
 #pragma once
 
@@ -23,6 +25,10 @@
 #include "runtime/device_server/launch_plan.h"
 
 namespace fairlead {
+
+inline std::uint64_t blocks_of(const Dim3& grid) {
+  return std::uint64_t{grid[0]} * grid[1] * grid[2];
+}
 
 // The streams and events that one call at a time runs on.
 class LaunchLane {
@@ -55,11 +61,11 @@ class KernelSession {
   static constexpr std::uint64_t kMinGraphLaunches = 8;
 
   // modules[m] is that of task.modules[m]. Errors name the kernel. A graph that the driver refuses is none. cublas outlives
-  // the session; null: none.
+  // the session; null: none. twins[k]: kernel k has a twin in its module; empty: none has.
   static Result<std::unique_ptr<KernelSession>> create(CudaContext& cuda, KernelTask task,
                                                        const std::vector<CUmodule>& modules,
                                                        Launching launching = Launching::kGraphs,
-                                                       Cublas* cublas = nullptr);
+                                                       Cublas* cublas = nullptr, const std::vector<bool>& twins = {});
 
   // As it was given, and with one temporary more for each stream that cuBLAS works on.
   const KernelTask& task() const { return task_; }
@@ -71,6 +77,15 @@ class KernelSession {
   // Queues all kernels. addresses[b] is that of buffer b. The first error ends it; some kernels may run then.
   // REQUIRES: the call before is over, since the driver runs an executable graph once at a time.
   CUresult launch(CudaContext& cuda, LaunchLane& lane, const std::vector<CUdeviceptr>& addresses);
+  // Instead, part by part: addresses first, and again whenever a buffer may have moved. Then so many blocks of a kernel, all of them or,
+  // where it has a twin, some. One after the other on one stream, as nothing here orders them.
+  void place_buffers(const std::vector<CUdeviceptr>& addresses);
+  CUresult launch_blocks(CudaContext& cuda, std::size_t kernel, std::uint64_t first, std::uint64_t count,
+                         CUstream stream, const std::vector<CUdeviceptr>& addresses);
+  bool has_twin(std::size_t kernel) const { return kernels_[kernel].twin != nullptr; }
+  // How many of the kernel's blocks the device holds together.
+  std::uint64_t blocks_at_once(const Occupancy& occupancy, std::size_t kernel) const;
+
   const LaunchPlan& plan() const { return plan_; }
   bool has_graph() const { return graph_ != nullptr; }
   std::size_t cublas_calls() const;  // of one iteration
@@ -78,6 +93,7 @@ class KernelSession {
  private:
   struct Kernel {
     CUfunction function = nullptr;
+    CUfunction twin = nullptr;         // null: it is launched as a whole
     std::uint32_t first_argument = 0;  // in parameters_
     std::optional<GemmCall> product;   // cuBLAS does it
     std::uint32_t workspace = 0;       // then: a buffer of task_
@@ -89,7 +105,7 @@ class KernelSession {
     std::uint64_t offset = 0;
   };
 
-  Status resolve(CudaContext& cuda, const std::vector<CUmodule>& modules);
+  Status resolve(CudaContext& cuda, const std::vector<CUmodule>& modules, const std::vector<bool>& twins);
   void lay_out_arguments();
   void find_products();
   void lay_out_temporaries();
@@ -111,6 +127,7 @@ class KernelSession {
   std::vector<Patch> patches_;          // in the order of their kernels
   std::vector<std::uint32_t> changed_;  // kernels whose arguments the last rekey() has changed
   std::unique_ptr<KernelGraph> graph_;  // its parameters are those of the last call; null: kernel by kernel
+  bool graph_is_stale_ = false;         // no, they are not: place_buffers() came between
   std::vector<std::uint64_t> temporary_offsets_;
   Bytes temporary_bytes_{0};
 };

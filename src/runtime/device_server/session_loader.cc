@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
+#include "gpu/fence/block_ranges.h"
 
 namespace fairlead {
 namespace {
@@ -34,6 +36,24 @@ void touch(CudaContext& cuda, DeviceObjects& objects, const DeviceObjects::Scrat
   const auto bytes = static_cast<std::size_t>(std::min(scratch.bytes, kMostPreparedStaging).count());
   if (code == CUDA_SUCCESS) code = cuda.fill_zero(objects.address(scratch), bytes, stream);
   if (code == CUDA_SUCCESS) (void)cuda.synchronize(stream);
+}
+
+// The driver reads a twin's arguments by what the module says, as it does a kernel's: those of the kernel, and its range. Where modules
+// are rewritten by another process nothing of that is taken on trust; else the text is this process's own.
+Status check_twins(const TaskRegistration& registration, const std::vector<std::vector<KernelSignature>>& signatures) {
+  for (std::size_t k = 0; k < registration.twins.size() && !signatures.empty(); ++k) {
+    if (!registration.twins[k]) continue;
+    const KernelLaunch& launch = registration.task.kernels[k];
+    const auto& module = signatures.at(launch.module);
+    const auto kernel = std::ranges::find(module, launch.kernel, &KernelSignature::name);
+    const auto twin = std::ranges::find(module, fence::twin_of(launch.kernel), &KernelSignature::name);
+    const bool fits =
+        kernel != module.end() && twin != module.end() && twin->parameters.size() == kernel->parameters.size() + 1 &&
+        std::ranges::equal(kernel->parameters, std::span(twin->parameters).first(kernel->parameters.size())) &&
+        twin->parameters.back().bytes == sizeof(fence::RangeWords);
+    if (!fits) return fail(Errc::kInternal, "kernels[{}] ({}): its twin has other parameters", k, launch.kernel);
+  }
+  return {};
 }
 
 }  // namespace
@@ -69,8 +89,10 @@ Result<TaskSession> SessionLoader::load(TaskRegistration& registration) {
     // too few would be one of this process's.
     if (Status valid = validate_task(registration.task, signatures, cuda.limits()); !valid) return fail(valid.error());
   }
+  if (Status twins = check_twins(registration, signatures); !twins) return fail(twins.error());
   Cublas* const cublas = cublas_for(registration.task);
-  auto kernels = KernelSession::create(cuda, std::move(registration.task), modules, options_.launching, cublas);
+  auto kernels = KernelSession::create(cuda, std::move(registration.task), modules, options_.launching, cublas,
+                                       registration.twins);
   if (!kernels) return fail(kernels.error());
   if (Status events = resources_.lanes.need_events((*kernels)->plan().events); !events) return fail(events.error());
   session.kernels = *std::move(kernels);

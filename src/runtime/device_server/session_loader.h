@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/device_server/call_steps.h"
 #include "runtime/device_server/call_times.h"
 #include "runtime/device_server/lane_pool.h"
 #include "runtime/device_server/pinned_pool.h"
@@ -16,6 +17,11 @@ namespace fairlead {
 struct TaskSession {
   std::vector<KernelCache::Lease> modules;  // outlive `kernels`, which are in them
   std::unique_ptr<KernelSession> kernels;
+  std::unique_ptr<CallSteps> steps;  // of them, once a call has taken long on a device that is paced; else none
+  // What it was registered with, to be registered again with kernels that can be cut.
+  wire::RegisterSession frame;
+  std::vector<UniqueFd> images;
+  std::unique_ptr<TaskSession> replacement;  // that it becomes once no call of it runs
   DeviceObjects::RangeIndex range = 0;
   std::vector<wire::BoundObject> constants;
   bool busy = false;

@@ -11,16 +11,6 @@ std::uint64_t size_of(const BufferSpec& buffer) {
   return static_cast<std::uint64_t>(buffer.bytes.count());
 }
 
-std::vector<CUdeviceptr> addresses_of(const TaskCall& call, const DeviceObjects& objects) {
-  const CUdeviceptr scratch = objects.address(call.scratch);
-  std::vector<CUdeviceptr> addresses;
-  addresses.reserve(call.layout.places.size());
-  for (const CallLayout::Place& place : call.layout.places) {
-    addresses.push_back(place.object != 0 ? objects.address(ObjectId(place.object)) : scratch + place.scratch_offset);
-  }
-  return addresses;
-}
-
 // In-outs, inline inputs and zeros, on the call's own stream.
 CUresult queue_inputs(const TaskCall& call, CudaContext& cuda, const DeviceObjects& objects,
                       std::span<const CUdeviceptr> addresses) {
@@ -82,6 +72,16 @@ CUresult write_rings(const TaskCall& call, const StageRings& rings, std::span<co
 
 }  // namespace
 
+std::vector<CUdeviceptr> addresses_of(const TaskCall& call, const DeviceObjects& objects) {
+  const CUdeviceptr scratch = objects.address(call.scratch);
+  std::vector<CUdeviceptr> addresses;
+  addresses.reserve(call.layout.places.size());
+  for (const CallLayout::Place& place : call.layout.places) {
+    addresses.push_back(place.object != 0 ? objects.address(ObjectId(place.object)) : scratch + place.scratch_offset);
+  }
+  return addresses;
+}
+
 std::vector<std::uint64_t> find_needs(TaskCall& call, const DeviceObjects& objects) {
   const std::vector<BufferSpec>& buffers = call.session->kernels->task().buffers;
   std::vector<std::uint64_t> missing;
@@ -101,8 +101,8 @@ std::vector<std::uint64_t> find_needs(TaskCall& call, const DeviceObjects& objec
   return missing;
 }
 
-CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
-                    HostCall told) {
+CUresult queue_before(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
+                      HostCall told) {
   const CUstream stream = call.lane->main();
   CUresult code = CUDA_SUCCESS;
   const auto check = [&code](CUresult result) {
@@ -116,12 +116,24 @@ CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& obje
   check(queue_inputs(call, cuda, objects, addresses));
   if (code == CUDA_SUCCESS) check(read_rings(call, rings, addresses));
   check(cuda.record(call.times.run_begin, stream));
-  if (code == CUDA_SUCCESS) check(call.session->kernels->launch(cuda, *call.lane, addresses));
-  check(cuda.record(call.times.run_end, stream));
-  if (code == CUDA_SUCCESS) check(write_rings(call, rings, addresses));
-  check(queue_outputs(call, cuda, addresses));
-  check(cuda.record(call.times.done, stream));
   return code;
+}
+
+CUresult queue_behind(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings) {
+  const CUstream stream = call.lane->main();
+  const std::vector<CUdeviceptr> addresses = addresses_of(call, objects);
+  CUresult code = cuda.record(call.times.run_end, stream);
+  if (code == CUDA_SUCCESS) code = write_rings(call, rings, addresses);
+  if (code == CUDA_SUCCESS) code = queue_outputs(call, cuda, addresses);
+  if (code == CUDA_SUCCESS) code = cuda.record(call.times.done, stream);
+  return code;
+}
+
+CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
+                    HostCall told) {
+  CUresult code = queue_before(call, cuda, objects, rings, told);
+  if (code == CUDA_SUCCESS) code = call.session->kernels->launch(cuda, *call.lane, addresses_of(call, objects));
+  return code == CUDA_SUCCESS ? queue_behind(call, cuda, objects, rings) : code;
 }
 
 void describe_success(const TaskCall& call, const CudaContext& cuda, const DeviceObjects& objects, Instant now,
@@ -130,7 +142,8 @@ void describe_success(const TaskCall& call, const CudaContext& cuda, const Devic
     done.outputs.push_back(
         {.buffer = output.buffer, .object = 0, .bytes = {call.staging.data + output.staging_offset, output.bytes}});
   }
-  const Duration run = cuda.elapsed(call.times.run_begin, call.times.run_end);
+  // Between its pieces the device worked for others.
+  const Duration run = call.steps.there ? call.steps.used : cuda.elapsed(call.times.run_begin, call.times.run_end);
   Duration copy = cuda.elapsed(call.times.begin, call.times.run_begin);
   copy += objects.copies().elapsed(call.times.load);
   copy += cuda.elapsed(call.times.run_end, call.times.done);

@@ -30,6 +30,14 @@ struct TaskCall {
   Duration malloc_time{0};
   LaunchLane* lane = nullptr;
   bool loads = false;  // constants, and the node has not been told that they are there
+  // Its kernels are launched piece by piece (call_stepper.h).
+  struct Steps {
+    bool there = false;
+    bool paused = false;  // for the session's next place
+    bool over = false;    // all that follows the kernels is queued
+    Duration used{0};     // by pieces that have ended, as the session's page says
+  };
+  Steps steps;
   std::string error;
 };
 
@@ -44,6 +52,12 @@ struct HostCall {
 };
 CUresult queue_call(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
                     HostCall told);
+// The same in parts: what is before the kernels, and what is behind them.
+CUresult queue_before(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings,
+                      HostCall told);
+CUresult queue_behind(const TaskCall& call, CudaContext& cuda, DeviceObjects& objects, const StageRings& rings);
+// Where each buffer of the call is now: it may move between pieces.
+std::vector<CUdeviceptr> addresses_of(const TaskCall& call, const DeviceObjects& objects);
 
 // What of it took how long, and what it brought back. REQUIRES: it is done.
 void describe_success(const TaskCall& call, const CudaContext& cuda, const DeviceObjects& objects, Instant now,

@@ -35,7 +35,7 @@ Result<std::unique_ptr<TaskExecutor>> TaskExecutor::create(CudaContext& cuda, co
       new TaskExecutor(cuda, *std::move(objects), *std::move(lanes), options, std::move(send)));
   const auto probe = cuda.make_event(false);
   if (!probe) return fail(probe.error());
-  executor->probe_ = *probe;
+  executor->health_.probe = *probe;
   executor->wakes_.done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!executor->wakes_.done) return fail(errno_error(errno, "eventfd"));
   return executor;
@@ -56,7 +56,11 @@ TaskExecutor::TaskExecutor(CudaContext& cuda, std::unique_ptr<DeviceObjects> obj
       registrations_(*objects_, modules_, {.trials = options.trials, .architecture = cuda.architecture()}, send_,
                      [this](TaskRegistration registration, const Status& so_far) {
                        return end_registration(std::move(registration), so_far);
-                     }) {}
+                     }),
+      long_calls_(cuda, *objects_, host_.rings, wakes_.gates,
+                  [this](wire::RegisterSession& frame, const std::vector<UniqueFd>& files) {
+                    registrations_.begin(frame, files);
+                  }) {}
 
 void TaskExecutor::clear_wake() {
   std::uint64_t count = 0;
@@ -83,7 +87,7 @@ void TaskExecutor::on(Frame& frame, std::span<const UniqueFd> descriptors) {
     FL_CHECK(!descriptors.empty(), "ring {} without its memory", frame.ring);
     if (Status opened = host_.rings.open(frame, descriptors[0]); !opened) {  // no call of its stage could run
       send_(wire::ServerFault{.error = opened.error().message, .calls = {}});
-      lost_ = true;
+      health_.lost = true;
     }
   }
   if constexpr (std::is_same_v<Frame, wire::PaceSession>) pace(frame, descriptors);
@@ -137,12 +141,25 @@ void TaskExecutor::fetch(const wire::FetchObject& frame, std::span<const UniqueF
 
 bool TaskExecutor::end_registration(TaskRegistration registration, const Status& so_far) {
   wire::SessionReady ready{.session = registration.frame.session};
+  const bool is_again = long_calls_.is_again(registration);
   auto session = so_far ? loader_.load(registration) : Result<TaskSession>(fail(so_far.error()));
   for (const std::size_t module : registration.on_trial) modules_.forget_unless_loaded(registration.keys[module]);
+  if (is_again) {
+    if (!session && context_is_lost()) return false;
+    if (const auto found = sessions_.find(ready.session); found != sessions_.end()) {
+      long_calls_.replace(found->second, std::move(session));
+    }
+    return true;
+  }
   if (session) {
     constants_.add(registration.frame, session->kernels->task());
     loader_.preload(registration.frame, *session, RequestId(++last_request_), running_.empty());
     session->constants = std::move(registration.frame.constants);
+    session->frame = {.session = ready.session,
+                      .tenant = std::move(registration.frame.tenant),
+                      .task = std::move(registration.frame.task),
+                      .modules = std::move(registration.frame.modules)};
+    session->images = std::move(registration.images);
     sessions_[ready.session] = *std::move(session);
   } else {
     ready.error = session.error().message;
@@ -151,15 +168,21 @@ bool TaskExecutor::end_registration(TaskRegistration registration, const Status&
   if (!ready.error.empty() && context_is_lost()) return false;
   ready.init_ns = (monotonic_now() - registration.begun).count();
   send_(ready);
-  return !lost_;
+  return !health_.lost;
 }
 
 void TaskExecutor::drop_session(std::uint64_t session) {
   const bool asks = wakes_.gates.asks(session);
   wakes_.gates.remove(session);
-  if (registrations_.drop(session)) return;
+  long_calls_.forget(session);
+  registrations_.drop(session);
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
+  for (const auto& call : running_) {
+    if (call->order.session != session || !call->steps.paused) continue;
+    call->error = "its session was ended while it waited for the device";
+    long_calls_.stepper().end(*call, waking(wakes_.done));
+  }
   // What waits for a place that it will not get is over: nobody is to wait for its deadline.
   for (auto call = waiting_.begin(); asks && call != waiting_.end();) {
     if ((*call)->order.session != session) {
@@ -181,14 +204,16 @@ void TaskExecutor::erase_if_dropped(std::uint64_t session) {
 }
 
 bool TaskExecutor::waits(std::uint64_t session) const {
-  return std::ranges::any_of(waiting_, [session](const auto& call) { return call->order.session == session; });
+  const auto is_of = [session](const auto& call) { return call->order.session == session; };
+  const auto pauses = [&](const auto& call) { return is_of(call) && call->steps.paused; };
+  return std::ranges::any_of(waiting_, is_of) || std::ranges::any_of(running_, pauses);
 }
 
 void TaskExecutor::pace(const wire::PaceSession& frame, std::span<const UniqueFd> descriptors) {
   if (descriptors.size() < 2) {  // the kernel drops those that this process has no number for
     return spdlog::error("device server: session {} is not paced: its page did not arrive", frame.session);
   }
-  if (Status added = wakes_.gates.add(frame.session, descriptors[0], descriptors[1]); !added) {
+  if (Status added = wakes_.gates.add(frame.session, descriptors[0], descriptors[1], frame.whole); !added) {
     spdlog::error("device server: session {} is not paced: {}", frame.session, added.error().message);
   }
 }
@@ -205,8 +230,12 @@ void TaskExecutor::tell_constants() {
 
 bool TaskExecutor::progress() {
   bool ended = false;
-  for (std::size_t i = 0; i < running_.size() && !lost_;) {
+  for (std::size_t i = 0; i < running_.size() && !health_.lost;) {
     tell_loaded(*running_[i]);
+    if (long_calls_.is_in_pieces(*running_[i], monotonic_now(), waking(wakes_.done))) {
+      ++i;
+      continue;
+    }
     const CUresult code = cuda_.query(running_[i]->times.done);
     if (code == CUDA_ERROR_NOT_READY) {
       ++i;
@@ -221,18 +250,18 @@ bool TaskExecutor::progress() {
     finish(*call);
     ended = true;
   }
-  if (!lost_ && (ended || !waiting_.empty())) start_waiting();
-  if (!lost_) {
+  if (!health_.lost && (ended || !waiting_.empty())) start_waiting();
+  if (!health_.lost) {
     settle_gates();
     modules_.trim(!running_.empty());
     tell_constants();
   }
-  return !lost_;
+  return !health_.lost;
 }
 
 // In the order of arrival; a call whose session is busy or has no place lets others pass, one that lacks room does not.
 void TaskExecutor::start_waiting() {
-  for (std::size_t i = 0; i < waiting_.size() && !lost_;) {
+  for (std::size_t i = 0; i < waiting_.size() && !health_.lost;) {
     TaskCall& call = *waiting_[i];
     if (call.session->busy || !wakes_.gates.may_begin(call.order.session, monotonic_now())) {
       ++i;
@@ -294,14 +323,18 @@ TaskExecutor::Started TaskExecutor::start_with_memory(TaskCall& call) {
   call.session->busy = true;
   wakes_.gates.began(call.order.session);
   const HostCall wake = waking(wakes_.done);
-  const CUresult code = queue_call(call, cuda_, *objects_, host_.rings, wake);
+  CallStepper& stepper = long_calls_.stepper();
+  const bool in_pieces = stepper.takes(call);
+  const CUresult code =
+      in_pieces ? stepper.begin(call, monotonic_now(), wake) : queue_call(call, cuda_, *objects_, host_.rings, wake);
   if (code != CUDA_SUCCESS) {
     call.error = fmt::format("a kernel could not be launched: {}", cuda_.describe(code));
     if (context_is_lost(&call)) return Started::kYes;
     // Some of its kernels may run: it ends behind them, as a failure.
+    if (in_pieces) stepper.end(call, wake);
     cuda_.record(call.times.done, call.lane->main());
   }
-  cuda_.call_host(call.lane->main(), wake.function, wake.data);
+  if (!in_pieces) cuda_.call_host(call.lane->main(), wake.function, wake.data);
   return Started::kYes;
 }
 
@@ -324,9 +357,12 @@ void TaskExecutor::finish(TaskCall& call) {
   times_.give_back(call.times);
   lanes_->give_back(*call.lane);
   call.session->busy = false;
-  wakes_.gates.ended(call.order.session, Duration(done.gpu_ns));
-  erase_if_dropped(call.order.session);
+  wakes_.gates.ended(call.order.session, Duration(done.gpu_ns) - call.steps.used);
+  long_calls_.rest(*call.session);
+  const Duration run = call.error.empty() ? done.phases.kernel_run : Duration(0);
   answer(std::move(done));
+  long_calls_.took(call, run);
+  erase_if_dropped(call.order.session);
 }
 
 wire::CallDone TaskExecutor::outcome(const TaskCall& call) {
@@ -359,14 +395,14 @@ wire::ServerCounters TaskExecutor::counters() const {
 // In a lost context whatever is asked fails as if it were at fault itself, so every failure is looked at here before it is
 // answered. The first to find the context lost reports what may have done it: what runs, and `starting`. Waits for nothing.
 bool TaskExecutor::context_is_lost(const TaskCall* starting) {
-  if (lost_) return true;
-  const CUresult code = cuda_.query(probe_);
+  if (health_.lost) return true;
+  const CUresult code = cuda_.query(health_.probe);
   if (code == CUDA_SUCCESS) return false;
   wire::ServerFault fault{.error = cuda_.describe(code)};
   for (const auto& call : running_) fault.calls.push_back(call->order.call);
   if (starting != nullptr) fault.calls.push_back(starting->order.call);
   send_(fault);
-  lost_ = true;
+  health_.lost = true;
   return true;
 }
 

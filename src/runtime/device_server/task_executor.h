@@ -27,6 +27,7 @@
 
 #include "base/unique_fd.h"
 #include "runtime/device_server/call_gates.h"
+#include "runtime/device_server/long_calls.h"
 #include "runtime/device_server/session_constants.h"
 #include "runtime/device_server/session_loader.h"
 #include "runtime/device_server/task_call.h"
@@ -107,8 +108,11 @@ class TaskExecutor {
     UniqueFd done;
     CallGates gates;
   } wakes_;
-  CUevent probe_ = nullptr;  // never recorded: its state is the context's
-  bool lost_ = false;
+  LongCalls long_calls_;
+  struct Health {
+    CUevent probe = nullptr;  // never recorded: its state is the context's
+    bool lost = false;
+  } health_;
 };
 
 }  // namespace fairlead

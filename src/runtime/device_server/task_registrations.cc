@@ -1,5 +1,6 @@
 #include "runtime/device_server/task_registrations.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,9 +13,8 @@
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
-namespace {
 
-Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
+Result<std::string> read_module_image(const UniqueFd& file, std::uint64_t bytes) {
   std::string image(bytes, '\0');
   std::uint64_t done = 0;
   while (done < bytes) {
@@ -24,8 +24,6 @@ Result<std::string> read_image(const UniqueFd& file, std::uint64_t bytes) {
   }
   return image;
 }
-
-}  // namespace
 
 Status supply_objects(DeviceObjects& objects, const std::vector<wire::SuppliedObject>& supplied,
                       std::span<const UniqueFd> descriptors, DeviceObjects::RangeIndex range) {
@@ -141,6 +139,9 @@ Status TaskRegistrations::prepare(TaskRegistration& registration, std::span<cons
   registration.task = *std::move(task);
   for (const wire::ModuleImage& image : registration.frame.modules) {
     registration.keys.push_back(modules_.key(*range, image.sha256));
+    const auto index = static_cast<std::size_t>(image.descriptor);
+    const bool is_there = image.descriptor >= 0 && index < descriptors.size();
+    registration.images.emplace_back(is_there ? ::fcntl(descriptors[index].get(), F_DUPFD_CLOEXEC, 0) : -1);
   }
   registration.modules.resize(registration.keys.size());
   registration.code.resize(registration.keys.size());
@@ -161,7 +162,7 @@ Status TaskRegistrations::prepare_module(TaskRegistration& registration, std::si
   const wire::ModuleImage& image = registration.frame.modules[module];
   const auto index = static_cast<std::size_t>(image.descriptor);
   FL_CHECK(image.descriptor >= 0 && index < descriptors.size(), "descriptor {} of {}", index, descriptors.size());
-  auto code = read_image(descriptors[index], image.bytes);
+  auto code = read_module_image(descriptors[index], image.bytes);
   if (!code) return fail(code.error());
   if (options_.trials) {
     registration.code[module] = *std::move(code);

@@ -35,7 +35,13 @@ struct TaskRegistration {
   std::vector<KernelCache::Lease> modules;
   std::vector<std::string> code;      // of those on trial: as it came; then, where it is fenced, for the driver
   std::vector<std::size_t> on_trial;  // modules, in the order of the trial
+  std::vector<UniqueFd> images;       // as they came; one that is none could not be kept
+  // By kernel of the task: it has a twin in its module (cut_session.h). Empty: none has.
+  std::vector<bool> twins;
 };
+
+// A module as it came. kIo: the file is shorter than that.
+Result<std::string> read_module_image(const UniqueFd& file, std::uint64_t bytes);
 
 // What came with a frame is known to `objects` from now on. Errors: DeviceObjects::supply.
 Status supply_objects(DeviceObjects& objects, const std::vector<wire::SuppliedObject>& supplied,

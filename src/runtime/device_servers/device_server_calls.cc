@@ -11,13 +11,6 @@
 namespace fairlead {
 namespace {
 
-const CallBinding* binding_of(const std::vector<CallBinding>& bindings, std::uint32_t buffer) {
-  for (const CallBinding& binding : bindings) {
-    if (binding.buffer == buffer) return &binding;
-  }
-  return nullptr;
-}
-
 void add(TaskPhases& sum, const TaskPhases& phases) {
   sum.kernel_run += phases.kernel_run;
   sum.kernel_init += phases.kernel_init;
@@ -30,15 +23,16 @@ void add(TaskPhases& sum, const TaskPhases& phases) {
 }  // namespace
 
 void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
-  Session& session = sessions_.at(instance);
+  DeviceSession& session = sessions_.at(instance);
   FL_CHECK(!session.call, "instance {} has a call already", instance.value());
   const InvocationId invocation = request.id;
-  auto call = read_call(session, request);
+  const Duration patience = std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
+  auto call = read_call(session.spec.task, instance, session.spec.tenant, request, monotonic_now(), patience);
   Status reserved;
-  if (call) reserved = reserve_outputs(*call);
+  if (call) reserved = reserve_outputs(objects_, *call);
   session.call = invocation;
   if (!call || !reserved) {
-    calls_.emplace(invocation, Call{.invocation = invocation, .instance = instance});
+    calls_.emplace(invocation, DeviceCall{.invocation = invocation, .instance = instance});
     const std::string what = (call ? reserved.error() : call.error()).message;
     return post([this, invocation, what] { fail_call(invocation, "KernelTask.InvalidCall", what); });
   }
@@ -46,61 +40,15 @@ void DeviceServers::deliver(InstanceId instance, DeliverRequest request) {
   happens(*session.server, &ServerLife::add_call, invocation, instance);
 }
 
-Result<DeviceServers::Call> DeviceServers::read_call(const Session& session, const DeliverRequest& request) {
-  const KernelTask& task = session.spec.task->task;
-  Call call{.invocation = request.id, .instance = session.instance};
-  call.tenant = session.spec.tenant;
-  call.request_id = request.invocation.request_id;
-  call.begun = monotonic_now();
-  call.deadline = call.begun + std::chrono::milliseconds(request.deadline_epoch_ms - wall_clock_ms());
-  call.spec = session.spec.task;
-  call.binary = wire::is_binary(request.invocation.payload);
-  auto read = call.binary ? wire::decode_kernel_task_call(request.invocation.payload)
-                          : wire::kernel_task_call_from_json(task, request.invocation.payload);
-  if (!read) return fail(read.error());
-  if (Status valid = validate_call(task, *read); !valid) return fail(valid.error());
-  for (CallBinding& input : read->inputs) {
-    call.inputs.push_back(std::make_shared<Bound>(input.buffer, ObjectKey{call.tenant, std::move(input.key)},
-                                                  std::move(input.bytes), 0, task.buffers[input.buffer].bytes));
-  }
-  for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
-    const BufferSpec& buffer = task.buffers[b];
-    if (buffer.role != BufferRole::kOutput && buffer.role != BufferRole::kInOut) continue;
-    const CallBinding* bound = binding_of(read->outputs, b);
-    call.outputs.push_back(
-        std::make_shared<Bound>(b, ObjectKey{call.tenant, bound != nullptr ? bound->key : ""}, "", 0, buffer.bytes));
-  }
-  return call;
-}
-
-// Their keys exist from now on, as references: a call with a key that is taken fails before it runs.
-Status DeviceServers::reserve_outputs(Call& call) {
-  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i]->name.key.empty()) continue;
-    Status expected = objects_.expect(call.outputs[i]->name, call.outputs[i]->size);
-    if (expected) continue;
-    call.outputs.resize(i);
-    abandon_outputs(call, "its task failed: " + expected.error().message);
-    return expected;
-  }
-  return {};
-}
-
-void DeviceServers::abandon_outputs(const Call& call, const std::string& why) {
-  for (const BoundPtr& output : call.outputs) {
-    if (!output->name.key.empty()) objects_.abandon(output->name, {Errc::kUnavailable, why});
-  }
-}
-
 // Anew: what was begun before, with the server's last process or before something was missing, counts no more.
-void DeviceServers::open_inputs(Call& call) {
+void DeviceServers::open_inputs(DeviceCall& call) {
   const std::uint64_t opening = ++call.openings;
   call.opening = 1;
   const InvocationId invocation = call.invocation;
   const auto one_less = [this, invocation, opening](const BoundPtr& bound, const Status& status) {
     const auto found = calls_.find(invocation);
     if (found == calls_.end() || found->second.openings != opening) return;
-    Call& current = found->second;
+    DeviceCall& current = found->second;
     const auto session = sessions_.find(current.instance);
     if (session == sessions_.end()) return;  // nobody waits
     if (!status) {
@@ -112,48 +60,31 @@ void DeviceServers::open_inputs(Call& call) {
     current.data_layer = monotonic_now() - current.begun;
     happens(*session->second.server, &ServerLife::inputs_opened, invocation);
   };
-  Server& server = *sessions_.at(call.instance).server;
+  DeviceServer& server = *sessions_.at(call.instance).server;
   std::vector<BoundPtr> all = std::exchange(call.lost_constants, {});
   for (const BoundPtr& input : call.inputs) {
     input->object = 0;
     if (!input->name.key.empty()) all.push_back(input);
   }
   for (const BoundPtr& bound : all) {
-    if (known(server, *bound)) continue;
+    if (opener_.known(server, *bound)) continue;
     ++call.opening;
-    open_bound(server, bound, call.deadline, [one_less, bound](const Status& status) { one_less(bound, status); });
+    opener_.open(server, servers_.handle_of(server), bound, call.deadline - monotonic_now(),
+                 [one_less, bound](const Status& status) { one_less(bound, status); });
   }
   one_less(nullptr, {});
 }
 
-void DeviceServers::send(Server& server, Call& call) {
-  wire::RunCall frame{.call = call.invocation.value(), .session = call.instance.value()};
-  std::vector<int> descriptors;
-  std::vector<UniqueFd> memory;
-  const auto supply = [&](Bound& bound) {
-    if (!bound.memory) return;
-    frame.supplied.push_back(
-        {bound.object, static_cast<std::uint64_t>(bound.size.count()), static_cast<std::int32_t>(descriptors.size())});
-    descriptors.push_back(bound.memory.get());
-    memory.push_back(std::move(bound.memory));
-  };
-  for (const BoundPtr& input : call.inputs) {
-    frame.inputs.push_back({.buffer = input->buffer, .object = input->object, .bytes = input->bytes});
-    supply(*input);
-  }
-  for (const BoundPtr& constant : sessions_.at(call.instance).constants) supply(*constant);
-  for (const BoundPtr& output : call.outputs) {
-    output->object = output->name.key.empty() ? 0 : ++last_.object;
-    frame.outputs.push_back({.buffer = output->buffer, .object = output->object, .bytes = {}});
-  }
-  server.process->send(frame, descriptors);
+void DeviceServers::send(DeviceServer& server, DeviceCall& call) {
+  const auto sent = frame_of(call, sessions_.at(call.instance).constants, opener_);
+  server.process->send(sent.frame, sent.descriptors);
 }
 
-void DeviceServers::on(Server& server, wire::CallDone& frame) {
+void DeviceServers::on(DeviceServer& server, wire::CallDone& frame) {
   const InvocationId invocation(frame.call);
   server.view.counters = frame.counters;
   if (!server.life.calls().on_device(invocation)) return;
-  Call& call = calls_.at(invocation);
+  DeviceCall& call = calls_.at(invocation);
   if (server.life.calls().find(invocation)->state == CallState::kUnwanted) {
     for (const BoundPtr& output : call.outputs) {
       if (output->object != 0) server.process->send(wire::DropObject{output->object});
@@ -169,7 +100,7 @@ void DeviceServers::on(Server& server, wire::CallDone& frame) {
   }
 }
 
-void DeviceServers::reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing) {
+void DeviceServers::reopen_missing(DeviceServer& server, DeviceCall& call, const std::vector<std::uint64_t>& missing) {
   const std::set<std::uint64_t> lost(missing.begin(), missing.end());
   server.objects.lose(lost);
   // A constant keeps its number: the session knows it by that.
@@ -179,7 +110,7 @@ void DeviceServers::reopen_missing(Server& server, Call& call, const std::vector
   happens(server, &ServerLife::objects_missing, call.invocation);
 }
 
-Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& call, wire::CallDone& done) {
+Result<KernelTaskAnswer> DeviceServers::promise_outputs(DeviceServer& server, DeviceCall& call, wire::CallDone& done) {
   KernelTaskAnswer answer;
   answer.phases = done.phases;
   answer.phases.data_layer = call.data_layer;
@@ -190,15 +121,17 @@ Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& ca
     const ObjectKey& name = output->name;
     if (name.key.empty()) continue;
     const std::uint64_t object = output->object;
-    const Handle handle(*this, server);
+    const ServerTable::Handle handle = servers_.handle_of(server);
     Status promised = objects_.promise(
         name, output->size,
         [this, object, handle](UniqueFd destination, std::function<void(Status)> fetched) {
           if (handle.outlives_all()) return fetched(fail(Errc::kUnavailable, "the node is shutting down"));
-          fetch(handle.find(), object, std::move(destination), std::move(fetched));
+          DeviceServer* const has_it = handle.find();
+          if (has_it != nullptr) return has_it->fetch(object, std::move(destination), std::move(fetched));
+          post([fetched = std::move(fetched)] { fetched(fail(Errc::kUnavailable, "its device server has ended")); });
         },
         [name, object, handle] {
-          Server* const has_it = handle.find();
+          DeviceServer* const has_it = handle.find();
           if (has_it == nullptr || !has_it->objects.remove_output(name, object)) return;
           has_it->process->send(wire::DropObject{object});
         });
@@ -210,23 +143,12 @@ Result<KernelTaskAnswer> DeviceServers::promise_outputs(Server& server, Call& ca
   return answer;
 }
 
-void DeviceServers::fetch(Server* server, std::uint64_t object, UniqueFd destination,
-                          std::function<void(Status)> done) {
-  if (server == nullptr) {
-    return post([done = std::move(done)] { done(fail(Errc::kUnavailable, "its device server has ended")); });
-  }
-  const std::uint64_t id = ++last_.fetch;
-  server->fetches[id] = std::move(done);
-  const int descriptors[] = {destination.get()};
-  server->process->send(wire::FetchObject{id, object}, descriptors);
-}
-
-void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::CallDone& done) {
-  Call& call = calls_.at(invocation);
+void DeviceServers::answer_done(DeviceServer& server, InvocationId invocation, wire::CallDone& done) {
+  DeviceCall& call = calls_.at(invocation);
   ++server.view.calls;
   add(server.view.phases, done.phases);
   server.view.phases.data_layer += call.data_layer;
-  Session& session = sessions_.at(call.instance);
+  DeviceSession& session = sessions_.at(call.instance);
   done.phases.kernel_init = std::exchange(session.kernel_init, Duration(0));  // in the sum since the registration
   session.use.gpu_time += Duration(done.gpu_ns);
   session.use.device = Bytes(static_cast<std::int64_t>(done.session_bytes));
@@ -235,12 +157,12 @@ void DeviceServers::answer_done(Server& server, InvocationId invocation, wire::C
   Answer reply{.invocation = invocation, .is_error = false, .content_type = {}, .payload = {}, .failure = {}};
   reply.content_type = call.binary ? wire::kKernelTaskContentType : "application/json";
   reply.payload = call.binary ? wire::encode(*content) : wire::kernel_task_answer_to_json(call.spec->task, *content);
-  if (server.place.domain == kAllTenants) return keep_outputs(server, call, std::move(reply));
+  if (server.place.is_shared()) return keep_outputs(server, call, std::move(reply));
   answer(invocation, std::move(reply));
 }
 
 // What is answered is kept: a neighbour may end the server at any time. So its bytes go to the data layer first.
-void DeviceServers::keep_outputs(Server& server, Call& call, Answer reply) {
+void DeviceServers::keep_outputs(DeviceServer& server, DeviceCall& call, Answer reply) {
   const InvocationId invocation = call.invocation;
   std::vector<ObjectKey> names;
   for (const BoundPtr& output : call.outputs) {
@@ -263,10 +185,10 @@ void DeviceServers::keep_outputs(Server& server, Call& call, Answer reply) {
 }
 
 // The server ended before the outputs were kept: nobody has seen them, so the call runs again.
-void DeviceServers::rerun_lost(Call& call, const Error& why) {
+void DeviceServers::rerun_lost(DeviceCall& call, const Error& why) {
   const InvocationId invocation = call.invocation;
-  abandon_outputs(call, why.message);
-  const Status reserved = why.code == Errc::kUnavailable ? reserve_outputs(call) : Status(fail(why));
+  abandon_outputs(objects_, call, why.message);
+  const Status reserved = why.code == Errc::kUnavailable ? reserve_outputs(objects_, call) : Status(fail(why));
   if (!reserved) {
     return fail_call(invocation, "KernelTask.Failed", "its outputs could not be kept: " + reserved.error().message);
   }
@@ -276,7 +198,7 @@ void DeviceServers::rerun_lost(Call& call, const Error& why) {
 void DeviceServers::fail_call(InvocationId invocation, std::string_view type, const std::string& message, Fault fault) {
   const auto found = calls_.find(invocation);
   if (found == calls_.end()) return;
-  abandon_outputs(found->second, "its task failed: " + message);
+  abandon_outputs(objects_, found->second, "its task failed: " + message);
   answer(invocation, {.invocation = invocation,
                       .is_error = true,
                       .content_type = {},
@@ -297,12 +219,12 @@ void DeviceServers::answer(InvocationId invocation, Answer reply) {
 }
 
 // Nobody waits for it any more; what it occupies is taken back when its time is over.
-void DeviceServers::arm_deadline(const Server& server, const Call& call) {
+void DeviceServers::arm_deadline(const DeviceServer& server, const DeviceCall& call) {
   auto timer = std::make_shared<boost::asio::steady_timer>(io_);  // shared with its handler, which is all that keeps it
   timer->expires_after(std::max(Duration(0), call.deadline - monotonic_now()));
-  timer->async_wait([this, timer, handle = Handle(*this, server), tenant = call.tenant,
+  timer->async_wait([this, timer, handle = servers_.handle_of(server), tenant = call.tenant,
                      invocation = call.invocation](boost::system::error_code error) {
-    Server* const runs_it = error ? nullptr : handle.find();
+    DeviceServer* const runs_it = error ? nullptr : handle.find();
     if (runs_it == nullptr || !runs_it->life.calls().on_device(invocation)) return;
     spdlog::warn("a kernel of tenant {} on GPU {} runs past its deadline: its device server is ended", tenant,
                  runs_it->place.gpu.value());

@@ -1,8 +1,5 @@
 #include "runtime/device_servers/device_servers.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <boost/asio/post.hpp>
 #include <cerrno>
 
@@ -24,7 +21,9 @@ DeviceServers::DeviceServers(boost::asio::io_context& io, DeviceServersOptions o
                    .arguments = options_.arguments,
                    .launcher = options_.trial_launcher,
                    .patience = options_.trial_patience}),
-      quarantine_(options_.quarantine) {}
+      quarantine_(options_.quarantine),
+      servers_(io, options_.recovery),
+      opener_(io, objects) {}
 
 DeviceServers::~DeviceServers() = default;
 
@@ -32,22 +31,16 @@ void DeviceServers::post(std::function<void()> call) {
   boost::asio::post(io_, life_.guarded([call = std::move(call)] { call(); }));
 }
 
-DeviceServers::Server* DeviceServers::Handle::find() const {
-  if (life_.ended()) return nullptr;
-  const auto found = servers_->servers_.find(place_);
-  return found != servers_->servers_.end() && found->second.generation == generation_ ? &found->second : nullptr;
-}
-
 // ---- what a server's life decides
 
 // What an action leads to may be the next event of the same server; the last one may be the last of the server, too.
-void DeviceServers::carry_out(Server& server, const ServerLife::Actions& actions) {
+void DeviceServers::carry_out(DeviceServer& server, const ServerLife::Actions& actions) {
   for (const ServerLife::Action& action : actions) {
     if (!act_on_process(server, action) && !act_on_session(server, action)) act_on_call(server, action);
   }
 }
 
-bool DeviceServers::act_on_process(Server& server, const ServerLife::Action& action) {
+bool DeviceServers::act_on_process(DeviceServer& server, const ServerLife::Action& action) {
   if (std::holds_alternative<ServerLife::StartProcess>(action)) {
     start_process(server);
   } else if (std::holds_alternative<ServerLife::EndProcess>(action)) {
@@ -58,7 +51,7 @@ bool DeviceServers::act_on_process(Server& server, const ServerLife::Action& act
     watch_idle(server);
   } else if (std::holds_alternative<ServerLife::Retire>(action)) {
     // Who heard that its session ended may have started another one.
-    if (server.life.phase() == ServerPhase::kOver) servers_.erase(Place(server.place));
+    if (server.life.phase() == ServerPhase::kOver) servers_.erase(server.place);
   } else if (const auto* alone = std::get_if<ServerLife::Quarantine>(&action)) {
     move_to_own_server(alone->tenant, server);
   } else {
@@ -67,7 +60,7 @@ bool DeviceServers::act_on_process(Server& server, const ServerLife::Action& act
   return true;
 }
 
-bool DeviceServers::act_on_session(Server& server, const ServerLife::Action& action) {
+bool DeviceServers::act_on_session(DeviceServer& server, const ServerLife::Action& action) {
   if (const auto* open = std::get_if<ServerLife::OpenConstants>(&action)) {
     open_constants(sessions_.at(open->session));
   } else if (const auto* opened = std::get_if<ServerLife::Register>(&action)) {
@@ -89,7 +82,7 @@ bool DeviceServers::act_on_session(Server& server, const ServerLife::Action& act
   return true;
 }
 
-void DeviceServers::act_on_call(Server& server, const ServerLife::Action& action) {
+void DeviceServers::act_on_call(DeviceServer& server, const ServerLife::Action& action) {
   if (const auto* open = std::get_if<ServerLife::OpenInputs>(&action)) {
     open_inputs(calls_.at(open->call));
   } else if (const auto* run = std::get_if<ServerLife::Run>(&action)) {
@@ -119,28 +112,26 @@ void DeviceServers::act_on_call(Server& server, const ServerLife::Action& action
 
 // ---- servers
 
-DeviceServers::Server& DeviceServers::server_for(const SessionSpec& spec) {
+DeviceServer& DeviceServers::server_for(const SessionSpec& spec) {
   const bool is_shared = options_.one_for_all && !quarantine_.has(spec.tenant, monotonic_now());
-  const Place place{spec.gpu, is_shared ? kAllTenants : spec.tenant};
-  const auto [found, added] = servers_.try_emplace(place, io_, place, spec.environment, options_.recovery);
-  if (added) found->second.number = ++last_.server;
-  return found->second;
+  return servers_.at({spec.gpu, is_shared ? kAllTenants : spec.tenant}, spec.environment);
 }
 
-void DeviceServers::start_process(Server& server) {
+void DeviceServers::start_process(DeviceServer& server) {
   server.objects.clear();  // what was opened while no process was there
-  server.generation = ++last_.generation;
-  const Handle handle(*this, server);
+  servers_.renew(server);
+  const ServerTable::Handle handle = servers_.handle_of(server);
   ServerProcess::Events events{
       .frame =
           [this, handle](wire::FrameToNode frame) {
-            if (Server* it = handle.find()) on_frame(*it, std::move(frame));
+            DeviceServer* const it = handle.find();
+            if (it != nullptr) std::visit([&](auto& alternative) { on(*it, alternative); }, frame);
           },
       .gone =
           [this, handle](std::string reason) {
             // Posted: the process object must not go inside its own callback.
             post([this, handle, reason = std::move(reason)] {
-              if (Server* it = handle.find()) on_gone(*it, reason);
+              if (DeviceServer* it = handle.find()) on_gone(*it, reason);
             });
           },
   };
@@ -155,16 +146,12 @@ void DeviceServers::start_process(Server& server) {
     server.view.pid = server.process->pid();
   } else {
     post([this, handle, reason = process.error().message] {
-      if (Server* it = handle.find()) on_gone(*it, reason);
+      if (DeviceServer* it = handle.find()) on_gone(*it, reason);
     });
   }
 }
 
-void DeviceServers::on_frame(Server& server, wire::FrameToNode frame) {
-  std::visit([&](auto& alternative) { on(server, alternative); }, frame);
-}
-
-void DeviceServers::on(Server& server, wire::ServerReady& frame) {
+void DeviceServers::on(DeviceServer& server, wire::ServerReady& frame) {
   server.view.device = frame.device;
   server.memory = Bytes(static_cast<std::int64_t>(frame.memory));
   spdlog::info("device server {} of tenant {} on GPU {}: {}, {:.0f} MiB for objects", server.process->pid(),
@@ -173,7 +160,7 @@ void DeviceServers::on(Server& server, wire::ServerReady& frame) {
   happens(server, &ServerLife::process_ready);
 }
 
-void DeviceServers::on(Server& server, wire::ServerFault& frame) {
+void DeviceServers::on(DeviceServer& server, wire::ServerFault& frame) {
   spdlog::warn("device server {} of tenant {}: {}", server.process->pid(), server.place.domain, frame.error);
   server.fault = std::move(frame.error);
   std::set<InvocationId> named;
@@ -181,7 +168,7 @@ void DeviceServers::on(Server& server, wire::ServerFault& frame) {
   server.life.process_faulted(std::move(named));
 }
 
-void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
+void DeviceServers::on(DeviceServer&, wire::ConstantsMissing& frame) {
   if (!events_.residence) return;
   for (const auto& [session, bytes] : frame.sessions) {
     const InstanceId instance(session);
@@ -193,11 +180,11 @@ void DeviceServers::on(Server&, wire::ConstantsMissing& frame) {
   }
 }
 
-void DeviceServers::on(Server&, wire::CallLoaded& frame) {
+void DeviceServers::on(DeviceServer&, wire::CallLoaded& frame) {
   if (events_.loaded) events_.loaded(InvocationId(frame.call));
 }
 
-void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
+void DeviceServers::on(DeviceServer& server, wire::ModuleTrial& frame) {
   const InstanceId instance(frame.session);
   const auto session = sessions_.find(instance);
   if (session == sessions_.end()) return;
@@ -207,50 +194,69 @@ void DeviceServers::on(Server& server, wire::ModuleTrial& frame) {
                  .tenant = session->second.spec.tenant,
                  .environment = server.environment,
                  .trial = std::move(frame)},
-                [instance, handle = Handle(*this, server)](const wire::FrameToServer& said) {
-                  Server* const waits = handle.find();
+                [instance, handle = servers_.handle_of(server)](const wire::FrameToServer& said) {
+                  DeviceServer* const waits = handle.find();
                   if (waits == nullptr) return;
                   if (std::holds_alternative<wire::TrialEnded>(said)) waits->life.session_on_trial(instance, false);
                   if (waits->process) waits->process->send(said);
                 });
 }
 
-void DeviceServers::on(Server&, wire::VariablesPlaced& frame) {
+void DeviceServers::on(DeviceServer&, wire::VariablesPlaced& frame) {
   const InstanceId instance(frame.session);
   if (sessions_.contains(instance)) trials_.place(instance, std::move(frame));
 }
 
 // What a process that tries modules says.
 template <typename TrialFrame>
-void DeviceServers::on(Server& server, TrialFrame&) {
+void DeviceServers::on(DeviceServer& server, TrialFrame&) {
   spdlog::error("device server {}: it says how a trial went, which is another process's to say", server.process->pid());
   server.process->kill();
 }
 
-void DeviceServers::on(Server& server, wire::ObjectFetched& frame) {
-  const auto fetch = server.fetches.extract(frame.fetch);
-  if (fetch.empty()) return;
-  fetch.mapped()(frame.error.empty() ? Status() : Status(fail(Errc::kUnavailable, "{}", frame.error)));
+void DeviceServers::on(DeviceServer& server, wire::ObjectFetched& frame) {
+  server.fetches.fetched(frame.fetch,
+                         frame.error.empty() ? Status() : Status(fail(Errc::kUnavailable, "{}", frame.error)));
 }
 
-void DeviceServers::on_gone(Server& server, const std::string& reason) {
+namespace {
+
+// What it held is lost; outputs that nobody had fetched, for good.
+void lose_outputs(ObjectSource& objects, DeviceServer& server) {
+  for (const auto& [name, output] : server.objects.outputs()) {
+    const auto known = objects.look_up(name);
+    if (!known || !known->on_device || known->created_ms != output.created_ms) continue;
+    objects.abandon(name, {Errc::kUnavailable, "object " + name.key + " was lost with its device server (" +
+                                                   server.ended + "): run the task that makes it again"});
+  }
+  server.objects.clear();
+}
+
+}  // namespace
+
+void DeviceServers::on_gone(DeviceServer& server, const std::string& reason) {
   const std::string fault = std::exchange(server.fault, "");
   server.ended = fault.empty() ? reason : fault;
   const Status lost = fail(Errc::kUnavailable, "the device server has ended: {}", server.ended);
-  const auto fetches = std::exchange(server.fetches, {});
-  forget_process(server);
-  for (const InstanceId instance : server.life.sessions()) trials_.forget(instance);
+  const auto fetches = server.fetches.take_all();
+  server.process.reset();
+  servers_.renew(server);
+  for (const InstanceId instance : server.life.sessions()) {
+    pages_.over(instance);
+    trials_.forget(instance);
+  }
+  lose_outputs(objects_, server);
   happens(server, &ServerLife::process_gone, monotonic_now());
   for (const auto& [id, done] : fetches) done(lost);  // who runs again for it does so in the next process
 }
 
-void DeviceServers::move_to_own_server(const std::string& tenant, Server& from) {
+void DeviceServers::move_to_own_server(const std::string& tenant, DeviceServer& from) {
   quarantine_.add(tenant, monotonic_now());
   spdlog::warn("tenant {} ended the device server of all tenants on GPU {}: for {:.0f} s it has one of its own", tenant,
                from.place.gpu.value(), to_seconds(options_.quarantine));
-  Server* own = nullptr;
+  DeviceServer* own = nullptr;
   for (const InstanceId instance : from.life.sessions()) {
-    Session& session = sessions_.at(instance);
+    DeviceSession& session = sessions_.at(instance);
     if (session.spec.tenant == tenant) session.server = own = &server_for(session.spec);
   }
   if (own == nullptr) return;
@@ -259,30 +265,16 @@ void DeviceServers::move_to_own_server(const std::string& tenant, Server& from) 
   carry_out(*own, actions);
 }
 
-void DeviceServers::restart_after(Server& server, Duration wait) {
+void DeviceServers::restart_after(DeviceServer& server, Duration wait) {
   ++server.view.restarts;
   spdlog::warn("the device server of tenant {} on GPU {} starts again{}", server.place.domain, server.place.gpu.value(),
                wait == Duration(0) ? "" : fmt::format(" in {:.3g} s", to_seconds(wait)));
   if (wait == Duration(0)) return happens(server, &ServerLife::restart, monotonic_now());
   server.restart.expires_after(wait);
-  server.restart.async_wait([this, handle = Handle(*this, server)](boost::system::error_code error) {
-    Server* const waits = error ? nullptr : handle.find();
+  server.restart.async_wait([this, handle = servers_.handle_of(server)](boost::system::error_code error) {
+    DeviceServer* const waits = error ? nullptr : handle.find();
     if (waits != nullptr) happens(*waits, &ServerLife::restart, monotonic_now());
   });
-}
-
-// What it held is lost; outputs that nobody had fetched, for good.
-void DeviceServers::forget_process(Server& server) {
-  server.process.reset();
-  server.generation = ++last_.generation;
-  for (const InstanceId instance : server.life.sessions()) pages_.over(instance);
-  for (const auto& [name, output] : server.objects.outputs()) {
-    const auto known = objects_.look_up(name);
-    if (!known || !known->on_device || known->created_ms != output.created_ms) continue;
-    objects_.abandon(name, {Errc::kUnavailable, "object " + name.key + " was lost with its device server (" +
-                                                    server.ended + "): run the task that makes it again"});
-  }
-  server.objects.clear();
 }
 
 namespace {
@@ -298,10 +290,10 @@ bool holds_outputs(ObjectSource& source, const ServerObjects& objects) {
 }  // namespace
 
 // One that holds the only copy of an output stays.
-void DeviceServers::watch_idle(Server& server) {
+void DeviceServers::watch_idle(DeviceServer& server) {
   server.idle.expires_after(options_.idle_limit);
-  server.idle.async_wait([this, handle = Handle(*this, server)](boost::system::error_code error) {
-    Server* const idles = error ? nullptr : handle.find();
+  server.idle.async_wait([this, handle = servers_.handle_of(server)](boost::system::error_code error) {
+    DeviceServer* const idles = error ? nullptr : handle.find();
     if (idles == nullptr || !idles->life.is_idle()) return;
     if (holds_outputs(objects_, idles->objects)) return watch_idle(*idles);
     happens(*idles, &ServerLife::idle_over);
@@ -309,56 +301,40 @@ void DeviceServers::watch_idle(Server& server) {
 }
 
 void DeviceServers::end_idle(GpuId gpu) {
-  std::vector<Place> places;  // what happens to one may remove it
-  for (const auto& [place, server] : servers_) {
-    if (place.gpu == gpu) places.push_back(place);
-  }
-  for (const Place& place : places) {
-    const auto found = servers_.find(place);
-    if (found == servers_.end() || !found->second.life.is_idle() || holds_outputs(objects_, found->second.objects))
-      continue;
-    happens(found->second, &ServerLife::idle_over);
+  for (const ServerPlace& place : servers_.on(gpu)) {  // what happens to one may remove it
+    DeviceServer* const server = servers_.find(place);
+    if (server == nullptr || !server->life.is_idle() || holds_outputs(objects_, server->objects)) continue;
+    happens(*server, &ServerLife::idle_over);
   }
 }
 
 std::vector<DeviceServers::View> DeviceServers::views() const {
-  std::vector<View> views;
-  for (const auto& [place, server] : servers_) {
-    views.push_back(server.view);
-    views.back().sessions = server.life.sessions().size();
-  }
-  return views;
+  return servers_.views();
 }
 
 // ---- sessions
 
 void DeviceServers::start(SessionSpec spec) {
   const InstanceId instance = spec.instance;
-  Server& server = server_for(spec);
-  Session& session = sessions_[instance];
+  DeviceServer& server = server_for(spec);
+  DeviceSession& session = sessions_[instance];
   session.instance = instance;
   session.spec = std::move(spec);
   session.server = &server;
   happens(server, &ServerLife::add_session, monotonic_now(), instance, session.spec.tenant);
 }
 
-void DeviceServers::open_constants(Session& session) {
+void DeviceServers::open_constants(DeviceSession& session) {
   const KernelTask& task = session.spec.task->task;
-  session.constants.clear();
-  for (std::uint32_t b = 0; b < task.buffers.size(); ++b) {
-    const BufferSpec& buffer = task.buffers[b];
-    if (buffer.role != BufferRole::kConstant) continue;
-    session.constants.push_back(
-        std::make_shared<Bound>(b, ObjectKey{session.spec.tenant, buffer.constant}, "", 0, buffer.bytes));
-  }
+  session.constants = bind_constants(session.spec);
   session.opening = session.constants.size() + 1;
   const Instant deadline = monotonic_now() + options_.patience;
   const InstanceId instance = session.instance;
-  const auto one_less = [this, instance, handle = Handle(*this, *session.server)](const std::string& name,
-                                                                                  const Status& status) {
+  const auto one_less = [this, instance, handle = servers_.handle_of(*session.server)](const std::string& name,
+                                                                                       const Status& status) {
     const auto found = sessions_.find(instance);
     if (found == sessions_.end() || found->second.server != handle.find()) return;  // or it is opened once more
-    Session& current = found->second;
+    DeviceSession& current = found->second;
     if (!status) {
       const std::string why = fmt::format("constant {}: {}", name, status.error().message);
       return end_session(instance, why, {"KernelTask.ObjectNotFound", why});
@@ -367,49 +343,26 @@ void DeviceServers::open_constants(Session& session) {
   };
   for (std::size_t i = 0; i < session.constants.size(); ++i) {
     const std::string name = task.buffers[session.constants[i]->buffer].name;
-    open_bound(*session.server, session.constants[i], deadline,
-               [one_less, name](const Status& status) { one_less(name, status); });
+    opener_.open(*session.server, servers_.handle_of(*session.server), session.constants[i], deadline - monotonic_now(),
+                 [one_less, name](const Status& status) { one_less(name, status); });
   }
   post([one_less] { one_less("", {}); });
 }
 
-void DeviceServers::register_session(Session& session) {
-  Server& server = *session.server;
-  const KernelTaskSpec& spec = *session.spec.task;
-  wire::RegisterSession frame{
-      .session = session.instance.value(), .tenant = session.spec.tenant, .task = wire::encode(spec.task)};
-  std::vector<int> descriptors;
-  std::vector<UniqueFd> images;
-  for (std::size_t m = 0; m < spec.module_files.size(); ++m) {
-    wire::ModuleImage image{.sha256 = spec.task.modules[m].sha256};
-    UniqueFd file(::open(spec.module_files[m].c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat info {};
-    if (!file || ::fstat(file.get(), &info) != 0) {
-      const std::string why = errno_error(errno, "open " + spec.module_files[m]).message;
-      return post([this, instance = session.instance, why] { end_session(instance, why, {}); });
-    }
-    image.bytes = static_cast<std::uint64_t>(info.st_size);
-    image.descriptor = static_cast<std::int32_t>(descriptors.size());
-    descriptors.push_back(file.get());
-    images.push_back(std::move(file));
-    frame.modules.push_back(std::move(image));
+void DeviceServers::register_session(DeviceSession& session) {
+  const auto registration = registration_of(session);
+  if (!registration) {
+    const std::string why = registration.error().message;
+    return post([this, instance = session.instance, why] { end_session(instance, why, {}); });
   }
-  for (const BoundPtr& bound : session.constants) {
-    frame.constants.push_back({.buffer = bound->buffer, .object = bound->object, .bytes = {}});
-    if (!bound->memory) continue;
-    frame.supplied.push_back({bound->object, static_cast<std::uint64_t>(bound->size.count()),
-                              static_cast<std::int32_t>(descriptors.size())});
-    descriptors.push_back(bound->memory.get());
-  }
-  server.process->send(frame, descriptors);
-  for (const BoundPtr& bound : session.constants) bound->memory.reset();
-  pages_.registered(session.instance, *server.process);
+  session.server->process->send(registration->frame, registration->descriptors);
+  pages_.registered(session.instance, *session.server->process, session.spec.whole_kernels);
 }
 
-void DeviceServers::on(Server& server, wire::SessionReady& frame) {
+void DeviceServers::on(DeviceServer& server, wire::SessionReady& frame) {
   const auto found = sessions_.find(InstanceId(frame.session));
   if (found == sessions_.end()) return;
-  Session& session = found->second;
+  DeviceSession& session = found->second;
   if (!frame.error.empty()) {
     return end_session(session.instance, frame.error, {"KernelTask.InvalidTask", frame.error});
   }
@@ -418,20 +371,9 @@ void DeviceServers::on(Server& server, wire::SessionReady& frame) {
   happens(server, &ServerLife::session_ready, session.instance);
 }
 
-// What its calls need of the device, by the server's own numbers of objects, so that equal constants count once; then that
-// it may have calls, once.
-void DeviceServers::announce(Session& session) {
-  if (events_.session_memory) {
-    const KernelTask& task = session.spec.task->task;
-    SessionMemory memory{.server = session.server->number, .device = session.server->memory};
-    for (const BufferSpec& buffer : task.buffers) {
-      if (buffer.role != BufferRole::kConstant) memory.call += buffer.bytes;
-    }
-    for (const BoundPtr& bound : session.constants) {
-      memory.constants.emplace_back(bound->object, task.buffers[bound->buffer].bytes);
-    }
-    events_.session_memory(session.instance, memory);
-  }
+// What its calls need; then that it may have calls, once.
+void DeviceServers::announce(DeviceSession& session) {
+  if (events_.session_memory) events_.session_memory(session.instance, memory_of(session));
   if (!std::exchange(session.announced, true)) events_.next(session.instance);
 }
 
@@ -439,9 +381,9 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
   const auto node = sessions_.extract(instance);
   if (node.empty()) return;
   trials_.forget(instance);
-  const Session& session = node.mapped();
+  const DeviceSession& session = node.mapped();
   pages_.over(instance);
-  if (session.call) abandon_outputs(calls_.at(*session.call), "its task was ended: " + reason);
+  if (session.call) abandon_outputs(objects_, calls_.at(*session.call), "its task was ended: " + reason);
   happens(*session.server, &ServerLife::remove_session, instance);
   // One that was refused is no call of the server's.
   if (session.call && !session.server->life.calls().on_device(*session.call)) calls_.erase(*session.call);
@@ -456,7 +398,7 @@ void DeviceServers::end_session(InstanceId instance, const std::string& reason, 
 void DeviceServers::kill(InstanceId instance) {
   const auto found = sessions_.find(instance);
   if (found == sessions_.end()) return;
-  const Session& session = found->second;
+  const DeviceSession& session = found->second;
   // What runs past its deadline may never end; what was only given up is watched until then.
   if (session.call && session.server->life.calls().on_device(*session.call)) {
     arm_deadline(*session.server, calls_.at(*session.call));
@@ -467,34 +409,6 @@ void DeviceServers::kill(InstanceId instance) {
 std::optional<DeviceServers::Use> DeviceServers::use(InstanceId instance) const {
   const auto found = sessions_.find(instance);
   return found == sessions_.end() ? std::nullopt : std::optional(found->second.use);
-}
-
-// ---- what calls and sessions share
-
-// Whether the server has its bytes, as far as we know: then `bound` has its number.
-bool DeviceServers::known(Server& server, Bound& bound) {
-  const auto number = server.objects.find(bound.name, objects_.look_up(bound.name), bound.size);
-  if (number) bound.object = *number;
-  return number.has_value();
-}
-
-void DeviceServers::open_bound(Server& server, BoundPtr bound, Instant deadline, std::function<void(Status)> done) {
-  if (known(server, *bound)) return post([done = std::move(done)] { done({}); });
-  objects_.open(
-      bound->name, deadline - monotonic_now(),
-      [this, handle = Handle(*this, server), bound, done = std::move(done)](Result<ObjectSource::Opened> object) {
-        Server* const current = handle.find();
-        if (current == nullptr) return;  // opened once more
-        if (!object) return done(fail(object.error()));
-        if (object->bytes != bound->size) {
-          return done(fail(Errc::kInvalidArgument, "object {} has {} bytes, the buffer {}", bound->name.key,
-                           object->bytes.count(), bound->size.count()));
-        }
-        bound->object = current->objects.give(bound->name.tenant, object->content, last_.object + 1);
-        bound->memory = std::move(object->memory);
-        last_.object = std::max(last_.object, bound->object);
-        done({});
-      });
 }
 
 }  // namespace fairlead

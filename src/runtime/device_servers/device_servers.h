@@ -26,33 +26,22 @@
 
 #include "base/lifetime.h"
 #include "model/kernel_task.h"
+#include "runtime/device_servers/bound_object.h"
+#include "runtime/device_servers/device_call.h"
+#include "runtime/device_servers/device_session.h"
 #include "runtime/device_servers/module_trials.h"
 #include "runtime/device_servers/object_source.h"
 #include "runtime/device_servers/quarantine.h"
 #include "runtime/device_servers/server_life.h"
-#include "runtime/device_servers/server_objects.h"
 #include "runtime/device_servers/server_process.h"
+#include "runtime/device_servers/server_table.h"
 #include "runtime/device_servers/session_pages.h"
 #include "runtime/instance_host.h"
 
 namespace fairlead {
 
-// A kernel task as its bundle has it.
-struct KernelTaskSpec {
-  KernelTask task;
-  std::vector<std::string> module_files;  // of task.modules, on this machine
-};
-struct SessionSpec {
-  InstanceId instance;
-  GpuId gpu;
-  std::string tenant = "default";
-  std::shared_ptr<const KernelTaskSpec> task;
-  std::map<std::string, std::string> environment;  // of the server, when this is its first session
-};
-
 struct DeviceServersOptions {
   // Words before `program`, for a process with that environment: what runs it in a jail. Empty: it runs by itself.
-  using Launcher = ServerProcess::Launcher;
   Launcher launcher = {}, trial_launcher = {};
   std::string program = "/proc/self/exe";          // where there is a launcher, as that has it
   std::vector<std::string> arguments;              // of every server: library, sizes, eviction, isolation
@@ -69,22 +58,9 @@ struct DeviceServersOptions {
 // As InstanceHost (runtime/instance_host.h), with sessions for sandboxes.
 class DeviceServers {
  public:
-  struct Use {
-    Bytes device{0};  // of the session's objects and temporaries, at its last call
-    Duration gpu_time{0};
-  };
-  static constexpr const char* kAllTenants = "*";  // no tenant's name
-  // For people.
-  struct View {
-    GpuId gpu;
-    std::string tenant;  // kAllTenants: of a server for all
-    std::int64_t pid = 0;
-    std::string device;
-    std::size_t sessions = 0;
-    std::uint64_t restarts = 0, calls = 0;
-    TaskPhases phases;              // of all calls
-    wire::ServerCounters counters;  // of the present process
-  };
+  using Use = SessionUse;
+  static constexpr const char* kAllTenants = ServerPlace::kAllTenants;
+  using View = DeviceServerView;
 
   DeviceServers(boost::asio::io_context& io, DeviceServersOptions options, ObjectSource& objects,
                 InstanceEvents events);
@@ -99,147 +75,57 @@ class DeviceServers {
   std::vector<View> views() const;
 
  private:
-  struct Place {
-    GpuId gpu;
-    std::string domain;  // a tenant, or kAllTenants
-    auto operator<=>(const Place&) const = default;
-  };
-  struct Server {
-    Server(boost::asio::io_context& io, const Place& at, std::map<std::string, std::string> variables,
-           const ServerRecovery::Options& recovery)
-        : place(at),
-          environment(std::move(variables)),
-          life(recovery, at.domain == kAllTenants),
-          restart(io),
-          idle(io),
-          view{.gpu = at.gpu, .tenant = at.domain} {}
-
-    const Place place;
-    const std::map<std::string, std::string> environment;
-    ServerLife life;
-    boost::asio::steady_timer restart;  // until the next process is started
-    boost::asio::steady_timer idle;
-    std::unique_ptr<ServerProcess> process;
-    std::uint64_t generation = 0;  // of its process, or of the wait for one; no two have one number
-    std::uint64_t number = 0;      // of the server, for SessionMemory; never reused
-    Bytes memory{0};               // of the process, for objects
-    View view;
-    ServerObjects objects;
-    std::string fault;  // why its process is about to end; "": nobody has said
-    std::string ended;  // why the last one ended
-    std::map<std::uint64_t, std::function<void(Status)>> fetches;
-  };
-  // A server's process, as callbacks know it that may come when that, its server or all servers are gone.
-  class Handle {
-   public:
-    Handle(DeviceServers& servers, const Server& server)
-        : servers_(&servers), life_(servers.life_.watch()), place_(server.place), generation_(server.generation) {}
-    bool outlives_all() const { return life_.ended(); }
-    Server* find() const;  // null: it is not there any more
-
-   private:
-    DeviceServers* servers_;
-    Lifetime::Watch life_;
-    Place place_;
-    std::uint64_t generation_;
-  };
-  struct Bound {  // an object of a session or a call
-    std::uint32_t buffer = 0;
-    ObjectKey name;     // where it comes from
-    std::string bytes;  // or they are inline
-    std::uint64_t object = 0;
-    Bytes size{0};
-    UniqueFd memory;  // when the server does not have it
-  };
-  using BoundPtr = std::shared_ptr<Bound>;  // shared with the opening of it, which may outlive the call
-  struct Session {
-    InstanceId instance;
-    SessionSpec spec;
-    Server* server = nullptr;
-    bool announced = false;   // `next` was called
-    Duration kernel_init{0};  // of the last registration; the next answer's
-    std::vector<BoundPtr> constants;
-    std::size_t opening = 0;
-    std::optional<InvocationId> call;
-    Use use;
-  };
-  struct Call {
-    InvocationId invocation;
-    InstanceId instance;
-    std::string tenant;
-    std::string request_id;
-    bool binary = false;
-    std::shared_ptr<const KernelTaskSpec> spec;
-    std::vector<BoundPtr> inputs;
-    std::vector<BoundPtr> outputs;
-    std::vector<BoundPtr> lost_constants;  // to be opened with its inputs
-    std::size_t opening = 0;
-    std::uint64_t openings = 0;  // of its inputs, begun so far
-    Instant begun;
-    Duration data_layer{0};
-    Instant deadline;
-    std::size_t keeping = 0;  // outputs whose bytes are on their way to the data layer
-  };
-
   // ---- what a server's life decides
   // Tells it what happened, and carries out what follows.
   template <typename... Parameters, typename... Arguments>
-  void happens(Server& server, void (ServerLife::*event)(Parameters...), Arguments&&... arguments) {
+  void happens(DeviceServer& server, void (ServerLife::*event)(Parameters...), Arguments&&... arguments) {
     ServerLife::Actions actions;
     (server.life.*event)(std::forward<Arguments>(arguments)..., actions);
     carry_out(server, actions);
   }
-  void carry_out(Server& server, const ServerLife::Actions& actions);
-  bool act_on_process(Server& server, const ServerLife::Action& action);
-  bool act_on_session(Server& server, const ServerLife::Action& action);
-  void act_on_call(Server& server, const ServerLife::Action& action);
+  void carry_out(DeviceServer& server, const ServerLife::Actions& actions);
+  bool act_on_process(DeviceServer& server, const ServerLife::Action& action);
+  bool act_on_session(DeviceServer& server, const ServerLife::Action& action);
+  void act_on_call(DeviceServer& server, const ServerLife::Action& action);
 
   // ---- servers
-  Server& server_for(const SessionSpec& spec);
-  void start_process(Server& server);
-  void on_frame(Server& server, wire::FrameToNode frame);
-  void on(Server& server, wire::ServerReady& frame);
-  void on(Server& server, wire::SessionReady& frame);
-  void on(Server& server, wire::CallDone& frame);
-  void on(Server& server, wire::ObjectFetched& frame);
-  void on(Server& server, wire::ServerFault& frame);
-  void on(Server& server, wire::ConstantsMissing& frame);
-  void on(Server& server, wire::CallLoaded& frame);
-  void on(Server& server, wire::ModuleTrial& frame);
-  void on(Server& server, wire::VariablesPlaced& frame);
+  DeviceServer& server_for(const SessionSpec& spec);
+  void start_process(DeviceServer& server);
+  void on(DeviceServer& server, wire::ServerReady& frame);
+  void on(DeviceServer& server, wire::SessionReady& frame);
+  void on(DeviceServer& server, wire::CallDone& frame);
+  void on(DeviceServer& server, wire::ObjectFetched& frame);
+  void on(DeviceServer& server, wire::ServerFault& frame);
+  void on(DeviceServer& server, wire::ConstantsMissing& frame);
+  void on(DeviceServer& server, wire::CallLoaded& frame);
+  void on(DeviceServer& server, wire::ModuleTrial& frame);
+  void on(DeviceServer& server, wire::VariablesPlaced& frame);
   template <typename TrialFrame>
-  void on(Server& server, TrialFrame& frame);
-  void on_gone(Server& server, const std::string& reason);
-  void forget_process(Server& server);
-  void move_to_own_server(const std::string& tenant, Server& from);
-  void restart_after(Server& server, Duration wait);
-  void watch_idle(Server& server);
+  void on(DeviceServer& server, TrialFrame& frame);
+  void on_gone(DeviceServer& server, const std::string& reason);
+  void move_to_own_server(const std::string& tenant, DeviceServer& from);
+  void restart_after(DeviceServer& server, Duration wait);
+  void watch_idle(DeviceServer& server);
 
   // ---- sessions
-  void open_constants(Session& session);
-  void register_session(Session& session);
-  void announce(Session& session);
+  void open_constants(DeviceSession& session);
+  void register_session(DeviceSession& session);
+  void announce(DeviceSession& session);
   enum class Fault { kTasks, kNodes };
   void end_session(InstanceId instance, const std::string& reason, const Failure& failure, Fault fault = Fault::kTasks);
 
   // ---- calls
-  Result<Call> read_call(const Session& session, const DeliverRequest& request);
-  Status reserve_outputs(Call& call);
-  void abandon_outputs(const Call& call, const std::string& why);
-  void open_inputs(Call& call);
-  void open_bound(Server& server, BoundPtr bound, Instant deadline, std::function<void(Status)> done);
-  bool known(Server& server, Bound& bound);
-  void send(Server& server, Call& call);
-  void reopen_missing(Server& server, Call& call, const std::vector<std::uint64_t>& missing);
-  Result<KernelTaskAnswer> promise_outputs(Server& server, Call& call, wire::CallDone& done);
-  void fetch(Server* server, std::uint64_t object, UniqueFd destination, std::function<void(Status)> done);
+  void open_inputs(DeviceCall& call);
+  void send(DeviceServer& server, DeviceCall& call);
+  void reopen_missing(DeviceServer& server, DeviceCall& call, const std::vector<std::uint64_t>& missing);
+  Result<KernelTaskAnswer> promise_outputs(DeviceServer& server, DeviceCall& call, wire::CallDone& done);
   void fail_call(InvocationId invocation, std::string_view type, const std::string& message,
                  Fault fault = Fault::kTasks);
   void answer(InvocationId invocation, Answer answer);
-  void keep_outputs(Server& server, Call& call, Answer reply);
-  void rerun_lost(Call& call, const Error& why);
-  void answer_done(Server& server, InvocationId invocation, wire::CallDone& done);
-  void arm_deadline(const Server& server, const Call& call);
+  void keep_outputs(DeviceServer& server, DeviceCall& call, Answer reply);
+  void rerun_lost(DeviceCall& call, const Error& why);
+  void answer_done(DeviceServer& server, InvocationId invocation, wire::CallDone& done);
+  void arm_deadline(const DeviceServer& server, const DeviceCall& call);
   void post(std::function<void()> call);
 
   boost::asio::io_context& io_;
@@ -249,12 +135,10 @@ class DeviceServers {
   SessionPages pages_;
   ModuleTrials trials_;
   Quarantine quarantine_;
-  std::map<Place, Server> servers_;
-  std::map<InstanceId, Session> sessions_;
-  std::unordered_map<InvocationId, Call> calls_;
-  struct Numbers {  // that were given last
-    std::uint64_t object = 0, server = 0, fetch = 0, generation = 0;
-  } last_;
+  ServerTable servers_;
+  ObjectOpener opener_;
+  std::map<InstanceId, DeviceSession> sessions_;
+  std::unordered_map<InvocationId, DeviceCall> calls_;
   Lifetime life_;
 };
 

@@ -41,7 +41,7 @@ class ModuleTrials {
   struct Options {
     std::string program;                 // `fairlead`
     std::vector<std::string> arguments;  // of every device server
-    ServerProcess::Launcher launcher = {};
+    Launcher launcher = {};
     Duration patience;               // for the process's start, and then for each module
     std::size_t at_once = 2;         // device_server.cc leaves memory of the device for as many
     std::size_t remembered = 16384;  // modules that passed

@@ -12,9 +12,7 @@ namespace {
 
 using Wait = boost::asio::posix::stream_descriptor;
 
-std::vector<std::string> words_of(const ServerProcess::Options& options) {
-  std::vector<std::string> words;
-  if (options.launcher) words = options.launcher(options.environment);
+std::vector<std::string> words_of(const ServerProcess::Options& options, std::vector<std::string> words) {
   words.insert(words.end(), {options.program, "device-server"});
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   return words;
@@ -27,9 +25,12 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(boost::asio::io_cont
   auto pair = make_seqpacket_pair();
   if (!pair) return fail(pair.error());
   std::unique_ptr<ServerProcess> made(new ServerProcess(io, std::move(pair->first), std::move(events)));
+  Launch launch;
+  if (options.launcher) launch = options.launcher(options.environment);
+  made->held_ = std::move(launch.held);
   auto process =
       ChildProcess::start(io,
-                          {.words = words_of(options),
+                          {.words = words_of(options, std::move(launch.words)),
                            .environment = options.environment,
                            .end_signal = options.launcher ? SIGTERM : SIGKILL},
                           pair->second.get(), [link = made.get()](std::string reason) { link->on_end(reason); });

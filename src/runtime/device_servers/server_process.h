@@ -16,18 +16,18 @@
 #include "base/result.h"
 #include "runtime/child_process.h"
 #include "runtime/device_server/channel.h"
+#include "runtime/launcher.h"
 #include "wire/device_frames.h"
 
 namespace fairlead {
 
 class ServerProcess {
  public:
-  using Launcher = std::function<std::vector<std::string>(const std::map<std::string, std::string>& environment)>;
   struct Options {
     std::string program;                 // `fairlead`
     std::vector<std::string> arguments;  // of its subcommand device-server
     std::map<std::string, std::string> environment;
-    Launcher launcher = {};  // gives words before `program`: what runs it in a jail; empty: it runs by itself
+    Launcher launcher = {};
   };
   struct Events {
     std::function<void(wire::FrameToNode)> frame;
@@ -50,6 +50,7 @@ class ServerProcess {
   DeviceChannel channel_;
   boost::asio::posix::stream_descriptor socket_;  // a duplicate, to wait on
   const Events events_;
+  std::shared_ptr<void> held_;  // before the process, which ends first
   std::unique_ptr<ChildProcess> process_;
   bool flushing_ = false;
   Lifetime life_;

@@ -10,7 +10,7 @@
 
 namespace fairlead {
 
-void SessionPages::registered(InstanceId session, ServerProcess& process) {
+void SessionPages::registered(InstanceId session, ServerProcess& process, bool whole) {
   over(session);
   if (!pace_.came) return;
   const auto doorbell = std::make_shared<UniqueFd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -20,7 +20,7 @@ void SessionPages::registered(InstanceId session, ServerProcess& process) {
                         page ? "no descriptor is left" : page.error().message);
   }
   const std::array descriptors{page->fd(), doorbell->get()};
-  process.send(wire::PaceSession{session.value()}, descriptors);
+  process.send(wire::PaceSession{session.value(), whole}, descriptors);
   numbers_[session] = ++last_;
   pace_.came(session, last_, page->share(), [doorbell] {
     const std::uint64_t one = 1;

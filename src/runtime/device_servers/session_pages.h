@@ -30,7 +30,8 @@ class SessionPages {
   explicit SessionPages(PaceCalls pace) : pace_(std::move(pace)) {}
 
   // After its registration. Where no page is to be had the log says that it is not paced.
-  void registered(InstanceId session, ServerProcess& process);
+  // whole: its kernels are not to be cut.
+  void registered(InstanceId session, ServerProcess& process, bool whole);
   void over(InstanceId session);  // unknown: nothing happens
 
  private:

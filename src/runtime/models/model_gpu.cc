@@ -112,7 +112,8 @@ Status ModelHost::Gpu::start_server() {
                 to_ms(since) / 1000);
   }
   auto started = ModelServerLink::start(
-      context_.io, {.words = context_.options.server, .environment = environment_},
+      context_.io,
+      {.words = context_.options.server, .environment = environment_, .launcher = context_.options.launcher},
       {.report = [this](const Report& report,
                         std::vector<UniqueFd> descriptors) { on_report(report, std::move(descriptors)); },
        .gone = [this](const std::string& reason) { on_gone(reason); }});

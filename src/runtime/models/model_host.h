@@ -21,11 +21,13 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "decide/residency/model_store.h"
+#include "runtime/launcher.h"
 
 namespace fairlead {
 
 struct ModelHostOptions {
   std::vector<std::string> server;  // program and arguments of a model server
+  Launcher launcher = {};           // of model servers
   std::string socket_dir;           // exists
   int memory_percent = 50;          // of a GPU's memory, for models
   int tenant_percent = 50;          // of that, for one tenant

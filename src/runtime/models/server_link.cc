@@ -21,9 +21,13 @@ Result<std::unique_ptr<ModelServerLink>> ModelServerLink::start(boost::asio::io_
   auto pair = make_seqpacket_pair();
   if (!pair) return fail(pair.error());
   std::unique_ptr<ModelServerLink> made(new ModelServerLink(io, std::move(pair->first), std::move(events)));
+  Launch launch;
+  if (options.launcher) launch = options.launcher(options.environment);
+  made->held_ = std::move(launch.held);
+  launch.words.insert(launch.words.end(), options.words.begin(), options.words.end());
   auto process =
-      ChildProcess::start(io, {.words = options.words, .environment = options.environment}, pair->second.get(),
-                          [link = made.get()](std::string reason) { link->on_end(reason); });
+      ChildProcess::start(io, {.words = std::move(launch.words), .environment = options.environment},
+                          pair->second.get(), [link = made.get()](std::string reason) { link->on_end(reason); });
   if (!process) return fail(process.error());
   made->process_ = *std::move(process);
   made->wait_read();

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "runtime/child_process.h"
+#include "runtime/launcher.h"
 #include "runtime/model_server/frames.h"
 
 namespace fairlead {
@@ -25,6 +26,7 @@ class ModelServerLink {
   struct Options {
     std::vector<std::string> words;  // the program and its arguments
     std::map<std::string, std::string> environment;
+    Launcher launcher = {};
   };
   struct Events {
     std::function<void(const model_server::Report&, std::vector<UniqueFd>)> report;
@@ -48,6 +50,7 @@ class ModelServerLink {
 
   boost::asio::posix::stream_descriptor socket_;
   const Events events_;
+  std::shared_ptr<void> held_;  // what its process runs as
   std::unique_ptr<ChildProcess> process_;
   std::deque<model_server::Order> unsent_;
   Lifetime life_;

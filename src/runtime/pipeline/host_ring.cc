@@ -22,7 +22,7 @@ Error lacking(int error, std::uint64_t bytes, const char* step) {
 
 }  // namespace
 
-Result<std::unique_ptr<HostRing>> HostRing::make(wire::StageRingShape shape) {
+Result<std::unique_ptr<HostRing>> HostRing::make(wire::StageRingShape shape, std::shared_ptr<void> held) {
   if (!shape.valid()) {
     return fail(Errc::kInvalidArgument, "a ring of {} slots of {} bytes; at most {} of {}", shape.slots,
                 shape.slot_bytes, wire::StageRingShape::kMostSlots, wire::StageRingShape::kMostSlotBytes);
@@ -38,11 +38,16 @@ Result<std::unique_ptr<HostRing>> HostRing::make(wire::StageRingShape shape) {
   ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   void* const at = ::mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return fail(lacking(errno, shape.bytes(), "mmap"));
-  return std::unique_ptr<HostRing>(new HostRing(shape, std::move(memory), static_cast<char*>(at)));
+  return std::unique_ptr<HostRing>(new HostRing(shape, std::move(memory), static_cast<char*>(at), std::move(held)));
 }
 
-HostRing::HostRing(wire::StageRingShape shape, UniqueFd memory, char* at)
-    : number_(next_number()), shape_(shape), memory_(std::move(memory)), at_(at), starts_(shape.slots, 0) {}
+HostRing::HostRing(wire::StageRingShape shape, UniqueFd memory, char* at, std::shared_ptr<void> held)
+    : number_(next_number()),
+      shape_(shape),
+      memory_(std::move(memory)),
+      at_(at),
+      held_(std::move(held)),
+      starts_(shape.slots, 0) {}
 
 HostRing::~HostRing() {
   ::munmap(at_, shape_.bytes());

@@ -23,8 +23,9 @@ namespace fairlead {
 
 class HostRing {
  public:
-  // kInvalidArgument: a shape beyond its bounds. kResourceExhausted: the machine lacks the memory.
-  static Result<std::unique_ptr<HostRing>> make(wire::StageRingShape shape);
+  // kInvalidArgument: a shape beyond its bounds. kResourceExhausted: the machine lacks the memory. `held` as long as the ring: what counts
+  // its bytes (ring_budget.h).
+  static Result<std::unique_ptr<HostRing>> make(wire::StageRingShape shape, std::shared_ptr<void> held = {});
   ~HostRing();
   HostRing(const HostRing&) = delete;
   HostRing& operator=(const HostRing&) = delete;
@@ -38,18 +39,20 @@ class HostRing {
   // For a call that writes the slot, from here on; and for those that read what was written last.
   wire::RingSlot write(std::uint32_t slot, std::uint32_t buffer);
   wire::RingSlot read(std::uint32_t slot, std::uint32_t buffer) const;
-  // Who waits for the slot waits no longer: its writer will never write. What is read then means nothing.
+  // Who waits for the slot waits no longer: its writer, a program without a device, has written it; or will never write, and what is
+  // read then means nothing.
   void let_go(std::uint32_t slot);
 
   std::string_view tensor(std::uint32_t slot) const { return {at_ + shape_.data_offset(slot), shape_.slot_bytes}; }
 
  private:
-  HostRing(wire::StageRingShape shape, UniqueFd memory, char* at);
+  HostRing(wire::StageRingShape shape, UniqueFd memory, char* at, std::shared_ptr<void> held);
 
   const std::uint64_t number_;
   const wire::StageRingShape shape_;
   const UniqueFd memory_;
   char* const at_;
+  const std::shared_ptr<void> held_;   // shared with nobody; its destruction is what counts
   std::vector<std::uint32_t> starts_;  // of the last use; 0 before the first
 };
 

@@ -14,8 +14,6 @@ namespace {
 
 constexpr Duration kFirstWait = std::chrono::milliseconds(100);
 constexpr Duration kLongEnough = std::chrono::minutes(1);  // ready for so long, and the next restart is at once
-constexpr std::uint64_t kMostRingBytes = std::uint64_t{2}
-                                         << 30;  // of one pipeline: pinned, and made on the thread of the node
 
 void add(TaskPhases& sum, const TaskPhases& more) {
   sum.kernel_run += more.kernel_run;
@@ -40,14 +38,21 @@ bool decides(const Dag& dag, std::size_t component, std::size_t port) {
   });
 }
 
-// By one of `readers`.
+// By one of `readers`, on the device.
 bool is_read(const Dag& dag, const std::vector<std::size_t>& readers, const TensorSource& tensor) {
   return std::any_of(readers.begin(), readers.end(), [&](std::size_t one) {
+    if (!dag.components[one].needs_gpu || !dag.components[*tensor.component].needs_gpu) return false;
     const auto& inputs = dag.components[one].inputs;
     return std::any_of(inputs.begin(), inputs.end(), [&](const ComponentInput& input) {
       return std::find(input.sources.begin(), input.sources.end(), tensor) != input.sources.end();
     });
   });
+}
+
+std::vector<std::vector<std::size_t>> components_of(const std::vector<PlacedStage>& stages) {
+  std::vector<std::vector<std::size_t>> all;
+  for (const PlacedStage& stage : stages) all.push_back(stage.components);
+  return all;
 }
 
 std::size_t slot_of(const RequestFlow::Run& run, std::size_t stage) {
@@ -78,15 +83,18 @@ Result<std::unique_ptr<PipelineInstance>> PipelineInstance::start(boost::asio::i
 }
 
 PipelineInstance::PipelineInstance(boost::asio::io_context& io, Options options, RequestFlow flow, Events events)
-    : io_(io), options_(std::move(options)), flow_(std::move(flow)), events_(std::move(events)), timer_(io) {
-  stage_of_.resize(options_.program->dag.components.size());
+    : io_(io),
+      options_(std::move(options)),
+      flow_(std::move(flow)),
+      events_(std::move(events)),
+      places_(options_.program->dag, components_of(options_.stages)),
+      timer_(io) {
   for (std::size_t s = 0; s < options_.stages.size(); ++s) {
     Stage& stage = stages_.emplace_back();
     stage.timer = std::make_unique<boost::asio::steady_timer>(io_);
     stage.view = {.gpu = options_.stages[s].gpu, .slice = options_.stages[s].slice};
     stage.view.ring_depth = options_.flow.ring_depth;
     for (const std::size_t component : options_.stages[s].components) {
-      stage_of_[component] = s;
       stage.view.components.push_back(options_.program->dag.components[component].name);
     }
   }
@@ -94,40 +102,31 @@ PipelineInstance::PipelineInstance(boost::asio::io_context& io, Options options,
 
 PipelineInstance::~PipelineInstance() = default;
 
-// Of each output that somebody beyond its stage reads.
+// Of each tensor that leaves its device.
 Status PipelineInstance::make_rings() {
   const Dag& dag = options_.program->dag;
-  std::set<std::pair<std::size_t, std::size_t>> crossing;
-  for (std::size_t c = 0; c < dag.components.size(); ++c) {
-    for (const ComponentInput& input : dag.components[c].inputs) {
-      for (const TensorSource& source : input.sources) {
-        if (source.component && stage_of_[*source.component] != stage_of_[c]) {
-          crossing.emplace(*source.component, source.port);
-        }
-      }
-    }
-    for (std::size_t port = 0; port < dag.components[c].outputs.size(); ++port) {
-      if (decides(dag, c, port)) crossing.emplace(c, port);
-    }
-  }
-  for (const DagOutput& output : dag.outputs) {
-    if (output.from.component) crossing.emplace(*output.from.component, output.from.port);
-  }
-  std::uint64_t all = 0;
-  for (const auto& [component, port] : crossing) {
+  const auto shape_of = [&](std::size_t component, std::size_t port) {
     const auto bytes = static_cast<std::uint64_t>(dag.components[component].outputs[port].bytes().count());
-    const wire::StageRingShape shape{static_cast<std::uint32_t>(options_.flow.ring_depth), bytes};
-    all += shape.bytes();
-    if (all > kMostRingBytes) {
-      return fail(Errc::kTooLarge,
-                  "{}: tensors that leave their stage take more than {} bytes of host memory, {} at a time",
-                  dag.name_of({component, port}), kMostRingBytes, shape.slots);
-    }
-    auto ring = HostRing::make(shape);
-    if (!ring) {
-      return fail(ring.error().code, "{}: {}", dag.name_of({component, port}), ring.error().message);
-    }
-    Stage& stage = stages_[stage_of_[component]];
+    return wire::StageRingShape{static_cast<std::uint32_t>(options_.flow.ring_depth), bytes};
+  };
+  const auto fails = [&](std::size_t component, std::size_t port, const Error& why) {
+    return fail(why.code, "{}: {}", dag.name_of({component, port}), why.message);
+  };
+  // All are counted before the first is made: what does not fit as a whole takes nothing.
+  std::vector<std::shared_ptr<void>> holds;
+  for (const auto& [component, port] : places_.in_rings()) {
+    const wire::StageRingShape shape = shape_of(component, port);
+    const auto most = static_cast<std::uint64_t>(options_.rings->bounds().function.count());
+    const std::uint64_t bytes = shape.valid() ? shape.bytes() : most + 1;  // HostRing refuses a shape that is not
+    auto hold = options_.rings->take(options_.name, Bytes(static_cast<std::int64_t>(bytes)));
+    if (!hold) return fails(component, port, hold.error());
+    holds.push_back(*std::move(hold));
+  }
+  std::size_t next = 0;
+  for (const auto& [component, port] : places_.in_rings()) {
+    auto ring = HostRing::make(shape_of(component, port), std::move(holds[next++]));
+    if (!ring) return fails(component, port, ring.error());
+    Stage& stage = stages_[places_.stage_of(component)];
     stage.view.ring_bytes += (*ring)->bytes();
     stage.rings[{component, port}] = *std::move(ring);
   }
@@ -136,32 +135,30 @@ Status PipelineInstance::make_rings() {
 
 // ---- processes
 
-// All that it will write, or read of other stages, is pinned before its first request.
+// All that a process will write, or read of others, is pinned before the first request.
 void PipelineInstance::start_process(std::size_t s) {
   Stage& stage = stages_[s];
-  std::set<std::pair<std::size_t, std::size_t>> tensors;
-  for (const auto& [output, ring] : stage.rings) tensors.insert(output);
-  for (const std::size_t component : options_.stages[s].components) {
-    for (const ComponentInput& input : options_.program->dag.components[component].inputs) {
-      for (const TensorSource& source : input.sources) {
-        if (source.component && stage_of_[*source.component] != s) tensors.emplace(*source.component, source.port);
-      }
-    }
-  }
-  std::vector<std::shared_ptr<const HostRing>> rings;
-  for (const auto& tensor : tensors) rings.push_back(stages_[stage_of_[tensor.first]].rings.at(tensor));
   ServerProcess::Options process = options_.process;
   process.environment = options_.stages[s].environment;
-  stage.process = std::make_unique<StageProcess>(
+  const auto rings_of = [this](const std::vector<std::size_t>& components) {
+    StageWorkers::Rings rings;
+    for (const auto& tensor : places_.rings_of(components)) {
+      rings.push_back(stages_[places_.stage_of(tensor.first)].rings.at(tensor));
+    }
+    return rings;
+  };
+  stage.process = std::make_unique<StageWorkers>(
       io_,
-      StageProcess::Options{.process = std::move(process),
-                            .tenant = options_.tenant,
-                            .program = options_.program,
-                            .components = options_.stages[s].components,
-                            .rings = std::move(rings)},
-      StageProcess::Events{.ready = [this, s] { on_ready(s); },
-                           .lost = [this, s](const std::string& why) { on_lost(s, why); },
-                           .done = [this, s](wire::CallDone done) { on_done(s, std::move(done)); }});
+      StageWorkers::Options{.server = {.process = std::move(process),
+                                       .tenant = options_.tenant,
+                                       .program = options_.program,
+                                       .components = options_.stages[s].components,
+                                       .rings = {}},
+                            .rings = rings_of,
+                            .launch = options_.launch_program},
+      StageWorker::Events{.ready = [this, s] { on_ready(s); },
+                          .lost = [this, s](const std::string& why) { on_lost(s, why); },
+                          .done = [this, s](wire::CallDone done) { on_done(s, std::move(done)); }});
   stage.timer->expires_after(options_.start_limit);
   stage.timer->async_wait(
       [this, s, started = stage.process.get(), life = life_.watch()](boost::system::error_code error) {
@@ -189,14 +186,18 @@ void PipelineInstance::on_lost(std::size_t s, const std::string& why) {
   ++stage.view.restarts;
   stage.timer->cancel();
   stage.process.reset();
-  if (stage.run && stage.run->call != 0) {
+  const auto is_on_gpu = [&] {
+    return options_.program->dag.components[stage.run->order.components[stage.run->next]].needs_gpu;
+  };
+  if (stage.run && stage.run->call != 0 && is_on_gpu()) {
     const Duration had = monotonic_now() - stage.run->sent;
     stage.view.gpu_time += had;
     charge(*stage.run, had);
   }
   stage.run.reset();
-  const std::string what = fmt::format("the server of {} on GPU {} has ended: {}",
-                                       fmt::join(stage.view.components, ", "), stage.view.gpu.value(), why);
+  const std::string where = stage.view.gpu ? fmt::format("GPU {}", stage.view.gpu.value()) : "the host";
+  const std::string what =
+      fmt::format("the server of {} on {} has ended: {}", fmt::join(stage.view.components, ", "), where, why);
   if (!was_ready_ && !is_abandoned_) {
     if (!std::exchange(is_broken_, true)) events_.broken(what);
     return;
@@ -266,31 +267,30 @@ void PipelineInstance::abandon(const std::string& why) {
 
 void PipelineInstance::carry_out(RequestFlow::Actions actions) {
   for (const RequestFlow::Action& action : actions) std::visit([this](const auto& one) { act(one); }, action);
-  arm_timer();
+  begin_runs();
+  timer_.arm(flow_.next_wakeup(), [this] {
+    RequestFlow::Actions late;
+    flow_.wake(monotonic_now(), late);
+    carry_out(std::move(late));
+  });
 }
 
-void PipelineInstance::arm_timer() {
-  const auto next = flow_.next_wakeup();
-  if (!next) {
-    timer_.cancel();
-    return;
+// A stage that has nothing to do reports at once, and what follows is begun by the one who began first.
+void PipelineInstance::begin_runs() {
+  if (std::exchange(ordered_.is_beginning, true)) return;
+  while (!ordered_.runs.empty()) {
+    const auto [stage, tried] = ordered_.runs.front();
+    ordered_.runs.pop_front();
+    if (stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
   }
-  timer_.expires_after(std::max(Duration(0), *next - monotonic_now()));
-  timer_.async_wait(life_.on_success([this] {
-    RequestFlow::Actions actions;
-    flow_.wake(monotonic_now(), actions);
-    carry_out(std::move(actions));
-  }));
+  ordered_.is_beginning = false;
 }
 
 void PipelineInstance::act(const RequestFlow::Run& order) {
   Stage& stage = stages_[order.stage];
   FL_CHECK(!stage.run && stage.process, "stage {} cannot run a request", order.stage);
   stage.run = Run{.order = order};
-  // Posted: a stage that has nothing to do reports at once, and who tells the flow is inside of it.
-  boost::asio::post(io_, [this, stage = order.stage, tried = order.tried, life = life_.watch()] {
-    if (!life.ended() && stages_[stage].run && stages_[stage].run->order.tried == tried) step(stage);
-  });
+  ordered_.runs.emplace_back(order.stage, order.tried);
 }
 
 void PipelineInstance::act(const RequestFlow::Kill& kill) {
@@ -358,7 +358,7 @@ bool PipelineInstance::scalar(const Run& run, const TensorSource& source) const 
     const auto value = known.find({*source.component, source.port});
     if (value != known.end()) return value->second;
   }
-  const std::size_t stage = stage_of_[*source.component];
+  const std::size_t stage = places_.stage_of(*source.component);
   const HostRing& ring = *stages_[stage].rings.at({*source.component, source.port});
   const ElementType type = options_.program->dag.port(source).type;
   return is_set(ring.tensor(static_cast<std::uint32_t>(slot_of(run.order, stage))), type);
@@ -397,14 +397,15 @@ void PipelineInstance::bind_input(wire::RunCall& call, const Run& run, const Liv
       return;
     }
     if (!live.ran[*source.component].value_or(false)) continue;
-    const std::size_t from = stage_of_[*source.component];
+    const std::size_t from = places_.stage_of(*source.component);
+    const bool is_in_ring = places_.leaves_device(*source.component, component);
     const PipelineProgress* const before = live.request.progress.get();
     const bool is_kept = before != nullptr && before->flow.ran[*source.component].has_value();
     if (is_kept) {
       const PipelineProgress::Tensor& tensor = before->tensors.at({*source.component, source.port});
-      stages_[s].process->open_other(*tensor.ring);
+      stages_[s].process->open_other(component, *tensor.ring);
       call.ring_inputs.push_back(tensor.ring->read(tensor.slot, buffer));
-    } else if (from == s) {
+    } else if (!is_in_ring) {
       call.inputs.push_back(
           {.buffer = buffer, .object = run.objects.at({*source.component, source.port}), .bytes = {}});
     } else {
@@ -418,7 +419,7 @@ void PipelineInstance::bind_input(wire::RunCall& call, const Run& run, const Liv
 void PipelineInstance::send(std::size_t s, std::size_t component) {
   Stage& stage = stages_[s];
   Run& run = *stage.run;
-  wire::RunCall call{.call = ++last_call_};
+  wire::RunCall call{.call = ++last_number_};
   const Live& live = live_.at(run.order.request);
   for (std::size_t i = 0; i < options_.program->dag.components[component].inputs.size(); ++i) {
     bind_input(call, run, live, s, component, i);
@@ -427,9 +428,9 @@ void PipelineInstance::send(std::size_t s, std::size_t component) {
   for (std::uint32_t port = 0; port < buffers.size(); ++port) {
     const auto ring = stage.rings.find({component, port});
     wire::BoundObject output{.buffer = buffers[port], .object = 0, .bytes = {}};
-    // One that nobody reads is an object too: what is answered inline would be copied.
+    // One that nobody reads is an object too: what is answered inline would be copied. What a program makes is in a ring.
     if (ring == stage.rings.end() || is_read(options_.program->dag, options_.stages[s].components, {component, port})) {
-      output.object = run.objects[{component, port}] = ++last_object_;
+      output.object = run.objects[{component, port}] = ++last_number_;
     }
     call.outputs.push_back(std::move(output));
     if (ring != stage.rings.end()) {
@@ -454,6 +455,11 @@ void PipelineInstance::on_done(std::size_t s, wire::CallDone done) {
   if (live != live_.end()) add(live->second.phases, done.phases);
   if (done.outcome != wire::CallDone::Outcome::kDone) {
     return end_run(s, fmt::format("component {}: {}", options_.program->dag.components[component].name, done.error));
+  }
+  // A program has no stream that would raise the words of what it wrote.
+  for (const auto& [output, ring] : stage.rings) {
+    const bool is_its = output.first == component && !options_.program->dag.components[component].needs_gpu;
+    if (is_its) ring->let_go(static_cast<std::uint32_t>(run.order.writes.slot));
   }
   run.ran.push_back(component);
   if (live != live_.end()) live->second.ran[component] = true;

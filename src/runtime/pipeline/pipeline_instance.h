@@ -4,8 +4,9 @@
 //   start ──> every stage's server has its components ──> ready ──> offer ──> answered ...
 //   a server ends ──> the stage's request waits, or runs again from the last whole tensor ──> its next server is there ──> goes on
 //
-// Where a tensor is. What another stage reads, the function answers or a condition looks at goes through a ring in host memory; what the
-// same stage reads stays on the device as an object until the stage has ended its run; what came with the request is in the node's memory.
+// Where a tensor is. What another stage reads, the function answers or a condition looks at goes through a ring in host memory, and so does
+// what a program reads or writes; what kernel tasks of the same stage read stays on the device as an object until the stage has ended its
+// run; what came with the request is in the node's memory.
 //
 // A server that ends is started again on its slice: at once, then after 0.1 s, doubled up to kMostWait, until one was ready for a minute.
 // One that is not ready `start_limit` after its start is ended, and has ended as any other. A slice that is gone takes the whole instance
@@ -19,6 +20,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,13 +30,16 @@
 
 #include "base/lifetime.h"
 #include "decide/pipeline/request_flow.h"
-#include "runtime/pipeline/stage_process.h"
+#include "runtime/pipeline/earliest_timer.h"
+#include "runtime/pipeline/ring_budget.h"
+#include "runtime/pipeline/stage_workers.h"
+#include "runtime/pipeline/tensor_places.h"
 
 namespace fairlead {
 
 struct PlacedStage {
-  GpuId gpu;
-  std::string slice;                               // "2g.20gb", for people
+  GpuId gpu;                                       // none: the stage needs no slice
+  std::string slice;                               // "2g.20gb" or "host", for people
   std::vector<std::size_t> components;             // in topological order
   std::map<std::string, std::string> environment;  // of its server
 };
@@ -51,6 +56,7 @@ struct PipelineProgress {
 
 class PipelineInstance {
  public:
+  using LaunchProgram = std::function<Result<ProgramLaunch>(std::size_t component)>;
   static constexpr Duration kMostWait = std::chrono::seconds(10);
 
   struct Options {
@@ -61,6 +67,9 @@ class PipelineInstance {
     std::vector<PlacedStage> stages;
     FlowSettings flow;
     Duration start_limit = std::chrono::seconds(60);  // of a server, until all of its sessions are there
+    LaunchProgram launch_program = {};                // of components that need no GPU
+    // Of the node, shared by its pipelines: who asks for more host memory between stages does not start.
+    std::shared_ptr<RingBudget> rings = std::make_shared<RingBudget>(RingBudget::Bounds());
   };
   struct Request {
     PipelineRequestId id;
@@ -105,7 +114,7 @@ class PipelineInstance {
     Duration gpu_time{0};
   };
 
-  // kResourceExhausted: memory between the stages. Else what RequestFlow::make() refuses.
+  // kResourceExhausted, kTooLarge: memory between the stages. Else what RequestFlow::make() refuses.
   static Result<std::unique_ptr<PipelineInstance>> start(boost::asio::io_context& io, Options options, Events events);
   ~PipelineInstance();  // ends the servers; nothing is told, and nobody waits for their end
 
@@ -135,7 +144,7 @@ class PipelineInstance {
     std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> objects;  // on the device: by component and port
   };
   struct Stage {
-    std::unique_ptr<StageProcess> process;
+    std::unique_ptr<StageWorkers> process;
     std::map<std::pair<std::size_t, std::size_t>, std::shared_ptr<HostRing>>
         rings;  // of its outputs: by component and port; shared with the stage's processes
     std::optional<Run> run;
@@ -172,18 +181,22 @@ class PipelineInstance {
                   std::size_t input);
   void charge(Run& run, Duration gpu_time);
   void end_run(std::size_t stage, const std::string& error);
-  void arm_timer();
+  void begin_runs();
 
   boost::asio::io_context& io_;
   const Options options_;
   RequestFlow flow_;
   const Events events_;
-  std::vector<std::size_t> stage_of_;  // by component
+  const TensorPlaces places_;
   std::vector<Stage> stages_;
   std::map<PipelineRequestId, Live> live_;
   bool was_ready_ = false, is_broken_ = false, is_abandoned_ = false;
-  std::uint64_t last_call_ = 0, last_object_ = 0;
-  boost::asio::steady_timer timer_;
+  std::uint64_t last_number_ = 0;  // of a call, of an object
+  struct {
+    std::deque<std::pair<std::size_t, RequestFlow::Try>> runs;  // by stage
+    bool is_beginning = false;
+  } ordered_;
+  EarliestTimer timer_;
   Lifetime life_;
 };
 

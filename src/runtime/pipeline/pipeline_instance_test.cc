@@ -98,8 +98,41 @@ class PipelineInstanceTest : public testing::Test {
     return {.spec = spec, .constant_files = {{"ones", home_ + "/ones"}}, .inputs = {0}, .outputs = {2}};
   }
 
+  // `b` becomes a Python function of these lines, y = 3 x + 1 as the task was. Nothing but Python itself is used.
+  void make_b_a_program(const std::string& lines = "return array.array('f', [3 * value + 1 for value in x.tolist()])") {
+    Component& b = program_->dag.components[1];
+    b.task.clear();
+    b.program = "steps.py:b";
+    b.needs_gpu = false;
+    b.times.clear();
+    program_->tasks[1] = {.spec = {}, .constant_files = {}, .inputs = {0}, .outputs = {1}};
+    write_steps(lines);
+    std::string components;
+    for (const std::string name : {"a", "b", "c"}) {
+      components += fmt::format(
+          R"({}{{"name": "{}", {}, "inputs": {{"x": "{}"}}, "outputs": [{{"name": "y", "type": "f32", "shape": [256]}}]}})",
+          name == "a" ? "" : ", ", name, name == "b" ? R"("program": "steps.py:b")" : R"("task": "t")",
+          name == "a"   ? "input.x"
+          : name == "b" ? "a.y"
+                        : "b.y");
+    }
+    std::ofstream(home_ + "/pipeline.json")
+        << R"({"version": 1, "inputs": [{"name": "x", "type": "f32", "shape": [256]}], "outputs": [{"name": "out", "from": "c.y"}], "components": [)"
+        << components << "]}";
+  }
+  void write_steps(const std::string& lines) const {
+    std::ofstream(home_ + "/steps.py") << "import array, os\n\ndef b(x):\n    " << lines << "\n";
+  }
+
   void start(std::vector<std::vector<std::size_t>> stages, unsigned retries = 2) {
     PipelineInstance::Options options{.program = program_, .stages = {}};
+    options.launch_program = [this](std::size_t component) -> Result<ProgramLaunch> {
+      const std::string& name = program_->dag.components[component].name;
+      return ProgramLaunch{.words = {"/usr/bin/python3", "-s", "-m", "fairlead.pipeline", "stage", home_, name},
+                           .environment = {{"PYTHONPATH", PYTHON_PACKAGE}, {"PYTHONDONTWRITEBYTECODE", "1"}},
+                           .held = {},
+                           .end_signal = SIGKILL};
+    };
     options.process.program = program_path_;
     options.process.arguments = arguments_;
     for (std::vector<std::size_t>& components : stages) {
@@ -235,6 +268,94 @@ TEST_F(PipelineInstanceTest, ACancelledRequestIsAnsweredAtOnceAndItsSlotsComeBac
   EXPECT_EQ(replies_[id].end, FlowEnd::kCancelled);
   expect_answer(offer(2), 2);
   run_until([&] { return instance_->is_empty(); });
+}
+
+// ---- components that need no GPU
+
+TEST_F(PipelineInstanceTest, AProgramRunsInAStageOfItsOwnAndBetweenKernelTasksOfOne) {
+  make_b_a_program();
+  for (const std::vector<std::vector<std::size_t>>& stages :
+       {std::vector<std::vector<std::size_t>>{{0}, {1}, {2}}, {{0, 1, 2}}, {{0, 1}, {2}}, {{0}, {1, 2}}}) {
+    ready_ = false;
+    start(stages);
+    run_until([&] { return ready_; });
+    std::vector<PipelineRequestId> ids;
+    for (int r = 0; r < 4; ++r) ids.push_back(offer(static_cast<float>(r)));
+    for (int r = 0; r < 4; ++r) expect_answer(ids[static_cast<std::size_t>(r)], static_cast<float>(r));
+    run_until([&] { return instance_->is_empty(); });
+  }
+}
+
+TEST_F(PipelineInstanceTest, AProgramThatIsKilledStartsAgainWithItsWholeStage) {
+  make_b_a_program();
+  start({{0}, {1, 2}});
+  run_until([&] { return ready_; });
+  write_steps("os.kill(os.getpid(), 9) if not os.path.exists('" + home_ + "/once') and not open('" + home_ +
+              "/once', 'w').close() else None\n    return array.array('f', [3 * value + 1 for value in x.tolist()])");
+  ::kill(static_cast<pid_t>(instance_->stages()[1].pid),
+         SIGKILL);  // the device server; its program reads its file anew
+  run_until([&] { return instance_->stages()[1].restarts == 1 && instance_->stages()[1].is_ready; });
+  const PipelineRequestId a = offer(1), b = offer(2);
+  expect_answer(a, 1);
+  expect_answer(b, 2);
+  EXPECT_EQ(instance_->stages()[1].restarts, 2u) << "the server of a stage whose program ended goes on";
+  EXPECT_EQ(instance_->stages()[0].restarts, 0u);
+}
+
+TEST_F(PipelineInstanceTest, AProgramThatFailsSaysWhyAndServesTheNext) {
+  make_b_a_program(
+      "if x[0] == 2: raise KeyError('no \\u00fc')\n    return array.array('f', [3 * value + 1 for value in "
+      "x.tolist()])");
+  start({{0}, {1}, {2}});
+  run_until([&] { return ready_; });
+  const PipelineRequestId id = offer(0.5F);  // a makes 2 of it
+  run_until([&] { return replies_.contains(id); });
+  EXPECT_EQ(replies_[id].end, FlowEnd::kFailed);
+  EXPECT_THAT(replies_[id].why,
+              testing::AllOf(HasSubstr("component b: KeyError: 'no \?\?'"), HasSubstr("after 2 retries")));
+  expect_answer(offer(1), 1);
+  EXPECT_EQ(instance_->stages()[1].restarts, 0u);
+  EXPECT_EQ(instance_->stages()[1].gpu_time, 0ns);
+}
+
+TEST_F(PipelineInstanceTest, AProgramThatGivesTheWrongShapeFailsItsRequest) {
+  make_b_a_program("return array.array('f', [1, 2])");
+  start({{0}, {1}, {2}}, 0);
+  run_until([&] { return ready_; });
+  const PipelineRequestId id = offer(1);
+  run_until([&] { return replies_.contains(id); });
+  EXPECT_THAT(replies_[id].why, HasSubstr("b's y has shape (2,), (256,) is wanted"));
+}
+
+TEST_F(PipelineInstanceTest, AProgramThatDoesNotLoadBreaksItByName) {
+  make_b_a_program();
+  std::ofstream(home_ + "/steps.py") << "import no_such_module\n";
+  start({{0}, {1}, {2}});
+  run_until([&] { return !broken_.empty(); });
+  EXPECT_THAT(broken_, testing::AllOf(HasSubstr("program b"), HasSubstr("no_such_module")));
+}
+
+// It has the socket: it may say what it likes.
+TEST_F(PipelineInstanceTest, AProgramThatSaysWhatItWasNotAskedIsEnded) {
+  make_b_a_program("os.write(3, b'D' + bytes(8))\n    return x");
+  start({{0}, {1}, {2}}, 0);
+  run_until([&] { return ready_; });
+  const PipelineRequestId id = offer(1);
+  run_until([&] { return replies_.contains(id); });
+  EXPECT_EQ(replies_[id].end, FlowEnd::kFailed);
+  EXPECT_THAT(replies_[id].why, HasSubstr("it answers call 0, which it was not asked"));
+  run_until([&] { return instance_->stages()[1].is_ready; });
+}
+
+TEST_F(PipelineInstanceTest, AProgramThatHangsIsEndedAfterTheTimeOfAStage) {
+  stage_limit_ = 500ms;
+  make_b_a_program("import time\n    time.sleep(1000)");
+  start({{0}, {1}, {2}}, 0);
+  run_until([&] { return ready_; });
+  const PipelineRequestId id = offer(1);
+  run_until([&] { return replies_.contains(id); });
+  EXPECT_THAT(replies_[id].why, HasSubstr("took it longer than 0.5 s"));
+  EXPECT_EQ(replies_[id].gpu_time < 500ms, true) << "a program has no slice";
 }
 
 // ---- from one instance to the next

@@ -151,7 +151,7 @@ void StageProcess::open(const HostRing& ring) {
   process_->send(ring.frame(), descriptors);
 }
 
-void StageProcess::open_other(const HostRing& ring) {
+void StageProcess::open_other(std::size_t, const HostRing& ring) {
   if (others_.insert(ring.number()).second) open(ring);
 }
 

@@ -1,4 +1,4 @@
-// The device server of one stage of a pipeline on one slice: a process of its own, with a session for each component. Calls name what they
+// The device server of one stage of a pipeline on one slice: a process of its own, with a session for each component that is a kernel task. Calls name what they
 // read and write by rings, by objects that stay on the device, or bring it along.
 //
 //   start ──> ServerReady ──> its rings, a session for each component ──> ready ──> run ──> done ... ──> lost (once; or destroyed)
@@ -21,10 +21,11 @@
 #include "runtime/device_servers/server_process.h"
 #include "runtime/pipeline/host_ring.h"
 #include "runtime/pipeline/pipeline_program.h"
+#include "runtime/pipeline/stage_worker.h"
 
 namespace fairlead {
 
-class StageProcess {
+class StageProcess final : public StageWorker {
  public:
   struct Options {
     ServerProcess::Options process;
@@ -34,24 +35,18 @@ class StageProcess {
     std::vector<std::shared_ptr<const HostRing>>
         rings;  // that it reads or writes, shared with who hands out their slots
   };
-  struct Events {
-    std::function<void()> ready;
-    std::function<void(std::string why)> lost;  // its process has ended, or could not start; nothing follows
-    std::function<void(wire::CallDone)> done;
-  };
   StageProcess(boost::asio::io_context& io, Options options, Events events);
-  ~StageProcess();  // ends the process; nobody waits for its end, or hears of it
+  ~StageProcess() override;
 
-  // REQUIRES: ready. `call` holds component's buffers; its session and what of it is supplied are filled in here.
-  void run(std::size_t component, wire::RunCall call);
-  void drop(std::uint64_t object);
-  // Rings of another pipeline, beside its own: one that calls read from now on; and all but these are read no more.
-  void open_other(const HostRing& ring);
-  void keep_others(const std::set<std::uint64_t>& numbers);
-  void end(std::string why);  // lost follows, and says why
+  // `call` holds component's buffers; its session and what of it is supplied are filled in here.
+  void run(std::size_t component, wire::RunCall call) override;
+  void drop(std::uint64_t object) override;
+  void open_other(std::size_t component, const HostRing& ring) override;
+  void keep_others(const std::set<std::uint64_t>& numbers) override;
+  void end(std::string why) override;
 
-  bool is_ready() const { return is_ready_; }
-  std::int64_t pid() const { return process_ ? process_->pid() : 0; }
+  bool is_ready() const override { return is_ready_; }
+  std::int64_t pid() const override { return process_ ? process_->pid() : 0; }
   const std::string& device() const { return device_; }
 
  private:

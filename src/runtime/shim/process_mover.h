@@ -50,6 +50,7 @@ class ProcessMover {
   Outcome in(const Process& process, Bytes needed) const;
 
  private:
+  Outcome measured(const Process& process, Bytes used) const;  // checkpoint_locked(), and what that freed
   wire::MoveResult checkpoint_locked(const Process& process) const;
   wire::MoveResult unlock(const Process& process) const;
   static wire::MoveResult failed(const Process& process, const char* what, const std::string& error);

@@ -25,17 +25,22 @@ class ProcessMoverTest : public testing::Test {
 
   MoveResult out() { return mover_.out(process_, kPatience).result; }
   MoveResult in(Bytes needed = mib(900)) { return mover_.in(process_, needed).result; }
-  State state() { return driver_->states.at(kPid); }
+  State state() const { return driver_->states.at(kPid); }
 
   std::shared_ptr<FakeCheckpoints> driver_ = [] {
     auto driver = std::make_shared<FakeCheckpoints>();
     driver->states[kPid] = State::kRunning;
     return driver;
   }();
+  std::optional<Bytes> free_now() const {
+    if (!free_ || state() != State::kCheckpointed) return free_;
+    return *free_ + freed_;
+  }
   std::optional<Bytes> free_ = gib(1);
+  Bytes freed_{0};  // by a checkpoint
   bool alive_ = true;
   ProcessMover mover_{driver_,
-                      {.free = [this](GpuId) { return free_; }, .used_by = [](GpuId, pid_t) { return mib(900); }}};
+                      {.free = [this](GpuId) { return free_now(); }, .used_by = [](GpuId, pid_t) { return mib(900); }}};
   ProcessMover::Process process_{kPid, GpuId(1), [this] { return alive_; }};
 };
 
@@ -59,6 +64,15 @@ TEST_F(ProcessMoverTest, WhatTheDriverDoesNotCheckpointRunsOn) {
   driver_->answers["checkpoint"] = Outcome::kRefused;
   EXPECT_EQ(out(), MoveResult::kFailed);
   EXPECT_EQ(state(), State::kRunning);
+}
+
+// NVML says 900 MiB of the process. What else was freed at the same time may be another program's.
+TEST_F(ProcessMoverTest, WhatAReturnNeedsIsWhatTheCheckpointFreed) {
+  for (const auto& [freed, used] : std::vector<std::pair<int, int>>{{905, 905}, {900, 900}, {100, 900}, {5000, 964}}) {
+    driver_->states[kPid] = State::kRunning;
+    freed_ = mib(freed);
+    EXPECT_EQ(mover_.out(process_, kPatience).used, mib(used)) << freed;
+  }
 }
 
 // A restore that fails for want of room may be the process's last.
