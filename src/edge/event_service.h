@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "model/event_invoke_config.h"
+#include "model/invocation.h"
 
 namespace fairlead {
 
@@ -43,6 +44,11 @@ class EventService {
 
   // Of one function; "": of all that exist. The oldest first.
   virtual void redrive(std::string function, Callback<RedriveResult> done) = 0;
+
+  // `callback` is called of each asynchronous invocation that is over for good, from now on: it succeeded, or is a dead letter. Not of
+  // those of functions that were deleted. In place of whom was called before.
+  using Over = std::function<void(const Invocation& invocation, const Outcome& outcome)>;
+  virtual void when_over(Over callback) = 0;
 
   virtual EventCounters counters() const = 0;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "edge/session_cookie.h"
 #include "model/tenant.h"
 #include "net/http_listener.h"
 
@@ -36,10 +37,12 @@ class AdmittedExchange final : public net::HttpExchange::Impl, public net::HttpR
   std::string_view method() const override { return request_.method(); }
   std::string_view target() const override { return request_.target(); }
   std::string_view header(std::string_view name) const override { return request_.header(name); }
+  std::vector<net::Header> all_headers() const override { return request_.all_headers(); }
   std::string_view body() const override { return body_ ? std::string_view(*body_) : request_.body(); }
   std::string take_body() override { return body_ ? std::move(*body_) : request_.take_body(); }
   std::shared_ptr<net::BodySink> take_sink() override { return request_.take_sink(); }
   bool peer_is_local() const override { return request_.peer_is_local(); }
+  std::string peer_address() const override { return request_.peer_address(); }
   std::optional<std::uint32_t> peer_uid() const override { return request_.peer_uid(); }
   std::optional<std::uint32_t> caller_uid() const override { return request_.caller_uid(); }
 
@@ -82,6 +85,17 @@ Status check_tenant_header(net::HttpRequest& request, const Principal& who) {
   if (named.empty() || who.sees(named)) return {};
   return fail(Errc::kForbidden, "{} is '{}'; {} is a key of tenant '{}'", kTenantHeader,
               named.substr(0, kMaxTenantLength), who.name, *who.tenant);
+}
+
+// A browser sends the password that it was once told with every page's requests to this node. Pages have no business with it, but name
+// themselves: changes by Origin, and what an <img> asks for by Sec-Fetch-Site, which is "none" where a person typed the address.
+Status check_no_web_page(std::string_view authorization, const net::HttpRequest& request) {
+  const std::string_view origin = request.header("Origin"), site = request.header("Sec-Fetch-Site");
+  if (!identity::is_basic(authorization) || (origin.empty() && (site.empty() || site == "none"))) return {};
+  return fail(Errc::kForbidden,
+              "a page of {} sent this: web pages may not use a node with a password; give them an API key as a bearer "
+              "token",
+              origin.empty() ? site.substr(0, 128) : origin.substr(0, 128));
 }
 
 }  // namespace
@@ -162,7 +176,10 @@ Result<Principal> Guard::decide(net::HttpExchange& exchange, Permission wanted, 
 
 Result<Principal> Guard::identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256) {
   const std::string_view authorization = request.header("Authorization");
-  if (authorization.empty()) return without_credential(request);
+  // The console's scripts send no password; a browser that knows one adds it, and then the cookie counts as if it had not.
+  const bool is_console = !request.header(kConsoleHeader).empty() && identity::is_basic(authorization);
+  if (authorization.empty() || is_console) return by_session(request);
+  if (Status own = check_no_web_page(authorization, request); !own) return fail(own.error());
   const identity::SignedRequest signed_request{
       .method = request.method(),
       .target = request.target(),
@@ -172,6 +189,17 @@ Result<Principal> Guard::identify(net::HttpRequest& request, const std::function
   // AWS clients cannot leave out their credentials: an open node has no use for those that are none of its own.
   if (!who && options_.is_open) return without_credential(request);
   return who;
+}
+
+// A session that is over is no reason to keep out who would come in without one.
+Result<Principal> Guard::by_session(net::HttpRequest& request) const {
+  const std::string_view session = session_of(request);
+  if (session.empty()) return without_credential(request);
+  if (Status own = check_sent_by_console(request); !own) return fail(own.error());
+  auto who = keyring_.by_session(session, ports_.wall_clock_ms());
+  if (who) return who;
+  auto other = without_credential(request);
+  return other ? other : who;
 }
 
 Result<Principal> Guard::without_credential(net::HttpRequest& request) const {

@@ -5,6 +5,10 @@
 // web page: a page that a browser on this machine shows can send requests to loopback, also under another name (DNS rebinding),
 // but not without an Origin, or not with a Host that is loopback's.
 //
+// The console in a browser has a session cookie instead of a key (edge/session_cookie.h). It counts only beside the header
+// X-Fairlead-Console, which no page of another origin can send and no link, form or image brings along; for GET, HEAD and POST; and
+// not with an Origin that is another one.
+//
 // Threads: the io_context's. Bodies that are large are hashed elsewhere.
 #pragma once
 
@@ -69,6 +73,7 @@ class Guard {
 
  private:
   Result<Principal> identify(net::HttpRequest& request, const std::function<std::string()>& payload_sha256);
+  Result<Principal> by_session(net::HttpRequest& request) const;
   Result<Principal> without_credential(net::HttpRequest& request) const;
   // `body`: what was taken out of the exchange; empty: nothing.
   Result<Principal> decide(net::HttpExchange& exchange, Permission wanted, Result<Principal> who,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "base/digest.h"
 #include "edge/testing/edge_fixture.h"
 #include "net/body_sink.h"
@@ -181,6 +182,18 @@ TEST_F(GuardTest, AnOpenNodeTakesLoopbackForTheOperatorButNoWebPage) {
     EXPECT_EQ(status("/operate", {{"Host", host}}), 403u) << host << ": DNS rebinding";
   }
   EXPECT_EQ(status("/health", {{"Host", "evil.example"}, {"Origin", "https://evil.example"}}), 200u);
+}
+
+TEST_F(GuardTest, ABrowsersPasswordIsNoUseToOtherPages) {
+  const auto issued = key("FLKAAAAA", Role::kOperator, std::nullopt);
+  const std::string basic = "Basic " + base64_encode("FLKAAAAA:" + issued.secret);
+  EXPECT_EQ(status("/operate", {{"Authorization", basic}}), 200u);
+  for (const char* origin : {"https://evil.example", "null", "http://localhost:9001"}) {
+    EXPECT_EQ(status("/operate", {{"Authorization", basic}, {"Origin", origin}}), 403u) << origin;
+    EXPECT_EQ(status("/operate", {{"Authorization", "Bearer " + issued.token()}, {"Origin", origin}}), 200u) << origin;
+  }
+  EXPECT_EQ(status("/operate", {{"Authorization", basic}, {"Sec-Fetch-Site", "cross-site"}}), 403u);
+  EXPECT_EQ(status("/operate", {{"Authorization", basic}, {"Sec-Fetch-Site", "none"}}), 200u);
 }
 
 TEST_F(GuardTest, AnOpenNodeKnowsItsKeysAndIgnoresOthers) {

@@ -16,7 +16,9 @@
 #include "decide/core/core.h"
 #include "edge/event_service.h"
 #include "edge/graph_service.h"
+#include "edge/request_service.h"
 #include "edge/scaling_service.h"
+#include "edge/version_service.h"
 #include "model/answer_stream.h"
 #include "model/call_signature.h"
 #include "model/device.h"
@@ -33,6 +35,7 @@ struct InvokeRequest {
   Invocation invocation;
   std::string sdk_invocation_id;  // amz-sdk-invocation-id; a repeat attaches to the running invocation
   bool want_log_tail = false;
+  std::string qualifier = {};  // a version, an alias, "$LATEST" or "", which is the same: VersionService::choose
   std::shared_ptr<AnswerStream> stream = {};  // where its answer may go as it is made; null: whole, in the outcome
 };
 
@@ -54,6 +57,9 @@ struct FunctionStats {
   std::uint64_t passed_through = 0, unhooked_functions = 0;  // what the shim left to the driver, being in doubt
   Duration queue_time{0};                                    // summed
   std::vector<std::uint64_t> duration_histogram;             // counts per kDurationBucketsSeconds, the last one +Inf
+  // Of answers that were streamed, from arrival to their first byte; counts per kDurationBucketsSeconds. Empty: none was.
+  std::vector<std::uint64_t> first_byte_histogram;
+  Duration first_byte{0};  // summed
 };
 inline constexpr double kDurationBucketsSeconds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                      0.5,    1,     2.5,    5,     10,   30,    60,   300};
@@ -224,6 +230,16 @@ struct HistoryPage {
   std::uint64_t next = 0;  // where the next page begins
 };
 
+// The end of a function's log, and when parts of it were written.
+struct TimedLog {
+  struct Mark {
+    std::size_t at = 0;           // what stands in `text` from here on, to the next mark,
+    std::int64_t written_ms = 0;  // was written then or within a second of it, since 1970
+  };
+  std::string text;
+  std::vector<Mark> marks;  // in order; of what stands before the first nothing is known
+};
+
 struct CodeSource {    // one of the three
   std::string zip;     // raw bytes of a zip file
   std::string folder;  // absolute path on the node's machine; operators on loopback or the unix socket only
@@ -250,7 +266,7 @@ class NodeService {
   virtual void invoke_event(InvokeRequest request, Callback<std::string> accepted) = 0;  // request id, once durable
   virtual Status check_invoke(const std::string& function) = 0;                          // DryRun
 
-  // Functions.
+  // Functions; without a qualifier, these are about $LATEST.
   virtual void create_function(std::string name, FunctionConfig config, CodeSource code,
                                Callback<FunctionRecord> done) = 0;
   virtual Result<FunctionRecord> get_function(const std::string& name) = 0;
@@ -266,11 +282,14 @@ class NodeService {
   virtual GraphService& graphs() = 0;
   virtual EventService& event_service() = 0;
   virtual ScalingService& scaling() = 0;
+  virtual VersionService& versions() = 0;
+  virtual RequestService& requests() = 0;
 
   // Operations.
   virtual NodeStatus status() = 0;
   virtual bool drains() const = 0;  // NodeStatus::draining, at no cost: health checks of anybody ask it
   virtual Result<std::string> log(const std::string& function, std::size_t tail_bytes) = 0;
+  virtual Result<TimedLog> timed_log(const std::string& function, std::size_t tail_bytes) = 0;
   virtual void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) = 0;
   // From 0, or where the page before said. kNotFound when the node keeps no history.
   virtual void history(std::uint64_t from, Callback<HistoryPage> done) = 0;

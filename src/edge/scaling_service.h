@@ -10,15 +10,18 @@
 #include <vector>
 
 #include "base/result.h"
+#include "decide/scaling/placement_log.h"
+#include "decide/scaling/scaling_ledger.h"
 #include "model/function_profile.h"
 
 namespace fairlead {
 
 struct ProfileRequest {
   std::string function;
-  std::string payload;       // that every trial sends
-  bool is_grid = false;      // the paper's 35 trials in place of those that tell most
-  double trial_seconds = 0;  // that a trial measures for; 0: as long as it has to
+  std::string payload;                          // that every trial sends
+  std::vector<std::string> more_payloads = {};  // these after it, in turn
+  bool is_grid = false;                         // the paper's 35 trials in place of those that tell most
+  double trial_seconds = 0;                     // that a trial measures for; 0: as long as it has to
 };
 
 // An experiment that goes on, or the last one that ended.
@@ -57,6 +60,9 @@ struct ScalingStatus {
   double gpus = 0;                 // price: what the seats fill, in devices
   double gpus_per_instance = 0;    // of one
   std::vector<ScalingNote> notes;  // the newest first
+  double objective_ms = 0;         // 0: none
+  LedgerTotals totals;
+  std::vector<LedgerSecond> seconds;  // the oldest first
 };
 
 class ScalingService {
@@ -75,7 +81,8 @@ class ScalingService {
 
   virtual Result<ScalingStatus> scaling(
       const std::string& function) = 0;                  // kNotFound; kInvalidArgument: it is not scaled
-  virtual std::vector<ScalingStatus> all_scaling() = 0;  // without notes
+  virtual std::vector<ScalingStatus> all_scaling() = 0;  // without notes and seconds
+  virtual std::vector<PlacementEntry> placements() = 0;  // of all functions that are scaled (placement_log.h)
 };
 
 }  // namespace fairlead

@@ -10,7 +10,7 @@ namespace {
 
 using Next = net::BodyStream::Next;
 
-class Brackets final : public AnswerFraming {
+class Brackets : public AnswerFraming {
  public:
   net::HttpResponse head(const AnswerHead& head) override {
     return {.status = 200, .headers = {{"Content-Type", std::string(head.content_type)}}};
@@ -215,6 +215,99 @@ TEST_F(StreamedAnswerTest, AnInstanceThatBeginsAgainCutsWhatAnotherBegan) {
   stream->begin({});
   stream->part("whole");
   EXPECT_EQ(end(), Next::kCut);
+}
+
+TEST_F(StreamedAnswerTest, ItsHeadSaysWhatTheCallTook) {
+  stream->begin({.delivery = {.start = StartKind::kCold, .queue_time = std::chrono::milliseconds(12), .gpu = GpuId(2)},
+                 .version = 3});
+  EXPECT_EQ(exchange->response_header("X-Amz-Executed-Version"), "3");
+  EXPECT_EQ(exchange->response_header("X-Gpu-Queue-Ms"), "12.000");
+  EXPECT_EQ(exchange->response_header("X-Gpu-Start"), "cold");
+  EXPECT_EQ(exchange->response_header("X-Gpu-Device"), "2");
+  EXPECT_GE(std::stod(std::string(exchange->response_header("X-Gpu-First-Byte-Ms"))), 0.0);
+}
+
+// As plain HTTP has it: an answer that begins with its head.
+class WithPreludes final : public Brackets {
+ public:
+  bool reads_preludes() const override { return true; }
+  std::optional<net::HttpResponse> whole(Outcome& outcome) override {
+    return net::HttpResponse{.status = 200, .body = "whole " + outcome.failure.type + outcome.payload};
+  }
+};
+
+class StreamedPreludeTest : public StreamedAnswerTest {
+ protected:
+  StreamedPreludeTest() {
+    exchange = std::make_shared<FakeExchange>();
+    InvokeRequest request;
+    request.invocation.function = "f";
+    StreamedAnswer::invoke(node, net::HttpExchange(exchange), std::make_unique<WithPreludes>(), std::move(request));
+    stream = node.invoked.back().stream;
+    stream->begin({.content_type = kPreludeType});
+  }
+  const std::string nuls = std::string(8, '\0');
+};
+
+TEST_F(StreamedPreludeTest, ThePreludeBecomesTheHead) {
+  EXPECT_FALSE(exchange->response);
+  const std::string text = R"({"statusCode": 404, "headers": {"Content-Type": "text/html"}})" + nuls + "<p>";
+  for (const char c : text) stream->part(std::string_view(&c, 1));
+  ASSERT_TRUE(exchange->response);
+  EXPECT_EQ(exchange->response->status, 404u);
+  EXPECT_EQ(exchange->response_header("Content-Type"), "text/html");
+  stream->part("more");
+  finish(Outcome{.was_streamed = true});
+  EXPECT_EQ(end(), Next::kEnd);
+  EXPECT_EQ(rest, "[<][p][>][more]end");
+}
+
+TEST_F(StreamedPreludeTest, WhatIsNoneIsAnErrorAndEndsTheStream) {
+  stream->part("no JSON" + nuls + "body");
+  EXPECT_FALSE(exchange->response);
+  EXPECT_TRUE(stream->is_gone()) << "the function is told to stop";
+  stream->part("more");
+  finish(Outcome{.kind = OutcomeKind::kFunctionError,
+                 .was_streamed = true,
+                 .failure = {"Function.StreamCut", "the caller has left"}});
+  EXPECT_EQ(exchange->response->body, "whole Function.InvalidPrelude");
+}
+
+TEST_F(StreamedPreludeTest, OneThatIsNotWholeAtTheEndIsAnError) {
+  stream->part("{}");
+  finish(Outcome{.was_streamed = true});
+  EXPECT_EQ(exchange->response->body, "whole Function.InvalidPrelude");
+}
+
+TEST_F(StreamedPreludeTest, AFailureBeforeItIsWholeIsThatFailure) {
+  stream->part("{}");
+  finish(Outcome{.kind = OutcomeKind::kFunctionError, .payload = "said", .was_streamed = true});
+  EXPECT_EQ(exchange->response->body, "whole said");
+}
+
+TEST_F(StreamedPreludeTest, ANodesErrorBeforeItIsWholeHasItsStatus) {
+  stream->part("{}");
+  finish(fail(Errc::kUnavailable, "the node failed"));
+  EXPECT_EQ(exchange->response->status, 503u);
+}
+
+TEST_F(StreamedPreludeTest, AStatusWithoutABodyIsSentAloneAndTheFunctionGoesOn) {
+  stream->part(R"({"statusCode": 204})" + nuls + "nobody's");
+  ASSERT_TRUE(exchange->response);
+  EXPECT_EQ(exchange->response->status, 204u);
+  EXPECT_FALSE(exchange->response->stream);
+  EXPECT_FALSE(stream->is_gone());
+  stream->part("more");
+  finish(Outcome{.was_streamed = true});
+  EXPECT_EQ(exchange->response->body, "");
+}
+
+TEST_F(StreamedPreludeTest, AnInstanceThatBeginsAgainBeforeItIsWholeIsAnError) {
+  stream->begin({.content_type = kPreludeType});
+  stream->part("{}" + nuls);
+  EXPECT_FALSE(exchange->response);
+  finish(Outcome{.was_streamed = true});
+  EXPECT_EQ(exchange->response->body, "whole Function.StreamCut");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "edge/inference/infer_request.h"
 #include "edge/inference/inference_error.h"
 #include "edge/json_body.h"
+#include "edge/trace_header.h"
 #include "wire/kernel_task_codec.h"
 
 namespace fairlead {
@@ -212,7 +213,7 @@ void infer(NodeService& node, RouteCall call) {
   if (!json_bytes) return refuse(std::move(call.exchange), json_bytes.error());
   const auto deadline = deadline_of(http);
   if (!deadline) return refuse(std::move(call.exchange), deadline.error());
-  std::string trace(http.header("X-Amzn-Trace-Id"));
+  std::string trace = trace_id_of(http);
   const auto body = std::make_shared<const std::string>(http.take_body());
   const Pending inference = std::make_shared<Inference>(
       Inference{node, *std::move(model), std::move(call.exchange), {}, *deadline, std::move(trace)});

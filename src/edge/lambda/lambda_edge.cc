@@ -5,6 +5,7 @@
 #include "edge/lambda/lambda_functions.h"
 #include "edge/lambda/lambda_invoke.h"
 #include "edge/lambda/lambda_provisioned.h"
+#include "edge/lambda/lambda_versions.h"
 
 namespace fairlead {
 
@@ -18,6 +19,7 @@ Edge lambda_edge(NodeService& node, const LambdaOptions& options) {
   add_function_routes(edge.routes, node, options);
   add_event_routes(edge.routes, node);
   add_provisioned_routes(edge.routes, node);
+  add_version_routes(edge.routes, node);
   return edge;
 }
 

@@ -1,7 +1,6 @@
 #include "edge/lambda/lambda_functions.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/lambda/lambda_json.h"
+#include "edge/lambda/page_size.h"
 #include "model/tenant.h"
 
 namespace fairlead {
@@ -16,9 +16,6 @@ namespace fairlead {
 using nlohmann::json;
 
 namespace {
-
-constexpr int kDefaultPage = 50;
-constexpr int kMaxPage = 10'000;
 
 // What is larger is read on another thread: a package may have 64 MiB of base64 in JSON.
 constexpr std::size_t kReadAtOnceBytes = 256 << 10;
@@ -50,6 +47,14 @@ NodeService::Callback<FunctionRecord> answer_with(net::HttpExchange exchange, un
     if (!record) return respond_error(std::move(*answer), record.error());
     if (status == 204) return answer->respond({.status = 204});
     respond_json(std::move(*answer), status, to_json(*record));
+  };
+}
+
+// What was created or changed is published, and the answer is the version.
+NodeService::Callback<FunctionRecord> and_publish(NodeService& node, NodeService::Callback<FunctionRecord> answer) {
+  return [&node, answer = std::move(answer)](Result<FunctionRecord> record) {
+    if (!record) return answer(std::move(record));
+    node.versions().publish({.function = record->name, .description = {}, .code_sha256 = {}}, answer);
   };
 }
 
@@ -90,6 +95,7 @@ struct NewFunction {
   std::string name;
   FunctionConfig config;
   CodeSource code;
+  bool is_published = false;  // as its first version, too
 };
 
 Result<NewFunction> read_new_function(std::string_view text, bool may_name_paths) {
@@ -121,6 +127,7 @@ Result<NewFunction> read_new_function(std::string_view text, bool may_name_paths
   auto code = read_code(*code_object, "Code.", *package_type, may_name_paths);
   if (!code) return fail(code.error());
   function.code = std::move(*code);
+  function.is_published = fields.is_set("Publish");
   return function;
 }
 
@@ -143,8 +150,10 @@ void create_function(NodeService& node, const LambdaOptions& options, RouteCall 
     if (Status given = give_to_tenant(who, function->config); !given) {
       return respond_error(std::move(exchange), given.error());
     }
+    auto answer = answer_with(std::move(exchange), 201, configuration_json);
+    if (function->is_published) answer = and_publish(node, std::move(answer));
     node.create_function(std::move(function->name), std::move(function->config), std::move(function->code),
-                         answer_with(std::move(exchange), 201, configuration_json));
+                         std::move(answer));
   };
   read_body(node, std::move(call.exchange), read, then);
 }
@@ -155,12 +164,15 @@ void get_function(NodeService& node, RouteCall call, json (*to_json)(const Funct
   respond_json(std::move(call.exchange), 200, to_json(*record));
 }
 
-Result<int> page_size(std::string_view text) {
-  if (text.empty()) return kDefaultPage;
-  int size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error == std::errc() && end == text.data() + text.size() && size >= 1 && size <= kMaxPage) return size;
-  return fail(Errc::kInvalidArgument, "MaxItems is '{}'; it must be between 1 and {}", text, kMaxPage);
+// Under the ARN that it was asked for by.
+void get_version(NodeService& node, RouteCall call, json (*to_json)(const FunctionRecord&)) {
+  const auto record = find_version(node, call);
+  if (!record) return respond_error(std::move(call.exchange), record.error());
+  json body = to_json(*record);
+  json& configuration = body.contains("Configuration") ? body["Configuration"] : body;
+  const std::string qualifier = qualified_from(call)->qualifier;
+  if (!qualifier.empty()) configuration["FunctionArn"] = function_arn(record->name) + ":" + qualifier;
+  respond_json(std::move(call.exchange), 200, body);
 }
 
 // Marker is the name of the last function of the page before: pages stay right when functions come and go.
@@ -183,6 +195,7 @@ struct NewCode {
   CodeSource code;
   std::optional<std::string> revision;  // that it is for
   bool is_dry_run = false;
+  bool is_published = false;  // as the next version, too
 };
 
 // Of the function as it is now; what may change while this reads is its revision.
@@ -198,6 +211,7 @@ Result<NewCode> read_new_code(std::string_view text, const FunctionRecord& recor
   JsonFields fields(*body, ignored);
   if (const auto revision = fields.string("RevisionId")) result.revision = *revision;
   result.is_dry_run = fields.is_set("DryRun");
+  result.is_published = fields.is_set("Publish");
   return result;
 }
 
@@ -209,7 +223,9 @@ void update_read(NodeService& node, const std::string& name, net::HttpExchange e
     return respond_error(std::move(exchange), status.error());
   }
   if (read->is_dry_run) return respond_json(std::move(exchange), 200, configuration_json(*record));
-  node.update_code(name, std::move(read->code), answer_with(std::move(exchange), 200, configuration_json));
+  auto answer = answer_with(std::move(exchange), 200, configuration_json);
+  if (read->is_published) answer = and_publish(node, std::move(answer));
+  node.update_code(name, std::move(read->code), std::move(answer));
 }
 
 void update_code(NodeService& node, const LambdaOptions& options, RouteCall call) {
@@ -239,14 +255,29 @@ void update_configuration(NodeService& node, RouteCall call) {
   node.update_config(record->name, std::move(config), answer_with(std::move(call.exchange), 200, configuration_json));
 }
 
+// With the number of a version as the qualifier: that one.
 void delete_function(NodeService& node, RouteCall call) {
-  const auto record = find_function(node, call);
-  if (!record) return respond_error(std::move(call.exchange), record.error());
+  const auto named = qualified_from(call);
+  if (!named) return respond_error(std::move(call.exchange), named.error());
+  if (Status seen = check_seen(node, call.principal, named->name); !seen) {
+    return respond_error(std::move(call.exchange), seen.error());
+  }
+  const std::uint64_t version = version_number(named->qualifier);
+  if (!named->qualifier.empty() && version == 0) {
+    return respond_error(
+        std::move(call.exchange),
+        Error{Errc::kInvalidArgument,
+              fmt::format("Qualifier is '{}': without one the function is deleted, with the number of a "
+                          "version that version; an alias is deleted by DeleteAlias",
+                          named->qualifier)});
+  }
   auto answer = std::make_shared<net::HttpExchange>(std::move(call.exchange));
-  node.delete_function(record->name, [answer](Status deleted) {
-    if (!deleted) return respond_error(std::move(*answer), deleted.error());
+  const auto deleted = [answer](Status status) {
+    if (!status) return respond_error(std::move(*answer), status.error());
     answer->respond({.status = 204});
-  });
+  };
+  version == 0 ? node.delete_function(named->name, deleted)
+               : node.versions().remove_version(named->name, version, deleted);
 }
 
 // ---- tags
@@ -327,6 +358,11 @@ void add_function_routes(Routes& routes, NodeService& node, LambdaOptions option
     routes.add(
         method, pattern, [&node, handle](RouteCall call) { handle(node, std::move(call)); }, permission);
   };
+  const auto add_version_getter = [&](std::string_view pattern, json (*to_json)(const FunctionRecord&)) {
+    routes.add(
+        "GET", pattern, [&node, to_json](RouteCall call) { get_version(node, std::move(call), to_json); },
+        Permission::kRead);
+  };
   const auto add_getter = [&](std::string_view pattern, json (*to_json)(const FunctionRecord&)) {
     routes.add(
         "GET", pattern, [&node, to_json](RouteCall call) { get_function(node, std::move(call), to_json); },
@@ -340,10 +376,10 @@ void add_function_routes(Routes& routes, NodeService& node, LambdaOptions option
   };
   add_with_code("POST", "/2015-03-31/functions", create_function);
   add(Permission::kRead, "GET", "/2015-03-31/functions", list_functions);
-  add_getter("/2015-03-31/functions/{function}", function_json);
+  add_version_getter("/2015-03-31/functions/{function}", function_json);
   add(Permission::kDeploy, "DELETE", "/2015-03-31/functions/{function}", delete_function);
   add_with_code("PUT", "/2015-03-31/functions/{function}/code", update_code);
-  add_getter("/2015-03-31/functions/{function}/configuration", configuration_json);
+  add_version_getter("/2015-03-31/functions/{function}/configuration", configuration_json);
   add(Permission::kDeploy, "PUT", "/2015-03-31/functions/{function}/configuration", update_configuration);
   add_getter("/2017-03-31/tags/{function}", tags_json);
   add(Permission::kDeploy, "POST", "/2017-03-31/tags/{function}", tag_function);

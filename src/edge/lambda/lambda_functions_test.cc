@@ -67,7 +67,6 @@ TEST_F(LambdaFunctions, CreateReturnsTheConfiguration) {
 TEST_F(LambdaFunctions, CreateRefusesWhatItCannotServe) {
   expect_error(create_with("PackageType", "Tar"), 400, kBad, "PackageType is 'Tar'; it must be Zip or Image");
   expect_error(create_with("Layers", {"arn"}), 400, kBad, "Layers");
-  expect_error(create_with("Publish", true), 400, kBad, "Publish");
   expect_error(create_with("Architectures", {"riscv"}), 400, kBad, "'riscv'");
   expect_error(create_with("Code", {{"ImageUri", "x"}}), 400, kBad, "Code.ImageUri");
   expect_error(create_with("Code", {{"S3Bucket", "x"}}), 400, kBad, "Code.S3Bucket");
@@ -204,7 +203,6 @@ TEST_F(LambdaFunctions, UpdateCodeReplacesThePackage) {
   expect_error(call("PUT", kFunctions + "/f/code", "{}"), 400, kBad, "ZipFile");
   expect_error(call("PUT", kFunctions + "/f/code", "{"), 400, kBad, "JSON");
   expect_error(call("PUT", kFunctions + "/f/code", R"({"ImageUri":"x"})"), 400, kBad, "ImageUri");
-  expect_error(call("PUT", kFunctions + "/f/code", R"({"Publish":true})"), 400, kBad, "Publish");
   expect_error(call("PUT", kFunctions + "/f/code", R"({"RevisionId":"old","ZipFile":"bmV3"})"), 409,
                "ResourceConflictException", "'revision-1'");
 }

@@ -10,6 +10,7 @@
 #include "edge/lambda/event_stream.h"
 #include "edge/lambda/lambda_outcome.h"
 #include "edge/streamed_answer.h"
+#include "edge/trace_header.h"
 
 namespace fairlead {
 
@@ -52,8 +53,8 @@ Status check_payload(InvocationType type, std::size_t bytes) {
 
 Result<InvokeRequest> read_request(RouteCall& call, InvocationType type) {
   net::HttpRequest& http = call.exchange.request();
-  auto function = function_from(call);
-  if (!function) return fail(function.error());
+  auto named = qualified_from(call);
+  if (!named) return fail(named.error());
   if (Status size = check_payload(type, http.body().size()); !size) return fail(size.error());
   auto log_tail = wants_log_tail(http.header("X-Amz-Log-Type"));
   if (!log_tail) return fail(log_tail.error());
@@ -63,10 +64,11 @@ Result<InvokeRequest> read_request(RouteCall& call, InvocationType type) {
   if (!deadline) return fail(deadline.error());
   InvokeRequest request;
   request.invocation.deadline_ms = *deadline;
-  request.invocation.function = std::move(*function);
+  request.invocation.function = std::move(named->name);
+  request.qualifier = std::move(named->qualifier);
   request.invocation.client_context = std::move(*context);
   request.sdk_invocation_id = http.header("amz-sdk-invocation-id");
-  request.invocation.trace_id = http.header("X-Amzn-Trace-Id");
+  request.invocation.trace_id = trace_id_of(http);
   request.want_log_tail = *log_tail;
   request.invocation.payload = http.take_body();
   return request;
@@ -102,8 +104,7 @@ class EventStreamFraming final : public AnswerFraming {
   net::HttpResponse head(const AnswerHead& head) override {
     return {.status = 200,
             .headers = {{"Content-Type", "application/vnd.amazon.eventstream"},
-                        {"x-amzn-RequestId", std::string(head.request_id)},
-                        {"X-Amz-Executed-Version", "$LATEST"}}};
+                        {"x-amzn-RequestId", std::string(head.request_id)}}};
   }
 
   std::optional<net::HttpResponse> whole(Outcome&) override { return std::nullopt; }
@@ -144,6 +145,8 @@ void invoke(NodeService& node, RouteCall call) {
   if (Status possible = node.check_invoke(request->invocation.function); !possible) {
     return respond_error(std::move(call.exchange), possible.error());
   }
+  const auto version = node.versions().find(request->invocation.function, request->qualifier);
+  if (!version) return respond_error(std::move(call.exchange), version.error());
   call.exchange.respond({.status = 204});
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "model/version.h"
 
 namespace fairlead {
 
@@ -85,7 +86,7 @@ json configuration_json(const FunctionRecord& record) {
   const FunctionConfig& config = record.config;
   const bool is_image = config.package_type == PackageType::kImage;
   json result{{"FunctionName", record.name},
-              {"FunctionArn", function_arn(record.name)},
+              {"FunctionArn", version_arn(record.name, record.version)},
               {"Role", config.role},
               {"CodeSize", record.code_bytes},
               {"Description", config.description},
@@ -93,7 +94,7 @@ json configuration_json(const FunctionRecord& record) {
               {"MemorySize", config.memory_mib},
               {"LastModified", lambda_timestamp(record.last_modified_ms)},
               {"CodeSha256", record.code_sha256},
-              {"Version", "$LATEST"},
+              {"Version", version_name(record.version)},
               {"RevisionId", record.revision_id},
               {"State", "Active"},
               {"LastUpdateStatus", "Successful"},
@@ -130,8 +131,7 @@ Status check_supported(const json& body) {
   JsonFields fields(body, status);
   constexpr std::pair<const char*, std::string_view> kUnsupported[] = {
       {"Layers", "put their content into the package"},
-      {"FileSystemConfigs", "functions see their package and a private /tmp"},
-      {"Publish", "there are no versions but $LATEST"}};
+      {"FileSystemConfigs", "functions see their package and a private /tmp"}};
   for (const auto& [field, why] : kUnsupported) {
     if (Status refused = refuse(fields, field, why); !refused) return refused;
   }

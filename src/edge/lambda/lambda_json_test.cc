@@ -112,7 +112,6 @@ TEST(LambdaJson, AnImagesPartsAreAppliedToImages) {
 TEST(LambdaJson, WhatANodeDoesNotHaveIsRefusedAndWhatMeansNothingIsNot) {
   EXPECT_THAT(error_of({{"Layers", {"a"}}}), HasSubstr("Layers is not supported"));
   EXPECT_THAT(error_of({{"FileSystemConfigs", {1}}}), HasSubstr("FileSystemConfigs is not supported"));
-  EXPECT_THAT(error_of({{"Publish", true}}), HasSubstr("no versions"));
   EXPECT_THAT(error_of({{"Architectures", {"riscv64"}}}), HasSubstr("Architectures is 'riscv64'"));
   EXPECT_THAT(error_of({{"Timeout", "long"}}), HasSubstr("Timeout"));
   EXPECT_EQ(error_of({{"VpcConfig", {{"SubnetIds", {"a"}}}}, {"KMSKeyArn", "k"}}), "accepted");

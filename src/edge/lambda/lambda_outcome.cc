@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/json_bounds.h"
+#include "model/version.h"
 
 namespace fairlead {
 namespace {
@@ -71,11 +72,12 @@ net::HttpResponse lambda_response(Outcome outcome) {
   std::string& type = outcome.content_type;
   headers.push_back({"Content-Type", type.empty() ? "application/json" : std::move(type)});
   headers.push_back({"x-amzn-RequestId", outcome.request_id});
-  headers.push_back({"X-Amz-Executed-Version", "$LATEST"});
+  headers.push_back({"X-Amz-Executed-Version", version_name(outcome.version)});
   if (outcome.failed()) headers.push_back({"X-Amz-Function-Error", "Unhandled"});
   if (!outcome.log_tail.empty()) headers.push_back({"X-Amz-Log-Result", base64_encode(outcome.log_tail)});
   headers.push_back({"X-Gpu-Queue-Ms", fmt::format("{:.3f}", to_ms(outcome.queue_time))});
   headers.push_back({"X-Gpu-Exec-Ms", fmt::format("{:.3f}", to_ms(outcome.gpu_time))});
+  if (outcome.first_byte) headers.push_back({"X-Gpu-First-Byte-Ms", fmt::format("{:.3f}", to_ms(*outcome.first_byte))});
   headers.push_back({"X-Gpu-Start", std::string(start_kind_name(outcome.start))});
   headers.push_back({"X-Gpu-Device", fmt::format("{}", outcome.gpu.value())});
   response.body = lambda_payload(std::move(outcome));

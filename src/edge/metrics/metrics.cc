@@ -5,11 +5,13 @@
 #include <array>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "edge/error_document.h"
 #include "edge/kept_text.h"
+#include "edge/metrics/open_metrics.h"
 
 namespace fairlead {
 
@@ -84,23 +86,28 @@ void write_flows(MetricWriter& out, const NodeStatus& status) {
   }
 }
 
+// Counts by bucket, one more than there are bounds, or none; cumulative as Prometheus wants them.
+void write_histogram(MetricWriter& out, const std::string& label, const std::vector<std::uint64_t>& counts,
+                     std::span<const double> bounds, Duration sum) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    total += counts[i];
+    const std::string bound = i >= bounds.size() ? "+Inf" : fmt::format("{}", bounds[i]);
+    out.sample(fmt::format("{},le=\"{}\"", label, bound), total, "_bucket");
+  }
+  if (counts.empty()) out.sample(label + ",le=\"+Inf\"", total, "_bucket");
+  out.sample(label, to_seconds(sum), "_sum");
+  out.sample(label, total, "_count");
+}
+
 // Only of functions whose GPUs are paced: where nobody has a quota, nobody waits.
 void write_gate_waits(MetricWriter& out, const NodeStatus& status) {
   out.begin("fairlead_gate_wait_seconds", "histogram",
             "What processes of the function waited at the node's gate for turns.");
   for (const FunctionStatus& function : status.functions) {
     const auto& counts = function.share.waits.histogram;
-    if (counts.empty()) continue;
-    const std::string label = function_label(function);
-    std::uint64_t total = 0;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      total += counts[i];
-      const bool is_last = i >= std::size(kGateWaitBucketsSeconds);
-      const std::string bound = is_last ? "+Inf" : fmt::format("{}", kGateWaitBucketsSeconds[i]);
-      out.sample(fmt::format("{},le=\"{}\"", label, bound), total, "_bucket");
-    }
-    out.sample(label, to_seconds(function.share.waits.total), "_sum");
-    out.sample(label, total, "_count");
+    if (!counts.empty())
+      write_histogram(out, function_label(function), counts, kGateWaitBucketsSeconds, function.share.waits.total);
   }
 }
 
@@ -403,18 +410,8 @@ void write_objects(MetricWriter& out, const NodeStatus& status) {
 void write_durations(MetricWriter& out, const NodeStatus& status) {
   out.begin("fairlead_invocation_duration_seconds", "histogram", "GPU time charged per invocation.");
   for (const FunctionStatus& function : status.functions) {
-    const auto& counts = function.stats.duration_histogram;
-    const std::string label = function_label(function);
-    std::uint64_t total = 0;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      total += counts[i];
-      const bool is_last = i >= std::size(kDurationBucketsSeconds);
-      const std::string bound = is_last ? "+Inf" : fmt::format("{}", kDurationBucketsSeconds[i]);
-      out.sample(fmt::format("{},le=\"{}\"", label, bound), total, "_bucket");
-    }
-    if (counts.empty()) out.sample(label + ",le=\"+Inf\"", total, "_bucket");
-    out.sample(label, to_seconds(function.stats.service), "_sum");
-    out.sample(label, total, "_count");
+    write_histogram(out, function_label(function), function.stats.duration_histogram, kDurationBucketsSeconds,
+                    function.stats.service);
   }
 }
 
@@ -583,16 +580,21 @@ std::string render_metrics(const NodeStatus& status) {
   return out.take();
 }
 
-Edge metrics_edge(NodeService& node, std::function<std::string()> more) {
+Edge metrics_edge(NodeService& node, MoreMetrics more) {
   Edge edge{.name = "metrics", .prefixes = {"/metrics"}, .errors = document_errors()};
-  const auto text = std::make_shared<KeptText>(
-      [&node, more = std::move(more)] { return render_metrics(node.status()) + (more ? more() : std::string()); });
+  const auto whole = [&node, more = std::move(more)](bool with_exemplars) {
+    return render_metrics(node.status()) + (more ? more(with_exemplars) : std::string());
+  };
+  const auto plain = std::make_shared<KeptText>([whole] { return whole(false); });
+  const auto open = std::make_shared<KeptText>([whole] { return to_open_metrics(whole(true)); });
   edge.routes.add(
       "GET", "/metrics",
-      [text](RouteCall call) {
+      [plain, open](RouteCall call) {
+        const bool is_open = wants_open_metrics(call.exchange.request().header("Accept"));
+        const std::string_view type = is_open ? kOpenMetricsType : "text/plain; version=0.0.4; charset=utf-8";
         call.exchange.respond({.status = 200,
-                               .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
-                               .body = text->get()});
+                               .headers = {{"Content-Type", std::string(type)}, {"Vary", "Accept"}},
+                               .body = is_open ? open->get() : plain->get()});
       },
       Permission::kReadNode);
   return edge;

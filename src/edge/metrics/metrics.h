@@ -1,4 +1,4 @@
-// Prometheus' text format (version 0.0.4) of a node's status.
+// Prometheus' text format (version 0.0.4) of a node's status, and OpenMetrics for scrapers that ask for it.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,9 @@
 namespace fairlead {
 
 // GET /metrics. `node` must outlive the handler.
-// `more` follows it, in the same format.
-Edge metrics_edge(NodeService& node, std::function<std::string()> more = nullptr);
+// `more` follows it, in Prometheus' format; with exemplars only where OpenMetrics is made of it.
+using MoreMetrics = std::function<std::string(bool with_exemplars)>;
+Edge metrics_edge(NodeService& node, MoreMetrics more = nullptr);
 
 std::string render_metrics(const NodeStatus& status);
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "edge/error_document.h"
@@ -116,6 +117,11 @@ json share_json(const FunctionStatus& function) {
            {{"named", status.evaded.named}, {"stopped", status.evaded.stopped}, {"last", status.evaded.last}}}};
 }
 
+// Answers that had a first byte to measure.
+std::uint64_t streamed(const FunctionStats& stats) {
+  return std::accumulate(stats.first_byte_histogram.begin(), stats.first_byte_histogram.end(), std::uint64_t{0});
+}
+
 json function_status_json(const FunctionStatus& function) {
   const FunctionStats& stats = function.stats;
   json memory = memory_json(function.memory);
@@ -144,6 +150,8 @@ json function_status_json(const FunctionStatus& function) {
             {"device_warm_starts", stats.device_warm_starts},
             {"host_warm_starts", stats.host_warm_starts},
             {"service_seconds", to_seconds(stats.service)},
+            {"streamed", streamed(stats)},
+            {"first_byte_seconds", to_seconds(stats.first_byte)},
             {"gpu_time_not_reported_seconds", to_seconds(stats.gpu_time_not_reported)},
             {"queue_seconds", to_seconds(stats.queue_time)}}}};
 }

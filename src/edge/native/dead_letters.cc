@@ -8,6 +8,7 @@
 #include "edge/function_in_path.h"
 #include "edge/json_body.h"
 #include "edge/query.h"
+#include "model/version.h"
 
 namespace fairlead {
 
@@ -19,10 +20,15 @@ constexpr std::size_t kDefaultDeadLetters = 100;
 constexpr std::size_t kMaxDeadLetters = 10'000;
 
 json dead_letter_json(const DeadLetter& letter) {
-  return {{"request_id", letter.request_id}, {"function", letter.function},
-          {"error_type", letter.error_type}, {"error_message", letter.error_message},
-          {"attempts", letter.attempts},     {"accepted_ms", letter.accepted_ms},
-          {"failed_ms", letter.failed_ms},   {"payload_base64", base64_encode(letter.payload)}};
+  return {{"request_id", letter.request_id},
+          {"function", letter.function},
+          {"error_type", letter.error_type},
+          {"error_message", letter.error_message},
+          {"attempts", letter.attempts},
+          {"accepted_ms", letter.accepted_ms},
+          {"failed_ms", letter.failed_ms},
+          {"version", version_name(letter.version)},
+          {"payload_base64", base64_encode(letter.payload)}};
 }
 
 // The function that ?function= names, if the caller's; "": all, for who sees all tenants.

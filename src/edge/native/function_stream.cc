@@ -7,6 +7,7 @@
 #include "edge/error_document.h"
 #include "edge/function_in_path.h"
 #include "edge/streamed_answer.h"
+#include "edge/trace_header.h"
 
 namespace fairlead {
 namespace {
@@ -22,6 +23,7 @@ class PlainFraming final : public AnswerFraming {
                         {"x-amzn-RequestId", std::string(head.request_id)},
                         {"Cache-Control", "no-cache"}}};
   }
+  bool reads_preludes() const override { return true; }
   std::string part(std::string_view bytes) override { return std::string(bytes); }
   std::optional<net::HttpResponse> whole(Outcome& outcome) override { return outcome_response_(std::move(outcome)); }
   std::optional<std::string> last(const Outcome& outcome) override {
@@ -34,19 +36,20 @@ class PlainFraming final : public AnswerFraming {
 
 Result<InvokeRequest> read_request(NodeService& node, RouteCall& call) {
   net::HttpRequest& http = call.exchange.request();
-  auto function = function_from(call);
-  if (!function) return fail(function.error());
+  auto named = qualified_from(call);
+  if (!named) return fail(named.error());
   if (http.body().size() > kMaxSyncPayloadBytes) {
     return fail(Errc::kTooLarge, "the payload has {} bytes; a call may have at most {}", http.body().size(),
                 kMaxSyncPayloadBytes);
   }
   const auto deadline = deadline_of(http);
   if (!deadline) return fail(deadline.error());
-  if (Status seen = check_seen(node, call.principal, *function); !seen) return fail(seen.error());
+  if (Status seen = check_seen(node, call.principal, named->name); !seen) return fail(seen.error());
   InvokeRequest request;
-  request.invocation.function = std::move(*function);
+  request.invocation.function = std::move(named->name);
+  request.qualifier = std::move(named->qualifier);
   request.invocation.deadline_ms = *deadline;
-  request.invocation.trace_id = http.header("X-Amzn-Trace-Id");
+  request.invocation.trace_id = trace_id_of(http);
   request.sdk_invocation_id = http.header("amz-sdk-invocation-id");
   request.invocation.payload = http.take_body();
   return request;

@@ -6,6 +6,7 @@
 #include "edge/deadline_header.h"
 #include "edge/error_document.h"
 #include "edge/native/tenant_header.h"
+#include "edge/trace_header.h"
 #include "model/function.h"
 #include "wire/kernel_task_codec.h"
 
@@ -59,7 +60,7 @@ void run(NodeService& node, const OutcomeResponse& answer, RouteCall call) {
   if (!deadline) return respond_error(std::move(call.exchange), deadline.error());
   run.deadline_ms = *deadline;
   run.sdk_invocation_id = http.header("amz-sdk-invocation-id");
-  run.trace_id = http.header("X-Amzn-Trace-Id");
+  run.trace_id = trace_id_of(http);
   if (http.body().size() <= kReadAtOnceBytes) {
     auto request = request_of(http.body());
     return run_read(node, {std::move(run), std::move(call.exchange), answer}, std::move(request));

@@ -10,6 +10,7 @@
 #include "edge/native/graphs.h"
 #include "edge/native/kernel_tasks.h"
 #include "edge/native/objects.h"
+#include "edge/native/requests.h"
 #include "edge/native/scaling.h"
 #include "edge/native/status_events.h"
 
@@ -23,6 +24,7 @@ Edge native_edge(boost::asio::io_context& io, NodeService& node, OutcomeResponse
   add_kernel_task_routes(edge.routes, node, std::move(outcome_response));
   add_admin_routes(edge.routes, node);
   add_dead_letter_routes(edge.routes, node);
+  add_request_routes(edge.routes, node);
   add_scaling_routes(edge.routes, node);
   const auto events = std::make_shared<StatusEvents>(io, node);  // shared by the handler and its copies
   edge.routes.add(

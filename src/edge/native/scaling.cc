@@ -30,6 +30,35 @@ json experiment_json(const std::optional<ExperimentStatus>& experiment) {
           {"calls", experiment->calls},        {"trials", trials_json(experiment->trials)}};
 }
 
+json totals_json(const LedgerTotals& totals) {
+  return {{"since_ms", totals.since_ms}, {"arrived", totals.arrived},         {"answered", totals.answered},
+          {"late", totals.late},         {"held_gpu_seconds", totals.held_s}, {"bound_gpu_seconds", totals.bound_s}};
+}
+
+json seconds_json(const std::vector<LedgerSecond>& seconds) {
+  json list = json::array();
+  for (const LedgerSecond& one : seconds) {
+    list.push_back({{"at_s", one.at_s},
+                    {"arrived", one.arrived},
+                    {"answered", one.answered},
+                    {"late", one.late},
+                    {"seats", one.seats},
+                    {"ready", one.ready},
+                    {"parked", one.parked}});
+  }
+  return list;
+}
+
+json placement_json(const PlacementEntry& entry) {
+  json seats = json::object();
+  for (const auto& [gpu, count] : entry.seats) seats[std::to_string(gpu.value())] = count;
+  return {{"at_ms", entry.at_ms},
+          {"function", entry.function},
+          {"width_percent", entry.width_percent},
+          {"quota_percent", entry.quota_percent},
+          {"seats", std::move(seats)}};
+}
+
 json scaling_json(const ScalingStatus& status) {
   json notes = json::array();
   for (const ScalingNote& note : status.notes) {
@@ -52,6 +81,9 @@ json scaling_json(const ScalingStatus& status) {
           {"starting", status.starting},
           {"gpus", status.gpus},
           {"gpus_per_instance", status.gpus_per_instance},
+          {"objective_ms", status.objective_ms},
+          {"totals", totals_json(status.totals)},
+          {"seconds", seconds_json(status.seconds)},
           {"notes", std::move(notes)}};
 }
 
@@ -122,7 +154,11 @@ void all_scaling(NodeService& node, RouteCall call) {
   for (const ScalingStatus& status : node.scaling().all_scaling()) {
     if (check_seen(node, call.principal, status.function)) list.push_back(scaling_json(status));
   }
-  respond_json(std::move(call.exchange), 200, {{"functions", std::move(list)}});
+  json placements = json::array();
+  for (const PlacementEntry& entry : node.scaling().placements()) {
+    if (check_seen(node, call.principal, entry.function)) placements.push_back(placement_json(entry));
+  }
+  respond_json(std::move(call.exchange), 200, {{"functions", std::move(list)}, {"placements", std::move(placements)}});
 }
 
 }  // namespace

@@ -58,5 +58,24 @@ TEST_F(ScalingRoutes, DecisionsAreExplained) {
   EXPECT_EQ("f", all["functions"][0]["function"]);
 }
 
+TEST_F(ScalingRoutes, BooksSayWhatWasHeldWhoWasLateAndWhereSeatsWere) {
+  node_.fake_scaling.status = {.function = "f", .state = "scaled", .objective_ms = 69};
+  node_.fake_scaling.status.totals = {
+      .since_ms = 5, .arrived = 10, .answered = 9, .late = 2, .held_s = 12, .bound_s = 10};
+  node_.fake_scaling.status.seconds = {{.at_s = 7, .arrived = 3, .late = 1, .seats = 2}};
+  node_.fake_scaling.placed = {
+      {.at_ms = 8, .function = "f", .width_percent = 24, .quota_percent = 50, .seats = {{GpuId(2), 3}}},
+      {.at_ms = 9, .function = "somebody-elses", .seats = {{GpuId(1), 1}}}};
+  const auto one = nlohmann::json::parse(call("GET", "/fairlead/v1/functions/f/scaling").response->body);
+  EXPECT_EQ(69, one["objective_ms"]);
+  EXPECT_EQ(2, one["totals"]["late"]);
+  EXPECT_EQ(12, one["totals"]["held_gpu_seconds"]);
+  EXPECT_EQ(10, one["totals"]["bound_gpu_seconds"]);
+  EXPECT_EQ(1, one["seconds"][0]["late"]);
+  const auto all = nlohmann::json::parse(call("GET", "/fairlead/v1/scaling").response->body);
+  ASSERT_EQ(2U, all["placements"].size()) << "who calls here sees all tenants'";
+  EXPECT_EQ(3, all["placements"][0]["seats"]["2"]);
+}
+
 }  // namespace
 }  // namespace fairlead

@@ -36,10 +36,16 @@ class FakeExchange : public net::HttpExchange::Impl, public net::HttpRequest {
     const auto it = headers.find(std::string(name));
     return it == headers.end() ? std::string_view() : std::string_view(it->second);
   }
+  std::vector<net::Header> all_headers() const override {
+    std::vector<net::Header> all;
+    for (const auto& [name, value] : headers) all.push_back({name, value});
+    return all;
+  }
   std::string_view body() const override { return body_text; }
   std::string take_body() override { return std::move(body_text); }
   std::shared_ptr<net::BodySink> take_sink() override { return std::exchange(sink, nullptr); }
   bool peer_is_local() const override { return is_local; }
+  std::string peer_address() const override { return is_local ? "127.0.0.1" : "192.0.2.7"; }
   std::optional<std::uint32_t> peer_uid() const override { return uid; }
   std::optional<std::uint32_t> caller_uid() const override { return caller; }
 

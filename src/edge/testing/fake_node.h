@@ -75,7 +75,10 @@ class FakeEvents : public EventService {
     last_redriven = std::move(function);
     done(redriven);
   }
+  void when_over(Over callback) override { over = std::move(callback); }
   EventCounters counters() const override { return {}; }
+
+  Over over;
 };
 
 class FakeScaling : public ScalingService {
@@ -102,6 +105,82 @@ class FakeScaling : public ScalingService {
   }
   Result<ScalingStatus> scaling(const std::string&) override { return status; }
   std::vector<ScalingStatus> all_scaling() override { return {status}; }
+  std::vector<PlacementEntry> placed;
+  std::vector<PlacementEntry> placements() override { return placed; }
+};
+
+class FakeVersions : public VersionService {
+ public:
+  std::map<std::string, std::map<std::uint64_t, FunctionRecord>> published;
+  std::map<std::string, std::map<std::string, FunctionAlias>> named;
+  std::function<Result<FunctionRecord>(const std::string&)> latest;
+  std::string last_digest;
+
+  void publish(PublishRequest request, Callback<FunctionRecord> done) override {
+    auto record = latest(request.function);
+    if (!record) return done(std::move(record));
+    last_digest = request.code_sha256;
+    record->version = published[request.function].size() + 1;
+    if (request.description) record->config.description = *request.description;
+    published[request.function][record->version] = *record;
+    done(std::move(record));
+  }
+  Result<std::vector<FunctionRecord>> versions(const std::string& function) override {
+    std::vector<FunctionRecord> all;
+    for (const auto& [number, record] : published[function]) all.push_back(record);
+    return all;
+  }
+  void remove_version(std::string function, std::uint64_t version, std::function<void(Status)> done) override {
+    if (published[function].erase(version) == 0) return done(fail(Errc::kNotFound, "no version"));
+    done({});
+  }
+  void put_alias(std::string function, FunctionAlias alias, bool is_new, Callback<FunctionAlias> done) override {
+    if (Status valid = validate_alias(alias); !valid) return done(fail(valid.error()));
+    if (is_new && named[function].contains(alias.name)) return done(fail(Errc::kAlreadyExists, "Alias already exists"));
+    alias.revision_id = "revision-" + version_name(++revisions_);
+    named[function][alias.name] = alias;
+    done(alias);
+  }
+  Result<FunctionAlias> alias(const std::string& function, const std::string& name) override {
+    if (!named[function].contains(name)) return fail(Errc::kNotFound, "Cannot find alias");
+    return named[function][name];
+  }
+  Result<std::vector<FunctionAlias>> aliases(const std::string& function) override {
+    std::vector<FunctionAlias> all;
+    for (const auto& [name, alias] : named[function]) all.push_back(alias);
+    return all;
+  }
+  void remove_alias(std::string function, std::string name, std::function<void(Status)> done) override {
+    named[function].erase(name);
+    done({});
+  }
+  Result<std::uint64_t> choose(const std::string& function, std::string_view qualifier, std::string_view id) override {
+    if (qualifier.empty() || qualifier == kLatestVersion) return 0;
+    const std::uint64_t number = version_number(qualifier);
+    if (number > 0 && published[function].contains(number)) return number;
+    const auto found = alias(function, std::string(qualifier));
+    if (!found) return fail(Errc::kNotFound, "Function not found: {}:{}", function_arn(function), qualifier);
+    return choose_version(*found, id);
+  }
+  Result<FunctionRecord> find(const std::string& function, std::string_view qualifier) override {
+    const auto version = choose(function, qualifier, "");
+    if (!version) return fail(version.error());
+    if (*version == 0) return latest(function);
+    if (!published[function].contains(*version)) return fail(Errc::kNotFound, "no version {}", *version);
+    return published[function][*version];
+  }
+
+ private:
+  std::uint64_t revisions_ = 0;
+};
+
+class FakeRequests : public RequestService {
+ public:
+  std::map<std::string, RequestTrace> known;
+  Result<RequestTrace> trace(const std::string& request_id) override {
+    if (!known.contains(request_id)) return fail(Errc::kNotFound, "there is no such request");
+    return known.at(request_id);
+  }
 };
 
 class FakeNode : public NodeService {
@@ -120,6 +199,8 @@ class FakeNode : public NodeService {
   FakeGraphs fake_graphs;
   FakeEvents fake_events;
   FakeScaling fake_scaling;
+  FakeVersions fake_versions;
+  FakeRequests fake_requests;
   std::string log_text;
   std::vector<DeadLetter> letters;
   std::map<std::uint64_t, HistoryPage> pages;  // by where they begin
@@ -143,7 +224,9 @@ class FakeNode : public NodeService {
 
   CancelHandle invoke(InvokeRequest request, Callback<Outcome> done) override {
     const bool known = functions.contains(request.invocation.function);
+    const auto version = versions().choose(request.invocation.function, request.qualifier, "");
     invoked.push_back(std::move(request));
+    if (known && !version) return done(fail(version.error())), CancelHandle();
     if (!known)
       return done(fail(Errc::kNotFound, "Function not found: {}", invoked.back().invocation.function)), CancelHandle();
     if (!hold) return done(reply), CancelHandle();
@@ -220,6 +303,11 @@ class FakeNode : public NodeService {
   GraphService& graphs() override { return fake_graphs; }
   EventService& event_service() override { return fake_events; }
   ScalingService& scaling() override { return fake_scaling; }
+  VersionService& versions() override {
+    fake_versions.latest = [this](const std::string& name) { return get_function(name); };
+    return fake_versions;
+  }
+  RequestService& requests() override { return fake_requests; }
   NodeStatus status() override { return ++statuses, node_status; }
   bool drains() const override { return node_status.draining; }
   Result<std::string> log(const std::string& function, std::size_t tail_bytes) override {
@@ -227,6 +315,12 @@ class FakeNode : public NodeService {
     if (!functions.contains(function)) return fail(Errc::kNotFound, "Function not found: {}", function);
     return log_text;
   }
+  Result<TimedLog> timed_log(const std::string& function, std::size_t tail_bytes) override {
+    auto text = log(function, tail_bytes);
+    if (!text) return fail(text.error());
+    return TimedLog{.text = *std::move(text), .marks = log_marks};
+  }
+  std::vector<TimedLog::Mark> log_marks;
   void dead_letters(std::string function, std::size_t limit, Callback<std::vector<DeadLetter>> done) override {
     last_letters_function = std::move(function);
     last_limit = limit;
